@@ -1,0 +1,31 @@
+// Owns CPU memory for tensors: 64-byte aligned blocks, cached by size so that pages stay warm.
+//
+// Freed blocks wait in a per-thread cache (small) or a shared one (large), up to a cap; a block is
+// a size class wide, so its size follows from the bytes asked for and needs no header. Safe from
+// any thread, for blocks that cross threads, and in a forked child.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace rushlight {
+
+// Uninitialised memory, or nullptr for 0 bytes. Raises kOutOfMemory after emptying the cache.
+void* cpu_allocate(size_t bytes);
+
+// Takes back a block; `bytes` is the number it was asked for with.
+void cpu_free(void* block, size_t bytes) noexcept;
+
+// Returns the shared cache and the calling thread's cache to the operating system. What other
+// threads hold (at most a few MB each) follows when they exit.
+void cpu_empty_cache();
+
+// In whole blocks. Another thread's last 64 KB may not have been counted yet.
+struct CpuMemoryStats {
+  int64_t allocated;  // in use by tensors
+  int64_t cached;     // freed and kept for the next tensor
+  int64_t peak;       // the largest `allocated` so far
+};
+CpuMemoryStats cpu_memory_stats();
+
+}  // namespace rushlight

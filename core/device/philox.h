@@ -1,0 +1,63 @@
+// Owns the random bits: Philox4x32-10, a keyed function of a counter, with no state to share.
+//
+// See Note [Random numbers]. The header is plain C++ without library calls, so the loops vectorise
+// and the same text compiles for a GPU.
+#pragma once
+
+#include <cstdint>
+
+namespace rushlight {
+
+// Note [Random numbers]
+// ~~~~~~~~~~~~~~~~~~~~~
+// A draw of n numbers is a function of (seed, offset) alone; threads and devices do not show.
+// - The key is the 64-bit seed, low word first.
+// - One call of philox4x32 gives four 32-bit lanes. Element i of a 32-bit draw is lane i % 4 of
+//   counter offset + i / 4; element i of a 64-bit draw is the lane pair 2 * (i % 2), + 1 of
+//   counter offset + i / 2.
+// - A draw moves the generator's offset by philox_counters(n, words per element), so two draws
+//   never use one counter twice.
+// - Counters are 64 bits, low word first; the upper two counter words are zero.
+
+struct Philox4 {
+  uint32_t x, y, z, w;
+};
+
+struct PhiloxKey {
+  uint32_t x, y;
+};
+
+// Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011, section 3.4: ten rounds.
+constexpr Philox4 philox4x32(Philox4 counter, PhiloxKey key) {
+  for (int round = 0; round < 10; ++round) {
+    uint64_t a = uint64_t(0xD2511F53) * counter.x;
+    uint64_t b = uint64_t(0xCD9E8D57) * counter.z;
+    counter = {uint32_t(b >> 32) ^ counter.y ^ key.x, uint32_t(b),
+               uint32_t(a >> 32) ^ counter.w ^ key.y, uint32_t(a)};
+    key.x += 0x9E3779B9;  // golden ratio
+    key.y += 0xBB67AE85;  // sqrt(3) - 1
+  }
+  return counter;
+}
+
+// The four lanes of counter number `counter` of the stream that `seed` names.
+constexpr Philox4 philox(uint64_t seed, uint64_t counter) {
+  return philox4x32({uint32_t(counter), uint32_t(counter >> 32), 0, 0},
+                    {uint32_t(seed), uint32_t(seed >> 32)});
+}
+
+// How many counters a draw of n elements uses up, each element taking 1 or 2 words.
+constexpr uint64_t philox_counters(uint64_t n, uint64_t words_per_element) {
+  return (n * words_per_element + 3) / 4;
+}
+
+// Uniform in [0, 1): the upper 24 bits, as many as a float holds, so 1 is never reached. Signed
+// conversions, because the processor has no vector instruction for unsigned ones before AVX-512.
+constexpr float uniform_float(uint32_t bits) { return float(int32_t(bits >> 8)) * 0x1p-24f; }
+
+// Uniform in [0, 1): 53 bits out of two lanes.
+constexpr double uniform_double(uint32_t low, uint32_t high) {
+  return double(int64_t((uint64_t(high) << 32 | low) >> 11)) * 0x1p-53;
+}
+
+}  // namespace rushlight

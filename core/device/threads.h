@@ -1,0 +1,42 @@
+// Owns the number of CPU threads and parallel_for, the one way our loops use them.
+//
+// One OpenMP pool, shared with oneDNN. A forked child starts with one thread; set_num_threads
+// gives it a pool of its own.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace rushlight {
+
+// At first use: RUSHLIGHT_NUM_THREADS, else OMP_NUM_THREADS, else the physical cores that the
+// affinity mask and the cgroup quota allow, divided by LOCAL_WORLD_SIZE ranks.
+int num_threads();
+
+void set_num_threads(int count);
+
+// Whether the caller runs inside parallel_for or another OpenMP region.
+bool in_parallel_region();
+
+// Makes OpenMP regions that a library opens on the calling thread use num_threads() threads.
+void share_num_threads_with_libraries();
+
+namespace detail {
+using RangeBody = void (*)(void* context, int64_t begin, int64_t end);
+void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, void* context);
+}  // namespace detail
+
+// Calls f(begin, end) on disjoint ranges that cover [begin, end), each at least `grain` long when
+// there is more than one. The first exception that a range throws is rethrown here.
+template <class F>
+void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
+  if (begin >= end) return;
+  if (end - begin <= grain) return f(begin, end);
+  using Function = std::remove_reference_t<F>;
+  detail::run_ranges(
+      begin, end, grain,
+      [](void* context, int64_t b, int64_t e) { (*static_cast<Function*>(context))(b, e); },
+      const_cast<void*>(static_cast<const void*>(&f)));
+}
+
+}  // namespace rushlight
