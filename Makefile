@@ -1,0 +1,84 @@
+# One command per job. Each sets up what it needs: a virtual environment with the PyPI packages
+# that pyproject.toml names, then the C++ module, built in place so that edits count at once.
+PYTHON ?= python3
+VENV ?= .venv
+BUILD ?= build
+JOBS ?= $(shell nproc)
+
+BIN := $(VENV)/bin
+# A sanitized module loads into an ordinary Python, so its runtime must be there first.
+SANITIZED := $(BUILD)-sanitize
+SANITIZER_ENV = PYTHONPATH=$(SANITIZED)/package ASAN_OPTIONS=detect_leaks=0 \
+  LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"
+CXX_FILES = $$(git ls-files '*.cpp' '*.h' '*.cu')
+
+.PHONY: build digits test test-sanitize lint format bench stubs wheel clean
+.DEFAULT_GOAL := build
+export CXX
+
+build: $(BUILD)/build.ninja
+	$(BIN)/cmake --build $(BUILD) -j $(JOBS)
+	$(BIN)/cmake --install $(BUILD) --prefix .
+
+digits: build
+	$(BIN)/python examples/digits.py $(ARGS)
+
+test: build
+	$(BIN)/cmake --build $(BUILD) -j $(JOBS) --target core_tests
+	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
+	$(BIN)/pytest -n 2 $(ARGS)
+
+test-sanitize: $(SANITIZED)/build.ninja
+	$(BIN)/cmake --build $(SANITIZED) -j $(JOBS) --target all core_tests
+	$(BIN)/ctest --test-dir $(SANITIZED) --output-on-failure
+	rm -rf $(SANITIZED)/package
+	mkdir -p $(SANITIZED)/package
+	cp -r rushlight $(SANITIZED)/package
+	$(BIN)/cmake --install $(SANITIZED) --prefix $(SANITIZED)/package
+	$(SANITIZER_ENV) $(BIN)/pytest -n 2 $(ARGS)
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/python tools/check_layers.py
+	$(BIN)/python tools/check_sizes.py
+	if [ -f $(BUILD)/build.ninja ]; then $(BIN)/python tools/check_isa.py $(BUILD); fi
+
+format: $(VENV)/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_FILES)
+
+bench: build
+	$(BIN)/python bench/run.py $(ARGS)
+
+stubs: build
+	$(BIN)/python tools/make_stubs.py
+
+wheel: $(VENV)/installed
+	$(BIN)/pip wheel --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(BUILD) $(SANITIZED) dist rushlight/_C*.so
+
+# The package is installed as a path file, so that Python runs the sources here.
+$(VENV)/installed: pyproject.toml tools/check_prerequisites.sh
+	@sh tools/check_prerequisites.sh $(PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c "import pathlib, sysconfig, tomllib; \
+	  settings = tomllib.loads(pathlib.Path('pyproject.toml').read_text()); \
+	  project = settings['project']; \
+	  print(*settings['build-system']['requires'], *project['dependencies'], \
+	        *project['optional-dependencies']['dev'], sep='\n'); \
+	  pathlib.Path(sysconfig.get_path('purelib'), 'rushlight.pth').write_text(str(pathlib.Path.cwd()))" \
+	  > $(VENV)/requirements.txt
+	$(BIN)/pip install --quiet --requirement $(VENV)/requirements.txt
+	touch $@
+
+$(BUILD)/build.ninja $(SANITIZED)/build.ninja: $(VENV)/installed
+	$(BIN)/cmake -S . -B $(@D) -G Ninja -DPython_EXECUTABLE=$(abspath $(BIN)/python) \
+	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
+	  -DRUSHLIGHT_SANITIZE=$(if $(filter $(SANITIZED),$(@D)),ON,OFF)
+	touch $@
