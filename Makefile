@@ -10,7 +10,7 @@ BIN := $(VENV)/bin
 SANITIZED := $(BUILD)-sanitize
 SANITIZER_ENV = PYTHONPATH=$(SANITIZED)/package ASAN_OPTIONS=detect_leaks=0 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"
-CXX_FILES = $$(git ls-files '*.cpp' '*.h' '*.cu')
+CXX_FILES = $$(find core bindings -name '*.cpp' -o -name '*.h' -o -name '*.cu')
 
 .PHONY: build digits test test-sanitize lint format bench stubs wheel clean
 .DEFAULT_GOAL := build
