@@ -26,8 +26,9 @@ using RangeBody = void (*)(void* context, int64_t begin, int64_t end);
 void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, void* context);
 }  // namespace detail
 
-// Calls f(begin, end) on disjoint ranges that cover [begin, end), each at least `grain` long when
-// there is more than one. The first exception that a range throws is rethrown here.
+// Calls f(begin, end) on disjoint ranges that cover [begin, end): one range, on this thread, when
+// there are at most `grain` items or threads are in use already; else about equal ranges, one per
+// thread. The first exception that a range throws is rethrown here.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& f) {
   if (begin >= end) return;
