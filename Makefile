@@ -10,7 +10,6 @@ BIN := $(VENV)/bin
 SANITIZED := $(BUILD)-sanitize
 SANITIZER_ENV = PYTHONPATH=$(SANITIZED)/package ASAN_OPTIONS=detect_leaks=0 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"
-CXX_FILES = $$(find core bindings -name '*.cpp' -o -name '*.h' -o -name '*.cu')
 
 .PHONY: build digits test test-sanitize lint format bench stubs wheel clean
 .DEFAULT_GOAL := build
@@ -40,7 +39,7 @@ test-sanitize: $(SANITIZED)/build.ninja
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run -Werror $(CXX_FILES)
+	$(BIN)/python tools/format_cpp.py --check
 	$(BIN)/pyright --pythonpath $(BIN)/python
 	$(BIN)/python tools/check_layers.py
 	$(BIN)/python tools/check_sizes.py
@@ -49,7 +48,7 @@ lint: $(VENV)/installed
 format: $(VENV)/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i $(CXX_FILES)
+	$(BIN)/python tools/format_cpp.py
 
 bench: build
 	$(BIN)/python bench/run.py $(ARGS)
