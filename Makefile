@@ -33,6 +33,7 @@ test-sanitize: $(SANITIZED)/build.ninja
 	rm -rf $(SANITIZED)/package
 	mkdir -p $(SANITIZED)/package
 	cp -r rushlight $(SANITIZED)/package
+	rm -f $(SANITIZED)/package/rushlight/_C*.so
 	$(BIN)/cmake --install $(SANITIZED) --prefix $(SANITIZED)/package
 	$(SANITIZER_ENV) $(BIN)/pytest -n 2 $(ARGS)
 
@@ -65,19 +66,20 @@ clean:
 # The package is installed as a path file, so that Python runs the sources here.
 $(VENV)/installed: pyproject.toml tools/check_prerequisites.sh
 	@sh tools/check_prerequisites.sh $(PYTHON)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -c "import pathlib, sysconfig, tomllib; \
+	@echo "Setting up $(VENV) with the packages that pyproject.toml names"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c "import pathlib, sysconfig, tomllib; \
 	  settings = tomllib.loads(pathlib.Path('pyproject.toml').read_text()); \
 	  project = settings['project']; \
 	  print(*settings['build-system']['requires'], *project['dependencies'], \
 	        *project['optional-dependencies']['dev'], sep='\n'); \
 	  pathlib.Path(sysconfig.get_path('purelib'), 'rushlight.pth').write_text(str(pathlib.Path.cwd()))" \
 	  > $(VENV)/requirements.txt
-	$(BIN)/pip install --quiet --requirement $(VENV)/requirements.txt
-	touch $@
+	@$(BIN)/pip install --quiet --requirement $(VENV)/requirements.txt
+	@touch $@
 
 $(BUILD)/build.ninja $(SANITIZED)/build.ninja: $(VENV)/installed
 	$(BIN)/cmake -S . -B $(@D) -G Ninja -DPython_EXECUTABLE=$(abspath $(BIN)/python) \
 	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
 	  -DRUSHLIGHT_SANITIZE=$(if $(filter $(SANITIZED),$(@D)),ON,OFF)
-	touch $@
+	@touch $@
