@@ -1,0 +1,244 @@
+// Defines the walk. First a pass over the graph counts, for every node, the edges that will bring
+// it gradients; then nodes run when their count reaches zero, newest first.
+#include "core/autograd/engine.h"
+
+#include <algorithm>
+
+#include "core/autograd/needs.h"
+
+namespace rushlight {
+namespace {
+
+// The state of one node in one walk.
+struct Task {
+  NodePtr node;
+  int64_t missing = 0;         // edges that have not delivered yet
+  bool needed = true;          // leads to an input that was asked for
+  bool captured = false;       // makes an input that was asked for
+  std::vector<Tensor> grads;   // by result of the node
+};
+
+// Finds the task of a node: open addressing over the nodes' addresses.
+class TaskTable {
+ public:
+  TaskTable() : slots_(64, -1) { tasks_.reserve(32); }
+
+  // The task of `node`, made when it is new; `added` says which.
+  Task& get(const NodePtr& node, bool& added) {
+    size_t i = find(node.get());
+    added = slots_[i] < 0;
+    if (added) {
+      slots_[i] = int64_t(tasks_.size());
+      tasks_.emplace_back().node = node;
+      if (tasks_.size() * 2 > slots_.size()) grow();
+      return tasks_.back();
+    }
+    return tasks_[size_t(slots_[i])];
+  }
+  // The task of a node, or null when the walk does not reach it.
+  Task* find_task(const Node* node) {
+    int64_t at = slots_[find(node)];
+    return at < 0 ? nullptr : &tasks_[size_t(at)];
+  }
+  std::vector<Task>& all() { return tasks_; }
+
+ private:
+  size_t find(const Node* node) const {
+    size_t i = (reinterpret_cast<size_t>(node) >> 4) * 0x9E3779B97F4A7C15u >> 20;
+    for (;; ++i) {
+      i &= slots_.size() - 1;
+      if (slots_[i] < 0 || tasks_[size_t(slots_[i])].node.get() == node) return i;
+    }
+  }
+  void grow() {
+    slots_.assign(slots_.size() * 4, -1);
+    for (size_t t = 0; t < tasks_.size(); ++t) slots_[find(tasks_[t].node.get())] = int64_t(t);
+  }
+
+  std::vector<int64_t> slots_;
+  std::vector<Task> tasks_;
+};
+
+// An input whose gradient is asked for: result `edge.slot` of `edge.node`.
+struct Capture {
+  Edge edge;
+  Tensor grad;
+};
+
+class Walk {
+ public:
+  Walk(TensorList inputs, const BackwardOptions& options) : options_(options) {
+    for (const Tensor& input : inputs) {
+      Edge edge = gradient_edge(input);
+      CHECK(edge.node, "One of the differentiated Tensors does not require grad");
+      captures_.push_back({edge, {}});
+    }
+  }
+
+  void add_root(const Tensor& root, Tensor grad) {
+    Edge edge = gradient_edge(root);
+    bool added;
+    roots_.push_back(edge.node);
+    deliver(table_.get(edge.node, added), edge.slot, std::move(grad));
+  }
+
+  void run() {
+    count_edges();
+    if (!captures_.empty()) mark_needed();
+    std::vector<Task*> ready;
+    for (Task& task : table_.all())
+      if (task.missing == 0) ready.push_back(&task);
+    auto older = [](const Task* a, const Task* b) { return a->node->sequence < b->node->sequence; };
+    std::make_heap(ready.begin(), ready.end(), older);
+
+    GradModeGuard mode(options_.create_graph);
+    std::vector<Tensor> input_grads;
+    while (!ready.empty()) {
+      std::pop_heap(ready.begin(), ready.end(), older);
+      Task& task = *ready.back();
+      ready.pop_back();
+      run_task(task, input_grads);
+      for (size_t i = 0; i < task.node->edges.size(); ++i) {
+        const Edge& edge = task.node->edges[i];
+        if (!edge.node) continue;
+        Task& next = *table_.find_task(edge.node.get());
+        if (i < input_grads.size() && input_grads[i].defined() && (next.needed || next.captured))
+          deliver(next, edge.slot, conform(std::move(input_grads[i]), edge));
+        if (--next.missing == 0) {
+          ready.push_back(&next);
+          std::push_heap(ready.begin(), ready.end(), older);
+        }
+      }
+      task.grads.clear();
+      input_grads.clear();
+    }
+  }
+
+  std::vector<Tensor> captured() {
+    std::vector<Tensor> grads;
+    for (Capture& capture : captures_) grads.push_back(std::move(capture.grad));
+    return grads;
+  }
+
+ private:
+  void count_edges() {
+    std::vector<NodePtr> stack(roots_.begin(), roots_.end());
+    std::sort(stack.begin(), stack.end(), [](auto& a, auto& b) { return a.get() < b.get(); });
+    stack.erase(std::unique(stack.begin(), stack.end()), stack.end());
+    while (!stack.empty()) {
+      NodePtr node = std::move(stack.back());
+      stack.pop_back();
+      for (const Edge& edge : node->edges) {
+        if (!edge.node) continue;
+        bool added;
+        Task& task = table_.get(edge.node, added);
+        ++task.missing;
+        if (added) stack.push_back(edge.node);
+      }
+    }
+  }
+
+  // Post-order without recursion: every node after all nodes it leads to.
+  void mark_needed() {
+    std::vector<Task>& tasks = table_.all();
+    for (Task& task : tasks) task.needed = false;
+    for (const Capture& capture : captures_)
+      if (Task* task = table_.find_task(capture.edge.node.get())) task->captured = true;
+    std::vector<bool> seen(tasks.size());
+    std::vector<std::pair<Task*, size_t>> path;
+    for (Task& start : tasks) {
+      if (seen[size_t(&start - tasks.data())]) continue;
+      seen[size_t(&start - tasks.data())] = true;
+      path.push_back({&start, 0});
+      while (!path.empty()) {
+        auto& [task, next_edge] = path.back();
+        if (next_edge == task->node->edges.size()) {
+          bool leads = task->needed || task->captured;
+          path.pop_back();
+          if (!path.empty()) path.back().first->needed |= leads;
+          continue;
+        }
+        const Edge& edge = task->node->edges[next_edge++];
+        if (!edge.node) continue;
+        Task* next = table_.find_task(edge.node.get());
+        if (seen[size_t(next - tasks.data())]) {
+          task->needed |= next->needed || next->captured;
+        } else {
+          seen[size_t(next - tasks.data())] = true;
+          path.push_back({next, 0});
+        }
+      }
+    }
+  }
+
+  void deliver(Task& task, uint32_t slot, Tensor grad) {
+    if (!grad.defined()) return;
+    if (task.grads.size() <= slot) task.grads.resize(std::max<size_t>(slot + 1, task.node->results.size()));
+    Tensor& sum = task.grads[slot];
+    sum = sum.defined() ? needs::add(sum, grad) : std::move(grad);
+  }
+
+  // Gradients of broadcast inputs are summed back to the input's shape, casts are undone.
+  Tensor conform(Tensor grad, const Edge& edge) {
+    const ResultInfo& info = edge.node->results[edge.slot];
+    if (!(grad.sizes() == info.sizes)) grad = needs::sum_to(grad, info.sizes);
+    if (grad.dtype() != info.dtype) grad = needs::to_dtype(grad, info.dtype);
+    return grad;
+  }
+
+  void run_task(Task& task, std::vector<Tensor>& input_grads) {
+    Node& node = *task.node;
+    task.grads.resize(node.results.size());
+    if (node.hooks) {
+      for (auto& [id, hook] : node.hooks->tensor_pre) hook(task.grads);
+      for (auto& [id, hook] : node.hooks->retain_grad) hook(task.grads);
+    }
+    if (task.captured)
+      for (Capture& capture : captures_)
+        if (capture.edge.node.get() == &node) capture.grad = task.grads[capture.edge.slot];
+    bool accumulates = task.captured && options_.accumulate && node.edges.empty();
+    if (!task.needed && !accumulates) return;
+    if (node.hooks)
+      for (auto& [id, hook] : node.hooks->pre) hook(task.grads);
+    bool any = std::any_of(task.grads.begin(), task.grads.end(), [](auto& g) { return g.defined(); });
+    if (!any) return;
+    input_grads.resize(node.edges.size());
+    node.backward(task.grads, input_grads);
+    if (node.hooks)
+      for (auto& [id, hook] : node.hooks->post) hook(input_grads, task.grads);
+    if (!options_.retain_graph) node.release_saved();
+  }
+
+  BackwardOptions options_;
+  TaskTable table_;
+  std::vector<NodePtr> roots_;
+  std::vector<Capture> captures_;
+};
+
+}  // namespace
+
+std::vector<Tensor> run_backward(TensorList roots, TensorList grads, TensorList inputs,
+                                 const BackwardOptions& options) {
+  Walk walk(inputs, options);
+  for (size_t i = 0; i < roots.size(); ++i) {
+    const Tensor& root = roots[i];
+    CHECK(gradient_edge(root).node, "element ", i,
+          " of tensors does not require grad and does not have a grad_fn");
+    Tensor grad = i < grads.size() ? grads[i] : Tensor();
+    if (grad.defined()) {
+      CHECK(grad.sizes() == root.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of ",
+            grad.sizes(), " and output[", i, "] has a shape of ", root.sizes(), ".");
+    } else {
+      CHECK(root.numel() == 1, "grad can be implicitly created only for scalar outputs, and output[", i,
+            "] has shape ", root.sizes(), ". Pass gradient=..., or reduce it with .sum().");
+      CHECK(!is_complex(root.dtype()), "grad can be implicitly created only for real scalar outputs");
+      GradModeGuard no_grad(false);
+      grad = needs::ones_like(root);
+    }
+    walk.add_root(root, grad);
+  }
+  walk.run();
+  return walk.captured();
+}
+
+}  // namespace rushlight

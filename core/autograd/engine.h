@@ -1,0 +1,23 @@
+// Owns backward: the walk over the tape from results to leaves.
+//
+// Iterative, so that the depth of a graph is bounded by memory only; reentrant; any number of
+// threads may run it at once on graphs that share nodes.
+#pragma once
+
+#include "core/autograd/node.h"
+
+namespace rushlight {
+
+struct BackwardOptions {
+  bool retain_graph = false;
+  bool create_graph = false;
+  bool accumulate = true;  // false: return gradients of `inputs`, leave .grad alone
+};
+
+// Runs the tape from `roots`, each with its gradient (undefined: ones, for a scalar root).
+// With inputs, only the way to them is walked. Returns their gradients when not accumulating;
+// an input that the roots do not depend on gets an undefined one.
+std::vector<Tensor> run_backward(TensorList roots, TensorList grads, TensorList inputs,
+                                 const BackwardOptions& options);
+
+}  // namespace rushlight

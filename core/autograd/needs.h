@@ -1,0 +1,23 @@
+// Declares the few ops that autograd itself calls; core/ops defines them, so the layers hold.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace rushlight::needs {
+
+Tensor add(const Tensor& input, const Tensor& other);
+// input += other, unrecorded: for gradients that nobody else can see.
+void add_(const Tensor& input, const Tensor& other);
+Tensor clone(const Tensor& input);
+Tensor sum_to(const Tensor& input, ShapeRef sizes);
+Tensor to_dtype(const Tensor& input, DType dtype);
+Tensor ones_like(const Tensor& input);
+Tensor zeros_like(const Tensor& input);
+Tensor as_strided(const Tensor& input, ShapeRef sizes, ShapeRef strides, int64_t offset);
+// The gradient of as_strided with respect to a base of the given layout.
+Tensor as_strided_backward(const Tensor& grad, ShapeRef base_sizes, ShapeRef base_strides,
+                           int64_t base_offset, ShapeRef strides, int64_t offset);
+// Writes src over the window and records it.
+void copy_(const Tensor& window, const Tensor& src);
+
+}  // namespace rushlight::needs

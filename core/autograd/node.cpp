@@ -1,0 +1,274 @@
+// Defines the links between tensors and nodes, and the rules for writing in place.
+//
+// Note [Writing in place]
+// An op that overwrites a tensor becomes the tensor's new history. When the tensor is a view, the
+// base changed too: its new history is CopySlices, which runs the op's gradient on the window and
+// passes the rest through. Every other view of that base now has a stale grad_fn; ViewInfo
+// remembers the version it was made at, and grad_fn_of() makes a new one when that is old.
+#include "core/autograd/node.h"
+
+#include <atomic>
+
+#include "core/autograd/needs.h"
+
+namespace rushlight {
+namespace {
+
+thread_local uint64_t next_sequence = 0;
+
+// Where a window lies in the storage; enough to rebuild a view and its gradient.
+struct Geometry {
+  Shape sizes, strides;
+  int64_t offset;
+  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.offset()) {}
+};
+
+// The gradient of looking through a window: what flows back fills the window, zero elsewhere.
+class WindowBackward final : public Node {
+ public:
+  WindowBackward(const Tensor& base, const Tensor& view) : base_(base), view_(view) {}
+
+  void backward(TensorList grads, std::span<Tensor> input_grads) override {
+    if (!wants(0)) return;
+    input_grads[0] = needs::as_strided_backward(grads[0], base_.sizes, base_.strides, base_.offset,
+                                                view_.strides, view_.offset);
+  }
+  const char* op() const override { return "as_strided"; }
+
+ private:
+  Geometry base_, view_;
+};
+
+// The history of a base whose window was written by `write`.
+class CopySlices final : public Node {
+ public:
+  CopySlices(const Tensor& base, const Tensor& view, NodePtr write)
+      : base_(base), view_(view), write_(std::move(write)) {
+    edges.resize(write_->edges.size());
+    edges[0] = gradient_edge(base);
+    for (size_t i = 1; i < edges.size(); ++i) edges[i] = write_->edges[i];
+  }
+
+  void backward(TensorList grads, std::span<Tensor> input_grads) override {
+    Tensor whole = needs::clone(grads[0]);
+    Tensor window = needs::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
+    Tensor window_grad = needs::clone(window);
+    write_->backward({&window_grad, 1}, input_grads);
+    if (!wants(0)) return;
+    needs::copy_(window, input_grads[0].defined() ? input_grads[0] : needs::zeros_like(window));
+    input_grads[0] = whole;
+  }
+  void release_saved() override { write_->release_saved(); }
+  const char* op() const override { return write_->op(); }
+  std::string name() const override { return "CopySlices"; }
+
+ private:
+  Geometry base_, view_;
+  NodePtr write_;
+};
+
+ResultInfo info_of(const Tensor& t) { return {t.sizes(), t.dtype(), t.device()}; }
+
+}  // namespace
+
+Node::Node() : sequence(next_sequence++), site(current_call_site) {}
+
+std::string Node::name() const {
+  std::string name;
+  bool upper = true;
+  for (const char* c = op(); *c; ++c) {
+    if (*c != '_') name += upper ? char(toupper(*c)) : *c;
+    upper = *c == '_';
+  }
+  return name + "Backward0";
+}
+
+// A node owns older nodes through its edges: a long chain must not be freed by recursion.
+void Node::destroy(Node* node) {
+  thread_local std::vector<Node*> pending;
+  thread_local bool draining = false;
+  pending.push_back(node);
+  if (draining) return;
+  draining = true;
+  while (!pending.empty()) {
+    Node* next = pending.back();
+    pending.pop_back();
+    delete next;
+  }
+  draining = false;
+}
+
+AutogradMeta::~AutogradMeta() {
+  if (accumulator) accumulator->forget_leaf();
+}
+
+AccumulateGrad::AccumulateGrad(TensorImpl* leaf) : leaf_(leaf) {
+  sequence = UINT64_MAX;  // runs as soon as its gradient is complete
+  results.push_back({leaf->sizes, leaf->dtype, leaf->storage->device()});
+}
+
+Tensor AccumulateGrad::leaf() const {
+  std::lock_guard lock(mutex_);
+  if (!leaf_ || !leaf_->try_retain()) return {};
+  return Tensor(IntrusivePtr<TensorImpl>::adopt(leaf_));
+}
+
+void AccumulateGrad::forget_leaf() {
+  std::lock_guard lock(mutex_);
+  leaf_ = nullptr;
+}
+
+void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
+  Tensor variable = leaf();
+  if (!variable.defined() || !grads[0].defined()) return;
+  AutogradMeta& meta = get_meta(variable);
+  std::vector<Tensor> incoming{grads[0]};
+  for (size_t i = 0; i < meta.hooks.size(); ++i) meta.hooks[i].second(incoming);
+  {
+    std::lock_guard lock(mutex_);
+    Tensor& grad = incoming[0];
+    if (!meta.grad.defined()) {
+      // Two owners: the engine's buffer and `incoming`. Anyone else might see a write to it.
+      bool unshared = grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1;
+      bool fits = unshared && grad.is_dense() && grad.strides() == variable.strides();
+      meta.grad = is_grad_enabled() ? (fits ? grad : needs::clone(grad))
+                  : fits            ? detach(grad)
+                                    : detach(needs::clone(grad));
+    } else if (is_grad_enabled()) {
+      meta.grad = needs::add(meta.grad, grad);
+    } else {
+      needs::add_(meta.grad, grad);
+    }
+  }
+  for (size_t i = 0; i < meta.post_accumulate_hooks.size(); ++i)
+    meta.post_accumulate_hooks[i].second(variable);
+}
+
+AutogradMeta& get_meta(const Tensor& tensor) {
+  auto& meta = tensor.impl()->autograd;
+  if (!meta) meta = std::make_unique<AutogradMeta>();
+  return static_cast<AutogradMeta&>(*meta);
+}
+
+NodePtr grad_fn_of(const Tensor& tensor) {
+  AutogradMeta* meta = find_meta(tensor);
+  if (!meta) return nullptr;
+  ViewInfo* view = meta->view.get();
+  if (!view || !view->base.requires_grad()) return meta->grad_fn;
+  uint32_t version = tensor.storage()->version();
+  if (view->version == version) return meta->grad_fn;
+  NodePtr base_fn = grad_fn_of(view->base);
+  // A write that was not recorded leaves the history as it is.
+  if (!base_fn && meta->grad_fn) return meta->grad_fn;
+  auto node = NodePtr::adopt(new WindowBackward(view->base, tensor));
+  node->edges.push_back(gradient_edge(view->base));
+  node->results.push_back(info_of(tensor));
+  meta->grad_fn = node;
+  meta->slot = 0;
+  view->version = version;
+  tensor.impl()->requires_grad = true;
+  return node;
+}
+
+Edge gradient_edge(const Tensor& tensor) {
+  if (!gradient_edge_exists(tensor)) return {};
+  if (NodePtr node = grad_fn_of(tensor)) return {node, find_meta(tensor)->slot};
+  if (!tensor.requires_grad()) return {};  // a view from before its base wanted gradients
+  AutogradMeta& meta = get_meta(tensor);
+  if (!meta.accumulator)
+    meta.accumulator = IntrusivePtr<AccumulateGrad>::adopt(new AccumulateGrad(tensor.impl()));
+  return {NodePtr::share(meta.accumulator.get()), 0};
+}
+
+void set_history(const Tensor& result, const NodePtr& node, uint32_t slot) {
+  AutogradMeta& meta = get_meta(result);
+  meta.grad_fn = node;
+  meta.slot = slot;
+  if (meta.view) meta.view->version = result.storage()->version();
+  result.impl()->requires_grad = true;
+  if (node->results.size() <= slot) node->results.resize(slot + 1);
+  node->results[slot] = info_of(result);
+}
+
+void set_view(const Tensor& view, const Tensor& input, ViewOrigin origin) {
+  if (view.impl()->inference) return;
+  AutogradMeta* input_meta = find_meta(input);
+  auto info = std::make_unique<ViewInfo>();
+  if (input_meta && input_meta->view) {
+    info->base = input_meta->view->base;
+    info->origin = origin == ViewOrigin::normal ? input_meta->view->origin : origin;
+  } else {
+    info->base = input;
+    info->origin = origin;
+  }
+  info->version = view.storage()->version();
+  get_meta(view).view = std::move(info);
+}
+
+Tensor view_base(const Tensor& tensor) {
+  AutogradMeta* meta = find_meta(tensor);
+  return meta && meta->view ? meta->view->base : Tensor();
+}
+
+void set_requires_grad(const Tensor& tensor, bool requires_grad) {
+  CHECK(is_leaf(tensor) || requires_grad,
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed "
+        "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+  CHECK(!requires_grad || is_differentiable(tensor.dtype()),
+        "only Tensors of floating point and complex dtype can require gradients, got ",
+        dtype_name(tensor.dtype()));
+  CHECK(!requires_grad || !tensor.impl()->inference || grad_mode.inference,
+        "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  tensor.impl()->requires_grad = requires_grad;
+}
+
+Tensor detach(const Tensor& tensor) { return shallow_copy(tensor); }
+
+void check_inplace(const Tensor& tensor, bool records) {
+  check_writable(tensor);
+  if (tensor.impl()->inference && !grad_mode.inference)
+    CHECK(false, "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
+          "make a clone to get a normal tensor before doing inplace update.");
+  if (!is_grad_enabled()) return;
+  AutogradMeta* meta = find_meta(tensor);
+  ViewInfo* view = meta ? meta->view.get() : nullptr;
+  bool leaf_wants_grad = tensor.requires_grad() && is_leaf(tensor);
+  CHECK(!leaf_wants_grad || (view && view->base.requires_grad()),
+        "a leaf Variable that requires grad is being used in an in-place operation. Wrap the write in "
+        "torch.no_grad(), or write to a clone.");
+  if (!view || !(records || view->base.requires_grad())) return;
+  CHECK(!(view->base.requires_grad() && is_leaf(view->base)),
+        "a view of a leaf Variable that requires grad is being used in an in-place operation. Wrap the "
+        "write in torch.no_grad(), or write to a clone.");
+  CHECK(view->origin != ViewOrigin::one_of_many,
+        "the tensor is a view and is being modified inplace. This view is the output of a function that "
+        "returns multiple views. Such functions do not allow the output views to be modified inplace. "
+        "You should replace the inplace operation by an out-of-place one.");
+  CHECK(view->origin != ViewOrigin::made_without_grad,
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given "
+        "that this use case is ambiguous and error-prone, it is forbidden. Create the view with grad "
+        "mode enabled, or write inside no_grad.");
+}
+
+void rewrite_history(const Tensor& tensor, const NodePtr& node) {
+  AutogradMeta& meta = get_meta(tensor);
+  if (!meta.view) {
+    set_history(tensor, node, 0);
+    return;
+  }
+  node->results.assign(1, info_of(tensor));
+  Tensor base = meta.view->base;
+  auto slices = NodePtr::adopt(new CopySlices(base, tensor, node));
+  set_history(base, slices, 0);
+  // Rebuilt from the base's new history when somebody asks.
+  meta.grad_fn = nullptr;
+  meta.view->version = tensor.storage()->version() - 1;
+  tensor.impl()->requires_grad = true;
+}
+
+int64_t next_hook_id() {
+  static std::atomic<int64_t> next{0};
+  return next++;
+}
+
+}  // namespace rushlight

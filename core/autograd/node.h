@@ -1,0 +1,165 @@
+// Owns Node, one recorded op on the tape, and the links from tensors to nodes.
+//
+// A Node is written once by record() (ops/op.h) and read by the engine; nothing else mutates it.
+// Edges point from newer nodes to older ones, so the graph has no cycles.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/autograd/grad_mode.h"
+#include "core/base/call_site.h"
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+class Node;
+using NodePtr = IntrusivePtr<Node>;
+
+// Where a gradient goes: input `slot` of `node`. An empty node wants none.
+struct Edge {
+  NodePtr node;
+  uint32_t slot = 0;
+};
+
+// What the engine must know of a forward result to check the gradient that arrives for it.
+struct ResultInfo {
+  Shape sizes;
+  DType dtype = DType::float32;
+  Device device;
+};
+
+// Called with the gradients that enter a node (pre) or leave it (post); may replace them.
+using NodePreHook = std::function<void(std::vector<Tensor>& grads)>;
+using NodePostHook = std::function<void(std::vector<Tensor>& input_grads, const std::vector<Tensor>& grads)>;
+
+class Node : public RefCounted {
+ public:
+  Node();
+  virtual ~Node() = default;
+  static void destroy(Node* node);
+
+  // Computes the gradient for every edge: fills `input_grads[i]` for edges()[i] that has a node.
+  // `grads[k]` belongs to result k and is undefined where nothing flowed.
+  virtual void backward(TensorList grads, std::span<Tensor> input_grads) = 0;
+  // Frees saved tensors after a backward that does not retain the graph.
+  virtual void release_saved() {}
+  // The op that was recorded: "add".
+  virtual const char* op() const = 0;
+  // The op as PyTorch prints it: "AddBackward0".
+  virtual std::string name() const;
+
+  std::vector<Edge> edges;
+  std::vector<ResultInfo> results;
+  uint64_t sequence;  // grows with time of creation on a thread
+  CallSite site;
+  // Hooks are rare: one pointer when there are none.
+  struct Hooks {
+    std::vector<std::pair<int64_t, NodePreHook>> pre;
+    std::vector<std::pair<int64_t, NodePostHook>> post;
+    // Hooks of tensors that are results of this node, by slot.
+    std::vector<std::pair<int64_t, NodePreHook>> tensor_pre;
+    // Tensors that asked for .grad with retain_grad(), by slot; run after tensor_pre.
+    std::vector<std::pair<uint32_t, NodePreHook>> retain_grad;
+  };
+  std::unique_ptr<Hooks> hooks;
+  Hooks& make_hooks() {
+    if (!hooks) hooks = std::make_unique<Hooks>();
+    return *hooks;
+  }
+  // The Python object of this node, if one was made; borrowed, managed by the bindings.
+  void* py_object = nullptr;
+
+  bool wants(size_t edge) const { return bool(edges[edge].node); }
+};
+
+// How a view came to be, which decides whether it may be written in place.
+enum class ViewOrigin : uint8_t { normal, made_without_grad, one_of_many };
+
+struct ViewInfo {
+  Tensor base;  // never itself a view
+  ViewOrigin origin = ViewOrigin::normal;
+  uint32_t version = 0;  // of the storage when grad_fn was made; older means grad_fn is stale
+};
+
+class AccumulateGrad;
+
+// What autograd keeps with a tensor.
+class AutogradMeta : public AutogradMetaBase {
+ public:
+  ~AutogradMeta() override;
+
+  Tensor grad;
+  NodePtr grad_fn;
+  uint32_t slot = 0;  // which result of grad_fn
+  IntrusivePtr<AccumulateGrad> accumulator;
+  std::unique_ptr<ViewInfo> view;
+  bool retains_grad = false;
+  // Hooks of a leaf; those of results live in their node.
+  std::vector<std::pair<int64_t, NodePreHook>> hooks;
+  std::vector<std::pair<int64_t, std::function<void(const Tensor&)>>> post_accumulate_hooks;
+};
+
+// The end of the tape: adds what arrives to the .grad of a leaf.
+// The leaf owns it; the back pointer is cleared when the leaf goes first.
+class AccumulateGrad final : public Node {
+ public:
+  explicit AccumulateGrad(TensorImpl* leaf);
+  static void destroy(AccumulateGrad* node) { Node::destroy(node); }
+
+  void backward(TensorList grads, std::span<Tensor> input_grads) override;
+  const char* op() const override { return "accumulate_grad"; }
+  std::string name() const override { return "AccumulateGrad"; }
+
+  // The leaf, or an undefined tensor when it is gone.
+  Tensor leaf() const;
+  void forget_leaf();
+
+ private:
+  mutable std::mutex mutex_;
+  TensorImpl* leaf_;
+};
+
+// The meta of a tensor, made on demand, or null.
+inline AutogradMeta* find_meta(const Tensor& tensor) {
+  return static_cast<AutogradMeta*>(tensor.impl()->autograd.get());
+}
+AutogradMeta& get_meta(const Tensor& tensor);
+
+// Where the gradient of this tensor goes: its grad_fn, or the accumulator of a leaf, or nowhere.
+Edge gradient_edge(const Tensor& tensor);
+// Whether gradient_edge() leads anywhere.
+inline bool gradient_edge_exists(const Tensor& tensor) {
+  if (tensor.requires_grad()) return true;
+  AutogradMeta* meta = find_meta(tensor);
+  return meta && meta->view && meta->view->base.requires_grad();
+}
+// The node that made the tensor; rebuilt for a view whose base was written. Null for leaves.
+NodePtr grad_fn_of(const Tensor& tensor);
+inline bool is_leaf(const Tensor& tensor) { return !tensor.requires_grad() || !grad_fn_of(tensor); }
+
+// Marks `result` as result `slot` of `node`.
+void set_history(const Tensor& result, const NodePtr& node, uint32_t slot);
+
+// Ties a fresh view to the tensor it looks into.
+void set_view(const Tensor& view, const Tensor& input, ViewOrigin origin);
+// The base of a view, or an undefined tensor.
+Tensor view_base(const Tensor& tensor);
+
+void set_requires_grad(const Tensor& tensor, bool requires_grad);
+// The tensor without its history; shares storage and versions.
+Tensor detach(const Tensor& tensor);
+
+// See Note [Writing in place].
+// Refuses writes that would break the tape. `records` says whether the op will be recorded.
+void check_inplace(const Tensor& tensor, bool records);
+// Makes `node` (slot 0) the history of a tensor that was just written, and of its base.
+void rewrite_history(const Tensor& tensor, const NodePtr& node);
+
+// Identifies hooks for removal.
+int64_t next_hook_id();
+
+}  // namespace rushlight

@@ -1,0 +1,84 @@
+// Defines saving, the version check and its message.
+#include "core/autograd/saved_tensor.h"
+
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+namespace {
+
+std::string at_line(CallSite site) {
+  std::string line = describe_call_site(site);
+  return line.empty() ? "" : " (" + line + ")";
+}
+
+}  // namespace
+
+SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
+  SavedTensor saved;
+  saved.kind_ = !tensor.defined() ? Kind::undefined : overwritten ? Kind::overwritten : Kind::input;
+  if (!tensor.defined()) return saved;
+  saved.tensor_ = overwritten ? clone_dense(tensor, MemoryFormat::preserve) : tensor;
+  if (overwritten) saved.history_ = gradient_edge(tensor);
+  saved.version_ = saved.tensor_.storage()->version();
+  return saved;
+}
+
+SavedTensor SavedTensor::result(const Tensor& tensor, uint32_t slot) {
+  SavedTensor saved;
+  saved.kind_ = Kind::result;
+  saved.tensor_ = detach(tensor);
+  saved.version_ = tensor.storage()->version();
+  saved.slot_ = slot;
+  return saved;
+}
+
+Tensor SavedTensor::unpack(const Node& owner) const {
+  if (kind_ == Kind::undefined) return {};
+  if (kind_ == Kind::released || kind_ == Kind::none) {
+    Error error(ErrorKind::kRuntime,
+                "Trying to backward through the graph a second time (or directly access saved tensors "
+                "after they have already been freed). Saved intermediate values of the graph are freed "
+                "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+                "backward through the graph a second time or if you need to access saved tensors after "
+                "calling backward.");
+    error.name_op("backward");
+    throw error;
+  }
+  if (tensor_.storage()->version() != version_) {
+    const StorageImpl& storage = *tensor_.storage();
+    std::string op = owner.op();
+    Error error(ErrorKind::kRuntime,
+                op + " saved its " + (kind_ == Kind::result ? "result" : "input") + at_line(owner.site) +
+                    ", but " + storage.last_writer() + " changed it in place afterwards" +
+                    at_line(storage.last_write_site()) + ". One of the variables needed for gradient "
+                    "computation has been modified by an inplace operation: it is at version " +
+                    std::to_string(storage.version()) + "; expected version " +
+                    std::to_string(version_) + " instead. Write y = y + 1 in place of y += 1, or clone "
+                    "before " + op + ".");
+    error.name_op("backward");
+    throw error;
+  }
+  if (kind_ == Kind::input) return tensor_;
+  Tensor window = shallow_copy(tensor_);
+  if (kind_ == Kind::result) {
+    AutogradMeta& meta = get_meta(window);
+    meta.grad_fn = NodePtr::share(const_cast<Node*>(&owner));
+    meta.slot = slot_;
+    window.impl()->requires_grad = true;
+  } else if (history_.node) {
+    AutogradMeta& meta = get_meta(window);
+    meta.grad_fn = history_.node;
+    meta.slot = history_.slot;
+    window.impl()->requires_grad = true;
+  }
+  return window;
+}
+
+void SavedTensor::reset() {
+  if (kind_ == Kind::none) return;
+  tensor_ = {};
+  history_ = {};
+  kind_ = Kind::released;
+}
+
+}  // namespace rushlight

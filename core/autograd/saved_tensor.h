@@ -1,0 +1,37 @@
+// Owns SavedTensor: a tensor kept for backward, with the version it had.
+//
+// Note [Saved tensors and versions]
+// Storage counts in-place writes. A saved tensor remembers the count; unpack() compares and, when
+// they differ, names the op that saved, the op that wrote, and both lines of the user's program.
+// A saved result would own the node that owns it, so only its detached window is kept, and unpack
+// ties it to the node again. The input that an in-place op is about to overwrite is cloned.
+#pragma once
+
+#include "core/autograd/node.h"
+
+namespace rushlight {
+
+class SavedTensor {
+ public:
+  SavedTensor() = default;
+
+  // Keeps an input of the op; `overwritten` when the op is about to write it in place.
+  static SavedTensor input(const Tensor& tensor, bool overwritten);
+  // Keeps result `slot` of the op.
+  static SavedTensor result(const Tensor& tensor, uint32_t slot);
+
+  // The tensor as it was; `owner` is the node that saved it, for the message and for results.
+  Tensor unpack(const Node& owner) const;
+  void reset();
+
+ private:
+  enum class Kind : uint8_t { none, undefined, input, overwritten, result, released };
+
+  Tensor tensor_;
+  Edge history_;  // of an overwritten input
+  uint32_t version_ = 0;
+  uint32_t slot_ = 0;
+  Kind kind_ = Kind::none;
+};
+
+}  // namespace rushlight

@@ -1,0 +1,56 @@
+// Owns OP and POINTWISE: the two declarations that every op family is written in.
+// See softplus in activation.cpp for a whole example, CONTRIBUTING.md for a walk through it.
+//
+// Note [One formula, three readings]
+// POINTWISE(name, (T input, S beta), expression) is read three times from the same tokens:
+//   - once per instruction set (formula.h) as vectorised loops over numbers;
+//   - as text by NVRTC, for CUDA;
+//   - by the host compiler (below) with T = Tensor, where it is a chain of differentiable ops.
+// The last reading gives gradients of gradients: in an ordinary backward a gradient formula runs
+// as one fused loop, with create_graph=True as ops. The letters say what a parameter may be:
+//   T float, double    C also complex    R float, double, int64    N all of these    I int64
+//   B a bool operand   S a number that is the same for all elements, in the type of the operands
+// Write constants as S(0.5), so that float stays float. Half types compute in float.
+//
+// Note [One op, one place]
+// OP(name, "schema", {fields}) holds everything about an op; its row in the op table feeds the
+// parser, stubs, docs, tests and benchmarks. Fields, in this order:
+//   .home      module where Python finds it; "torch" unless said
+//   .doc       the docstring: a sentence, then the formula
+//   .dtypes    what `input` may be; others raise
+//   .variants  function | method | inplace; by home and forward unless said
+//   .is_view   the results share the input's storage
+//   .forward   formula<name> or a lambda in the types of the schema; runs unrecorded when the op
+//              has grads, recorded when it is made of other ops
+//   .saves     saves<"input", "result", "input.shape">: what backward needs, and so what it costs
+//   .grads     d<"input">(formula<...>) or a lambda (g, saved..., attributes...) for each Tensor
+//              argument; no_grad<"index"> for those without. d<"a", "b">(lambda) is a joint form
+//              that gets a mask last and returns a tuple. uses<"other"> before the lambda names
+//              what it needs of .saves, so that nothing is kept or checked in vain.
+// Gradients of broadcast or cast inputs come back to the input's shape and dtype by themselves.
+#pragma once
+
+#ifdef RUSHLIGHT_ISA
+#include "core/tensor/formula.h"
+#else
+
+#include "core/ops/ops.h"
+#include "core/ops/record.h"
+
+#define OP(NAME, SCHEMA, ...)                                                                  \
+  namespace {                                                                                  \
+  struct NAME##_op {                                                                           \
+    static constexpr const char* name = #NAME;                                                 \
+    static constexpr Schema schema = parse_schema(#NAME, SCHEMA);                              \
+    static constexpr auto def = [] {                                                           \
+      OpDef def __VA_ARGS__;                                                                   \
+      return def;                                                                              \
+    }();                                                                                       \
+  };                                                                                           \
+  const detail::Registration NAME##_registration(detail::make_entry<NAME##_op>(__FILE__, __LINE__)); \
+  }                                                                                            \
+  template <>                                                                                  \
+  detail::Signature<NAME##_op>* const OpRef<#NAME, detail::Signature<NAME##_op>>::call =       \
+      &detail::Invoke<NAME##_op>::plain;
+
+#endif

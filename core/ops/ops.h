@@ -1,0 +1,167 @@
+// Declares, for C++, the ops that other ops and the bindings call: one line each.
+//
+// call<"name", Result> reaches the OP block of that name; a signature that differs from the
+// block's does not link. Python's names and defaults are those of the schemas.
+#pragma once
+
+#include <tuple>
+
+#include "core/base/schema.h"
+#include "core/ops/value.h"
+
+namespace rushlight {
+
+template <FixedString name, class Signature>
+struct OpRef {
+  static Signature* const call;
+};
+
+namespace detail {
+template <class T>
+struct Passed {
+  using type = T;
+};
+template <>
+struct Passed<Tensor> {
+  using type = const Tensor&;
+};
+}  // namespace detail
+
+template <FixedString name, class R, class... Args>
+inline R call(const Args&... args) {
+  return OpRef<name, R(typename detail::Passed<Args>::type...)>::call(args...);
+}
+
+// clang-format off
+
+// pointwise_unary.cpp
+inline Tensor neg(const Tensor& input) { return call<"neg", Tensor>(input); }
+inline Tensor abs(const Tensor& input) { return call<"abs", Tensor>(input); }
+inline Tensor sign(const Tensor& input) { return call<"sign", Tensor>(input); }
+inline Tensor conj(const Tensor& input) { return call<"conj", Tensor>(input); }
+inline Tensor exp(const Tensor& input) { return call<"exp", Tensor>(input); }
+inline Tensor exp2(const Tensor& input) { return call<"exp2", Tensor>(input); }
+inline Tensor expm1(const Tensor& input) { return call<"expm1", Tensor>(input); }
+inline Tensor log(const Tensor& input) { return call<"log", Tensor>(input); }
+inline Tensor log2(const Tensor& input) { return call<"log2", Tensor>(input); }
+inline Tensor log10(const Tensor& input) { return call<"log10", Tensor>(input); }
+inline Tensor log1p(const Tensor& input) { return call<"log1p", Tensor>(input); }
+inline Tensor sqrt(const Tensor& input) { return call<"sqrt", Tensor>(input); }
+inline Tensor rsqrt(const Tensor& input) { return call<"rsqrt", Tensor>(input); }
+inline Tensor reciprocal(const Tensor& input) { return call<"reciprocal", Tensor>(input); }
+inline Tensor sin(const Tensor& input) { return call<"sin", Tensor>(input); }
+inline Tensor cos(const Tensor& input) { return call<"cos", Tensor>(input); }
+inline Tensor tan(const Tensor& input) { return call<"tan", Tensor>(input); }
+inline Tensor sinh(const Tensor& input) { return call<"sinh", Tensor>(input); }
+inline Tensor cosh(const Tensor& input) { return call<"cosh", Tensor>(input); }
+inline Tensor tanh(const Tensor& input) { return call<"tanh", Tensor>(input); }
+inline Tensor erf(const Tensor& input) { return call<"erf", Tensor>(input); }
+inline Tensor erfc(const Tensor& input) { return call<"erfc", Tensor>(input); }
+inline Tensor floor(const Tensor& input) { return call<"floor", Tensor>(input); }
+inline Tensor ceil(const Tensor& input) { return call<"ceil", Tensor>(input); }
+inline Tensor trunc(const Tensor& input) { return call<"trunc", Tensor>(input); }
+inline Tensor sigmoid(const Tensor& input) { return call<"sigmoid", Tensor>(input); }
+inline Tensor isnan(const Tensor& input) { return call<"isnan", Tensor>(input); }
+inline Tensor logical_not(const Tensor& input) { return call<"logical_not", Tensor>(input); }
+
+// pointwise_binary.cpp
+inline Tensor add(const Tensor& input, const Tensor& other, Scalar alpha = 1) { return call<"add", Tensor>(input, other, alpha); }
+inline Tensor sub(const Tensor& input, const Tensor& other, Scalar alpha = 1) { return call<"sub", Tensor>(input, other, alpha); }
+inline Tensor mul(const Tensor& input, const Tensor& other) { return call<"mul", Tensor>(input, other); }
+inline Tensor div(const Tensor& input, const Tensor& other) { return call<"div", Tensor>(input, other); }
+inline Tensor pow(const Tensor& input, const Tensor& exponent) { return call<"pow", Tensor>(input, exponent); }
+inline Tensor maximum(const Tensor& input, const Tensor& other) { return call<"maximum", Tensor>(input, other); }
+inline Tensor minimum(const Tensor& input, const Tensor& other) { return call<"minimum", Tensor>(input, other); }
+inline Tensor where(const Tensor& condition, const Tensor& input, const Tensor& other) { return call<"where", Tensor>(condition, input, other); }
+inline Tensor logical_and(const Tensor& input, const Tensor& other) { return call<"logical_and", Tensor>(input, other); }
+inline Tensor logical_or(const Tensor& input, const Tensor& other) { return call<"logical_or", Tensor>(input, other); }
+
+// compare.cpp
+inline Tensor eq(const Tensor& input, const Tensor& other) { return call<"eq", Tensor>(input, other); }
+inline Tensor ne(const Tensor& input, const Tensor& other) { return call<"ne", Tensor>(input, other); }
+inline Tensor lt(const Tensor& input, const Tensor& other) { return call<"lt", Tensor>(input, other); }
+inline Tensor le(const Tensor& input, const Tensor& other) { return call<"le", Tensor>(input, other); }
+inline Tensor gt(const Tensor& input, const Tensor& other) { return call<"gt", Tensor>(input, other); }
+inline Tensor ge(const Tensor& input, const Tensor& other) { return call<"ge", Tensor>(input, other); }
+
+// creation.cpp
+inline Tensor full(ShapeRef size, Scalar value, std::optional<DType> dtype = {}) { return call<"full", Tensor>(size, value, dtype, std::optional<Device>()); }
+inline Tensor zeros(ShapeRef size, DType dtype) { return call<"zeros", Tensor>(size, std::optional<DType>(dtype), std::optional<Device>()); }
+
+// cast_copy.cpp
+inline Tensor clone(const Tensor& input) { return call<"clone", Tensor>(input, std::optional<MemoryFormat>()); }
+inline Tensor contiguous(const Tensor& input) { return call<"contiguous", Tensor>(input, std::optional<MemoryFormat>()); }
+// A copy in another dtype, or the tensor itself; differentiable.
+inline Tensor cast(const Tensor& input, DType dtype) { return call<"_cast", Tensor>(input, std::optional<DType>(dtype)); }
+inline Tensor copy_(const Tensor& input, const Tensor& src) { return call<"copy_", Tensor>(input, src); }
+
+// reduce.cpp: an empty `dim` means all dims
+inline Tensor sum(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) { return call<"sum_dim", Tensor>(input, std::optional<ShapeRef>(dim), keepdim, std::optional<DType>()); }
+inline Tensor mean(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) { return call<"mean_dim", Tensor>(input, std::optional<ShapeRef>(dim), keepdim, std::optional<DType>()); }
+// Sums over the dims that broadcasting added, so that the result has these sizes.
+inline Tensor sum_to(const Tensor& input, ShapeRef size) { return call<"_sum_to", Tensor>(input, size); }
+
+// shape.cpp
+inline Tensor reshape(const Tensor& input, ShapeRef shape) { return call<"reshape", Tensor>(input, shape); }
+inline Tensor view(const Tensor& input, ShapeRef size) { return call<"view", Tensor>(input, size); }
+inline Tensor expand(const Tensor& input, ShapeRef size) { return call<"expand", Tensor>(input, size); }
+inline Tensor permute(const Tensor& input, ShapeRef dims) { return call<"permute", Tensor>(input, dims); }
+inline Tensor transpose(const Tensor& input, int64_t dim0, int64_t dim1) { return call<"transpose", Tensor>(input, dim0, dim1); }
+inline Tensor unsqueeze(const Tensor& input, int64_t dim) { return call<"unsqueeze", Tensor>(input, dim); }
+inline Tensor squeeze(const Tensor& input, int64_t dim) { return call<"squeeze_dim", Tensor>(input, dim); }
+inline Tensor slice(const Tensor& input, int64_t dim, int64_t start, int64_t end, int64_t step) { return call<"_slice", Tensor>(input, dim, start, end, step); }
+inline Tensor select(const Tensor& input, int64_t dim, int64_t index) { return call<"select", Tensor>(input, dim, index); }
+inline Tensor narrow(const Tensor& input, int64_t dim, int64_t start, int64_t length) { return call<"narrow", Tensor>(input, dim, start, length); }
+inline Tensor as_strided(const Tensor& input, ShapeRef size, ShapeRef stride, std::optional<int64_t> offset = {}) { return call<"as_strided", Tensor>(input, size, stride, offset); }
+inline Tensor cat(TensorList tensors, int64_t dim) { return call<"cat", Tensor>(tensors, dim); }
+inline Tensor stack(TensorList tensors, int64_t dim) { return call<"stack", Tensor>(tensors, dim); }
+
+// matmul.cpp
+inline Tensor mm(const Tensor& input, const Tensor& mat2) { return call<"mm", Tensor>(input, mat2); }
+inline Tensor bmm(const Tensor& input, const Tensor& mat2) { return call<"bmm", Tensor>(input, mat2); }
+inline Tensor matmul(const Tensor& input, const Tensor& other) { return call<"matmul", Tensor>(input, other); }
+
+// index.cpp, gather_scatter.cpp; an undefined index takes the whole dim
+inline Tensor index(const Tensor& input, TensorList indices) { return call<"_index", Tensor>(input, indices); }
+inline Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) { return call<"_index_put_", Tensor>(input, indices, values, accumulate); }
+inline Tensor gather(const Tensor& input, int64_t dim, const Tensor& index) { return call<"gather", Tensor>(input, dim, index, false); }
+inline Tensor nonzero(const Tensor& input) { return call<"nonzero", Tensor>(input); }
+
+// clang-format on
+
+// ---- the vocabulary of formulas, for Tensors -----------------------------------------------------
+
+inline Tensor operator-(const Tensor& a) { return neg(a); }
+#define RUSHLIGHT_OPERATOR(symbol, op)                                                          \
+  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return op(a, b); }          \
+  inline Tensor operator symbol(const Tensor& a, Scalar b) { return op(a, wrapped_number(b)); } \
+  inline Tensor operator symbol(Scalar a, const Tensor& b) { return op(wrapped_number(a), b); }
+RUSHLIGHT_OPERATOR(+, add)
+RUSHLIGHT_OPERATOR(-, sub)
+RUSHLIGHT_OPERATOR(*, mul)
+RUSHLIGHT_OPERATOR(/, div)
+RUSHLIGHT_OPERATOR(==, eq)
+RUSHLIGHT_OPERATOR(!=, ne)
+RUSHLIGHT_OPERATOR(<, lt)
+RUSHLIGHT_OPERATOR(<=, le)
+RUSHLIGHT_OPERATOR(>, gt)
+RUSHLIGHT_OPERATOR(>=, ge)
+RUSHLIGHT_OPERATOR(&, logical_and)
+RUSHLIGHT_OPERATOR(|, logical_or)
+#undef RUSHLIGHT_OPERATOR
+inline Tensor operator!(const Tensor& a) { return logical_not(a); }
+
+inline Tensor max(const Tensor& a, const Tensor& b) { return maximum(a, b); }
+inline Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
+inline Tensor pow(const Tensor& a, Scalar b) { return pow(a, wrapped_number(b)); }
+inline Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return where(condition, a, b);
+}
+inline Tensor select(const Tensor& condition, const Tensor& a, double b) {
+  return where(condition, a, wrapped_number(b));
+}
+inline Tensor select(const Tensor& condition, double a, const Tensor& b) {
+  return where(condition, wrapped_number(a), b);
+}
+
+}  // namespace rushlight

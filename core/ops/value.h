@@ -1,0 +1,83 @@
+// Owns Value, an argument of an op as the parser hands it over, and OpEntry, the row of the op
+// table that bindings, stubs, docs and tests read.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/base/schema.h"
+#include "core/tensor/pointwise.h"
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+class Generator;
+
+// A view on data that the parser owns for the length of the call. monostate is Python's None.
+using Value = std::variant<std::monostate, const Tensor*, TensorList, int64_t, ShapeRef, double, bool,
+                           std::string_view, Scalar, DType, Device, MemoryFormat, Generator*>;
+
+using Result = std::variant<Tensor, std::vector<Tensor>, bool, int64_t, double, Scalar, DType>;
+
+using BoxedCall = Result (*)(const Value* args);
+
+// A set of dtypes, one bit each.
+class DTypeSet {
+ public:
+  constexpr DTypeSet() = default;
+  template <class Predicate>
+  constexpr explicit DTypeSet(Predicate in) {
+    for (int i = 0; i < kDTypeCount; ++i)
+      if (in(DType(i))) bits_ |= uint16_t(1u << i);
+  }
+  constexpr bool contains(DType t) const { return bits_ >> int(t) & 1; }
+
+ private:
+  uint16_t bits_ = 0;
+};
+
+inline constexpr DTypeSet all_dtypes([](DType) { return true; });
+inline constexpr DTypeSet floating([](DType t) { return is_floating(t); });
+inline constexpr DTypeSet floating_or_complex([](DType t) { return is_differentiable(t); });
+inline constexpr DTypeSet real([](DType t) { return !is_complex(t); });
+inline constexpr DTypeSet numeric([](DType t) { return !is_bool(t); });
+inline constexpr DTypeSet real_numeric([](DType t) { return !is_bool(t) && !is_complex(t); });
+inline constexpr DTypeSet integral_or_bool([](DType t) { return is_integral(t) || is_bool(t); });
+
+// The forms in which Python sees an op.
+enum Variants : unsigned {
+  automatic = 0,  // by home, see resolve_variants in op_table.cpp
+  function = 1,   // torch.name(...)
+  method = 2,     // input.name(...)
+  inplace = 4,    // input.name_(...)
+};
+constexpr Variants operator|(Variants a, Variants b) { return Variants(unsigned(a) | unsigned(b)); }
+
+struct OpEntry {
+  const char* cpp_name;
+  Schema schema;
+  const char* home;  // "torch", "nn.functional", "linalg", ...; "private" shows in _C only
+  const char* doc;
+  DTypeSet dtypes;
+  Variants variants;
+  BoxedCall call;
+  BoxedCall call_inplace;  // null when there is no such form
+  const Formula* formula;  // of the forward, when it is one
+  bool differentiable;
+  const char* file;
+  int line;
+};
+
+// All ops, sorted by name and overload.
+const std::vector<OpEntry>& op_table();
+
+namespace detail {
+struct Registration {
+  explicit Registration(const OpEntry& entry);
+};
+}  // namespace detail
+
+}  // namespace rushlight

@@ -1,0 +1,93 @@
+// Owns the conversion loops between all pairs of dtypes, compiled once per instruction set.
+#include "core/base/half.h"
+#include "core/tensor/formula.h"
+
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+namespace {
+
+// One struct stands for absent complex types outside the baseline set, to keep the indices.
+struct Absent {};
+#if RUSHLIGHT_ISA == 0
+using Complex64 = std::complex<float>;
+using Complex128 = std::complex<double>;
+#else
+using Complex64 = Absent;
+using Complex128 = Absent;
+#endif
+
+template <class T>
+inline constexpr bool kHalf = detail::kSame<T, Half> || detail::kSame<T, BFloat16>;
+template <class T>
+inline constexpr bool kSmallInteger = T(0.5f) == T(0) && sizeof(T) < 4;
+template <>
+inline constexpr bool kSmallInteger<bool> = false;
+
+template <class To, class From>
+[[gnu::always_inline]] inline To convert(From x) {
+  if constexpr (detail::kSame<To, From>) {
+    return x;
+  } else if constexpr (kHalf<From>) {
+    return convert<To>(to_float(x));
+  } else if constexpr (detail::kSame<To, Half>) {
+    return to_half(convert<float>(x));
+  } else if constexpr (detail::kSame<To, BFloat16>) {
+    return to_bfloat16(convert<float>(x));
+#if RUSHLIGHT_ISA == 0
+  } else if constexpr (detail::kSame<To, bool> && detail::IsComplex<From>::value) {
+    return x != From(0);
+  } else if constexpr (detail::IsComplex<From>::value && detail::IsComplex<To>::value) {
+    return To(x);
+  } else if constexpr (detail::IsComplex<From>::value) {
+    return convert<To>(x.real());
+  } else if constexpr (detail::IsComplex<To>::value) {
+    return To(convert<typename To::value_type>(x));
+#endif
+  } else if constexpr (detail::kSame<To, bool>) {
+    return x != From(0);
+  } else if constexpr (kSmallInteger<To> && !kSmallInteger<From>) {
+    return To(int32_t(x));  // wraps around, as C does from integers
+  } else if constexpr (detail::kSame<To, uint32_t>) {
+    return To(int64_t(x));
+  } else {
+    return To(x);
+  }
+}
+
+template <class From, class To>
+void cast(const void* from, void* to, int64_t n) {
+  const From* in = static_cast<const From*>(from);
+  To* out = static_cast<To*>(to);
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
+}
+
+template <class From, class To>
+constexpr CastLoop cast_loop() {
+  if constexpr (detail::kSame<From, Absent> || detail::kSame<To, Absent>) return nullptr;
+  else return &cast<From, To>;
+}
+
+template <class... T>
+struct Types {};
+using All = Types<bool, uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t,
+                  Half, BFloat16, float, double, Complex64, Complex128>;
+
+template <class From, class... To>
+constexpr void fill_row(CastLoop* row, Types<To...>) {
+  int column = 0;
+  ((row[column++] = cast_loop<From, To>()), ...);
+}
+template <class... From>
+constexpr CastLoops make_casts(Types<From...>) {
+  CastLoops casts{};
+  int row = 0;
+  (fill_row<From>(casts.run[row++], All{}), ...);
+  return casts;
+}
+
+}  // namespace
+
+extern const CastLoops cast_loops;
+constexpr CastLoops cast_loops = make_casts(All{});
+
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

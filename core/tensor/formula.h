@@ -1,0 +1,316 @@
+// Owns the vocabulary of formulas for numbers, and POINTWISE as it reads in the files that are
+// compiled once per instruction set: each formula becomes one vectorised loop per compute type.
+// The vocabulary for Tensors is ops/ops.h; for CUDA it is formula.cuh.
+//
+// See Note [One formula, three readings] in ops/op.h for what the parameter letters mean.
+#pragma once
+
+#ifndef RUSHLIGHT_ISA
+#error "formula.h is for files compiled once per instruction set (RUSHLIGHT_ISA is set by CMake)"
+#endif
+
+#include "core/tensor/loops.h"
+
+#if RUSHLIGHT_ISA == 0
+#include <complex>
+#define RUSHLIGHT_ISA_NAMESPACE isa_v0
+#elif RUSHLIGHT_ISA == 3
+#define RUSHLIGHT_ISA_NAMESPACE isa_v3
+#else
+#define RUSHLIGHT_ISA_NAMESPACE isa_v4
+#endif
+
+// libmvec has vector forms of these; the attribute lets the vectoriser call them.
+#define RUSHLIGHT_VECTOR_MATH(_)                                                           \
+  _(exp) _(exp2) _(expm1) _(log) _(log2) _(log10) _(log1p) _(sin) _(cos) _(tan) _(asin)     \
+  _(acos) _(atan) _(sinh) _(cosh) _(tanh) _(asinh) _(acosh) _(atanh) _(erf) _(erfc) _(cbrt)
+#define RUSHLIGHT_VECTOR_MATH_2(_) _(pow) _(atan2) _(hypot)
+// Scalar library functions: correct, not vectorised.
+#define RUSHLIGHT_SCALAR_MATH(_) _(lgamma) _(tgamma)
+#define RUSHLIGHT_SCALAR_MATH_2(_) _(fmod) _(nextafter)
+
+#if defined(__x86_64__)
+#define RUSHLIGHT_SIMD __attribute__((simd("notinbranch"), const))
+#else
+#define RUSHLIGHT_SIMD __attribute__((const))
+#endif
+
+extern "C" {
+#define RUSHLIGHT_DECLARE(name) \
+  RUSHLIGHT_SIMD float name##f(float) noexcept; \
+  RUSHLIGHT_SIMD double name(double) noexcept;
+RUSHLIGHT_VECTOR_MATH(RUSHLIGHT_DECLARE)
+#undef RUSHLIGHT_DECLARE
+#define RUSHLIGHT_DECLARE(name)                        \
+  RUSHLIGHT_SIMD float name##f(float, float) noexcept; \
+  RUSHLIGHT_SIMD double name(double, double) noexcept;
+RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_DECLARE)
+#undef RUSHLIGHT_DECLARE
+}
+
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+
+#define RUSHLIGHT_DEFINE(name)                            \
+  inline float name(float x) { return ::name##f(x); }     \
+  inline double name(double x) { return ::name(x); }
+RUSHLIGHT_VECTOR_MATH(RUSHLIGHT_DEFINE)
+#undef RUSHLIGHT_DEFINE
+#define RUSHLIGHT_DEFINE(name)                                      \
+  inline float name(float x, float y) { return ::name##f(x, y); }   \
+  inline double name(double x, double y) { return ::name(x, y); }
+RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_DEFINE)
+#undef RUSHLIGHT_DEFINE
+#define RUSHLIGHT_DEFINE(name)                                       \
+  inline float name(float x) { return __builtin_##name##f(x); }      \
+  inline double name(double x) { return __builtin_##name(x); }
+RUSHLIGHT_SCALAR_MATH(RUSHLIGHT_DEFINE)
+RUSHLIGHT_DEFINE(sqrt)
+RUSHLIGHT_DEFINE(floor)
+RUSHLIGHT_DEFINE(ceil)
+RUSHLIGHT_DEFINE(trunc)
+#undef RUSHLIGHT_DEFINE
+#define RUSHLIGHT_DEFINE(name)                                                 \
+  inline float name(float x, float y) { return __builtin_##name##f(x, y); }    \
+  inline double name(double x, double y) { return __builtin_##name(x, y); }
+RUSHLIGHT_SCALAR_MATH_2(RUSHLIGHT_DEFINE)
+RUSHLIGHT_DEFINE(copysign)
+#undef RUSHLIGHT_DEFINE
+
+// Half to even, as IEEE and NumPy round.
+inline float round(float x) { return __builtin_rintf(x); }
+inline double round(double x) { return __builtin_rint(x); }
+inline float abs(float x) { return __builtin_fabsf(x); }
+inline double abs(double x) { return __builtin_fabs(x); }
+inline int64_t abs(int64_t x) { return x < 0 ? int64_t(-uint64_t(x)) : x; }
+inline int64_t floor(int64_t x) { return x; }
+inline int64_t ceil(int64_t x) { return x; }
+inline int64_t trunc(int64_t x) { return x; }
+inline int64_t round(int64_t x) { return x; }
+
+template <class T>
+inline T select(bool condition, T a, T b) {
+  return condition ? a : b;
+}
+template <class T>
+inline bool isnan(T x) {
+  return x != x;
+}
+// NaN wins, as in PyTorch and NumPy.
+template <class T>
+inline T max(T x, T y) {
+  return (x > y) | isnan(x) ? x : y;
+}
+template <class T>
+inline T min(T x, T y) {
+  return (x < y) | isnan(x) ? x : y;
+}
+template <class T>
+inline T rsqrt(T x) {
+  return T(1) / sqrt(x);
+}
+template <class T>
+inline T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
+template <class T>
+inline T reciprocal(T x) {
+  return T(1) / x;
+}
+template <class T>
+inline bool isfinite(T x) {
+  return x - x == T(0);
+}
+inline bool isfinite(int64_t) { return true; }
+template <class T>
+inline bool isinf(T x) {
+  return !isfinite(x) & !isnan(x);
+}
+inline bool signbit(float x) { return __builtin_bit_cast(int32_t, x) < 0; }
+inline bool signbit(double x) { return __builtin_bit_cast(int64_t, x) < 0; }
+inline bool signbit(int64_t x) { return x < 0; }
+inline float conj(float x) { return x; }
+inline double conj(double x) { return x; }
+inline int64_t conj(int64_t x) { return x; }
+
+// Division of integers in the two roundings. Division by zero is refused before the loop runs;
+// -2^63 / -1 wraps instead of trapping.
+inline int64_t trunc_divide(int64_t x, int64_t y) {
+  return y == -1 ? int64_t(-uint64_t(x)) : x / (y == 0 ? 1 : y);
+}
+template <class T>
+inline T trunc_divide(T x, T y) {
+  return trunc(x / y);
+}
+inline int64_t floor_divide(int64_t x, int64_t y) {
+  int64_t q = trunc_divide(x, y);
+  return q - ((q * y != x) & ((x < 0) != (y < 0)));
+}
+// The remainder with the sign of the divisor; exact where floor(x / y) is not.
+template <class T>
+inline T remainder(T x, T y) {
+  T r = fmod(x, y);
+  return (r != T(0)) & ((r < T(0)) != (y < T(0))) ? r + y : r;
+}
+inline int64_t remainder(int64_t x, int64_t y) {
+  return int64_t(uint64_t(x) - uint64_t(floor_divide(x, y)) * uint64_t(y));
+}
+inline int64_t fmod(int64_t x, int64_t y) {
+  return int64_t(uint64_t(x) - uint64_t(trunc_divide(x, y)) * uint64_t(y));
+}
+template <class T>
+inline T floor_divide(T x, T y) {
+  // Python's rule: derived from the exact remainder, so that 1 // 0.1 is 9, not 10.
+  T q = (x - remainder(x, y)) / y;
+  T rounded = floor(q);
+  rounded = rounded + (q - rounded > T(0.5) ? T(1) : T(0));
+  return y == T(0) ? x / y : (q == T(0) ? copysign(T(0), x / y) : rounded);
+}
+inline int64_t pow(int64_t base, int64_t exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+  uint64_t result = 1, factor = uint64_t(base);
+  for (; exponent; exponent >>= 1, factor *= factor)
+    if (exponent & 1) result *= factor;
+  return int64_t(result);
+}
+
+#if RUSHLIGHT_ISA == 0
+// Complex formulas are compiled for the baseline set only: std::complex defines shared code.
+// What std has (exp, abs, conj, ...) is found by argument-dependent lookup.
+template <class T>
+using Complex = std::complex<T>;
+template <class T>
+inline Complex<T> log2(Complex<T> z) {
+  return std::log(z) * T(1.4426950408889634);
+}
+template <class T>
+inline Complex<T> log1p(Complex<T> z) {
+  return std::log(T(1) + z);
+}
+template <class T>
+inline Complex<T> expm1(Complex<T> z) {
+  return std::exp(z) - T(1);
+}
+template <class T>
+inline Complex<T> exp2(Complex<T> z) {
+  return std::exp(z * T(0.6931471805599453));
+}
+template <class T>
+inline bool isnan(Complex<T> z) {
+  return isnan(z.real()) || isnan(z.imag());
+}
+template <class T>
+inline bool isfinite(Complex<T> z) {
+  return isfinite(z.real()) && isfinite(z.imag());
+}
+template <class T>
+inline bool isinf(Complex<T> z) {
+  return isinf(z.real()) || isinf(z.imag());
+}
+#endif
+
+namespace detail {
+
+template <class T>
+struct IsComplex {
+  static constexpr bool value = false;
+};
+#if RUSHLIGHT_ISA == 0
+template <class T>
+struct IsComplex<Complex<T>> {
+  static constexpr bool value = true;
+};
+#endif
+
+template <size_t... I>
+struct Indices {};
+template <size_t N>
+using IndicesTo = Indices<__integer_pack(N)...>;
+
+template <class A, class B>
+inline constexpr bool kSame = false;
+template <class A>
+inline constexpr bool kSame<A, A> = true;
+
+template <class F, class T, size_t I>
+struct Operand {
+  static constexpr bool kMask = read_params(F::params).is_mask[I];
+  static auto at(const void* const* operands, int64_t i) {
+    if constexpr (kMask) return static_cast<const bool*>(operands[I])[i];
+    else return static_cast<const T*>(operands[I])[i];
+  }
+};
+
+template <class F, class T, size_t... I, size_t... J>
+auto evaluate(const void* const* operands, const T* scalars, int64_t i, Indices<I...>,
+              Indices<J...>) {
+  (void)scalars;
+  return F::template apply<T, T, bool>(Operand<F, T, I>::at(operands, i)..., scalars[J]...);
+}
+
+template <class F, class T>
+struct Loop {
+  static constexpr FormulaParams kParams = read_params(F::params);
+  using Operands = IndicesTo<size_t(kParams.operands)>;
+  using Scalars = IndicesTo<size_t(kParams.scalars)>;
+  using Result = decltype(evaluate<F, T>(nullptr, nullptr, 0, Operands{}, Scalars{}));
+
+  static constexpr Stored kStored = kSame<Result, T>      ? Stored::same
+                                    : kSame<Result, bool> ? Stored::boolean
+                                                          : Stored::real;
+
+  static void run(const void* const* operands, const void* scalars, void* result, int64_t n) {
+    // Copies in locals tell the vectoriser that the stores do not change them.
+    const void* in[kMaxOperands];
+    for (int k = 0; k < kParams.operands; ++k) in[k] = operands[k];
+    T s[kMaxScalars];
+    for (int k = 0; k < kParams.scalars; ++k) s[k] = static_cast<const T*>(scalars)[k];
+    Result* out = static_cast<Result*>(result);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = evaluate<F, T>(in, s, i, Operands{}, Scalars{});
+  }
+};
+
+template <class F, class T>
+constexpr void add_loop(PointwiseLoops& loops, Compute compute) {
+  loops.run[int(compute)] = &Loop<F, T>::run;
+  loops.stored[int(compute)] = Loop<F, T>::kStored;
+}
+
+template <class F>
+constexpr PointwiseLoops make_loops() {
+  constexpr char kind = read_params(F::params).kind;
+  PointwiseLoops loops{};
+  if constexpr (kind != 'I') {
+    add_loop<F, float>(loops, Compute::f32);
+    add_loop<F, double>(loops, Compute::f64);
+  }
+  if constexpr (kind == 'I' || kind == 'R' || kind == 'N') add_loop<F, int64_t>(loops, Compute::i64);
+#if RUSHLIGHT_ISA == 0
+  if constexpr (kind == 'C' || kind == 'N') {
+    add_loop<F, Complex<float>>(loops, Compute::c64);
+    add_loop<F, Complex<double>>(loops, Compute::c128);
+  }
+#endif
+  return loops;
+}
+
+}  // namespace detail
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
+
+#define POINTWISE(NAME, PARAMS, ...)                                                         \
+  namespace RUSHLIGHT_ISA_NAMESPACE {                                                        \
+  namespace formulas {                                                                       \
+  struct NAME {                                                                              \
+    static constexpr const char* params = #PARAMS;                                           \
+    template <class T, class S, class B, class R = T, class N = T, class C = T, class I = T> \
+    static inline auto apply PARAMS {                                                        \
+      return __VA_ARGS__;                                                                    \
+    }                                                                                        \
+  };                                                                                         \
+  }                                                                                          \
+  extern const PointwiseLoops NAME;                                                          \
+  constexpr PointwiseLoops NAME = detail::make_loops<formulas::NAME>();                      \
+  }
+
+// Declarations are host code.
+#define OP(...)

@@ -1,0 +1,78 @@
+// Owns the shape of a compiled pointwise loop and the choice among instruction sets.
+//
+// Shared by host code and by the files compiled once per instruction set, so it includes nothing
+// that defines code: an inline function compiled with AVX-512 must never reach an older processor.
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+// _(instruction set, name): only x86-64 has several sets; elsewhere the default set serves.
+#if defined(__x86_64__)
+#define RUSHLIGHT_FOR_EACH_ISA(_, name) _(isa_v0, name) _(isa_v3, name) _(isa_v4, name)
+#else
+#define RUSHLIGHT_FOR_EACH_ISA(_, name) _(isa_v0, name)
+#endif
+
+namespace rushlight {
+
+#define RUSHLIGHT_COUNT_ISA(isa, name) +1
+inline constexpr int kIsaCount = 0 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_COUNT_ISA, );
+#undef RUSHLIGHT_COUNT_ISA
+
+// The types that formulas are compiled for. Every dtype computes in one of them.
+enum class Compute : uint8_t { f32, f64, i64, c64, c128 };
+inline constexpr int kComputeCount = 5;
+
+// What a loop stores: the compute type itself, a bool, or the real part type of a complex one.
+enum class Stored : uint8_t { same, boolean, real };
+
+inline constexpr int kMaxOperands = 6;
+inline constexpr int kMaxScalars = 6;
+
+// Runs one formula over n elements: every operand and the result are contiguous.
+// The result may be the same memory as an operand, element for element.
+using PointwiseLoop = void (*)(const void* const* operands, const void* scalars, void* result,
+                               int64_t n);
+
+struct PointwiseLoops {
+  PointwiseLoop run[kComputeCount];  // null where the formula has no meaning
+  Stored stored[kComputeCount];
+};
+
+// Converts n elements from one dtype to another; one entry per pair, in the order of DType.
+using CastLoop = void (*)(const void* from, void* to, int64_t n);
+inline constexpr int kCastTypes = 15;
+struct CastLoops {
+  CastLoop run[kCastTypes][kCastTypes];  // complex pairs exist in the baseline set only
+};
+
+// The parameters of a formula, read from its text "(T input, S beta)".
+// See Note [One formula, three readings] in ops/op.h for the letters.
+struct FormulaParams {
+  int operands = 0, scalars = 0;
+  char kind = 'T';                   // the letter of its operands: T R N C or I
+  bool is_mask[kMaxOperands] = {};   // operand i is a B
+};
+consteval FormulaParams read_params(const char* text) {
+  FormulaParams params;
+  for (const char* p = text; *p; ++p) {
+    if (*p != '(' && *p != ',') continue;
+    const char* letter = p + 1;
+    while (*letter == ' ') ++letter;
+    if (*letter == 'S') {
+      ++params.scalars;
+    } else {
+      if (*letter == 'B') params.is_mask[params.operands] = true;
+      else params.kind = *letter;
+      ++params.operands;
+    }
+  }
+  return params;
+}
+
+// What each instruction set defines under one name, and the host picks from. See ops/op.h.
+template <class Table>
+using IsaSets = const Table* const[kIsaCount];
+
+}  // namespace rushlight

@@ -1,0 +1,73 @@
+// Owns pointwise(): one formula over broadcast operands, and POINTWISE as host code reads it.
+//
+// Decides dtypes, shapes and memory order; tile_loop.h moves the data, formula.h compiles the loops.
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "core/base/scalar.h"
+#include "core/tensor/loops.h"
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+// One POINTWISE: its text, which CUDA compiles too, and its loops for every instruction set.
+struct Formula {
+  const char* name;
+  const char* params;      // "(T input, S beta)"
+  const char* expression;  // "input * beta"
+  FormulaParams counts;
+  IsaSets<PointwiseLoops> loops;
+};
+
+// The dtype that operands have in common, by PyTorch's rule: a 0-d tensor or a Python number
+// changes the result only when it is of a higher category (bool < int < float < complex).
+DType result_dtype(std::span<const Tensor* const> operands);
+
+// The compute type of a dtype: half types compute in float32, integers and bool in int64.
+Compute compute_of(DType dtype);
+DType dtype_of_compute(Compute compute);
+
+// Evaluates a formula. With `into`, the result is written there: its shape must be the broadcast
+// shape, its dtype of no lower category than the result's.
+Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands,
+                 std::span<const Scalar> scalars, const Tensor* into = nullptr);
+
+// pointwise<softplus_value>(input, beta, threshold): operands first, then scalars.
+template <class F, class... Args>
+Tensor pointwise(const Args&... args) {
+  constexpr int count = F::formula.counts.operands;
+  static_assert(sizeof...(Args) == count + F::formula.counts.scalars,
+                "pointwise<F> takes one argument for each parameter of the formula");
+  std::array<const Tensor*, count> operands;
+  std::array<Scalar, sizeof...(Args) - count> scalars;
+  size_t i = 0, j = 0;
+  auto place = [&](const auto& arg) {
+    if constexpr (std::is_convertible_v<decltype(arg), const Tensor&>) operands[i++] = &arg;
+    else scalars[j++] = Scalar(arg);
+  };
+  (place(args), ...);
+  return pointwise(F::formula, operands, scalars);
+}
+
+}  // namespace rushlight
+
+#define RUSHLIGHT_DECLARE_LOOPS(isa, name) \
+  namespace isa {                          \
+  extern const PointwiseLoops name;        \
+  }
+#define RUSHLIGHT_LOOPS_ADDRESS(isa, name) &isa::name,
+
+// See Note [One formula, three readings] in ops/op.h.
+#define POINTWISE(NAME, PARAMS, ...)                                                         \
+  RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE_LOOPS, NAME)                                      \
+  struct NAME {                                                                              \
+    static constexpr Formula formula{                                                        \
+        #NAME, #PARAMS, #__VA_ARGS__, read_params(#PARAMS),                                  \
+        {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_LOOPS_ADDRESS, NAME)}};                            \
+    template <class T, class S, class B, class R = T, class N = T, class C = T, class I = T> \
+    static auto apply PARAMS {                                                               \
+      return __VA_ARGS__;                                                                    \
+    }                                                                                        \
+  };

@@ -1,0 +1,64 @@
+// Owns Storage: the bytes behind tensors, shared by all their views.
+//
+// The version counts in-place writes, so that backward can tell whether a saved tensor changed;
+// the storage also remembers who wrote last, for the message. See Note [Saved tensors and versions].
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+
+#include "core/base/call_site.h"
+#include "core/base/intrusive_ptr.h"
+#include "core/device/device.h"
+
+namespace rushlight {
+
+class StorageImpl : public RefCounted {
+ public:
+  // Frees memory that came from elsewhere, e.g. a NumPy array: called with `context`.
+  using Deleter = void (*)(void* context);
+
+  // Uninitialised memory of our own allocator; small blocks live behind the header itself.
+  static IntrusivePtr<StorageImpl> allocate(size_t bytes, Device device = {});
+  // Foreign memory; `readonly` refuses in-place writes.
+  static IntrusivePtr<StorageImpl> wrap(void* data, size_t bytes, Device device, Deleter deleter,
+                                        void* context, bool readonly);
+  static void destroy(StorageImpl* storage);
+
+  void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  Device device() const { return device_; }
+  bool readonly() const { return readonly_; }
+  // Grows or shrinks our own memory, keeping the common part. Foreign memory cannot be resized.
+  void resize(size_t bytes);
+
+  uint32_t version() const { return version_.load(std::memory_order_relaxed); }
+  const char* last_writer() const { return last_writer_; }
+  CallSite last_write_site() const { return last_write_site_; }
+  // `writer` is the name of an op: a string that lives as long as the process.
+  void bump_version(const char* writer) {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    last_writer_ = writer;
+    last_write_site_ = current_call_site;
+  }
+
+ private:
+  StorageImpl() = default;
+  ~StorageImpl() = default;
+  void free_data();
+
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+  size_t inline_bytes_ = 0;  // the room behind the header, for life
+  Deleter deleter_ = nullptr;
+  void* context_ = nullptr;
+  const char* last_writer_ = "";
+  CallSite last_write_site_;
+  std::atomic<uint32_t> version_{0};
+  Device device_;
+  bool readonly_ = false;
+};
+
+using Storage = IntrusivePtr<StorageImpl>;
+
+}  // namespace rushlight

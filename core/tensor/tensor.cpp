@@ -1,0 +1,241 @@
+// Defines how tensors come to be and the questions asked about their layout.
+#include "core/tensor/tensor.h"
+
+#include <atomic>
+#include <cstring>
+#include <new>
+#include <numeric>
+
+#include "core/device/allocator.h"
+
+namespace rushlight {
+namespace {
+
+std::atomic<DType> default_float{DType::float32};
+
+TensorImpl* new_impl() { return new (cpu_allocate(sizeof(TensorImpl))) TensorImpl(); }
+
+// Walks the dims from the innermost outwards and checks that strides are those of a packed layout.
+template <class Order>
+bool is_packed(ShapeRef sizes, ShapeRef strides, const Order& innermost_first) {
+  int64_t expected = 1;
+  for (auto d : innermost_first) {
+    if (sizes[d] == 0) return true;
+    if (sizes[d] == 1) continue;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+}  // namespace
+
+void TensorImpl::destroy(TensorImpl* impl) {
+  if (impl->owns_py_object) {
+    impl->owns_py_object = false;
+    // The last reference of the Python object: freeing it finds the impl already gone.
+    release_py_object(impl->py_object);
+  }
+  impl->~TensorImpl();
+  cpu_free(impl, sizeof(TensorImpl));
+}
+
+void TensorImpl::layout_changed() {
+  numel = 1;
+  for (int64_t size : sizes) numel *= size;
+  contiguous = true;
+  int64_t expected = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (sizes[d] == 1) continue;
+    if (strides[d] != expected) {
+      contiguous = numel == 0;
+      return;
+    }
+    expected *= sizes[d];
+  }
+}
+
+Tensor::Tensor(double value) : Tensor(wrapped_number(value)) {}
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve) return is_contiguous();
+  if (format == MemoryFormat::channels_last)
+    return dim() == 4 && is_packed(sizes(), strides(), std::initializer_list<int>{1, 3, 2, 0});
+  return dim() == 5 && is_packed(sizes(), strides(), std::initializer_list<int>{1, 4, 3, 2, 0});
+}
+
+bool Tensor::is_dense() const {
+  if (is_contiguous()) return true;
+  SmallVector<int64_t, 5> order(sizes().size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return strides()[a] < strides()[b]; });
+  return is_packed(sizes(), strides(), order);
+}
+
+DType default_dtype() { return default_float; }
+
+void set_default_dtype(DType dtype) {
+  CHECK(is_floating(dtype), ErrorKind::kType,
+        "only floating-point types are supported as the default type, got ", dtype_name(dtype));
+  default_float = dtype;
+}
+
+Tensor empty(ShapeRef sizes, DType dtype, Device device) {
+  int64_t numel = checked_numel(sizes), bytes;
+  CHECK(!__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &bytes), "sizes ",
+        ShapeText{sizes}, " of ", dtype_name(dtype), " overflow: a tensor has at most 2^63 - 1 bytes");
+  TensorImpl* impl = new_impl();
+  Tensor out(IntrusivePtr<TensorImpl>::adopt(impl));
+  impl->storage = StorageImpl::allocate(size_t(bytes), device);
+  impl->sizes.assign(sizes.begin(), sizes.end());
+  impl->strides = contiguous_strides(sizes);
+  impl->dtype = dtype;
+  impl->numel = numel;
+  return out;
+}
+
+Tensor empty_strided(ShapeRef sizes, ShapeRef strides, DType dtype, Device device) {
+  CHECK(sizes.size() == strides.size(), "sizes ", ShapeText{sizes}, " and strides ",
+        ShapeText{strides}, " must have the same length");
+  checked_numel(sizes);
+  int64_t bytes = storage_bytes_needed(sizes, strides, 0, dtype_size(dtype));
+  TensorImpl* impl = new_impl();
+  Tensor out(IntrusivePtr<TensorImpl>::adopt(impl));
+  impl->storage = StorageImpl::allocate(size_t(bytes), device);
+  impl->sizes.assign(sizes.begin(), sizes.end());
+  impl->strides.assign(strides.begin(), strides.end());
+  impl->dtype = dtype;
+  impl->layout_changed();
+  return out;
+}
+
+Shape strides_for(ShapeRef sizes, MemoryFormat format) {
+  if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve)
+    return contiguous_strides(sizes);
+  size_t ndim = format == MemoryFormat::channels_last ? 4 : 5;
+  CHECK(sizes.size() == ndim, "required rank ", ndim, " tensor to use ",
+        ndim == 4 ? "channels_last" : "channels_last_3d", " format, got shape ", ShapeText{sizes});
+  Shape strides(ndim);
+  strides[1] = 1;
+  int64_t stride = std::max<int64_t>(sizes[1], 1);
+  for (size_t d = ndim; d-- > 2;) {
+    strides[d] = stride;
+    stride *= std::max<int64_t>(sizes[d], 1);
+  }
+  strides[0] = stride;
+  return strides;
+}
+
+Tensor scalar_tensor(const Scalar& value, DType dtype) {
+  Tensor out = empty({}, dtype);
+  visit_dtype(dtype, [&]<class T>(Tag<T>) {
+    if constexpr (std::is_same_v<T, Half>) *out.data<T>() = to_half(value.to<float>());
+    else if constexpr (std::is_same_v<T, BFloat16>) *out.data<T>() = to_bfloat16(value.to<float>());
+    else *out.data<T>() = value.to<T>();
+  });
+  return out;
+}
+
+Tensor wrapped_number(const Scalar& value) {
+  Tensor out = scalar_tensor(value, value.dtype());
+  out.impl()->wrapped_number = true;
+  return out;
+}
+
+Tensor alias(const Tensor& tensor, ShapeRef sizes, ShapeRef strides, int64_t offset) {
+  CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape: ",
+        ShapeText{strides}, " and ", ShapeText{sizes});
+  CHECK(offset >= 0, "storage offset must not be negative, got ", offset);
+  checked_numel(sizes);
+  int64_t needed = storage_bytes_needed(sizes, strides, offset, tensor.itemsize());
+  CHECK(needed <= int64_t(tensor.storage()->bytes()), "setStorage: sizes ", ShapeText{sizes},
+        ", strides ", ShapeText{strides}, ", storage offset ", offset, ", and itemsize ",
+        tensor.itemsize(), " requiring a storage size of ", needed,
+        " are out of bounds for storage of size ", tensor.storage()->bytes());
+  TensorImpl* impl = new_impl();
+  Tensor out(IntrusivePtr<TensorImpl>::adopt(impl));
+  impl->storage = tensor.storage();
+  impl->offset = offset;
+  impl->sizes.assign(sizes.begin(), sizes.end());
+  impl->strides.assign(strides.begin(), strides.end());
+  impl->dtype = tensor.dtype();
+  impl->untracked = tensor.impl()->untracked;
+  impl->inference = tensor.impl()->inference;
+  impl->layout_changed();
+  return out;
+}
+
+Tensor shallow_copy(const Tensor& tensor) {
+  const TensorImpl& from = *tensor.impl();
+  TensorImpl* impl = new_impl();
+  Tensor out(IntrusivePtr<TensorImpl>::adopt(impl));
+  impl->storage = from.storage;
+  impl->offset = from.offset;
+  impl->numel = from.numel;
+  impl->sizes = from.sizes;
+  impl->strides = from.strides;
+  impl->dtype = from.dtype;
+  impl->contiguous = from.contiguous;
+  impl->wrapped_number = from.wrapped_number;
+  impl->untracked = from.untracked;
+  impl->inference = from.inference;
+  return out;
+}
+
+Scalar item(const Tensor& tensor) {
+  CHECK(tensor.numel() == 1, "a Tensor with ", tensor.numel(),
+        " elements cannot be converted to Scalar. Only one-element tensors can.");
+  return visit_dtype(tensor.dtype(), [&]<class T>(Tag<T>) -> Scalar {
+    T value = *tensor.data<T>();
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return to_float(value);
+    else if constexpr (std::is_same_v<T, bool>) return value;
+    else if constexpr (std::is_integral_v<T>) return int64_t(value);
+    else if constexpr (std::is_floating_point_v<T>) return double(value);
+    else return std::complex<double>(value);
+  });
+}
+
+int64_t storage_bytes_needed(ShapeRef sizes, ShapeRef strides, int64_t offset, size_t itemsize) {
+  int64_t last = offset;
+  bool overflow = false;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (sizes[d] == 0) return 0;
+    CHECK(strides[d] >= 0, "negative strides are not supported, got ", ShapeText{strides});
+    int64_t reach;
+    overflow |= __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach);
+    overflow |= __builtin_add_overflow(last, reach, &last);
+  }
+  int64_t bytes;
+  overflow |= __builtin_add_overflow(last, 1, &bytes);
+  overflow |= __builtin_mul_overflow(bytes, int64_t(itemsize), &bytes);
+  CHECK(!overflow, "sizes ", ShapeText{sizes}, " with strides ", ShapeText{strides},
+        " overflow: a storage has at most 2^63 - 1 bytes");
+  return bytes;
+}
+
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  if (!(a.storage() == b.storage()) || a.numel() == 0 || b.numel() == 0) return false;
+  auto begin = [](const Tensor& t) { return t.offset() * int64_t(t.itemsize()); };
+  auto end = [](const Tensor& t) {
+    return storage_bytes_needed(t.sizes(), t.strides(), t.offset(), t.itemsize());
+  };
+  return begin(a) < end(b) && begin(b) < end(a);
+}
+
+bool has_internal_overlap(const Tensor& tensor) {
+  if (tensor.is_contiguous()) return false;
+  for (size_t d = 0; d < tensor.sizes().size(); ++d)
+    if (tensor.strides()[d] == 0 && tensor.sizes()[d] > 1) return true;
+  return false;
+}
+
+void check_writable(const Tensor& tensor) {
+  CHECK(!tensor.storage()->readonly(), "the tensor shares read-only memory and cannot be changed in "
+        "place. Call .clone() first.");
+  CHECK(!has_internal_overlap(tensor),
+        "unsupported operation: more than one element of the written-to tensor refers to a single "
+        "memory location. Please clone() the tensor before performing the operation.");
+}
+
+}  // namespace rushlight

@@ -1,0 +1,130 @@
+// Owns Tensor, the handle that everything passes around, and TensorImpl behind it: sizes, strides,
+// offset and dtype over a shared Storage. Knows nothing of ops; autograd hangs its data on it.
+//
+// One Python object per impl: the bindings keep a borrowed or owned pointer here.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/base/scalar.h"
+#include "core/base/shape.h"
+#include "core/tensor/storage.h"
+
+namespace rushlight {
+
+// What autograd keeps with a tensor; defined in autograd/meta.h.
+class AutogradMetaBase {
+ public:
+  virtual ~AutogradMetaBase() = default;
+};
+
+class TensorImpl : public RefCounted {
+ public:
+  static void destroy(TensorImpl* impl);
+
+  Storage storage;
+  int64_t offset = 0;  // in elements
+  int64_t numel = 0;
+  Shape sizes;
+  Shape strides;
+  DType dtype = DType::float32;
+  bool contiguous = true;      // row-major without gaps
+  bool requires_grad = false;  // a leaf that collects a gradient, or the result of a recorded op
+  // A Python number in tensor's clothes: it takes part in promotion by category only.
+  bool wrapped_number = false;
+  // Made under inference_mode: never recorded.
+  bool inference = false;
+  // Made by .data or detach_data: writes through it do not count as versions.
+  bool untracked = false;
+  std::unique_ptr<AutogradMetaBase> autograd;
+
+  // Managed by the bindings. See Note [One Python object per tensor] in bindings/tensor.cpp.
+  void* py_object = nullptr;
+  bool owns_py_object = false;
+  inline static void (*release_py_object)(void* py_object) = nullptr;
+
+  // Recomputes numel and contiguous after sizes or strides changed.
+  void layout_changed();
+};
+
+// What kinds of memory order a tensor can be asked for.
+enum class MemoryFormat : uint8_t { contiguous, preserve, channels_last, channels_last_3d };
+
+class Tensor {
+ public:
+  Tensor() = default;
+  // A 0-d tensor that acts as a number in promotion: how formulas write constants.
+  explicit Tensor(double value);
+  explicit Tensor(IntrusivePtr<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  bool defined() const { return bool(impl_); }
+  TensorImpl* impl() const { return impl_.get(); }
+  const IntrusivePtr<TensorImpl>& ptr() const { return impl_; }
+  bool is(const Tensor& other) const { return impl_ == other.impl_; }
+
+  const Shape& sizes() const { return impl_->sizes; }
+  const Shape& strides() const { return impl_->strides; }
+  int64_t dim() const { return int64_t(impl_->sizes.size()); }
+  int64_t size(int64_t dim) const { return impl_->sizes[wrap_dim(dim, this->dim())]; }
+  int64_t stride(int64_t dim) const { return impl_->strides[wrap_dim(dim, this->dim())]; }
+  int64_t numel() const { return impl_->numel; }
+  int64_t offset() const { return impl_->offset; }
+  DType dtype() const { return impl_->dtype; }
+  size_t itemsize() const { return dtype_size(impl_->dtype); }
+  Device device() const { return impl_->storage->device(); }
+  const Storage& storage() const { return impl_->storage; }
+  bool is_contiguous() const { return impl_->contiguous; }
+  bool is_contiguous(MemoryFormat format) const;
+  // Every element has its own place and there are no gaps, in whatever order of dims.
+  bool is_dense() const;
+  bool requires_grad() const { return impl_->requires_grad; }
+
+  void* data() const {
+    return static_cast<char*>(impl_->storage->data()) + impl_->offset * int64_t(itemsize());
+  }
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(data());
+  }
+
+ private:
+  IntrusivePtr<TensorImpl> impl_;
+};
+
+using TensorList = std::span<const Tensor>;
+
+// The dtype of float tensors made without one: float32 until set_default_dtype.
+DType default_dtype();
+void set_default_dtype(DType dtype);
+
+// Uninitialised, row-major.
+Tensor empty(ShapeRef sizes, DType dtype, Device device = {});
+// Uninitialised with the given strides over just enough memory.
+Tensor empty_strided(ShapeRef sizes, ShapeRef strides, DType dtype, Device device = {});
+// The strides of a dense tensor of these sizes in the given order of dims.
+Shape strides_for(ShapeRef sizes, MemoryFormat format);
+// A 0-d CPU tensor.
+Tensor scalar_tensor(const Scalar& value, DType dtype);
+// A number as an operand: bool, int64, float64 or complex128, marked wrapped_number.
+Tensor wrapped_number(const Scalar& value);
+// Another window on the same storage; no autograd history. Checks that it stays inside.
+Tensor alias(const Tensor& tensor, ShapeRef sizes, ShapeRef strides, int64_t offset);
+// The same window as another impl: what detach() and saved results need.
+Tensor shallow_copy(const Tensor& tensor);
+// Reads the one element.
+Scalar item(const Tensor& tensor);
+
+// Bytes from the first to past the last element reached by sizes and strides; checked for overflow.
+int64_t storage_bytes_needed(ShapeRef sizes, ShapeRef strides, int64_t offset, size_t itemsize);
+// Whether two tensors can touch the same byte.
+bool may_overlap(const Tensor& a, const Tensor& b);
+// Whether two elements of one tensor can share memory, as in an expanded one.
+bool has_internal_overlap(const Tensor& tensor);
+// Refuses what must not be written in place: read-only memory, or elements that share memory.
+void check_writable(const Tensor& tensor);
+
+}  // namespace rushlight

@@ -1,0 +1,44 @@
+// Owns the loop driver: it brings strided, broadcast and converted operands to kernels that see
+// contiguous memory only.
+//
+// Operands that already lie right are passed without a copy; others go through tiles of about a
+// thousand elements that stay in the L1 cache. Threads split the elements, never the tiles.
+#pragma once
+
+#include <span>
+
+#include "core/tensor/loops.h"
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+struct TileOperand {
+  const Tensor* tensor;
+  DType kernel_dtype;  // what the kernel reads or writes; converted when the tensor's differs
+};
+
+// Fills `result` from operands that broadcast to its shape. The result may be an operand itself,
+// but must not overlap one in any other way.
+void run_tile_loop(const TileOperand& result, std::span<const TileOperand> operands,
+                   PointwiseLoop loop, const void* scalars);
+
+// Converts with the fastest loop of this processor.
+CastLoop cast_loop(DType from, DType to);
+
+int active_isa_index();
+// The table of the instruction set in use.
+template <class Table>
+const Table& active(IsaSets<Table>& sets) {
+  return *sets[active_isa_index()];
+}
+
+// dst[...] = src broadcast to dst's shape, converted to its dtype. They may overlap.
+void copy_into(const Tensor& dst, const Tensor& src);
+// A dense copy; `format` preserve keeps the order of dims of a dense source.
+Tensor clone_dense(const Tensor& tensor, MemoryFormat format = MemoryFormat::contiguous);
+// The tensor itself when it is row-major, else a row-major copy. No autograd.
+Tensor to_contiguous(const Tensor& tensor);
+// A row-major copy in another dtype, or the tensor itself when nothing changes. No autograd.
+Tensor to_dtype(const Tensor& tensor, DType dtype);
+
+}  // namespace rushlight
