@@ -40,12 +40,9 @@ Isa isa_from_environment() {
 
 const char* isa_name(Isa isa) {
   switch (isa) {
-    case Isa::baseline:
-      return "baseline";
-    case Isa::v3:
-      return "v3";
-    case Isa::v4:
-      return "v4";
+    case Isa::baseline: return "baseline";
+    case Isa::v3: return "v3";
+    case Isa::v4: return "v4";
   }
   __builtin_unreachable();
 }

@@ -9,12 +9,9 @@ namespace rushlight {
 
 const char* device_type_name(DeviceType type) {
   switch (type) {
-    case DeviceType::cpu:
-      return "cpu";
-    case DeviceType::cuda:
-      return "cuda";
-    case DeviceType::meta:
-      return "meta";
+    case DeviceType::cpu: return "cpu";
+    case DeviceType::cuda: return "cuda";
+    case DeviceType::meta: return "meta";
   }
   __builtin_unreachable();
 }
