@@ -40,9 +40,6 @@ def reason(error: Exception) -> str:
     return text.partition("\n")[0] or type(error).__name__
 
 
-# ---- data ----------------------------------------------------------------------------------------
-
-
 class Digits(NamedTuple):
     """The scans, split 80/20 with every class in its share; images are (N, 1, 8, 8) in 0..1."""
 
@@ -102,9 +99,6 @@ def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
                 f"{path}: {name} must be 0 to {high}, not {values[place]} (at {place})"
             )
     return images, labels
-
-
-# ---- the network, and all that a run has to remember ---------------------------------------------
 
 
 def build_net() -> nn.Sequential:
@@ -194,9 +188,6 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     return checkpoint
 
 
-# ---- training and testing ------------------------------------------------------------------------
-
-
 def train(run: Run, digits: Digits, options: argparse.Namespace, stop: threading.Event) -> None:
     """Trains to the last epoch, or to the batch after which `stop` is set."""
     progress, count = run.progress, len(digits.train_labels)
@@ -264,8 +255,6 @@ def count_correct(logits: torch.Tensor, labels: torch.Tensor) -> int:
     return int((logits.argmax(dim=1) == labels).sum().item())
 
 
-# ---- what the user sees --------------------------------------------------------------------------
-
 IS_TERMINAL = sys.stdout.isatty()
 CLEAR = "\r\033[K" if IS_TERMINAL else ""
 
@@ -319,8 +308,6 @@ def draw_picture(
     except OSError as error:
         raise InputError(f"cannot write {path}: {reason(error)}") from None
 
-
-# ---- the command line ----------------------------------------------------------------------------
 
 SAVED_OPTIONS = ("epochs", "lr", "batch_size", "seed")
 
@@ -409,9 +396,9 @@ def run_program(arguments: Sequence[str]) -> None:
     signal.signal(signal.SIGINT, lambda *_: stop.set())
     train(run, digits, options, stop)
     run.save(options, digits)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     if stop.is_set():
         raise KeyboardInterrupt(f"interrupted; continue with --resume {options.save}")
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     show_accuracy("trained", run.net, digits)
     show_accuracy("loaded back", load_net(options.save), digits)

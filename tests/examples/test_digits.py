@@ -68,9 +68,6 @@ def refusal(digits: types.ModuleType, capsys: pytest.CaptureFixture[str], *argum
     return err
 
 
-# ---- whole runs ----------------------------------------------------------------------------------
-
-
 def test_same_seed_prints_the_same_numbers_and_another_seed_does_not(data: list[str]) -> None:
     first = run(*data, *SMALL, "--epochs", "2")
     assert run(*data, *SMALL, "--epochs", "2") == first
@@ -118,9 +115,6 @@ def test_bad_option_ends_the_program_with_status_2() -> None:
     process = start("--speed", "3")
     assert process.communicate() == ("", "digits: unrecognized arguments: --speed 3\n")
     assert process.returncode == 2
-
-
-# ---- resuming ------------------------------------------------------------------------------------
 
 
 class StopAfter:
@@ -194,9 +188,6 @@ def test_failed_save_leaves_the_old_checkpoint_whole(
     with pytest.raises(digits.InputError, match="No space left on device"):
         digits.Run().save(options, scans)
     assert checkpoint.read_bytes() == before
-
-
-# ---- bad input -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,257 @@
+"""The benchmark cases: each is a function that takes the framework and returns the call to time.
+
+A case uses only the API that Rushlight and PyTorch share, so that both run the same code. It owns
+its inputs; making them is not timed. Goals are ratios to PyTorch's time: at most this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Call = Callable[[], Any]
+Make = Callable[[Any], Call]
+
+MILLIONS_4 = 2048 * 2048
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    suite: str  # "ops" or "models"
+    goal: float
+    make: Make
+
+
+CASES: list[Case] = []
+
+
+def case(name: str, suite: str, goal: float) -> Callable[[Make], Make]:
+    def register(make: Make) -> Make:
+        CASES.append(Case(name, suite, goal, make))
+        return make
+
+    return register
+
+
+# Small tensors: the cost of a call.
+
+
+@case("a + b, 8 floats", "ops", 0.30)
+def add_small(torch: Any) -> Call:
+    a, b = torch.randn(8), torch.randn(8)
+    return lambda: a + b
+
+
+@case("a + 1.5, 8 floats", "ops", 0.30)
+def add_scalar(torch: Any) -> Call:
+    a = torch.randn(8)
+    return lambda: a + 1.5
+
+
+@case("tracked a + b, 8 floats", "ops", 0.30)
+def add_tracked(torch: Any) -> Call:
+    a, b = torch.randn(8, requires_grad=True), torch.randn(8)
+    return lambda: a + b
+
+
+@case("view + slice + reshape", "ops", 0.5)
+def views(torch: Any) -> Call:
+    a = torch.randn(8, 8)
+    return lambda: a.view(4, 16)[1:3].reshape(-1)
+
+
+@case("matmul 16x16", "ops", 0.5)
+def matmul_small(torch: Any) -> Call:
+    a, b = torch.randn(16, 16), torch.randn(16, 16)
+    return lambda: a @ b
+
+
+@case(".item()", "ops", 0.5)
+def item(torch: Any) -> Call:
+    a = torch.tensor(1.5)
+    return lambda: a.item()
+
+
+@case("((a*b).tanh()+b).sum().backward(), 8 floats", "ops", 0.30)
+def backward_small(torch: Any) -> Call:
+    a, b = torch.randn(8, requires_grad=True), torch.randn(8, requires_grad=True)
+    return lambda: ((a * b).tanh() + b).sum().backward()
+
+
+# Large tensors: the speed of a kernel.
+
+
+@case("add, 4M floats", "ops", 1.0)
+def add_large(torch: Any) -> Call:
+    a, b = torch.randn(MILLIONS_4), torch.randn(MILLIONS_4)
+    return lambda: a + b
+
+
+@case("add_, 4M floats", "ops", 1.0)
+def add_in_place(torch: Any) -> Call:
+    a, b = torch.randn(MILLIONS_4), torch.randn(MILLIONS_4)
+    return lambda: a.add_(b)
+
+
+@case("exp, 4M floats", "ops", 1.0)
+def exp_large(torch: Any) -> Call:
+    a = torch.randn(MILLIONS_4)
+    return lambda: a.exp()
+
+
+@case("tanh, 4M floats", "ops", 1.0)
+def tanh_large(torch: Any) -> Call:
+    a = torch.randn(MILLIONS_4)
+    return lambda: a.tanh()
+
+
+@case("gelu, 4M floats", "ops", 1.0)
+def gelu_large(torch: Any) -> Call:
+    a, gelu = torch.randn(MILLIONS_4), torch.nn.functional.gelu
+    return lambda: gelu(a)
+
+
+@case("sum, 2048x2048", "ops", 1.0)
+def sum_large(torch: Any) -> Call:
+    a = torch.randn(2048, 2048)
+    return lambda: a.sum()
+
+
+@case("sum(0), 2048x2048", "ops", 1.0)
+def sum_columns(torch: Any) -> Call:
+    a = torch.randn(2048, 2048)
+    return lambda: a.sum(0)
+
+
+@case("sum(1), 2048x2048", "ops", 1.0)
+def sum_rows(torch: Any) -> Call:
+    a = torch.randn(2048, 2048)
+    return lambda: a.sum(1)
+
+
+@case("where, 4M floats", "ops", 1.0)
+def where_large(torch: Any) -> Call:
+    a, b = torch.randn(MILLIONS_4), torch.randn(MILLIONS_4)
+    condition = a > b
+    return lambda: torch.where(condition, a, b)
+
+
+@case("softmax, 4096x1000", "ops", 1.0)
+def softmax_large(torch: Any) -> Call:
+    a = torch.randn(4096, 1000)
+    return lambda: a.softmax(-1)
+
+
+@case("layer_norm, 4096x1000", "ops", 1.0)
+def layer_norm_large(torch: Any) -> Call:
+    a, weight, bias = torch.randn(4096, 1000), torch.randn(1000), torch.randn(1000)
+    layer_norm = torch.nn.functional.layer_norm
+    return lambda: layer_norm(a, (1000,), weight, bias)
+
+
+@case("(a*2+b).relu(), 4M floats", "ops", 0.7)
+def chain_large(torch: Any) -> Call:
+    a, b = torch.randn(MILLIONS_4), torch.randn(MILLIONS_4)
+    return lambda: (a * 2 + b).relu()
+
+
+@case("matmul 1024x1024, float32", "ops", 1.05)
+def matmul_float32(torch: Any) -> Call:
+    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    return lambda: a @ b
+
+
+@case("matmul 1024x1024, bfloat16", "ops", 0.6)
+def matmul_bfloat16(torch: Any) -> Call:
+    a, b = (torch.randn(1024, 1024).to(torch.bfloat16) for _ in range(2))
+    return lambda: a @ b
+
+
+@case("conv 3x3, 64 channels, 8x64x56x56, inference", "ops", 1.0)
+def conv_inference(torch: Any) -> Call:
+    layer, x = torch.nn.Conv2d(64, 64, 3, padding=1), torch.randn(8, 64, 56, 56)
+
+    def call() -> Any:
+        with torch.no_grad():
+            return layer(x)
+
+    return call
+
+
+# Layers, optimizers and training steps.
+
+
+@case("Linear(16, 16) forward + backward, 4 rows", "models", 0.30)
+def linear_small(torch: Any) -> Call:
+    layer, x = torch.nn.Linear(16, 16), torch.randn(4, 16)
+    return lambda: layer(x).sum().backward()
+
+
+def parameters_with_grads(torch: Any) -> list[Any]:
+    parameters = [torch.nn.Parameter(torch.randn(8, 8)) for _ in range(20)]
+    for parameter in parameters:
+        parameter.grad = torch.randn(8, 8)
+    return parameters
+
+
+@case("Adam step, 20 parameters of 8x8", "models", 0.30)
+def adam_step(torch: Any) -> Call:
+    return torch.optim.Adam(parameters_with_grads(torch), lr=1e-3).step
+
+
+@case("SGD step, 20 parameters of 8x8", "models", 0.30)
+def sgd_step(torch: Any) -> Call:
+    return torch.optim.SGD(parameters_with_grads(torch), lr=1e-6).step
+
+
+def training_step(torch: Any, net: Any, x: Any, labels: Any) -> Call:
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    cross_entropy = torch.nn.functional.cross_entropy
+
+    def call() -> None:
+        optimizer.zero_grad()
+        cross_entropy(net(x), labels).backward()
+        optimizer.step()
+
+    return call
+
+
+@case("10-32-3 MLP training step, batch 16", "models", 0.35)
+def mlp_step(torch: Any) -> Call:
+    nn = torch.nn
+    net = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 3))
+    return training_step(torch, net, torch.randn(16, 10), torch.randint(0, 3, (16,)))
+
+
+@case("conv 3x3, 64 channels, 8x64x56x56, training step", "models", 1.0)
+def conv_step(torch: Any) -> Call:
+    layer = torch.nn.Conv2d(64, 64, 3, padding=1)
+    x, grad = torch.randn(8, 64, 56, 56, requires_grad=True), torch.randn(8, 64, 56, 56)
+
+    def call() -> None:
+        x.grad = None  # as in the middle of a network, where the input's gradient is passed on
+        layer.zero_grad()
+        layer(x).backward(grad)
+
+    return call
+
+
+@case("MNIST CNN training step, batch 64", "models", 0.9)
+def mnist_step(torch: Any) -> Call:
+    nn = torch.nn
+    net = nn.Sequential(  # the network of the PyTorch examples
+        nn.Conv2d(1, 32, 3),  # (64, 32, 26, 26)
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3),  # (64, 64, 24, 24)
+        nn.ReLU(),
+        nn.MaxPool2d(2),  # (64, 64, 12, 12)
+        nn.Dropout(0.25),
+        nn.Flatten(),
+        nn.Linear(9216, 128),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Linear(128, 10),
+    )
+    return training_step(torch, net, torch.randn(64, 1, 28, 28), torch.randint(0, 10, (64,)))

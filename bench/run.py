@@ -1,0 +1,210 @@
+"""Compares Rushlight with PyTorch: `run.py [ops] [models] [startup]`, all three by default.
+
+The two run in turn, sample by sample, in processes of their own; the table shows the fastest
+sample of each, which the rest of the machine disturbs least. The results also keep the medians.
+PyTorch is optional: it is taken from this interpreter, or from that of --torch-python.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.util
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from cases import CASES
+
+HERE = Path(__file__).parent
+SUITES = ("ops", "models", "startup")
+IMPORT, IMPORT_GOAL = "import", 0.08
+THREADS = 2
+# Threads that wait for their next parallel region spin for a while; by then they have gone to
+# sleep and do not take the cores from the other framework.
+SETTLE = 0.01
+
+
+class CaseError(Exception):
+    """One framework cannot run a case; the table goes on without it."""
+
+
+class Worker:
+    """One framework in a process of its own."""
+
+    def __init__(self, python: str, module: str) -> None:
+        self.python, self.module = python, module
+        self.process = subprocess.Popen(
+            [python, str(HERE / "worker.py"), module, str(THREADS)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"OMP_NUM_THREADS": str(THREADS)},
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.requests, self.answers = self.process.stdin, self.process.stdout
+        self.version = self.read()["version"]
+
+    def read(self) -> dict[str, Any]:
+        line = self.answers.readline()
+        if not line:
+            raise SystemExit(f"bench: the worker for {self.module} has ended")
+        return json.loads(line)
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        print(json.dumps(request), file=self.requests, flush=True)
+        answer = self.read()
+        if "error" in answer:
+            raise CaseError(f"{self.module}: {answer['error']}")
+        return answer
+
+    def sample(self) -> float:
+        """Seconds per call of the case that was prepared."""
+        time.sleep(SETTLE)
+        return self.ask(sample=True)["seconds"]
+
+    def sample_import(self) -> float:
+        """Seconds that `import` takes in a fresh interpreter."""
+        clock = "time.perf_counter()"
+        program = f"import time; start = {clock}; import {self.module}; print({clock} - start)"
+        return float(subprocess.check_output([self.python, "-c", program], text=True))
+
+    def close(self) -> None:
+        self.requests.close()
+        self.process.wait()
+
+
+def measure(workers: list[Worker], name: str, budget: float) -> dict[str, Any]:
+    """Lets the workers take turns for `budget` seconds each, and three turns at least."""
+    if name == IMPORT:
+        samplers = [worker.sample_import for worker in workers]
+    else:
+        for worker in workers:
+            worker.ask(prepare=name)
+        samplers = [worker.sample for worker in workers]
+
+    samples: list[list[float]] = [[] for _ in workers]
+    end = time.perf_counter() + budget * len(workers)
+    while time.perf_counter() < end or len(samples[0]) < 3:
+        for sampler, times in zip(samplers, samples, strict=True):
+            times.append(sampler())
+
+    row: dict[str, Any] = {}
+    for column, times in zip(("ours", "pytorch"), samples, strict=False):
+        row[column] = {"min": min(times), "median": statistics.median(times), "count": len(times)}
+    if "pytorch" in row:
+        row["ratio"] = row["ours"]["min"] / row["pytorch"]["min"]
+    return row
+
+
+COLUMNS = ("case", "ours", "PyTorch", "ratio", "goal", "mark")
+WIDTHS = (48, 8, 8, 6, 5, 6)
+
+
+def cells(row: dict[str, Any]) -> list[str]:
+    goal = f"{row['goal']:.2f}"
+    if "error" in row:
+        return [row["case"], "-", "-", "-", goal, row["error"]]
+    ours = duration(row["ours"]["min"])
+    if "pytorch" not in row:
+        return [row["case"], ours, "-", "-", goal, "-"]
+    mark = "ok" if row["ratio"] <= row["goal"] else "missed"
+    pytorch = duration(row["pytorch"]["min"])
+    return [row["case"], ours, pytorch, f"{row['ratio']:.2f}", goal, mark]
+
+
+def duration(seconds: float) -> str:
+    value, unit = (1e6 * seconds, "µs") if seconds < 1e-3 else (1e3 * seconds, "ms")
+    digits = 2 if value < 10 else 1 if value < 100 else 0
+    return f"{value:.{digits}f} {unit}"
+
+
+def print_row(texts: Sequence[str]) -> None:
+    name, *others = (text.rjust(width) for text, width in zip(texts, WIDTHS, strict=True))
+    print("  ".join([name.strip().ljust(WIDTHS[0]), *others]), flush=True)
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def save(rows: list[dict[str, Any]], about: dict[str, Any]) -> Path:
+    """Writes the results, which replace those of the same day and processor."""
+    name = re.sub(r"[^a-z0-9]+", "-", about["processor"].lower()).strip("-")
+    path = HERE / "results" / f"{about['date']}-{name}.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
+    lines = ["; ".join(f"{key} {value}" for key, value in about.items()), ""]
+    lines += ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * 4 + "---|"]
+    lines += ["| " + " | ".join(cells(row)) + " |" for row in rows]
+    path.with_suffix(".md").write_text("\n".join(lines) + "\n")
+    return path
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Compares Rushlight's speed with PyTorch's.")
+    parser.add_argument("suites", nargs="*", metavar="suite", help="ops, models, startup")
+    parser.add_argument("--filter", default="", metavar="NAME", help="cases whose name has this")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the time for each case")
+    parser.add_argument("--torch-python", metavar="PATH", help="an interpreter that has PyTorch")
+    parser.add_argument("--save", action="store_true", help="keep the table in bench/results")
+    options = parser.parse_args()
+    unknown = set(options.suites) - set(SUITES)
+    if unknown:
+        parser.error(f"unknown suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
+    if not options.torch_python and importlib.util.find_spec("torch"):
+        options.torch_python = sys.executable
+    return options
+
+
+def chosen(suites: Sequence[str], part: str) -> list[tuple[str, float]]:
+    """The name and the goal of every case in the suites whose name has the part."""
+    cases = [(case.name, case.goal) for case in CASES if case.suite in suites]
+    if "startup" in suites:
+        cases.append((IMPORT, IMPORT_GOAL))
+    return [(name, goal) for name, goal in cases if part in name]
+
+
+def main() -> None:
+    options = parse_options()
+    suites, budget = options.suites or SUITES, 0.1 if options.quick else 1.0
+    workers = [Worker(sys.executable, "rushlight")]
+    if options.torch_python:
+        workers.append(Worker(options.torch_python, "torch"))
+    about = {
+        "date": datetime.date.today().isoformat(),
+        "processor": processor(),
+        "threads": THREADS,
+        "Python": platform.python_version(),
+        **{worker.module: worker.version for worker in workers},
+    }
+    print("; ".join(f"{key} {value}" for key, value in about.items()))
+    print_row(COLUMNS)
+    rows = []
+    for name, goal in chosen(suites, options.filter):
+        try:
+            row = measure(workers, name, budget)
+        except CaseError as error:
+            row = {"error": str(error)}
+        rows.append({"case": name, "goal": goal, **row})
+        print_row(cells(rows[-1]))
+    for worker in workers:
+        worker.close()
+    if options.save:
+        print(f"saved {save(rows, about)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Runs what bench/ times, without timing it: each case once, and the table for one of them."""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import rushlight as torch
+
+BENCH = Path(__file__).parents[1] / "bench"
+
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(BENCH)
+    cases = importlib.import_module("cases")
+
+
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+def test_case_runs_again_and_again(case) -> None:
+    call = case.make(torch)
+    for _ in range(2):
+        call()
+
+
+def run_bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(BENCH / "run.py"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_table_has_a_row_for_each_case_asked_for() -> None:
+    done = run_bench("ops", "--quick", "--filter", "a + 1.5")
+    assert (done.returncode, done.stderr) == (0, "")
+    about, head, row = done.stdout.splitlines()
+    assert f"rushlight {torch.__version__}" in about
+    assert head.split() == ["case", "ours", "PyTorch", "ratio", "goal", "mark"]
+    assert row.startswith("a + 1.5, 8 floats ")
+    assert " 0.30 " in row
+
+
+def test_unknown_suite_is_refused() -> None:
+    done = run_bench("speed")
+    assert done.returncode == 2
+    assert "unknown suite speed; there are ops, models, startup" in done.stderr
