@@ -1,9 +1,13 @@
 # One command per job. Each sets up what it needs: a virtual environment with the PyPI packages
 # that pyproject.toml names, then the C++ module, built in place so that edits count at once.
+# ARGS goes to the program (make digits ARGS="--epochs 2", make test ARGS="-k softmax"), CMAKE_ARGS
+# to CMake (make test BUILD=build-plain CMAKE_ARGS=-DRUSHLIGHT_ONEDNN=OFF).
 PYTHON ?= python3
 VENV ?= .venv
 BUILD ?= build
 JOBS ?= $(shell nproc)
+CMAKE_ARGS ?=
+ARGS ?=
 
 BIN := $(VENV)/bin
 # A sanitized module loads into an ordinary Python, so its runtime must be there first.
@@ -81,5 +85,5 @@ $(VENV)/installed: pyproject.toml tools/check_prerequisites.sh
 $(BUILD)/build.ninja $(SANITIZED)/build.ninja: $(VENV)/installed
 	$(BIN)/cmake -S . -B $(@D) -G Ninja -DPython_EXECUTABLE=$(abspath $(BIN)/python) \
 	  -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
-	  -DRUSHLIGHT_SANITIZE=$(if $(filter $(SANITIZED),$(@D)),ON,OFF)
+	  -DRUSHLIGHT_SANITIZE=$(if $(filter $(SANITIZED),$(@D)),ON,OFF) $(CMAKE_ARGS)
 	@touch $@
