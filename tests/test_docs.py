@@ -1,4 +1,7 @@
-"""Runs every ```python block of README.md and docs/, top to bottom, one namespace for each file."""
+"""Runs the ```python blocks of the documents, top to bottom, one namespace for each file.
+
+Also follows their links to files, and compares the C++ that they quote with the sources.
+"""
 
 import re
 from pathlib import Path
@@ -6,16 +9,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-FILES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CPP = re.compile(r"^```cpp\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PROGRAMS = [path for path in FILES if PYTHON.search(path.read_text())]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_code_blocks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # blocks may save files
     text = path.read_text()
     namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in BLOCK.finditer(text):
+    for block in PYTHON.finditer(text):
         line = text.count("\n", 0, block.start(1))
         code = compile("\n" * line + block[1], str(path), "exec")  # errors name the file's own line
         exec(code, namespace)
@@ -27,5 +32,13 @@ def test_links_to_files_lead_somewhere(path: Path) -> None:
     assert [target for target in targets if not (path.parent / target).exists()] == []
 
 
-def test_readme_has_a_program_to_run() -> None:
-    assert BLOCK.search((ROOT / "README.md").read_text())
+def test_cpp_in_the_guide_stands_in_the_sources_word_for_word() -> None:
+    quotes = CPP.findall((ROOT / "CONTRIBUTING.md").read_text())
+    sources = [path.read_text() for path in (ROOT / "core" / "ops").glob("*.cpp")]
+    assert quotes
+    for quote in quotes:
+        assert any(quote in source for source in sources), quote
+
+
+def test_readme_and_quickstart_have_programs_to_run() -> None:
+    assert {path.name for path in PROGRAMS} >= {"README.md", "quickstart.md"}
