@@ -11,7 +11,7 @@ need() {  # need WHAT PACKAGE
   packages="${packages:+$packages }$2"
 }
 
-if ! command -v "$python" >/dev/null; then
+if ! "$python" -c '' 2>/dev/null; then
   need "Python ($python)" "${python##*/} ${python##*/}-venv ${python##*/}-dev"
 elif ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
   echo "make: Python 3.11 or newer is needed, but $python is $("$python" -V 2>&1 | cut -d' ' -f2)." \
