@@ -1,0 +1,81 @@
+"""AdamW.
+
+Owns the defaults that make Adam AdamW, nothing else.
+"""
+
+from __future__ import annotations
+
+from rushlight.optim.adam import Adam
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.optim.optimizer import Params
+
+
+class AdamW(Adam):
+    """Adam whose weight decay shrinks the parameters instead of entering the gradient.
+
+    Before Adam's update, p = p - lr * weight_decay * p.
+
+    Source: Loshchilov and Hutter, Decoupled weight decay regularization (2019), algorithm 2, with
+    the schedule multiplier in lr, as in PyTorch.
+
+    Args:
+        params: tensors, (name, tensor) pairs, or dicts with "params" and options of the group.
+        lr: learning rate.
+        betas: decay of the means of the gradient and of its square.
+        eps: keeps the denominator away from zero.
+        weight_decay: share of a parameter, times lr, that each step takes away.
+        amsgrad: divide by the largest mean square so far.
+        maximize: go up the gradient.
+        foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
+        capturable: as foreach; any step can be part of a graph.
+        differentiable: only False is available.
+        fused: as foreach.
+
+    Example:
+        >>> weight = torch.nn.Parameter(torch.ones(2))
+        >>> optimizer = torch.optim.AdamW([weight], lr=0.5, weight_decay=0.1)
+        >>> weight.sum().backward()
+        >>> optimizer.step()
+        >>> [round(value, 6) for value in weight.tolist()]
+        [0.45, 0.45]
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            decoupled_weight_decay=True,
+        )
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True  # also where Adam's state was loaded

@@ -1,0 +1,369 @@
+"""The base class of optimizers.
+
+Owns parameter groups, the state kept per parameter, step hooks and the layout of state_dict, which
+PyTorch's checkpoints share. Update rules are elsewhere: each algorithm is a file of its own.
+Invariant: `param_groups` and `state` are plain containers that programs read and change between
+steps, so a step reads them afresh.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.utils.hooks import RemovableHandle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+
+
+class _Required:
+    """Stands in `defaults` for an option that every parameter group must give itself."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a step method that runs the optimizer's hooks before and after the given one."""
+
+    @functools.wraps(step)
+    def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        has_hooks = self._step_pre_hooks or self._step_post_hooks
+        # Where a subclass's step calls its parent's, the hooks run around the outer one only.
+        if not has_hooks or type(self).step is not step_with_hooks:
+            return step(self, *args, **kwargs)
+        for hook in tuple(self._step_pre_hooks.values()):
+            changed = hook(self, args, kwargs)
+            if changed is None:
+                continue
+            if not isinstance(changed, tuple) or len(changed) != 2:
+                raise RuntimeError(
+                    f"{type(self).__name__}.step: a pre-hook returned {changed!r}. "
+                    "It must return None or a tuple of (new_args, new_kwargs)."
+                )
+            args, kwargs = changed
+        result = step(self, *args, **kwargs)
+        for hook in tuple(self._step_post_hooks.values()):
+            hook(self, args, kwargs)
+        return result
+
+    return step_with_hooks
+
+
+class Optimizer:
+    """Base class of optimizers: parameter groups, their options and the state of each parameter.
+
+    A subclass calls super().__init__(params, defaults) and defines step.
+
+    Args:
+        params: tensors, (name, tensor) pairs, or dicts with "params" and options of the group.
+        defaults: options for the groups that do not give their own.
+
+    Example:
+        >>> class Descent(torch.optim.Optimizer):
+        ...     def __init__(self, params, lr):
+        ...         super().__init__(params, {"lr": lr})
+        ...     @torch.no_grad()
+        ...     def step(self, closure=None):
+        ...         for group in self.param_groups:
+        ...             for param in group["params"]:
+        ...                 param -= group["lr"] * param.grad
+        >>> weight = torch.nn.Parameter(torch.ones(2))
+        >>> weight.sum().backward()
+        >>> Descent([weight], lr=0.5).step()
+        >>> weight.tolist()
+        [0.5, 0.5]
+    """
+
+    def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
+            raise TypeError(
+                f"{type(self).__name__}: params argument given to the optimizer should be an "
+                f"iterable of Tensors or dicts, but got {params.type()}. Wrap it in a list."
+            )
+        self.defaults = defaults
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        self._step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        self._step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+
+        groups = list(params)
+        if not groups:
+            raise ValueError(f"{type(self).__name__}: optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)  # type: ignore[arg-type]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.step)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Hooks stay behind, as in PyTorch: they are seldom picklable.
+        return {
+            "defaults": self.defaults,
+            "state": self.state,
+            "param_groups": self.param_groups,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__dict__.setdefault("_step_pre_hooks", OrderedDict())
+        self.__dict__.setdefault("_step_post_hooks", OrderedDict())
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+        return "\n".join([*lines, ")"])
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Updates the parameters once; every algorithm defines it.
+
+        Args:
+            closure: function that computes the gradients anew and returns the loss.
+        Returns:
+            What the closure returned, or None.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define step")
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clears the gradients of all parameters.
+
+        Args:
+            set_to_none: drop the gradients, which frees their memory; False fills them with zeros.
+        """
+        for group in self.param_groups:
+            for param in group["params"]:
+                if set_to_none:
+                    param.grad = None
+                elif param.grad is not None:
+                    if param.grad.requires_grad:  # create_graph gave it a history
+                        param.grad = param.grad.detach()
+                    param.grad.zero_()
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds a group of parameters with options of its own.
+
+        Args:
+            param_group: "params" (a tensor, tensors or (name, tensor) pairs) and options; those
+                that it lacks are the optimizer's defaults.
+        """
+        name = type(self).__name__
+        if not isinstance(param_group, dict):
+            raise TypeError(f"{name}: param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        if isinstance(params, set):
+            raise TypeError(
+                f"{name}: optimizer parameters need to be organized in ordered collections, but "
+                "the ordering of tensors in sets will change between runs. Please use a list."
+            )
+        params = list(params)
+        group = {**param_group, "params": params}
+
+        named = [isinstance(param, tuple) for param in params]
+        if any(named):
+            if not all(named):
+                raise ValueError(
+                    f"{name}: all optimizer params should be with/without names, but some "
+                    "param names are missing"
+                )
+            group["params"] = [param for _, param in params]
+            group["param_names"] = [param_name for param_name, _ in params]
+        if any(("param_names" in other) != ("param_names" in group) for other in self.param_groups):
+            raise ValueError(
+                f"{name}: all optimizer param groups should be with/without names. "
+                "Give (name, tensor) pairs to all groups or to none."
+            )
+
+        for key, value in self.defaults.items():
+            if value is required and key not in group:
+                raise ValueError(
+                    f"{name}: parameter group didn't specify a value of required optimization "
+                    f"parameter {key}"
+                )
+            group.setdefault(key, value)
+        self._check_params(group["params"])
+        self.param_groups.append(group)
+
+    def _check_params(self, params: list[Any]) -> None:
+        name = type(self).__name__
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError(
+                    f"{name}: optimizer can only optimize Tensors, but one of the params is "
+                    f"{type(param).__name__}"
+                )
+            if not param.is_leaf:
+                raise ValueError(
+                    f"{name}: can't optimize a non-leaf Tensor of shape {tuple(param.shape)}. "
+                    "Parameters must be leaves; pass x.detach() or the tensor it came from."
+                )
+        if len(set(params)) != len(params):
+            warnings.warn(
+                f"{name}: optimizer contains a parameter group with duplicate parameters; each "
+                "step updates them more than once",
+                stacklevel=4,
+            )
+        others = {param for group in self.param_groups for param in group["params"]}
+        if not others.isdisjoint(params):
+            raise ValueError(f"{name}: some parameters appear in more than one parameter group")
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns the state and the options, with parameters replaced by their position.
+
+        Returns:
+            {"state": {position: state}, "param_groups": [options with "params": [positions]]}.
+            The tensors are not copied.
+        """
+        positions: dict[Tensor, int] = {}
+        groups = []
+        for group in self.param_groups:
+            for param in group["params"]:
+                positions.setdefault(param, len(positions))
+            params = [positions[param] for param in group["params"]]
+            groups.append({**{k: v for k, v in group.items() if k != "params"}, "params": params})
+        state = {positions.get(key, key): value for key, value in self.state.items()}
+        return {"state": state, "param_groups": groups}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over the state and options of another optimizer over the same parameters.
+
+        Args:
+            state_dict: what state_dict returned, here or in PyTorch. Its tensors are not copied
+                unless a dtype or device changes.
+        Raises:
+            ValueError: the groups or the number of their parameters differ.
+        """
+        name = type(self).__name__
+        saved_groups = copy.deepcopy(state_dict["param_groups"])
+        sizes = [len(group["params"]) for group in self.param_groups]
+        saved_sizes = [len(group["params"]) for group in saved_groups]
+        if len(sizes) != len(saved_sizes):
+            raise ValueError(
+                f"{name}.load_state_dict: loaded state dict has a different number of parameter "
+                f"groups: {len(saved_sizes)}, but the optimizer has {len(sizes)}"
+            )
+        if sizes != saved_sizes:
+            raise ValueError(
+                f"{name}.load_state_dict: loaded state dict contains a parameter group that "
+                "doesn't match the size of optimizer's group: its groups have "
+                f"{saved_sizes} parameters, but the optimizer's have {sizes}"
+            )
+
+        params: dict[Any, Tensor] = {}
+        groups = []
+        for group, saved in zip(self.param_groups, saved_groups, strict=True):
+            params.update(zip(saved["params"], group["params"], strict=True))
+            # Options that an older file lacks take their defaults.
+            options = {**self.defaults, **saved, "params": group["params"]}
+            if "param_names" in group:
+                options.setdefault("param_names", group["param_names"])
+            groups.append(options)
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, value in state_dict["state"].items():
+            if key in params:
+                state[params[key]] = _move_like(params[key], value)
+            else:
+                state[key] = value
+        self.__setstate__({"state": state, "param_groups": groups})
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls hook(optimizer, args, kwargs) before each step.
+
+        The hook returns None or new (args, kwargs) for step.
+        """
+        return _register(self._step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls hook(optimizer, args, kwargs) after each step."""
+        return _register(self._step_post_hooks, hook)
+
+
+def _register(
+    hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any]
+) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def _move_like(param: Tensor, value: Any, key: str | None = None) -> Any:
+    """Returns saved state with its tensors on the parameter's device and in its dtype."""
+    if isinstance(value, Tensor):
+        # A step count stays a float32 scalar on the CPU, whatever the parameter is.
+        if key == "step":
+            return value
+        if param.is_floating_point():
+            return value.to(dtype=param.dtype, device=param.device)
+        return value.to(device=param.device)
+    if isinstance(value, dict):
+        return {k: _move_like(param, v, k) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_move_like(param, v) for v in value)
+    return value
+
+
+def run_closure(closure: Callable[[], Any] | None) -> Any:
+    """Runs a step's closure with gradients on and returns the loss; None stays None."""
+    if closure is None:
+        return None
+    with rl.enable_grad():
+        return closure()
+
+
+def params_with_grad(group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
+    """Returns the parameters of a group that have a gradient, and these gradients."""
+    params = [param for param in group["params"] if param.grad is not None]
+    return params, [param.grad for param in params]
+
+
+def check_at_least_zero(optimizer: str, **values: Any) -> None:
+    """Raises ValueError for an option that is negative or NaN."""
+    for name, value in values.items():
+        if not value >= 0:
+            raise ValueError(f"{optimizer}: Invalid {name} value: {value}. It must be at least 0.")
+
+
+def check_lr(optimizer: str, lr: Any) -> None:
+    """Raises ValueError for a learning rate that is negative, NaN or more than one number."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError(
+            f"{optimizer}: Tensor lr must be 1-element, but has shape {tuple(lr.shape)}"
+        )
+    if not lr >= 0:
+        raise ValueError(f"{optimizer}: Invalid learning rate: {lr}. It must be at least 0.")
+
+
+def check_implementation(
+    optimizer: str, foreach: bool | None, fused: bool | None, differentiable: bool
+) -> None:
+    """Checks PyTorch's choice of implementation.
+
+    There is one implementation here, fused over the whole group, so `foreach` and `fused` change
+    nothing; only contradictions are refused, and a differentiable step, which it is not.
+    """
+    if differentiable:
+        raise NotImplementedError(
+            f"{optimizer}: differentiable=True is not available; steps are not recorded for "
+            "backward. Write the update with tensor operations to differentiate through it."
+        )
+    if foreach and fused:
+        raise RuntimeError(f"{optimizer}: `fused` and `foreach` cannot be `True` together.")

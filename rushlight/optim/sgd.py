@@ -1,0 +1,149 @@
+"""Stochastic gradient descent.
+
+Owns the options and the state of SGD; the arithmetic is one fused op over a whole group.
+"""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import _C
+from rushlight.optim.optimizer import (
+    Optimizer,
+    check_at_least_zero,
+    check_implementation,
+    check_lr,
+    params_with_grad,
+    run_closure,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.optim.optimizer import Params
+
+    TensorLists = tuple[list[Tensor], list[Tensor], list[Tensor]]
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent with momentum, weight decay and Nesterov's method.
+
+    For a parameter p with gradient g (-g with maximize), and buf = g in the first step:
+
+        g   = g + weight_decay * p
+        buf = momentum * buf + (1 - dampening) * g
+        g   = g + momentum * buf with nesterov, else buf
+        p   = p - lr * g
+
+    Source: Sutskever et al., On the importance of initialization and momentum in deep learning
+    (2013), with the learning rate outside the buffer, as in PyTorch.
+
+    Args:
+        params: tensors, (name, tensor) pairs, or dicts with "params" and options of the group.
+        lr: learning rate.
+        momentum: share of the buffer that a step keeps; 0 keeps no buffer.
+        dampening: share of the gradient that does not enter the buffer.
+        weight_decay: factor of the L2 penalty.
+        nesterov: look ahead along the buffer; needs momentum and no dampening.
+        maximize: go up the gradient.
+        foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
+        differentiable: only False is available.
+        fused: as foreach.
+
+    Example:
+        >>> weight = torch.nn.Parameter(torch.ones(2))
+        >>> optimizer = torch.optim.SGD([weight], lr=0.5, momentum=0.9)
+        >>> weight.sum().backward()
+        >>> optimizer.step()
+        >>> weight.tolist()
+        [0.5, 0.5]
+    """
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 1e-3,
+        momentum: float = 0,
+        dampening: float = 0,
+        weight_decay: float = 0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
+    ) -> None:
+        check_lr("SGD", lr)
+        check_at_least_zero("SGD", momentum=momentum, weight_decay=weight_decay)
+        check_implementation("SGD", foreach, fused, differentiable)
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError(
+                "SGD: Nesterov momentum requires a momentum and zero dampening, but got "
+                f"momentum={momentum} and dampening={dampening}"
+            )
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+            "maximize": maximize,
+            "foreach": foreach,
+            "differentiable": differentiable,
+            "fused": fused,
+        }
+        super().__init__(params, defaults)
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        loss = run_closure(closure)
+        for group in self.param_groups:
+            if group["momentum"]:
+                starting, running = self._with_buffers(group)
+                _update(group, *starting, first=True)
+                _update(group, *running, first=False)
+            else:
+                _update(group, *params_with_grad(group), [], first=False)
+        return loss
+
+    def _with_buffers(self, group: dict[str, Any]) -> tuple[TensorLists, TensorLists]:
+        """Returns parameters, gradients and buffers: of those without a step yet, and the others.
+
+        A parameter takes its first step when it first has a gradient, so both may be in a group.
+        """
+        starting: TensorLists = ([], [], [])
+        running: TensorLists = ([], [], [])
+        for param, grad in zip(*params_with_grad(group), strict=True):
+            state = self.state[param]
+            buffer = state.get("momentum_buffer")
+            lists = running
+            if buffer is None:
+                buffer = state["momentum_buffer"] = rl.empty_like(param)
+                lists = starting
+            lists[0].append(param)
+            lists[1].append(grad)
+            lists[2].append(buffer)
+        return starting, running
+
+
+def _update(
+    group: dict[str, Any],
+    params: list[Tensor],
+    grads: list[Tensor],
+    buffers: list[Tensor],
+    first: bool,
+) -> None:
+    if params:
+        _C._fused_sgd_(
+            params,
+            grads,
+            buffers,
+            float(group["lr"]),
+            float(group["momentum"]),
+            float(group["dampening"]),
+            float(group["weight_decay"]),
+            group["nesterov"],
+            group["maximize"],
+            first,
+        )

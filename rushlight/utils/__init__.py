@@ -1,0 +1,5 @@
+"""Tools around training: data loading and hook handles."""
+
+from rushlight.utils import data, hooks
+
+__all__ = ["data", "hooks"]

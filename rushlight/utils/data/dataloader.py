@@ -1,0 +1,257 @@
+"""The loader: goes over a dataset in batches.
+
+Owns the choice of sampler and collation and the walk over one epoch, in this process.
+Invariant: each iter() starts an epoch of its own; a batch that raises does not end the epoch.
+"""
+
+from __future__ import annotations
+
+import itertools
+import types
+
+from rushlight.utils.data.collate import default_collate, default_convert
+from rushlight.utils.data.dataset import IterableDataset, get_collated, get_samples
+from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
+
+    from rushlight import Generator
+
+
+class DataLoader:
+    """Goes over a dataset in batches, in order or shuffled.
+
+    Args:
+        dataset: anything with __getitem__ and __len__, or an IterableDataset.
+        batch_size: samples in a batch; None gives single samples.
+        shuffle: take a new random order in each epoch.
+        sampler: gives the indices instead of shuffle.
+        batch_sampler: gives lists of indices instead of batch_size, shuffle, sampler, drop_last.
+        num_workers: 0: batches are made in this process, when they are asked for.
+        collate_fn: makes a batch of a list of samples; None is default_collate, or
+            default_convert where batch_size is None.
+        pin_memory: accepted; it changes nothing on a machine without a GPU.
+        drop_last: leave out the last batch if it is smaller.
+        timeout: accepted, for workers.
+        worker_init_fn: accepted, for workers.
+        multiprocessing_context: for workers only.
+        generator: source of the shuffle; None is the default generator.
+        prefetch_factor: for workers only.
+        persistent_workers: for workers only.
+        pin_memory_device: accepted; as pin_memory.
+        in_order: accepted, for workers.
+    Raises:
+        ValueError: options that exclude each other.
+
+    Example:
+        >>> data = torch.utils.data.TensorDataset(torch.arange(5), torch.arange(5) % 2)
+        >>> for numbers, odd in torch.utils.data.DataLoader(data, batch_size=3):
+        ...     print(numbers, odd)
+        tensor([0, 1, 2]) tensor([0, 1, 0])
+        tensor([3, 4]) tensor([1, 0])
+    """
+
+    # Lets programs write DataLoader[Sample] in annotations.
+    __class_getitem__ = classmethod(types.GenericAlias)
+
+    _FIXED = (
+        "batch_size",
+        "batch_sampler",
+        "sampler",
+        "drop_last",
+        "dataset",
+        "persistent_workers",
+    )
+    _is_ready = False
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,
+        sampler: Sampler | Iterable[Any] | None = None,
+        batch_sampler: Sampler | Iterable[list[Any]] | None = None,
+        num_workers: int = 0,
+        collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False,
+        drop_last: bool = False,
+        timeout: float = 0,
+        worker_init_fn: Callable[[int], Any] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Generator | None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        pin_memory_device: str = "",
+        in_order: bool = True,
+    ) -> None:
+        _check_workers(
+            num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context
+        )
+        if isinstance(dataset, IterableDataset):
+            _check_no_order(shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler)
+        if sampler is not None and shuffle:
+            raise ValueError("DataLoader: sampler option is mutually exclusive with shuffle")
+        if batch_sampler is not None:
+            if batch_size != 1 or shuffle or sampler is not None or drop_last:
+                raise ValueError(
+                    "DataLoader: batch_sampler option is mutually exclusive with batch_size, "
+                    "shuffle, sampler, and drop_last"
+                )
+            batch_size = None
+        elif batch_size is None and drop_last:
+            raise ValueError(
+                "DataLoader: batch_size=None option disables auto-batching and is mutually "
+                "exclusive with drop_last"
+            )
+
+        if sampler is None:
+            if isinstance(dataset, IterableDataset):
+                sampler = _NoIndices()
+            elif shuffle:
+                sampler = RandomSampler(dataset, generator=generator)
+            else:
+                sampler = SequentialSampler(dataset)
+        if batch_sampler is None and batch_size is not None:
+            batch_sampler = BatchSampler(sampler, batch_size, drop_last)
+        if collate_fn is None:
+            collate_fn = default_convert if batch_sampler is None else default_collate
+
+        self.dataset = dataset
+        self.batch_size = batch_size
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.num_workers = num_workers
+        self.collate_fn = collate_fn
+        self.pin_memory = pin_memory
+        self.drop_last = drop_last
+        self.timeout = timeout
+        self.worker_init_fn = worker_init_fn
+        self.multiprocessing_context = multiprocessing_context
+        self.generator = generator
+        self.prefetch_factor = prefetch_factor
+        self.persistent_workers = persistent_workers
+        self.pin_memory_device = pin_memory_device
+        self.in_order = in_order
+        self._is_ready = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._is_ready and name in self._FIXED:
+            raise ValueError(
+                f"{name} attribute should not be set after {type(self).__name__} is initialized. "
+                "Make a new loader."
+            )
+        super().__setattr__(name, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return _Epoch(self)
+
+    def __len__(self) -> int:
+        if not isinstance(self.dataset, IterableDataset):
+            return len(self._index_sampler)
+        samples = len(self.dataset)  # type: ignore[arg-type]
+        if self.batch_size is None:
+            return samples
+        return len(BatchSampler(range(samples), self.batch_size, self.drop_last))
+
+    @property
+    def _index_sampler(self) -> Any:
+        return self.sampler if self.batch_sampler is None else self.batch_sampler
+
+
+class _NoIndices(Sampler):
+    """Goes on for ever, for datasets that are not indexed and end when they like."""
+
+    def __iter__(self) -> Iterator[None]:
+        return itertools.repeat(None)
+
+
+class _Epoch:
+    """One pass over a loader's dataset."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        self._dataset = loader.dataset
+        self._sampler = loader._index_sampler
+        self._indices = iter(self._sampler)
+        self._is_batched = loader.batch_sampler is not None
+        self._drop_last = loader.drop_last
+        self._collate = loader.collate_fn
+        self._stream: Iterator[Any] | None = None
+        if isinstance(self._dataset, IterableDataset):
+            self._stream = iter(self._dataset)
+
+    def __iter__(self) -> _Epoch:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._sampler)
+
+    def __next__(self) -> Any:
+        index = next(self._indices)
+        if self._stream is not None:
+            return self._collate(self._read(self._stream, index))
+        if not self._is_batched:
+            return self._collate(self._dataset[index])
+        if self._collate is default_collate:
+            batch = get_collated(self._dataset, index)
+            if batch is not None:
+                return batch
+        return self._collate(get_samples(self._dataset, index))
+
+    def _read(self, stream: Iterator[Any], index: Any) -> Any:
+        if not self._is_batched:
+            return next(stream)
+        samples = list(itertools.islice(stream, len(index)))
+        if not samples or (self._drop_last and len(samples) < len(index)):
+            raise StopIteration
+        return samples
+
+
+def get_worker_info() -> None:
+    """Returns None: this is not a worker process."""
+    return
+
+
+def _check_workers(
+    num_workers: int,
+    timeout: float,
+    prefetch_factor: int | None,
+    persistent_workers: bool,
+    multiprocessing_context: Any,
+) -> None:
+    if num_workers < 0:
+        raise ValueError(
+            f"DataLoader: num_workers option should be non-negative, but is {num_workers}; "
+            "use num_workers=0 to disable multiprocessing"
+        )
+    if num_workers > 0:
+        raise NotImplementedError(
+            f"DataLoader: num_workers={num_workers} is not available yet: batches are made in "
+            "this process. Use num_workers=0."
+        )
+    if timeout < 0:
+        raise ValueError(f"DataLoader: timeout option should be non-negative, but is {timeout}")
+    if prefetch_factor is not None:
+        raise ValueError(
+            "DataLoader: prefetch_factor option could only be specified in multiprocessing; "
+            "leave it None with num_workers=0"
+        )
+    if persistent_workers:
+        raise ValueError("DataLoader: persistent_workers option needs num_workers > 0")
+    if multiprocessing_context is not None:
+        raise ValueError(
+            "DataLoader: multiprocessing_context can only be used with multi-process loading "
+            "(num_workers > 0), but got num_workers=0"
+        )
+
+
+def _check_no_order(**options: Any) -> None:
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise ValueError(
+                f"DataLoader with IterableDataset: expected unspecified {name} option, but got "
+                f"{name}={value}. The dataset itself decides the order."
+            )

@@ -1,0 +1,222 @@
+"""The loader in one process."""
+
+import itertools
+
+import pytest
+
+import rushlight as torch
+from rushlight.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    Subset,
+    TensorDataset,
+    default_collate,
+    get_worker_info,
+    random_split,
+)
+
+
+class Squares(Dataset):
+    def __init__(self, size):
+        self.size = size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        if not 0 <= index < self.size:
+            raise IndexError(index)
+        return index * index
+
+
+class Stream(IterableDataset):
+    def __init__(self, size):
+        self.size = size
+
+    def __iter__(self):
+        return iter(range(self.size))
+
+    def __len__(self):
+        return self.size
+
+
+def lists(loader):
+    return [batch.tolist() for batch in loader]
+
+
+@pytest.mark.parametrize("make", [range, Stream])
+@pytest.mark.parametrize(
+    ("drop_last", "batches"),
+    [(False, [[0, 1], [2, 3], [4]]), (True, [[0, 1], [2, 3]])],
+)
+def test_batches_in_order(make, drop_last, batches) -> None:
+    loader = DataLoader(make(5), batch_size=2, drop_last=drop_last)
+    assert lists(loader) == batches
+    assert len(loader) == len(batches)
+    assert lists(loader) == batches  # each iter() is an epoch of its own
+
+
+@pytest.mark.parametrize("make", [range, Stream])
+def test_without_a_batch_size_samples_come_alone(make) -> None:
+    loader = DataLoader(make(3), batch_size=None)
+    assert list(loader) == [0, 1, 2]
+    assert len(loader) == 3
+
+
+def test_two_epochs_at_the_same_time_do_not_disturb_each_other() -> None:
+    loader = DataLoader(range(3))
+    assert [(a.item(), b.item()) for a, b in zip(loader, loader, strict=True)] == [
+        (0, 0),
+        (1, 1),
+        (2, 2),
+    ]
+
+
+def test_shuffle_visits_all_in_an_order_of_the_generator() -> None:
+    def epochs(seed):
+        generator = torch.Generator().manual_seed(seed)
+        loader = DataLoader(range(20), batch_size=20, shuffle=True, generator=generator)
+        return lists(loader) + lists(loader)
+
+    first, second = epochs(0)
+    assert sorted(first) == sorted(second) == list(range(20))
+    assert first != second
+    assert epochs(0) == [first, second]
+    assert epochs(1) != [first, second]
+
+
+def test_samplers_give_the_order() -> None:
+    assert lists(DataLoader(range(9), batch_size=2, sampler=[5, 3, 1])) == [[5, 3], [1]]
+    assert lists(DataLoader(range(9), batch_sampler=[[5, 3], [1]])) == [[5, 3], [1]]
+
+
+def test_collate_fn_makes_the_batch() -> None:
+    assert list(DataLoader("abc", batch_size=2, collate_fn="".join)) == ["ab", "c"]
+    assert list(DataLoader("ab", batch_size=None, collate_fn=str.upper)) == ["A", "B"]
+
+
+def test_a_dataset_may_return_a_batch_of_samples_itself() -> None:
+    class Many(Squares):
+        def __getitems__(self, indices):
+            return [-index for index in indices]
+
+    assert lists(DataLoader(Many(3), batch_size=2)) == [[0, -1], [-2]]
+
+
+def test_a_batch_that_raises_does_not_end_the_epoch() -> None:
+    epoch = iter(DataLoader(Squares(3), batch_size=1, sampler=[0, 9, 2]))
+    assert next(epoch).item() == 0
+    with pytest.raises(IndexError):
+        next(epoch)
+    assert next(epoch).item() == 4
+    assert len(epoch) == 3
+
+
+def whole_and_single(data, **options):
+    """Batches as the loader makes them, and by collating one sample after the other."""
+    yield from zip(
+        DataLoader(data, **options),
+        DataLoader(data, collate_fn=lambda samples: default_collate(samples), **options),
+        strict=True,
+    )
+
+
+def test_whole_batches_of_tensors_equal_collated_samples() -> None:
+    images = torch.arange(5 * 2 * 3, dtype=torch.float32).reshape(5, 2, 3)
+    tensors = (images, images.permute(0, 2, 1), torch.arange(5), torch.zeros(5, 0).bool())
+    data = TensorDataset(*tensors)
+    subsets = (Subset(data, [4, -2, 0]), Subset(Subset(data, range(1, 5)), torch.tensor([3, 0])))
+    for dataset, batch_size in itertools.product((data, *subsets), (1, 2, 5)):
+        for whole, single in whole_and_single(dataset, batch_size=batch_size):
+            assert type(whole) is type(single) is list
+            for x, y in zip(whole, single, strict=True):
+                assert x.dtype == y.dtype
+                assert x.shape == y.shape
+                assert torch.equal(x, y)
+
+
+def test_whole_batches_are_copies() -> None:
+    x = torch.zeros(4)
+    (batch,) = next(iter(DataLoader(TensorDataset(x), batch_size=4)))
+    batch += 1
+    assert x.tolist() == [0.0] * 4
+
+
+def test_whole_batches_carry_gradients() -> None:
+    x = torch.zeros(3, requires_grad=True)
+    (batch,) = next(iter(DataLoader(TensorDataset(x), batch_sampler=[[2, 0, 2]])))
+    batch.sum().backward()
+    assert x.grad.tolist() == [1.0, 0.0, 2.0]
+
+
+def test_subclasses_of_tensor_dataset_decide_what_a_sample_is() -> None:
+    class Doubled(TensorDataset):
+        def __getitem__(self, index):
+            return tuple(2 * x for x in super().__getitem__(index))
+
+    data = Doubled(torch.arange(4))
+    for dataset in (data, Subset(data, range(4))):
+        (batch,) = next(iter(DataLoader(dataset, batch_size=4)))
+        assert batch.tolist() == [0, 2, 4, 6]
+
+
+def test_indices_out_of_range_are_refused() -> None:
+    loader = DataLoader(TensorDataset(torch.arange(3)), batch_sampler=[[0, 3]])
+    with pytest.raises(IndexError):
+        next(iter(loader))
+
+
+def test_random_split_loads_in_batches() -> None:
+    data = TensorDataset(torch.arange(10), torch.arange(10) * 2)
+    train, _ = random_split(data, [0.8, 0.2], torch.Generator().manual_seed(0))
+    seen = []
+    for x, y in DataLoader(train, batch_size=3):
+        assert torch.equal(y, x * 2)
+        seen += x.tolist()
+    assert seen == train.indices
+
+
+def test_this_process_is_no_worker() -> None:
+    assert get_worker_info() is None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_workers": -1}, "num_workers option should be non-negative"),
+        ({"timeout": -1}, "timeout option should be non-negative"),
+        ({"prefetch_factor": 2}, "prefetch_factor option could only be specified"),
+        ({"persistent_workers": True}, "persistent_workers option needs num_workers > 0"),
+        ({"multiprocessing_context": "fork"}, "multiprocessing_context can only be used"),
+        ({"sampler": [0], "shuffle": True}, "sampler option is mutually exclusive with shuffle"),
+        ({"batch_sampler": [[0]], "batch_size": 2}, "batch_sampler option is mutually exclusive"),
+        ({"batch_sampler": [[0]], "shuffle": True}, "batch_sampler option is mutually exclusive"),
+        ({"batch_sampler": [[0]], "drop_last": True}, "batch_sampler option is mutually exclusive"),
+        ({"batch_size": None, "drop_last": True}, "batch_size=None option disables auto-batching"),
+        ({"batch_size": 0}, "batch_size should be a positive integer value"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(options, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        DataLoader(range(3), **options)
+
+
+@pytest.mark.parametrize("options", [{"shuffle": True}, {"sampler": []}, {"batch_sampler": []}])
+def test_streams_refuse_an_order(options) -> None:
+    with pytest.raises(ValueError, match="DataLoader with IterableDataset: expected unspecified"):
+        DataLoader(Stream(3), **options)
+
+
+def test_workers_are_not_available_yet() -> None:
+    with pytest.raises(NotImplementedError, match="num_workers=2 is not available yet"):
+        DataLoader(range(3), num_workers=2)
+
+
+@pytest.mark.parametrize("name", ["batch_size", "sampler", "dataset", "drop_last"])
+def test_what_the_sampler_was_made_of_cannot_be_changed(name) -> None:
+    loader = DataLoader(range(3))
+    with pytest.raises(ValueError, match=f"{name} attribute should not be set"):
+        setattr(loader, name, None)
+    loader.collate_fn = tuple
+    assert list(loader) == [(0,), (1,), (2,)]
