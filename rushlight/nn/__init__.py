@@ -1,0 +1,8 @@
+"""Layers, losses, their functions and what initialises them."""
+
+from rushlight.nn import functional, init, modules, parameter, utils
+from rushlight.nn.modules import *  # noqa: F403
+from rushlight.nn.modules import __all__ as _layers
+from rushlight.nn.parameter import Buffer, Parameter
+
+__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils", *_layers]

@@ -1,0 +1,569 @@
+"""The functions behind the layers.
+
+Most are ops of the core, installed here from its table. Written here are those that read best as
+compositions of other ops; they hold no state.
+"""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import _C, Tensor, sigmoid, tanh
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Any
+
+    def __getattr__(name: str) -> Callable[..., Any]: ...
+
+
+globals().update(_C.ops("nn.functional"))
+
+__all__ = [
+    *_C.ops("nn.functional"),
+    "bilinear",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "dropout1d",
+    "dropout2d",
+    "glu",
+    "group_norm",
+    "hinge_embedding_loss",
+    "margin_ranking_loss",
+    "normalize",
+    "one_hot",
+    "pad",
+    "pairwise_distance",
+    "rms_norm",
+    "rrelu",
+    "sigmoid",
+    "softmin",
+    "tanh",
+]
+
+
+# Products and distances
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Returns the bilinear forms input1 @ weight[k] @ input2 + bias[k].
+
+    Args:
+        input1: (*, in1_features).
+        input2: (*, in2_features).
+        weight: (out_features, in1_features, in2_features).
+        bias: (out_features).
+
+    Returns:
+        (*, out_features).
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0]])
+        >>> torch.nn.functional.bilinear(x, x, torch.eye(2).unsqueeze(0)).tolist()
+        [[5.0]]
+    """
+    outs, ins1, ins2 = weight.shape
+    if input1.shape[-1] != ins1 or input2.shape[-1] != ins2:
+        raise RuntimeError(
+            f"bilinear: inputs {tuple(input1.shape)} and {tuple(input2.shape)} have "
+            f"{input1.shape[-1]} and {input2.shape[-1]} features, but weight "
+            f"{tuple(weight.shape)} takes {ins1} and {ins2}."
+        )
+    columns = weight.permute(1, 0, 2).reshape(ins1, outs * ins2)
+    forms = (input1 @ columns).unflatten(-1, (outs, ins2))  # (*, out, in2)
+    result = (forms @ input2.unsqueeze(-1)).squeeze(-1)  # (*, out)
+    return result if bias is None else result + bias
+
+
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """Returns the norms of the differences along the last dimension: ||x1 - x2 + eps||_p.
+
+    Args:
+        x1: (*, D).
+        x2: a shape that broadcasts with x1's.
+        p: order of the norm.
+        eps: added to every difference, so that the gradient exists at 0.
+        keepdim: whether to keep the last dimension, with size 1.
+
+    Returns:
+        (*), or (*, 1) with keepdim.
+
+    Example:
+        >>> x = torch.tensor([[3.0, 4.0]])
+        >>> torch.nn.functional.pairwise_distance(x, torch.zeros(1, 2), eps=0.0).tolist()
+        [5.0]
+    """
+    return (x1 - x2 + eps).norm(p, dim=-1, keepdim=keepdim)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Returns the cosines of the angles between vectors: x1 . x2 / (||x1|| ||x2||).
+
+    Args:
+        x1: vectors along dim.
+        x2: a shape that broadcasts with x1's.
+        dim: dimension of the vectors' elements.
+        eps: smallest norm to divide by.
+
+    Returns:
+        The broadcast shape without dim.
+
+    Example:
+        >>> x = torch.tensor([3.0, 4.0])
+        >>> torch.nn.functional.cosine_similarity(x, torch.tensor([4.0, -3.0]), dim=0).item()
+        0.0
+    """
+    x1, x2 = rl.broadcast_tensors(x1, x2)
+    norm1 = x1.norm(2, dim=dim).clamp_min(eps)
+    norm2 = x2.norm(2, dim=dim).clamp_min(eps)
+    return (x1 * x2).sum(dim) / (norm1 * norm2)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """Returns vectors divided by their norm: input / max(||input||_p, eps).
+
+    Args:
+        input: vectors along dim.
+        p: order of the norm.
+        dim: dimension, or dimensions, of the vectors' elements.
+        eps: smallest norm to divide by.
+
+    Example:
+        >>> torch.nn.functional.normalize(torch.tensor([0.0, 4.0]), dim=0).tolist()
+        [0.0, 1.0]
+    """
+    return input / input.norm(p, dim=dim, keepdim=True).clamp_min(eps)
+
+
+# Nonlinearities
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """Returns the first half times the sigmoid of the second half (Dauphin et al. 2016).
+
+    Args:
+        input: a tensor of even size in dim.
+        dim: dimension to halve.
+
+    Raises:
+        RuntimeError: if the size is odd.
+
+    Example:
+        >>> torch.nn.functional.glu(torch.tensor([4.0, 0.0])).tolist()
+        [2.0]
+    """
+    if input.shape[dim] % 2 != 0:
+        raise RuntimeError(
+            f"glu: Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}."
+        )
+    value, gate = input.chunk(2, dim)
+    return value * gate.sigmoid()
+
+
+def softmin(input: Tensor, dim: int | None = None, dtype: rl.dtype | None = None) -> Tensor:
+    """Returns the softmax of -input.
+
+    Args:
+        input: any shape.
+        dim: the dimension along which the result sums to 1.
+        dtype: dtype to convert to first.
+
+    Example:
+        >>> torch.nn.functional.softmin(torch.tensor([0.0, 200.0]), dim=0).tolist()
+        [1.0, 0.0]
+    """
+    return rl.nn.functional.softmax(-input, dim, dtype=dtype)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """Returns input where positive, and a slope times it elsewhere (Xu et al. 2015).
+
+    Args:
+        input: any shape.
+        lower: smallest slope.
+        upper: largest slope.
+        training: whether each element draws its slope; otherwise it is the mean of the bounds.
+        inplace: whether to overwrite input.
+
+    Example:
+        >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 2.0]), 0.25, 0.75).tolist()
+        [-0.5, 2.0]
+    """
+    if training:
+        slopes = rl.empty_like(input).uniform_(lower, upper)
+    else:
+        slopes = rl.full_like(input, (lower + upper) / 2)
+    factors = slopes.masked_fill(input > 0, 1.0)
+    return input.mul_(factors) if inplace else input * factors
+
+
+# Dropping whole channels
+
+
+def _drop_channels(input: Tensor, dims: int, p: float, training: bool, inplace: bool) -> Tensor:
+    """Dropout with one draw for all positions of a channel; dims leading dimensions count."""
+    if not training:
+        return input
+    shape = tuple(input.shape[:dims]) + (1,) * (input.dim() - dims)
+    kept = rl.nn.functional.dropout(input.new_ones(shape), p, training)
+    return input.mul_(kept) if inplace else input * kept
+
+
+def dropout1d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Sets whole channels to zero with probability p and scales the rest by 1 / (1 - p).
+
+    Args:
+        input: (N, C, L) or (C, L).
+        p: probability of a channel to be dropped.
+        training: whether to drop at all.
+        inplace: whether to overwrite input.
+
+    Raises:
+        RuntimeError: if input has another number of dimensions.
+
+    Example:
+        >>> torch.nn.functional.dropout1d(torch.ones(1, 1, 2), 1.0).tolist()
+        [[[0.0, 0.0]]]
+    """
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. "
+            "It drops the channels of (N, C, L) or (C, L); use dropout for other shapes."
+        )
+    return _drop_channels(input, input.dim() - 1, p, training, inplace)
+
+
+def dropout2d(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
+) -> Tensor:
+    """Sets whole channels to zero with probability p and scales the rest by 1 / (1 - p).
+
+    Args:
+        input: (N, C, H, W), or (N, C, L) as PyTorch reads three dimensions.
+        p: probability of a channel to be dropped.
+        training: whether to drop at all.
+        inplace: whether to overwrite input.
+
+    Raises:
+        RuntimeError: if input has another number of dimensions.
+
+    Example:
+        >>> torch.nn.functional.dropout2d(torch.ones(1, 1, 1, 2), 1.0).tolist()
+        [[[[0.0, 0.0]]]]
+    """
+    if input.dim() not in (3, 4):
+        raise RuntimeError(
+            f"dropout2d: Expected 3D or 4D input, but received a {input.dim()}D input. "
+            "It drops the channels of (N, C, H, W); use dropout for other shapes."
+        )
+    return _drop_channels(input, 2, p, training, inplace)
+
+
+# Normalisation
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Normalises groups of channels of each sample (Wu and He 2018).
+
+    Args:
+        input: (N, C, *).
+        num_groups: number of groups that the channels are divided into.
+        weight: factor for each channel, (C).
+        bias: term for each channel, (C).
+        eps: added to the variance.
+
+    Raises:
+        RuntimeError: if num_groups does not divide C, or input has fewer than 2 dimensions.
+
+    Example:
+        >>> torch.nn.functional.group_norm(torch.tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
+        [[-1.0, 1.0]]
+    """
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"group_norm: Expected at least 2 dimensions for input tensor but received "
+            f"{input.dim()}. The channels are dimension 1."
+        )
+    channels = input.shape[1]
+    if channels % num_groups != 0:
+        raise RuntimeError(
+            "group_norm: Expected number of channels in input to be divisible by num_groups, but "
+            f"got input of shape {tuple(input.shape)} and num_groups={num_groups}."
+        )
+    groups = input.reshape(input.shape[0], num_groups, -1)  # (N, groups, elements of a group)
+    result = rl.nn.functional.layer_norm(groups, groups.shape[2:], eps=eps).view(input.shape)
+    per_channel = (channels,) + (1,) * (input.dim() - 2)
+    if weight is not None:
+        result = result * weight.view(per_channel)
+    if bias is not None:
+        result = result + bias.view(per_channel)
+    return result
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    """Divides the last dimensions by their root mean square (Zhang and Sennrich 2019).
+
+    Args:
+        input: (*, *normalized_shape).
+        normalized_shape: sizes of the last dimensions.
+        weight: factor for each element, of shape normalized_shape.
+        eps: added to the mean square; the dtype's machine epsilon if None.
+
+    Raises:
+        RuntimeError: if input does not end in normalized_shape.
+
+    Example:
+        >>> torch.nn.functional.rms_norm(torch.tensor([2.0, -2.0]), (2,), eps=0.0).tolist()
+        [1.0, -1.0]
+    """
+    shape = tuple(normalized_shape)
+    if tuple(input.shape[-len(shape) :]) != shape:
+        raise RuntimeError(
+            f"rms_norm: Given normalized_shape={list(shape)}, expected input with shape "
+            f"[*, {', '.join(map(str, shape))}], but got input of size {tuple(input.shape)}."
+        )
+    # Squares of half-precision numbers overflow, so those compute in float32.
+    is_half = input.dtype in (rl.float16, rl.bfloat16)
+    x = input.float() if is_half else input
+    eps = rl.finfo(x.dtype).eps if eps is None else eps
+    x = x * (x * x).mean(tuple(range(-len(shape), 0)), keepdim=True).add(eps).rsqrt()
+    x = x.to(input.dtype) if is_half else x
+    return x if weight is None else x * weight
+
+
+# Losses
+
+
+def _reduce(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ValueError(
+        f"{reduction} is not a valid value for reduction. Use 'none', 'mean' or 'sum'."
+    )
+
+
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
+) -> Tensor:
+    """Returns input where target is 1, and max(0, margin - input) where it is -1.
+
+    Args:
+        input: distances of pairs, any shape.
+        target: 1 or -1, of the same shape.
+        margin: how large the input has to be where target is -1.
+        reduction: "none", "mean" or "sum".
+
+    Example:
+        >>> x, y = torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0])
+        >>> torch.nn.functional.hinge_embedding_loss(x, y, reduction="none").tolist()
+        [0.5, 0.75]
+    """
+    loss = rl.where(target == 1, input, (margin - input).clamp_min(0))
+    return _reduce(loss, reduction)
+
+
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
+) -> Tensor:
+    """Returns max(0, -target * (input1 - input2) + margin), where target is 1 or -1.
+
+    Args:
+        input1: scores, any shape.
+        input2: scores to compare with.
+        target: 1 if input1 should be larger, -1 if input2 should.
+        margin: how far the inputs have to lie apart.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        RuntimeError: if the numbers of dimensions differ.
+
+    Example:
+        >>> one = torch.ones(1)
+        >>> torch.nn.functional.margin_ranking_loss(one, 3 * one, one).item()
+        2.0
+    """
+    if not input1.dim() == input2.dim() == target.dim():
+        raise RuntimeError(
+            "margin_ranking_loss: All input tensors should have same dimension but got sizes: "
+            f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, "
+            f"target: {tuple(target.shape)}."
+        )
+    return _reduce((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+
+
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
+) -> Tensor:
+    """Returns 1 - cos(input1, input2) where target is 1, and max(0, cos - margin) where it is -1.
+
+    Args:
+        input1: (N, D) or (D).
+        input2: the same shape.
+        target: 1 or -1, (N) or ().
+        margin: how large the cosine may be where target is -1.
+        reduction: "none", "mean" or "sum".
+
+    Raises:
+        RuntimeError: if the shapes do not fit together.
+
+    Example:
+        >>> x, y = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+        >>> torch.nn.functional.cosine_embedding_loss(x, y, torch.tensor(1.0)).item()
+        1.0
+    """
+    if target.dim() > 1 or input1.dim() != target.dim() + 1 or input2.dim() != input1.dim():
+        raise RuntimeError(
+            f"cosine_embedding_loss: inputs {tuple(input1.shape)} and {tuple(input2.shape)} do not "
+            f"fit target {tuple(target.shape)}. Two (N, D) take (N), and two (D) take ()."
+        )
+    cosine = cosine_similarity(input1, input2, dim=-1)
+    return _reduce(rl.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), reduction)
+
+
+# Indices and edges
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Returns int64 vectors that are 1 at the given class and 0 elsewhere.
+
+    Args:
+        tensor: classes, int64, of any shape (*).
+        num_classes: length of the vectors; one more than the largest class if -1.
+
+    Returns:
+        (*, num_classes).
+
+    Raises:
+        RuntimeError: if a class is negative or not below num_classes.
+
+    Example:
+        >>> torch.nn.functional.one_hot(torch.tensor([1, 0]), 3).tolist()
+        [[0, 1, 0], [1, 0, 0]]
+    """
+    if tensor.dtype != rl.int64:
+        raise RuntimeError(
+            f"one_hot: one_hot is only applicable to index tensor of type int64, but got "
+            f"{tensor.dtype}. Use input.long()."
+        )
+    if tensor.numel() == 0 and num_classes < 0:
+        raise RuntimeError(
+            "one_hot: Can not infer total number of classes from empty tensor. Pass num_classes."
+        )
+    low, high = (tensor.min().item(), tensor.max().item()) if tensor.numel() else (0, -1)
+    num_classes = high + 1 if num_classes < 0 else num_classes
+    if low < 0:
+        raise RuntimeError(f"one_hot: Class values must be non-negative, but got {low}.")
+    if high >= num_classes:
+        raise RuntimeError(
+            f"one_hot: Class values must be smaller than num_classes, but got {high} and "
+            f"{num_classes}."
+        )
+    result = tensor.new_zeros((*tensor.shape, num_classes))
+    return result.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
+    """Adds elements around the last dimensions; negative amounts take elements away.
+
+    Args:
+        input: any shape.
+        pad: amounts before and after, for the last dimension, then the one before it, and so on.
+        mode: "constant" adds value; "reflect" mirrors without repeating the edge; "replicate"
+            repeats the edge; "circular" goes around.
+        value: what "constant" adds; 0 if None.
+
+    Raises:
+        RuntimeError: if pad has an odd length or more entries than input has ends, or takes away
+            more than there is.
+        NotImplementedError: for an unknown mode.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0, 3.0])
+        >>> torch.nn.functional.pad(x, (1, 2)).tolist()
+        [0.0, 1.0, 2.0, 3.0, 0.0, 0.0]
+        >>> torch.nn.functional.pad(x, (1, 2), mode="reflect").tolist()
+        [2.0, 1.0, 2.0, 3.0, 2.0, 1.0]
+    """
+    if len(pad) % 2 != 0:
+        raise RuntimeError(f"pad: Padding length must be divisible by 2, but got {len(pad)}.")
+    if len(pad) > 2 * input.dim():
+        raise RuntimeError(
+            f"pad: Padding length should be less than or equal to two times the input dimension "
+            f"but got padding length {len(pad)} and input of dimension {input.dim()}."
+        )
+    edges = [(-1 - i // 2, pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
+    for dim, before, after in edges:
+        size = input.shape[dim]
+        if size + before + after < 0 or min(before, after) < -size:
+            raise RuntimeError(
+                f"pad: dimension {dim} of input {tuple(input.shape)} has {size} elements; padding "
+                f"({before}, {after}) would leave a negative number of them."
+            )
+    if mode == "constant":
+        return _pad_constant(input, edges, 0 if value is None else value)
+    if mode not in ("reflect", "replicate", "circular"):
+        raise NotImplementedError(
+            f"pad: Unrecognised padding mode {mode}. Use constant, reflect, replicate or circular."
+        )
+    for dim, before, after in edges:
+        if before or after:
+            index = _padded_index(mode, input.shape[dim], before, after, input.device)
+            input = input.index_select(dim, index)
+    return input
+
+
+def _pad_constant(input: Tensor, edges: list[tuple[int, int, int]], value: float) -> Tensor:
+    shape = list(input.shape)
+    inside = [slice(None)] * input.dim()  # where input lies in the result
+    kept = [slice(None)] * input.dim()  # what of input lies there
+    for dim, before, after in edges:
+        size = shape[dim]
+        shape[dim] = size + before + after
+        inside[dim] = slice(max(before, 0), shape[dim] - max(after, 0))
+        kept[dim] = slice(max(-before, 0), size - max(-after, 0))
+    result = input.new_full(shape, value)
+    result[tuple(inside)] = input[tuple(kept)]
+    return result
+
+
+def _padded_index(mode: str, size: int, before: int, after: int, device: rl.device) -> Tensor:
+    """Which element of a dimension stands at each place of the padded one."""
+    limit = {"reflect": size - 1, "replicate": max(before, after), "circular": size}[mode]
+    if max(before, after) > limit or size == 0:
+        raise RuntimeError(
+            f"pad: Padding size should be at most {limit} for mode {mode} and a dimension of size "
+            f"{size}, but got ({before}, {after})."
+        )
+    index = rl.arange(-before, size + after, device=device)
+    if mode == "circular":
+        return index % size
+    if mode == "replicate":
+        return index.clamp(0, size - 1)
+    return (size - 1) - ((size - 1) - index.abs()).abs()  # mirrored at 0, then at size - 1

@@ -1,0 +1,439 @@
+"""Functions that run around a module's forward and backward.
+
+Owns hook registration, the call of a module, and the hooks that watch every module. Not here:
+tensor hooks, and how backward hooks are spliced into the tape (_backward_hooks.py).
+Invariant: `_hooks` is None on a module without hooks unless some hook watches every module, so the
+common call costs one attribute test before it goes to forward.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+
+from rushlight.nn.modules._members import Members
+from rushlight.utils.hooks import RemovableHandle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+class Hook:
+    """A hook function and how it wants to be called."""
+
+    __slots__ = ("always_call", "function", "takes_kwargs")
+
+    def __init__(
+        self, function: Callable[..., Any], takes_kwargs: bool = False, always_call: bool = False
+    ) -> None:
+        self.function = function
+        self.takes_kwargs = takes_kwargs
+        self.always_call = always_call
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+class HookTable:
+    """The hooks of one module, or of all modules, by the moment they run at."""
+
+    __slots__ = (
+        "backward",
+        "backward_pre",
+        "forward",
+        "forward_pre",
+        "load_state_dict_post",
+        "load_state_dict_pre",
+        "state_dict_post",
+        "state_dict_pre",
+    )
+
+    def __init__(self) -> None:
+        for moment in self.__slots__:
+            setattr(self, moment, OrderedDict())
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, moment) for moment in self.__slots__)
+
+
+def _add(table: HookTable, moment: str, hook: Hook, prepend: bool = False) -> RemovableHandle:
+    hooks = getattr(table, moment)
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+class Hooked(Members):
+    """The part of nn.Module that is called and runs hooks."""
+
+    _hooks: HookTable | None = None  # on the class: hooks that watch every module
+
+    def _forward_unimplemented(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f'Module [{type(self).__name__}] is missing the required "forward" function.'
+        )
+
+    # Declared as a variable so that subclasses may give it any signature.
+    forward: Callable[..., Any] = _forward_unimplemented
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._hooks is None:
+            return self.forward(*args, **kwargs)
+        return _call_with_hooks(self, args, kwargs)
+
+    def _own_hooks(self) -> HookTable:
+        return self.__dict__.setdefault("_hooks", HookTable())
+
+    def _hooks_at(self, moment: str) -> list[Hook]:
+        """The hooks for a moment in calling order: those of all modules, then this module's."""
+        tables = (Hooked._hooks, self.__dict__.get("_hooks"))
+        return [hook for table in tables if table for hook in getattr(table, moment).values()]
+
+    def _drop_empty_tables(self) -> None:
+        """Brings back the short way through __call__ once all hooks were removed."""
+        if not self.__dict__.get("_hooks", True):
+            del self._hooks
+        if not Hooked._hooks:
+            Hooked._hooks = None
+
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """Runs hook(module, args) before every forward; what it returns replaces args.
+
+        Args:
+            hook: returns None to change nothing, or the new positional arguments. With with_kwargs
+                it is called as hook(module, args, kwargs) and returns None or (args, kwargs).
+            prepend: whether to run before the hooks already registered.
+            with_kwargs: whether the hook sees keyword arguments.
+
+        Returns:
+            A handle whose remove() undoes the registration.
+
+        Example:
+            >>> layer = torch.nn.ReLU()
+            >>> handle = layer.register_forward_pre_hook(lambda module, args: (-args[0],))
+            >>> layer(torch.tensor([-1.0, 2.0])).tolist()
+            [1.0, 0.0]
+        """
+        return _add(self._own_hooks(), "forward_pre", Hook(hook, with_kwargs), prepend)
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """Runs hook(module, args, output) after every forward; what it returns replaces output.
+
+        Args:
+            hook: returns None to change nothing. With with_kwargs it is called as
+                hook(module, args, kwargs, output).
+            prepend: whether to run before the hooks already registered.
+            with_kwargs: whether the hook sees keyword arguments.
+            always_call: whether to run even if forward or another hook raises; output is None then.
+
+        Returns:
+            A handle whose remove() undoes the registration.
+
+        Example:
+            >>> shapes = []
+            >>> layer = torch.nn.Linear(2, 3)
+            >>> def note(module, args, output):
+            ...     shapes.append(tuple(output.shape))
+            >>> handle = layer.register_forward_hook(note)
+            >>> y = layer(torch.zeros(4, 2))
+            >>> shapes
+            [(4, 3)]
+        """
+        return _add(self._own_hooks(), "forward", Hook(hook, with_kwargs, always_call), prepend)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Runs hook(module, grad_output) when the gradients of the module's outputs are known.
+
+        Args:
+            hook: grad_output is a tuple; what it returns (a tensor or tuple) replaces it.
+            prepend: whether to run before the hooks already registered.
+
+        Returns:
+            A handle whose remove() undoes the registration.
+
+        Example:
+            >>> layer = torch.nn.ReLU()
+            >>> handle = layer.register_full_backward_pre_hook(lambda module, grad: grad[0] * 2)
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> layer(x).backward()
+            >>> x.grad.item()
+            2.0
+        """
+        return _add(self._own_hooks(), "backward_pre", Hook(hook), prepend)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Runs hook(module, grad_input, grad_output) when the inputs' gradients are known.
+
+        Args:
+            hook: both gradients are tuples, with None for what is not a tensor that requires grad;
+                what it returns replaces grad_input. Keyword arguments of forward are not watched.
+            prepend: whether to run before the hooks already registered.
+
+        Returns:
+            A handle whose remove() undoes the registration.
+
+        Example:
+            >>> layer = torch.nn.ReLU()
+            >>> handle = layer.register_full_backward_hook(
+            ...     lambda module, grad_input, grad_output: (grad_input[0] + 5,))
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> layer(x).backward()
+            >>> x.grad.item()
+            6.0
+        """
+        return _add(self._own_hooks(), "backward", Hook(hook), prepend)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Runs hook(module, prefix, keep_vars) before state_dict reads the module.
+
+        Returns:
+            A handle whose remove() undoes the registration.
+
+        Example:
+            >>> layer = torch.nn.ReLU()
+            >>> handle = layer.register_state_dict_pre_hook(
+            ...     lambda module, prefix, keep_vars: print("saving", type(module).__name__))
+            >>> state = layer.state_dict()
+            saving ReLU
+        """
+        return _add(self._own_hooks(), "state_dict_pre", Hook(hook))
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Runs hook(module, state_dict, prefix, local_metadata) after state_dict read the module.
+
+        Args:
+            hook: edits state_dict in place, and returns None.
+
+        Returns:
+            A handle whose remove() undoes the registration.
+
+        Example:
+            >>> def drop_bias(module, state, prefix, metadata):
+            ...     del state[prefix + "bias"]
+            >>> layer = torch.nn.Linear(2, 3)
+            >>> handle = layer.register_state_dict_post_hook(drop_bias)
+            >>> list(layer.state_dict())
+            ['weight']
+        """
+
+        def checked(*args: Any) -> None:
+            if hook(*args) is not None:
+                raise RuntimeError("state_dict post-hook must return None")
+
+        return _add(self._own_hooks(), "state_dict_post", Hook(checked))
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Like register_state_dict_post_hook, but what the hook returns replaces the state dict."""
+        return _add(self._own_hooks(), "state_dict_post", Hook(hook))
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Runs a hook before load_state_dict fills the module.
+
+        Args:
+            hook: called as hook(module, state_dict, prefix, local_metadata, strict, missing_keys,
+                unexpected_keys, error_msgs); it may edit state_dict in place.
+
+        Returns:
+            A handle whose remove() undoes the registration.
+
+        Example:
+            >>> layer = torch.nn.Linear(2, 3, bias=False)
+            >>> def rename(module, state, prefix, *rest):
+            ...     state[prefix + "weight"] = state.pop(prefix + "w")
+            >>> handle = layer.register_load_state_dict_pre_hook(rename)
+            >>> layer.load_state_dict({"w": torch.zeros(3, 2)})
+            <All keys matched successfully>
+        """
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        def without_module(module: Hooked, *args: Any) -> None:
+            hook(*args)
+
+        return _add(
+            self._own_hooks(), "load_state_dict_pre", Hook(hook if with_module else without_module)
+        )
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Runs hook(module, incompatible_keys) after load_state_dict filled the module.
+
+        Args:
+            hook: may edit the lists of incompatible_keys in place to forgive or add problems.
+
+        Returns:
+            A handle whose remove() undoes the registration.
+
+        Example:
+            >>> layer = torch.nn.Linear(2, 3)
+            >>> handle = layer.register_load_state_dict_post_hook(
+            ...     lambda module, keys: keys.missing_keys.clear())
+            >>> layer.load_state_dict({})
+            <All keys matched successfully>
+        """
+        return _add(self._own_hooks(), "load_state_dict_post", Hook(hook))
+
+
+def _call_with_hooks(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    module._drop_empty_tables()
+    forward_hooks = module._hooks_at("forward")
+    owed = [hook for hook in forward_hooks if hook.always_call]
+    result = None
+    try:
+        for hook in module._hooks_at("forward_pre"):
+            args, kwargs = _run_forward_pre_hook(module, hook, args, kwargs)
+
+        watch = None
+        backward_hooks = module._hooks_at("backward")
+        backward_pre_hooks = module._hooks_at("backward_pre")
+        if backward_hooks or backward_pre_hooks:
+            from rushlight.nn.modules._backward_hooks import BackwardWatch
+
+            watch = BackwardWatch(module, backward_hooks, backward_pre_hooks)
+            args = watch.inputs(args)
+
+        result = module.forward(*args, **kwargs)
+
+        for hook in forward_hooks:
+            if hook in owed:
+                owed.remove(hook)
+            result = _run_forward_hook(module, hook, args, kwargs, result)
+        return result if watch is None else watch.outputs(result)
+    except Exception:
+        for hook in owed:
+            try:
+                _run_forward_hook(module, hook, args, kwargs, result)
+            except Exception as error:
+                warnings.warn(
+                    "module forward hook with always_call=True raised an exception that was "
+                    f"silenced as another error was raised in forward: {error}",
+                    stacklevel=2,
+                )
+        raise
+
+
+def _run_forward_pre_hook(
+    module: Hooked, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if not hook.takes_kwargs:
+        changed = hook(module, args)
+        if changed is not None:
+            args = changed if isinstance(changed, tuple) else (changed,)
+        return args, kwargs
+    changed = hook(module, args, kwargs)
+    if changed is None:
+        return args, kwargs
+    if not (isinstance(changed, tuple) and len(changed) == 2):
+        raise RuntimeError(
+            "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+            f"but got {changed}."
+        )
+    return changed
+
+
+def _run_forward_hook(
+    module: Hooked, hook: Hook, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+) -> Any:
+    inputs = (args, kwargs) if hook.takes_kwargs else (args,)
+    changed = hook(module, *inputs, result)
+    return result if changed is None else changed
+
+
+def _all_modules() -> HookTable:
+    if Hooked._hooks is None:
+        Hooked._hooks = HookTable()
+    return Hooked._hooks
+
+
+def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Runs hook(module, args) before the forward of every module in the process.
+
+    Returns:
+        A handle whose remove() undoes the registration.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_forward_pre_hook
+        >>> def announce(module, args):
+        ...     print("entering", module)
+        >>> with register_module_forward_pre_hook(announce):
+        ...     y = torch.nn.ReLU()(torch.zeros(1))
+        entering ReLU()
+    """
+    return _add(_all_modules(), "forward_pre", Hook(hook))
+
+
+def register_module_forward_hook(
+    hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
+) -> RemovableHandle:
+    """Runs hook(module, args, output) after the forward of every module in the process.
+
+    Args:
+        hook: what it returns, unless None, replaces the output. With with_kwargs it is called as
+            hook(module, args, kwargs, output).
+        with_kwargs: whether the hook sees keyword arguments.
+        always_call: whether to run even if forward or another hook raises.
+
+    Returns:
+        A handle whose remove() undoes the registration.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_forward_hook
+        >>> def announce(module, args, output):
+        ...     print(type(module).__name__, tuple(output.shape))
+        >>> with register_module_forward_hook(announce):
+        ...     y = torch.nn.Linear(2, 3)(torch.zeros(4, 2))
+        Linear (4, 3)
+    """
+    return _add(_all_modules(), "forward", Hook(hook, with_kwargs, always_call))
+
+
+def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Runs hook(module, grad_output) before the backward of every module in the process.
+
+    Returns:
+        A handle whose remove() undoes the registration.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_full_backward_pre_hook
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> with register_module_full_backward_pre_hook(lambda module, grad: (grad[0] * 3,)):
+        ...     torch.nn.ReLU()(x).backward()
+        >>> x.grad.item()
+        3.0
+    """
+    return _add(_all_modules(), "backward_pre", Hook(hook))
+
+
+def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Runs hook(module, grad_input, grad_output) after the backward of every module.
+
+    Returns:
+        A handle whose remove() undoes the registration.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_full_backward_hook
+        >>> def announce(module, grad_input, grad_output):
+        ...     print(module, grad_input[0].tolist())
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> with register_module_full_backward_hook(announce):
+        ...     torch.nn.ReLU()(x).backward()
+        ReLU() [1.0]
+    """
+    return _add(_all_modules(), "backward", Hook(hook))

@@ -1,0 +1,613 @@
+"""Nonlinearities as layers; each calls the function of its name in nn.functional."""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.nn import functional as F
+from rushlight.nn import init
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "RReLU",
+    "ReLU",
+    "ReLU6",
+    "SELU",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+]
+
+
+class _Inplace(Module):
+    """What the nonlinearities without settings but `inplace` share."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
+
+
+class ReLU(_Inplace):
+    """Positive part: max(0, x).
+
+    Args:
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0])).tolist()
+        [0.0, 2.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(input, self.inplace)
+
+
+class ReLU6(_Inplace):
+    """Positive part up to six: min(max(0, x), 6).
+
+    Args:
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0, 7.0])).tolist()
+        [0.0, 2.0, 6.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu6(input, self.inplace)
+
+
+class SELU(_Inplace):
+    """Self-normalising ELU: scale * (x if x > 0 else alpha * (exp(x) - 1)).
+
+    alpha = 1.6733 and scale = 1.0507 keep mean 0 and variance 1 (Klambauer et al. 2017).
+
+    Args:
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> round(torch.nn.SELU()(torch.tensor(1.0)).item(), 4)
+        1.0507
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.selu(input, self.inplace)
+
+
+class SiLU(_Inplace):
+    """Sigmoid-weighted input: x * sigmoid(x), also called swish (Elfwing et al. 2017).
+
+    Args:
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.SiLU()(torch.tensor(0.0)).item()
+        0.0
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.silu(input, self.inplace)
+
+
+class Mish(_Inplace):
+    """Smooth, self-gated input: x * tanh(softplus(x)) (Misra 2019).
+
+    Args:
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.Mish()(torch.tensor(0.0)).item()
+        0.0
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.mish(input, self.inplace)
+
+
+class Hardsigmoid(_Inplace):
+    """Piecewise linear sigmoid: min(max(0, x + 3), 6) / 6.
+
+    Args:
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.Hardsigmoid()(torch.tensor([-4.0, 0.0, 4.0])).tolist()
+        [0.0, 0.5, 1.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardsigmoid(input, self.inplace)
+
+
+class Hardswish(_Inplace):
+    """Piecewise quadratic swish: x * min(max(0, x + 3), 6) / 6 (Howard et al. 2019).
+
+    Args:
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.Hardswish()(torch.tensor([0.0, 4.0])).tolist()
+        [0.0, 4.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardswish(input, self.inplace)
+
+
+class LeakyReLU(Module):
+    """x where positive, negative_slope * x elsewhere.
+
+    Args:
+        negative_slope: slope for negative inputs.
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.LeakyReLU(0.5)(torch.tensor([-1.0, 2.0])).tolist()
+        [-0.5, 2.0]
+    """
+
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
+        super().__init__()
+        self.negative_slope = negative_slope
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.leaky_relu(input, self.negative_slope, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"negative_slope={self.negative_slope}" + ", inplace=True" * self.inplace
+
+
+class PReLU(Module):
+    """x where positive, a learned slope times x elsewhere (He et al. 2015).
+
+    Args:
+        num_parameters: 1 for one slope, or the number of channels for one each.
+        init: value the slopes start at.
+        device: where to put the slopes.
+        dtype: their dtype.
+
+    Shape:
+        any, with the channels in dimension 1, unchanged.
+
+    Example:
+        >>> torch.nn.PReLU(init=0.5)(torch.tensor([-1.0, 2.0])).tolist()
+        [-0.5, 2.0]
+    """
+
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: rl.device | str | None = None,
+        dtype: rl.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.init = init
+        self.weight = Parameter(rl.empty((num_parameters,), device=device, dtype=dtype))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Sets the slopes to where they start."""
+        init.constant_(self.weight, self.init)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        return f"num_parameters={self.num_parameters}"
+
+
+class RReLU(Module):
+    """Leaky relu whose slope is uniform on [lower, upper] in training (Xu et al. 2015).
+
+    In evaluation the slope is the mean of lower and upper.
+
+    Args:
+        lower: smallest slope.
+        upper: largest slope.
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.RReLU(0.25, 0.75).eval()(torch.tensor([-1.0, 2.0])).tolist()
+        [-0.5, 2.0]
+    """
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"lower={self.lower}, upper={self.upper}" + ", inplace=True" * self.inplace
+
+
+class ELU(Module):
+    """x where positive, alpha * (exp(x) - 1) elsewhere (Clevert et al. 2015).
+
+    Args:
+        alpha: minus the limit for large negative inputs.
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.ELU()(torch.tensor([-100.0, 2.0])).tolist()
+        [-1.0, 2.0]
+    """
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.elu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}" + ", inplace=True" * self.inplace
+
+
+class CELU(Module):
+    """x where positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron 2017).
+
+    Args:
+        alpha: minus the limit for large negative inputs.
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.CELU(2.0)(torch.tensor([-100.0, 2.0])).tolist()
+        [-2.0, 2.0]
+    """
+
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        self.alpha = alpha
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.celu(input, self.alpha, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"alpha={self.alpha}" + ", inplace=True" * self.inplace
+
+
+class GELU(Module):
+    """x times the probability that a standard normal number is below x (Hendrycks 2016).
+
+    Args:
+        approximate: "none" for x / 2 * (1 + erf(x / sqrt(2))), "tanh" for
+            x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))).
+
+    Example:
+        >>> round(torch.nn.GELU()(torch.tensor(1.0)).item(), 4)
+        0.8413
+    """
+
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.gelu(input, approximate=self.approximate)
+
+    def extra_repr(self) -> str:
+        return f"approximate={self.approximate!r}"
+
+
+class Hardtanh(Module):
+    """The input cut off below min_val and above max_val.
+
+    Args:
+        min_val: lower bound.
+        max_val: upper bound.
+        inplace: whether to overwrite the input.
+
+    Raises:
+        ValueError: if max_val is not above min_val.
+
+    Example:
+        >>> torch.nn.Hardtanh()(torch.tensor([-3.0, 0.5, 3.0])).tolist()
+        [-1.0, 0.5, 1.0]
+    """
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__()
+        if max_val <= min_val:
+            raise ValueError(
+                f"Hardtanh: max_val ({max_val}) must be larger than min_val ({min_val})."
+            )
+        self.min_val = min_val
+        self.max_val = max_val
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"min_val={self.min_val}, max_val={self.max_val}" + ", inplace=True" * self.inplace
+
+
+class Threshold(Module):
+    """x where it is above threshold, value elsewhere.
+
+    Args:
+        threshold: the bound.
+        value: what replaces inputs that are not above it.
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.Threshold(1.0, 9.0)(torch.tensor([0.0, 2.0])).tolist()
+        [9.0, 2.0]
+    """
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__()
+        self.threshold = threshold
+        self.value = value
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.threshold(input, self.threshold, self.value, self.inplace)
+
+    def extra_repr(self) -> str:
+        return f"threshold={self.threshold}, value={self.value}" + ", inplace=True" * self.inplace
+
+
+class Hardshrink(Module):
+    """x where its magnitude is above lambd, 0 elsewhere.
+
+    Args:
+        lambd: the bound.
+
+    Example:
+        >>> torch.nn.Hardshrink()(torch.tensor([-1.0, 0.25])).tolist()
+        [-1.0, 0.0]
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.hardshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Softshrink(Module):
+    """x moved towards 0 by lambd: sign(x) * max(|x| - lambd, 0).
+
+    Args:
+        lambd: the distance.
+
+    Example:
+        >>> torch.nn.Softshrink()(torch.tensor([-1.0, 0.25])).tolist()
+        [-0.5, 0.0]
+    """
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__()
+        self.lambd = lambd
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softshrink(input, self.lambd)
+
+    def extra_repr(self) -> str:
+        return str(self.lambd)
+
+
+class Tanhshrink(Module):
+    """x - tanh(x).
+
+    Example:
+        >>> torch.nn.Tanhshrink()(torch.tensor(0.0)).item()
+        0.0
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.tanhshrink(input)
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x)).
+
+    Example:
+        >>> torch.nn.Sigmoid()(torch.tensor(0.0)).item()
+        0.5
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.sigmoid()
+
+
+class LogSigmoid(Module):
+    """log(1 / (1 + exp(-x))), without overflow.
+
+    Example:
+        >>> torch.nn.LogSigmoid()(torch.tensor(-200.0)).item()
+        -200.0
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.logsigmoid(input)
+
+
+class Tanh(Module):
+    """Hyperbolic tangent.
+
+    Example:
+        >>> torch.nn.Tanh()(torch.tensor(0.0)).item()
+        0.0
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.tanh()
+
+
+class Softplus(Module):
+    """Smooth relu: log(1 + exp(beta * x)) / beta, and x itself above the threshold.
+
+    Args:
+        beta: sharpness.
+        threshold: bound for beta * x, above which exp would overflow.
+
+    Example:
+        >>> round(torch.nn.Softplus()(torch.tensor(0.0)).item(), 4)
+        0.6931
+    """
+
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
+        super().__init__()
+        self.beta = beta
+        self.threshold = threshold
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softplus(input, self.beta, self.threshold)
+
+    def extra_repr(self) -> str:
+        return f"beta={self.beta}, threshold={self.threshold}"
+
+
+class Softsign(Module):
+    """x / (1 + |x|).
+
+    Example:
+        >>> torch.nn.Softsign()(torch.tensor([-1.0, 3.0])).tolist()
+        [-0.5, 0.75]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softsign(input)
+
+
+class GLU(Module):
+    """First half times the sigmoid of the second half (Dauphin et al. 2016).
+
+    Args:
+        dim: dimension to halve.
+
+    Example:
+        >>> torch.nn.GLU()(torch.tensor([4.0, 0.0])).tolist()
+        [2.0]
+    """
+
+    def __init__(self, dim: int = -1) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.glu(input, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class _AlongDim(Module):
+    """What the layers that normalise along one dimension share."""
+
+    def __init__(self, dim: int | None = None) -> None:
+        super().__init__()
+        self.dim = dim
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class Softmax(_AlongDim):
+    """exp(x) divided by its sum along a dimension.
+
+    Args:
+        dim: the dimension along which the result sums to 1.
+
+    Example:
+        >>> torch.nn.Softmax(dim=0)(torch.zeros(2)).tolist()
+        [0.5, 0.5]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmax(input, self.dim)
+
+
+class LogSoftmax(_AlongDim):
+    """Logarithm of softmax, computed as x - logsumexp(x).
+
+    Args:
+        dim: the dimension along which the exponential of the result sums to 1.
+
+    Example:
+        >>> torch.nn.LogSoftmax(dim=0)(torch.tensor([0.0, -200.0])).tolist()
+        [0.0, -200.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.log_softmax(input, self.dim)
+
+
+class Softmin(_AlongDim):
+    """Softmax of -x.
+
+    Args:
+        dim: the dimension along which the result sums to 1.
+
+    Example:
+        >>> torch.nn.Softmin(dim=0)(torch.tensor([0.0, 200.0])).tolist()
+        [1.0, 0.0]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.softmin(input, self.dim)
+
+
+class Softmax2d(Module):
+    """Softmax over the channels at each position of an image.
+
+    Shape:
+        (N, C, H, W) or (C, H, W), unchanged.
+
+    Raises:
+        ValueError: if the input has another number of dimensions.
+
+    Example:
+        >>> torch.nn.Softmax2d()(torch.zeros(2, 1, 1)).tolist()
+        [[[0.5]], [[0.5]]]
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in (3, 4):
+            raise ValueError(
+                f"Softmax2d: expected input to be 3D or 4D (got {input.dim()}D). "
+                "The channels are the third dimension from the end."
+            )
+        return F.softmax(input, -3)

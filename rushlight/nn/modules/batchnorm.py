@@ -1,0 +1,204 @@
+"""Normalisation over the batch, with running statistics for evaluation."""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.nn import functional as F
+from rushlight.nn import init
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+
+
+class _BatchNorm(Module):
+    """What batch norms share: affine parameters, running statistics and their update.
+
+    In training, running = (1 - momentum) * running + momentum * batch statistic, with the unbiased
+    variance; momentum None makes the running values plain means over all batches.
+    """
+
+    _version = 2  # version 1 had no num_batches_tracked
+    _dims: tuple[int, ...]  # numbers of input dimensions that forward takes
+
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: rl.device | str | None = None,
+        dtype: rl.dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        factory: Any = {"device": device, "dtype": dtype}
+        self.weight = Parameter(rl.empty((num_features,), **factory)) if affine else None
+        self.bias = Parameter(rl.empty((num_features,), **factory)) if affine and bias else None
+        if track_running_stats:
+            self.register_buffer("running_mean", rl.zeros((num_features,), **factory))
+            self.register_buffer("running_var", rl.ones((num_features,), **factory))
+            count = rl.tensor(0, dtype=rl.int64, device=device)
+            self.register_buffer("num_batches_tracked", count)
+        else:
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                self.register_buffer(name, None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Sets the running mean to 0, the variance to 1 and the number of batches to 0."""
+        for buffer, value in (
+            (self.running_mean, 0),
+            (self.running_var, 1),
+            (self.num_batches_tracked, 0),
+        ):
+            if buffer is not None:
+                buffer.fill_(value)
+
+    def reset_parameters(self) -> None:
+        """Resets the running statistics, and sets weight to 1 and bias to 0."""
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in self._dims:
+            raise ValueError(
+                f"{type(self).__name__}: expected {'D or '.join(map(str, self._dims))}D input "
+                f"(got {input.dim()}D input). Dimension 1 holds the channels."
+            )
+        mean, var, momentum = self.running_mean, self.running_var, self.momentum
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        if self.training and mean is not None and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if momentum is None:
+                momentum = 1.0 / self.num_batches_tracked.item()
+        return F.batch_norm(
+            input,
+            mean,
+            var,
+            self.weight,
+            self.bias,
+            self.training or mean is None,
+            0.0 if momentum is None else momentum,
+            self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, bias={self.bias is not None}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        *args: Any,
+    ) -> None:
+        key = prefix + "num_batches_tracked"
+        is_old = local_metadata.get("version", 1) < 2
+        if is_old and self.num_batches_tracked is not None and key not in state_dict:
+            state_dict[key] = rl.tensor(0, dtype=rl.int64)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalises each channel of vectors or sequences over the batch (Ioffe and Szegedy 2015).
+
+    y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and (biased) variance of the batch
+    in training, and the running ones in evaluation.
+
+    Args:
+        num_features: number of channels C.
+        eps: added to the variance.
+        momentum: weight of a new batch in the running statistics; None for a plain mean.
+        affine: whether weight and bias are learned.
+        track_running_stats: whether to keep running statistics; without them evaluation uses the
+            batch as well.
+        device: where to put the parameters.
+        dtype: their dtype.
+        bias: whether affine includes a bias.
+
+    Shape:
+        (N, C) or (N, C, L), unchanged.
+
+    Raises:
+        ValueError: if the input has another number of dimensions.
+
+    Example:
+        >>> y = torch.nn.BatchNorm1d(1)(torch.tensor([[1.0], [3.0]]))
+        >>> y.round(decimals=3).tolist()
+        [[-1.0], [1.0]]
+    """
+
+    _dims = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalises each channel of images over the batch (Ioffe and Szegedy 2015).
+
+    y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and (biased) variance of the batch
+    in training, and the running ones in evaluation.
+
+    Args:
+        num_features: number of channels C; the other arguments are those of BatchNorm1d.
+
+    Shape:
+        (N, C, H, W), unchanged.
+
+    Raises:
+        ValueError: if the input has another number of dimensions.
+
+    Example:
+        >>> y = torch.nn.BatchNorm2d(1)(torch.tensor([[[[1.0, 3.0]]]]))
+        >>> y.round(decimals=3).tolist()
+        [[[[-1.0, 1.0]]]]
+    """
+
+    _dims = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Normalises each channel of volumes over the batch (Ioffe and Szegedy 2015).
+
+    y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and (biased) variance of the batch
+    in training, and the running ones in evaluation.
+
+    Args:
+        num_features: number of channels C; the other arguments are those of BatchNorm1d.
+
+    Shape:
+        (N, C, D, H, W), unchanged.
+
+    Raises:
+        ValueError: if the input has another number of dimensions.
+
+    Example:
+        >>> y = torch.nn.BatchNorm3d(1)(torch.tensor([[[[[1.0, 3.0]]]]]))
+        >>> y.round(decimals=3).tolist()
+        [[[[[-1.0, 1.0]]]]]
+    """
+
+    _dims = (5,)

@@ -1,0 +1,369 @@
+"""nn.Module, the base class of every layer and network.
+
+Owns training mode, conversions and printing. What a module holds is in _members.py, hooks and the
+call itself in _hooks.py, saving and loading in _state_dict.py; each is a base of the next.
+"""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.nn.modules._hooks import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+from rushlight.nn.modules._members import MODULE, PARAMETER
+from rushlight.nn.modules._state_dict import Stateful
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Self
+
+    from rushlight.nn.modules._summary import ModuleSummary
+
+__all__ = [
+    "Module",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+]
+
+
+class Module(Stateful):
+    """Base class of layers and networks: state, child modules and a forward function.
+
+    A subclass calls super().__init__(), assigns parameters and child modules as attributes, and
+    defines forward. Calling the module runs forward and the hooks around it.
+
+    Example:
+        >>> class Net(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.hidden = torch.nn.Linear(2, 8)
+        ...         self.out = torch.nn.Linear(8, 1)
+        ...     def forward(self, x):
+        ...         return self.out(self.hidden(x).relu())
+        >>> tuple(Net()(torch.zeros(5, 2)).shape)
+        (5, 1)
+    """
+
+    training: bool
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.training = True
+
+    # Modes
+
+    def train(self, mode: bool = True) -> Self:
+        """Puts the module and all its descendants into training mode.
+
+        Args:
+            mode: False for evaluation mode, as eval() does.
+
+        Returns:
+            The module.
+
+        Raises:
+            ValueError: if mode is not a bool.
+
+        Example:
+            >>> torch.nn.Dropout().train(False).training
+            False
+        """
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for child in self.children():
+            child.train(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Puts the module and all its descendants into evaluation mode.
+
+        Example:
+            >>> torch.nn.Dropout().eval().training
+            False
+        """
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Sets whether backward computes gradients for the parameters.
+
+        Returns:
+            The module.
+
+        Example:
+            >>> layer = torch.nn.Linear(2, 3).requires_grad_(False)
+            >>> layer.weight.requires_grad
+            False
+        """
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Clears the gradients of all parameters.
+
+        Args:
+            set_to_none: whether to drop the gradients; False fills them with zeros.
+
+        Example:
+            >>> layer = torch.nn.Linear(2, 3)
+            >>> layer(torch.ones(1, 2)).sum().backward()
+            >>> layer.zero_grad()
+            >>> layer.weight.grad is None
+            True
+        """
+        for parameter in self.parameters():
+            if parameter.grad is None:
+                continue
+            if set_to_none:
+                parameter.grad = None
+            else:
+                parameter.grad.detach_()
+                parameter.grad.zero_()
+
+    # Walks that change things
+
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Calls fn on every descendant and then on the module itself.
+
+        Returns:
+            The module.
+
+        Example:
+            >>> def clear_bias(module):
+            ...     if isinstance(module, torch.nn.Linear):
+            ...         torch.nn.init.zeros_(module.bias)
+            >>> net = torch.nn.Sequential(torch.nn.Linear(2, 3)).apply(clear_bias)
+            >>> net[0].bias.tolist()
+            [0.0, 0.0, 0.0]
+        """
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replaces the values of parameters, gradients and buffers by fn of them.
+
+        Parameters stay the same objects, so that optimizers keep pointing at them.
+        """
+        if recurse:
+            for child in self.children():
+                child._apply(fn)
+        for name, kind in self._kinds.items():
+            tensor = self.__dict__[name]
+            if tensor is None or kind == MODULE:
+                continue
+            if kind != PARAMETER:
+                self.__dict__[name] = fn(tensor)
+                continue
+            with rl.no_grad():
+                tensor.data = fn(tensor.data)
+                if tensor.grad is not None:
+                    tensor.grad.data = fn(tensor.grad.data)
+        return self
+
+    # Conversions
+
+    def to(self, *args: Any, **kwargs: Any) -> Self:
+        """Moves and converts parameters and buffers, in place.
+
+        Called as to(device=None, dtype=None, non_blocking=False, *, memory_format=None), as
+        to(dtype, non_blocking=False) or as to(tensor, non_blocking=False).
+
+        Args:
+            device: where to put parameters and buffers.
+            dtype: a floating or complex dtype; tensors of integers keep theirs.
+            tensor: a tensor whose device and dtype to take.
+            non_blocking: whether copies from pinned host memory may overlap with the host.
+            memory_format: layout for the tensors with 4 or 5 dimensions.
+
+        Returns:
+            The module.
+
+        Raises:
+            TypeError: if dtype is neither floating nor complex.
+
+        Example:
+            >>> torch.nn.Linear(2, 3).to(torch.float64).weight.dtype == torch.float64
+            True
+        """
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, but got desired "
+                f"dtype={dtype}."
+            )
+
+        def convert(tensor: Tensor) -> Tensor:
+            options: dict[str, Any] = {"non_blocking": non_blocking}
+            if device is not None:
+                options["device"] = device
+            if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()):
+                options["dtype"] = dtype
+            if memory_format is not None and tensor.dim() in (4, 5):
+                options["memory_format"] = memory_format
+            return tensor.to(**options)
+
+        return self._apply(convert)
+
+    def to_empty(self, *, device: rl.device | str | int | None, recurse: bool = True) -> Self:
+        """Gives parameters and buffers fresh, uninitialised memory on a device.
+
+        Args:
+            device: where to put them.
+            recurse: whether to go into descendants.
+
+        Returns:
+            The module.
+
+        Example:
+            >>> tuple(torch.nn.Linear(2, 3).to_empty(device="cpu").weight.shape)
+            (3, 2)
+        """
+        return self._apply(lambda tensor: rl.empty_like(tensor, device=device), recurse=recurse)
+
+    def cpu(self) -> Self:
+        """Moves parameters and buffers to the CPU.
+
+        Example:
+            >>> torch.nn.Linear(2, 3).cpu().weight.device.type
+            'cpu'
+        """
+        return self._apply(lambda tensor: tensor.cpu())
+
+    def cuda(self, device: rl.device | int | None = None) -> Self:
+        """Moves parameters and buffers to a GPU, the current one if None.
+
+        Returns:
+            The module.
+        """
+        return self._apply(lambda tensor: tensor.cuda(device))
+
+    def type(self, dst_type: rl.dtype | str) -> Self:
+        """Converts all parameters and buffers to a dtype, integers included.
+
+        Example:
+            >>> layer = torch.nn.BatchNorm1d(2).type(torch.float64)
+            >>> layer.num_batches_tracked.dtype == torch.float64
+            True
+        """
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def _to_floating(self, dtype: rl.dtype) -> Self:
+        return self._apply(
+            lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor
+        )
+
+    def float(self) -> Self:
+        """Converts floating parameters and buffers to float32.
+
+        Example:
+            >>> torch.nn.Linear(2, 3).double().float().weight.dtype == torch.float32
+            True
+        """
+        return self._to_floating(rl.float32)
+
+    def double(self) -> Self:
+        """Converts floating parameters and buffers to float64.
+
+        Example:
+            >>> torch.nn.Linear(2, 3).double().weight.dtype == torch.float64
+            True
+        """
+        return self._to_floating(rl.float64)
+
+    def half(self) -> Self:
+        """Converts floating parameters and buffers to float16.
+
+        Example:
+            >>> torch.nn.Linear(2, 3).half().weight.dtype == torch.float16
+            True
+        """
+        return self._to_floating(rl.float16)
+
+    def bfloat16(self) -> Self:
+        """Converts floating parameters and buffers to bfloat16.
+
+        Example:
+            >>> torch.nn.Linear(2, 3).bfloat16().weight.dtype == torch.bfloat16
+            True
+        """
+        return self._to_floating(rl.bfloat16)
+
+    # Printing
+
+    def _get_name(self) -> str:
+        return self.__class__.__name__
+
+    def extra_repr(self) -> str:
+        """Returns the settings that repr shows; override it in a layer."""
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        extra_lines = extra.split("\n") if extra else []
+        child_lines = [
+            f"({name}): " + _indent_rest(repr(child)) for name, child in self._own(MODULE)
+        ]
+        if not child_lines and len(extra_lines) <= 1:
+            return f"{self._get_name()}({extra})"
+        return f"{self._get_name()}(\n  " + "\n  ".join(extra_lines + child_lines) + "\n)"
+
+    def summary(self, *example_inputs: Any, depth: int | None = None) -> ModuleSummary:
+        """Returns a table of the layers with their output shapes and parameter counts.
+
+        Args:
+            example_inputs: arguments for one forward, run in evaluation mode without gradients, to
+                learn the output shapes; without them the table has no shapes.
+            depth: how many levels of children to show; None shows all.
+
+        Returns:
+            An object that prints as the table and has rows, total_parameters,
+            trainable_parameters and bytes.
+
+        Example:
+            >>> net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU())
+            >>> net.summary(torch.zeros(1, 2))
+            layer        output shape  parameters
+            Sequential   (1, 8)                24
+            ├─ 0 Linear  (1, 8)                24
+            └─ 1 ReLU    (1, 8)                 0
+            24 parameters (24 trainable) in 96 bytes
+        """
+        from rushlight.nn.modules._summary import summarize
+
+        return summarize(self, example_inputs, depth)
+
+
+def _indent_rest(text: str) -> str:
+    """Indents every line but the first by two spaces."""
+    return text.replace("\n", "\n  ")
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """Brings the three call forms of Module.to into one."""
+    if "tensor" in kwargs:
+        args = (kwargs.pop("tensor"), *args)
+    if args and isinstance(args[0], Tensor):
+        args = (args[0].device, args[0].dtype, *args[1:])
+    elif args and isinstance(args[0], rl.dtype):
+        args = (None, *args)
+
+    def to(
+        device: Any = None,
+        dtype: Any = None,
+        non_blocking: bool = False,
+        *,
+        memory_format: Any = None,
+    ) -> tuple[Any, Any, bool, Any]:
+        return device, dtype, non_blocking, memory_format
+
+    return to(*args, **kwargs)

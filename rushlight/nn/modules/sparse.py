@@ -1,0 +1,160 @@
+"""Layers that look rows up in a table."""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.nn import functional as F
+from rushlight.nn import init
+from rushlight.nn.modules.module import Module
+from rushlight.nn.parameter import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["Embedding"]
+
+
+class Embedding(Module):
+    """A learned table of vectors: returns weight[input].
+
+    Weight starts normal with mean 0 and deviation 1.
+
+    Args:
+        num_embeddings: number of rows.
+        embedding_dim: length of each row.
+        padding_idx: a row that starts as zeros and gets no gradient.
+        max_norm: rows that are used and longer than this are scaled to it, in place.
+        norm_type: order of the norm for max_norm.
+        scale_grad_by_freq: whether to divide each row's gradient by how often it was used.
+        device: where to put the weight.
+        dtype: its dtype.
+
+    Shape:
+        integers (*) to (*, embedding_dim).
+
+    Raises:
+        ValueError: if padding_idx is not a row.
+
+    Example:
+        >>> table = torch.nn.Embedding.from_pretrained(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        >>> table(torch.tensor([1, 0, 1])).tolist()
+        [[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
+        device: rl.device | str | None = None,
+        dtype: rl.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(
+                    f"Embedding: padding_idx {padding_idx} must be within num_embeddings "
+                    f"({num_embeddings})."
+                )
+            padding_idx %= num_embeddings
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.sparse = sparse
+        if _weight is None:
+            weight = rl.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+            self.weight = Parameter(weight, requires_grad=not _freeze)
+            self.reset_parameters()
+        else:
+            self.weight = Parameter(_weight, requires_grad=not _freeze)
+
+    def reset_parameters(self) -> None:
+        """Draws the weight anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with rl.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
+
+    def extra_repr(self) -> str:
+        settings = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        if self.padding_idx is not None:
+            settings.append(f"padding_idx={self.padding_idx}")
+        if self.max_norm is not None:
+            settings.append(f"max_norm={self.max_norm}")
+        if self.norm_type != 2:
+            settings.append(f"norm_type={self.norm_type}")
+        if self.scale_grad_by_freq:
+            settings.append("scale_grad_by_freq=True")
+        if self.sparse:
+            settings.append("sparse=True")
+        return ", ".join(settings)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+    ) -> Self:
+        """Returns an Embedding over a given table.
+
+        Args:
+            embeddings: table (num_embeddings, embedding_dim), whose memory is shared.
+            freeze: whether the table is fixed rather than learned.
+            padding_idx: see Embedding.
+            max_norm: see Embedding.
+            norm_type: see Embedding.
+            scale_grad_by_freq: see Embedding.
+            sparse: see Embedding.
+
+        Raises:
+            ValueError: if embeddings does not have 2 dimensions.
+
+        Example:
+            >>> table = torch.nn.Embedding.from_pretrained(torch.eye(2))
+            >>> table.weight.requires_grad
+            False
+        """
+        if embeddings.dim() != 2:
+            raise ValueError(
+                "Embedding.from_pretrained: Embeddings parameter is expected to be 2-dimensional, "
+                f"but got shape {tuple(embeddings.shape)}."
+            )
+        rows, columns = embeddings.shape
+        return cls(
+            rows,
+            columns,
+            padding_idx,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            sparse,
+            _weight=embeddings,
+            _freeze=freeze,
+        )
