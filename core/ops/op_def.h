@@ -247,6 +247,11 @@ struct Plan {
     if (is_shape(saved)) name.remove_suffix(kShapeSuffix.size());
     return schema.index_of(name);
   }
+  // Whether it is a Tensor[] argument, or the shapes of one.
+  static constexpr bool is_list(size_t saved) {
+    int arg = argument_of(saved);
+    return arg >= 0 && schema.args[size_t(arg)].type == ArgType::tensor_list;
+  }
   static constexpr int result_of(size_t saved) {
     return Saved::list[saved] == "result" ? 0 : schema.return_index(Saved::list[saved]);
   }

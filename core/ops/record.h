@@ -97,7 +97,7 @@ class OpNode final : public Node {
   }
 
   void release_saved() override {
-    for (SavedTensor& saved : saved_) saved.reset();
+    std::apply([](auto&... item) { (release(item), ...); }, saved_);
   }
 
  private:
@@ -111,7 +111,7 @@ class OpNode final : public Node {
   }
   void add_edge(const Tensor& t) { edges.push_back(t.defined() ? gradient_edge(t) : Edge{}); }
   void add_edge(TensorList list) {
-    for (const Tensor& t : list) edges.push_back(gradient_edge(t));
+    for (const Tensor& t : list) add_edge(t);
   }
 
   // Whether some gradient that will run reads saved item S.
@@ -149,12 +149,16 @@ class OpNode final : public Node {
     constexpr int arg = P::argument_of(S);
     if constexpr (arg >= 0) {
       const auto& value = std::get<size_t(arg)>(all);
-      if constexpr (P::is_shape(S)) {
-        shapes_[S] = value.sizes();
-      } else if constexpr (schema.args[size_t(arg)].type != ArgType::tensor_list) {
-        if (is_read<S>()) saved_[S] = SavedTensor::input(value, overwritten && arg == 0);
+      auto& item = std::get<S>(saved_);
+      if constexpr (P::is_shape(S) && P::is_list(S)) {
+        for (const Tensor& t : value) item.push_back(t.sizes());
+      } else if constexpr (P::is_shape(S)) {
+        item = value.sizes();
+      } else if constexpr (P::is_list(S)) {
+        if (!is_read<S>()) return;
+        for (const Tensor& t : value) item.push_back(SavedTensor::input(t, false));
       } else {
-        static_assert(schema.args[size_t(arg)].type != ArgType::tensor_list, "a Tensor[] argument cannot be saved");
+        if (is_read<S>()) item = SavedTensor::input(value, overwritten && arg == 0);
       }
     }
   }
@@ -163,8 +167,10 @@ class OpNode final : public Node {
     if constexpr (P::argument_of(S) < 0) {
       if (!is_read<S>()) return;
       constexpr size_t slot = size_t(P::result_of(S));
-      if constexpr (Returns<ReturnType>::tuple) saved_[S] = SavedTensor::result(std::get<slot>(result), slot);
-      else saved_[S] = SavedTensor::result(result, slot);
+      if constexpr (Returns<ReturnType>::tuple)
+        std::get<S>(saved_) = SavedTensor::result(std::get<slot>(result), slot);
+      else
+        std::get<S>(saved_) = SavedTensor::result(result, slot);
     }
   }
   template <class To, class From>
@@ -212,10 +218,24 @@ class OpNode final : public Node {
     else return (grads);
   }
 
+  static void release(SavedTensor& saved) { saved.reset(); }
+  static void release(std::vector<SavedTensor>& list) {
+    for (SavedTensor& saved : list) saved.reset();
+  }
+  static void release(const auto&) {}  // shapes cost little
+
   template <size_t S>
   decltype(auto) saved() const {
-    if constexpr (P::is_shape(S)) return (shapes_[S]);
-    else return saved_[S].unpack(*this);
+    const auto& item = std::get<S>(saved_);
+    if constexpr (P::is_shape(S)) {
+      return (item);
+    } else if constexpr (P::is_list(S)) {
+      std::vector<Tensor> list;
+      for (const SavedTensor& saved : item) list.push_back(saved.unpack(*this));
+      return list;
+    } else {
+      return item.unpack(*this);
+    }
   }
 
   // Calls a gradient lambda with (g, saved..., attributes..., mask...), or without the attributes.
@@ -253,7 +273,7 @@ class OpNode final : public Node {
     constexpr std::string_view name = read_names(F::formula.params).list[I];
     constexpr int saved_at = P::saved_index(name);
     if constexpr (saved_at >= 0) {
-      return Tensor(saved_[size_t(saved_at)].unpack(*this));
+      return Tensor(saved<size_t(saved_at)>());
     } else {
       constexpr int arg = schema.index_of(name);
       static_assert(arg >= 0, "a parameter of a gradient formula is g, something saved, or an attribute");
@@ -266,8 +286,14 @@ class OpNode final : public Node {
     }
   }
 
-  std::array<SavedTensor, P::kSaved> saved_;
-  std::array<Shape, P::kSaved> shapes_;
+  // How item S of .saves is kept.
+  template <size_t S>
+  using Item = std::conditional_t<P::is_shape(S), Shape, SavedTensor>;
+  template <size_t... S>
+  static auto items_type(std::index_sequence<S...>)
+      -> std::tuple<std::conditional_t<P::is_list(S), std::vector<Item<S>>, Item<S>>...>;
+
+  decltype(items_type(std::make_index_sequence<P::kSaved>())) saved_;
   Attributes attributes_;
 };
 
@@ -400,6 +426,8 @@ struct Invoke<Block, R (*)(Args...)> {
   }
 
   static void finish(const R& result, const NodePtr& node, Args... args) {
+    if constexpr (Returns<R>::tensor && Block::schema.args[0].type == ArgType::tensor)
+      if (result.is(first(args...))) return;  // the input itself: nothing was done
     if constexpr (Block::def.is_view)
       tie_views(result, first(args...), is_grad_enabled() ? ViewOrigin::normal : ViewOrigin::made_without_grad);
     if (!node) return;

@@ -47,6 +47,14 @@ struct CastLoops {
   CastLoop run[kCastTypes][kCastTypes];  // complex pairs exist in the baseline set only
 };
 
+// Copies rows x columns elements: element (r, c) from `from + c * from_stride + r * size` to
+// `to + r * to_stride + c * size`. One entry per element size, 1 to 16 bytes in powers of two.
+using TransposeLoop = void (*)(const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                               int64_t rows, int64_t columns);
+struct TransposeLoops {
+  TransposeLoop run[5];
+};
+
 // The parameters of a formula, read from its text "(T input, S beta)".
 // See Note [One formula, three readings] in ops/op.h for the letters.
 struct FormulaParams {

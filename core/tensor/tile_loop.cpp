@@ -3,10 +3,10 @@
 #include "core/tensor/tile_loop.h"
 
 #include <cstring>
-#include <numeric>
 
 #include "core/device/cpu_features.h"
 #include "core/device/threads.h"
+#include "core/tensor/dims.h"
 
 namespace rushlight {
 
@@ -26,8 +26,8 @@ constexpr size_t kMaxItem = sizeof(std::complex<double>);
 
 struct Lane {
   char* data;
-  size_t item;               // bytes of an element in memory
-  size_t kernel_item;        // bytes of an element in the kernel
+  int64_t item;              // bytes of an element in memory
+  int64_t kernel_item;       // bytes of an element in the kernel
   CastLoop cast = nullptr;   // null: the kernel reads the memory's own dtype
   bool linear = false;       // element i of the iteration lies at data + i * item
   bool single = false;       // one element serves the whole iteration
@@ -43,45 +43,6 @@ struct Plan {
   PointwiseLoop loop;
   const void* scalars;
 };
-
-template <class T>
-void gather_as(const char* from, int64_t stride, char* to, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) reinterpret_cast<T*>(to)[i] = *reinterpret_cast<const T*>(from + i * stride);
-}
-template <class T>
-void scatter_as(const char* from, char* to, int64_t stride, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * stride) = reinterpret_cast<const T*>(from)[i];
-}
-
-struct Item16 {
-  uint64_t low, high;
-};
-template <class F>
-void visit_item(size_t item, F&& f) {
-  switch (item) {
-    case 1: return f(Tag<uint8_t>{});
-    case 2: return f(Tag<uint16_t>{});
-    case 4: return f(Tag<uint32_t>{});
-    case 8: return f(Tag<uint64_t>{});
-    default: return f(Tag<Item16>{});
-  }
-}
-
-// Reads n elements that are `stride` bytes apart into contiguous memory.
-void gather(const char* from, int64_t stride, size_t item, char* to, int64_t n) {
-  if (stride == int64_t(item)) {
-    std::memcpy(to, from, size_t(n) * item);
-    return;
-  }
-  visit_item(item, [&]<class T>(Tag<T>) { gather_as<T>(from, stride, to, n); });
-}
-void scatter(const char* from, char* to, int64_t stride, size_t item, int64_t n) {
-  if (stride == int64_t(item)) {
-    std::memcpy(to, from, size_t(n) * item);
-    return;
-  }
-  visit_item(item, [&]<class T>(Tag<T>) { scatter_as<T>(from, to, stride, n); });
-}
 
 // Calls f(pointer into the lane, stride in bytes, count, elements done) for each piece of a row
 // that [begin, begin + n) covers.
@@ -125,12 +86,12 @@ class Tiles {
     if (lane.single) return converted_[k];
     const char* from;
     if (lane.linear) {
-      from = lane.data + begin * int64_t(lane.item);
+      from = lane.data + begin * lane.item;
     } else {
       from = gathered_[k];
       for_each_run(plan_, lane, begin, n, [&](const char* p, int64_t stride, int64_t run, int64_t done) {
-        if (run == n && stride == int64_t(lane.item)) from = p;  // one contiguous piece: no copy
-        else gather(p, stride, lane.item, gathered_[k] + done * int64_t(lane.item), run);
+        if (run == n && stride == lane.item) from = p;  // one contiguous piece: no copy
+        else copy_run(gathered_[k] + done * lane.item, lane.item, p, stride, lane.item, run);
       });
     }
     if (!lane.cast) return from;
@@ -142,10 +103,10 @@ class Tiles {
   void* target(int64_t begin, int64_t n) {
     const Lane& lane = plan_.result;
     if (lane.cast) return converted_[kMaxOperands];
-    if (lane.linear) return lane.data + begin * int64_t(lane.item);
+    if (lane.linear) return lane.data + begin * lane.item;
     char* target = gathered_[kMaxOperands];
     for_each_run(plan_, lane, begin, n, [&](char* p, int64_t stride, int64_t run, int64_t) {
-      if (run == n && stride == int64_t(lane.item)) target = p;
+      if (run == n && stride == lane.item) target = p;
     });
     return target;
   }
@@ -155,14 +116,14 @@ class Tiles {
     const Lane& lane = plan_.result;
     const char* from = static_cast<const char*>(written);
     if (lane.cast) {
-      char* to = lane.linear ? lane.data + begin * int64_t(lane.item) : gathered_[kMaxOperands];
+      char* to = lane.linear ? lane.data + begin * lane.item : gathered_[kMaxOperands];
       lane.cast(written, to, n);
       from = to;
     }
     if (lane.linear) return;
     for_each_run(plan_, lane, begin, n, [&](char* p, int64_t stride, int64_t run, int64_t done) {
-      const char* piece = from + done * int64_t(lane.item);
-      if (piece != p) scatter(piece, p, stride, lane.item, run);
+      const char* piece = from + done * lane.item;
+      if (piece != p) copy_run(p, stride, piece, lane.item, lane.item, run);
     });
   }
 
@@ -170,13 +131,8 @@ class Tiles {
   void fill_single(const Lane& lane, char* tile) {
     alignas(16) char value[kMaxItem];
     if (lane.cast) lane.cast(lane.data, value, 1);
-    else std::memcpy(value, lane.data, lane.item);
-    visit_item(lane.kernel_item, [&]<class T>(Tag<T>) {
-      T* out = reinterpret_cast<T*>(tile);
-      T one;
-      std::memcpy(&one, value, sizeof(T));
-      for (int64_t i = 0; i < most_; ++i) out[i] = one;
-    });
+    else std::memcpy(value, lane.data, size_t(lane.item));
+    copy_run(tile, lane.kernel_item, value, 0, lane.kernel_item, most_);
   }
 
   const Plan& plan_;
@@ -196,8 +152,8 @@ bool is_direct(const Plan& plan) {
 void run_direct(const Plan& plan, int64_t begin, int64_t end) {
   const void* operands[kMaxOperands];
   for (int k = 0; k < plan.operand_count; ++k)
-    operands[k] = plan.operands[k].data + begin * int64_t(plan.operands[k].item);
-  plan.loop(operands, plan.scalars, plan.result.data + begin * int64_t(plan.result.item), end - begin);
+    operands[k] = plan.operands[k].data + begin * plan.operands[k].item;
+  plan.loop(operands, plan.scalars, plan.result.data + begin * plan.result.item, end - begin);
 }
 
 void run_tiles(const Plan& plan, int64_t begin, int64_t end) {
@@ -219,63 +175,34 @@ void run_tiles(const Plan& plan, int64_t begin, int64_t end) {
 void describe(Lane& lane, const TileOperand& operand, bool is_result) {
   const Tensor& tensor = *operand.tensor;
   lane.data = static_cast<char*>(tensor.data());
-  lane.item = tensor.itemsize();
-  lane.kernel_item = dtype_size(operand.kernel_dtype);
+  lane.item = int64_t(tensor.itemsize());
+  lane.kernel_item = int64_t(dtype_size(operand.kernel_dtype));
   if (tensor.dtype() != operand.kernel_dtype)
     lane.cast = is_result ? cast_loop(operand.kernel_dtype, tensor.dtype())
                           : cast_loop(tensor.dtype(), operand.kernel_dtype);
 }
 
-// Strides in bytes by dim of the result; 0 where the operand is broadcast.
-Shape broadcast_strides(const Tensor& tensor, ShapeRef sizes) {
-  Shape strides(sizes.size());
-  size_t lead = sizes.size() - tensor.sizes().size();
-  for (size_t d = lead; d < sizes.size(); ++d)
-    strides[d] = tensor.sizes()[d - lead] == 1 && sizes[d] != 1
-                     ? 0
-                     : tensor.strides()[d - lead] * int64_t(tensor.itemsize());
-  return strides;
-}
-
-template <class F>
-void for_each_lane(Plan& plan, F&& f) {
-  f(plan.result);
-  for (int k = 0; k < plan.operand_count; ++k) f(plan.operands[k]);
-}
-
-// Drops dims of size 1, orders dims by the result's strides, and joins dims that every lane
-// walks as one.
-void coalesce(Plan& plan, ShapeRef sizes) {
-  SmallVector<int64_t, 8> order;
-  for (size_t d = 0; d < sizes.size(); ++d)
-    if (sizes[d] != 1) order.push_back(int64_t(d));
-  const Shape& by = plan.result.strides;
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return by[a] > by[b]; });
-
-  for (int64_t d : order) plan.sizes.push_back(sizes[d]);
-  for_each_lane(plan, [&](Lane& lane) {
-    Shape strides;
-    for (int64_t d : order) strides.push_back(lane.strides[d]);
-    lane.strides = strides;
-  });
-  for (size_t d = plan.sizes.size(); d-- > 1;) {
-    bool joins = true;
-    for_each_lane(plan, [&](Lane& lane) {
-      joins &= lane.strides[d - 1] == lane.strides[d] * plan.sizes[d];
-    });
-    if (!joins) continue;
-    plan.sizes[d - 1] *= plan.sizes[d];
-    plan.sizes.erase(d);
-    for_each_lane(plan, [&](Lane& lane) { lane.strides.erase(d - 1); });
+// Brings every lane into the iteration order of the result and finds the linear ones.
+void coalesce(Plan& plan, const Tensor& out, std::span<const TileOperand> operands) {
+  Lane* lanes[kMaxOperands + 1] = {&plan.result};
+  Shape* strides[kMaxOperands + 1] = {&plan.result.strides};
+  plan.result.strides = out.strides();
+  for (size_t k = 0; k < operands.size(); ++k) {
+    lanes[k + 1] = &plan.operands[k];
+    strides[k + 1] = &plan.operands[k].strides;
+    plan.operands[k].strides = broadcast_strides(*operands[k].tensor, out.sizes());
   }
-  for_each_lane(plan, [&](Lane& lane) {
-    int64_t expected = int64_t(lane.item);
-    lane.linear = true;
+  plan.sizes = out.sizes();
+  join_dims(plan.sizes, {strides, operands.size() + 1});
+  for (Lane* lane : std::span(lanes, operands.size() + 1)) {
+    for (int64_t& stride : lane->strides) stride *= lane->item;
+    int64_t expected = lane->item;
+    lane->linear = true;
     for (size_t d = plan.sizes.size(); d-- > 0;) {
-      lane.linear &= lane.strides[d] == expected;
+      lane->linear &= lane->strides[d] == expected;
       expected *= plan.sizes[d];
     }
-  });
+  }
 }
 
 }  // namespace
@@ -318,51 +245,13 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
     plan.result.linear = true;
     plan.sizes.push_back(plan.numel);
   } else {
-    plan.result.strides = broadcast_strides(out, out.sizes());
-    for (size_t k = 0; k < operands.size(); ++k)
-      plan.operands[k].strides = broadcast_strides(*operands[k].tensor, out.sizes());
-    coalesce(plan, out.sizes());
+    coalesce(plan, out, operands);
   }
   if (is_direct(plan)) {
     parallel_for(0, plan.numel, kGrain, [&](int64_t b, int64_t e) { run_direct(plan, b, e); });
   } else {
     parallel_for(0, plan.numel, kGrain, [&](int64_t b, int64_t e) { run_tiles(plan, b, e); });
   }
-}
-
-void copy_into(const Tensor& dst, const Tensor& src) {
-  check_writable(dst);
-  bool same_window = dst.offset() == src.offset() && dst.strides() == src.strides() &&
-                     dst.dtype() == src.dtype() && dst.sizes() == src.sizes();
-  if (dst.storage() == src.storage() && same_window) return;
-  Tensor from = may_overlap(dst, src) ? clone_dense(src) : src;
-  TileOperand operand{&from, src.dtype()};
-  // The "formula" is the conversion itself; memory is read and written as it is.
-  auto convert = [](const void* const* in, const void* cast, void* out, int64_t n) {
-    (*static_cast<const CastLoop*>(cast))(in[0], out, n);
-  };
-  CastLoop cast = cast_loop(src.dtype(), dst.dtype());
-  run_tile_loop({&dst, dst.dtype()}, {&operand, 1}, convert, &cast);
-}
-
-Tensor clone_dense(const Tensor& tensor, MemoryFormat format) {
-  Tensor out = format == MemoryFormat::preserve && tensor.is_dense()
-                   ? empty_strided(tensor.sizes(), tensor.strides(), tensor.dtype(), tensor.device())
-                   : empty_strided(tensor.sizes(), strides_for(tensor.sizes(), format), tensor.dtype(),
-                                   tensor.device());
-  copy_into(out, tensor);
-  return out;
-}
-
-Tensor to_contiguous(const Tensor& tensor) {
-  return tensor.is_contiguous() ? tensor : clone_dense(tensor);
-}
-
-Tensor to_dtype(const Tensor& tensor, DType dtype) {
-  if (tensor.dtype() == dtype) return tensor;
-  Tensor out = empty(tensor.sizes(), dtype, tensor.device());
-  copy_into(out, tensor);
-  return out;
 }
 
 }  // namespace rushlight

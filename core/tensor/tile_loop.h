@@ -32,6 +32,13 @@ const Table& active(IsaSets<Table>& sets) {
   return *sets[active_isa_index()];
 }
 
+// Copies n elements of `item` bytes: element i from `from + i * from_stride` to `to + i * to_stride`.
+void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t item,
+              int64_t n);
+// Copies between two layouts of the same sizes, none of which is zero. Strides are in bytes, and
+// those of the source may be negative.
+void copy_strided(ShapeRef sizes, int64_t item, char* to, ShapeRef to_strides, const char* from,
+                  ShapeRef from_strides);
 // dst[...] = src broadcast to dst's shape, converted to its dtype. They may overlap.
 void copy_into(const Tensor& dst, const Tensor& src);
 // A dense copy; `format` preserve keeps the order of dims of a dense source.

@@ -1,0 +1,178 @@
+// Defines the copies that tile_loop.h declares. Layouts that differ by a transposition go through
+// square blocks, so that both sides are read and written in whole cache lines.
+#include <cstring>
+
+#include "core/device/threads.h"
+#include "core/tensor/dims.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name)  \
+  namespace isa {                     \
+  extern const TransposeLoops name;   \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, transpose_loops)
+#undef RUSHLIGHT_DECLARE
+
+namespace {
+
+constexpr int64_t kGrain = 1 << 17;  // bytes that are worth a thread
+constexpr int64_t kBlock = 128;      // elements along each side of what is transposed at a time
+
+struct Item16 {
+  uint64_t low, high;
+};
+template <class F>
+void visit_item(int64_t item, F&& f) {
+  switch (item) {
+    case 1: return f(Tag<uint8_t>{});
+    case 2: return f(Tag<uint16_t>{});
+    case 4: return f(Tag<uint32_t>{});
+    case 8: return f(Tag<uint64_t>{});
+    default: return f(Tag<Item16>{});
+  }
+}
+
+const TransposeLoops& transpose_loops() {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<TransposeLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, transpose_loops)};
+#undef RUSHLIGHT_ADDRESS
+  return active(sets);
+}
+
+void copy_bytes(char* to, const char* from, int64_t bytes) {
+  parallel_for(0, bytes, kGrain, [&](int64_t begin, int64_t end) {
+    std::memcpy(to + begin, from + begin, size_t(end - begin));
+  });
+}
+
+// The dim, besides the last, that the source walks element by element; -1 when there is none.
+int64_t transposed_dim(const Shape& sizes, const Shape& to, const Shape& from, int64_t item) {
+  if (to.back() != item || from.back() == 0) return -1;
+  for (size_t d = sizes.size() - 1; d-- > 0;)
+    if (from[d] == item) return int64_t(d);
+  return -1;
+}
+
+void copy_transposed(Shape& sizes, int64_t item, char* to, Shape& to_strides, const char* from,
+                     Shape& from_strides, size_t row_dim) {
+  int64_t rows = sizes[row_dim], columns = sizes.back();
+  int64_t row_stride = to_strides[row_dim], column_stride = from_strides.back();
+  for (Shape* shape : {&sizes, &to_strides, &from_strides}) {
+    shape->pop_back();
+    shape->erase(row_dim);
+  }
+  TransposeLoop transpose = transpose_loops().run[__builtin_ctzll(uint64_t(item))];
+  int64_t row_blocks = (rows + kBlock - 1) / kBlock, column_blocks = (columns + kBlock - 1) / kBlock;
+  int64_t blocks = row_blocks * column_blocks;
+  int64_t count = blocks;
+  for (int64_t size : sizes) count *= size;
+  int64_t block_bytes = std::min(rows, kBlock) * std::min(columns, kBlock) * item;
+  parallel_for(0, count, kGrain / block_bytes + 1, [&](int64_t begin, int64_t end) {
+    Odometer<2> outer(sizes, {to_strides, from_strides}, begin / blocks);
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t row = i % blocks / column_blocks * kBlock, column = i % column_blocks * kBlock;
+      transpose(from + outer.at(1) + row * item + column * column_stride, column_stride,
+                to + outer.at(0) + row * row_stride + column * item, row_stride,
+                std::min(kBlock, rows - row), std::min(kBlock, columns - column));
+      if (i % blocks == blocks - 1) outer.next();
+    }
+  });
+}
+
+}  // namespace
+
+void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t item,
+              int64_t n) {
+  if (to_stride == item && from_stride == item) {
+    std::memcpy(to, from, size_t(n * item));
+    return;
+  }
+  visit_item(item, [&]<class T>(Tag<T>) {
+    if (from_stride == 0 && to_stride == item) {
+      T value = *reinterpret_cast<const T*>(from);
+      for (int64_t i = 0; i < n; ++i) reinterpret_cast<T*>(to)[i] = value;
+    } else {
+      for (int64_t i = 0; i < n; ++i)
+        *reinterpret_cast<T*>(to + i * to_stride) = *reinterpret_cast<const T*>(from + i * from_stride);
+    }
+  });
+}
+
+void copy_strided(ShapeRef sizes, int64_t item, char* to, ShapeRef to_strides, const char* from,
+                  ShapeRef from_strides) {
+  Shape dims(sizes), to_steps(to_strides), from_steps(from_strides);
+  Shape* lanes[] = {&to_steps, &from_steps};
+  join_dims(dims, lanes);
+  if (dims.empty()) {
+    std::memcpy(to, from, size_t(item));
+    return;
+  }
+  if (int64_t dim = transposed_dim(dims, to_steps, from_steps, item); dim >= 0)
+    return copy_transposed(dims, item, to, to_steps, from, from_steps, size_t(dim));
+
+  int64_t inner = dims.back(), to_step = to_steps.back(), from_step = from_steps.back();
+  int64_t count = inner;
+  for (Shape* shape : {&dims, &to_steps, &from_steps}) shape->pop_back();
+  for (int64_t size : dims) count *= size;
+  parallel_for(0, count, kGrain / item, [&](int64_t begin, int64_t end) {
+    Odometer<2> row(dims, {to_steps, from_steps}, begin / inner);
+    for (int64_t i = begin; i < end; row.next()) {
+      int64_t at = i % inner, n = std::min(inner - at, end - i);
+      copy_run(to + row.at(0) + at * to_step, to_step, from + row.at(1) + at * from_step, from_step,
+               item, n);
+      i += n;
+    }
+  });
+}
+
+void copy_into(const Tensor& dst, const Tensor& src) {
+  check_writable(dst);
+  bool same_layout = dst.sizes() == src.sizes() && dst.strides() == src.strides();
+  if (dst.storage() == src.storage() && same_layout && dst.offset() == src.offset() &&
+      dst.dtype() == src.dtype())
+    return;
+  if (dst.numel() == 0) return;
+  Tensor from = may_overlap(dst, src) ? clone_dense(src) : src;
+  if (src.dtype() == dst.dtype()) {
+    int64_t item = int64_t(dst.itemsize());
+    if (dst.is_contiguous() && from.is_contiguous() && dst.numel() == from.numel())
+      return copy_bytes(dst.data<char>(), from.data<char>(), dst.numel() * item);
+    Shape to_strides = dst.strides(), from_strides = broadcast_strides(from, dst.sizes());
+    for (int64_t& stride : to_strides) stride *= item;
+    for (int64_t& stride : from_strides) stride *= item;
+    copy_strided(dst.sizes(), item, dst.data<char>(), to_strides, from.data<char>(), from_strides);
+    return;
+  }
+  // The "formula" is the conversion itself; memory is read and written as it is.
+  TileOperand operand{&from, src.dtype()};
+  auto convert = [](const void* const* in, const void* cast, void* out, int64_t n) {
+    (*static_cast<const CastLoop*>(cast))(in[0], out, n);
+  };
+  CastLoop cast = cast_loop(src.dtype(), dst.dtype());
+  run_tile_loop({&dst, dst.dtype()}, {&operand, 1}, convert, &cast);
+}
+
+Tensor clone_dense(const Tensor& tensor, MemoryFormat format) {
+  Tensor out = format == MemoryFormat::preserve && tensor.is_dense()
+                   ? empty_strided(tensor.sizes(), tensor.strides(), tensor.dtype(), tensor.device())
+                   : empty_strided(tensor.sizes(), strides_for(tensor.sizes(), format), tensor.dtype(),
+                                   tensor.device());
+  copy_into(out, tensor);
+  return out;
+}
+
+Tensor to_contiguous(const Tensor& tensor) {
+  return tensor.is_contiguous() ? tensor : clone_dense(tensor);
+}
+
+Tensor to_dtype(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return tensor;
+  Tensor out = empty(tensor.sizes(), dtype, tensor.device());
+  copy_into(out, tensor);
+  return out;
+}
+
+}  // namespace rushlight

@@ -1,0 +1,51 @@
+// Owns the arithmetic of loops over several strided tensors of one shape: fewer and longer dims,
+// and walking through them.
+//
+// A lane is one tensor of such a loop. Strides are in bytes or in elements, as the caller likes.
+#pragma once
+
+#include <array>
+
+#include "core/base/shape.h"
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+// Drops dims of size 1, orders dims by the strides of the first lane, outermost first, and joins
+// dims that every lane walks as one.
+void join_dims(Shape& sizes, std::span<Shape* const> strides);
+
+// The strides of a tensor by dim of `sizes`, which it broadcasts to; 0 where it repeats.
+Shape broadcast_strides(const Tensor& tensor, ShapeRef sizes);
+
+// Walks row-major through `sizes` and keeps the place of every lane.
+template <size_t N>
+class Odometer {
+ public:
+  Odometer(ShapeRef sizes, std::array<ShapeRef, N> strides, int64_t start = 0)
+      : sizes_(sizes), strides_(strides), index_(sizes.size()) {
+    for (size_t d = sizes.size(); d-- > 0;) {
+      index_[d] = start % sizes[d];
+      start /= sizes[d];
+      for (size_t k = 0; k < N; ++k) at_[k] += index_[d] * strides[k][d];
+    }
+  }
+
+  int64_t at(size_t lane) const { return at_[lane]; }
+  void next() {
+    for (size_t d = sizes_.size(); d-- > 0;) {
+      for (size_t k = 0; k < N; ++k) at_[k] += strides_[k][d];
+      if (++index_[d] < sizes_[d]) return;
+      for (size_t k = 0; k < N; ++k) at_[k] -= sizes_[d] * strides_[k][d];
+      index_[d] = 0;
+    }
+  }
+
+ private:
+  ShapeRef sizes_;
+  std::array<ShapeRef, N> strides_;
+  Shape index_;
+  std::array<int64_t, N> at_{};
+};
+
+}  // namespace rushlight

@@ -1,0 +1,90 @@
+// Owns the transposition of blocks of memory, compiled once per instruction set.
+//
+// Squares of kWidth x kWidth elements are transposed in registers: log2(kWidth) rounds that each
+// interleave row i with row i + kWidth / 2. What is left at the edges goes element by element.
+#include "core/tensor/formula.h"
+
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+namespace {
+
+#if RUSHLIGHT_ISA == 0
+constexpr int kVectorBytes = 16;
+#elif RUSHLIGHT_ISA == 3
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 64;
+#endif
+
+// At most 16 rows, so that a square stays in the registers; AVX-512 has no shuffle of 64 bytes.
+template <class T>
+constexpr int kWidth = kVectorBytes / int(sizeof(T)) < 16 ? kVectorBytes / int(sizeof(T)) : 16;
+
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(kWidth<T> * sizeof(T))));
+};
+template <class T>
+using Vector = typename VectorOf<T>::type;
+
+template <class T, int half, size_t... I>
+[[gnu::always_inline]] inline Vector<T> interleave(Vector<T> a, Vector<T> b, detail::Indices<I...>) {
+  return __builtin_shufflevector(
+      a, b, (half * kWidth<T> / 2 + int(I) / 2 + (I % 2 ? kWidth<T> : 0))...);
+}
+
+template <class T>
+[[gnu::always_inline]] inline void transpose_square(const char* from, int64_t from_stride, char* to,
+                                                    int64_t to_stride) {
+  constexpr int n = kWidth<T>;
+  using Lanes = detail::IndicesTo<size_t(n)>;
+  Vector<T> a[n], b[n];
+  for (int i = 0; i < n; ++i) __builtin_memcpy(&a[i], from + i * from_stride, sizeof(Vector<T>));
+#pragma GCC unroll 4
+  for (int round = 1; round < n; round *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < n / 2; ++i) {
+      b[2 * i] = interleave<T, 0>(a[i], a[i + n / 2], Lanes{});
+      b[2 * i + 1] = interleave<T, 1>(a[i], a[i + n / 2], Lanes{});
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < n; ++i) a[i] = b[i];
+  }
+  for (int i = 0; i < n; ++i) __builtin_memcpy(to + i * to_stride, &a[i], sizeof(Vector<T>));
+}
+
+template <class T>
+void transpose_edge(const char* from, int64_t from_stride, char* to, int64_t to_stride,
+                    int64_t rows, int64_t columns) {
+  for (int64_t c = 0; c < columns; ++c)
+    for (int64_t r = 0; r < rows; ++r)
+      *reinterpret_cast<T*>(to + r * to_stride + c * int64_t(sizeof(T))) =
+          *reinterpret_cast<const T*>(from + c * from_stride + r * int64_t(sizeof(T)));
+}
+
+template <class T>
+void transpose(const char* from, int64_t from_stride, char* to, int64_t to_stride, int64_t rows,
+               int64_t columns) {
+  constexpr int n = kWidth<T>, item = sizeof(T);
+  int64_t whole_rows = rows - rows % n, whole_columns = columns - columns % n;
+  for (int64_t r = 0; r < whole_rows; r += n)
+    for (int64_t c = 0; c < whole_columns; c += n)
+      transpose_square<T>(from + c * from_stride + r * item, from_stride,
+                          to + r * to_stride + c * item, to_stride);
+  transpose_edge<T>(from + whole_columns * from_stride, from_stride, to + whole_columns * item,
+                    to_stride, whole_rows, columns - whole_columns);
+  transpose_edge<T>(from + whole_rows * item, from_stride, to + whole_rows * to_stride, to_stride,
+                    rows - whole_rows, columns);
+}
+
+struct Item16 {
+  uint64_t low, high;
+};
+
+}  // namespace
+
+extern const TransposeLoops transpose_loops;
+constexpr TransposeLoops transpose_loops = {
+    {&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>,
+     &transpose_edge<Item16>}};
+
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
