@@ -98,6 +98,7 @@ class AutogradMeta : public AutogradMetaBase {
   IntrusivePtr<AccumulateGrad> accumulator;
   std::unique_ptr<ViewInfo> view;
   bool retains_grad = false;
+  std::shared_ptr<char> retain_token;  // lives as long as the tensor; see retain_grad
   // Hooks of a leaf; those of results live in their node.
   std::vector<std::pair<int64_t, NodePreHook>> hooks;
   std::vector<std::pair<int64_t, std::function<void(const Tensor&)>>> post_accumulate_hooks;

@@ -66,6 +66,9 @@ class Tensor {
   const IntrusivePtr<TensorImpl>& ptr() const { return impl_; }
   bool is(const Tensor& other) const { return impl_ == other.impl_; }
 
+  // Lets go of an impl that is gone already.
+  void forget() { impl_.detach(); }
+
   const Shape& sizes() const { return impl_->sizes; }
   const Shape& strides() const { return impl_->strides; }
   int64_t dim() const { return int64_t(impl_->sizes.size()); }

@@ -1,0 +1,196 @@
+// Owns torch.tensor and its kin: nested Python data to a fresh tensor.
+#include <cstring>
+#include <vector>
+
+#include "bindings/python.h"
+#include "core/autograd/node.h"
+#include "core/ops/ops.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight::python {
+namespace {
+
+bool is_sequence(PyObject* object) {
+  return PyList_Check(object) || PyTuple_Check(object) ||
+         (PySequence_Check(object) && !PyUnicode_Check(object) && !PyBytes_Check(object) &&
+          !PyDict_Check(object) && !is_tensor(object));
+}
+
+// A sequence as a list or tuple whose items can be reached directly.
+Ref fast(PyObject* sequence) { return Ref(checked(PySequence_Fast(sequence, "expected a sequence"))); }
+
+Shape shape_of(PyObject* data) {
+  Shape shape;
+  Ref level = Ref::borrow(data);
+  while (true) {
+    if (is_tensor(level.get())) {
+      for (int64_t size : unwrap(level.get()).sizes()) shape.push_back(size);
+      return shape;
+    }
+    if (!is_sequence(level.get())) return shape;
+    Ref items = fast(level.get());
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(items.get());
+    shape.push_back(count);
+    CHECK(shape.size() <= kMaxDims, ErrorKind::kValue, "too many dimensions: the data is nested deeper than ", kMaxDims);
+    if (count == 0) return shape;
+    level = Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), 0));
+  }
+}
+
+Scalar number_in(PyObject* object) {
+  Scalar value;
+  if (is_tensor(object)) return item(unwrap(object));
+  CHECK(read_number(object, value), ErrorKind::kType, "new(): invalid data type '", Py_TYPE(object)->tp_name, "'");
+  return value;
+}
+
+// The dtype that holds all numbers of the data.
+void widen(PyObject* data, DType& dtype, bool& any) {
+  DType found;
+  if (is_tensor(data)) {
+    found = unwrap(data).dtype();
+  } else if (is_sequence(data)) {
+    Ref items = fast(data);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+      widen(PySequence_Fast_GET_ITEM(items.get(), i), dtype, any);
+    return;
+  } else {
+    found = number_in(data).dtype();
+    if (found == DType::float64) found = default_dtype();
+    if (found == DType::complex128) found = complex_dtype(default_dtype());
+  }
+  dtype = any ? promote(dtype, found) : found;
+  any = true;
+}
+
+template <class T>
+void store(const Scalar& value, T* at) {
+  if constexpr (std::is_same_v<T, Half>) *at = to_half(value.to<float>());
+  else if constexpr (std::is_same_v<T, BFloat16>) *at = to_bfloat16(value.to<float>());
+  else *at = value.to<T>();
+}
+
+template <class T>
+void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
+  if (dim == shape.size()) {
+    CHECK(!is_sequence(data) || is_tensor(data), ErrorKind::kValue, "expected a number at depth ", dim, ", got a sequence");
+    Scalar value = number_in(data);
+    if constexpr (!std::is_same_v<T, std::complex<float>> && !std::is_same_v<T, std::complex<double>>)
+      CHECK(!value.is_complex(), ErrorKind::kType, "a complex number does not fit into a real tensor");
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      if (value.is_integral()) {
+        int64_t number = value.to<int64_t>();
+        bool fits = sizeof(T) == 8 || (number >= int64_t(std::numeric_limits<T>::min()) &&
+                                       number <= int64_t(std::numeric_limits<T>::max()));
+        CHECK(fits, "value cannot be converted to type ", dtype_name(dtype_of<T>), " without overflow: ", number);
+      }
+    store(value, at++);
+    return;
+  }
+  if (is_tensor(data)) {
+    const Tensor& t = unwrap(data);
+    Tensor piece = to_contiguous(to_dtype(t, dtype_of<T>));
+    CHECK(same_shape(t.sizes(), shape.subspan(dim)), ErrorKind::kValue, "expected a tensor of shape ",
+          ShapeText{shape.subspan(dim)}, " at depth ", dim, ", got ", t.sizes());
+    std::memcpy(at, piece.data(), size_t(piece.numel()) * sizeof(T));
+    at += piece.numel();
+    return;
+  }
+  CHECK(is_sequence(data), ErrorKind::kType, "expected a sequence of length ", shape[dim], " at depth ", dim,
+        ", got ", Py_TYPE(data)->tp_name);
+  Ref items = fast(data);
+  Py_ssize_t count = PySequence_Fast_GET_SIZE(items.get());
+  CHECK(count == shape[dim], ErrorKind::kValue, "expected sequence of length ", shape[dim], " at dim ", dim, " (got ", count, ")");
+  for (Py_ssize_t i = 0; i < count; ++i) fill<T>(PySequence_Fast_GET_ITEM(items.get(), i), shape, dim + 1, at);
+}
+
+bool is_array(PyObject* object) {
+  return PyObject_HasAttrString(object, "__array_interface__") && PyObject_HasAttrString(object, "dtype");
+}
+
+// tensor(data, *, dtype, device, requires_grad, pin_memory) and as_tensor(data, dtype, device).
+struct DataArgs {
+  PyObject* data = nullptr;
+  std::optional<DType> dtype;
+  bool requires_grad = false;
+};
+DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {
+  static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
+  DataArgs out;
+  PyObject *dtype = Py_None, *device = Py_None;
+  int requires_grad = 0, pin_memory = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &out.data, &dtype, &device,
+                                   &requires_grad, &pin_memory))
+    throw PythonError();
+  DType value;
+  CHECK(dtype == Py_None || read_dtype(dtype, value), ErrorKind::kType, "argument 'dtype' must be torch.dtype, not ",
+        Py_TYPE(dtype)->tp_name);
+  if (dtype != Py_None) out.dtype = value;
+  Device place;
+  CHECK(device == Py_None || read_device(device, place), ErrorKind::kType,
+        "argument 'device' must be torch.device, not ", Py_TYPE(device)->tp_name);
+  CHECK(place.is_cpu(), ErrorKind::kNotImplemented, "no memory can be allocated on device ", place);
+  out.requires_grad = requires_grad;
+  return out;
+}
+
+PyObject* make_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&] {
+    DataArgs a = read_args(args, kwargs, "O|$OOpp:tensor");
+    Tensor tensor = tensor_from_data(a.data, a.dtype);
+    if (a.requires_grad) set_requires_grad(tensor, true);
+    return wrap(tensor);
+  });
+}
+
+PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&]() -> PyObject* {
+    DataArgs a = read_args(args, kwargs, "O|OO$pp:as_tensor");
+    if (is_tensor(a.data)) {
+      const Tensor& tensor = unwrap(a.data);
+      return a.dtype && *a.dtype != tensor.dtype() ? wrap(cast(tensor, *a.dtype)) : Py_NewRef(a.data);
+    }
+    if (is_array(a.data)) {
+      Tensor tensor = tensor_from_array(a.data, false);
+      return wrap(a.dtype ? to_dtype(tensor, *a.dtype) : tensor);
+    }
+    return wrap(tensor_from_data(a.data, a.dtype));
+  });
+}
+
+PyMethodDef methods[] = {
+    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(make_tensor)), METH_VARARGS | METH_KEYWORDS,
+     "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\n"
+     "A new tensor with a copy of the data: a number, nested lists, an array or a tensor."},
+    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(as_tensor)), METH_VARARGS | METH_KEYWORDS,
+     "as_tensor(data, dtype=None, device=None)\n\n"
+     "The data as a tensor, without a copy when it is a tensor or an array of that dtype."},
+    {}};
+
+}  // namespace
+
+Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
+  if (is_tensor(data)) {
+    const Tensor& tensor = unwrap(data);
+    return dtype && *dtype != tensor.dtype() ? to_dtype(tensor, *dtype) : clone_dense(tensor);
+  }
+  if (is_array(data)) {
+    Tensor tensor = tensor_from_array(data, true);
+    return dtype ? to_dtype(tensor, *dtype) : tensor;
+  }
+  Shape shape = shape_of(data);
+  DType type = default_dtype();
+  bool any = false;
+  if (dtype) type = *dtype;
+  else widen(data, type, any);
+  Tensor tensor = empty(shape, type);
+  visit_dtype(type, [&]<class T>(Tag<T>) {
+    T* at = tensor.data<T>();
+    if (tensor.numel()) fill<T>(data, tensor.sizes(), 0, at);
+  });
+  return tensor;
+}
+
+void add_construct(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }
+
+}  // namespace rushlight::python

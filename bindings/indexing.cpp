@@ -1,0 +1,193 @@
+// Owns x[index] and x[index] = value: basic indexing becomes views, index tensors become _index.
+//
+// An index is read once into steps. Integers, slices, None and Ellipsis are applied as views while
+// reading; masks and index tensors are collected for the dim they stand at, as in NumPy.
+#include <vector>
+
+#include "bindings/python.h"
+#include "core/autograd/node.h"
+#include "core/ops/ops.h"
+
+namespace rushlight::python {
+namespace {
+
+// What is left when all views are applied.
+struct Indexed {
+  Tensor view;
+  std::vector<Tensor> indices;  // by dim of `view`; undefined where none
+};
+
+bool is_advanced_sequence(PyObject* object) {
+  return PyList_Check(object) || PyTuple_Check(object) || (PyObject_HasAttrString(object, "__array__") && !is_tensor(object));
+}
+
+// How many dims of the tensor an index item consumes.
+int64_t dims_of(PyObject* item) {
+  if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item)) return 0;
+  if (is_tensor(item)) {
+    const Tensor& t = unwrap(item);
+    if (is_bool(t.dtype()) || t.dtype() == DType::uint8) return t.dim();
+  }
+  return 1;
+}
+
+struct Range {
+  int64_t start, stop, step;
+};
+Range read_slice(PyObject* slice, int64_t size) {
+  Py_ssize_t start, stop, step;
+  checked(PySlice_Unpack(slice, &start, &stop, &step));
+  CHECK(step > 0, ErrorKind::kValue, "slice step must be positive, got ", step, ". Use torch.flip to reverse.");
+  PySlice_AdjustIndices(size, &start, &stop, step);
+  return {start, std::max(start, stop), step};
+}
+
+class Reader {
+ public:
+  explicit Reader(const Tensor& tensor) { result_.view = tensor; }
+
+  Indexed read(PyObject* index) {
+    if (PyTuple_Check(index)) {
+      Py_ssize_t count = PyTuple_GET_SIZE(index);
+      std::vector<Ref> items;
+      int64_t consumed = 0;
+      for (Py_ssize_t i = 0; i < count; ++i) {
+        items.push_back(prepare(PyTuple_GET_ITEM(index, i)));
+        consumed += dims_of(items.back().get());
+      }
+      CHECK(consumed <= result_.view.dim(), ErrorKind::kIndex, "too many indices for tensor of dimension ",
+            result_.view.dim());
+      for (size_t i = 0; i < items.size(); ++i) apply(items[i].get(), consumed);
+    } else {
+      Ref item = prepare(index);
+      int64_t consumed = dims_of(item.get());
+      CHECK(consumed <= result_.view.dim() || is_tensor(item.get()), ErrorKind::kIndex,
+            result_.view.dim() == 0 ? "invalid index of a 0-dim tensor. Use tensor.item() to convert it to a number."
+                                    : "too many indices for tensor of dimension ",
+            result_.view.dim() == 0 ? "" : std::to_string(result_.view.dim()));
+      apply(item.get(), consumed);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  // Lists and arrays become tensors; everything else stays.
+  static Ref prepare(PyObject* item) {
+    if (!is_advanced_sequence(item)) return Ref::borrow(item);
+    Tensor tensor = tensor_from_data(item, std::nullopt);
+    if (tensor.numel() == 0 && !is_integral(tensor.dtype())) tensor = to_int64(tensor);
+    return Ref(wrap(tensor));
+  }
+  static Tensor to_int64(const Tensor& t) { return cast(t, DType::int64); }
+
+  void apply(PyObject* item, int64_t consumed) {
+    Tensor& view = result_.view;
+    int64_t number;
+    if (item == Py_None) {
+      view = unsqueeze(view, dim_++);
+    } else if (item == Py_Ellipsis) {
+      CHECK(!ellipsis_seen_, ErrorKind::kIndex, "an index can only have a single ellipsis ('...')");
+      ellipsis_seen_ = true;
+      dim_ += original_dims_ - consumed;
+    } else if (PySlice_Check(item)) {
+      Range range = read_slice(item, view.size(dim_));
+      if (range.start != 0 || range.stop != view.size(dim_) || range.step != 1)
+        view = slice(view, dim_, range.start, range.stop, range.step);
+      ++dim_;
+    } else if (PyBool_Check(item)) {
+      add_index(full({}, item == Py_True, DType::bool_));
+    } else if (is_tensor(item) && !(unwrap(item).dim() == 0 && is_integral(unwrap(item).dtype()) &&
+                                    unwrap(item).dtype() != DType::uint8)) {
+      add_index(unwrap(item));
+    } else if (read_int(item, number)) {
+      int64_t size = view.size(dim_);
+      CHECK(number >= -size && number < size, ErrorKind::kIndex, "index ", number, " is out of bounds for dimension ",
+            dim_, " with size ", size);
+      view = select(view, dim_, number);
+    } else {
+      CHECK(false, ErrorKind::kIndex, "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
+            "Variables are valid indices (got ", Py_TYPE(item)->tp_name, ")");
+    }
+  }
+
+  // A mask stands for the index tensors of its true elements.
+  void add_index(const Tensor& index) {
+    std::vector<Tensor>& indices = result_.indices;
+    indices.resize(size_t(std::max<int64_t>(dim_, int64_t(indices.size()))));
+    if (!is_bool(index.dtype()) && index.dtype() != DType::uint8) {
+      CHECK(is_integral(index.dtype()), ErrorKind::kIndex, "tensors used as indices must be long, int, byte or bool tensors, got ",
+            dtype_name(index.dtype()));
+      indices.push_back(to_int64(index));
+      ++dim_;
+      return;
+    }
+    if (index.dim() == 0) {  // True keeps all, False nothing, along a new dim
+      result_.view = unsqueeze(result_.view, dim_);
+      indices.push_back(nonzero(reshape(index, Shape{1})).dim() ? select(nonzero(reshape(index, Shape{1})), 1, 0) : index);
+      ++dim_;
+      return;
+    }
+    for (int64_t d = 0; d < index.dim(); ++d)
+      CHECK(index.size(d) == result_.view.size(dim_ + d), ErrorKind::kIndex, "The shape of the mask ", index.sizes(),
+            " at index ", d, " does not match the shape of the indexed tensor ", result_.view.sizes(), " at index ",
+            dim_ + d);
+    Tensor where = nonzero(index);  // (count, dims)
+    for (int64_t d = 0; d < index.dim(); ++d) indices.push_back(select(where, 1, d));
+    dim_ += index.dim();
+  }
+
+  Indexed result_;
+  int64_t dim_ = 0;
+  int64_t original_dims_ = 0;
+  bool ellipsis_seen_ = false;
+
+ public:
+  void set_dims(int64_t dims) { original_dims_ = dims; }
+};
+
+Indexed read_index(const Tensor& tensor, PyObject* index) {
+  Reader reader(tensor);
+  reader.set_dims(tensor.dim());
+  return reader.read(index);
+}
+
+}  // namespace
+
+PyObject* get_item(PyObject* self, PyObject* index) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& tensor = unwrap(self);
+    if (gradient_edge_exists(tensor) && is_grad_enabled()) capture_call_site();
+    Indexed indexed = read_index(tensor, index);
+    if (!indexed.indices.empty()) {
+      ReleaseGil release(tensor.numel() > 16384);
+      indexed.view = rushlight::index(indexed.view, indexed.indices);
+    } else if (indexed.view.is(tensor)) {  // x[...] is another view, not x itself
+      indexed.view = as_strided(tensor, tensor.sizes(), tensor.strides(), tensor.offset());
+    }
+    return wrap(indexed.view);
+  });
+}
+
+int set_item(PyObject* self, PyObject* index, PyObject* value) {
+  return guarded([&] {
+    CHECK(value, ErrorKind::kType, "Tensor does not support deleting items");
+    const Tensor& tensor = unwrap(self);
+    capture_call_site();
+    Tensor source;
+    Scalar number;
+    if (is_tensor(value)) source = unwrap(value);
+    else if (read_number(value, number)) source = scalar_tensor(number, tensor.dtype());
+    else source = tensor_from_data(value, tensor.dtype());
+    Indexed indexed = read_index(tensor, index);
+    if (!indexed.indices.empty()) {
+      index_put_(indexed.view, indexed.indices, source.dtype() == tensor.dtype() ? source : cast(source, tensor.dtype()), false);
+      return 0;
+    }
+    // Leading dims of size 1 in the value are dropped, as in NumPy.
+    while (source.dim() > indexed.view.dim() && source.size(0) == 1) source = select(source, 0, 0);
+    copy_(indexed.view, source);
+    return 0;
+  });
+}
+
+}  // namespace rushlight::python

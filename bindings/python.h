@@ -1,0 +1,163 @@
+// Declares what the binding files share: the Python object of a tensor, conversions, and the
+// bridges for errors and the interpreter lock. Only bindings/ sees Python.
+#pragma once
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/ops/value.h"
+#include "core/tensor/tensor.h"
+
+namespace rushlight::python {
+
+// ---- references ---------------------------------------------------------------------------------
+
+// A reference that is dropped at the end of the scope.
+class Ref {
+ public:
+  Ref() = default;
+  explicit Ref(PyObject* owned) : object_(owned) {}
+  Ref(Ref&& other) noexcept : object_(other.release()) {}
+  Ref& operator=(Ref&& other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~Ref() { Py_XDECREF(object_); }
+  static Ref borrow(PyObject* object) { return Ref(Py_XNewRef(object)); }
+
+  PyObject* get() const { return object_; }
+  PyObject* release() { return std::exchange(object_, nullptr); }
+  explicit operator bool() const { return object_ != nullptr; }
+
+ private:
+  PyObject* object_ = nullptr;
+};
+
+// A Python exception is set; unwinds C++ frames up to the nearest guarded().
+struct PythonError {};
+
+// The object, or PythonError when a C API call failed.
+inline PyObject* checked(PyObject* object) {
+  if (!object) throw PythonError();
+  return object;
+}
+inline void checked(int status) {
+  if (status < 0) throw PythonError();
+}
+
+// Turns the exception in flight into a Python one.
+void set_python_error() noexcept;
+// Takes the Python exception out as a C++ one, to travel through the engine.
+[[noreturn]] void throw_python_error();
+
+// Runs f(), which returns a PyObject* or an int; C++ exceptions become Python ones.
+template <class F>
+auto guarded(F&& f) noexcept -> decltype(f()) {
+  try {
+    return f();
+  } catch (...) {
+    set_python_error();
+    if constexpr (std::is_pointer_v<decltype(f())>) return nullptr;
+    else return -1;
+  }
+}
+
+// Lets other Python threads run while a kernel works.
+class ReleaseGil {
+ public:
+  explicit ReleaseGil(bool release = true) : state_(release ? PyEval_SaveThread() : nullptr) {}
+  ~ReleaseGil() {
+    if (state_) PyEval_RestoreThread(state_);
+  }
+  ReleaseGil(const ReleaseGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+class AcquireGil {
+ public:
+  AcquireGil() : state_(PyGILState_Ensure()) {}
+  ~AcquireGil() { PyGILState_Release(state_); }
+  AcquireGil(const AcquireGil&) = delete;
+
+ private:
+  PyGILState_STATE state_;
+};
+
+// ---- tensors ------------------------------------------------------------------------------------
+
+// See Note [One Python object per tensor] in tensor.cpp.
+struct PyTensor {
+  PyObject_HEAD
+  Tensor tensor;
+  PyObject* dict;
+  PyObject* weakrefs;
+};
+
+extern PyTypeObject TensorBaseType;
+// rushlight.Tensor, the class that results are made of; set by the package at import.
+extern PyTypeObject* tensor_class;
+
+inline bool is_tensor(PyObject* object) {
+  return Py_TYPE(object) == tensor_class || PyObject_TypeCheck(object, &TensorBaseType);
+}
+inline const Tensor& unwrap(PyObject* object) { return reinterpret_cast<PyTensor*>(object)->tensor; }
+// The Python object of a tensor: a new reference to the one it has, or a new one.
+PyObject* wrap(const Tensor& tensor);
+PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor);
+PyObject* wrap_tuple(TensorList tensors);
+// The tensor in `object`, or a TypeError that names the argument.
+const Tensor& expect_tensor(PyObject* object, const char* what);
+
+// ---- small objects ------------------------------------------------------------------------------
+
+PyObject* wrap_dtype(DType dtype);
+PyObject* wrap_device(Device device);
+PyObject* wrap_memory_format(MemoryFormat format);
+PyObject* wrap_size(ShapeRef sizes);
+PyObject* wrap_number(const Scalar& value);
+PyObject* wrap_generator(Generator* generator);
+// False (no Python error set) when the object is of another type.
+bool read_dtype(PyObject* object, DType& out);
+bool read_device(PyObject* object, Device& out);
+bool read_memory_format(PyObject* object, MemoryFormat& out);
+bool read_generator(PyObject* object, Generator*& out);
+// Python and NumPy numbers; not tensors.
+bool read_number(PyObject* object, Scalar& out);
+// Whether the object counts as an int where an int is asked for; bool does not.
+bool read_int(PyObject* object, int64_t& out);
+
+// ---- the parts of the module ----------------------------------------------------------------------
+
+// The op of this Python name; nullptr when there is none.
+PyObject* find_op_function(const char* name);
+// Calls one op of the table with its parsed arguments, the way Python code would.
+PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace);
+const OpEntry& op_entry(std::string_view name, std::string_view overload = "");
+// Values for all arguments of an op, the defaults filled in.
+const Value* op_defaults(const OpEntry& entry);
+
+// Notes the line of the user's program for the ops that follow. See call_site.cpp.
+void capture_call_site();
+
+// x[index] and x[index] = value.
+PyObject* get_item(PyObject* self, PyObject* index);
+int set_item(PyObject* self, PyObject* index, PyObject* value);
+
+// Nested lists, numbers, arrays and tensors to a fresh tensor.
+Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype);
+Tensor tensor_from_array(PyObject* array, bool copy);
+PyObject* tensor_to_array(const Tensor& tensor);
+
+void add_objects(PyObject* module);
+void add_tensor(PyObject* module);
+void add_ops(PyObject* module);
+void add_autograd(PyObject* module);
+void add_interchange(PyObject* module);
+void add_construct(PyObject* module);
+void add_generator(PyObject* module);
+
+}  // namespace rushlight::python

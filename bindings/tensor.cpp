@@ -1,0 +1,537 @@
+// Owns the Python type of tensors: its lifetime, its attributes and its operators.
+//
+// Ops come from the op table (parser.cpp); only what is not an op, or is too hot for the parser, is
+// written here. rushlight/_tensor.py subclasses this type with what reads better in Python.
+//
+// Note [One Python object per tensor]
+// A TensorImpl has at most one Python object, so that `x.grad is x.grad`. While Python holds the
+// object, the object holds the impl. When Python lets go of an object that carries state (a
+// subclass such as Parameter, attributes, weak references) while C++ still holds the impl, the
+// roles swap: the impl owns the object, whose handle no longer counts, until it is wrapped again
+// or the impl dies. An object without state is simply freed and made anew when needed.
+#include <algorithm>
+#include <string>
+
+#include "bindings/python.h"
+#include "core/autograd/node.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight::python {
+
+PyTypeObject* tensor_class = nullptr;
+
+namespace {
+
+PyTensor* object_of(PyObject* self) { return reinterpret_cast<PyTensor*>(self); }
+
+// ---- lifetime -------------------------------------------------------------------------------------
+
+bool has_state(PyObject* self) {
+  PyTensor* object = object_of(self);
+  return Py_TYPE(self) != tensor_class || object->dict || object->weakrefs;
+}
+
+// Called without the last reference of the impl: the Python object follows it.
+void release_py_object(void* py_object) {
+  if (!Py_IsInitialized()) return;
+  AcquireGil gil;
+  PyTensor* object = static_cast<PyTensor*>(py_object);
+  object->tensor.forget();
+  Py_DECREF(reinterpret_cast<PyObject*>(object));
+}
+
+void tensor_dealloc(PyObject* self) {
+  PyTensor* object = object_of(self);
+  PyTypeObject* type = Py_TYPE(self);
+  if (type->tp_finalize && PyObject_CallFinalizerFromDealloc(self) < 0) return;
+  TensorImpl* impl = object->tensor.impl();
+  if (impl && impl->py_object == self) {
+    if (impl->use_count() > 1 && has_state(self)) {
+      Py_SET_REFCNT(self, 1);  // the impl's reference
+      impl->owns_py_object = true;
+      if (impl->release()) TensorImpl::destroy(impl);  // the other owner went meanwhile
+      return;
+    }
+    impl->py_object = nullptr;
+  }
+  PyObject_GC_UnTrack(self);
+  if (object->weakrefs) PyObject_ClearWeakRefs(self);
+  bool subclass = type->tp_flags & Py_TPFLAGS_HEAPTYPE;
+  if (subclass && type->tp_clear) type->tp_clear(self);  // slots of the subclass
+  Py_CLEAR(object->dict);
+  object->tensor.~Tensor();
+  type->tp_free(self);
+  if (subclass) Py_DECREF(type);
+}
+
+int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(object_of(self)->dict);
+  if (Py_TYPE(self)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(self));
+  return 0;
+}
+int tensor_clear(PyObject* self) {
+  Py_CLEAR(object_of(self)->dict);
+  return 0;
+}
+
+// Python gives every subclass a deallocator of its own, which knows nothing of the swap.
+int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
+  if (PyType_Type.tp_init(type, args, kwargs) < 0) return -1;
+  reinterpret_cast<PyTypeObject*>(type)->tp_dealloc = tensor_dealloc;
+  return 0;
+}
+PyTypeObject TensorMetaType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+                               .tp_name = "rushlight._C._TensorMeta",
+                               .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                               .tp_doc = "The class of tensor classes.",
+                               .tp_base = &PyType_Type,
+                               .tp_init = meta_init};
+
+// ---- attributes -----------------------------------------------------------------------------------
+
+using Getter = PyObject* (*)(PyObject*, void*);
+
+template <auto function>
+PyObject* get(PyObject* self, void*) {
+  return guarded([&] { return function(unwrap(self)); });
+}
+PyObject* to_bool(bool value) { return PyBool_FromLong(value); }
+
+bool reads_as_true(PyObject* value) {
+  int truth = PyObject_IsTrue(value);
+  checked(truth);
+  return truth;
+}
+
+int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
+  return guarded([&] {
+    CHECK(value && PyBool_Check(value), "requires_grad must be a bool");
+    set_requires_grad(unwrap(self), value == Py_True);
+    return 0;
+  });
+}
+
+int set_grad(PyObject* self, PyObject* value, void*) {
+  return guarded([&] {
+    const Tensor& tensor = unwrap(self);
+    if (!value || value == Py_None) {
+      if (AutogradMeta* meta = find_meta(tensor)) meta->grad = {};
+      return 0;
+    }
+    const Tensor& grad = expect_tensor(value, "assigned grad");
+    CHECK(!grad.is(tensor), "can't assign Variable as its own grad");
+    CHECK(grad.sizes() == tensor.sizes(), "assigned grad has data of a different size: ", grad.sizes(),
+          ", the tensor has ", tensor.sizes());
+    CHECK(grad.dtype() == tensor.dtype(), "assigned grad has data of a different type: ",
+          dtype_name(grad.dtype()), ", the tensor has ", dtype_name(tensor.dtype()));
+    get_meta(tensor).grad = grad;
+    return 0;
+  });
+}
+
+Tensor untracked_data(const Tensor& tensor) {
+  Tensor data = detach(tensor);
+  data.impl()->untracked = true;
+  return data;
+}
+
+int set_data(PyObject* self, PyObject* value, void*) {
+  return guarded([&] {
+    CHECK(value, "the attribute data cannot be deleted");
+    const TensorImpl& from = *expect_tensor(value, "data").impl();
+    TensorImpl& to = *unwrap(self).impl();
+    CHECK(!to.requires_grad || is_differentiable(from.dtype),
+          "data set to a tensor that requires gradients must be floating point or complex dtype");
+    to.storage = from.storage;
+    to.offset = from.offset;
+    to.sizes = from.sizes;
+    to.strides = from.strides;
+    to.dtype = from.dtype;
+    to.layout_changed();
+    auto* meta = static_cast<AutogradMeta*>(to.autograd.get());
+    if (meta && meta->accumulator) meta->accumulator->results[0] = {to.sizes, to.dtype, to.storage->device()};
+    return 0;
+  });
+}
+
+PyObject* dict_of(PyObject* self, void*) {
+  PyObject*& dict = object_of(self)->dict;
+  if (!dict) dict = PyDict_New();
+  return Py_XNewRef(dict);
+}
+
+#define RUSHLIGHT_READONLY(name, doc, ...) \
+  {name, get<[]([[maybe_unused]] const Tensor& t) -> PyObject* { return __VA_ARGS__; }>, nullptr, doc, nullptr}
+
+PyGetSetDef tensor_attributes[] = {
+    RUSHLIGHT_READONLY("shape", "The sizes, one per dim.", wrap_size(t.sizes())),
+    RUSHLIGHT_READONLY("dtype", "The type of the elements.", wrap_dtype(t.dtype())),
+    RUSHLIGHT_READONLY("device", "Where the elements are.", wrap_device(t.device())),
+    RUSHLIGHT_READONLY("ndim", "The number of dims.", PyLong_FromLongLong(t.dim())),
+    RUSHLIGHT_READONLY("itemsize", "The number of bytes of an element.", PyLong_FromSize_t(t.itemsize())),
+    RUSHLIGHT_READONLY("nbytes", "The number of bytes of all elements.",
+                       PyLong_FromLongLong(t.numel() * int64_t(t.itemsize()))),
+    RUSHLIGHT_READONLY("is_leaf", "Whether no recorded op made it.", to_bool(is_leaf(t))),
+    RUSHLIGHT_READONLY("is_cpu", "Whether it is on the CPU.", to_bool(t.device().is_cpu())),
+    RUSHLIGHT_READONLY("is_cuda", "Whether it is on a GPU.", to_bool(t.device().is_cuda())),
+    RUSHLIGHT_READONLY("is_meta", "Whether it has a shape but no data.", to_bool(t.device().is_meta())),
+    RUSHLIGHT_READONLY("is_sparse", "Always False: tensors are dense.", to_bool(false)),
+    RUSHLIGHT_READONLY("is_quantized", "Always False.", to_bool(false)),
+    RUSHLIGHT_READONLY("retains_grad", "Whether a computed tensor keeps its gradient.",
+                       to_bool(find_meta(t) && find_meta(t)->retains_grad)),
+    RUSHLIGHT_READONLY("_version", "The number of in-place writes to its memory.",
+                       PyLong_FromLong(long(t.storage()->version()))),
+    RUSHLIGHT_READONLY("_base", "The tensor that a view looks into, or None.",
+                       view_base(t).defined() ? wrap(view_base(t)) : Py_NewRef(Py_None)),
+    {"requires_grad", get<[](const Tensor& t) { return to_bool(gradient_edge_exists(t)); }>,
+     set_requires_grad_attribute, "Whether backward computes its gradient.", nullptr},
+    {"grad", get<[](const Tensor& t) {
+       AutogradMeta* meta = find_meta(t);
+       return meta && meta->grad.defined() ? wrap(meta->grad) : Py_NewRef(Py_None);
+     }>, set_grad, "The gradient collected by backward, or None.", nullptr},
+    {"data", get<[](const Tensor& t) { return wrap(untracked_data(t)); }>, set_data,
+     "The tensor without history; writes through it are not tracked.", nullptr},
+    {"__dict__", dict_of, nullptr, nullptr, nullptr},
+    {}};
+#undef RUSHLIGHT_READONLY
+
+// ---- methods that are not ops -----------------------------------------------------------------------
+
+template <auto function>
+PyObject* no_args(PyObject* self, PyObject*) {
+  return guarded([&] { return function(unwrap(self)); });
+}
+
+// size() is the shape, size(dim) one of it; stride() likewise.
+PyObject* shape_or_one(PyObject* dim, const Shape& list, PyObject* (*whole)(ShapeRef)) {
+  if (!dim || dim == Py_None) return whole(list);
+  int64_t d;
+  CHECK(read_int(dim, d), ErrorKind::kType, "argument 'dim' must be int, not ", Py_TYPE(dim)->tp_name);
+  return PyLong_FromLongLong(list[size_t(wrap_dim(d, int64_t(list.size())))]);
+}
+PyObject* stride_tuple(ShapeRef strides) {
+  PyObject* tuple = checked(PyTuple_New(Py_ssize_t(strides.size())));
+  for (size_t i = 0; i < strides.size(); ++i)
+    PyTuple_SET_ITEM(tuple, Py_ssize_t(i), PyLong_FromLongLong(strides[i]));
+  return tuple;
+}
+PyObject* one_argument(PyObject* args, PyObject* kwargs, const char* name) {
+  PyObject* value = nullptr;
+  const char* names[] = {name, nullptr};
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &value)) throw PythonError();
+  return value;
+}
+PyObject* tensor_size(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&] { return shape_or_one(one_argument(args, kwargs, "dim"), unwrap(self).sizes(), wrap_size); });
+}
+PyObject* tensor_stride(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&] { return shape_or_one(one_argument(args, kwargs, "dim"), unwrap(self).strides(), stride_tuple); });
+}
+PyObject* tensor_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&] {
+    PyObject* value = one_argument(args, kwargs, "memory_format");
+    MemoryFormat format = MemoryFormat::contiguous;
+    CHECK(!value || read_memory_format(value, format), ErrorKind::kType,
+          "is_contiguous(): argument 'memory_format' must be torch.memory_format");
+    return to_bool(unwrap(self).is_contiguous(format));
+  });
+}
+
+PyObject* list_from(const Tensor& tensor, int64_t dim, int64_t offset) {
+  if (dim == tensor.dim()) return wrap_number(item(alias(tensor, {}, {}, offset)));
+  PyObject* list = checked(PyList_New(Py_ssize_t(tensor.sizes()[size_t(dim)])));
+  for (int64_t i = 0; i < tensor.sizes()[size_t(dim)]; ++i)
+    PyList_SET_ITEM(list, Py_ssize_t(i), list_from(tensor, dim + 1, offset + i * tensor.strides()[size_t(dim)]));
+  return list;
+}
+
+PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
+  return guarded([&] {
+    static const char* names[] = {"cls", "data", "require_grad", nullptr};
+    PyObject *type, *data;
+    int requires_grad = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p", const_cast<char**>(names), &type, &data, &requires_grad))
+      throw PythonError();
+    CHECK(PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &TensorBaseType),
+          ErrorKind::kType, "cls must be a subclass of Tensor");
+    Tensor tensor = detach(expect_tensor(data, "data"));
+    if (requires_grad) set_requires_grad(tensor, true);
+    return wrap_as(reinterpret_cast<PyTypeObject*>(type), tensor);
+  });
+}
+
+PyObject* set_requires_grad_method(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&] {
+    PyObject* value = one_argument(args, kwargs, "requires_grad");
+    set_requires_grad(unwrap(self), !value || reads_as_true(value));
+    return Py_NewRef(self);
+  });
+}
+
+PyCFunction with_keywords(PyObject* (*function)(PyObject*, PyObject*, PyObject*)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
+}
+
+PyMethodDef tensor_methods[] = {
+    {"size", with_keywords(tensor_size), METH_VARARGS | METH_KEYWORDS, "The shape, or the size of one dim."},
+    {"stride", with_keywords(tensor_stride), METH_VARARGS | METH_KEYWORDS,
+     "The steps in memory, in elements, or that of one dim."},
+    {"is_contiguous", with_keywords(tensor_is_contiguous), METH_VARARGS | METH_KEYWORDS,
+     "Whether the elements lie in row-major order without gaps."},
+    {"dim", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.dim()); }>, METH_NOARGS, "The number of dims."},
+    {"ndimension", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.dim()); }>, METH_NOARGS, "The number of dims."},
+    {"numel", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.numel()); }>, METH_NOARGS, "The number of elements."},
+    {"nelement", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.numel()); }>, METH_NOARGS, "The number of elements."},
+    {"element_size", no_args<[](const Tensor& t) { return PyLong_FromSize_t(t.itemsize()); }>, METH_NOARGS, "The number of bytes of an element."},
+    {"storage_offset", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.offset()); }>, METH_NOARGS,
+     "Where the first element lies in the storage, in elements."},
+    {"data_ptr", no_args<[](const Tensor& t) { return PyLong_FromVoidPtr(t.numel() ? t.data() : nullptr); }>, METH_NOARGS,
+     "The address of the first element."},
+    {"item", no_args<[](const Tensor& t) { return wrap_number(item(t)); }>, METH_NOARGS, "The one element as a Python number."},
+    {"tolist", no_args<[](const Tensor& t) { return list_from(t, 0, t.offset()); }>, METH_NOARGS, "The elements as nested lists."},
+    {"detach", no_args<[](const Tensor& t) { return wrap(detach(t)); }>, METH_NOARGS,
+     "The same elements without history; shares memory."},
+    {"requires_grad_", with_keywords(set_requires_grad_method), METH_VARARGS | METH_KEYWORDS,
+     "Starts (or stops) collecting a gradient; returns the tensor."},
+    {"_storage_address", no_args<[](const Tensor& t) { return PyLong_FromVoidPtr(t.storage()->data()); }>, METH_NOARGS,
+     "Where the storage begins."},
+    {"_storage_bytes", no_args<[](const Tensor& t) { return PyLong_FromSize_t(t.storage()->bytes()); }>, METH_NOARGS,
+     "The number of bytes of the storage."},
+    {"_make_subclass", with_keywords(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
+     "The data as an instance of a subclass of Tensor."},
+    {}};
+
+// ---- operators ----------------------------------------------------------------------------------------
+
+// The op behind an operator: its first overload on two tensors, or on one for unary operators.
+struct OperatorOp {
+  const OpEntry* entry = nullptr;
+  const Value* defaults = nullptr;
+
+  void resolve(std::string_view name, int tensors) {
+    for (const OpEntry& e : op_table()) {
+      if (e.schema.name != name || e.schema.arg_count < tensors) continue;
+      if (tensors == 2 && e.schema.args[1].type != ArgType::tensor) continue;
+      entry = &e;
+      defaults = op_defaults(e);
+      return;
+    }
+  }
+};
+
+// _(slot, op)
+#define RUSHLIGHT_BINARY(_)                                                                       \
+  _(add, add) _(subtract, sub) _(multiply, mul) _(true_divide, div) _(floor_divide, floor_divide) \
+  _(remainder, remainder) _(matrix_multiply, matmul) _(and, bitwise_and) _(or, bitwise_or)        \
+  _(xor, bitwise_xor) _(lshift, bitwise_left_shift) _(rshift, bitwise_right_shift)
+#define RUSHLIGHT_UNARY(_) _(negative, neg) _(absolute, abs) _(invert, bitwise_not)
+#define RUSHLIGHT_COMPARE(_) _(Py_LT, lt) _(Py_LE, le) _(Py_EQ, eq) _(Py_NE, ne) _(Py_GT, gt) _(Py_GE, ge)
+
+enum Operator {
+#define RUSHLIGHT_NAME(slot, op) k_##slot,
+  RUSHLIGHT_BINARY(RUSHLIGHT_NAME) RUSHLIGHT_UNARY(RUSHLIGHT_NAME) k_power,
+#undef RUSHLIGHT_NAME
+  kOperatorCount
+};
+OperatorOp operators[kOperatorCount];
+OperatorOp comparisons[6];
+
+// A tensor or number as an operand; null when it is something else.
+const Tensor* operand(PyObject* object, Tensor& number) {
+  if (is_tensor(object)) return &unwrap(object);
+  Scalar value;
+  if (!read_number(object, value)) return nullptr;
+  number = wrapped_number(value);
+  return &number;
+}
+
+PyObject* call_binary(const OperatorOp& op, PyObject* a, PyObject* b, bool inplace) {
+  return guarded([&]() -> PyObject* {
+    Tensor numbers[2];
+    const Tensor* x = operand(a, numbers[0]);
+    const Tensor* y = operand(b, numbers[1]);
+    if (!x || !y || !op.entry) Py_RETURN_NOTIMPLEMENTED;
+    Value values[4] = {x, y};
+    for (int i = 2; i < op.entry->schema.arg_count; ++i) values[i] = op.defaults[i];
+    return call_op(*op.entry, values, inplace && op.entry->call_inplace);
+  });
+}
+template <Operator op>
+PyObject* binary(PyObject* a, PyObject* b) {
+  return call_binary(operators[op], a, b, false);
+}
+template <Operator op>
+PyObject* inplace_binary(PyObject* a, PyObject* b) {
+  return call_binary(operators[op], a, b, true);
+}
+template <Operator op>
+PyObject* unary(PyObject* a) {
+  return guarded([&]() -> PyObject* {
+    CHECK(operators[op].entry, ErrorKind::kType, "bad operand type for unary operator");
+    Value value = &unwrap(a);
+    return call_op(*operators[op].entry, &value, false);
+  });
+}
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return call_binary(operators[k_power], a, b, false);
+}
+PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) { return call_binary(operators[k_power], a, b, true); }
+PyObject* compare(PyObject* a, PyObject* b, int op) { return call_binary(comparisons[op], a, b, false); }
+
+int truth(PyObject* self) {
+  return guarded([&] {
+    const Tensor& t = unwrap(self);
+    CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
+    CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous. Use .any() or .all().");
+    return int(item(t).to<bool>());
+  });
+}
+PyObject* as_int(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    Ref number(checked(wrap_number(item(unwrap(self)))));
+    return PyNumber_Long(number.get());
+  });
+}
+PyObject* as_float(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    Scalar value = item(unwrap(self));
+    CHECK(!value.is_complex(), "value cannot be converted to type double without overflow: it is complex");
+    return PyFloat_FromDouble(value.to<double>());
+  });
+}
+PyObject* as_index(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = unwrap(self);
+    CHECK(t.numel() == 1 && (is_integral(t.dtype()) || is_bool(t.dtype())), ErrorKind::kType,
+          "only integer tensors of a single element can be converted to an index");
+    return PyLong_FromLongLong(item(t).to<int64_t>());
+  });
+}
+
+PyNumberMethods number_methods = {
+    .nb_add = binary<k_add>,
+    .nb_subtract = binary<k_subtract>,
+    .nb_multiply = binary<k_multiply>,
+    .nb_remainder = binary<k_remainder>,
+    .nb_power = power,
+    .nb_negative = unary<k_negative>,
+    .nb_positive = [](PyObject* self) { return Py_NewRef(self); },
+    .nb_absolute = unary<k_absolute>,
+    .nb_bool = truth,
+    .nb_invert = unary<k_invert>,
+    .nb_lshift = binary<k_lshift>,
+    .nb_rshift = binary<k_rshift>,
+    .nb_and = binary<k_and>,
+    .nb_xor = binary<k_xor>,
+    .nb_or = binary<k_or>,
+    .nb_int = as_int,
+    .nb_float = as_float,
+    .nb_inplace_add = inplace_binary<k_add>,
+    .nb_inplace_subtract = inplace_binary<k_subtract>,
+    .nb_inplace_multiply = inplace_binary<k_multiply>,
+    .nb_inplace_remainder = inplace_binary<k_remainder>,
+    .nb_inplace_power = inplace_power,
+    .nb_inplace_lshift = inplace_binary<k_lshift>,
+    .nb_inplace_rshift = inplace_binary<k_rshift>,
+    .nb_inplace_and = inplace_binary<k_and>,
+    .nb_inplace_xor = inplace_binary<k_xor>,
+    .nb_inplace_or = inplace_binary<k_or>,
+    .nb_floor_divide = binary<k_floor_divide>,
+    .nb_true_divide = binary<k_true_divide>,
+    .nb_inplace_floor_divide = inplace_binary<k_floor_divide>,
+    .nb_inplace_true_divide = inplace_binary<k_true_divide>,
+    .nb_index = as_index,
+    .nb_matrix_multiply = binary<k_matrix_multiply>};
+
+Py_ssize_t length(PyObject* self) {
+  return guarded([&]() -> Py_ssize_t {
+    const Tensor& t = unwrap(self);
+    CHECK(t.dim() > 0, ErrorKind::kType, "len() of a 0-d tensor");
+    return Py_ssize_t(t.sizes()[0]);
+  });
+}
+PyMappingMethods mapping_methods = {.mp_length = length, .mp_subscript = get_item, .mp_ass_subscript = set_item};
+// PySequence_Check must hold, so that NumPy and friends see a sequence; items go through mapping.
+PySequenceMethods sequence_methods = {.sq_length = length, .sq_item = [](PyObject* self, Py_ssize_t i) -> PyObject* {
+  Ref index(PyLong_FromSsize_t(i));
+  return index ? get_item(self, index.get()) : nullptr;
+}};
+
+}  // namespace
+
+PyTypeObject TensorBaseType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+                               .tp_name = "rushlight._C.TensorBase",
+                               .tp_basicsize = sizeof(PyTensor),
+                               .tp_dealloc = tensor_dealloc,
+                               .tp_as_number = &number_methods,
+                               .tp_as_sequence = &sequence_methods,
+                               .tp_as_mapping = &mapping_methods,
+                               .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                               .tp_doc = "The native part of Tensor.",
+                               .tp_traverse = tensor_traverse,
+                               .tp_clear = tensor_clear,
+                               .tp_richcompare = compare,
+                               .tp_weaklistoffset = offsetof(PyTensor, weakrefs),
+                               .tp_methods = tensor_methods,
+                               .tp_getset = tensor_attributes,
+                               .tp_dictoffset = offsetof(PyTensor, dict)};
+
+PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor) {
+  PyObject* object = checked(type->tp_alloc(type, 0));
+  new (&object_of(object)->tensor) Tensor(tensor);
+  tensor.impl()->py_object = object;
+  return object;
+}
+
+PyObject* wrap(const Tensor& tensor) {
+  TensorImpl* impl = tensor.impl();
+  auto* object = static_cast<PyObject*>(impl->py_object);
+  if (!object) return wrap_as(tensor_class, tensor);
+  if (impl->owns_py_object) {  // the object takes its role back, with the impl's reference to it
+    impl->owns_py_object = false;
+    impl->retain();
+    return object;
+  }
+  return Py_NewRef(object);
+}
+
+PyObject* wrap_tuple(TensorList tensors) {
+  PyObject* tuple = checked(PyTuple_New(Py_ssize_t(tensors.size())));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    PyTuple_SET_ITEM(tuple, Py_ssize_t(i), tensors[i].defined() ? wrap(tensors[i]) : Py_NewRef(Py_None));
+  return tuple;
+}
+
+const Tensor& expect_tensor(PyObject* object, const char* what) {
+  CHECK(is_tensor(object), ErrorKind::kType, what, " must be Tensor, not ", Py_TYPE(object)->tp_name);
+  return unwrap(object);
+}
+
+void add_tensor(PyObject* module) {
+  TensorImpl::release_py_object = release_py_object;
+#define RUSHLIGHT_RESOLVE(slot, op) operators[k_##slot].resolve(#op, 2);
+  RUSHLIGHT_BINARY(RUSHLIGHT_RESOLVE)
+#undef RUSHLIGHT_RESOLVE
+#define RUSHLIGHT_RESOLVE(slot, op) operators[k_##slot].resolve(#op, 1);
+  RUSHLIGHT_UNARY(RUSHLIGHT_RESOLVE)
+#undef RUSHLIGHT_RESOLVE
+  operators[k_power].resolve("pow", 2);
+#define RUSHLIGHT_RESOLVE(slot, op) comparisons[slot].resolve(#op, 2);
+  RUSHLIGHT_COMPARE(RUSHLIGHT_RESOLVE)
+#undef RUSHLIGHT_RESOLVE
+
+  checked(PyType_Ready(&TensorMetaType));
+  TensorBaseType.tp_hash = PyBaseObject_Type.tp_hash;  // by identity, although == is elementwise
+  Py_SET_TYPE(&TensorBaseType, &TensorMetaType);
+  checked(PyType_Ready(&TensorBaseType));
+  checked(PyModule_AddObjectRef(module, "_TensorMeta", reinterpret_cast<PyObject*>(&TensorMetaType)));
+  checked(PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(&TensorBaseType)));
+  static PyMethodDef set_class = {"_set_tensor_class", [](PyObject*, PyObject* type) {
+    tensor_class = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+    return Py_NewRef(Py_None);
+  }, METH_O, "Names the class that results are made of."};
+  checked(PyModule_AddObject(module, set_class.ml_name, checked(PyCFunction_New(&set_class, nullptr))));
+}
+
+}  // namespace rushlight::python

@@ -1,0 +1,134 @@
+"""Rushlight: a small, fast deep-learning framework with PyTorch's API.
+
+`import rushlight as torch` runs ordinary PyTorch programs. Names come from the op table of the
+native core; submodules are imported when first used.
+"""
+
+from __future__ import annotations
+
+import sys as _sys
+
+from rushlight import _C
+from rushlight._C import (
+    Size,
+    as_tensor,
+    can_cast,
+    device,
+    dtype,
+    from_numpy,
+    frombuffer,
+    get_default_dtype,
+    get_num_threads,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+    memory_format,
+    promote_types,
+    result_type,
+    set_default_dtype,
+    set_num_threads,
+    tensor,
+)
+from rushlight._C import bfloat16 as bfloat16
+from rushlight._C import channels_last as channels_last
+from rushlight._C import channels_last_3d as channels_last_3d
+from rushlight._C import complex64 as complex64
+from rushlight._C import complex128 as complex128
+from rushlight._C import contiguous_format as contiguous_format
+from rushlight._C import float16 as float16
+from rushlight._C import float32 as float32
+from rushlight._C import float64 as float64
+from rushlight._C import int8 as int8
+from rushlight._C import int16 as int16
+from rushlight._C import int32 as int32
+from rushlight._C import int64 as int64
+from rushlight._C import preserve_format as preserve_format
+from rushlight._C import uint8 as uint8
+from rushlight._C import uint16 as uint16
+from rushlight._C import uint32 as uint32
+from rushlight._C import uint64 as uint64
+
+_C._set_library_search_path([_sys.prefix + "/lib", *_sys.path])
+
+from rushlight._dtype_info import finfo, iinfo  # noqa: E402
+from rushlight._errors import OutOfMemoryError  # noqa: E402
+from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
+from rushlight._tensor import Tensor, UntypedStorage  # noqa: E402
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__version__ = "0.1.0"
+
+bool = _C.bool  # noqa: A001
+half = float16
+float = float32  # noqa: A001
+double = float64
+short = int16
+int = int32  # noqa: A001
+long = int64
+cfloat = complex64
+cdouble = complex128
+strided = "torch.strided"
+
+from math import e, inf, nan, pi  # noqa: E402
+
+newaxis = None
+
+globals().update(_C.ops("torch"))
+
+# Where names live that are imported when first used: submodules by themselves, functions in one.
+_SUBMODULES = (
+    "autograd",
+    "backends",
+    "cuda",
+    "linalg",
+    "nn",
+    "optim",
+    "random",
+    "serialization",
+    "testing",
+    "utils",
+)
+_LAZY = {
+    "save": "serialization",
+    "load": "serialization",
+    "manual_seed": "random",
+    "seed": "random",
+    "initial_seed": "random",
+    "get_rng_state": "random",
+    "set_rng_state": "random",
+    "default_generator": "random",
+    "set_printoptions": "_printing",
+    "einsum": "_functional",
+    "from_dlpack": "_functional",
+    "is_tensor": "_functional",
+    "is_storage": "_functional",
+    "is_floating_point": "_functional",
+    "is_complex": "_functional",
+    "numel": "_functional",
+    "broadcast_shapes": "_functional",
+    "typename": "_functional",
+    "set_default_device": "_functional",
+    "use_deterministic_algorithms": "_functional",
+    "are_deterministic_algorithms_enabled": "_functional",
+    "set_float32_matmul_precision": "_functional",
+    "get_float32_matmul_precision": "_functional",
+    "compile": "_functional",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _SUBMODULES:
+        return importlib.import_module(f"rushlight.{name}")
+    if name in _LAZY:
+        value = getattr(importlib.import_module(f"rushlight.{_LAZY[name]}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES, *_LAZY})

@@ -1,0 +1,170 @@
+"""The switches that turn recording off and on, as context managers and decorators."""
+
+from __future__ import annotations
+
+import functools
+
+from rushlight import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Mode:
+    """A grad mode for a scope; as a decorator, for each call of a function or step of a generator."""
+
+    _enabled: bool
+    _previous: bool
+
+    def __enter__(self) -> None:
+        self._previous = _C.is_grad_enabled()
+        _C._set_grad_enabled(self._enabled)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C._set_grad_enabled(self._previous)
+
+    def clone(self) -> _Mode:
+        """Returns a fresh mode, so that a decorated function may call itself."""
+        return type(self)()
+
+    def __call__(self, function: F) -> F:
+        import inspect
+
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)  # pyright: ignore[reportReturnType]
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return function(*args, **kwargs)
+
+        return call  # pyright: ignore[reportReturnType]
+
+    def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def generate(*args: Any, **kwargs: Any) -> Any:
+            generator = function(*args, **kwargs)
+            try:
+                with self.clone():
+                    value = next(generator)
+                while True:
+                    try:
+                        sent = yield value
+                    except GeneratorExit:
+                        with self.clone():
+                            generator.close()
+                        raise
+                    except BaseException as error:
+                        with self.clone():
+                            value = generator.throw(error)
+                    else:
+                        with self.clone():
+                            value = generator.send(sent)
+            except StopIteration as stop:
+                return stop.value
+
+        return generate
+
+
+class no_grad(_Mode):
+    """Turns recording off: results do not require grad.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.no_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
+
+    _enabled = False
+
+    def __new__(cls, function: Any = None) -> Any:
+        mode = super().__new__(cls)
+        return mode if function is None else mode(function)
+
+    def __init__(self, function: Any = None) -> None:
+        pass
+
+
+class enable_grad(no_grad):
+    """Turns recording on again inside no_grad.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.no_grad(), torch.enable_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        True
+    """
+
+    _enabled = True
+
+
+class set_grad_enabled(_Mode):
+    """Turns recording on or off, at once, and for the scope when used with `with`.
+
+    Args:
+        mode: whether ops are recorded.
+
+    Example:
+        >>> with torch.set_grad_enabled(False):
+        ...     torch.is_grad_enabled()
+        False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        self._previous = _C.is_grad_enabled()
+        self._enabled = bool(mode)
+        _C._set_grad_enabled(self._enabled)
+
+    def __enter__(self) -> None:
+        _C._set_grad_enabled(self._enabled)
+
+    def __call__(self, function: F) -> F:
+        _C._set_grad_enabled(self._previous)  # the switch is for the calls only
+        return super().__call__(function)
+
+    def clone(self) -> set_grad_enabled:
+        return set_grad_enabled(self._enabled)
+
+
+class inference_mode(_Mode):
+    """Like no_grad, and results can never enter a recorded computation later.
+
+    Args:
+        mode: whether the mode is on.
+
+    Example:
+        >>> with torch.inference_mode():
+        ...     y = torch.ones(2) * 2
+        >>> y.is_inference()
+        True
+    """
+
+    def __new__(cls, mode: Any = True) -> Any:
+        made = super().__new__(cls)
+        if isinstance(mode, bool):
+            return made
+        cls.__init__(made, True)
+        return made(mode)
+
+    def __init__(self, mode: bool = True) -> None:
+        self._mode = mode
+
+    def __enter__(self) -> None:
+        self._previous = _C.is_grad_enabled()
+        self._previous_inference = _C.is_inference_mode_enabled()
+        _C._set_inference_mode(self._mode)
+        _C._set_grad_enabled(not self._mode and self._previous)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C._set_inference_mode(self._previous_inference)
+        _C._set_grad_enabled(self._previous)
+
+    def clone(self) -> inference_mode:
+        return inference_mode(self._mode)

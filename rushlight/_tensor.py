@@ -1,0 +1,415 @@
+"""The class Tensor: what of it reads better in Python than in C++.
+
+Ops become methods straight from the op table; hot attributes and operators are in
+bindings/tensor.cpp.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from rushlight.utils.hooks import RemovableHandle
+
+_CONVERSIONS = {
+    "float": _C.float32,
+    "double": _C.float64,
+    "half": _C.float16,
+    "bfloat16": _C.bfloat16,
+    "int": _C.int32,
+    "long": _C.int64,
+    "short": _C.int16,
+    "char": _C.int8,
+    "byte": _C.uint8,
+    "bool": _C.bool,
+    "cfloat": _C.complex64,
+    "cdouble": _C.complex128,
+}
+
+
+class _HookDict:
+    """Lets a RemovableHandle take a hook away from a tensor: looks like the dict it expects."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+    def __contains__(self, key: int) -> bool:
+        return True
+
+    def __delitem__(self, key: int) -> None:
+        _C._remove_hook(self.tensor, key)
+
+
+class UntypedStorage:
+    """The bytes behind a tensor, shared by all its views.
+
+    Example:
+        >>> x = torch.zeros(3)
+        >>> x.untyped_storage().nbytes()
+        12
+    """
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._tensor = tensor
+
+    def data_ptr(self) -> int:
+        """Returns the address of the first byte."""
+        return self._tensor._storage_address()
+
+    def nbytes(self) -> int:
+        """Returns the number of bytes."""
+        return self._tensor._storage_bytes()
+
+    size = nbytes
+    __len__ = nbytes
+
+
+class Tensor(_C.TensorBase):
+    """A multi-dimensional array of numbers of one type, with gradients.
+
+    Made by torch.tensor and the functions beside it. Tensor(2, 3) makes an uninitialised one of
+    that shape, Tensor([1, 2]) one with these values, in the default dtype.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+        >>> (x * x).sum().backward()
+        >>> x.grad
+        tensor([[2., 4.],
+                [6., 8.]])
+    """
+
+    vars().update(_C.ops("Tensor"))
+
+    __module__ = "rushlight"
+    __array_priority__ = 1000  # NumPy hands `array + tensor` to us
+
+    def __new__(cls, *args: Any, dtype: Any = None, device: Any = None) -> Any:
+        import rushlight as rl
+
+        if not args:
+            made = rl.empty(0)
+        elif len(args) == 1 and not isinstance(args[0], int):
+            if isinstance(args[0], _C.Size):
+                made = rl.empty(args[0])
+            else:
+                made = rl.tensor(args[0], dtype=rl.get_default_dtype())
+        else:
+            made = rl.empty(args)
+        return made if cls is Tensor else Tensor._make_subclass(cls, made)
+
+    # Autograd
+
+    @property
+    def grad_fn(self) -> Any:
+        """The node that made the tensor, or None for a leaf."""
+        return _C._grad_fn(self)
+
+    @property
+    def output_nr(self) -> int:
+        """Which result of its node the tensor is."""
+        return 0
+
+    def backward(
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Sequence[Tensor] | Tensor | None = None,
+    ) -> None:
+        """Computes the gradients of this tensor and adds them to the .grad of leaves.
+
+        Args:
+            gradient: the gradient of the tensor itself, of its shape; ones for a single element.
+            retain_graph: keeps the tape for another backward; create_graph when None.
+            create_graph: records the gradients, so that they can be differentiated again.
+            inputs: the only leaves that collect gradients; all when None.
+
+        Raises:
+            RuntimeError: if the tensor has no history, or several elements and no gradient.
+
+        Example:
+            >>> x = torch.tensor(3.0, requires_grad=True)
+            >>> (x**2).backward()
+            >>> x.grad
+            tensor(6.)
+        """
+        retain = create_graph if retain_graph is None else retain_graph
+        if inputs is None:
+            leaves = None
+        else:
+            leaves = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+            if not leaves:
+                raise RuntimeError("'inputs' argument to backward() cannot be empty.")
+        _C._run_backward((self,), (gradient,), leaves, retain, create_graph, True)
+
+    def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
+        """Calls hook(grad) when the gradient is computed; what it returns replaces the gradient.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> handle = x.register_hook(lambda grad: grad * 10)
+            >>> x.sum().backward()
+            >>> x.grad
+            tensor([10., 10.])
+        """
+        return self._handle(_C._register_hook(self, hook))
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
+        """Calls hook(self) after backward has added to .grad of this leaf."""
+        return self._handle(_C._register_post_accumulate_grad_hook(self, hook))
+
+    def _handle(self, number: int) -> RemovableHandle:
+        from rushlight.utils.hooks import RemovableHandle
+
+        handle = RemovableHandle.__new__(RemovableHandle)
+        handle.id = number
+        hooks = _HookDict(self)
+        handle.hooks_dict_ref = lambda: hooks
+        handle.extra_dict_ref = ()
+        return handle
+
+    def retain_grad(self) -> None:
+        """Keeps the gradient of this computed tensor in .grad too."""
+        _C._retain_grad(self)
+
+    def detach_(self) -> Tensor:
+        """Cuts the tensor off its history, in place."""
+        _C._detach_(self)
+        return self
+
+    def is_inference(self) -> bool:
+        """Returns whether the tensor was made under inference_mode."""
+        return _C._is_inference(self)
+
+    # Conversion
+
+    def to(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Returns the tensor with another dtype or device, itself when nothing changes.
+
+        Takes a dtype, a device, both, or another tensor to match; `copy=True` always copies,
+        `memory_format` sets the order of the elements, `non_blocking` is accepted.
+
+        Example:
+            >>> torch.ones(2).to(torch.int64)
+            tensor([1, 1])
+        """
+        dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
+        copy, format = kwargs.pop("copy", False), kwargs.pop("memory_format", None)
+        kwargs.pop("non_blocking", None)
+        if other := kwargs.pop("other", None):
+            args = (other, *args)
+        if kwargs:
+            raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
+        for i, arg in enumerate(args):
+            if isinstance(arg, _C.dtype):
+                dtype = arg
+            elif isinstance(arg, Tensor):
+                dtype, device = arg.dtype, arg.device
+            elif isinstance(arg, (str, _C.device)) or (isinstance(arg, int) and not isinstance(arg, bool)):
+                device = arg
+            elif arg is None or isinstance(arg, bool):
+                if isinstance(arg, bool) and i == len(args) - 1 and i >= 2 and not isinstance(args[i - 1], _C.dtype):
+                    copy = arg
+            else:
+                raise TypeError(f"to(): expected a dtype, a device or a Tensor, got {type(arg).__name__}")
+        if device is not None:
+            device = _C.device(device) if not isinstance(device, _C.device) else device
+            if device.type != "cpu":
+                raise NotImplementedError(f"to: no memory can be allocated on device {device}")
+        result = self if dtype is None or dtype == self.dtype else self._cast(dtype)
+        if result is self and copy:
+            result = self.clone()
+        return result if format is None else result.contiguous(memory_format=format)
+
+    def cpu(self) -> Tensor:
+        """Returns the tensor on the CPU: itself."""
+        return self
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Tensor:
+        """Returns the tensor on a GPU."""
+        return self.to("cuda" if device is None else device)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """Returns the name of the tensor's type, or the tensor as another type."""
+        names = {
+            "bool": "Bool",
+            "uint8": "Byte",
+            "int8": "Char",
+            "int16": "Short",
+            "int32": "Int",
+            "int64": "Long",
+            "float16": "Half",
+            "bfloat16": "BFloat16",
+            "float32": "Float",
+            "float64": "Double",
+            "complex64": "ComplexFloat",
+            "complex128": "ComplexDouble",
+        }
+        if dtype is None:
+            name = self.dtype._name
+            return f"torch.{names.get(name, name)}Tensor"
+        if isinstance(dtype, str):
+            wanted = dtype.removeprefix("torch.").removesuffix("Tensor")
+            dtype = next((getattr(_C, n) for n, text in names.items() if text == wanted), None)
+            if dtype is None:
+                raise ValueError(f"invalid type: '{dtype}'")
+        return self.to(dtype)
+
+    def type_as(self, other: Tensor) -> Tensor:
+        """Returns the tensor in the dtype of another."""
+        return self.to(other.dtype)
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Returns a NumPy array that shares the tensor's memory.
+
+        Args:
+            force: detaches first, and copies where sharing is impossible.
+
+        Raises:
+            RuntimeError: if the tensor requires grad.
+            TypeError: if NumPy has no such type (bfloat16).
+        """
+        return _C._numpy(self.detach() if force else self)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        array = _C._numpy(self)
+        if dtype is not None and dtype != array.dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if stream not in (None, -1):
+            raise BufferError("__dlpack__: stream must be None for CPU tensors")
+        if dl_device is not None and tuple(dl_device) != (1, 0):
+            raise BufferError(f"__dlpack__: cannot export to device {dl_device}")
+        return _C._to_dlpack(self, max_version is not None and max_version[0] >= 1, bool(copy))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def untyped_storage(self) -> UntypedStorage:
+        """Returns the bytes behind the tensor."""
+        return UntypedStorage(self)
+
+    def pin_memory(self) -> Tensor:
+        """Returns the tensor; memory is pinned only where there is a GPU."""
+        return self
+
+    def is_pinned(self) -> bool:
+        """Returns whether the memory is pinned for copies to a GPU."""
+        return False
+
+    # Shape
+
+    @property
+    def layout(self) -> str:
+        """Always strided: tensors are dense."""
+        return "torch.strided"
+
+    @property
+    def T(self) -> Tensor:
+        """The tensor with its dims reversed."""
+        return self.permute(*range(self.dim() - 1, -1, -1))
+
+    @property
+    def mT(self) -> Tensor:
+        """The tensor with its last two dims swapped."""
+        return self.transpose(-2, -1)
+
+    @property
+    def H(self) -> Tensor:
+        """The conjugate transpose of a matrix."""
+        return self.transpose(-2, -1).conj()
+
+    # Python
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from rushlight._printing import tensor_repr
+
+        return tensor_repr(self)
+
+    def __format__(self, spec: str) -> str:
+        return self.item().__format__(spec) if self.dim() == 0 and spec else object.__format__(self, spec)
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if self.dim() == 0:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __reversed__(self) -> Tensor:
+        return self.flip(0) if self.dim() else self
+
+    def __contains__(self, element: Any) -> bool:
+        if isinstance(element, (Tensor, int, float, complex, bool)):
+            return bool((self == element).any())
+        raise RuntimeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment. Call .detach() first."
+            )
+        result = self.detach().clone()
+        if type(self) is not Tensor:
+            result = Tensor._make_subclass(type(self), result)
+        result.requires_grad_(self.requires_grad)
+        memo[id(self)] = result
+        if self.grad is not None:
+            import copy
+
+            result.grad = copy.deepcopy(self.grad, memo)
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if not self.is_leaf:
+            raise RuntimeError("Only graph leaves can be pickled. Call .detach() first.")
+        data = self.detach()
+        payload = data.contiguous()
+        if self.dtype is _C.bfloat16:
+            payload = payload.view(_C.int16)
+        return _rebuild, (payload.numpy().tobytes(), self.dtype, tuple(self.shape), self.requires_grad)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(type(self)), *self.__dict__})
+
+
+def _rebuild(data: bytes, dtype: Any, shape: tuple[int, ...], requires_grad: bool) -> Tensor:
+    """Makes a tensor from what __reduce_ex__ pickled."""
+    import rushlight as rl
+
+    if data:
+        tensor = rl.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
+    else:
+        tensor = rl.empty(shape, dtype=dtype)
+    return tensor.requires_grad_(requires_grad)
+
+
+def _conversion(name: str, dtype: Any) -> Callable[[Tensor], Tensor]:
+    def convert(self: Tensor, memory_format: Any = None) -> Tensor:
+        return self if self.dtype is dtype else self._cast(dtype)
+
+    convert.__name__ = name
+    convert.__doc__ = f"Returns the tensor as {dtype._name}, itself when it is."
+    return convert
+
+
+for _name, _dtype in _CONVERSIONS.items():
+    setattr(Tensor, _name, _conversion(_name, _dtype))
+
+_C._set_tensor_class(Tensor)
