@@ -7,10 +7,9 @@ Imported when the first backward hook runs, since it needs autograd.Function.
 
 from __future__ import annotations
 
-from rushlight.autograd import Function
-
 import rushlight as rl
 from rushlight import Tensor
+from rushlight.autograd import Function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

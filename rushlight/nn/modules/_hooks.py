@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+
 class Hook:
     """A hook function and how it wants to be called."""
 

@@ -142,7 +142,7 @@ class Stateful(Hooked):
         metadata = getattr(state_dict, "_metadata", {})
         incompatible = IncompatibleKeys([], [])
         problems: list[str] = []
-        self._load_tree(state, "", metadata, strict, assign, incompatible, problems)
+        self._load_tree(state, "", metadata, assign, incompatible, problems)
 
         missing, unexpected = incompatible
         if strict and unexpected:
@@ -161,7 +161,6 @@ class Stateful(Hooked):
         state: dict[str, Any],
         prefix: str,
         metadata: Mapping[str, Any],
-        strict: bool,
         assign: bool,
         incompatible: IncompatibleKeys,
         problems: list[str],
@@ -170,15 +169,13 @@ class Stateful(Hooked):
         local_metadata = dict(metadata.get(prefix[:-1], {}))
         if assign:
             local_metadata["assign_to_params_buffers"] = True
-        missing, unexpected = incompatible
-        self._load_from_state_dict(
-            state, prefix, local_metadata, strict, missing, unexpected, problems
-        )
+        # strict=True: the lists are always filled, and load_state_dict decides what they mean.
+        self._load_from_state_dict(state, prefix, local_metadata, True, *incompatible, problems)
         for name, child in self._own(MODULE):
             if child is not None:
                 path = f"{prefix}{name}."
                 below = {key: value for key, value in state.items() if key.startswith(path)}
-                child._load_tree(below, path, metadata, strict, assign, incompatible, problems)
+                child._load_tree(below, path, metadata, assign, incompatible, problems)
         for hook in self._hooks_at("load_state_dict_post"):
             hook(self, incompatible)
 

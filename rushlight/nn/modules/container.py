@@ -311,8 +311,9 @@ class ModuleDict(Module):
 
 
 def _as_parameter(value: Any) -> Any:
-    """A tensor as a parameter; anything else unchanged."""
-    return Parameter(value) if isinstance(value, Tensor) else value
+    """A tensor as a parameter; a parameter, or anything else, unchanged."""
+    is_plain_tensor = isinstance(value, Tensor) and not isinstance(value, Parameter)
+    return Parameter(value) if is_plain_tensor else value
 
 
 def _describe(value: Any) -> str:

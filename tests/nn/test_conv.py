@@ -1,0 +1,140 @@
+"""Convolution layers against a direct sum in NumPy."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+
+MODES = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def convolve(x, weight, bias, stride, padding, dilation, groups, mode):
+    """Cross-correlation by its definition; padding is (before, after) for each dimension."""
+    x = np.pad(x, [(0, 0), (0, 0), *padding], mode=MODES[mode])
+    out_channels, per_group, *kernel = weight.shape
+    spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    sizes = [(n - span) // s + 1 for n, span, s in zip(x.shape[2:], spans, stride, strict=True)]
+    result = np.zeros((x.shape[0], out_channels, *sizes))
+    for channel in range(out_channels):
+        first = channel // (out_channels // groups) * per_group
+        for place in itertools.product(*map(range, sizes)):
+            window = tuple(
+                slice(p * s, p * s + span, d)
+                for p, s, span, d in zip(place, stride, spans, dilation, strict=True)
+            )
+            patch = x[(slice(None), slice(first, first + per_group), *window)]
+            axes = tuple(range(1, patch.ndim))
+            result[(slice(None), channel, *place)] = (patch * weight[channel]).sum(axes)
+    return result if bias is None else result + bias.reshape(-1, *[1] * len(kernel))
+
+
+def numpy(tensor):
+    return None if tensor is None else tensor.detach().numpy()
+
+
+def check(layer, x, padding):
+    dims = len(layer.kernel_size)
+    assert layer.weight.dim() == dims + 2
+    expected = convolve(
+        x.numpy(),
+        numpy(layer.weight),
+        numpy(layer.bias),
+        layer.stride,
+        padding,
+        layer.dilation,
+        layer.groups,
+        layer.padding_mode,
+    )
+    result = layer(x)
+    assert tuple(result.shape) == expected.shape
+    np.testing.assert_allclose(numpy(result), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "padding"),
+    [
+        ({"kernel_size": 3}, [(0, 0)]),
+        ({"kernel_size": 3, "stride": 2, "padding": 1}, [(1, 1)]),
+        ({"kernel_size": (2,), "dilation": 3, "padding": (2,), "bias": False}, [(2, 2)]),
+        ({"kernel_size": 3, "groups": 2}, [(0, 0)]),
+        ({"kernel_size": 4, "padding": "same"}, [(1, 2)]),
+        ({"kernel_size": 3, "padding": "valid"}, [(0, 0)]),
+    ],
+)
+def test_conv1d_is_cross_correlation(settings, padding) -> None:
+    check(nn.Conv1d(4, 6, **settings), torch.randn(2, 4, 9), padding)
+
+
+@pytest.mark.parametrize(
+    ("settings", "padding"),
+    [
+        ({"kernel_size": 3}, [(0, 0), (0, 0)]),
+        ({"kernel_size": (3, 2), "stride": (2, 1), "padding": (1, 0)}, [(1, 1), (0, 0)]),
+        ({"kernel_size": 3, "dilation": (1, 2), "padding": "same"}, [(1, 1), (2, 2)]),
+        ({"kernel_size": 2, "groups": 4, "bias": False}, [(0, 0), (0, 0)]),
+    ],
+)
+def test_conv2d_is_cross_correlation(settings, padding) -> None:
+    check(nn.Conv2d(4, 8, **settings), torch.randn(2, 4, 7, 6), padding)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+@pytest.mark.parametrize(
+    ("amount", "padding"), [((2, 1), [(2, 2), (1, 1)]), ("same", [(1, 2), (0, 1)])]
+)
+def test_padding_modes(mode, amount, padding) -> None:
+    layer = nn.Conv2d(2, 3, (4, 2), padding=amount, padding_mode=mode)
+    check(layer, torch.randn(2, 2, 6, 5), padding)
+
+
+def test_sample_without_batch() -> None:
+    layer, x = nn.Conv2d(1, 2, 3), torch.randn(1, 5, 5)
+    np.testing.assert_allclose(
+        numpy(layer(x)), numpy(layer(x.unsqueeze(0)).squeeze(0)), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_start_is_within_the_bound_of_fan_in() -> None:
+    torch.manual_seed(0)
+    layer = nn.Conv2d(4, 64, 5)
+    for tensor in (layer.weight, layer.bias):
+        assert 0.08 < tensor.abs().max().item() <= 0.1  # 1 / sqrt(4 * 25)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"in_channels": 3, "groups": 2}, "in_channels must be divisible by groups, .* 3 and 2"),
+        ({"out_channels": 3, "groups": 2}, "out_channels must be divisible by groups"),
+        ({"groups": 0}, "groups must be a positive integer"),
+        ({"padding_mode": "mirror"}, "padding_mode must be one of .*'mirror'"),
+        ({"padding": "some"}, "Invalid padding string 'some'"),
+        ({"padding": "same", "stride": 2}, "padding='same' is not supported for strided"),
+    ],
+)
+def test_bad_settings_are_errors(settings, message) -> None:
+    settings = {"in_channels": 2, "out_channels": 2, "kernel_size": 3, **settings}
+    with pytest.raises(ValueError, match=message):
+        nn.Conv2d(**settings)
+
+
+@pytest.mark.parametrize(
+    ("layer", "text"),
+    [
+        (nn.Conv1d(1, 2, 3), "Conv1d(1, 2, kernel_size=(3,), stride=(1,))"),
+        (
+            nn.Conv2d(4, 8, 3, 2, 1, 2, 2, False, "circular"),
+            "Conv2d(4, 8, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), dilation=(2, 2), "
+            "groups=2, bias=False, padding_mode=circular)",
+        ),
+        (
+            nn.Conv1d(1, 2, 3, padding="same"),
+            "Conv1d(1, 2, kernel_size=(3,), stride=(1,), padding=same)",
+        ),
+    ],
+)
+def test_repr(layer, text) -> None:
+    assert repr(layer) == text

@@ -1,0 +1,31 @@
+"""PairwiseDistance and CosineSimilarity against NumPy."""
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+
+
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0, float("inf")])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_pairwise_distance_is_the_norm_of_the_difference(p, keepdim) -> None:
+    x1, x2 = torch.randn(5, 3), torch.randn(1, 3)
+    expected = np.linalg.norm(x1.numpy() - x2.numpy() + 1e-6, p, axis=-1, keepdims=keepdim)
+    result = nn.PairwiseDistance(p, keepdim=keepdim)(x1, x2)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+def test_cosine_similarity_is_the_cosine_of_the_angle(dim) -> None:
+    x1, x2 = torch.randn(4, 3, 5), torch.randn(4, 3, 5)
+    a, b = x1.numpy(), x2.numpy()
+    expected = (a * b).sum(dim) / np.linalg.norm(a, axis=dim) / np.linalg.norm(b, axis=dim)
+    result = nn.CosineSimilarity(dim)(x1, x2)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_cosine_similarity_broadcasts_and_survives_zero_vectors() -> None:
+    x = torch.randn(4, 3)
+    result = nn.functional.cosine_similarity(x, torch.zeros(3))
+    assert result.tolist() == [0, 0, 0, 0]

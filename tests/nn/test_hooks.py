@@ -1,0 +1,283 @@
+"""Hooks of modules: what they see, what they may change, and their order."""
+
+import copy
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+)
+
+
+class Scale(nn.Module):
+    def forward(self, x, factor=1.0):
+        return x * factor
+
+
+def value(x=2.0):
+    return torch.tensor([x], requires_grad=True)
+
+
+# Forward
+
+
+def test_forward_hooks_see_inputs_and_output_and_run_in_order() -> None:
+    seen = []
+    module = Scale()
+    module.register_forward_pre_hook(lambda m, args: seen.append(("pre", m, args[0].item())))
+    module.register_forward_hook(lambda m, args, out: seen.append(("post", m, out.item())))
+    module(value(), 3.0)
+    assert seen == [("pre", module, 2.0), ("post", module, 6.0)]
+
+
+def test_pre_hook_replaces_arguments() -> None:
+    module = Scale()
+    module.register_forward_pre_hook(lambda m, args: (args[0] + 1, 10.0))
+    assert module(value()).item() == 30
+    module = Scale()
+    module.register_forward_pre_hook(lambda m, args: args[0] + 1)  # a bare value is one argument
+    assert module(value()).item() == 3
+
+
+def test_hooks_with_kwargs_see_and_replace_them() -> None:
+    module = Scale()
+    module.register_forward_pre_hook(
+        lambda m, args, kwargs: (args, {"factor": kwargs["factor"] * 2}), with_kwargs=True
+    )
+    module.register_forward_hook(
+        lambda m, args, kwargs, out: out + kwargs["factor"], with_kwargs=True
+    )
+    assert module(value(), factor=5.0).item() == 30
+
+
+def test_pre_hook_with_kwargs_must_return_both() -> None:
+    module = Scale()
+    module.register_forward_pre_hook(lambda m, args, kwargs: args, with_kwargs=True)
+    with pytest.raises(RuntimeError, match=r"tuple of \(new_args, new_kwargs\)"):
+        module(value())
+
+
+def test_forward_hook_replaces_output_for_the_next_one() -> None:
+    module = Scale()
+    module.register_forward_hook(lambda m, args, out: out + 1)
+    module.register_forward_hook(lambda m, args, out: out * 10)
+    assert module(value()).item() == 30
+
+
+def test_prepended_hooks_run_first() -> None:
+    order = []
+    module = Scale()
+    module.register_forward_hook(lambda *_: order.append("old"))
+    module.register_forward_hook(lambda *_: order.append("new"), prepend=True)
+    module(value())
+    assert order == ["new", "old"]
+
+
+def test_removed_hooks_no_longer_run() -> None:
+    calls = []
+    module = Scale()
+    handle = module.register_forward_hook(lambda *_: calls.append(1))
+    module(value())
+    handle.remove()
+    handle.remove()
+    module(value())
+    assert calls == [1]
+
+
+def test_hooks_of_one_module_do_not_run_for_another() -> None:
+    calls = []
+    module, other = Scale(), Scale()
+    module.register_forward_hook(lambda *_: calls.append(1))
+    other(value())
+    assert calls == []
+
+
+def test_always_called_hooks_run_when_forward_raises() -> None:
+    seen = []
+
+    class Broken(nn.Module):
+        def forward(self, x):
+            raise ArithmeticError("broken")
+
+    module = Broken()
+    module.register_forward_hook(lambda *_: seen.append("plain"))
+    module.register_forward_hook(lambda m, args, out: seen.append(out), always_call=True)
+    with pytest.raises(ArithmeticError, match="broken"):
+        module(value())
+    assert seen == [None]
+
+
+def test_always_called_hooks_run_once_when_a_later_hook_raises() -> None:
+    seen = []
+
+    def fail(*_):
+        raise ArithmeticError("hook")
+
+    module = Scale()
+    module.register_forward_hook(lambda m, args, out: seen.append(out.item()), always_call=True)
+    module.register_forward_hook(fail)
+    with pytest.raises(ArithmeticError, match="hook"):
+        module(value())
+    assert seen == [2.0]
+
+
+def test_error_in_an_always_called_hook_does_not_hide_the_first_error() -> None:
+    class Broken(nn.Module):
+        def forward(self, x):
+            raise ArithmeticError("first")
+
+    def fail(*_):
+        raise ValueError("second")
+
+    module = Broken()
+    module.register_forward_hook(fail, always_call=True)
+    with pytest.warns(UserWarning, match="second"), pytest.raises(ArithmeticError, match="first"):
+        module(value())
+
+
+def test_copies_of_a_module_keep_hooks_of_their_own() -> None:
+    calls = []
+    module = Scale()
+    handle = module.register_forward_hook(lambda *_: calls.append(1))
+    twin = copy.deepcopy(module)
+    handle.remove()
+    module(value())
+    assert calls == []
+    twin(value())
+    assert calls == [1]
+
+
+# Backward
+
+
+def test_backward_hook_sees_gradients_of_inputs_and_outputs() -> None:
+    seen = []
+    module = Scale()
+    module.register_full_backward_hook(
+        lambda m, grad_input, grad_output: seen.append((m, grad_input, grad_output))
+    )
+    x = value()
+    (module(x, 3.0) * 2).backward()
+    ((seen_module, grad_input, grad_output),) = seen
+    assert seen_module is module
+    assert [None if g is None else g.item() for g in grad_input] == [6.0, None]
+    assert [g.item() for g in grad_output] == [2.0]
+    assert x.grad.item() == 6
+
+
+def test_backward_hook_replaces_gradients_of_inputs() -> None:
+    module = Scale()
+    module.register_full_backward_hook(lambda m, gi, go: (gi[0] + 1,))
+    module.register_full_backward_hook(lambda m, gi, go: (gi[0] * 10,))
+    x = value()
+    module(x).backward()
+    assert x.grad.item() == 20
+
+
+def test_backward_pre_hook_replaces_gradients_of_outputs() -> None:
+    seen = []
+    module = nn.Linear(1, 1)
+    module.register_full_backward_pre_hook(lambda m, go: (go[0] * 4,))
+    module.register_full_backward_hook(lambda m, gi, go: seen.append(go[0].item()))
+    module(value()).backward()
+    assert module.bias.grad.item() == 4
+    assert seen == [4.0]
+
+
+def test_backward_hook_sees_all_inputs_together() -> None:
+    class Product(nn.Module):
+        def forward(self, a, b):
+            return a * b, a + b
+
+    seen = []
+    module = Product()
+    module.register_full_backward_hook(
+        lambda m, gi, go: seen.append(([g.item() for g in gi], [g.item() for g in go]))
+    )
+    a, b = value(2.0), value(5.0)
+    product, total = module(a, b)
+    (product + 3 * total).backward()
+    assert seen == [([8.0, 5.0], [1.0, 3.0])]
+    assert (a.grad.item(), b.grad.item()) == (8, 5)
+
+
+def test_backward_hook_runs_when_no_input_requires_grad() -> None:
+    seen = []
+    module = nn.Linear(1, 1)
+    module.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go[0].item())))
+    module(torch.ones(1)).backward()
+    assert seen == [((None,), 1.0)]
+
+
+def test_backward_hook_cannot_invent_gradients() -> None:
+    module = nn.Linear(1, 1)
+    module.register_full_backward_hook(lambda m, gi, go: (torch.ones(1),))
+    with pytest.raises(RuntimeError, match="no input requires gradient"):
+        module(torch.ones(1)).backward()
+
+
+def test_backward_hook_must_return_one_gradient_for_each_input() -> None:
+    module = Scale()
+    module.register_full_backward_hook(lambda m, gi, go: (gi[0], gi[0]))
+    with pytest.raises(RuntimeError, match="got 2, but expected 1"):
+        module(value()).backward()
+
+
+def test_backward_hooks_leave_forward_without_gradients_alone() -> None:
+    module = Scale()
+    module.register_full_backward_hook(lambda *_: None)
+    with torch.no_grad():
+        assert module(value(), 3.0).item() == 6
+
+
+# All modules
+
+
+def test_global_hooks_watch_every_module_before_its_own_hooks() -> None:
+    order = []
+    net = nn.Sequential(Scale())
+    net[0].register_forward_hook(lambda *_: order.append("own"))
+    with (
+        register_module_forward_pre_hook(lambda m, args: order.append(("pre", type(m)))),
+        register_module_forward_hook(lambda m, args, out: order.append(("post", type(m)))),
+    ):
+        net(value())
+    assert order == [
+        ("pre", nn.Sequential),
+        ("pre", Scale),
+        ("post", Scale),
+        "own",
+        ("post", nn.Sequential),
+    ]
+    order.clear()
+    net(value())
+    assert order == ["own"]
+
+
+def test_global_backward_hooks_watch_every_module() -> None:
+    order = []
+    net = nn.Sequential(Scale())
+    with (
+        register_module_full_backward_pre_hook(lambda m, go: order.append(("pre", type(m)))),
+        register_module_full_backward_hook(lambda m, gi, go: order.append(("post", type(m)))),
+    ):
+        net(value()).backward()
+    assert order == [
+        ("pre", nn.Sequential),
+        ("pre", Scale),
+        ("post", Scale),
+        ("post", nn.Sequential),
+    ]
+
+
+def test_modules_take_the_short_way_again_after_all_hooks_were_removed() -> None:
+    module = Scale()
+    module.register_forward_hook(lambda *_: None).remove()
+    register_module_forward_hook(lambda *_: None).remove()
+    module(value())
+    assert module._hooks is None

@@ -1,0 +1,161 @@
+"""Losses against their formulas in NumPy, in every reduction."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+import rushlight as torch
+from rushlight import nn
+
+rng = np.random.default_rng(0)
+A, B = rng.normal(size=(2, 4, 3)) * 2
+P, Q = rng.uniform(0.05, 0.95, (2, 4, 3))
+SIGNS = np.where(rng.uniform(size=(4, 3)) > 0.5, 1.0, -1.0)
+WEIGHT = rng.uniform(0.5, 2, 3)
+D = np.abs(A - B)
+
+
+def bce(p, y):
+    return -(y * np.log(p) + (1 - y) * np.log(1 - p))
+
+
+def weights(values):
+    return torch.from_numpy(np.array(values))
+
+
+def cosine(a, b):
+    return (a * b).sum(-1) / np.linalg.norm(a, axis=-1) / np.linalg.norm(b, axis=-1)
+
+
+# (what makes the loss for a reduction, arguments, losses of the elements)
+CASES = {
+    "l1": (lambda r: nn.L1Loss(reduction=r), (A, B), D),
+    "mse": (lambda r: nn.MSELoss(reduction=r), (A, B), D**2),
+    "smooth_l1": (
+        lambda r: nn.SmoothL1Loss(reduction=r, beta=1.5),
+        (A, B),
+        np.where(D < 1.5, D**2 / 3, D - 0.75),
+    ),
+    "huber": (
+        lambda r: nn.HuberLoss(reduction=r, delta=1.5),
+        (A, B),
+        np.where(D < 1.5, D**2 / 2, 1.5 * (D - 0.75)),
+    ),
+    "bce": (lambda r: nn.BCELoss(reduction=r), (P, Q), bce(P, Q)),
+    "bce_weighted": (
+        lambda r: nn.BCELoss(weights(WEIGHT), reduction=r),
+        (P, Q),
+        bce(P, Q) * WEIGHT,
+    ),
+    "bce_with_logits": (
+        lambda r: nn.BCEWithLogitsLoss(reduction=r),
+        (A, Q),
+        bce(special.expit(A), Q),
+    ),
+    "bce_with_logits_weighted": (
+        lambda r: nn.BCEWithLogitsLoss(
+            weights(WEIGHT), reduction=r, pos_weight=weights(2 * WEIGHT)
+        ),
+        (A, Q),
+        WEIGHT * -(2 * WEIGHT * Q * special.log_expit(A) + (1 - Q) * special.log_expit(-A)),
+    ),
+    "kl_div": (
+        lambda r: nn.KLDivLoss(reduction=r),
+        (np.log(P), Q),
+        Q * (np.log(Q) - np.log(P)),
+    ),
+    "kl_div_log_target": (
+        lambda r: nn.KLDivLoss(reduction=r, log_target=True),
+        (np.log(P), np.log(Q)),
+        Q * (np.log(Q) - np.log(P)),
+    ),
+    "hinge_embedding": (
+        lambda r: nn.HingeEmbeddingLoss(margin=1.5, reduction=r),
+        (A, SIGNS),
+        np.where(SIGNS == 1, A, np.maximum(0, 1.5 - A)),
+    ),
+    "margin_ranking": (
+        lambda r: nn.MarginRankingLoss(margin=0.5, reduction=r),
+        (A, B, SIGNS),
+        np.maximum(0, -SIGNS * (A - B) + 0.5),
+    ),
+    "cosine_embedding": (
+        lambda r: nn.CosineEmbeddingLoss(margin=0.1, reduction=r),
+        (A, B, SIGNS[:, 0]),
+        np.where(SIGNS[:, 0] == 1, 1 - cosine(A, B), np.maximum(0, cosine(A, B) - 0.1)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_loss_follows_its_formula_in_every_reduction(name) -> None:
+    make, arguments, expected = CASES[name]
+    tensors = [torch.from_numpy(np.ascontiguousarray(a)) for a in arguments]
+    for reduction, value in (
+        ("none", expected),
+        ("sum", expected.sum()),
+        ("mean", expected.mean()),
+    ):
+        np.testing.assert_allclose(make(reduction)(*tensors).numpy(), value, rtol=1e-6, atol=1e-9)
+    with pytest.raises(ValueError, match="is not a valid value for reduction"):
+        make("average")(*tensors)
+
+
+def test_kl_div_batchmean_divides_by_the_batch_size() -> None:
+    loss = nn.KLDivLoss(reduction="batchmean")
+    expected = (Q * (np.log(Q) - np.log(P))).sum() / 4
+    assert loss(torch.from_numpy(np.log(P)), torch.from_numpy(Q)).item() == pytest.approx(expected)
+
+
+TARGET = np.array([2, 0, 1, 0])
+
+
+@pytest.mark.parametrize("weight", [None, WEIGHT])
+@pytest.mark.parametrize("ignore_index", [-100, 0])
+def test_classification_losses_weigh_and_ignore_classes(weight, ignore_index) -> None:
+    log_p = special.log_softmax(A, 1)
+    counts = (np.ones(3) if weight is None else weight)[TARGET] * (ignore_index != TARGET)
+    expected = -log_p[np.arange(4), TARGET] * counts
+    settings = {
+        "weight": None if weight is None else weights(weight),
+        "ignore_index": ignore_index,
+    }
+    target = torch.from_numpy(TARGET)
+    for loss, values in ((nn.NLLLoss, log_p), (nn.CrossEntropyLoss, A)):
+        for reduction, value in (
+            ("none", expected),
+            ("sum", expected.sum()),
+            ("mean", expected.sum() / counts.sum()),
+        ):
+            result = loss(reduction=reduction, **settings)(torch.from_numpy(values), target)
+            np.testing.assert_allclose(result.numpy(), value, rtol=1e-6)
+
+
+def test_cross_entropy_smooths_labels_and_takes_probabilities() -> None:
+    log_p = special.log_softmax(A, 1)
+    probabilities = Q / Q.sum(1, keepdims=True)
+    smoothed = 0.7 * np.eye(3)[TARGET] + 0.3 / 3
+    logits = torch.from_numpy(A.copy())
+    loss = nn.CrossEntropyLoss(label_smoothing=0.3)(logits, torch.from_numpy(TARGET))
+    assert loss.item() == pytest.approx(-(smoothed * log_p).sum(1).mean())
+    loss = nn.CrossEntropyLoss()(logits, torch.from_numpy(probabilities))
+    assert loss.item() == pytest.approx(-(probabilities * log_p).sum(1).mean())
+
+
+def test_class_weights_move_with_the_module() -> None:
+    loss = nn.CrossEntropyLoss(weight=torch.ones(3))
+    assert loss.double().weight.dtype == torch.float64
+    assert list(loss.state_dict()) == ["weight"]
+    assert list(nn.BCEWithLogitsLoss(pos_weight=torch.ones(3)).state_dict()) == ["pos_weight"]
+
+
+def test_shapes_that_do_not_fit_are_errors() -> None:
+    F = nn.functional
+    with pytest.raises(RuntimeError, match="should have same dimension but got sizes"):
+        F.margin_ranking_loss(torch.zeros(2, 3), torch.zeros(3), torch.zeros(3))
+    with pytest.raises(RuntimeError, match="do not fit target"):
+        F.cosine_embedding_loss(torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(2, 3))
+
+
+def test_repr() -> None:
+    assert repr(nn.CrossEntropyLoss(label_smoothing=0.1)) == "CrossEntropyLoss()"

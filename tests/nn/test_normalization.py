@@ -1,0 +1,101 @@
+"""LayerNorm, GroupNorm and RMSNorm against NumPy."""
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+
+
+def randomize(layer):
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.normal_()
+    return layer
+
+
+def affine(layer, y, shape):
+    for name, combine in (("weight", np.multiply), ("bias", np.add)):
+        parameter = getattr(layer, name, None)
+        if parameter is not None:
+            y = combine(y, parameter.detach().numpy().reshape(shape))
+    return y
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4)])
+@pytest.mark.parametrize("settings", [{}, {"bias": False}, {"elementwise_affine": False}])
+def test_layer_norm(shape, settings) -> None:
+    layer = randomize(nn.LayerNorm(shape, eps=1e-3, **settings))
+    x = torch.randn(2, 5, 3, 4)
+    a, axes = x.numpy(), tuple(range(-len(shape), 0))
+    y = (a - a.mean(axes, keepdims=True)) / np.sqrt(a.var(axes, keepdims=True) + 1e-3)
+    np.testing.assert_allclose(
+        layer(x).detach().numpy(), affine(layer, y, shape), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6])
+@pytest.mark.parametrize("settings", [{}, {"bias": False}, {"affine": False}])
+@pytest.mark.parametrize("rest", [(5,), (3, 2)])
+def test_group_norm(groups, settings, rest) -> None:
+    layer = randomize(nn.GroupNorm(groups, 6, eps=1e-3, **settings))
+    x = torch.randn(2, 6, *rest)
+    a = x.numpy().reshape(2, groups, -1)
+    y = (a - a.mean(-1, keepdims=True)) / np.sqrt(a.var(-1, keepdims=True) + 1e-3)
+    expected = affine(layer, y.reshape(x.shape), (6, *[1] * len(rest)))
+    np.testing.assert_allclose(layer(x).detach().numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_group_norm_takes_inputs_that_are_not_contiguous() -> None:
+    layer, x = nn.GroupNorm(2, 4), torch.randn(2, 5, 4).transpose(1, 2)
+    np.testing.assert_allclose(
+        layer(x).detach().numpy(), layer(x.contiguous()).detach().numpy(), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("shape", [(4,), (3, 4)])
+@pytest.mark.parametrize("eps", [None, 0.1])
+def test_rms_norm(shape, eps) -> None:
+    layer = randomize(nn.RMSNorm(shape, eps))
+    x = torch.randn(2, 3, 4)
+    a, axes = x.numpy(), tuple(range(-len(shape), 0))
+    epsilon = np.finfo(np.float32).eps if eps is None else eps
+    y = a / np.sqrt((a**2).mean(axes, keepdims=True) + epsilon)
+    np.testing.assert_allclose(
+        layer(x).detach().numpy(), affine(layer, y, shape), rtol=1e-4, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_rms_norm_does_not_overflow_in_half_precision(dtype) -> None:
+    x = torch.full((4,), 3000.0, dtype=dtype)  # its square is above float16's largest number
+    result = nn.RMSNorm(4, dtype=dtype)(x)
+    assert result.dtype == dtype
+    assert result.tolist() == [1, 1, 1, 1]
+
+
+def test_sizes_that_do_not_fit_are_errors() -> None:
+    with pytest.raises(ValueError, match=r"num_channels \(5\) must be divisible by num_groups"):
+        nn.GroupNorm(2, 5)
+    with pytest.raises(RuntimeError, match="to be divisible by num_groups"):
+        nn.functional.group_norm(torch.zeros(2, 3), 2)
+    with pytest.raises(RuntimeError, match="at least 2 dimensions"):
+        nn.functional.group_norm(torch.zeros(3), 3)
+    with pytest.raises(RuntimeError, match="Given normalized_shape="):
+        nn.RMSNorm(3)(torch.zeros(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("layer", "text"),
+    [
+        (nn.LayerNorm(4), "LayerNorm((4,), eps=1e-05, elementwise_affine=True, bias=True)"),
+        (
+            nn.LayerNorm((2, 3), elementwise_affine=False),
+            "LayerNorm((2, 3), eps=1e-05, elementwise_affine=False, bias=False)",
+        ),
+        (nn.GroupNorm(2, 4), "GroupNorm(2, 4, eps=1e-05, affine=True, bias=True)"),
+        (nn.RMSNorm(4), "RMSNorm((4,), eps=None, elementwise_affine=True)"),
+    ],
+)
+def test_repr(layer, text) -> None:
+    assert repr(layer) == text

@@ -1,0 +1,114 @@
+"""Pooling layers pass their settings on; the windows themselves are tested with the ops."""
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+
+
+def windows(x, starts, ends, reduce):
+    """Reduces the last dimensions of x over the windows given for each of them."""
+    dims = len(starts)
+    sizes = [len(s) for s in starts]
+    result = np.zeros((*x.shape[:-dims], *sizes))
+    for place in np.ndindex(*sizes):
+        window = tuple(slice(starts[d][p], ends[d][p]) for d, p in enumerate(place))
+        result[(..., *place)] = reduce(x[(..., *window)], axis=tuple(range(-dims, 0)))
+    return result
+
+
+def regular(size, kernel, stride):
+    starts = list(range(0, size - kernel + 1, stride))
+    return starts, [start + kernel for start in starts]
+
+
+def adaptive(size, out):
+    return [i * size // out for i in range(out)], [-(-(i + 1) * size // out) for i in range(out)]
+
+
+@pytest.mark.parametrize(
+    ("layer", "reduce"),
+    [(nn.MaxPool1d(3, 2), np.max), (nn.AvgPool1d(3, 2), np.mean)],
+)
+def test_pooling_of_sequences(layer, reduce) -> None:
+    x = torch.randn(2, 3, 8)
+    starts, ends = regular(8, 3, 2)
+    expected = windows(x.numpy(), [starts], [ends], reduce)
+    np.testing.assert_allclose(layer(x).numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("layer", "reduce"),
+    [(nn.MaxPool2d((2, 3), (1, 2)), np.max), (nn.AvgPool2d((2, 3), (1, 2)), np.mean)],
+)
+def test_pooling_of_images(layer, reduce) -> None:
+    x = torch.randn(2, 3, 6, 7)
+    rows, columns = regular(6, 2, 1), regular(7, 3, 2)
+    expected = windows(x.numpy(), [rows[0], columns[0]], [rows[1], columns[1]], reduce)
+    np.testing.assert_allclose(layer(x).numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("layer", "reduce"),
+    [
+        (nn.AdaptiveAvgPool1d(3), np.mean),
+        (nn.AdaptiveMaxPool1d(3), np.max),
+        (nn.AdaptiveAvgPool2d((3, 2)), np.mean),
+        (nn.AdaptiveMaxPool2d((3, 2)), np.max),
+    ],
+)
+def test_adaptive_pooling(layer, reduce) -> None:
+    outs = layer.output_size if isinstance(layer.output_size, tuple) else (layer.output_size,)
+    x = torch.randn(2, 3, *[7, 5][: len(outs)])
+    spans = [adaptive(size, out) for size, out in zip((7, 5), outs, strict=False)]
+    expected = windows(x.numpy(), [s for s, _ in spans], [e for _, e in spans], reduce)
+    np.testing.assert_allclose(layer(x).numpy(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_stride_is_the_kernel_size_by_default() -> None:
+    assert tuple(nn.MaxPool2d(2)(torch.zeros(1, 1, 6, 6)).shape) == (1, 1, 3, 3)
+    assert tuple(nn.AvgPool1d(3)(torch.zeros(1, 1, 9)).shape) == (1, 1, 3)
+
+
+def test_padding_dilation_and_ceil_mode_reach_the_op() -> None:
+    x = torch.zeros(1, 1, 6)
+    assert nn.MaxPool1d(2, padding=1)(x).shape[-1] == 4
+    assert nn.MaxPool1d(2, stride=1, dilation=3)(x).shape[-1] == 3
+    assert nn.MaxPool1d(4, stride=4, ceil_mode=True)(x).shape[-1] == 2
+    assert nn.AvgPool1d(4, stride=4, ceil_mode=True)(x).shape[-1] == 2
+
+
+def test_padding_counts_in_the_mean_unless_told_otherwise() -> None:
+    x = torch.ones(1, 1, 2, 2)
+    assert nn.AvgPool2d(2, padding=1)(x)[0, 0, 0, 0].item() == 0.25
+    assert nn.AvgPool2d(2, padding=1, count_include_pad=False)(x)[0, 0, 0, 0].item() == 1
+    assert nn.AvgPool2d(2, divisor_override=2)(x).item() == 2
+
+
+def test_indices_of_the_maxima() -> None:
+    x = torch.tensor([[[1.0, 5.0, 2.0, 7.0]]])
+    values, indices = nn.MaxPool1d(2, return_indices=True)(x)
+    assert values.tolist() == [[[5, 7]]]
+    assert indices.tolist() == [[[1, 3]]]
+    _, indices = nn.MaxPool2d(2, return_indices=True)(x.view(1, 1, 2, 2))
+    assert indices.tolist() == [[[[3]]]]
+    _, indices = nn.AdaptiveMaxPool2d(1, return_indices=True)(x.view(1, 1, 2, 2))
+    assert indices.tolist() == [[[[3]]]]
+
+
+@pytest.mark.parametrize(
+    ("layer", "text"),
+    [
+        (
+            nn.MaxPool2d(2),
+            "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)",
+        ),
+        (nn.AvgPool1d(2), "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))"),
+        (nn.AvgPool2d(2, 1), "AvgPool2d(kernel_size=2, stride=1, padding=0)"),
+        (nn.AdaptiveAvgPool2d((1, None)), "AdaptiveAvgPool2d(output_size=(1, None))"),
+        (nn.AdaptiveMaxPool1d(3), "AdaptiveMaxPool1d(output_size=3)"),
+    ],
+)
+def test_repr(layer, text) -> None:
+    assert repr(layer) == text

@@ -1,0 +1,70 @@
+"""The table of Module.summary()."""
+
+import rushlight as torch
+from rushlight import nn
+
+
+def build():
+    return nn.Sequential(
+        nn.Conv2d(1, 4, 3), nn.Sequential(nn.BatchNorm2d(4), nn.ReLU()), nn.Dropout()
+    )
+
+
+def test_table_shows_the_tree_with_shapes_and_counts() -> None:
+    assert str(build().summary(torch.zeros(2, 1, 5, 5))).splitlines() == [
+        "layer                output shape  parameters",
+        "Sequential           (2, 4, 3, 3)          48",
+        "├─ 0 Conv2d          (2, 4, 3, 3)          40",
+        "├─ 1 Sequential      (2, 4, 3, 3)           8",
+        "│  ├─ 0 BatchNorm2d  (2, 4, 3, 3)           8",
+        "│  └─ 1 ReLU         (2, 4, 3, 3)           0",
+        "└─ 2 Dropout         (2, 4, 3, 3)           0",
+        "48 parameters (48 trainable) in 232 bytes",
+    ]
+
+
+def test_table_without_an_example_has_no_shapes_and_depth_limits_it() -> None:
+    assert str(build().summary(depth=1)).splitlines() == [
+        "layer            parameters",
+        "Sequential               48",
+        "├─ 0 Conv2d              40",
+        "├─ 1 Sequential           8",
+        "└─ 2 Dropout              0",
+        "48 parameters (48 trainable) in 232 bytes",
+    ]
+
+
+def test_figures_count_shared_parameters_once_and_frozen_ones_apart() -> None:
+    layer = nn.Linear(1000, 1000, bias=False)
+    net = nn.Sequential(layer, layer, nn.Linear(1000, 1).requires_grad_(False))
+    summary = net.summary()
+    assert summary.total_parameters == 1_001_001
+    assert summary.trainable_parameters == 1_000_000
+    assert summary.bytes == 4_004_004
+    assert [row.parameters for row in summary.rows] == [1_001_001, 1_000_000, 1_000_000, 1001]
+    assert "1,001,001 parameters (1,000,000 trainable) in 3.82 MiB" in str(summary)
+
+
+def test_trial_forward_leaves_the_module_as_it_was() -> None:
+    net = build()
+    net[1].eval()
+    net.summary(torch.ones(2, 1, 5, 5))
+    assert [m.training for m in net.modules()] == [True, True, False, False, False, True]
+    assert net[1][0].num_batches_tracked.item() == 0
+    assert all(p.grad is None for p in net.parameters())
+    assert not any(m._hooks for m in net.modules())
+
+
+def test_module_that_did_not_run_or_returned_something_else_is_marked() -> None:
+    class Odd(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.unused = nn.ReLU()
+            self.pair = nn.Module()
+            self.pair.forward = lambda x: (x, [x, 3])
+
+        def forward(self, x):
+            return {"pair": self.pair(x)}
+
+    rows = {row.path: row.output_shape for row in Odd().summary(torch.ones(2)).rows}
+    assert rows == {"": "dict", "unused": None, "pair": "(2,), (2,), int"}
