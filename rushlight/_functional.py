@@ -1,0 +1,136 @@
+"""Functions of the package root that are not ops: questions about tensors and global settings."""
+
+from __future__ import annotations
+
+from rushlight import _C, Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def is_tensor(obj: Any) -> bool:
+    """Returns whether an object is a tensor.
+
+    Example:
+        >>> torch.is_tensor(torch.ones(2)), torch.is_tensor(2)
+        (True, False)
+    """
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj: Any) -> bool:
+    """Returns whether an object is the storage of a tensor."""
+    from rushlight import UntypedStorage
+
+    return isinstance(obj, UntypedStorage)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Returns whether the tensor's dtype is a real floating-point type."""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input: Tensor) -> bool:
+    """Returns whether the tensor's dtype is complex."""
+    return input.dtype.is_complex
+
+
+def numel(input: Tensor) -> int:
+    """Returns the number of elements.
+
+    Example:
+        >>> torch.numel(torch.ones(2, 3))
+        6
+    """
+    return input.numel()
+
+
+def broadcast_shapes(*shapes: Any) -> Any:
+    """Returns the shape that all these shapes broadcast to.
+
+    Raises:
+        RuntimeError: if two sizes of a dim differ and neither is 1.
+
+    Example:
+        >>> torch.broadcast_shapes((2, 1), (3,))
+        torch.Size([2, 3])
+    """
+    sizes = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    result = [1] * max((len(size) for size in sizes), default=0)
+    for size in sizes:
+        for i in range(-len(size), 0):
+            if size[i] != 1 and result[i] not in (1, size[i]):
+                raise RuntimeError(
+                    f"Shape mismatch: objects cannot be broadcast to a single shape: {sizes}. "
+                    f"Sizes must be equal or 1."
+                )
+            if size[i] != 1:
+                result[i] = size[i]
+    return _C.Size(result)
+
+
+def typename(obj: Any) -> str:
+    """Returns the name of an object's type; of a tensor, with its dtype."""
+    if isinstance(obj, Tensor):
+        return obj.type()
+    return f"{type(obj).__module__}.{type(obj).__qualname__}"
+
+
+def from_dlpack(ext_tensor: Any) -> Tensor:
+    """Returns a tensor that shares memory with an object of the DLPack protocol, or a capsule.
+
+    Example:
+        >>> import numpy
+        >>> torch.from_dlpack(numpy.arange(3))
+        tensor([0, 1, 2])
+    """
+    if not hasattr(ext_tensor, "__dlpack__"):
+        return _C._from_dlpack(ext_tensor)
+    try:
+        capsule = ext_tensor.__dlpack__(max_version=(1, 0))
+    except TypeError:  # a producer from before version 1.0
+        capsule = ext_tensor.__dlpack__()
+    return _C._from_dlpack(capsule)
+
+
+def set_default_device(device: Any) -> None:
+    """Sets the device of new tensors; only the CPU is there."""
+    if device is not None and _C.device(device).type != "cpu":
+        raise NotImplementedError(f"set_default_device: no memory can be allocated on device {device}")
+
+
+_settings = {"deterministic": False, "precision": "highest"}
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Notes the wish for deterministic algorithms: on the CPU all of them are."""
+    _settings["deterministic"] = bool(mode)
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Returns what use_deterministic_algorithms was told."""
+    return bool(_settings["deterministic"])
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Sets how float32 products may be computed: 'highest', 'high' or 'medium'.
+
+    On the CPU products always have full precision.
+    """
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"set_float32_matmul_precision: unknown precision '{precision}'")
+    _settings["precision"] = precision
+
+
+def get_float32_matmul_precision() -> str:
+    """Returns the precision set by set_float32_matmul_precision."""
+    return str(_settings["precision"])
+
+
+def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Returns the model as it is: ops run eagerly, there is nothing to compile."""
+    if model is None:
+        return lambda function: function
+    return model
