@@ -64,6 +64,11 @@ class UntypedStorage:
         """Returns the number of bytes."""
         return self._tensor._storage_bytes()
 
+    @property
+    def device(self) -> Any:
+        """The device whose memory it is."""
+        return self._tensor.device
+
     size = nbytes
     __len__ = nbytes
 
@@ -165,12 +170,7 @@ class Tensor(_C.TensorBase):
     def _handle(self, number: int) -> RemovableHandle:
         from rushlight.utils.hooks import RemovableHandle
 
-        handle = RemovableHandle.__new__(RemovableHandle)
-        handle.id = number
-        hooks = _HookDict(self)
-        handle.hooks_dict_ref = lambda: hooks
-        handle.extra_dict_ref = ()
-        return handle
+        return RemovableHandle(_HookDict(self), number)
 
     def retain_grad(self) -> None:
         """Keeps the gradient of this computed tensor in .grad too."""

@@ -8,7 +8,7 @@ state_dict, as PyTorch has it.
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight import Tensor, _C
+from rushlight import _C, Tensor
 from rushlight.optim.optimizer import (
     Optimizer,
     check_at_least_zero,

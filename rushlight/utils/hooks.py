@@ -1,7 +1,7 @@
 """The handle that registering a hook returns.
 
 Owns handles only; the tables of hooks belong to modules, tensors and optimizers.
-Invariant: ids are unique across all tables, so a handle removes its own hook or nothing.
+Invariant: an id is never used twice in a table, so a handle removes its own hook or nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import itertools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections import OrderedDict
     from typing import Any
 
 _ids = itertools.count()
@@ -22,7 +21,8 @@ class RemovableHandle:
     It is also a context manager that removes the hook at the end of the block.
 
     Args:
-        hooks: the table whose entry under `id` the handle removes.
+        hooks: the table whose entry the handle removes: a dict, or what deletes entries like one.
+        id: key of the entry; None takes a new one.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)])
@@ -32,13 +32,14 @@ class RemovableHandle:
         >>> optimizer.step()
     """
 
-    def __init__(self, hooks: OrderedDict[int, Any]) -> None:
-        self.id = next(_ids)
+    def __init__(self, hooks: Any, id: int | None = None) -> None:
+        self.id = next(_ids) if id is None else id
         self._hooks = hooks
 
     def remove(self) -> None:
         """Takes the hook out; does nothing the second time."""
-        self._hooks.pop(self.id, None)
+        if self.id in self._hooks:
+            del self._hooks[self.id]
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -116,7 +116,7 @@ def test_stack_notices_a_part_that_returns_too_few_samples() -> None:
         def __getitems__(self, indices):
             return [0]
 
-    with pytest.raises(ValueError, match="output size mismatch. Expected 2, got 1"):
+    with pytest.raises(ValueError, match=r"output size mismatch\. Expected 2, got 1"):
         StackDataset(Short(3)).__getitems__([0, 1])
 
 

@@ -130,7 +130,7 @@ def test_a_step_changes_parameters_in_place_and_backward_notices(cls) -> None:
     cls([param], lr=0.5).step()
     assert param.data_ptr() == memory
     assert param.is_leaf
-    with pytest.raises(RuntimeError, match="in place|inplace"):
+    with pytest.raises(RuntimeError, match=r"in place|inplace"):
         loss.backward()
 
 
