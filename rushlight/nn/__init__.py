@@ -2,7 +2,7 @@
 
 from rushlight.nn import functional, init, modules, parameter, utils
 from rushlight.nn.modules import *  # noqa: F403
-from rushlight.nn.modules import __all__ as _layers
 from rushlight.nn.parameter import Buffer, Parameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils", *_layers]
+__all__ = ["Buffer", "Parameter", "functional", "init", "modules", "parameter", "utils"]
+__all__ += modules.__all__

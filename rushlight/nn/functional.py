@@ -7,7 +7,9 @@ compositions of other ops; they hold no state.
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight import _C, Tensor, sigmoid, tanh
+from rushlight import _C, Tensor
+from rushlight import sigmoid as sigmoid
+from rushlight import tanh as tanh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,29 +20,6 @@ if TYPE_CHECKING:
 
 
 globals().update(_C.ops("nn.functional"))
-
-__all__ = [
-    *_C.ops("nn.functional"),
-    "bilinear",
-    "cosine_embedding_loss",
-    "cosine_similarity",
-    "dropout1d",
-    "dropout2d",
-    "glu",
-    "group_norm",
-    "hinge_embedding_loss",
-    "margin_ranking_loss",
-    "normalize",
-    "one_hot",
-    "pad",
-    "pairwise_distance",
-    "rms_norm",
-    "rrelu",
-    "sigmoid",
-    "softmin",
-    "tanh",
-]
-
 
 # Products and distances
 
@@ -174,7 +153,7 @@ def softmin(input: Tensor, dim: int | None = None, dtype: rl.dtype | None = None
         >>> torch.nn.functional.softmin(torch.tensor([0.0, 200.0]), dim=0).tolist()
         [1.0, 0.0]
     """
-    return rl.nn.functional.softmax(-input, dim, dtype=dtype)
+    return (-input).softmax(dim, dtype=dtype)
 
 
 def rrelu(

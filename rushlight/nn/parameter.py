@@ -67,7 +67,7 @@ class Buffer(Tensor):
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
-        data = rl.empty(0) if data is None else data
-        result = Tensor._make_subclass(cls, data, data.requires_grad)
+        tensor: Any = rl.empty(0) if data is None else data
+        result = Tensor._make_subclass(cls, tensor, tensor.requires_grad)
         result.persistent = persistent
         return result

@@ -261,7 +261,7 @@ class Members:
             module = getattr(module, name)
             if not isinstance(module, Members):
                 raise AttributeError(f"`{name}` is not an nn.Module")
-        return module
+        return module  # pyright: ignore[reportReturnType]  # Module is the only subclass
 
     def set_submodule(self, target: str, module: Module) -> None:
         """Puts a module at a dotted path, replacing what is there.

@@ -79,26 +79,27 @@ class Stateful(Hooked):
             >>> {key: tuple(t.shape) for key, t in torch.nn.Linear(2, 3).state_dict().items()}
             {'weight': (3, 2), 'bias': (3,)}
         """
+        result: OrderedDict[str, Any]
         if destination is None:
-            destination = OrderedDict()
-            vars(destination)["_metadata"] = OrderedDict()
+            result = OrderedDict()
+            vars(result)["_metadata"] = OrderedDict()
+        else:
+            result = destination
         local_metadata = {"version": self._version}
-        metadata = getattr(destination, "_metadata", None)
+        metadata = getattr(result, "_metadata", None)
         if metadata is not None:
             metadata[prefix[:-1]] = local_metadata
 
         for hook in self._hooks_at("state_dict_pre"):
             hook(self, prefix, keep_vars)
-        self._save_to_state_dict(destination, prefix, keep_vars)
+        self._save_to_state_dict(result, prefix, keep_vars)
         for name, child in self._own(MODULE):
             if child is not None:
-                child.state_dict(
-                    destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars
-                )
+                child.state_dict(destination=result, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in self._hooks_at("state_dict_post"):
-            replaced = hook(self, destination, prefix, local_metadata)
-            destination = destination if replaced is None else replaced
-        return destination
+            replaced = hook(self, result, prefix, local_metadata)
+            result = result if replaced is None else replaced
+        return result
 
     def _save_to_state_dict(
         self, destination: OrderedDict[str, Any], prefix: str, keep_vars: bool

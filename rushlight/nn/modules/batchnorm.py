@@ -115,13 +115,18 @@ class _BatchNorm(Module):
         state_dict: dict[str, Any],
         prefix: str,
         local_metadata: dict[str, Any],
-        *args: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
     ) -> None:
         key = prefix + "num_batches_tracked"
         is_old = local_metadata.get("version", 1) < 2
         if is_old and self.num_batches_tracked is not None and key not in state_dict:
             state_dict[key] = rl.tensor(0, dtype=rl.int64)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
 
 
 class BatchNorm1d(_BatchNorm):

@@ -305,7 +305,7 @@ class ModuleDict(Module):
                 "ModuleDict.update should be called with an iterable of key/value pairs, but got "
                 f"{type(modules).__name__}."
             )
-        pairs = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
+        pairs: Any = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
         for name, module in pairs:
             self[name] = module
 
