@@ -604,11 +604,16 @@ PyObject* make_function(std::string name, std::vector<const OpEntry*> overloads,
   return object;
 }
 
-// Every op has one place: "torch" and friends by .home; several homes are separated by spaces.
-void add_to_homes(PyObject* homes, const char* home_list, const std::string& name, PyObject* function) {
+// Puts a function where .home says; several homes are separated by spaces. Private ops are
+// attributes of _C itself.
+void add_to_homes(PyObject* module, PyObject* homes, const char* home_list, const std::string& name, PyObject* function) {
   std::string_view rest = home_list;
   while (!rest.empty()) {
     std::string home(detail::next_part(rest, ' '));
+    if (home == "private") {
+      checked(PyModule_AddObjectRef(module, name.c_str(), function));
+      continue;
+    }
     PyObject* dict = PyDict_GetItemString(homes, home.c_str());
     if (!dict) {
       Ref fresh(checked(PyDict_New()));
@@ -651,17 +656,17 @@ void add_ops(PyObject* module) {
     std::string name(table[i].schema.name);
     if (!functions.empty()) {
       Ref f(make_function(name, functions, false));
-      add_to_homes(homes.get(), functions[0]->home, name, f.get());
-      if (methods == functions) add_to_homes(homes.get(), "Tensor", name, f.get());
+      add_to_homes(module, homes.get(), functions[0]->home, name, f.get());
+      if (methods == functions) add_to_homes(module, homes.get(), "Tensor", name, f.get());
     }
     if (!methods.empty() && methods != functions) {
       Ref f(make_function(name, methods, false));
-      add_to_homes(homes.get(), "Tensor", name, f.get());
+      add_to_homes(module, homes.get(), "Tensor", name, f.get());
     }
     if (!inplace_forms.empty()) {
       Ref f(make_function(name + "_", inplace_forms, true));
-      add_to_homes(homes.get(), "Tensor", name + "_", f.get());
-      add_to_homes(homes.get(), inplace_forms[0]->home, name + "_", f.get());
+      add_to_homes(module, homes.get(), "Tensor", name + "_", f.get());
+      add_to_homes(module, homes.get(), inplace_forms[0]->home, name + "_", f.get());
     }
     i = end;
   }

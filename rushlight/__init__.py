@@ -73,9 +73,9 @@ strided = "torch.strided"
 
 from math import e, inf, nan, pi  # noqa: E402
 
-newaxis = None
+from rushlight._ops import *  # noqa: E402
 
-globals().update(_C.ops("torch"))
+newaxis = None
 
 # Where names live that are imported when first used: submodules by themselves, functions in one.
 _SUBMODULES = (

@@ -17,6 +17,8 @@ SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
   SavedTensor saved;
   saved.kind_ = !tensor.defined() ? Kind::undefined : overwritten ? Kind::overwritten : Kind::input;
   if (!tensor.defined()) return saved;
+  CHECK(!tensor.impl()->inference, "Inference tensors cannot be saved for backward. To work around you can "
+        "make a clone to get a normal tensor and use it in autograd.");
   saved.tensor_ = overwritten ? clone_dense(tensor, MemoryFormat::preserve) : tensor;
   if (overwritten) saved.history_ = gradient_edge(tensor);
   saved.version_ = saved.tensor_.storage()->version();

@@ -5,6 +5,8 @@
 // the block's gradients, each only if its argument wants one.
 #pragma once
 
+#include <algorithm>
+
 #include "core/autograd/node.h"
 #include "core/autograd/saved_tensor.h"
 #include "core/ops/op_def.h"
@@ -328,7 +330,9 @@ struct Invoke<Block, R (*)(Args...)> {
     try {
       check_dtype(args...);
       if constexpr (!P::kRecords) {
-        return forward(args...);
+        R result = forward(args...);
+        if (grad_mode.inference) [[unlikely]] mark_inference(result, args...);
+        return result;
       } else {
         NodePtr node;
         if constexpr (P::kMutates) prepare_write(args...);
@@ -339,6 +343,7 @@ struct Invoke<Block, R (*)(Args...)> {
         }();
         if constexpr (P::kMutates) finish_write(result, node);
         else finish(result, node, args...);
+        if (grad_mode.inference) [[unlikely]] mark_inference(result, args...);
         return result;
       }
     } catch (Error& error) {
@@ -440,6 +445,21 @@ struct Invoke<Block, R (*)(Args...)> {
       uint32_t slot = 0;
       std::apply([&](const auto&... t) { (set_result(t, node, slot++), ...); }, result);
     }
+  }
+  // Tensors made under inference_mode never enter the tape; an input handed through stays as it was.
+  template <class T>
+  static void mark_inference(const T& result, const Args&... args) {
+    auto mark = [&](const Tensor& t) {
+      if (t.defined() && !(is_same(t, args) || ...)) t.impl()->inference = true;
+    };
+    if constexpr (Returns<R>::tensor) mark(result);
+    else if constexpr (Returns<R>::list) std::for_each(result.begin(), result.end(), mark);
+    else if constexpr (Returns<R>::tuple) std::apply([&](const auto&... t) { (mark(t), ...); }, result);
+  }
+  static bool is_same(const Tensor& t, const Tensor& arg) { return t.is(arg); }
+  template <class Arg>
+  static bool is_same(const Tensor&, const Arg&) {
+    return false;
   }
   static void set_result(const Tensor& t, const NodePtr& node, uint32_t slot) {
     if (t.defined() && is_differentiable(t.dtype())) set_history(t, node, slot);

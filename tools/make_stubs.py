@@ -1,0 +1,234 @@
+"""Writes the type stubs of the native module and of the ops, from the op table.
+
+    python tools/make_stubs.py            write them
+    python tools/make_stubs.py --check    fail when the committed ones are stale
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from rushlight import _C  # noqa: E402
+
+# By the order of ArgType in core/base/schema.h.
+TYPES = [
+    "Tensor",
+    "Tensor | None",
+    "Tensor",
+    "Sequence[Tensor]",
+    "_int",
+    "_int | None",
+    "Sequence[_int]",
+    "Sequence[_int] | None",
+    "_float",
+    "_float | None",
+    "_bool",
+    "_bool | None",
+    "str",
+    "str | None",
+    "Number",
+    "Number | None",
+    "dtype | None",
+    "device | str | None",
+    "memory_format | None",
+    "Generator | None",
+]
+RETURNS = {
+    "Tensor": "Tensor",
+    "Tensor[]": "tuple[Tensor, ...]",
+    "bool": "_bool",
+    "int": "_int",
+    "float": "_float",
+    "Scalar": "Number",
+    "dtype": "dtype",
+}
+INT_LIST = 6
+HEAD = '''"""{title} Written by tools/make_stubs.py; do not edit."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+'''
+ALIASES = '''_int = int
+_float = float
+_bool = bool
+Number = int | float | complex
+'''
+
+
+def parameter(arg: dict[str, Any], first: bool) -> str:
+    kind = TYPES[arg["type"]]
+    if arg["expand_to"] or arg["type"] in (INT_LIST, INT_LIST + 1):
+        kind = "_int | " + kind
+    elif kind == "Tensor" and not first:
+        kind = "Tensor | Number"
+    default = "" if arg["default"] is None else " = ..."
+    return f"{arg['name']}: {kind}{default}"
+
+
+def signature(row: dict[str, Any], method: bool) -> str:
+    parts: list[str] = []
+    starred = False
+    for i, arg in enumerate(row["args"]):
+        if method and i == 0:
+            parts.append("self")
+            continue
+        if arg["keyword_only"] and not starred:
+            parts.append("*")
+            starred = True
+        parts.append(parameter(arg, i == 0))
+    # Lists of ints may be given one by one, as in x.view(2, 3).
+    names = [a["name"] for a in row["args"]]
+    lists = [i for i, a in enumerate(row["args"]) if a["type"] == INT_LIST and not a["expand_to"]]
+    if lists and lists[0] == (1 if names and names[0] == "input" else 0) and not starred:
+        parts = [*parts[: lists[0]], f"*{names[lists[0]]}: _int | Sequence[_int]"]
+        parts += [parameter(a, False) for a in row["args"][lists[0] + 1 :]]
+    factory = {"dtype", "device"} <= set(names)
+    if not method and row["function"] and row["returns"][0][0].startswith("Tensor"):
+        extras = ["out: Any = ..."] + (["requires_grad: _bool = ...", "**kwargs: Any"] if factory else [])
+        parts += ([] if starred or any(p.startswith("*") for p in parts) else ["*"]) + extras
+    returns = [RETURNS[kind] for kind, _ in row["returns"]]
+    result = returns[0] if len(returns) == 1 else f"tuple[{', '.join(returns)}]"
+    return f"({', '.join(parts)}) -> {result}"
+
+
+def definitions(rows: list[dict[str, Any]], suffix: str, method: bool) -> list[str]:
+    indent = "    " if method else ""
+    lines = []
+    for row in rows:
+        if len(rows) > 1:
+            lines.append(f"{indent}@overload")
+        lines.append(f"{indent}def {row['name']}{suffix}{signature(row, method)}: ...")
+    return lines
+
+
+def by_name() -> dict[str, list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in _C._op_table():
+        groups.setdefault(row["name"], []).append(row)
+    return groups
+
+
+def op_stub(home: str) -> str:
+    """The functions of one home, as rushlight/_ops or rushlight/nn/_ops sees them."""
+    lines = [HEAD.format(title=f"Types of the ops of {home}.") + "from rushlight._C import (\n    Generator,\n"
+             "    device,\n    dtype,\n    memory_format,\n)\nfrom rushlight._tensor import Tensor\n\n" + ALIASES]
+    for rows in by_name().values():
+        functions = [r for r in rows if r["function"] and home in r["home"].split()]
+        lines += definitions(functions, "", False)
+        lines += definitions([r for r in rows if r["inplace"] and home in r["home"].split()], "_", False)
+    return "\n".join(lines) + "\n"
+
+
+def native_stub() -> str:
+    """The module _C: methods of tensors from the op table, the rest from the module itself."""
+    lines = [HEAD.format(title="Types of the native core.") + "from rushlight._tensor import Tensor\n\n" + ALIASES]
+    for name in ("dtype", "device", "memory_format", "Size", "Generator", "Node", "_TensorMeta"):
+        base = {"Size": "(tuple[_int, ...])", "_TensorMeta": "(type)"}.get(name, "")
+        lines.append(f"class {name}{base}:")
+        body = class_members(getattr(_C, name))
+        lines += body or ["    ..."]
+    dtypes = sorted(n for n, v in vars(_C).items() if isinstance(v, _C.dtype))
+    lines += [f"{name}: dtype" for name in dtypes]
+    formats = sorted(n for n, v in vars(_C).items() if isinstance(v, _C.memory_format))
+    lines += [f"{name}: memory_format" for name in formats]
+    lines.append("class TensorBase:")
+    lines += class_members(_C.TensorBase)
+    for rows in by_name().values():
+        lines += definitions([r for r in rows if r["method"]], "", True)
+        lines += definitions([r for r in rows if r["inplace"]], "_", True)
+    for name, value in sorted(vars(_C).items()):
+        if callable(value) and not inspect.isclass(value) and not name.startswith("__"):
+            lines.append(f"def {name}(*args: Any, **kwargs: Any) -> Any: ...")
+    return "\n".join(lines) + "\n"
+
+
+OPERATORS = {"__getitem__", "__setitem__", "__len__", "__bool__", "__int__", "__float__", "__index__"}
+RESULTS = {
+    "__len__": "_int",
+    "__bool__": "_bool",
+    "__int__": "_int",
+    "__float__": "_float",
+    "__index__": "_int",
+    "__repr__": "str",
+    "__str__": "str",
+    "__hash__": "_int",
+    "shape": "Size",
+    "dtype": "dtype",
+    "device": "device",
+    "ndim": "_int",
+    "grad": "Tensor | None",
+    "data": "Tensor",
+    "requires_grad": "_bool",
+    "is_leaf": "_bool",
+    "dim": "_int",
+    "numel": "_int",
+    "storage_offset": "_int",
+    "data_ptr": "_int",
+    "detach": "Tensor",
+    "requires_grad_": "Tensor",
+    "is_contiguous": "_bool",
+    "__getitem__": "Tensor",
+    "type": "str",
+}
+
+
+def class_members(cls: type) -> list[str]:
+    lines = []
+    for name, value in sorted(vars(cls).items()):
+        result = RESULTS.get(name, "Any")
+        if inspect.isgetsetdescriptor(value):
+            if not name.startswith("__"):
+                lines.append(f"    {name}: {result}")
+        elif callable(value) or isinstance(value, staticmethod):
+            if name in ("__hash__", "__repr__", "__str__", "__new__", "__doc__", "__getattribute__"):
+                continue
+            if name.startswith("__") and name not in OPERATORS and not is_operator(name):
+                continue
+            static = isinstance(value, staticmethod)
+            if static:
+                lines.append("    @staticmethod")
+            returns = "Tensor" if is_operator(name) and cls is _C.TensorBase else result
+            first = "" if static else "self, "
+            lines.append(f"    def {name}({first}*args: Any, **kwargs: Any) -> {returns}: ...")
+    return lines
+
+
+def is_operator(name: str) -> bool:
+    core = name.strip("_")
+    arithmetic = {"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"}
+    bits = {"and", "or", "xor", "lshift", "rshift"}
+    others = {"neg", "pos", "abs", "invert", "eq", "ne", "lt", "le", "gt", "ge"}
+    known = arithmetic | bits | others
+    return name.startswith("__") and (core in known or core[1:] in arithmetic | bits)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="fail when a stub is stale")
+    check = parser.parse_args().check
+    stubs = {
+        "rushlight/_C.pyi": native_stub(),
+        "rushlight/_ops.pyi": op_stub("torch"),
+        "rushlight/nn/_ops.pyi": op_stub("nn.functional"),
+    }
+    stale = [p for p, text in stubs.items() if not (ROOT / p).exists() or (ROOT / p).read_text() != text]
+    if check:
+        for path in stale:
+            print(f"{path} is stale. Run: make stubs")
+        return bool(stale)
+    for path in stale:
+        (ROOT / path).write_text(stubs[path])
+        print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
