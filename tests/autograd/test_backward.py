@@ -1,0 +1,257 @@
+"""Backward: accumulation, graphs that are kept or freed, gradients of gradients, modes."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+
+def leaf(*values: float) -> torch.Tensor:
+    return torch.tensor(values, requires_grad=True)
+
+
+def test_gradients_of_several_uses_add_up() -> None:
+    x = leaf(1.0, 2.0)
+    (x * x + x).sum().backward()
+    assert x.grad.tolist() == [3.0, 5.0]
+
+
+def test_a_second_backward_accumulates_into_grad() -> None:
+    x = leaf(1.0)
+    (x * 2).sum().backward()
+    first = x.grad
+    (x * 3).sum().backward()
+    assert x.grad is first
+    assert x.grad.tolist() == [5.0]
+
+
+def test_grad_keeps_its_identity() -> None:
+    x = leaf(1.0)
+    (x * 2).sum().backward()
+    assert x.grad is x.grad
+
+
+def test_two_leaves_never_share_the_memory_of_their_gradients() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    (x + y).backward(torch.tensor([1.0, 1.0]))
+    x.grad.zero_()
+    assert y.grad.tolist() == [1.0, 1.0]
+
+
+def test_gradient_argument_is_not_aliased_by_grad() -> None:
+    x = leaf(1.0, 2.0)
+    g = torch.tensor([1.0, 1.0])
+    (x + 0).backward(g)
+    g.zero_()
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
+def test_broadcast_gradients_are_summed_to_the_input_shape() -> None:
+    x = torch.ones(3, 1, requires_grad=True)
+    y = torch.ones(4, requires_grad=True)
+    (x * y).sum().backward()
+    assert x.grad.shape == (3, 1) and x.grad[0, 0].item() == 4.0
+    assert y.grad.shape == (4,) and y.grad[0].item() == 3.0
+
+
+def test_gradients_come_back_in_the_dtype_of_the_input() -> None:
+    x = torch.ones(2, dtype=torch.float32, requires_grad=True)
+    y = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    (x * y).sum().backward()
+    assert x.grad.dtype is torch.float32 and y.grad.dtype is torch.float64
+
+
+def test_second_backward_raises_unless_the_graph_is_retained() -> None:
+    x = leaf(2.0)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [8.0]
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.backward()
+
+
+def test_backward_needs_a_gradient_for_several_elements() -> None:
+    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+        (leaf(1.0, 2.0) * 2).backward()
+
+
+def test_backward_without_history_raises() -> None:
+    with pytest.raises(RuntimeError, match="does not require grad and does not have a grad_fn"):
+        torch.ones(1).backward()
+
+
+def test_gradients_of_gradients_of_gradients() -> None:
+    x = leaf(3.0)
+    y = (x**4).sum()
+    for expected in (4 * 27.0, 12 * 9.0, 24 * 3.0, 24.0):
+        (y,) = torch.autograd.grad(y, x, create_graph=True)
+        np.testing.assert_allclose(y.detach().numpy(), [expected], rtol=1e-5)
+
+
+def test_grad_leaves_the_grad_attribute_alone_and_reports_unused_inputs() -> None:
+    x, unused = leaf(1.0), leaf(1.0)
+    (g,) = torch.autograd.grad((x * 2).sum(), x)
+    assert g.tolist() == [2.0] and x.grad is None
+    with pytest.raises(RuntimeError, match="appears to not have been used"):
+        torch.autograd.grad((x * 2).sum(), [x, unused])
+    gx, none = torch.autograd.grad((x * 2).sum(), [x, unused], allow_unused=True)
+    assert gx.tolist() == [2.0] and none is None
+
+
+def test_grad_of_an_inner_tensor() -> None:
+    x = leaf(2.0)
+    inner = x * 3
+    outer = (inner * inner).sum()
+    gi, gx = torch.autograd.grad(outer, [inner, x])
+    assert gi.tolist() == [12.0] and gx.tolist() == [36.0]
+
+
+def test_backward_with_inputs_fills_only_these() -> None:
+    x, y = leaf(2.0), leaf(3.0)
+    (x * y).sum().backward(inputs=[x])
+    assert x.grad.tolist() == [3.0] and y.grad is None
+
+
+def test_modes_nest_and_come_back_after_errors() -> None:
+    x = leaf(1.0)
+    with torch.no_grad():
+        assert not (x * 2).requires_grad
+        with torch.enable_grad():
+            assert (x * 2).requires_grad
+        with pytest.raises(ValueError, match="stop"), torch.enable_grad():
+            raise ValueError("stop")
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled()
+
+
+def test_no_grad_decorates_functions_and_generators() -> None:
+    x = leaf(1.0)
+
+    @torch.no_grad()
+    def double() -> torch.Tensor:
+        return x * 2
+
+    @torch.no_grad()
+    def steps():  # noqa: ANN202
+        yield (x * 2).requires_grad
+        yield (x * 2).requires_grad
+
+    assert not double().requires_grad
+    iterator = steps()
+    assert next(iterator) is False
+    assert (x * 2).requires_grad
+    assert next(iterator) is False
+
+
+def test_set_grad_enabled_works_at_once_and_as_a_scope() -> None:
+    torch.set_grad_enabled(False)
+    assert not torch.is_grad_enabled()
+    torch.set_grad_enabled(True)
+    with torch.set_grad_enabled(False):
+        assert not torch.is_grad_enabled()
+    assert torch.is_grad_enabled()
+
+
+def test_inference_tensors_cannot_be_saved_for_backward() -> None:
+    with torch.inference_mode():
+        y = torch.ones(1) * 2
+    assert y.is_inference()
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        leaf(1.0) * y
+
+
+def test_hooks_replace_gradients_and_can_be_removed() -> None:
+    x = leaf(1.0)
+    seen = []
+    handle = x.register_hook(lambda g: seen.append(g.item()) or g * 10)
+    y = x * 2
+    y.register_hook(lambda g: g + 1)
+    y.sum().backward()
+    assert x.grad.tolist() == [40.0] and seen == [4.0]
+    handle.remove()
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [42.0]
+
+
+def test_a_hook_that_raises_stops_backward_with_its_own_error() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    y.register_hook(lambda g: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        y.sum().backward()
+
+
+def test_post_accumulate_hooks_see_the_finished_gradient() -> None:
+    x = leaf(1.0)
+    seen = []
+    x.register_post_accumulate_grad_hook(lambda p: seen.append((p is x, p.grad.item())))
+    (x * 2 + x).sum().backward()
+    assert seen == [(True, 3.0)]
+
+
+def test_retain_grad_keeps_the_gradient_of_an_inner_tensor() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    y.retain_grad()
+    (y * 3).sum().backward()
+    assert y.grad.tolist() == [3.0]
+    assert y.retains_grad and not x.retains_grad
+
+
+def test_detach_shares_memory_and_cuts_history() -> None:
+    x = leaf(1.0)
+    d = (x * 2).detach()
+    assert not d.requires_grad and d.grad_fn is None
+    x.detach().fill_(5.0)
+    assert x.tolist() == [5.0]
+
+
+def test_grad_fn_names_and_links() -> None:
+    x = leaf(1.0)
+    y = x.exp()
+    assert y.grad_fn.name() == "ExpBackward0"
+    ((node, slot),) = y.grad_fn.next_functions
+    assert node.name() == "AccumulateGrad" and slot == 0
+    assert node.variable is x
+    assert x.grad_fn is None and x.is_leaf and not y.is_leaf
+
+
+def test_a_chain_of_a_million_ops_runs_backward_and_is_freed() -> None:
+    x = leaf(1.0)
+    y = x
+    for _ in range(1_000_000):
+        y = y + 1.0
+    y.sum().backward()
+    assert x.grad.tolist() == [1.0]
+    del y
+
+
+def test_backward_in_threads_on_a_shared_graph() -> None:
+    x = leaf(1.0, 2.0)
+    shared = x * 2
+
+    def work() -> None:
+        for _ in range(50):
+            (shared * 3).sum().backward(retain_graph=True)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert x.grad.tolist() == [1200.0, 1200.0]
+
+
+def test_only_floating_tensors_can_require_grad() -> None:
+    with pytest.raises(RuntimeError, match="floating point and complex dtype can require gradients"):
+        torch.ones(2, dtype=torch.int64).requires_grad_()
+
+
+def test_requires_grad_of_a_result_cannot_be_switched_off() -> None:
+    with pytest.raises(RuntimeError, match="only change requires_grad flags of leaf variables"):
+        (leaf(1.0) * 2).requires_grad = False
