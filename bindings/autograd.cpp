@@ -1,4 +1,5 @@
 // Owns what Python sees of the tape: backward, grad modes, hooks and nodes.
+#include <algorithm>
 #include <vector>
 
 #include "bindings/python.h"
@@ -239,6 +240,47 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
   });
 }
 
+// ---- gates ----------------------------------------------------------------------------------------
+
+// The identity on several tensors. Its backward hands all their gradients to a Python function at
+// once and passes on what that returns: hooks of single tensors could not see them together.
+class Gate final : public Node {
+ public:
+  Gate(PyObject* function, TensorList tensors) : function_(function) {
+    for (const Tensor& tensor : tensors) edges.push_back(gradient_edge(tensor));
+  }
+
+  void backward(TensorList grads, std::span<Tensor> input_grads) override {
+    AcquireGil gil;
+    Ref argument(wrap_tuple(grads));
+    Ref result(PyObject_CallOneArg(function_.get(), argument.get()));
+    if (!result) throw_python_error();
+    std::vector<Tensor> passed = read_tensors(result.get(), "what a backward hook returns");
+    std::ranges::move(passed, input_grads.begin());
+  }
+  const char* op() const override { return "gate"; }
+
+ private:
+  Callable function_;
+};
+
+// _gate(function, tensors) -> the tensors, behind one gate
+PyObject* gate(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *function, *tensors_in;
+    if (!PyArg_ParseTuple(args, "OO", &function, &tensors_in)) return nullptr;
+    std::vector<Tensor> tensors = read_tensors(tensors_in, "tensors");
+    NodePtr node = NodePtr::adopt(new Gate(function, tensors));
+    for (uint32_t slot = 0; slot < tensors.size(); ++slot) {
+      Tensor passed = detach(tensors[slot]);
+      set_view(passed, tensors[slot], ViewOrigin::one_of_many);
+      set_history(passed, node, slot);
+      tensors[slot] = passed;
+    }
+    return wrap_tuple(tensors);
+  });
+}
+
 // ---- modes --------------------------------------------------------------------------------------------
 
 PyObject* is_grad_enabled_py(PyObject*, PyObject*) { return PyBool_FromLong(grad_mode.enabled); }
@@ -258,6 +300,7 @@ PyObject* set_inference_py(PyObject*, PyObject* value) {
 
 PyMethodDef methods[] = {
     {"_run_backward", run_backward_py, METH_VARARGS, "Walks the tape from roots to leaves."},
+    {"_gate", gate, METH_VARARGS, "Passes tensors on; a function may replace their gradients."},
     {"_register_hook", register_hook, METH_VARARGS, "Adds a hook on a tensor's gradient."},
     {"_register_post_accumulate_grad_hook", register_post_accumulate_hook, METH_VARARGS,
      "Adds a hook that runs when a leaf's .grad is complete."},

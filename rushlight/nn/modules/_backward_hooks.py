@@ -1,15 +1,14 @@
 """How backward hooks of a module reach the tape.
 
-A module's tensor inputs, and then its outputs, pass through one identity node each. When the engine
-reaches a node, all its gradients are known together, which single-tensor hooks cannot promise.
-Imported when the first backward hook runs, since it needs autograd.Function.
+A module's tensor inputs, and then its outputs, pass through one gate each: an identity node whose
+gradients are all known together when the engine reaches it, which hooks of single tensors cannot
+promise. Imported when the first backward hook runs.
 """
 
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight import Tensor
-from rushlight.autograd import Function
+from rushlight import _C, Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,19 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight.nn.modules._hooks import Hook, Hooked
-
-
-class _Gate(Function):
-    """The identity on several tensors; its backward lets a callback see and replace gradients."""
-
-    @staticmethod
-    def forward(ctx: Any, callback: Callable[..., Any], *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.callback = callback
-        return tuple(tensor.view_as(tensor) for tensor in tensors)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        return None, *ctx.callback(grads)
 
 
 class BackwardWatch:
@@ -76,7 +62,7 @@ class BackwardWatch:
             return [changed[i] for i in positions]
 
         passed = list(values)
-        gated = _Gate.apply(on_grads, *(values[i] for i in positions))
+        gated = _C._gate(on_grads, [values[i] for i in positions])
         for i, tensor in zip(positions, gated, strict=True):
             passed[i] = tensor
         return tuple(passed)
