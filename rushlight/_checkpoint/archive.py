@@ -1,0 +1,219 @@
+"""The zip archive of a checkpoint.
+
+Owns bytes in a file: entries stored as they are, aligned so that they can be mapped, checked by
+CRC-32; and how a new file takes the place of an old one. What the entries mean is not its business.
+Invariant: a reader returns bytes that lie inside the file, or raises RuntimeError; the bytes it
+returns, all together, are no more than the file has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import struct
+import zipfile
+import zlib
+
+import rushlight as rl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import IO, Any
+
+    from rushlight import Tensor
+
+_FOLDER = "archive"
+_ALIGNMENT = 64  # of the data of an entry, as in PyTorch; a cache line
+_LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature ... length of name, length of extra field
+_LOCAL_SIGNATURE = b"PK\x03\x04"
+_EXTRA = struct.Struct("<2sH")  # id, length
+_ZIP64_EXTRA_SIZE = 20
+# The start of files that PyTorch wrote before 1.6: a pickle of a magic number.
+_LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+
+
+class _Stream:
+    """Counts what is written; zipfile takes what cannot seek for a stream and never goes back."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._position = 0
+
+    def write(self, data: Any) -> int:
+        self._file.write(data)
+        size = memoryview(data).nbytes
+        self._position += size
+        return size
+
+    def tell(self) -> int:
+        return self._position
+
+    def flush(self) -> None:
+        """Leaves flushing to the owner of the file; zipfile asks for it after each entry."""
+
+
+class ArchiveWriter:
+    """Writes an archive to a file from its start to its end."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._stream = _Stream(file)
+        self._zip = zipfile.ZipFile(self._stream, "w")  # type: ignore[call-overload]
+
+    def add(self, name: str, data: Any) -> None:
+        """Adds an entry; its data begin at a multiple of 64 bytes."""
+        info = zipfile.ZipInfo(f"{_FOLDER}/{name}")
+        header = _LOCAL_HEADER.size + len(info.filename.encode()) + _EXTRA.size + _ZIP64_EXTRA_SIZE
+        padding = -(self._stream.tell() + header) % _ALIGNMENT
+        info.extra = _EXTRA.pack(b"FB", padding) + b"Z" * padding
+        with self._zip.open(info, "w", force_zip64=True) as entry:
+            entry.write(data)
+
+    def close(self) -> None:
+        """Writes the table of contents, without which nobody can read the archive."""
+        self._zip.close()
+
+
+class ArchiveReader:
+    """Reads the entries of an archive.
+
+    Args:
+        file: file that can be read and sought.
+        name: what error messages call it.
+        use_mmap: map the file into memory instead of reading tensors; skips their CRC-32.
+    """
+
+    def __init__(self, file: Any, name: str, use_mmap: bool = False) -> None:
+        self._file = file
+        self._name = name
+        self._size = file.seek(0, 2)
+        try:
+            self._zip = zipfile.ZipFile(file)
+            infos = self._zip.infolist()
+        except (
+            zipfile.BadZipFile,
+            struct.error,
+            NotImplementedError,
+            OSError,
+            OverflowError,
+            ValueError,
+        ) as error:
+            raise self._not_an_archive(error) from None
+        self._entries = self._check_entries(infos)
+        self._map: mmap.mmap | None = None
+        if use_mmap:
+            # Private pages: tensors may be written to, the file stays as it is.
+            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+    def _not_an_archive(self, error: Exception) -> RuntimeError:
+        self._file.seek(0)
+        start = self._file.read(len(_LEGACY_START))
+        if not start:
+            return self._bad("it is empty")
+        if start == _LEGACY_START:
+            return self._bad(
+                "it has the format that PyTorch used before version 1.6. "
+                "Load it there and save it anew"
+            )
+        if start.startswith(_LOCAL_SIGNATURE):
+            return self._bad(f"the archive is cut off or damaged ({error})")
+        return self._bad("it is not a zip archive, as checkpoints are")
+
+    def _bad(self, problem: str) -> RuntimeError:
+        return RuntimeError(f"load: cannot read {self._name}: {problem}.")
+
+    def _check_entries(self, infos: list[zipfile.ZipInfo]) -> dict[str, zipfile.ZipInfo]:
+        folder = infos[0].filename.partition("/")[0] if infos else ""
+        entries = {info.filename.removeprefix(f"{folder}/"): info for info in infos}
+        if "constants.pkl" in entries:
+            raise self._bad("it is a TorchScript program, not a checkpoint")
+        if "data.pkl" not in entries:
+            raise self._bad("it is a zip archive without a data.pkl, so not a checkpoint")
+        if len(entries) != len(infos):
+            raise self._bad("entries of the archive have the same name")
+        for name, info in entries.items():
+            if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1:
+                raise self._bad(
+                    f"{name} is compressed or encrypted; entries must be stored plainly"
+                )
+            if info.file_size != info.compress_size:
+                raise self._bad(f"{name} has two different sizes")
+        # Entries over the same bytes could unfold a small file into a huge one.
+        if sum(info.file_size for info in infos) > self._size:
+            raise self._bad("its entries are larger than the file")
+        return entries
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def size(self, name: str) -> int:
+        """Returns the number of bytes of an entry, or -1 if there is no such entry."""
+        return self._entries[name].file_size if name in self._entries else -1
+
+    def read(self, name: str) -> bytes:
+        """Returns the bytes of an entry."""
+        data = bytearray(self.size(name))
+        self._read_into(name, memoryview(data))
+        return bytes(data)
+
+    def read_tensor(self, name: str) -> Tensor:
+        """Returns the bytes of an entry as a uint8 tensor, in new memory or in the mapped file."""
+        size = self.size(name)
+        if self._map is not None and size > 0:
+            start = self._data_start(name)
+            return rl.frombuffer(self._map, dtype=rl.uint8, count=size, offset=start)
+        result = rl.empty(size, dtype=rl.uint8)
+        self._read_into(name, memoryview(result))
+        return result
+
+    def _read_into(self, name: str, view: memoryview) -> None:
+        self._file.seek(self._data_start(name))
+        rest = view
+        while rest:
+            count = self._file.readinto(rest)
+            if not count:
+                raise self._bad(f"the file ends in the middle of {name}")
+            rest = rest[count:]
+        if zlib.crc32(view) != self._entries[name].CRC:
+            raise self._bad(f"{name} is damaged: its bytes do not match their checksum")
+
+    def _data_start(self, name: str) -> int:
+        """Returns the position of an entry's data, which follow a header of variable length."""
+        info = self._entries[name]
+        try:
+            self._file.seek(info.header_offset)
+            header = self._file.read(_LOCAL_HEADER.size)
+            signature, name_size, extra_size = _LOCAL_HEADER.unpack(header)
+        except (OSError, OverflowError, ValueError, struct.error):
+            raise self._bad(f"the place of {name} is damaged") from None
+        start = info.header_offset + _LOCAL_HEADER.size + name_size + extra_size
+        if signature != _LOCAL_SIGNATURE or start + info.file_size > self._size:
+            raise self._bad(f"the place of {name} is damaged")
+        return start
+
+
+@contextlib.contextmanager
+def replace_when_complete(path: str) -> Iterator[IO[bytes]]:
+    """Opens a new file that takes the place of the path's at the end, if nothing was raised."""
+    target = os.path.realpath(path)  # a symbolic link stays one
+    if os.path.exists(target) and not os.path.isfile(target):
+        with open(target, "wb") as file:  # a device or pipe; a folder raises
+            yield file
+        return
+    folder = os.path.dirname(target)
+    if not os.path.isdir(folder):
+        raise RuntimeError(f"save: Parent directory {folder} does not exist.")
+    temporary = f"{target}.{os.urandom(4).hex()}.tmp"
+    try:
+        with open(temporary, "xb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())  # else a power cut could leave the new name with old blocks
+        if os.path.exists(target):
+            os.chmod(temporary, os.stat(target).st_mode)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(temporary)
+        raise

@@ -1,0 +1,126 @@
+"""Writing a checkpoint.
+
+Owns how tensors and the framework's own types are pickled: under PyTorch's names, with storages
+referred to by number, so that views which share memory share it again when loaded.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import sys
+from collections import OrderedDict
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight._checkpoint.archive import ArchiveWriter
+from rushlight._checkpoint.rebuild import (
+    STORAGE_TYPES,
+    TORCH_NAMES,
+    UNTYPED_STORAGE,
+    rebuild_parameter,
+    rebuild_parameter_with_state,
+    rebuild_tensor_v2,
+    rebuild_tensor_v3,
+)
+from rushlight.nn import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO, Any
+
+
+class _SavedStorage:
+    """A storage that the pickle refers to; `reference` is how."""
+
+    def __init__(self, tensor: Tensor, key: str) -> None:
+        self.key = key
+        self.type = STORAGE_TYPES.get(tensor.dtype, UNTYPED_STORAGE)
+        self.dtype = tensor.dtype
+        count = tensor.untyped_storage().nbytes() // tensor.itemsize
+        # Holds on to the memory, so that no other storage can take its address meanwhile.
+        self.elements = tensor.detach().as_strided((count,), (1,), 0)
+        numel = count * tensor.itemsize // self.type.itemsize
+        self.reference = ("storage", self.type, key, str(tensor.device), numel)
+
+    def data(self) -> memoryview:
+        return memoryview(self.elements.cpu().view(rl.uint8))
+
+
+# The pure-Python pickler, because the other one insists on importing the names that it writes.
+class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
+    def __init__(self, file: IO[bytes], protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.storages: dict[tuple[Any, ...], _SavedStorage] = {}
+
+    def persistent_id(self, obj: Any) -> Any:
+        return obj.reference if isinstance(obj, _SavedStorage) else None
+
+    def reducer_override(self, obj: Any) -> Any:
+        if id(obj) in TORCH_NAMES:
+            return TORCH_NAMES[id(obj)]
+        if isinstance(obj, Parameter):
+            arguments = (obj.detach(), obj.requires_grad, OrderedDict())
+            state = vars(obj)
+            if state:
+                return rebuild_parameter_with_state, (*arguments, dict(state))
+            return rebuild_parameter, arguments
+        if isinstance(obj, Tensor):
+            return self._reduce_tensor(obj)
+        if isinstance(obj, rl.Size):
+            return rl.Size, (tuple(obj),)
+        if isinstance(obj, rl.device):
+            return rl.device, (obj.type,) if obj.index is None else (obj.type, obj.index)
+        return NotImplemented
+
+    def save_global(self, obj: Any, name: str | None = None) -> None:
+        torch_name = TORCH_NAMES.get(id(obj))
+        if torch_name is None:
+            super().save_global(obj, name)
+            return
+        module, _, attribute = torch_name.rpartition(".")
+        self.write(pickle.GLOBAL + f"{module}\n{attribute}\n".encode())
+        self.memoize(obj)
+
+    def _reduce_tensor(self, tensor: Tensor) -> tuple[Any, ...]:
+        storage = self._storage_of(tensor)
+        arguments = (
+            storage,
+            tensor.storage_offset(),
+            tuple(tensor.shape),
+            tuple(tensor.stride()),
+            tensor.requires_grad,
+            OrderedDict(),  # hooks are not saved
+        )
+        if storage.type is UNTYPED_STORAGE:
+            return rebuild_tensor_v3, (*arguments, tensor.dtype)
+        return rebuild_tensor_v2, arguments
+
+    def _storage_of(self, tensor: Tensor) -> _SavedStorage:
+        memory = tensor.untyped_storage()
+        identity: tuple[Any, ...] = (memory.data_ptr(), memory.nbytes())
+        if not memory.nbytes():
+            identity = (tensor.dtype,)  # storages without memory may have any address
+        if identity not in self.storages:
+            self.storages[identity] = _SavedStorage(tensor, str(len(self.storages)))
+        storage = self.storages[identity]
+        if storage.dtype != tensor.dtype:
+            raise RuntimeError(
+                "save: Cannot save multiple tensors or storages that view the same data as "
+                f"different types: {storage.dtype} and {tensor.dtype}. Clone one of them."
+            )
+        return storage
+
+
+def write_checkpoint(obj: Any, file: IO[bytes], protocol: int) -> None:
+    """Writes an object and the storages of its tensors to a file."""
+    pickled = io.BytesIO()
+    pickler = _Pickler(pickled, protocol)
+    pickler.dump(obj)
+    archive = ArchiveWriter(file)
+    archive.add("data.pkl", pickled.getbuffer())
+    archive.add("byteorder", sys.byteorder.encode())
+    for storage in pickler.storages.values():
+        archive.add(f"data/{storage.key}", storage.data())
+    archive.add("version", b"3\n")
+    archive.close()

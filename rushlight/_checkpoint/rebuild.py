@@ -1,0 +1,323 @@
+"""What the names in a checkpoint stand for.
+
+Owns the table of names that a file may use, and the functions behind them, which check every
+argument: in a hostile file they may have any type and value.
+Invariant: nothing in the table runs code that the file chose or makes a tensor that reaches outside
+its storage.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from pickle import UnpicklingError
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.nn import Parameter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+_MAX_INT64 = 2**63 - 1
+_MAX_DIMS = 64
+
+
+class StorageType:
+    """Stands for PyTorch's storage classes, such as torch.FloatStorage.
+
+    Args:
+        name: full name of the class in PyTorch.
+        dtype: dtype of the elements; None for torch.UntypedStorage, which counts bytes.
+    """
+
+    __slots__ = ("dtype", "name")
+
+    def __init__(self, name: str, dtype: rl.dtype | None) -> None:
+        self.name = name
+        self.dtype = dtype
+
+    @property
+    def itemsize(self) -> int:
+        return 1 if self.dtype is None else self.dtype.itemsize
+
+
+class Storage:
+    """The bytes of a storage of the file, and its type there."""
+
+    __slots__ = ("data", "type")
+
+    def __init__(self, data: Tensor, storage_type: StorageType) -> None:
+        if storage_type.dtype is rl.bool:
+            data.copy_(data != 0)  # a bool in memory is 0 or 1, whatever the file says
+        self.data = data
+        self.type = storage_type
+
+
+UNTYPED_STORAGE = StorageType("torch.storage.UntypedStorage", None)
+STORAGE_TYPES = {
+    dtype: StorageType(f"torch.{name}Storage", dtype)
+    for dtype, name in {
+        rl.bool: "Bool",
+        rl.uint8: "Byte",
+        rl.int8: "Char",
+        rl.int16: "Short",
+        rl.int32: "Int",
+        rl.int64: "Long",
+        rl.float16: "Half",
+        rl.bfloat16: "BFloat16",
+        rl.float32: "Float",
+        rl.float64: "Double",
+        rl.complex64: "ComplexFloat",
+        rl.complex128: "ComplexDouble",
+    }.items()
+}
+# PyTorch has no storage class for these: the pickle names their dtype.
+_UNTYPED_DTYPES = (rl.uint16, rl.uint32, rl.uint64)
+
+
+def check(condition: bool, problem: str) -> None:
+    """Raises UnpicklingError unless the condition holds.
+
+    Problems name no value from the file that is not known to be a number or a text: to print it
+    could take for ever.
+    """
+    if not condition:
+        raise UnpicklingError(problem)
+
+
+def check_key(key: Any) -> Any:
+    """Returns a key of a dict or set, having refused tuples so deep that hashing would overflow."""
+    level = [key]
+    for _ in range(16):
+        level = [item for entry in level if isinstance(entry, tuple) for item in entry]
+        if not level:
+            return key
+    raise UnpicklingError("a key is a tuple nested more than 16 deep")
+
+
+def set_attributes(target: Any, state: Any) -> None:
+    """Sets attributes of an object to those that were saved; none may hide one of its class."""
+    check(type(state) is dict, "attributes must be a dict")
+    for name, value in state.items():
+        fits = type(name) is str and not hasattr(type(target), name)
+        check(fits, "an attribute would hide one of its class")
+        vars(target)[name] = value
+
+
+def _check_layout(offset: Any, size: Any, stride: Any, available: int, itemsize: int) -> None:
+    """Refuses sizes, strides and an offset (in elements) that leave a storage."""
+    check(isinstance(size, tuple) and isinstance(stride, tuple), "a size is not a tuple")
+    check(len(size) == len(stride) <= _MAX_DIMS, "a tensor's size and stride do not match")
+    for number in (offset, *size, *stride):
+        fits = type(number) is int and 0 <= number <= _MAX_INT64
+        check(fits, "a size, stride or offset is not a number of elements")
+    nbytes = math.prod(n for n in size if n) * itemsize
+    check(nbytes <= _MAX_INT64, "a tensor's size is too large")
+    if 0 in size:
+        return
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    if last >= available:
+        raise UnpicklingError(
+            f"a tensor of size {tuple(size)}, stride {tuple(stride)} and offset {offset} leaves "
+            f"its storage of {available} elements"
+        )
+
+
+def _check_can_learn(dtype: rl.dtype) -> None:
+    can_learn = dtype.is_floating_point or dtype.is_complex
+    check(can_learn, "a tensor of integers requires a gradient")
+
+
+def _tensor(
+    storage: Any, dtype: rl.dtype, offset: Any, size: Any, stride: Any, requires_grad: Any
+) -> Tensor:
+    available = storage.data.numel() // dtype.itemsize
+    _check_layout(offset, size, stride, available, dtype.itemsize)
+    if 0 in size:
+        result = rl.empty(size, dtype=dtype)
+    else:
+        elements = storage.data[: available * dtype.itemsize].view(dtype)
+        result = elements.as_strided(size, stride, offset)
+    check(type(requires_grad) is bool, "requires_grad must be a bool")
+    if requires_grad:
+        _check_can_learn(dtype)
+        result.requires_grad_()
+    return result
+
+
+def _resolve(result: Tensor, metadata: Any) -> Tensor:
+    """Carries out conjugation and negation, which PyTorch may leave to be done."""
+    check(metadata is None or type(metadata) is dict, "metadata must be a dict")
+    if metadata and metadata.get("conj") is True:
+        result = result.conj()
+    if metadata and metadata.get("neg") is True:
+        result = -result
+    return result
+
+
+def rebuild_tensor(storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
+    """Stands for torch._utils._rebuild_tensor."""
+    return rebuild_tensor_v2(storage, offset, size, stride, False, None)
+
+
+def rebuild_tensor_v2(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any,
+    metadata: Any = None,
+) -> Tensor:
+    """Stands for torch._utils._rebuild_tensor_v2: the dtype is that of the storage."""
+    check(isinstance(storage, Storage) and storage.type.dtype is not None, "not a typed storage")
+    result = _tensor(storage, storage.type.dtype, offset, size, stride, requires_grad)
+    return _resolve(result, metadata)
+
+
+def rebuild_tensor_v3(
+    storage: Any,
+    offset: Any,
+    size: Any,
+    stride: Any,
+    requires_grad: Any,
+    hooks: Any,
+    dtype: Any,
+    metadata: Any = None,
+) -> Tensor:
+    """Stands for torch._utils._rebuild_tensor_v3: the storage is bytes and the dtype is named."""
+    check(isinstance(storage, Storage) and storage.type.dtype is None, "not an untyped storage")
+    is_known = any(dtype is known for known in _UNTYPED_DTYPES)
+    check(is_known, "a tensor of this dtype is not saved as bytes")
+    return _resolve(_tensor(storage, dtype, offset, size, stride, requires_grad), metadata)
+
+
+def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> Parameter:
+    """Stands for torch._utils._rebuild_parameter."""
+    check(isinstance(data, Tensor), "a parameter's data must be a tensor")
+    check(type(requires_grad) is bool, "requires_grad must be a bool")
+    if requires_grad:
+        _check_can_learn(data.dtype)
+    return Parameter(data.detach(), requires_grad)
+
+
+def rebuild_parameter_with_state(
+    data: Any, requires_grad: Any, hooks: Any, state: Any
+) -> Parameter:
+    """Stands for torch._utils._rebuild_parameter_with_state."""
+    result = rebuild_parameter(data, requires_grad, hooks)
+    set_attributes(result, state)
+    return result
+
+
+def _make_ordered_dict(pairs: Any = ()) -> OrderedDict[Any, Any]:
+    check(isinstance(pairs, list | tuple), "an OrderedDict is made of pairs")
+    result = OrderedDict()
+    for pair in pairs:
+        check(isinstance(pair, list | tuple) and len(pair) == 2, "not a pair of key and value")
+        result[check_key(pair[0])] = pair[1]
+    return result
+
+
+def _make_counter(counts: Any) -> Counter[Any]:
+    check(type(counts) is dict, "a Counter is made of a dict")
+    result: Counter[Any] = Counter()
+    dict.update(result, counts)
+    return result
+
+
+def _make_set(items: Any) -> set[Any]:
+    check(type(items) is list, "a set is made of a list")
+    return {check_key(item) for item in items}
+
+
+def _make_bytes(text: Any, encoding: Any) -> bytes:
+    check(type(text) is str and encoding == "latin1", "bytes are written as latin1 text")
+    return text.encode("latin1")
+
+
+def _make_empty_bytes() -> bytes:
+    return b""
+
+
+def _make_bytearray(data: Any = b"") -> bytearray:
+    check(type(data) is bytes, "a bytearray is made of bytes")
+    return bytearray(data)
+
+
+def _make_complex(real: Any, imag: Any) -> complex:
+    check(type(real) is float and type(imag) is float, "a complex number is made of two floats")
+    return complex(real, imag)
+
+
+def _make_size(sizes: Any) -> rl.Size:
+    ok = type(sizes) is tuple and all(type(n) is int and 0 <= n <= _MAX_INT64 for n in sizes)
+    check(ok, "a Size is made of sizes")
+    return rl.Size(sizes)
+
+
+def _make_device(kind: Any, index: Any = None) -> rl.device:
+    check(type(kind) is str and (index is None or type(index) is int), "not a device")
+    try:
+        return rl.device(kind) if index is None else rl.device(kind, index)
+    except RuntimeError as error:
+        raise UnpicklingError(str(error)) from None
+
+
+def _dtype_name(dtype: rl.dtype) -> str:
+    return f"torch.{str(dtype).rpartition('.')[2]}"
+
+
+# Name in the pickle -> the object that it stands for.
+GLOBALS: dict[str, Any] = {
+    "torch._utils._rebuild_tensor": rebuild_tensor,
+    "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
+    "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
+    "torch._utils._rebuild_parameter": rebuild_parameter,
+    "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
+    "torch.Size": rl.Size,
+    "torch.device": rl.device,
+    "collections.OrderedDict": OrderedDict,
+    "collections.Counter": Counter,
+    "_codecs.encode": _make_bytes,
+    # Protocol 2 uses the names of Python 2.
+    **{
+        f"{module}.{kind.__name__}": kind
+        for module in ("builtins", "__builtin__")
+        for kind in (set, bytes, bytearray, complex)
+    },
+    **{_dtype_name(dtype): dtype for dtype in (*STORAGE_TYPES, *_UNTYPED_DTYPES)},
+    **{kind.name: kind for kind in (*STORAGE_TYPES.values(), UNTYPED_STORAGE)},
+}
+
+# Identity of an object that a file may call -> what is called instead, which checks the arguments.
+# Looked up by identity, because what a file calls may be anything, even unhashable.
+CALLS: dict[int, Callable[..., Any]] = {
+    **{
+        id(function): function
+        for function in (
+            rebuild_tensor,
+            rebuild_tensor_v2,
+            rebuild_tensor_v3,
+            rebuild_parameter,
+            rebuild_parameter_with_state,
+            _make_bytes,
+        )
+    },
+    id(OrderedDict): _make_ordered_dict,
+    id(Counter): _make_counter,
+    id(set): _make_set,
+    id(bytes): _make_empty_bytes,
+    id(bytearray): _make_bytearray,
+    id(complex): _make_complex,
+    id(rl.Size): _make_size,
+    id(rl.device): _make_device,
+}
+
+# Identity of an object -> its name in PyTorch, for writing.
+TORCH_NAMES: dict[int, str] = {
+    id(value): name for name, value in GLOBALS.items() if name.startswith("torch.")
+}

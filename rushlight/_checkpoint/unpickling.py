@@ -1,0 +1,358 @@
+"""Reading a checkpoint without running code from it.
+
+Owns a pickle machine that knows the opcodes which data need, and calls nothing but the functions of
+rebuild.py and what the user registered. Python's own unpickler is not used: it lets a file change
+the functions that it may call, and its memory grows with a number in the file.
+Invariant: whatever the file holds, the outcome is an object or an exception, and no allocation is
+larger than the file.
+"""
+
+from __future__ import annotations
+
+import pickle
+import struct
+import sys
+from collections import Counter, OrderedDict
+from pickle import UnpicklingError
+
+import rushlight as rl
+from rushlight._checkpoint.archive import ArchiveReader
+from rushlight._checkpoint.rebuild import (
+    CALLS,
+    GLOBALS,
+    Storage,
+    StorageType,
+    check,
+    check_key,
+    set_attributes,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight import Tensor
+
+_DICTS = (dict, OrderedDict, Counter)
+# What the machine meets in a damaged pickle: an empty stack, an unknown number, wrong arguments.
+_DAMAGE = (LookupError, ValueError, TypeError, AttributeError, OverflowError, struct.error)
+
+
+def read_checkpoint(
+    file: Any, name: str, map_location: Any, use_mmap: bool, registered: dict[str, Any]
+) -> Any:
+    """Returns the object in a checkpoint.
+
+    Args:
+        file: file that can be read and sought.
+        name: what error messages call it.
+        map_location: as in load.
+        use_mmap: map the file into memory instead of reading tensors.
+        registered: functions and classes that the user trusts, by full name.
+    """
+    archive = ArchiveReader(file, name, use_mmap)
+    storages = _Storages(archive, map_location)
+    machine = _Machine(archive.read("data.pkl"), registered, storages.load)
+    try:
+        return machine.run()
+    except UnpicklingError as error:
+        raise UnpicklingError(f"load: cannot read {name}: {error}.") from None
+    except _DAMAGE as error:
+        raise UnpicklingError(f"load: cannot read {name}: its pickle is damaged.") from error
+
+
+class _Storages:
+    """Loads storages on demand, each once, so that views of one share its memory."""
+
+    def __init__(self, archive: ArchiveReader, map_location: Any) -> None:
+        self._archive = archive
+        self._map_location = map_location
+        self._loaded: dict[str, Storage] = {}
+        order = archive.read("byteorder") if "byteorder" in archive else b"little"
+        check(order in (b"little", b"big"), f"load: unknown byte order {order!r}")
+        self._swaps_bytes = order != sys.byteorder.encode()
+
+    def load(self, reference: Any) -> Storage:
+        """Returns the storage of ("storage", type, key, location, number of elements)."""
+        check(type(reference) is tuple and len(reference) == 5, "not a reference to a storage")
+        kind, storage_type, key, location, numel = reference
+        check(
+            type(kind) is type(key) is type(location) is str
+            and kind == "storage"
+            and isinstance(storage_type, StorageType)
+            and type(numel) is int,
+            "not a reference to a storage",
+        )
+        if key not in self._loaded:
+            size = self._archive.size(f"data/{key}")
+            fits = size // storage_type.itemsize == numel
+            check(fits, f"data/{key} is missing or has another size than the pickle says")
+            data = self._archive.read_tensor(f"data/{key}")
+            if self._swaps_bytes:
+                data = _swap_bytes(data, storage_type)
+            data = self._move(data, location)
+            self._loaded[key] = Storage(data, storage_type)
+        storage = self._loaded[key]
+        check(storage.type is storage_type, f"storage {key} is used with two types")
+        return storage
+
+    def _move(self, data: Tensor, location: str) -> Tensor:
+        where = self._map_location
+        if isinstance(where, str | rl.device):
+            location = str(where)
+        elif isinstance(where, dict):
+            location = str(where.get(location, location))
+        elif where is not None:
+            result = where(data.untyped_storage(), location)
+            if result is not None:
+                location = str(result.device)
+        if location == "cpu":
+            return data
+        try:
+            return data.to(location)
+        except RuntimeError as error:
+            raise RuntimeError(
+                f"load: Attempting to deserialize object on device {location}, which is not "
+                "available. Pass map_location='cpu' to load it into main memory."
+            ) from error
+
+
+def _swap_bytes(data: Tensor, storage_type: StorageType) -> Tensor:
+    check(storage_type.dtype is not None, "untyped storages of the other byte order are unknown")
+    parts = 2 if storage_type.dtype.is_complex else 1  # type: ignore[union-attr]
+    width = storage_type.itemsize // parts
+    return data[: data.numel() // width * width].reshape(-1, width).flip(1).reshape(-1)
+
+
+class _Machine:
+    """Runs a pickle: a stack, stacks set aside by marks, and numbered values to come back to.
+
+    Args:
+        data: the pickle.
+        registered: functions and classes that the user trusts, by full name.
+        load_storage: returns the storage that a reference of the pickle means.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        registered: dict[str, Any],
+        load_storage: Callable[[Any], Storage],
+    ) -> None:
+        self._data = data
+        self._position = 0
+        self._stack: list[Any] = []
+        self._marks: list[list[Any]] = []
+        self._memo: dict[int, Any] = {}
+        self._globals = {**GLOBALS, **registered}
+        self._trusted = {id(value) for value in registered.values()}
+        self._load_storage = load_storage
+
+    def run(self) -> Any:
+        while True:
+            opcode = self._data[self._position : self._position + 1]
+            self._position += 1
+            if opcode == pickle.STOP:
+                return self.pop()
+            operation = _OPERATIONS.get(opcode)
+            if operation is None:
+                check(opcode != b"", "its pickle ends too early")
+                raise UnpicklingError(f"its pickle has the opcode {opcode!r}, which is not allowed")
+            operation(self)
+
+    # What operations are made of.
+
+    def take(self, count: int) -> bytes:
+        end = self._position + count
+        check(self._position <= end <= len(self._data), "its pickle ends too early")
+        taken = self._data[self._position : end]
+        self._position = end
+        return taken
+
+    def number(self, layout: str) -> Any:
+        (value,) = struct.unpack_from(layout, self._data, self._position)
+        self._position += struct.calcsize(layout)
+        return value
+
+    def take_counted(self, layout: str) -> bytes:
+        return self.take(self.number(layout))
+
+    def line(self) -> str:
+        end = self._data.find(b"\n", self._position)
+        check(end >= 0, "its pickle ends too early")
+        return self.take(end + 1 - self._position)[:-1].decode()
+
+    def push(self, value: Any) -> None:
+        self._stack.append(value)
+
+    def pop(self) -> Any:
+        return self._stack.pop()
+
+    def pop_items(self, count: int) -> tuple[Any, ...]:
+        """Pops values in the order in which they were pushed."""
+        check(len(self._stack) >= count, "its pickle takes from an empty stack")
+        items = tuple(self._stack[-count:])
+        del self._stack[-count:]
+        return items
+
+    def mark(self) -> None:
+        self._marks.append(self._stack)
+        self._stack = []
+
+    def pop_mark(self) -> list[Any]:
+        """Returns all values since the last mark."""
+        items = self._stack
+        self._stack = self._marks.pop()
+        return items
+
+    def put(self, index: int) -> None:
+        self._memo[index] = self._stack[-1]
+
+    def get(self, index: int) -> None:
+        self.push(self._memo[index])
+
+    # Filling containers. Only those that the pickle itself made can be on the stack.
+
+    def append(self, items: list[Any]) -> None:
+        target = self._stack[-1]
+        self._check_target(target, (list,))
+        target.extend(items)
+
+    def set_items(self, items: list[Any]) -> None:
+        target = self._stack[-1]
+        self._check_target(target, _DICTS)
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            target[check_key(key)] = value
+
+    def add_items(self, items: list[Any]) -> None:
+        target = self._stack[-1]
+        self._check_target(target, (set,))
+        target.update(check_key(item) for item in items)
+
+    def _check_target(self, target: Any, kinds: tuple[type, ...]) -> None:
+        fits = type(target) in kinds or id(type(target)) in self._trusted
+        check(fits, "its pickle puts items into what is not a container")
+
+    # Names and calls: all that could be dangerous.
+
+    def find_global(self, module: Any, attribute: Any) -> None:
+        check(type(module) is type(attribute) is str, "a name is not a text")
+        name = f"{module}.{attribute}"
+        if name not in self._globals:
+            raise UnpicklingError(_refusal(name))
+        self.push(self._globals[name])
+
+    def reduce(self) -> None:
+        function, arguments = self.pop_items(2)
+        check(isinstance(arguments, tuple), "arguments are not a tuple")
+        if id(function) in self._trusted:
+            self.push(function(*arguments))
+            return
+        call = CALLS.get(id(function))
+        if call is None:
+            raise UnpicklingError("its pickle calls what is neither a known nor a registered name")
+        self.push(call(*arguments))
+
+    def new_object(self, cls: Any, arguments: Any, options: Any) -> None:
+        is_trusted_class = id(cls) in self._trusted and isinstance(cls, type)
+        check(is_trusted_class, "its pickle makes an object whose class is not registered")
+        self.push(cls.__new__(cls, *arguments, **options))
+
+    def build(self) -> None:
+        state = self.pop()
+        target = self._stack[-1]
+        if type(target) is OrderedDict:  # state dicts carry their metadata so
+            set_attributes(target, state)
+            return
+        is_trusted = id(type(target)) in self._trusted
+        check(is_trusted, "its pickle changes an object whose class is not registered")
+        if hasattr(target, "__setstate__"):
+            target.__setstate__(state)
+            return
+        attributes, slots = state if isinstance(state, tuple) else (state, None)
+        if attributes:
+            vars(target).update(attributes)
+        for name, value in (slots or {}).items():
+            setattr(target, name, value)
+
+    def load_storage(self) -> None:
+        self.push(self._load_storage(self.pop()))
+
+
+def _refusal(name: str) -> str:
+    if name.startswith("torch."):
+        return f"Weights only load failed: it needs {name}, which Rushlight does not have"
+    attribute = name.rpartition(".")[2]
+    return (
+        f"Weights only load failed: GLOBAL {name} was not an allowed global by default. Files may "
+        "hold tensors, numbers, text and plain containers; code is never run. If you trust this "
+        "class or function, import it and call "
+        f"rushlight.serialization.add_safe_globals([{attribute}]) first"
+    )
+
+
+def _text(layout: str) -> Callable[[_Machine], None]:
+    return lambda m: m.push(m.take_counted(layout).decode("utf-8", "surrogatepass"))
+
+
+def _bytes(layout: str) -> Callable[[_Machine], None]:
+    return lambda m: m.push(m.take_counted(layout))
+
+
+def _integer(layout: str) -> Callable[[_Machine], None]:
+    return lambda m: m.push(int.from_bytes(m.take_counted(layout), "little", signed=True))
+
+
+_OPERATIONS: dict[bytes, Callable[[_Machine], Any]] = {
+    pickle.PROTO: lambda m: m.take(1),
+    pickle.FRAME: lambda m: m.take(8),
+    # values
+    pickle.NONE: lambda m: m.push(None),
+    pickle.NEWTRUE: lambda m: m.push(True),
+    pickle.NEWFALSE: lambda m: m.push(False),
+    pickle.BININT: lambda m: m.push(m.number("<i")),
+    pickle.BININT1: lambda m: m.push(m.number("<B")),
+    pickle.BININT2: lambda m: m.push(m.number("<H")),
+    pickle.LONG1: _integer("<B"),
+    pickle.LONG4: _integer("<i"),
+    pickle.BINFLOAT: lambda m: m.push(m.number(">d")),
+    pickle.SHORT_BINUNICODE: _text("<B"),
+    pickle.BINUNICODE: _text("<I"),
+    pickle.BINUNICODE8: _text("<Q"),
+    pickle.SHORT_BINBYTES: _bytes("<B"),
+    pickle.BINBYTES: _bytes("<I"),
+    pickle.BINBYTES8: _bytes("<Q"),
+    pickle.BYTEARRAY8: lambda m: m.push(bytearray(m.take_counted("<Q"))),
+    # containers
+    pickle.EMPTY_TUPLE: lambda m: m.push(()),
+    pickle.EMPTY_LIST: lambda m: m.push([]),
+    pickle.EMPTY_DICT: lambda m: m.push({}),
+    pickle.EMPTY_SET: lambda m: m.push(set()),
+    pickle.MARK: _Machine.mark,
+    pickle.TUPLE: lambda m: m.push(tuple(m.pop_mark())),
+    pickle.TUPLE1: lambda m: m.push(m.pop_items(1)),
+    pickle.TUPLE2: lambda m: m.push(m.pop_items(2)),
+    pickle.TUPLE3: lambda m: m.push(m.pop_items(3)),
+    pickle.APPEND: lambda m: m.append([m.pop()]),
+    pickle.APPENDS: lambda m: m.append(m.pop_mark()),
+    pickle.SETITEM: lambda m: m.set_items([*m.pop_items(2)]),
+    pickle.SETITEMS: lambda m: m.set_items(m.pop_mark()),
+    pickle.ADDITEMS: lambda m: m.add_items(m.pop_mark()),
+    # coming back to values
+    pickle.BINPUT: lambda m: m.put(m.number("<B")),
+    pickle.LONG_BINPUT: lambda m: m.put(m.number("<I")),
+    pickle.MEMOIZE: lambda m: m.put(len(m._memo)),
+    pickle.BINGET: lambda m: m.get(m.number("<B")),
+    pickle.LONG_BINGET: lambda m: m.get(m.number("<I")),
+    pickle.POP: _Machine.pop,
+    pickle.POP_MARK: _Machine.pop_mark,
+    # names and calls
+    pickle.GLOBAL: lambda m: m.find_global(m.line(), m.line()),
+    pickle.STACK_GLOBAL: lambda m: m.find_global(*m.pop_items(2)),
+    pickle.REDUCE: _Machine.reduce,
+    pickle.NEWOBJ: lambda m: m.new_object(*m.pop_items(2), {}),
+    pickle.NEWOBJ_EX: lambda m: m.new_object(*m.pop_items(3)),
+    pickle.BUILD: _Machine.build,
+    pickle.BINPERSID: _Machine.load_storage,
+}
