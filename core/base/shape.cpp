@@ -48,4 +48,12 @@ Shape broadcast_shapes(ShapeRef a, ShapeRef b) {
   return out;
 }
 
+void check_expands(ShapeRef from, ShapeRef to) {
+  bool fits = from.size() <= to.size();
+  for (size_t i = 1; fits && i <= from.size(); ++i)
+    fits = from[from.size() - i] == to[to.size() - i] || from[from.size() - i] == 1;
+  CHECK(fits, "shape mismatch: a value of shape ", ShapeText{from},
+        " cannot be broadcast to the shape ", ShapeText{to}, " that is written");
+}
+
 }  // namespace rushlight

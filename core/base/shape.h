@@ -42,6 +42,10 @@ inline int64_t wrap_dim(int64_t dim, int64_t ndim) {
 // The broadcast of two shapes; the message names them input and other.
 Shape broadcast_shapes(ShapeRef a, ShapeRef b);
 
+// Raises unless a tensor of shape `from` can be written to one of shape `to`, repeating dims of
+// size 1 and leading dims.
+void check_expands(ShapeRef from, ShapeRef to);
+
 inline bool same_shape(ShapeRef a, ShapeRef b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
 }

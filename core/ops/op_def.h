@@ -269,7 +269,7 @@ struct Plan {
   static consteval bool covers_tensors(std::tuple<G...>*) {
     std::array<bool, kMaxArgs> seen{};
     bool known = true;
-    auto mark = [&](auto names) {
+    [[maybe_unused]] auto mark = [&](auto names) {
       for (std::string_view name : names) {
         if (schema.index_of(name) < 0) known = false;
         else seen[size_t(schema.index_of(name))] = true;

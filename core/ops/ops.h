@@ -86,6 +86,8 @@ inline Tensor ge(const Tensor& input, const Tensor& other) { return call<"ge", T
 
 // creation.cpp
 inline Tensor full(ShapeRef size, Scalar value, std::optional<DType> dtype = {}) { return call<"full", Tensor>(size, value, dtype, std::optional<Device>()); }
+inline Tensor zeros_like(const Tensor& input) { return call<"zeros_like", Tensor>(input, std::optional<DType>(), std::optional<Device>(), std::optional<MemoryFormat>()); }
+inline Tensor ones_like(const Tensor& input) { return call<"ones_like", Tensor>(input, std::optional<DType>(), std::optional<Device>(), std::optional<MemoryFormat>()); }
 inline Tensor zeros(ShapeRef size, DType dtype) { return call<"zeros", Tensor>(size, std::optional<DType>(dtype), std::optional<Device>()); }
 
 // cast_copy.cpp
@@ -93,7 +95,7 @@ inline Tensor clone(const Tensor& input) { return call<"clone", Tensor>(input, s
 inline Tensor contiguous(const Tensor& input) { return call<"contiguous", Tensor>(input, std::optional<MemoryFormat>()); }
 // A copy in another dtype, or the tensor itself; differentiable.
 inline Tensor cast(const Tensor& input, DType dtype) { return call<"_cast", Tensor>(input, std::optional<DType>(dtype)); }
-inline Tensor copy_(const Tensor& input, const Tensor& src) { return call<"copy_", Tensor>(input, src); }
+inline Tensor copy_(const Tensor& input, const Tensor& src) { return call<"copy_", Tensor>(input, src, false); }
 
 // reduce.cpp: an empty `dim` means all dims
 inline Tensor sum(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) { return call<"sum_dim", Tensor>(input, std::optional<ShapeRef>(dim), keepdim, std::optional<DType>()); }

@@ -48,6 +48,17 @@ void copy_bytes(char* to, const char* from, int64_t bytes) {
   });
 }
 
+// Repeats one element: doubles what is filled up to a few KB, then repeats that.
+void fill_run(char* to, const char* value, int64_t item, int64_t n) {
+  constexpr int64_t kMost = 4096;
+  std::memcpy(to, value, size_t(item));
+  for (int64_t done = item; done < n * item;) {
+    int64_t bytes = std::min({done, kMost, n * item - done});
+    std::memcpy(to + done, to, size_t(bytes));
+    done += bytes;
+  }
+}
+
 // The dim, besides the last, that the source walks element by element; -1 when there is none.
 int64_t transposed_dim(const Shape& sizes, const Shape& to, const Shape& from, int64_t item) {
   if (to.back() != item || from.back() == 0) return -1;
@@ -65,7 +76,8 @@ void copy_transposed(Shape& sizes, int64_t item, char* to, Shape& to_strides, co
     shape->erase(row_dim);
   }
   TransposeLoop transpose = transpose_loops().run[__builtin_ctzll(uint64_t(item))];
-  int64_t row_blocks = (rows + kBlock - 1) / kBlock, column_blocks = (columns + kBlock - 1) / kBlock;
+  int64_t row_blocks = (rows + kBlock - 1) / kBlock,
+          column_blocks = (columns + kBlock - 1) / kBlock;
   int64_t blocks = row_blocks * column_blocks;
   int64_t count = blocks;
   for (int64_t size : sizes) count *= size;
@@ -90,14 +102,11 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
     std::memcpy(to, from, size_t(n * item));
     return;
   }
+  if (to_stride == item && from_stride == 0) return fill_run(to, from, item, n);
   visit_item(item, [&]<class T>(Tag<T>) {
-    if (from_stride == 0 && to_stride == item) {
-      T value = *reinterpret_cast<const T*>(from);
-      for (int64_t i = 0; i < n; ++i) reinterpret_cast<T*>(to)[i] = value;
-    } else {
-      for (int64_t i = 0; i < n; ++i)
-        *reinterpret_cast<T*>(to + i * to_stride) = *reinterpret_cast<const T*>(from + i * from_stride);
-    }
+    for (int64_t i = 0; i < n; ++i)
+      *reinterpret_cast<T*>(to + i * to_stride) =
+          *reinterpret_cast<const T*>(from + i * from_stride);
   });
 }
 
@@ -156,10 +165,11 @@ void copy_into(const Tensor& dst, const Tensor& src) {
 }
 
 Tensor clone_dense(const Tensor& tensor, MemoryFormat format) {
-  Tensor out = format == MemoryFormat::preserve && tensor.is_dense()
-                   ? empty_strided(tensor.sizes(), tensor.strides(), tensor.dtype(), tensor.device())
-                   : empty_strided(tensor.sizes(), strides_for(tensor.sizes(), format), tensor.dtype(),
-                                   tensor.device());
+  Tensor out =
+      format == MemoryFormat::preserve && tensor.is_dense()
+          ? empty_strided(tensor.sizes(), tensor.strides(), tensor.dtype(), tensor.device())
+          : empty_strided(tensor.sizes(), strides_for(tensor.sizes(), format), tensor.dtype(),
+                          tensor.device());
   copy_into(out, tensor);
   return out;
 }

@@ -2,6 +2,7 @@
 #include "core/tensor/tensor.h"
 
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <new>
 #include <numeric>
@@ -26,6 +27,23 @@ bool is_packed(ShapeRef sizes, ShapeRef strides, const Order& innermost_first) {
     expected *= sizes[d];
   }
   return true;
+}
+
+// Whether a number can be stored in a dtype: integers may wrap below zero, as -1 does for uint8.
+bool fits(const Scalar& value, DType dtype) {
+  if (is_complex(dtype) || is_bool(dtype)) return true;
+  if (value.is_complex() && value.to<std::complex<double>>().imag() != 0) return false;
+  if (is_floating(dtype)) {
+    double number = value.to<double>(), most = dtype == DType::float64    ? HUGE_VAL
+                                               : dtype == DType::float32  ? 0x1.fffffep127
+                                               : dtype == DType::bfloat16 ? 0x1.fep127
+                                                                          : 65504;
+    return !(std::abs(number) > most) || std::isinf(number);
+  }
+  double bits = double(8 * dtype_size(dtype)) - !is_unsigned(dtype);
+  double end = std::ldexp(1.0, int(bits));
+  double number = std::trunc(value.to<double>());
+  return number >= -end && (number < end || (dtype_size(dtype) == 8 && value.is_integral()));
 }
 
 }  // namespace
@@ -128,6 +146,8 @@ Shape strides_for(ShapeRef sizes, MemoryFormat format) {
 }
 
 Tensor scalar_tensor(const Scalar& value, DType dtype) {
+  CHECK(fits(value, dtype), "value cannot be converted to type ", dtype_name(dtype),
+        " without overflow: ", value);
   Tensor out = empty({}, dtype);
   visit_dtype(dtype, [&]<class T>(Tag<T>) {
     if constexpr (std::is_same_v<T, Half>) *out.data<T>() = to_half(value.to<float>());

@@ -27,9 +27,10 @@ template <class T>
 using Vector = typename VectorOf<T>::type;
 
 template <class T, int half, size_t... I>
-[[gnu::always_inline]] inline Vector<T> interleave(Vector<T> a, Vector<T> b, detail::Indices<I...>) {
-  return __builtin_shufflevector(
-      a, b, (half * kWidth<T> / 2 + int(I) / 2 + (I % 2 ? kWidth<T> : 0))...);
+[[gnu::always_inline]] inline Vector<T> interleave(Vector<T> a, Vector<T> b,
+                                                   detail::Indices<I...>) {
+  return __builtin_shufflevector(a, b,
+                                 (half * kWidth<T> / 2 + int(I) / 2 + (I % 2 ? kWidth<T> : 0))...);
 }
 
 template <class T>
@@ -83,8 +84,8 @@ struct Item16 {
 }  // namespace
 
 extern const TransposeLoops transpose_loops;
-constexpr TransposeLoops transpose_loops = {
-    {&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>,
-     &transpose_edge<Item16>}};
+constexpr TransposeLoops transpose_loops = {{&transpose<uint8_t>, &transpose<uint16_t>,
+                                             &transpose<uint32_t>, &transpose<uint64_t>,
+                                             &transpose_edge<Item16>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

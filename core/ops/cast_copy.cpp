@@ -1,0 +1,56 @@
+// Owns the ops that copy elements: to another dtype, layout or tensor.
+#include "core/ops/op.h"
+
+namespace rushlight {
+
+OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(input in another dtype: a copy in the same layout, or input itself when it has that dtype.)",
+  .forward = [](const Tensor& input, std::optional<DType> dtype) {
+    if (!dtype || *dtype == input.dtype()) return input;
+    Tensor out = input.is_dense() ? empty_strided(input.sizes(), input.strides(), *dtype, input.device())
+                                  : empty(input.sizes(), *dtype, input.device());
+    copy_into(out, input);
+    return out;
+  },
+  .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
+})
+
+OP(type_as, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = R"(input in the dtype of other.)",
+  .variants = method,
+  .forward = [](const Tensor& input, const Tensor& other) { return cast(input, other.dtype()); },
+})
+
+OP(clone, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
+  .doc     = R"(A copy; gradients flow back to input. The layout is kept unless another is asked for.)",
+  .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {
+    return clone_dense(input, memory_format.value_or(MemoryFormat::preserve));
+  },
+  .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
+})
+
+OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
+  .doc     = R"(input itself when its memory is in that order, row-major unless said, else a copy that is.)",
+  .variants = method,
+  .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {
+    MemoryFormat format = memory_format.value_or(MemoryFormat::contiguous);
+    CHECK(format != MemoryFormat::preserve, "preserve memory format is unsupported by the contiguous operator");
+    return input.is_contiguous(format) ? input : clone_dense(input, format);
+  },
+  .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
+})
+
+OP(copy_, "(Tensor! input, Tensor src, bool non_blocking=False) -> Tensor", {
+  .doc     = R"(Writes src, broadcast and converted, over the elements of input.)",
+  .variants = method,
+  .forward = [](const Tensor& input, const Tensor& src, bool) {
+    check_expands(src.sizes(), input.sizes());
+    copy_into(input, src);
+    return input;
+  },
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); }),
+                   d<"src">([](const Tensor& g) { return g; })),
+})
+
+}  // namespace rushlight

@@ -1,0 +1,329 @@
+// Owns the ops that make tensors from sizes and numbers, and those that fill tensors with a number.
+// Random ones are in random.cpp; tensors from Python data are the bindings' business.
+#include <cmath>
+#include <cstring>
+
+#include "core/device/threads.h"
+#include "core/ops/op.h"
+
+namespace rushlight {
+namespace {
+
+constexpr int64_t kGrain = 32768;  // elements that are worth a thread
+
+Tensor fresh(ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
+  return empty(size, dtype.value_or(default_dtype()), device.value_or(Device()));
+}
+
+// Uninitialised, in the layout of input unless another is asked for.
+Tensor fresh_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                  std::optional<MemoryFormat> format) {
+  MemoryFormat order = format.value_or(MemoryFormat::preserve);
+  bool same = order == MemoryFormat::preserve && input.is_dense();
+  return empty_strided(input.sizes(), same ? input.strides() : strides_for(input.sizes(), order),
+                       dtype.value_or(input.dtype()), device.value_or(input.device()));
+}
+
+// A fresh or dense tensor of zeros: all dtypes have zero as zero bytes.
+Tensor cleared(const Tensor& tensor) {
+  char* data = tensor.data<char>();
+  parallel_for(
+      0, tensor.numel() * int64_t(tensor.itemsize()), 4 * kGrain,
+      [=](int64_t begin, int64_t end) { std::memset(data + begin, 0, size_t(end - begin)); });
+  return tensor;
+}
+
+Tensor filled(const Tensor& tensor, const Scalar& value) {
+  copy_into(tensor, scalar_tensor(value, tensor.dtype()));
+  return tensor;
+}
+
+DType dtype_for(const Scalar& value) {
+  DType dtype = value.dtype();
+  if (is_complex(dtype)) return complex_dtype(default_dtype());
+  return is_floating(dtype) ? default_dtype() : dtype;
+}
+
+// out[i] = value(i), where value returns an int64 for integers and a double for floats.
+template <class Integer, class Floating>
+Tensor generated(const Tensor& out, Integer integer, Floating real) {
+  visit_dtype(out.dtype(), [&]<class T>(Tag<T>) {
+    T* to = out.data<T>();
+    parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        if constexpr (std::is_same_v<T, Half>) to[i] = to_half(float(real(i)));
+        else if constexpr (std::is_same_v<T, BFloat16>) to[i] = to_bfloat16(float(real(i)));
+        else if constexpr (std::is_integral_v<T>) to[i] = T(integer(i));
+        else to[i] = T(real(i));
+      }
+    });
+  });
+  return out;
+}
+
+// How many of start, start + step, ... lie before end.
+int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
+  CHECK(!start.is_complex() && !end.is_complex() && !step.is_complex(), ErrorKind::kNotImplemented,
+        "not implemented for complex numbers");
+  double first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
+  CHECK(by != 0, "step must be nonzero");
+  CHECK(std::isfinite(first) && std::isfinite(last) && !std::isnan(by),
+        "unsupported range: ", start, " -> ", end, " by ", step);
+  CHECK(by > 0 ? last >= first : last <= first,
+        "upper bound and lower bound inconsistent with step "
+        "sign: ",
+        start, " -> ", end, " by ", step);
+  if (start.is_integral() && end.is_integral() && step.is_integral()) {
+    __int128 distance = __int128(end.to<int64_t>()) - start.to<int64_t>(), s = step.to<int64_t>();
+    __int128 length = distance / s + (distance % s != 0);
+    CHECK(length <= INT64_MAX, "invalid size, possible overflow: ", start, " -> ", end, " by ",
+          step);
+    return int64_t(length);
+  }
+  double length = std::ceil((last - first) / by);
+  CHECK(length < 0x1p63, "invalid size, possible overflow: ", start, " -> ", end, " by ", step);
+  return int64_t(length);
+}
+
+Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<DType> dtype,
+             std::optional<Device> device) {
+  int64_t length = range_length(start, end, step);
+  bool integral = start.is_integral() && end.is_integral() && step.is_integral();
+  Tensor out =
+      fresh(Shape{length}, dtype.value_or(integral ? DType::int64 : default_dtype()), device);
+  CHECK(!is_bool(out.dtype()) && !is_complex(out.dtype()), ErrorKind::kNotImplemented,
+        "not implemented for ", dtype_name(out.dtype()));
+  uint64_t first = uint64_t(start.to<int64_t>()), by = uint64_t(step.to<int64_t>());
+  double real_first = start.to<double>(), real_by = step.to<double>();
+  return generated(
+      out, [=](int64_t i) { return int64_t(first + uint64_t(i) * by); },
+      [=](int64_t i) { return real_first + double(i) * real_by; });
+}
+
+// `steps` numbers from start to end, both exact, through `map`.
+template <class Map>
+Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype,
+              std::optional<Device> device, Map map) {
+  CHECK(steps >= 0, "number of steps must be non-negative, got ", steps);
+  CHECK(!start.is_complex() && !end.is_complex() && !(dtype && is_complex(*dtype)),
+        ErrorKind::kNotImplemented, "not implemented for complex numbers");
+  Tensor out = fresh(Shape{steps}, dtype, device);
+  double first = start.to<double>(), last = end.to<double>();
+  double by = steps > 1 ? (last - first) / double(steps - 1) : 0;
+  auto value = [=](int64_t i) {
+    return map(i < (steps + 1) / 2 ? first + double(i) * by : last - double(steps - 1 - i) * by);
+  };
+  return generated(out, [=](int64_t i) { return int64_t(value(i)); }, value);
+}
+
+// The places (row, column) of a matrix that `keep` keeps, row by row: shape (2, count).
+template <class Keep>
+Tensor kept_places(int64_t rows, int64_t columns, std::optional<DType> dtype,
+                   std::optional<Device> device, Keep keep) {
+  CHECK(rows >= 0 && columns >= 0, "row and col must be non-negative, got ", rows, " and ",
+        columns);
+  std::vector<int64_t> row, column;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t c = 0; c < columns; ++c)
+      if (keep(r, c)) {
+        row.push_back(r);
+        column.push_back(c);
+      }
+  int64_t count = int64_t(row.size());
+  auto place = [&](int64_t i) { return i < count ? row[size_t(i)] : column[size_t(i - count)]; };
+  return generated(fresh(Shape{2, count}, dtype.value_or(DType::int64), device), place,
+                   [&](int64_t i) { return double(place(i)); });
+}
+
+}  // namespace
+
+OP(empty, "(int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(A tensor of undefined values.)",
+  .forward = [](ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
+    return fresh(size, dtype, device);
+  },
+})
+
+OP(empty_strided, "(int[] size, int[] stride, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(A tensor of undefined values with the given strides.)",
+  .forward = [](ShapeRef size, ShapeRef stride, std::optional<DType> dtype, std::optional<Device> device) {
+    return rushlight::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device()));
+  },
+})
+
+OP(zeros, "(int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(A tensor of zeros.)",
+  .forward = [](ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
+    return cleared(fresh(size, dtype, device));
+  },
+})
+
+OP(ones, "(int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(A tensor of ones.)",
+  .forward = [](ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
+    return filled(fresh(size, dtype, device), 1);
+  },
+})
+
+OP(full, "(int[] size, Scalar fill_value, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(A tensor filled with one value; dtype follows the value unless given.)",
+  .forward = [](ShapeRef size, Scalar fill_value, std::optional<DType> dtype, std::optional<Device> device) {
+    return filled(fresh(size, dtype.value_or(dtype_for(fill_value)), device), fill_value);
+  },
+})
+
+OP(scalar_tensor, "(Scalar s, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(A 0-d tensor of one number.)",
+  .forward = [](Scalar s, std::optional<DType> dtype, std::optional<Device> device) {
+    return filled(fresh({}, dtype, device), s);
+  },
+})
+
+OP(empty_like, "(Tensor input, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor", {
+  .doc     = R"(A tensor of undefined values in the shape of input.)",
+  .variants = function,
+  .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                std::optional<MemoryFormat> memory_format) {
+    return fresh_like(input, dtype, device, memory_format);
+  },
+})
+
+OP(zeros_like, "(Tensor input, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor", {
+  .doc     = R"(A tensor of zeros in the shape of input.)",
+  .variants = function,
+  .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                std::optional<MemoryFormat> memory_format) {
+    return cleared(fresh_like(input, dtype, device, memory_format));
+  },
+})
+
+OP(ones_like, "(Tensor input, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor", {
+  .doc     = R"(A tensor of ones in the shape of input.)",
+  .variants = function,
+  .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
+                std::optional<MemoryFormat> memory_format) {
+    return filled(fresh_like(input, dtype, device, memory_format), 1);
+  },
+})
+
+OP(full_like, "(Tensor input, Scalar fill_value, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor", {
+  .doc     = R"(A tensor filled with one value in the shape of input.)",
+  .variants = function,
+  .forward = [](const Tensor& input, Scalar fill_value, std::optional<DType> dtype,
+                std::optional<Device> device, std::optional<MemoryFormat> memory_format) {
+    return filled(fresh_like(input, dtype, device, memory_format), fill_value);
+  },
+})
+
+OP(new_empty, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(A tensor of undefined values with the dtype of input.)",
+  .variants = method,
+  .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
+    return fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device()));
+  },
+})
+
+OP(new_zeros, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(A tensor of zeros with the dtype of input.)",
+  .variants = method,
+  .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
+    return cleared(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())));
+  },
+})
+
+OP(new_ones, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(A tensor of ones with the dtype of input.)",
+  .variants = method,
+  .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
+    return filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())), 1);
+  },
+})
+
+OP(new_full, "(Tensor input, int[] size, Scalar fill_value, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(A tensor filled with one value with the dtype of input.)",
+  .variants = method,
+  .forward = [](const Tensor& input, ShapeRef size, Scalar fill_value, std::optional<DType> dtype,
+                std::optional<Device> device) {
+    return filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())), fill_value);
+  },
+})
+
+OP(arange, "(Scalar end, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(0, 1, 2, ... below end: int64 for an int, else the default float dtype.)",
+  .forward = [](Scalar end, std::optional<DType> dtype, std::optional<Device> device) {
+    return range(0, end, 1, dtype, device);
+  },
+})
+
+OP(arange_start, "arange.start(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(start, start + step, ... before end: ceil((end - start) / step) numbers.)",
+  .forward = [](Scalar start, Scalar end, Scalar step, std::optional<DType> dtype, std::optional<Device> device) {
+    return range(start, end, step, dtype, device);
+  },
+})
+
+OP(linspace, "(Scalar start, Scalar end, int steps, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(`steps` evenly spaced numbers from start to end, both included.)",
+  .forward = [](Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype, std::optional<Device> device) {
+    return spaced(start, end, steps, dtype, device, [](double x) { return x; });
+  },
+})
+
+OP(logspace, "(Scalar start, Scalar end, int steps, float base=10.0, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(`steps` numbers from base**start to base**end, evenly spaced in their logarithm.)",
+  .forward = [](Scalar start, Scalar end, int64_t steps, double base, std::optional<DType> dtype,
+                std::optional<Device> device) {
+    return spaced(start, end, steps, dtype, device, [=](double x) { return std::pow(base, x); });
+  },
+})
+
+OP(eye, "(int n, int? m=None, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(The n x m matrix with ones on the diagonal and zeros elsewhere; m is n unless given.)",
+  .forward = [](int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device) {
+    int64_t columns = m.value_or(n);
+    CHECK(n >= 0 && columns >= 0, "n and m must be greater or equal to 0, got ", n, " and ", columns);
+    Tensor out = cleared(fresh(Shape{n, columns}, dtype, device));
+    filled(alias(out, Shape{std::min(n, columns)}, Shape{columns + 1}, 0), 1);
+    return out;
+  },
+})
+
+OP(tril_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(Rows and columns of the lower triangle of a row x col matrix, as a tensor of shape (2, count).)",
+  .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device) {
+    return kept_places(row, col, dtype, device, [=](int64_t r, int64_t c) { return c - r <= offset; });
+  },
+})
+
+OP(triu_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(Rows and columns of the upper triangle of a row x col matrix, as a tensor of shape (2, count).)",
+  .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device) {
+    return kept_places(row, col, dtype, device, [=](int64_t r, int64_t c) { return c - r >= offset; });
+  },
+})
+
+OP(fill_, "(Tensor! input, Scalar value) -> Tensor", {
+  .doc     = R"(Sets all elements to one value.)",
+  .forward = [](const Tensor& input, Scalar value) { return filled(input, value); },
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
+})
+
+OP(fill_tensor_, "fill_.Tensor(Tensor! input, Tensor value) -> Tensor", {
+  .doc     = R"(Sets all elements to the value of a 0-d tensor.)",
+  .forward = [](const Tensor& input, const Tensor& value) {
+    CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
+          value.dim(), " dimensions.");
+    copy_into(input, value);
+    return input;
+  },
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); }),
+                   d<"value">([](const Tensor& g) { return g; })),
+})
+
+OP(zero_, "(Tensor! input) -> Tensor", {
+  .doc     = R"(Sets all elements to zero.)",
+  .forward = [](const Tensor& input) { return input.is_dense() ? cleared(input) : filled(input, 0); },
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
+})
+
+}  // namespace rushlight

@@ -1,0 +1,283 @@
+// Owns the ops that put the elements of one tensor in another order or number: flips, repeats and
+// triangles.
+#include <cstring>
+
+#include "core/device/threads.h"
+#include "core/ops/op.h"
+#include "core/ops/shape.h"
+
+namespace rushlight {
+namespace {
+
+Tensor flipped(const Tensor& input, ShapeRef dims) {
+  Tensor out = empty(input.sizes(), input.dtype(), input.device());
+  if (out.numel() == 0) return out;
+  int64_t item = int64_t(input.itemsize());
+  Shape to_strides = out.strides(), from_strides = input.strides();
+  const char* from = input.data<char>();
+  for (int64_t& stride : to_strides) stride *= item;
+  for (int64_t& stride : from_strides) stride *= item;
+  for (int64_t dim : unique_dims(dims, input.dim())) {
+    if (input.dim() == 0) continue;
+    from += (input.size(dim) - 1) * from_strides[size_t(dim)];
+    from_strides[size_t(dim)] *= -1;
+  }
+  copy_strided(out.sizes(), item, out.data<char>(), to_strides, from, from_strides);
+  return out;
+}
+
+// The dims (repeats[0], sizes[0], repeats[1], sizes[1], ...) that a repeated tensor can be seen in.
+Shape interleaved(ShapeRef repeats, ShapeRef sizes) {
+  size_t lead = repeats.size() - sizes.size();
+  Shape dims;
+  for (size_t d = 0; d < repeats.size(); ++d) {
+    dims.push_back(repeats[d]);
+    dims.push_back(d < lead ? 1 : sizes[d - lead]);
+  }
+  return dims;
+}
+
+Tensor repeated(const Tensor& input, ShapeRef repeats) {
+  CHECK(repeats.size() >= input.sizes().size(),
+        "Number of dimensions of repeat dims can not be smaller "
+        "than number of dimensions of tensor: got ",
+        ShapeText{repeats}, " for shape ", input.sizes());
+  Shape once = interleaved(Shape(repeats.size(), 1), input.sizes());
+  Shape often = interleaved(repeats, input.sizes()), sizes;
+  for (size_t d = 0; d < often.size(); d += 2) {
+    int64_t size;
+    CHECK(often[d] >= 0, "repeats must not be negative, got ", ShapeText{repeats});
+    CHECK(!__builtin_mul_overflow(often[d], often[d + 1], &size), "repeats ", ShapeText{repeats},
+          " of shape ", input.sizes(), " overflow");
+    sizes.push_back(size);
+  }
+  Tensor out = empty(sizes, input.dtype(), input.device());
+  if (out.numel() == 0) return out;
+  Tensor source =
+      alias(input, once, *view_strides(input.sizes(), input.strides(), once), input.offset());
+  copy_into(alias(out, row_major(often)), source);
+  return out;
+}
+
+// The index that takes element i repeats[i] times.
+Tensor repeated_index(const Tensor& repeats, std::optional<int64_t> output_size) {
+  CHECK(repeats.dim() <= 1, "repeat_interleave only accept 1D vector as repeat, got shape ",
+        repeats.sizes());
+  CHECK(is_integral(repeats.dtype()), "repeats has to be an integer tensor, got ",
+        dtype_name(repeats.dtype()));
+  Tensor counts = to_contiguous(to_dtype(repeats, DType::int64));
+  const int64_t* count = counts.data<int64_t>();
+  int64_t total = 0;
+  for (int64_t i = 0; i < counts.numel(); ++i) {
+    CHECK(count[i] >= 0, "repeats can not be negative, got ", count[i]);
+    CHECK(!__builtin_add_overflow(total, count[i], &total), "repeats overflow");
+  }
+  CHECK(!output_size || *output_size == total,
+        "allocated size does not match required size: output_size is ", output_size.value_or(0),
+        ", but repeats sum to ", total);
+  Tensor index = empty(Shape{total}, DType::int64);
+  int64_t* to = index.data<int64_t>();
+  for (int64_t i = 0; i < counts.numel(); ++i) to = std::fill_n(to, count[i], i);
+  return index;
+}
+
+// Keeps columns up to (lower) or from (upper) the diagonal, zero elsewhere.
+Tensor triangle(const Tensor& input, int64_t diagonal, bool lower) {
+  CHECK(input.dim() >= 2, "input tensor must have at least 2 dimensions, got shape ",
+        input.sizes());
+  Tensor source = to_contiguous(input), out = empty(input.sizes(), input.dtype(), input.device());
+  int64_t rows = input.size(-2), columns = input.size(-1), item = int64_t(input.itemsize());
+  if (out.numel() == 0) return out;
+  diagonal = std::clamp(diagonal, -rows, columns);
+  const char* from = source.data<char>();
+  char* to = out.data<char>();
+  parallel_for(0, out.numel() / columns, 32768 / columns + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      // Columns [0, split) are one side, [split, columns) the other.
+      int64_t split = std::clamp<int64_t>(i % rows + diagonal + lower, 0, columns) * item;
+      int64_t start = i * columns * item, whole = columns * item;
+      if (lower) {
+        std::memcpy(to + start, from + start, size_t(split));
+        std::memset(to + start + split, 0, size_t(whole - split));
+      } else {
+        std::memset(to + start, 0, size_t(split));
+        std::memcpy(to + start + split, from + start + split, size_t(whole - split));
+      }
+    }
+  });
+  return out;
+}
+
+Tensor embedded_diagonal(const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2) {
+  CHECK(input.dim() >= 1, "input must be at least 1-dimensional");
+  int64_t ndim = input.dim() + 1, length;
+  bool overflow =
+      offset == INT64_MIN || __builtin_add_overflow(input.size(-1), std::abs(offset), &length);
+  CHECK(!overflow, "offset ", offset, " is too far from the main diagonal");
+  int64_t row = wrap_dim(dim1, ndim), column = wrap_dim(dim2, ndim);
+  CHECK(row != column, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
+  Shape sizes;
+  for (int64_t d = 0, next = 0; d < ndim; ++d)
+    sizes.push_back(d == row || d == column ? length : input.size(next++));
+  return window_backward(input, sizes, diagonal_window(row_major(sizes), offset, row, column));
+}
+
+}  // namespace
+
+OP(flip, "(Tensor input, int[] dims) -> Tensor", {
+  .doc     = R"(Reverses the order of elements along the given dims; a copy.)",
+  .forward = [](const Tensor& input, ShapeRef dims) { return flipped(input, dims); },
+  .grads   = grads(d<"input">([](const Tensor& g, const Shape& dims) { return call<"flip", Tensor>(g, ShapeRef(dims)); })),
+})
+
+OP(fliplr, "(Tensor input) -> Tensor", {
+  .doc     = R"(Reverses the order of columns.)",
+  .forward = [](const Tensor& input) {
+    CHECK(input.dim() >= 2, "Input must be >= 2-d.");
+    return call<"flip", Tensor>(input, ShapeRef(Shape{1}));
+  },
+})
+
+OP(flipud, "(Tensor input) -> Tensor", {
+  .doc     = R"(Reverses the order of rows.)",
+  .forward = [](const Tensor& input) {
+    CHECK(input.dim() >= 1, "Input must be >= 1-d.");
+    return call<"flip", Tensor>(input, ShapeRef(Shape{0}));
+  },
+})
+
+OP(rot90, "(Tensor input, int k=1, int[] dims=(0, 1)) -> Tensor", {
+  .doc     = R"(Turns the plane of two dims by k quarter turns, from dims[0] towards dims[1].)",
+  .forward = [](const Tensor& input, int64_t k, ShapeRef dims) {
+    CHECK(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
+    CHECK(input.dim() >= 2, "expected total dims >= 2, but got total dims = ", input.dim());
+    Shape plane = unique_dims(dims, input.dim());
+    switch ((k % 4 + 4) % 4) {
+      case 1: return transpose(call<"flip", Tensor>(input, ShapeRef(Shape{plane[1]})), plane[0], plane[1]);
+      case 2: return call<"flip", Tensor>(input, ShapeRef(plane));
+      case 3: return transpose(call<"flip", Tensor>(input, ShapeRef(Shape{plane[0]})), plane[0], plane[1]);
+      default: return clone(input);
+    }
+  },
+})
+
+OP(roll, "(Tensor input, int[1] shifts, int[1]? dims=None) -> Tensor", {
+  .doc     = R"(Moves elements along dims, those that leave come back at the other end.
+
+Without dims the tensor is rolled as if it were flat.)",
+  .forward = [](const Tensor& input, ShapeRef shifts, std::optional<ShapeRef> dims) {
+    CHECK(!shifts.empty(), "`shifts` required");
+    if (!dims || dims->empty()) {
+      CHECK(shifts.size() == 1, "shifts and dimensions must align. shifts: ", shifts.size(), ", dims: 0");
+      Tensor rolled = call<"roll", Tensor>(reshape(input, Shape{-1}), shifts, std::optional<ShapeRef>(Shape{0}));
+      return view(rolled, input.sizes());
+    }
+    CHECK(shifts.size() == dims->size(), "shifts and dimensions must align. shifts: ", shifts.size(),
+          ", dims: ", dims->size());
+    Tensor out = input;
+    for (size_t i = 0; i < shifts.size(); ++i) {
+      int64_t dim = wrap_dim((*dims)[i], input.dim()), size = input.dim() ? input.size(dim) : 0;
+      int64_t shift = size ? (shifts[i] % size + size) % size : 0;
+      if (shift == 0) continue;
+      const Tensor parts[] = {narrow(out, dim, size - shift, shift), narrow(out, dim, 0, size - shift)};
+      out = cat(parts, dim);
+    }
+    return out.is(input) ? clone(input) : out;
+  },
+})
+
+OP(repeat, "(Tensor input, int[] repeats) -> Tensor", {
+  .doc     = R"(Copies of input next to each other: repeats[d] times along dim d, new dims in front.)",
+  .variants = method,
+  .forward = [](const Tensor& input, ShapeRef repeats) { return repeated(input, repeats); },
+  .saves   = saves<"input.shape">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, const Shape& repeats) {
+    Shape copies;
+    for (size_t d = 0; d < repeats.size(); ++d) copies.push_back(int64_t(2 * d));
+    if (copies.empty()) return g;
+    return reshape(sum(reshape(g, interleaved(repeats, shape)), copies), shape);
+  })),
+})
+
+OP(tile, "(Tensor input, int[] dims) -> Tensor", {
+  .doc     = R"(Copies of input next to each other; as repeat, but dims may be fewer than those of input.)",
+  .forward = [](const Tensor& input, ShapeRef dims) {
+    Shape repeats(dims);
+    while (repeats.size() < input.sizes().size()) repeats.insert(0, 1);
+    return call<"repeat", Tensor>(input, ShapeRef(repeats));
+  },
+})
+
+OP(repeat_interleave, "(Tensor input, int repeats, int? dim=None, *, int? output_size=None) -> Tensor", {
+  .doc     = R"(Repeats each element `repeats` times along dim; without dim, of the flat tensor.)",
+  .forward = [](const Tensor& input, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t>) {
+    CHECK(repeats >= 0, "repeats must be non-negative, got ", repeats);
+    Tensor source = dim && input.dim() ? input : reshape(input, Shape{-1});
+    size_t d = size_t(wrap_dim(dim.value_or(0), source.dim()));
+    Shape pairs = source.sizes(), sizes = source.sizes();
+    pairs.insert(d + 1, repeats);
+    CHECK(!__builtin_mul_overflow(sizes[d], repeats, &sizes[d]), "size overflow: ", source.sizes(), " * ", repeats);
+    Tensor expanded = expand(unsqueeze(source, int64_t(d) + 1), pairs);
+    return reshape(call<"clone", Tensor>(expanded, std::optional(MemoryFormat::contiguous)), sizes);
+  },
+})
+
+OP(repeat_interleave_tensor, "repeat_interleave.tensor(Tensor input, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor", {
+  .doc     = R"(Repeats element i along dim repeats[i] times.)",
+  .forward = [](const Tensor& input, const Tensor& repeats, std::optional<int64_t> dim,
+                std::optional<int64_t> output_size) {
+    Tensor source = dim && input.dim() ? input : reshape(input, Shape{-1});
+    int64_t d = wrap_dim(dim.value_or(0), source.dim()), size = source.size(d);
+    Tensor counts = repeats.numel() == 1 ? expand(reshape(repeats, Shape{1}), Shape{size}) : repeats;
+    CHECK(counts.numel() == size, "repeats must have the same size as input along dim, but got repeats.size(0) = ",
+          counts.numel(), " and input.size(", d, ") = ", size);
+    return call<"index_select", Tensor>(source, d, repeated_index(counts, output_size));
+  },
+})
+
+OP(repeat_interleave_index, "repeat_interleave.index(Tensor repeats, *, int? output_size=None) -> Tensor", {
+  .doc     = R"(The indices that repeat element i repeats[i] times.)",
+  .variants = function,
+  .forward = [](const Tensor& repeats, std::optional<int64_t> output_size) {
+    return repeated_index(repeats, output_size);
+  },
+})
+
+OP(tril, "(Tensor input, int diagonal=0) -> Tensor", {
+  .doc     = R"(The lower triangle of matrices, zero above the diagonal; diagonal > 0 keeps more.)",
+  .variants = function | method | inplace,
+  .forward = [](const Tensor& input, int64_t diagonal) { return triangle(input, diagonal, true); },
+  .grads   = grads(d<"input">([](const Tensor& g, int64_t diagonal) { return call<"tril", Tensor>(g, diagonal); })),
+})
+
+OP(triu, "(Tensor input, int diagonal=0) -> Tensor", {
+  .doc     = R"(The upper triangle of matrices, zero below the diagonal; diagonal > 0 keeps less.)",
+  .variants = function | method | inplace,
+  .forward = [](const Tensor& input, int64_t diagonal) { return triangle(input, diagonal, false); },
+  .grads   = grads(d<"input">([](const Tensor& g, int64_t diagonal) { return call<"triu", Tensor>(g, diagonal); })),
+})
+
+OP(diag_embed, "(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", {
+  .doc     = R"(Matrices with the last dim of input on a diagonal and zeros elsewhere.)",
+  .forward = [](const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2) {
+    return embedded_diagonal(input, offset, dim1, dim2);
+  },
+})
+
+OP(diag, "(Tensor input, int diagonal=0) -> Tensor", {
+  .doc     = R"(The diagonal of a matrix, or the matrix that has a vector on its diagonal.)",
+  .forward = [](const Tensor& input, int64_t diagonal) {
+    CHECK(input.dim() == 1 || input.dim() == 2, "Supports 1D or 2D tensors. Got ", input.dim(), "D");
+    if (input.dim() == 1) return embedded_diagonal(input, diagonal, 0, 1);
+    return clone(call<"diagonal", Tensor>(input, diagonal, int64_t(0), int64_t(1)));
+  },
+})
+
+OP(diagflat, "(Tensor input, int offset=0) -> Tensor", {
+  .doc     = R"(The matrix that has all elements of input on its diagonal.)",
+  .forward = [](const Tensor& input, int64_t offset) {
+    return embedded_diagonal(reshape(input, Shape{-1}), offset, 0, 1);
+  },
+})
+
+}  // namespace rushlight
