@@ -1,0 +1,92 @@
+"""The text of tensors equals PyTorch's, on random tensors and options."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+pytorch = pytest.importorskip("torch")
+
+FLOATS = ["float32", "float64", "float16", "bfloat16"]
+INTEGERS = ["bool", "uint8", "int8", "int16", "int32", "int64"]
+COMPLEX = ["complex64", "complex128"]
+SHAPES = [(), (1,), (7,), (40,), (2, 3), (3, 1, 4), (0,), (2, 0), (2, 2, 3, 2), (1200,), (40, 50)]
+SCALES = [1.0, 1e-6, 1e5, 1e9, 30.0]
+OPTIONS = [
+    {},
+    {"precision": 2},
+    {"linewidth": 40},
+    {"threshold": 20},
+    {"threshold": 5, "edgeitems": 1},
+    {"threshold": 5, "edgeitems": 0},
+    {"sci_mode": True},
+    {"sci_mode": False},
+    {"profile": "short"},
+    {"profile": "full"},
+]
+
+
+@pytest.fixture(autouse=True)
+def default_options():
+    yield
+    for library in (torch, pytorch):
+        library.set_printoptions(profile="default")
+
+
+def random_array(rng, shape, scale, kind):
+    array = np.asarray(rng.normal(scale=scale, size=shape))
+    if kind == "whole":
+        array = np.round(array)
+    if kind == "special":
+        for value in (np.nan, np.inf, -np.inf, 0.0, -0.0):
+            array = np.where(rng.random(shape) < 0.15, value, array)
+    return np.asarray(array)
+
+
+def check(array, dtype, **flags):
+    ours = torch.tensor(array.tolist(), dtype=torch.float64 if array.dtype.kind == "f" else None)
+    theirs = pytorch.tensor(
+        array.tolist(), dtype=pytorch.float64 if array.dtype.kind == "f" else None
+    )
+    ours = ours.reshape(array.shape).to(getattr(torch, dtype))
+    theirs = theirs.reshape(array.shape).to(getattr(pytorch, dtype))
+    for name, value in flags.items():
+        setattr(ours, name, value)
+        setattr(theirs, name, value)
+    assert repr(ours) == repr(theirs)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_floats(dtype, options) -> None:
+    torch.set_printoptions(**options)
+    pytorch.set_printoptions(**options)
+    rng = np.random.default_rng(0)
+    for shape, scale, kind in itertools.product(SHAPES, SCALES, ("any", "whole", "special")):
+        check(random_array(rng, shape, scale, kind), dtype)
+    check(rng.normal(size=(3,)), dtype, requires_grad=True)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers(dtype, options) -> None:
+    torch.set_printoptions(**options)
+    pytorch.set_printoptions(**options)
+    rng = np.random.default_rng(0)
+    for shape, high in itertools.product(SHAPES, (2, 100)):
+        check(rng.integers(0, high, shape), dtype)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize("dtype", COMPLEX)
+def test_complex_numbers(dtype, options) -> None:
+    torch.set_printoptions(**options)
+    pytorch.set_printoptions(**options)
+    rng = np.random.default_rng(0)
+    for shape, scale, kind in itertools.product(SHAPES, SCALES, ("any", "whole", "special")):
+        real, imag = (random_array(rng, shape, scale, kind) for _ in range(2))
+        array = np.empty(shape, complex)
+        array.real, array.imag = real, imag
+        check(array, dtype)
