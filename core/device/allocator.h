@@ -16,6 +16,21 @@ void* cpu_allocate(size_t bytes);
 // Takes back a block; `bytes` is the number it was asked for with.
 void cpu_free(void* block, size_t bytes) noexcept;
 
+// Memory for the length of a scope.
+class CpuBuffer {
+ public:
+  explicit CpuBuffer(size_t bytes) : bytes_(bytes), data_(cpu_allocate(bytes)) {}
+  ~CpuBuffer() { cpu_free(data_, bytes_); }
+  CpuBuffer(const CpuBuffer&) = delete;
+  CpuBuffer& operator=(const CpuBuffer&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+
 // Returns the shared cache and the calling thread's cache to the operating system. What other
 // threads hold (at most a few MB each) follows when they exit.
 void cpu_empty_cache();

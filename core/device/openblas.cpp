@@ -86,11 +86,9 @@ void check_sizes(Sizes... sizes) {
         ", the most that OpenBLAS takes");
 }
 
-// Below about 64^3 multiplications per thread, starting the threads costs more than it saves.
-constexpr double kWorkPerThread = 1 << 18;
-
-int64_t threads_for(double work) {
-  return work < 2 * kWorkPerThread ? 1 : std::min<int64_t>(num_threads(), work / kWorkPerThread);
+int64_t threads_for(double multiplications) {
+  if (multiplications < 2 * kMultiplicationsPerThread) return 1;
+  return std::min<int64_t>(num_threads(), multiplications / kMultiplicationsPerThread);
 }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

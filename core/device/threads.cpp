@@ -63,7 +63,11 @@ void set_num_threads(int count) {
 
 bool in_parallel_region() { return omp_in_parallel(); }
 
-void share_num_threads_with_libraries() { omp_set_num_threads(num_threads()); }
+int share_threads_with_libraries(bool worth_it) {
+  int count = !worth_it || omp_in_parallel() ? 1 : num_threads();
+  omp_set_num_threads(count);
+  return count;
+}
 
 namespace detail {
 

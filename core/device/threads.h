@@ -18,8 +18,12 @@ void set_num_threads(int count);
 // Whether the caller runs inside parallel_for or another OpenMP region.
 bool in_parallel_region();
 
-// Makes OpenMP regions that a library opens on the calling thread use num_threads() threads.
-void share_num_threads_with_libraries();
+// Makes the OpenMP regions that a library opens on the calling thread use num_threads() threads, or
+// one when threads are not worth it or in use already. Returns that number.
+int share_threads_with_libraries(bool worth_it);
+
+// Products of matrices need about 64^3 multiplications per thread to be worth it.
+inline constexpr double kMultiplicationsPerThread = 1 << 18;
 
 namespace detail {
 using RangeBody = void (*)(void* context, int64_t begin, int64_t end);

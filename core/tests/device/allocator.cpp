@@ -1,7 +1,6 @@
 // The CPU allocator: reuse, alignment, counting, threads, forks, and the error when memory ends.
 #include "core/device/allocator.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/tests/device/fork.h"
 #include "core/tests/expect.h"
 
 using namespace rushlight;
@@ -162,16 +162,10 @@ void a_forked_child_can_allocate_while_threads_do() {
     });
   }
   for (int i = 0; i < 50; ++i) {
-    pid_t child = fork();
-    if (child == 0) {
-      alarm(20);  // a deadlock kills the child
+    expect_child_succeeds([] {
       for (size_t bytes : {100, 100000, 5000000}) cpu_free(cpu_allocate(bytes), bytes);
       cpu_empty_cache();
-      _exit(0);
-    }
-    int status = -1;
-    waitpid(child, &status, 0);
-    expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    });
   }
   stop = true;
   for (std::thread& thread : busy) thread.join();

@@ -1,12 +1,9 @@
 // The instruction set that is chosen: a ceiling from the environment, never above the processor.
 #include "core/device/cpu_features.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cstdlib>
 
-#include "core/tests/expect.h"
+#include "core/tests/device/fork.h"
 
 using namespace rushlight;
 
@@ -15,15 +12,10 @@ namespace {
 // The choice is made once per process, so each case runs in a child.
 template <class F>
 void in_child_with(const char* value, F&& f) {
-  pid_t child = fork();
-  if (child == 0) {
+  expect_child_succeeds([&] {
     value ? setenv("RUSHLIGHT_CPU", value, 1) : unsetenv("RUSHLIGHT_CPU");
     f();
-    _exit(0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  });
 }
 
 }  // namespace

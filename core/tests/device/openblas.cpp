@@ -1,4 +1,4 @@
-// OpenBLAS through our wrapper against plain loops: all dtypes, transposes, threads, special values.
+// OpenBLAS through our wrapper against plain loops: dtypes, transposes, threads, special values.
 #include "core/device/openblas.h"
 
 #include <array>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/device/threads.h"
+#include "core/tests/device/fork.h"
 #include "core/tests/device/library_path.h"
 #include "core/tests/expect.h"
 
@@ -120,6 +121,17 @@ void complex_factors_are_used_whole() {
   expect(c == expected);
 }
 
+void a_forked_child_may_call() {
+  set_num_threads(3);
+  gemm_matches_a_plain_loop<float>(false, false, 130, 97, 80);
+  for (int threads : {1, 2}) {
+    expect_child_succeeds([&] {
+      set_num_threads(threads);
+      gemm_matches_a_plain_loop<float>(false, false, 130, 97, 80);
+    });
+  }
+}
+
 void sizes_above_32_bits_are_refused() {
   float value = 0;
   expect_error(ErrorKind::kRuntime, "the most that OpenBLAS takes", [&] {
@@ -140,5 +152,6 @@ int main() {
     check_dtype<std::complex<double>>();
   }
   complex_factors_are_used_whole();
+  a_forked_child_may_call();
   sizes_above_32_bits_are_refused();
 }

@@ -1,7 +1,6 @@
 // parallel_for covers its range once, passes exceptions on, and survives forks.
 #include "core/device/threads.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -11,24 +10,12 @@
 #include <vector>
 
 #include "core/device/machine.h"
+#include "core/tests/device/fork.h"
 #include "core/tests/expect.h"
 
 using namespace rushlight;
 
 namespace {
-
-template <class F>
-void expect_child_succeeds(F&& f) {
-  pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // a child that hangs is killed
-    f();
-    _exit(0);
-  }
-  int status = -1;
-  waitpid(child, &status, 0);
-  expect(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-}
 
 // How many ranges a parallel_for over plenty of items is split into; checks the cover.
 int ranges_of(int64_t items, int64_t grain) {
@@ -152,13 +139,15 @@ void a_library_region_in_a_child_does_not_hang() {
 void libraries_follow_the_count_on_every_thread() {
   set_num_threads(3);
   std::thread([] {
-    share_num_threads_with_libraries();
+    expect(share_threads_with_libraries(false) == 1);
+    expect(share_threads_with_libraries(true) == 3);
     int threads = 0;
 #pragma omp parallel
 #pragma omp atomic
     ++threads;
     expect(threads == 3);
   }).join();
+  parallel_for(0, 3, 1, [](int64_t, int64_t) { expect(share_threads_with_libraries(true) == 1); });
 }
 
 }  // namespace

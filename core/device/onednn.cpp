@@ -1,0 +1,330 @@
+#include "core/device/onednn.h"
+
+#if RUSHLIGHT_ONEDNN
+
+#include <algorithm>
+#include <atomic>
+#include <initializer_list>
+#include <iterator>
+
+#include "core/device/onednn_plan.h"
+#include "core/device/threads.h"
+
+namespace rushlight::onednn {
+namespace {
+
+std::atomic<bool> is_enabled{true};
+
+enum PlanKind : int64_t { kMatmul, kForward, kBackwardInput, kBackwardWeight };
+
+dnnl_data_type_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::float32: return dnnl_f32;
+    case DType::bfloat16: return dnnl_bf16;
+    case DType::float16: return dnnl_f16;
+    default: return dnnl_data_type_undef;
+  }
+}
+
+// Scratchpads come from our allocator, so that their pages stay warm.
+Attributes make_attributes() {
+  Attributes attributes = make<Attributes>(functions()->dnnl_primitive_attr_create);
+  check(functions()->dnnl_primitive_attr_set_scratchpad_mode(attributes.get(),
+                                                             dnnl_scratchpad_mode_user));
+  return attributes;
+}
+
+void fuse_relu(const Attributes& attributes) {
+  PostOps post_ops = make<PostOps>(functions()->dnnl_post_ops_create);
+  check(functions()->dnnl_post_ops_append_eltwise(post_ops.get(), dnnl_eltwise_relu, 0, 0));
+  check(functions()->dnnl_primitive_attr_set_post_ops(attributes.get(), post_ops.get()));
+}
+
+// Either one thread or all: a primitive runs with as many threads as it was made for.
+int64_t share_threads(double multiplications) {
+  return share_threads_with_libraries(multiplications >= 2 * kMultiplicationsPerThread);
+}
+
+using Dims = SmallVector<int64_t, 6>;
+
+MemoryDesc strided(DType dtype, const Dims& dims, const Dims& strides) {
+  return make<MemoryDesc>(functions()->dnnl_memory_desc_create_with_strides, int(dims.size()),
+                          dims.data(), data_type(dtype), strides.data());
+}
+
+// The primitive chooses the format.
+MemoryDesc any_format(DType dtype, const Dims& dims) {
+  return make<MemoryDesc>(functions()->dnnl_memory_desc_create_with_tag, int(dims.size()),
+                          dims.data(), data_type(dtype), dnnl_format_tag_any);
+}
+
+// --- Matrix products ---
+
+// A stride over a dim of size 1 means nothing; as in a row-major matrix, it cannot mislead oneDNN.
+void canonicalize(MatrixStrides& strides, int64_t rows, int64_t columns) {
+  if (columns == 1) strides.column = 1;
+  if (rows == 1) strides.row = strides.column == 1 ? columns : 1;
+}
+
+bool has_unit_stride(const MatrixStrides& strides) {
+  return strides.row == 1 || strides.column == 1;
+}
+
+// Two dims suffice for one matrix, and oneDNN has faster code for two.
+MemoryDesc matrix_desc(DType dtype, int64_t batch, int64_t rows, int64_t columns,
+                       const MatrixStrides& s) {
+  if (batch == 1) return strided(dtype, {rows, columns}, {s.row, s.column});
+  if (s.batch == 0) return strided(dtype, {1, rows, columns}, {rows * columns, s.row, s.column});
+  return strided(dtype, {batch, rows, columns}, {s.batch, s.row, s.column});
+}
+
+std::unique_ptr<Plan> plan_matmul(const Matmul& p, bool has_bias) {
+  std::vector<Operand> operands;
+  operands.push_back({DNNL_ARG_SRC, false, matrix_desc(p.dtype, p.batch, p.m, p.k, p.a)});
+  operands.push_back({DNNL_ARG_WEIGHTS, false, matrix_desc(p.dtype, p.batch, p.k, p.n, p.b)});
+  operands.push_back({DNNL_ARG_DST, true, matrix_desc(p.out_dtype, p.batch, p.m, p.n, p.c)});
+  if (has_bias) {
+    Dims bias = p.batch == 1 ? Dims{1, p.n} : Dims{1, 1, p.n};
+    Dims strides = p.batch == 1 ? Dims{p.n, 1} : Dims{p.n, p.n, 1};
+    operands.push_back({DNNL_ARG_BIAS, false, strided(p.out_dtype, bias, strides)});
+  }
+  Attributes attributes = make_attributes();
+  PrimitiveDesc desc =
+      describe(functions()->dnnl_matmul_primitive_desc_create, engine(), operands[0].desc.get(),
+               operands[1].desc.get(), has_bias ? operands[3].desc.get() : nullptr,
+               operands[2].desc.get(), attributes.get());
+  return desc ? std::make_unique<Plan>(desc, std::move(operands)) : nullptr;
+}
+
+// --- Convolutions ---
+
+// The desc of a dense array of these dims that lies in memory with dim `channels` last.
+MemoryDesc dense(DType dtype, const Dims& dims, Layout layout, size_t channels) {
+  Dims strides(dims.size());
+  int64_t stride = 1;
+  if (layout == Layout::channels_last) {
+    strides[channels] = 1;
+    stride = dims[channels];
+  }
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (layout == Layout::channels_last && i == channels) continue;
+    strides[i] = stride;
+    stride *= dims[i];
+  }
+  return strided(dtype, dims, strides);
+}
+
+struct ConvDims {
+  explicit ConvDims(const Convolution& c) {
+    input = {c.batch, c.in_channels};
+    output = {c.batch, c.out_channels};
+    if (c.groups > 1) weight.push_back(c.groups);
+    weight.push_back(c.out_channels / c.groups);
+    weight.push_back(c.in_channels / c.groups);
+    bias = {c.out_channels};
+    for (int i = 0; i < c.dims; ++i) {
+      input.push_back(c.size[i]);
+      output.push_back(c.out_size(i));
+      weight.push_back(c.kernel[i]);
+      stride.push_back(c.stride[i]);
+      dilation.push_back(c.dilation[i] - 1);  // oneDNN counts the gaps
+      padding_before.push_back(c.padding_before[i]);
+      padding_after.push_back(c.padding_after[i]);
+    }
+  }
+
+  Dims input, weight, bias, output, stride, dilation, padding_before, padding_after;
+};
+
+// Whether the primitive works on the caller's formats. Channels-last ones suit it. Its code for
+// channels-first ones is half as fast as that for blocked ones, reorders included, but for two
+// cases: 1x1 kernels over many points, which are matrix products, and the gradient of images.
+bool keeps_format(PlanKind kind, const Convolution& c) {
+  if (c.layout == Layout::channels_last) return true;
+  if (kind == kBackwardWeight) return false;
+  bool is_pointwise = true;
+  int64_t points = 1;
+  for (int i = 0; i < c.dims; ++i) {
+    is_pointwise &= c.kernel[i] == 1 && c.padding_before[i] == 0 && c.padding_after[i] == 0;
+    points *= c.out_size(i);
+  }
+  bool is_image_gradient = kind == kBackwardInput && c.groups == 1 && c.in_channels <= 4;
+  return is_image_gradient || (is_pointwise && points >= 128);
+}
+
+// What the primitive is asked to work on; weights always take its own format.
+struct ConvDescs {
+  ConvDescs(PlanKind kind, const Convolution& c, const ConvDims& dims)
+      : weight(any_format(c.dtype, dims.weight)), bias(strided(c.dtype, dims.bias, {1})) {
+    bool keeps = keeps_format(kind, c);
+    input = keeps ? dense(c.dtype, dims.input, c.layout, 1) : any_format(c.dtype, dims.input);
+    output = keeps ? dense(c.dtype, dims.output, c.layout, 1) : any_format(c.dtype, dims.output);
+  }
+
+  MemoryDesc input, weight, bias, output;
+};
+
+PrimitiveDesc describe_convolution(PlanKind kind, const ConvDims& dims, const ConvDescs& descs,
+                                   bool has_bias, const Attributes& attributes) {
+  const Functions& f = *functions();
+  constexpr dnnl_alg_kind_t kDirect = dnnl_convolution_direct;
+  dnnl_memory_desc_t bias = has_bias ? descs.bias.get() : nullptr;
+  PrimitiveDesc forward =
+      describe(f.dnnl_convolution_forward_primitive_desc_create, engine(), dnnl_forward_training,
+               kDirect, descs.input.get(), descs.weight.get(), bias, descs.output.get(),
+               dims.stride.data(), dims.dilation.data(), dims.padding_before.data(),
+               dims.padding_after.data(), attributes.get());
+  if (kind == kForward || !forward) return forward;
+  // The backward primitives take the forward one as a hint.
+  if (kind == kBackwardInput) {
+    return describe(f.dnnl_convolution_backward_data_primitive_desc_create, engine(), kDirect,
+                    descs.input.get(), descs.weight.get(), descs.output.get(), dims.stride.data(),
+                    dims.dilation.data(), dims.padding_before.data(), dims.padding_after.data(),
+                    forward.get(), attributes.get());
+  }
+  return describe(f.dnnl_convolution_backward_weights_primitive_desc_create, engine(), kDirect,
+                  descs.input.get(), descs.weight.get(), bias, descs.output.get(),
+                  dims.stride.data(), dims.dilation.data(), dims.padding_before.data(),
+                  dims.padding_after.data(), forward.get(), attributes.get());
+}
+
+std::unique_ptr<Plan> plan_convolution(PlanKind kind, const Convolution& c, bool has_bias,
+                                       bool relu) {
+  ConvDims dims(c);
+  ConvDescs descs(kind, c, dims);
+  Attributes attributes = make_attributes();
+  if (relu) fuse_relu(attributes);
+  PrimitiveDesc desc = describe_convolution(kind, dims, descs, has_bias, attributes);
+  if (!desc) return nullptr;
+
+  MemoryDesc input = dense(c.dtype, dims.input, c.layout, 1);
+  MemoryDesc output = dense(c.dtype, dims.output, c.layout, 1);
+  MemoryDesc weight = dense(c.dtype, dims.weight, c.weight_layout, c.groups > 1 ? 2 : 1);
+  std::vector<Operand> operands;
+  auto add = [&](int argument, bool is_output, MemoryDesc& outer) {
+    operands.push_back({argument, is_output, std::move(outer)});
+  };
+  if (kind == kForward) {
+    add(DNNL_ARG_SRC, false, input);
+    add(DNNL_ARG_WEIGHTS, false, weight);
+    add(DNNL_ARG_DST, true, output);
+    if (has_bias) add(DNNL_ARG_BIAS, false, descs.bias);
+  } else if (kind == kBackwardInput) {
+    add(DNNL_ARG_DIFF_DST, false, output);
+    add(DNNL_ARG_WEIGHTS, false, weight);
+    add(DNNL_ARG_DIFF_SRC, true, input);
+  } else {
+    add(DNNL_ARG_SRC, false, input);
+    add(DNNL_ARG_DIFF_DST, false, output);
+    add(DNNL_ARG_DIFF_WEIGHTS, true, weight);
+    if (has_bias) add(DNNL_ARG_DIFF_BIAS, true, descs.bias);
+  }
+  return std::make_unique<Plan>(desc, std::move(operands));
+}
+
+double multiplications(const Convolution& c) {
+  double count = double(c.batch) * c.out_channels * (c.in_channels / c.groups);
+  for (int i = 0; i < c.dims; ++i) count *= double(c.out_size(i)) * c.kernel[i];
+  return count;
+}
+
+Plan* convolution_plan(PlanKind kind, const Convolution& c, bool has_bias, bool relu) {
+  PlanKey key{kind,
+              share_threads(multiplications(c)),
+              has_bias,
+              relu,
+              int64_t(c.dtype),
+              int64_t(c.layout),
+              int64_t(c.weight_layout),
+              c.dims,
+              c.batch,
+              c.groups,
+              c.in_channels,
+              c.out_channels};
+  for (const auto* list :
+       {&c.size, &c.kernel, &c.stride, &c.dilation, &c.padding_before, &c.padding_after}) {
+    for (int i = 0; i < c.dims; ++i) key.push_back((*list)[i]);
+  }
+  return plan_for(key, [&] { return plan_convolution(kind, c, has_bias, relu); });
+}
+
+// Null operands, bias and the like, come last and are left out.
+bool run(Plan* plan, std::initializer_list<const void*> arrays) {
+  if (!plan) return false;
+  void* addresses[4];
+  size_t count = 0;
+  for (const void* array : arrays) {
+    if (array) addresses[count++] = const_cast<void*>(array);
+  }
+  plan->run({addresses, count});
+  return true;
+}
+
+}  // namespace
+
+bool available() { return is_enabled.load(std::memory_order_relaxed) && functions(); }
+
+void set_enabled(bool enabled) { is_enabled.store(enabled, std::memory_order_relaxed); }
+
+bool matmul(Matmul p, const void* a, const void* b, const void* bias, void* c) {
+  if (!available() || data_type(p.dtype) == dnnl_data_type_undef) return false;
+  canonicalize(p.a, p.m, p.k);
+  canonicalize(p.b, p.k, p.n);
+  canonicalize(p.c, p.m, p.n);
+  if (!has_unit_stride(p.a) || !has_unit_stride(p.b) || !has_unit_stride(p.c)) return false;
+  PlanKey key{kMatmul,
+              share_threads(double(p.batch) * p.m * p.n * p.k),
+              bias != nullptr,
+              int64_t(p.dtype),
+              int64_t(p.out_dtype),
+              p.batch,
+              p.m,
+              p.n,
+              p.k};
+  for (const MatrixStrides& strides : {p.a, p.b, p.c}) {
+    for (int64_t stride : {strides.batch, strides.row, strides.column}) key.push_back(stride);
+  }
+  return run(plan_for(key, [&] { return plan_matmul(p, bias != nullptr); }), {a, b, c, bias});
+}
+
+bool conv_forward(const Convolution& conv, const void* input, const void* weight, const void* bias,
+                  bool relu, void* output) {
+  if (!available() || data_type(conv.dtype) == dnnl_data_type_undef) return false;
+  return run(convolution_plan(kForward, conv, bias != nullptr, relu),
+             {input, weight, output, bias});
+}
+
+bool conv_backward_input(const Convolution& conv, const void* grad_output, const void* weight,
+                         void* grad_input) {
+  if (!available() || data_type(conv.dtype) == dnnl_data_type_undef) return false;
+  return run(convolution_plan(kBackwardInput, conv, false, false),
+             {grad_output, weight, grad_input});
+}
+
+bool conv_backward_weight(const Convolution& conv, const void* input, const void* grad_output,
+                          void* grad_weight, void* grad_bias) {
+  if (!available() || data_type(conv.dtype) == dnnl_data_type_undef) return false;
+  return run(convolution_plan(kBackwardWeight, conv, grad_bias != nullptr, false),
+             {input, grad_output, grad_weight, grad_bias});
+}
+
+}  // namespace rushlight::onednn
+
+#else
+
+namespace rushlight::onednn {
+
+bool available() { return false; }
+void set_enabled(bool) {}
+bool matmul(Matmul, const void*, const void*, const void*, void*) { return false; }
+bool conv_forward(const Convolution&, const void*, const void*, const void*, bool, void*) {
+  return false;
+}
+bool conv_backward_input(const Convolution&, const void*, const void*, void*) { return false; }
+bool conv_backward_weight(const Convolution&, const void*, const void*, void*, void*) {
+  return false;
+}
+
+}  // namespace rushlight::onednn
+
+#endif
