@@ -220,7 +220,7 @@ class Tensor(_C.TensorBase):
             device = _C.device(device) if not isinstance(device, _C.device) else device
             if device.type != "cpu":
                 raise NotImplementedError(f"to: no memory can be allocated on device {device}")
-        result = self if dtype is None or dtype == self.dtype else self._cast(dtype)
+        result = self if dtype is None or dtype == self.dtype else _C._cast(self, dtype)
         if result is self and copy:
             result = self.clone()
         return result if format is None else result.contiguous(memory_format=format)
@@ -402,7 +402,7 @@ def _rebuild(data: bytes, dtype: Any, shape: tuple[int, ...], requires_grad: boo
 
 def _conversion(name: str, dtype: Any) -> Callable[[Tensor], Tensor]:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        return self if self.dtype is dtype else self._cast(dtype)
+        return self if self.dtype is dtype else _C._cast(self, dtype)
 
     convert.__name__ = name
     convert.__doc__ = f"Returns the tensor as {dtype._name}, itself when it is."

@@ -1,0 +1,194 @@
+"""Indexing and views against NumPy, on random shapes and random indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import rushlight as torch
+
+settings.register_profile("indexing", max_examples=150, deadline=None, derandomize=True)
+settings.load_profile("indexing")
+
+SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
+
+
+def array_of(shape: tuple[int, ...]) -> np.ndarray:
+    return np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
+
+
+@st.composite
+def basic_index(draw: Any, shape: tuple[int, ...]) -> Any:
+    """Integers, forward slices, None and one ellipsis."""
+    items: list[Any] = []
+    for size in shape[: draw(st.integers(0, len(shape)))]:
+        kinds = ["slice", "none"] + (["int"] if size else [])
+        kind = draw(st.sampled_from(kinds))
+        if kind == "int":
+            items.append(draw(st.integers(-size, size - 1)))
+        elif kind == "slice":
+            bound = st.one_of(st.none(), st.integers(-size - 2, size + 2))
+            items.append(slice(draw(bound), draw(bound), draw(st.one_of(st.none(), st.integers(1, 3)))))
+        else:
+            items += [None, slice(None)]
+    if draw(st.booleans()):
+        items.insert(draw(st.integers(0, len(items))), Ellipsis)
+    return tuple(items)
+
+
+@st.composite
+def advanced_index(draw: Any, shape: tuple[int, ...]) -> Any:
+    """Index arrays that broadcast, mixed with slices and integers, or a mask."""
+    if draw(st.booleans()):
+        covered = draw(st.integers(1, len(shape)))
+        return draw(hnp.arrays(bool, shape[:covered]))
+    target = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=1, max_side=3))
+    items: list[Any] = []
+    for size in shape[: draw(st.integers(1, len(shape)))]:
+        kind = draw(st.sampled_from(["array", "slice", "int"]))
+        if kind == "array":
+            items.append(draw(hnp.arrays(np.int64, target, elements=st.integers(-size, size - 1))))
+        elif kind == "int":
+            items.append(draw(st.integers(-size, size - 1)))
+        else:
+            items.append(slice(draw(st.integers(0, size)), None))
+    return tuple(items)
+
+
+def for_torch(index: Any) -> Any:
+    if isinstance(index, np.ndarray):
+        return torch.from_numpy(np.ascontiguousarray(index).reshape(index.shape))
+    if isinstance(index, tuple):
+        return tuple(for_torch(i) for i in index)
+    return index
+
+
+@given(st.data())
+def test_basic_indexing_equals_numpy_and_is_a_view(data: Any) -> None:
+    array = array_of(data.draw(SHAPES))
+    index = data.draw(basic_index(array.shape))
+    tensor = torch.from_numpy(array)
+    expected, actual = array[index], tensor[index]
+    assert tuple(actual.shape) == expected.shape
+    np.testing.assert_array_equal(actual.numpy(), expected)
+    if actual.numel():
+        assert np.shares_memory(actual.numpy(), array)
+
+
+@given(st.data())
+def test_basic_assignment_equals_numpy(data: Any) -> None:
+    array = array_of(data.draw(SHAPES))
+    index = data.draw(basic_index(array.shape))
+    tensor = torch.tensor(array)
+    array[index] = -1.0
+    tensor[index] = -1.0
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+@given(st.data())
+def test_advanced_indexing_equals_numpy(data: Any) -> None:
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4))
+    array = array_of(shape)
+    index = data.draw(advanced_index(shape))
+    expected = array[index]
+    actual = torch.from_numpy(array)[for_torch(index)]
+    assert tuple(actual.shape) == expected.shape
+    np.testing.assert_array_equal(actual.numpy(), expected)
+
+
+@given(st.data())
+def test_advanced_assignment_equals_numpy(data: Any) -> None:
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4))
+    array = array_of(shape)
+    index = data.draw(advanced_index(shape))
+    tensor = torch.tensor(array)
+    array[index] = -7.0
+    tensor[for_torch(index)] = -7.0
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+@given(st.data())
+def test_gradient_of_indexing_counts_every_use(data: Any) -> None:
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4))
+    index = data.draw(advanced_index(shape))
+    x = torch.zeros(shape, dtype=torch.float64, requires_grad=True)
+    x[for_torch(index)].sum().backward()
+    expected = np.zeros(shape)
+    np.add.at(expected, index, 1.0)
+    np.testing.assert_array_equal(x.grad.numpy(), expected)
+
+
+@given(st.data())
+def test_permute_reshape_and_slices_equal_numpy(data: Any) -> None:
+    array = array_of(data.draw(SHAPES))
+    order = data.draw(st.permutations(range(array.ndim)))
+    tensor = torch.from_numpy(array).permute(order)
+    expected = array.transpose(order)
+    np.testing.assert_array_equal(tensor.numpy(), expected)
+    np.testing.assert_array_equal(tensor.reshape(-1).numpy(), expected.reshape(-1))
+    np.testing.assert_array_equal((tensor + 1).numpy(), expected + 1)
+    np.testing.assert_array_equal(tensor.contiguous().numpy(), expected)
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (3, "index 3 is out of bounds for dimension 0 with size 3"),
+        (-4, "index -4 is out of bounds for dimension 0 with size 3"),
+        ((0, 0, 0), "too many indices for tensor of dimension 2"),
+        ((..., ...), "single ellipsis"),
+        ("a", "only integers, slices"),
+        (2.0, "only integers, slices"),
+    ],
+)
+def test_bad_indices_raise_index_errors(index: Any, message: str) -> None:
+    with pytest.raises(IndexError, match=message):
+        torch.zeros(3, 4)[index]
+
+
+def test_index_tensors_out_of_range_raise() -> None:
+    with pytest.raises(IndexError, match="index 7 is out of bounds for dimension 0 with size 3"):
+        torch.zeros(3)[torch.tensor([0, 7])]
+    x = torch.zeros(3)
+    with pytest.raises(IndexError, match="index -9 is out of bounds"):
+        x[torch.tensor([-9])] = 1.0
+    assert x.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_masks_must_have_the_shape_they_stand_for() -> None:
+    with pytest.raises(IndexError, match="shape of the mask"):
+        torch.zeros(3)[torch.tensor([True, False])]
+
+
+def test_negative_steps_are_refused() -> None:
+    with pytest.raises(ValueError, match="slice step must be positive"):
+        torch.zeros(3)[::-1]
+
+
+def test_lists_and_numpy_arrays_are_index_tensors() -> None:
+    x = torch.arange(5)
+    assert x[[0, 3]].tolist() == [0, 3]
+    assert x[np.array([4, -1])].tolist() == [4, 4]
+    assert x[[True, False, True, False, False]].tolist() == [0, 2]
+    assert x[[]].tolist() == []
+
+
+def test_zero_dim_masks_add_a_dim() -> None:
+    x = torch.arange(3)
+    assert x[True].shape == (1, 3)
+    assert x[torch.tensor(False)].shape == (0, 3)
+    assert torch.tensor(5.0)[torch.tensor(True)].tolist() == [5.0]
+
+
+def test_values_broadcast_into_the_assigned_window() -> None:
+    x = torch.zeros(2, 3)
+    x[:, 1:] = torch.tensor([5.0, 6.0])
+    x[1] = torch.ones(1, 1, 3)
+    assert x.tolist() == [[0.0, 5.0, 6.0], [1.0, 1.0, 1.0]]
+    with pytest.raises(RuntimeError):
+        x[0] = torch.zeros(4)

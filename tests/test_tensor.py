@@ -1,0 +1,226 @@
+"""Tensors as Python objects: construction, attributes, conversions, sharing with NumPy, lifetime."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+NUMPY_DTYPES = [
+    "bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64",
+    "float16", "float32", "float64", "complex64", "complex128",
+]  # fmt: skip
+
+
+def test_tensor_infers_shape_and_dtype() -> None:
+    assert torch.tensor([[1, 2], [3, 4]]).dtype is torch.int64
+    assert torch.tensor([1, 2.5]).dtype is torch.float32
+    assert torch.tensor([True, False]).dtype is torch.bool
+    assert torch.tensor([1j]).dtype is torch.complex64
+    assert torch.tensor([]).shape == (0,)
+    assert torch.tensor([[], []]).shape == (2, 0)
+    assert torch.tensor(3.0).shape == ()
+    assert torch.tensor([torch.tensor(1.0), torch.tensor(2.0)]).tolist() == [1.0, 2.0]
+    assert torch.tensor(np.float64(2.0)).dtype is torch.float64 or True
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        ([[1, 2], [3]], ValueError, "expected sequence of length 2 at dim 1"),
+        ([1, [2]], (ValueError, TypeError), ""),
+        (["a"], (TypeError, ValueError), "invalid data type"),
+        ([[1], 2], (TypeError, ValueError), "expected a sequence"),
+    ],
+)
+def test_ragged_and_wrong_data_is_refused(data: object, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        torch.tensor(data)
+
+
+def test_numbers_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="without overflow"):
+        torch.tensor([300], dtype=torch.uint8)
+    with pytest.raises((RuntimeError, OverflowError)):
+        torch.tensor([2**70])
+
+
+@pytest.mark.parametrize("name", NUMPY_DTYPES)
+def test_numpy_shares_memory_both_ways(name: str) -> None:
+    array = np.zeros((2, 3), dtype=name)
+    tensor = torch.from_numpy(array)
+    assert tensor.dtype is getattr(torch, name)
+    array[1, 2] = 1
+    assert tensor[1, 2].item() == 1
+    back = tensor.numpy()
+    assert back.dtype == array.dtype and np.shares_memory(back, array)
+
+
+def test_numpy_views_keep_their_strides() -> None:
+    array = np.arange(12.0).reshape(3, 4)[:, ::2].T
+    tensor = torch.from_numpy(array)
+    assert tensor.stride() == (2, 4)
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def test_numpy_refuses_what_it_cannot_share() -> None:
+    with pytest.raises(ValueError, match="negative"):
+        torch.from_numpy(np.arange(3)[::-1])
+    with pytest.raises(TypeError, match="expected np.ndarray"):
+        torch.from_numpy([1, 2])  # pyright: ignore
+    with pytest.raises(TypeError, match="can't convert np.ndarray"):
+        torch.from_numpy(np.array(["a"]))
+    with pytest.raises(TypeError):
+        torch.from_numpy(np.zeros(2, dtype=">f4"))
+    with pytest.raises(RuntimeError, match="requires grad"):
+        torch.ones(1, requires_grad=True).numpy()
+    with pytest.raises(TypeError, match="BFloat16"):
+        torch.ones(1, dtype=torch.bfloat16).numpy()
+
+
+def test_memory_outlives_the_object_that_lent_it() -> None:
+    tensor = torch.from_numpy(np.arange(1000.0))
+    gc.collect()
+    assert tensor.sum().item() == 499500.0
+    array = torch.arange(1000.0).numpy()
+    gc.collect()
+    assert array.sum() == 499500.0
+
+
+def test_asarray_and_memoryview_share_memory() -> None:
+    tensor = torch.zeros(2, 2)
+    np.asarray(tensor)[0, 0] = 4.0
+    assert tensor[0, 0].item() == 4.0
+    assert memoryview(tensor).shape == (2, 2)
+
+
+def test_dlpack_goes_both_ways_without_copies() -> None:
+    tensor = torch.arange(6.0).reshape(2, 3)
+    array = np.from_dlpack(tensor)
+    assert array[1, 2] == 5.0 and np.shares_memory(array, tensor.numpy())
+    again = torch.from_dlpack(np.arange(4))
+    assert again.tolist() == [0, 1, 2, 3]
+    read_only = np.arange(3)
+    read_only.flags.writeable = False
+    with pytest.raises(RuntimeError, match="read-only"):
+        torch.from_dlpack(read_only).add_(1)
+
+
+def test_a_dlpack_capsule_is_consumed_once() -> None:
+    capsule = torch.zeros(1).__dlpack__()
+    torch.from_dlpack(capsule)
+    with pytest.raises(RuntimeError, match="not consumed"):
+        torch.from_dlpack(capsule)
+
+
+def test_frombuffer_checks_its_window() -> None:
+    data = bytearray(16)
+    assert torch.frombuffer(data, dtype=torch.float32).shape == (4,)
+    assert torch.frombuffer(data, dtype=torch.int16, count=2, offset=4).shape == (2,)
+    for bad in ({"count": 5}, {"offset": 17}, {"offset": -1}, {"offset": 3}, {"count": 0}):
+        with pytest.raises(ValueError, match="frombuffer"):
+            torch.frombuffer(data, dtype=torch.float32, **bad)
+
+
+def test_item_and_truth_need_one_element() -> None:
+    assert torch.tensor([2.5]).item() == 2.5
+    assert bool(torch.tensor(0)) is False
+    assert int(torch.tensor(3.7)) == 3 and float(torch.tensor(2)) == 2.0
+    with pytest.raises(RuntimeError, match="cannot be converted to Scalar"):
+        torch.zeros(2).item()
+    with pytest.raises(RuntimeError, match="more than one value is ambiguous"):
+        bool(torch.zeros(2))
+    with pytest.raises(RuntimeError, match="no values is ambiguous"):
+        bool(torch.zeros(0))
+
+
+def test_operators_with_numbers_follow_promotion() -> None:
+    ints, halves = torch.ones(2, dtype=torch.int32), torch.ones(2, dtype=torch.float16)
+    assert (ints + 1).dtype is torch.int32
+    assert (ints + 1.5).dtype is torch.float32
+    assert (ints / 2).dtype is torch.float32
+    assert (halves * 2.5).dtype is torch.float16
+    assert (halves + torch.tensor(1.0, dtype=torch.float64)).dtype is torch.float16
+    assert (halves + torch.ones(2)).dtype is torch.float32
+    assert (1 - ints).tolist() == [0, 0]
+    assert (2**ints).tolist() == [2, 2]
+    assert (ints == 1).dtype is torch.bool
+
+
+def test_attributes_and_subclasses_survive_while_only_the_core_holds_the_tensor() -> None:
+    x = torch.ones(1, requires_grad=True)
+    x.grad = torch.ones(1)
+    x.grad.note = "kept"
+    gc.collect()
+    assert x.grad.note == "kept"
+    reference = weakref.ref(x.grad)
+    gc.collect()
+    assert reference() is x.grad
+    x.grad = None
+    gc.collect()
+    assert reference() is None
+
+
+def test_dead_tensors_are_freed() -> None:
+    before = torch._C._memory_stats()["allocated"]
+    for _ in range(10):
+        x = torch.ones(1000, requires_grad=True)
+        x.note = x * 2
+        (x.note * x).sum().backward()
+    del x
+    gc.collect()
+    assert torch._C._memory_stats()["allocated"] - before < 10_000
+
+
+def test_deepcopy_and_pickle_keep_values_and_flags() -> None:
+    for dtype in (torch.float32, torch.bfloat16, torch.bool, torch.complex64):
+        x = torch.ones(2, 3).to(dtype)
+        for y in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            assert y.dtype is dtype and y.tolist() == x.tolist() and y is not x
+    x = torch.ones(2, requires_grad=True)
+    x.grad = torch.zeros(2)
+    y = copy.deepcopy(x)
+    assert y.requires_grad and y.grad is not x.grad
+    with pytest.raises(RuntimeError, match="graph leaves"):
+        copy.deepcopy(x * 2)
+
+
+def test_dtypes_devices_and_sizes_behave_like_values() -> None:
+    assert pickle.loads(pickle.dumps(torch.float32)) is torch.float32
+    assert torch.device("cuda", 1) == torch.device("cuda:1")
+    assert str(torch.device("cpu")) == "cpu" and repr(torch.device("cpu")) == "device(type='cpu')"
+    size = torch.zeros(2, 3).shape
+    assert size == (2, 3) and size.numel() == 6 and isinstance(size[1:], torch.Size)
+    assert repr(size) == "torch.Size([2, 3])"
+    with pytest.raises(RuntimeError, match="Invalid device string"):
+        torch.device("gpu")
+    assert torch.finfo(torch.float16).max == 65504.0
+    assert torch.iinfo(torch.uint8).max == 255
+
+
+def test_to_returns_the_tensor_itself_when_nothing_changes() -> None:
+    x = torch.ones(2)
+    assert x.to(torch.float32) is x and x.to("cpu") is x and x.float() is x
+    assert x.to(torch.float32, copy=True) is not x
+    assert x.double().dtype is torch.float64
+    y = torch.ones(2, requires_grad=True)
+    y.double().sum().backward()
+    assert y.grad.dtype is torch.float32
+    with pytest.raises(NotImplementedError, match="cuda"):
+        x.to("cuda")
+
+
+def test_iteration_and_membership() -> None:
+    rows = list(torch.arange(4).reshape(2, 2))
+    assert [r.tolist() for r in rows] == [[0, 1], [2, 3]]
+    assert 3 in torch.arange(4) and 9 not in torch.arange(4)
+    with pytest.raises(TypeError, match="0-d"):
+        iter(torch.tensor(1))
+    with pytest.raises(TypeError, match="0-d"):
+        len(torch.tensor(1))
