@@ -111,16 +111,17 @@ void count(int64_t change) {
 // Never destroyed, because tensors may die after static objects. The mutex guards the rest.
 class SharedCache {
  public:
-  // A thread that forks holds the mutex, so that the child gets consistent lists.
-  SharedCache() {
-    pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                   [] { instance().mutex_.unlock(); });
-  }
-
   static SharedCache& instance() {
-    static SharedCache* cache = new SharedCache;
+    static SharedCache* cache = [] {
+      cpu_register_fork_handlers();
+      return new SharedCache;
+    }();
     return *cache;
   }
+
+  // A thread that forks holds the mutex, so that the child gets consistent lists.
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
 
   // Moves up to `wanted` blocks of a class, linked by `next`, to the caller.
   FreeBlock* take(int size_class, int wanted, int* taken) {
@@ -388,6 +389,13 @@ void cpu_empty_cache() {
   if (ThreadCache* cache = thread_cache()) cache->clear();
   SharedCache::instance().clear();
   malloc_trim(0);  // malloc keeps freed small blocks otherwise
+}
+
+void cpu_register_fork_handlers() {
+  static const int failed = pthread_atfork([] { SharedCache::instance().lock(); },
+                                           [] { SharedCache::instance().unlock(); },
+                                           [] { SharedCache::instance().unlock(); });
+  ASSERT(!failed);
 }
 
 CpuMemoryStats cpu_memory_stats() {

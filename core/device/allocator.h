@@ -35,6 +35,10 @@ class CpuBuffer {
 // threads hold (at most a few MB each) follows when they exit.
 void cpu_empty_cache();
 
+// Keeps forks safe. Whatever registers fork handlers that end threads calls it first: a thread that
+// ends returns its cache, which must still be unlocked then, and the youngest handlers run first.
+void cpu_register_fork_handlers();
+
 // In whole blocks. Another thread's last 64 KB may not have been counted yet.
 struct CpuMemoryStats {
   int64_t allocated;  // in use by tensors

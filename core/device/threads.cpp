@@ -9,6 +9,7 @@
 #include <exception>
 
 #include "core/base/error.h"
+#include "core/device/allocator.h"
 #include "core/device/machine.h"
 
 namespace rushlight {
@@ -38,6 +39,7 @@ void in_child() {
 }
 
 void register_fork_handlers() {
+  cpu_register_fork_handlers();  // before ours, see there
   static const int registered = pthread_atfork(before_fork, nullptr, in_child);
   ASSERT(registered == 0);
 }

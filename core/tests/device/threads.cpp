@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/device/allocator.h"
 #include "core/device/machine.h"
 #include "core/tests/device/fork.h"
 #include "core/tests/expect.h"
@@ -124,6 +125,16 @@ void a_forked_child_may_ask_for_threads() {
   });
 }
 
+void threads_that_a_fork_ends_return_their_memory() {
+  set_num_threads(3);
+  for (int round = 0; round < 3; ++round) {
+    parallel_for(0, 3, 1, [](int64_t, int64_t) { cpu_free(cpu_allocate(1000), 1000); });
+    alarm(20);  // the parent would wait for them for ever
+    expect_child_succeeds([] { cpu_free(cpu_allocate(1000), 1000); });
+    alarm(0);
+  }
+}
+
 void a_library_region_in_a_child_does_not_hang() {
   set_num_threads(3);
   expect(ranges_of(100, 1) == 3);
@@ -165,6 +176,7 @@ int main(int argc, char** argv) {
   counts_must_be_positive();
   a_forked_child_runs_with_one_thread();
   a_forked_child_may_ask_for_threads();
+  threads_that_a_fork_ends_return_their_memory();
   a_library_region_in_a_child_does_not_hang();
   libraries_follow_the_count_on_every_thread();
 }
