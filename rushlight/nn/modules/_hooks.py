@@ -90,6 +90,8 @@ class Hooked(Members):
 
     def _hooks_at(self, moment: str) -> list[Hook]:
         """The hooks for a moment in calling order: those of all modules, then this module's."""
+        if self._hooks is None:
+            return []
         tables = (Hooked._hooks, self.__dict__.get("_hooks"))
         return [hook for table in tables if table for hook in getattr(table, moment).values()]
 

@@ -335,7 +335,11 @@ class Members:
             else [(prefix, self)]
         )
         for path, module in modules:
-            for name, value in module._own(*kinds):
+            values = module.__dict__
+            for name, kind in module._kinds.items():
+                if kind not in kinds:
+                    continue
+                value = values[name]
                 if value is None or id(value) in seen:
                     continue
                 if remove_duplicate:
@@ -441,14 +445,15 @@ class Members:
             >>> [name for name, _ in torch.nn.Sequential(torch.nn.ReLU()).named_modules()]
             ['', '0']
         """
-        this: Any = self  # Module is the only subclass
         memo = set() if memo is None else memo
-        if this in memo:
-            return
-        if remove_duplicate:
-            memo.add(this)
-        yield prefix, this
-        for name, module in self._own(MODULE):
-            if module is not None:
-                path = f"{prefix}.{name}" if prefix else name
-                yield from module.named_modules(memo, path, remove_duplicate)
+        waiting: list[tuple[str, Any]] = [(prefix, self)]  # the next one last
+        while waiting:
+            path, module = waiting.pop()
+            if module is None or module in memo:
+                continue
+            if remove_duplicate:
+                memo.add(module)
+            yield path, module
+            if MODULE in module._kinds.values():
+                for name, child in reversed(module._own(MODULE)):
+                    waiting.append((f"{path}.{name}" if path else name, child))

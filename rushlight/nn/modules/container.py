@@ -22,7 +22,8 @@ class _Sequence(Module):
     """A list of child modules, kept under the names "0", "1", ...; a base of the real lists."""
 
     def _children_list(self) -> list[Any]:
-        return [child for _, child in self._own(MODULE)]
+        values = self.__dict__
+        return [values[name] for name, kind in self._kinds.items() if kind == MODULE]
 
     def _set_children(self, modules: Iterable[Module]) -> None:
         modules = list(modules)
