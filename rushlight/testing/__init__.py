@@ -1,0 +1,6 @@
+"""Tools for tests: comparing values and making tensors."""
+
+from rushlight.testing._comparison import assert_close
+from rushlight.testing._creation import make_tensor
+
+__all__ = ["assert_close", "make_tensor"]

@@ -1,0 +1,33 @@
+"""Every example in the docstrings of these modules runs and prints what it says."""
+
+import doctest
+import importlib
+
+import pytest
+
+import rushlight as torch
+
+MODULES = [
+    "rushlight._printing",
+    "rushlight.optim.adam",
+    "rushlight.optim.adamw",
+    "rushlight.optim.optimizer",
+    "rushlight.optim.sgd",
+    "rushlight.random",
+    "rushlight.serialization",
+    "rushlight.testing._comparison",
+    "rushlight.testing._creation",
+    "rushlight.utils.data.collate",
+    "rushlight.utils.data.dataloader",
+    "rushlight.utils.data.dataset",
+    "rushlight.utils.data.sampler",
+    "rushlight.utils.hooks",
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_print_what_they_say(name) -> None:
+    module = importlib.import_module(name)
+    failed, attempted = doctest.testmod(module, extraglobs={"torch": torch})
+    assert attempted > 0
+    assert failed == 0
