@@ -58,8 +58,8 @@ class ArchiveWriter:
     """Writes an archive to a file from its start to its end."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._stream = _Stream(file)
-        self._zip = zipfile.ZipFile(self._stream, "w")  # type: ignore[call-overload]
+        self._stream: Any = _Stream(file)
+        self._zip = zipfile.ZipFile(self._stream, "w")
 
     def add(self, name: str, data: Any) -> None:
         """Adds an entry; its data begin at a multiple of 64 bytes."""

@@ -47,8 +47,11 @@ class _SavedStorage:
         return memoryview(self.elements.cpu().view(rl.uint8))
 
 
-# The pure-Python pickler, because the other one insists on importing the names that it writes.
-class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
+# The pickler in C insists on importing the names that it writes.
+_PythonPickler: Any = pickle._Pickler  # pyright: ignore[reportAttributeAccessIssue]
+
+
+class _Pickler(_PythonPickler):
     def __init__(self, file: IO[bytes], protocol: int) -> None:
         super().__init__(file, protocol)
         self.storages: dict[tuple[Any, ...], _SavedStorage] = {}

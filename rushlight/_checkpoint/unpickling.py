@@ -75,18 +75,15 @@ class _Storages:
 
     def load(self, reference: Any) -> Storage:
         """Returns the storage of ("storage", type, key, location, number of elements)."""
-        check(type(reference) is tuple and len(reference) == 5, "not a reference to a storage")
+        check(type(reference) is tuple, "not a reference to a storage")
+        check(len(reference) == 5, "not a reference to a storage")
         kind, storage_type, key, location, numel = reference
-        check(
-            type(kind) is type(key) is type(location) is str
-            and kind == "storage"
-            and isinstance(storage_type, StorageType)
-            and type(numel) is int,
-            "not a reference to a storage",
-        )
+        are_texts = type(kind) is type(key) is type(location) is str
+        check(are_texts and kind == "storage", "not a reference to a storage")
+        check(isinstance(storage_type, StorageType), "not a reference to a storage")
         if key not in self._loaded:
             size = self._archive.size(f"data/{key}")
-            fits = size // storage_type.itemsize == numel
+            fits = type(numel) is int and size // storage_type.itemsize == numel
             check(fits, f"data/{key} is missing or has another size than the pickle says")
             data = self._archive.read_tensor(f"data/{key}")
             if self._swaps_bytes:
@@ -120,7 +117,7 @@ class _Storages:
 
 def _swap_bytes(data: Tensor, storage_type: StorageType) -> Tensor:
     check(storage_type.dtype is not None, "untyped storages of the other byte order are unknown")
-    parts = 2 if storage_type.dtype.is_complex else 1  # type: ignore[union-attr]
+    parts = 2 if storage_type.dtype in (rl.complex64, rl.complex128) else 1
     width = storage_type.itemsize // parts
     return data[: data.numel() // width * width].reshape(-1, width).flip(1).reshape(-1)
 
@@ -254,7 +251,9 @@ class _Machine:
             raise UnpicklingError("its pickle calls what is neither a known nor a registered name")
         self.push(call(*arguments))
 
-    def new_object(self, cls: Any, arguments: Any, options: Any) -> None:
+    def new_object(self, has_options: bool) -> None:
+        options = self.pop() if has_options else {}
+        cls, arguments = self.pop_items(2)
         is_trusted_class = id(cls) in self._trusted and isinstance(cls, type)
         check(is_trusted_class, "its pickle makes an object whose class is not registered")
         self.push(cls.__new__(cls, *arguments, **options))
@@ -351,8 +350,8 @@ _OPERATIONS: dict[bytes, Callable[[_Machine], Any]] = {
     pickle.GLOBAL: lambda m: m.find_global(m.line(), m.line()),
     pickle.STACK_GLOBAL: lambda m: m.find_global(*m.pop_items(2)),
     pickle.REDUCE: _Machine.reduce,
-    pickle.NEWOBJ: lambda m: m.new_object(*m.pop_items(2), {}),
-    pickle.NEWOBJ_EX: lambda m: m.new_object(*m.pop_items(3)),
+    pickle.NEWOBJ: lambda m: m.new_object(has_options=False),
+    pickle.NEWOBJ_EX: lambda m: m.new_object(has_options=True),
     pickle.BUILD: _Machine.build,
     pickle.BINPERSID: _Machine.load_storage,
 }

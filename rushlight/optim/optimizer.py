@@ -99,13 +99,13 @@ class Optimizer:
         self._step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
         self._step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 
-        groups = list(params)
+        groups: list[Any] = list(params)
         if not groups:
             raise ValueError(f"{type(self).__name__}: optimizer got an empty parameter list")
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
-            self.add_param_group(group)  # type: ignore[arg-type]
+            self.add_param_group(group)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

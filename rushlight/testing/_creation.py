@@ -53,10 +53,10 @@ def make_tensor(
     if noncontiguous and memory_format is not None:
         raise ValueError("make_tensor: noncontiguous and memory_format exclude each other")
     low, high = _range(dtype, low, high)
-    sizes = tuple(shape[0]) if shape and isinstance(shape[0], tuple | list) else shape
-    if noncontiguous and math.prod(sizes) > 1:  # type: ignore[arg-type]
+    sizes: Any = tuple(shape[0]) if shape and isinstance(shape[0], tuple | list) else shape
+    if noncontiguous and math.prod(sizes) > 1:
         # Every second element of a tensor twice as wide.
-        wide = _uniform((*sizes[:-1], 2 * sizes[-1]), dtype, low, high)  # type: ignore[operator]
+        wide = _uniform((*sizes[:-1], 2 * sizes[-1]), dtype, low, high)
         result = wide[..., ::2]
     else:
         result = _uniform(sizes, dtype, low, high)

@@ -110,7 +110,7 @@ def _mapping_like(example: Any, items: dict[Any, Any]) -> Any:
             result = copy.copy(example)  # keeps extras, such as a default factory
             result.update(items)
             return result
-        return type(example)(items)  # type: ignore[call-arg]
+        return type(example)(items)
     except TypeError:
         return items
 
@@ -129,6 +129,6 @@ def _sequence_like(example: Any, items: list[Any]) -> Any:
             for i, item in enumerate(items):
                 result[i] = item
             return result
-        return type(example)(items)  # type: ignore[call-arg]
+        return type(example)(items)
     except TypeError:
         return items

@@ -91,7 +91,8 @@ class DataLoader:
         _check_workers(
             num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context
         )
-        if isinstance(dataset, IterableDataset):
+        is_stream = isinstance(dataset, IterableDataset)
+        if is_stream:
             _check_no_order(shuffle=shuffle, sampler=sampler, batch_sampler=batch_sampler)
         if sampler is not None and shuffle:
             raise ValueError("DataLoader: sampler option is mutually exclusive with shuffle")
@@ -109,7 +110,7 @@ class DataLoader:
             )
 
         if sampler is None:
-            if isinstance(dataset, IterableDataset):
+            if is_stream:
                 sampler = _NoIndices()
             elif shuffle:
                 sampler = RandomSampler(dataset, generator=generator)
@@ -136,6 +137,7 @@ class DataLoader:
         self.persistent_workers = persistent_workers
         self.pin_memory_device = pin_memory_device
         self.in_order = in_order
+        self._is_stream = is_stream
         self._is_ready = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -150,9 +152,9 @@ class DataLoader:
         return _Epoch(self)
 
     def __len__(self) -> int:
-        if not isinstance(self.dataset, IterableDataset):
+        if not self._is_stream:
             return len(self._index_sampler)
-        samples = len(self.dataset)  # type: ignore[arg-type]
+        samples = len(self.dataset)
         if self.batch_size is None:
             return samples
         return len(BatchSampler(range(samples), self.batch_size, self.drop_last))
@@ -179,9 +181,7 @@ class _Epoch:
         self._is_batched = loader.batch_sampler is not None
         self._drop_last = loader.drop_last
         self._collate = loader.collate_fn
-        self._stream: Iterator[Any] | None = None
-        if isinstance(self._dataset, IterableDataset):
-            self._stream = iter(self._dataset)
+        self._stream = iter(self._dataset) if loader._is_stream else None
 
     def __iter__(self) -> _Epoch:
         return self

@@ -44,7 +44,7 @@ class Dataset:
     def __getitem__(self, index: Any) -> Any:
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__")
 
-    def __add__(self, other: Dataset) -> ConcatDataset:
+    def __add__(self, other: Dataset) -> Dataset:
         return ConcatDataset([self, other])
 
 
@@ -64,7 +64,7 @@ class IterableDataset(Dataset):
     def __iter__(self) -> Iterator[Any]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__")
 
-    def __add__(self, other: Dataset) -> ChainDataset:  # type: ignore[override]
+    def __add__(self, other: Dataset) -> Dataset:
         return ChainDataset([self, other])
 
 
