@@ -1,0 +1,128 @@
+"""Each framework reads the checkpoints of the other."""
+
+import collections
+import io
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+pytorch = pytest.importorskip("torch")
+
+DTYPES = [
+    "bool",
+    "uint8",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
+
+def checkpoint(library):
+    """The same object in either library."""
+    base = library.arange(24, dtype=library.float32).reshape(4, 6)
+    state = collections.OrderedDict(weight=base, part=base[1:3, ::2])
+    state._metadata = collections.OrderedDict({"": {"version": 1}})
+    return {
+        "state": state,
+        "parameter": library.nn.Parameter(base.t()),
+        "frozen": library.nn.Parameter(library.ones(2), requires_grad=False),
+        "leaf": library.ones(2, requires_grad=True),
+        "expanded": library.ones(1).expand(3),
+        "scalar": library.tensor(2.5, dtype=library.float64),
+        "empty": library.empty(0, 3),
+        "size": library.Size([2, 3]),
+        "device": library.device("cpu"),
+        "dtype": library.bfloat16,
+        "dtypes": [library.tensor([0, 1, 1]).to(getattr(library, name)) for name in DTYPES],
+        "plain": [
+            1,
+            -(2**70),
+            0.5,
+            True,
+            None,
+            "é",
+            (1, (2,)),
+            {3},
+            1 + 2j,
+            b"ab",
+            bytearray(b"c"),
+        ],
+    }
+
+
+def assert_same(actual, expected):
+    if hasattr(expected, "untyped_storage"):
+        assert str(actual.dtype) == str(expected.dtype)
+        assert actual.shape == expected.shape
+        assert actual.stride() == expected.stride() or 0 in expected.shape
+        assert actual.requires_grad == expected.requires_grad
+        assert actual.tolist() == expected.tolist()
+        assert type(actual).__name__ == type(expected).__name__
+    elif isinstance(expected, dict):
+        assert type(actual) is type(expected)
+        assert list(actual) == list(expected)
+        for key in expected:
+            assert_same(actual[key], expected[key])
+    elif type(expected) is list:
+        for ours, theirs in zip(actual, expected, strict=True):
+            assert_same(ours, theirs)
+    else:
+        assert repr(actual) == repr(expected)
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize(("writer", "reader"), [(torch, pytorch), (pytorch, torch)])
+def test_each_reads_what_the_other_wrote(writer, reader, mmap, tmp_path) -> None:
+    path = str(tmp_path / "x.pt")
+    writer.save(checkpoint(writer), path)
+    result = reader.load(path, weights_only=True, mmap=mmap)
+    assert_same(result, checkpoint(reader))
+    assert result["state"]._metadata == {"": {"version": 1}}
+    result["state"]["weight"][1, 2] = -1  # still shared with the view
+    assert result["state"]["part"][0, 1].item() == -1
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("SGD", {"lr": 0.1, "momentum": 0.9}), ("Adam", {"amsgrad": True}), ("AdamW", {"lr": 0.1})],
+)
+@pytest.mark.parametrize(("first", "second"), [(torch, pytorch), (pytorch, torch)])
+def test_training_goes_on_in_the_other_framework(first, second, name, options) -> None:
+    rng = np.random.default_rng(0)
+    start = rng.normal(size=(3, 4)).tolist()
+    grads = [rng.normal(size=(3, 4)).tolist() for _ in range(6)]
+
+    def make(library, values):
+        weight = library.nn.Parameter(library.tensor(values, dtype=library.float64))
+        return weight, getattr(library.optim, name)([weight], **options)
+
+    def train(library, weight, optimizer, part):
+        for grad in part:
+            weight.grad = library.tensor(grad, dtype=library.float64)
+            optimizer.step()
+
+    whole, optimizer = make(first, start)
+    train(first, whole, optimizer, grads)
+
+    weight, optimizer = make(first, start)
+    train(first, weight, optimizer, grads[:3])
+    file = io.BytesIO()
+    first.save({"weight": weight.detach(), "optimizer": optimizer.state_dict()}, file)
+    file.seek(0)
+    saved = second.load(file, weights_only=True)
+    other, optimizer = make(second, saved["weight"].tolist())
+    optimizer.load_state_dict(saved["optimizer"])
+    train(second, other, optimizer, grads[3:])
+    np.testing.assert_allclose(other.tolist(), whole.tolist(), rtol=1e-10)
