@@ -24,7 +24,7 @@ class Error : public std::exception {
   // Puts "op: " in front, once: the innermost op that failed is the one to name.
   void name_op(const char* op) {
     if (named_) return;
-    message_ = std::string(op) + ": " + message_;
+    message_ = std::string(op[0] == '_' ? op + 1 : op) + ": " + message_;  // private ops too
     named_ = true;
   }
 

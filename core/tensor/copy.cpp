@@ -20,20 +20,6 @@ namespace {
 constexpr int64_t kGrain = 1 << 17;  // bytes that are worth a thread
 constexpr int64_t kBlock = 128;      // elements along each side of what is transposed at a time
 
-struct Item16 {
-  uint64_t low, high;
-};
-template <class F>
-void visit_item(int64_t item, F&& f) {
-  switch (item) {
-    case 1: return f(Tag<uint8_t>{});
-    case 2: return f(Tag<uint16_t>{});
-    case 4: return f(Tag<uint32_t>{});
-    case 8: return f(Tag<uint64_t>{});
-    default: return f(Tag<Item16>{});
-  }
-}
-
 const TransposeLoops& transpose_loops() {
 #define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
   static constexpr IsaSets<TransposeLoops> sets = {

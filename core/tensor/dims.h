@@ -1,5 +1,5 @@
 // Owns the arithmetic of loops over several strided tensors of one shape: fewer and longer dims,
-// and walking through them.
+// walking through them, and moving elements of any dtype.
 //
 // A lane is one tensor of such a loop. Strides are in bytes or in elements, as the caller likes.
 #pragma once
@@ -47,5 +47,20 @@ class Odometer {
   Shape index_;
   std::array<int64_t, N> at_{};
 };
+
+// Calls f with an unsigned type of `item` bytes, for loops that move elements without reading them.
+struct Item16 {
+  uint64_t low, high;
+};
+template <class F>
+decltype(auto) visit_item(int64_t item, F&& f) {
+  switch (item) {
+    case 1: return f(Tag<uint8_t>{});
+    case 2: return f(Tag<uint16_t>{});
+    case 4: return f(Tag<uint32_t>{});
+    case 8: return f(Tag<uint64_t>{});
+    default: return f(Tag<Item16>{});
+  }
+}
 
 }  // namespace rushlight

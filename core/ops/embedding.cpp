@@ -1,0 +1,100 @@
+// Owns embedding: rows of a table by number.
+#include <cmath>
+
+#include "core/autograd/grad_mode.h"
+#include "core/ops/index.h"
+#include "core/ops/op.h"
+
+namespace rushlight {
+namespace {
+
+// Refuses numbers that are no row, naming the first and its place.
+void check_rows(const Tensor& input, int64_t rows) {
+  Tensor numbers = to_contiguous(to_dtype(input, DType::int64));
+  const int64_t* number = numbers.data<int64_t>();
+  for (int64_t i = 0; i < numbers.numel(); ++i) {
+    if (uint64_t(number[i]) < uint64_t(rows)) continue;
+    Shape position(input.sizes().size());
+    for (int64_t d = input.dim(), rest = i; d-- > 0; rest /= input.size(d))
+      position[size_t(d)] = rest % input.size(d);
+    CHECK(rows > 0, ErrorKind::kIndex, "index ", number[i], " at position ", position,
+          " is out of range: the table has no rows");
+    CHECK(false, ErrorKind::kIndex, "index ", number[i], " at position ", position,
+          " is out of range for ", rows, " rows; valid indices are 0 to ", rows - 1, ".");
+  }
+}
+
+// Scales the used rows whose norm is above max_norm down to it, in place and unrecorded.
+void renormalize(const Tensor& weight, const Tensor& input, double max_norm, double norm_type) {
+  CHECK(is_floating(weight.dtype()), "max_norm needs a floating-point table, got ",
+        dtype_name(weight.dtype()));
+  check_writable(weight);
+  Tensor numbers = to_contiguous(to_dtype(input, DType::int64));
+  std::vector<int64_t> rows(numbers.data<int64_t>(), numbers.data<int64_t>() + numbers.numel());
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  for (int64_t r : rows) {
+    Tensor place = alias(weight, Shape{weight.size(1)}, Shape{weight.stride(1)},
+                         weight.offset() + r * weight.stride(0));
+    Tensor row = to_contiguous(to_dtype(place, DType::float64));
+    double* value = row.data<double>();
+    double sum = 0, largest = 0;
+    for (int64_t i = 0; i < row.numel(); ++i) {
+      sum += std::pow(std::abs(value[i]), norm_type);
+      largest = std::max(largest, std::abs(value[i]));
+    }
+    double norm = std::isinf(norm_type) ? largest : std::pow(sum, 1 / norm_type);
+    if (!(norm > max_norm)) continue;
+    Tensor scaled = empty(row.sizes(), DType::float64);
+    for (int64_t i = 0; i < row.numel(); ++i)
+      scaled.data<double>()[i] = value[i] * (max_norm / (norm + 1e-7));
+    copy_into(place, scaled);
+  }
+  weight.storage()->bump_version("embedding");
+}
+
+}  // namespace
+
+OP(embedding, "(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, "
+              "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(The rows of weight that input numbers: shape of input + (columns,).
+
+padding_idx gets no gradient; max_norm first scales longer rows down, in place;
+scale_grad_by_freq divides a row's gradient by how often it was used.)",
+  .forward = [](const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx,
+                std::optional<double> max_norm, double norm_type, bool, bool sparse) {
+    CHECK(!sparse, ErrorKind::kNotImplemented, "sparse gradients are not supported. Leave sparse out.");
+    CHECK(input.dtype() == DType::int64 || input.dtype() == DType::int32, "Expected tensor for argument "
+          "'indices' to have one of the following scalar types: Long, Int; but got ", dtype_name(input.dtype()));
+    CHECK(weight.dim() == 2, "'weight' must be 2-D, got shape ", weight.sizes());
+    int64_t rows = weight.size(0);
+    CHECK(!padding_idx || (*padding_idx >= -rows && *padding_idx < rows), "Padding_idx must be within "
+          "num_embeddings: got ", *padding_idx, " for ", rows, " rows");
+    check_rows(input, rows);
+    if (max_norm) renormalize(weight, input, *max_norm, norm_type);
+    const Tensor indices[] = {input};
+    return read_picked(weight, pick(weight, indices));
+  },
+  .saves   = saves<"input", "weight.shape">,
+  .grads   = grads(no_grad<"input">,
+                   d<"weight">([](const Tensor& g, const Tensor& input, const Shape& shape,
+                                  std::optional<int64_t> padding_idx, std::optional<double>, double,
+                                  bool scale_grad_by_freq, bool) {
+    Tensor used = g;
+    if (padding_idx) {
+      Scalar padding = *padding_idx < 0 ? *padding_idx + shape[0] : *padding_idx;
+      used = where(unsqueeze(input == padding, -1), zeros({}, g.dtype()), used);
+    }
+    if (scale_grad_by_freq) {
+      const Tensor indices[] = {input};
+      Tensor counts = zeros(Shape{shape[0]}, g.dtype());
+      index_put_(counts, indices, full({}, 1.0, g.dtype()), true);
+      used = used / unsqueeze(index(counts, indices), -1);
+    }
+    const Tensor indices[] = {input};
+    return index_put_(zeros(shape, g.dtype()), indices, used, true);
+  })),
+})
+
+}  // namespace rushlight

@@ -1,0 +1,150 @@
+// Defines the kernels of gather and scatter for the CPU.
+#include "core/device/threads.h"
+#include "core/ops/gather_scatter.h"
+#include "core/tensor/dims.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+namespace {
+
+constexpr int64_t kGrain = 1 << 13;  // elements that are worth a thread
+
+Tensor as_vector(const Tensor& tensor) {
+  return tensor.dim() ? tensor : alias(tensor, Shape{1}, Shape{1}, tensor.offset());
+}
+
+Tensor checked_index(const Tensor& index) {
+  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
+        "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
+  return to_dtype(as_vector(index), DType::int64);
+}
+
+void check_fits(const Shape& index, const Shape& other, size_t but, const char* name) {
+  CHECK(index.size() == other.size(), "Index tensor must have the same number of dimensions as ",
+        name, " tensor: got ", index.size(), " and ", other.size());
+  for (size_t d = 0; d < index.size(); ++d)
+    CHECK(d == but || index[d] <= other[d], "Size does not match at dimension ", d,
+          ": expected index ", index, " to be no larger than ", name, " ", other,
+          " apart from dimension ", but);
+}
+
+// A run of positions of the index: element k lies at self + k * self_step (in front of the move
+// along dim), index + k * index_step, other + k * other_step.
+template <class T>
+struct Run {
+  T* self;
+  const int64_t* index;
+  T* other;
+  int64_t self_step, index_step, other_step, length;
+  int64_t dim_stride, dim_size;
+  size_t dim;
+
+  // The element of self that position k names.
+  T& at(int64_t k) const {
+    int64_t place = index[k * index_step];
+    CHECK(uint64_t(place) < uint64_t(dim_size), ErrorKind::kIndex, "index ", place,
+          " is out of bounds for dimension ", dim, " with size ", dim_size);
+    return self[place * dim_stride + k * self_step];
+  }
+};
+
+// Calls f(run) for all positions of the index. Threads share what lies beside dim, so that runs
+// which could meet come in order on one thread; when `free`, they share everything.
+template <class T, class F>
+void for_each_run(const Tensor& self, size_t dim, const Tensor& index, const Tensor& other,
+                  bool free, F&& f) {
+  size_t last = index.sizes().size() - 1;
+  Shape outer, strides[3];
+  const Tensor* lanes[] = {&self, &index, &other};
+  for (size_t d = 0; d < last; ++d) {
+    if (d == dim) continue;
+    outer.push_back(index.sizes()[d]);
+    for (int k = 0; k < 3; ++k) strides[k].push_back(lanes[k]->strides()[d]);
+  }
+  bool along_last = dim == last;
+  int64_t inner = index.sizes()[last], columns = along_last && !free ? 1 : inner;
+  int64_t along = along_last ? 1 : index.sizes()[dim];
+  int64_t self_step = along_last ? 0 : self.strides()[last];
+  int64_t index_step = index.strides()[last], other_step = other.strides()[last];
+  int64_t per_column = index.numel() / (checked_numel(outer) * columns);
+  parallel_for(0, checked_numel(outer) * columns, kGrain / per_column + 1,
+               [&](int64_t begin, int64_t end) {
+                 Odometer<3> at(outer, {strides[0], strides[1], strides[2]}, begin / columns);
+                 for (int64_t i = begin; i < end; at.next()) {
+                   int64_t column = i % columns, width = std::min(columns - column, end - i);
+                   i += width;
+                   Run<T> run{self.data<T>() + at.at(0) + column * self_step,
+                              index.data<int64_t>() + at.at(1) + column * index_step,
+                              other.data<T>() + at.at(2) + column * other_step,
+                              self_step,
+                              index_step,
+                              other_step,
+                              columns == inner ? width : inner,
+                              self.strides()[dim],
+                              self.sizes()[dim],
+                              dim};
+                   for (int64_t j = 0; j < along; ++j) {
+                     f(run);
+                     run.index += index.strides()[dim];
+                     run.other += other.strides()[dim];
+                   }
+                 }
+               });
+}
+
+template <class T>
+T combined(T a, T b, Scatter how) {
+  if constexpr (std::is_same_v<T, Half>) return to_half(combined(to_float(a), to_float(b), how));
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return to_bfloat16(combined(to_float(a), to_float(b), how));
+  else if constexpr (std::is_same_v<T, bool>) return how == Scatter::add ? a || b : a && b;
+  else if constexpr (std::is_integral_v<T>)
+    return how == Scatter::add ? T(uint64_t(a) + uint64_t(b)) : T(uint64_t(a) * uint64_t(b));
+  else return how == Scatter::add ? a + b : a * b;
+}
+
+}  // namespace
+
+Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index) {
+  Tensor self = as_vector(input), places = checked_index(index);
+  size_t d = size_t(wrap_dim(dim, self.dim()));
+  Tensor out = empty(index.sizes(), input.dtype(), input.device());
+  if (out.numel() == 0) return out;
+  check_fits(places.sizes(), self.sizes(), d, "input");
+  visit_item(int64_t(out.itemsize()), [&]<class T>(Tag<T>) {
+    for_each_run<T>(self, d, places, as_vector(out), true, [](const Run<T>& run) {
+      for (int64_t k = 0; k < run.length; ++k) run.other[k * run.other_step] = run.at(k);
+    });
+  });
+  return out;
+}
+
+void scatter_along(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                   Scatter how) {
+  Tensor self = as_vector(input), places = checked_index(index);
+  size_t d = size_t(wrap_dim(dim, self.dim()));
+  CHECK(src.dtype() == input.dtype(), "Expected self.dtype to be equal to src.dtype, got ",
+        dtype_name(input.dtype()), " and ", dtype_name(src.dtype()));
+  if (index.numel() == 0) return;
+  Tensor values = as_vector(may_overlap(input, src) ? clone_dense(src) : src);
+  check_fits(places.sizes(), self.sizes(), d, "self");
+  check_fits(places.sizes(), values.sizes(), places.sizes().size(), "src");
+  if (how == Scatter::write) {
+    visit_item(int64_t(input.itemsize()), [&]<class T>(Tag<T>) {
+      for_each_run<T>(self, d, places, values, false, [](const Run<T>& run) {
+        for (int64_t k = 0; k < run.length; ++k) run.at(k) = run.other[k * run.other_step];
+      });
+    });
+    return;
+  }
+  visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
+    for_each_run<T>(self, d, places, values, false, [how](const Run<T>& run) {
+      for (int64_t k = 0; k < run.length; ++k) {
+        T& target = run.at(k);
+        target = combined(target, run.other[k * run.other_step], how);
+      }
+    });
+  });
+}
+
+}  // namespace rushlight

@@ -1,0 +1,286 @@
+// Owns the ops of index tensors and masks: reading, writing, adding, and finding places.
+#include "core/ops/index.h"
+
+#include "core/device/threads.h"
+#include "core/ops/op.h"
+
+namespace rushlight {
+namespace {
+
+// `index` at dim, whole dims before it.
+std::vector<Tensor> at_dim(const Tensor& input, int64_t dim, const Tensor& index) {
+  size_t d = size_t(wrap_dim(dim, input.dim()));
+  CHECK(index.dim() <= 1, ErrorKind::kIndex, "Index is supposed to be a vector, but got shape ",
+        index.sizes());
+  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
+        "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
+  std::vector<Tensor> indices(d + 1);
+  indices[d] = index.dim() ? index : reshape(index, Shape{1});
+  return indices;
+}
+
+// input as it is, or a 0-d one as a vector of one element that shares its memory.
+Tensor as_vector(const Tensor& input) { return input.dim() ? input : view(input, Shape{1}); }
+
+// Adds or writes the slices of `source` at the places that `index` names along dim.
+Tensor put_slices(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                  bool accumulate) {
+  Tensor target = as_vector(input);
+  std::vector<Tensor> indices = at_dim(target, dim, index);
+  Shape expected = target.sizes();
+  expected[indices.size() - 1] = indices.back().numel();
+  CHECK(as_vector(source).sizes() == expected, "source of shape ", source.sizes(),
+        " does not match: input of shape ", input.sizes(), " with an index of ",
+        indices.back().numel(), " elements at dim ", dim, " takes a source of shape ", expected);
+  CHECK(source.dtype() == input.dtype(), "input (", dtype_name(input.dtype()), ") and source (",
+        dtype_name(source.dtype()), ") must have the same dtype");
+  index_put_(target, indices, as_vector(source), accumulate);
+  return input;
+}
+
+// The flat tensor, for masks and for take; a view where that is possible.
+Tensor flat(const Tensor& input) { return reshape(input, Shape{-1}); }
+
+Tensor expanded_mask(const Tensor& mask, ShapeRef sizes) {
+  CHECK(is_bool(mask.dtype()), "expected BoolTensor for mask, got ", dtype_name(mask.dtype()));
+  return same_shape(mask.sizes(), sizes) ? mask : expand(mask, sizes);
+}
+
+template <class T>
+T to_comparable(T value) {
+  return value;
+}
+float to_comparable(Half value) { return to_float(value); }
+float to_comparable(BFloat16 value) { return to_float(value); }
+
+// Where each value would be inserted into its sorted row; NaN sorts last.
+Tensor search(const Tensor& sorted, const Tensor& values, bool right, bool out_int32) {
+  CHECK(sorted.dim() > 0, "boundaries tensor must have at least one dim");
+  bool one_row = sorted.dim() == 1;
+  Shape leading(ShapeRef(sorted.sizes()).first(sorted.sizes().size() - 1));
+  CHECK(one_row || (values.dim() == sorted.dim() &&
+                    same_shape(ShapeRef(values.sizes()).first(leading.size()), leading)),
+        "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
+        "and "
+        "input value tensor must match, but we got boundaries tensor ",
+        sorted.sizes(), " and input value tensor ", values.sizes());
+  const Tensor* both[] = {&sorted, &values};
+  DType dtype = result_dtype(both);
+  CHECK(!is_complex(dtype), ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype));
+  Tensor rows = to_contiguous(to_dtype(sorted, dtype)),
+         wanted = to_contiguous(to_dtype(values, dtype));
+  Tensor places = empty(values.sizes(), DType::int64);
+  int64_t length = sorted.size(-1), width = one_row ? values.numel() : values.size(-1);
+  int64_t* to = places.data<int64_t>();
+  visit_dtype(dtype, [&]<class T>(Tag<T>) {
+    if constexpr (!std::is_same_v<T, std::complex<float>> &&
+                  !std::is_same_v<T, std::complex<double>>) {
+      // NaN is above everything: a < b for all numbers, and when only b is NaN.
+      auto less = [](T x, T y) {
+        auto a = to_comparable(x), b = to_comparable(y);
+        return a < b || (a == a && b != b);
+      };
+      parallel_for(0, values.numel(), 1024, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const T* row = rows.data<T>() + (one_row ? 0 : i / width * length);
+          T value = wanted.data<T>()[i];
+          to[i] = right ? std::upper_bound(row, row + length, value, less) - row
+                        : std::lower_bound(row, row + length, value, less) - row;
+        }
+      });
+    }
+  });
+  return out_int32 ? to_dtype(places, DType::int32) : places;
+}
+
+bool search_right(bool right, std::optional<std::string_view> side) {
+  CHECK(!side || *side == "left" || *side == "right", "side can only be 'left' or 'right' but got ",
+        *side);
+  CHECK(!side || !right || *side == "right",
+        "side and right can't be set to opposites, got side of left while "
+        "right was True");
+  return right || side == "right";
+}
+
+}  // namespace
+
+OP(_index, "(Tensor input, Tensor[] indices) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(input[indices] for index tensors by dim; None takes the whole dim.)",
+  .forward = [](const Tensor& input, TensorList indices) { return read_picked(input, pick(input, indices)); },
+  .saves   = saves<"indices", "input.shape">,
+  .grads   = grads(d<"input">([](const Tensor& g, const std::vector<Tensor>& indices, const Shape& shape) {
+                     return index_put_(zeros(shape, g.dtype()), indices, g, true);
+                   }),
+                   no_grad<"indices">),
+})
+
+OP(_index_put_, "(Tensor! input, Tensor[] indices, Tensor values, bool accumulate) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(input[indices] = values, or += with accumulate.)",
+  .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
+    write_picked(input, pick(input, indices), values, accumulate);
+    return input;
+  },
+  .saves   = saves<"indices">,
+  .grads   = grads(d<"input">([](const Tensor& g, const std::vector<Tensor>& indices, bool accumulate) {
+                     return accumulate ? g : index_put_(clone(g), indices, zeros({}, g.dtype()), false);
+                   }),
+                   no_grad<"indices">,
+                   d<"values">([](const Tensor& g, const std::vector<Tensor>& indices) {
+                     return index(g, indices);
+                   })),
+})
+
+OP(index_put_, "(Tensor! input, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", {
+  .doc     = R"(Writes values at the places that the index tensors name, or adds them with accumulate.)",
+  .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
+    return index_put_(input, indices, values, accumulate);
+  },
+})
+
+OP(index_put, "(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", {
+  .doc     = R"(A copy of input with values written at the places that the index tensors name.)",
+  .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
+    return index_put_(clone(input), indices, values, accumulate);
+  },
+})
+
+OP(index_select, "(Tensor input, int dim, Tensor index) -> Tensor", {
+  .doc     = R"(The slices along dim that a vector of indices names.)",
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index) {
+    Tensor source = as_vector(input);
+    Tensor out = rushlight::index(source, at_dim(source, dim, index));
+    return input.dim() ? out : view(out, Shape{});
+  },
+})
+
+OP(index_add_, "(Tensor! input, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", {
+  .doc     = R"(Adds alpha times slice i of source to slice index[i] of input, along dim.)",
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) {
+    bool scaled = alpha.is_complex() || alpha.to<double>() != 1;
+    return put_slices(input, dim, index, scaled ? cast(source * alpha, source.dtype()) : source, true);
+  },
+})
+
+OP(index_add, "(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", {
+  .doc     = R"(input with alpha times slice i of source added to slice index[i], along dim.)",
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) {
+    return call<"index_add_", Tensor>(clone(input), dim, index, source, alpha);
+  },
+})
+
+OP(index_copy_, "(Tensor! input, int dim, Tensor index, Tensor source) -> Tensor", {
+  .doc     = R"(Writes slice i of source over slice index[i] of input, along dim.)",
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
+    return put_slices(input, dim, index, source, false);
+  },
+})
+
+OP(index_copy, "(Tensor input, int dim, Tensor index, Tensor source) -> Tensor", {
+  .doc     = R"(A copy of input in which slice index[i] along dim is slice i of source.)",
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
+    return put_slices(clone(input), dim, index, source, false);
+  },
+})
+
+OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor", {
+  .doc     = R"(Writes one value over the slices along dim that a vector of indices names.)",
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
+    CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+          value.dim(), " dimension(s).");
+    Tensor target = as_vector(input);
+    index_put_(target, at_dim(target, dim, index), value, false);
+    return input;
+  },
+})
+
+OP(index_fill, "(Tensor input, int dim, Tensor index, Tensor value) -> Tensor", {
+  .doc     = R"(A copy of input with one value over the slices along dim that a vector of indices names.)",
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
+    return call<"index_fill_", Tensor>(clone(input), dim, index, value);
+  },
+})
+
+OP(take, "(Tensor input, Tensor index) -> Tensor", {
+  .doc     = R"(Elements of the flat input, in the shape of index.)",
+  .forward = [](const Tensor& input, const Tensor& index) {
+    const Tensor indices[] = {index};
+    CHECK(is_integral(index.dtype()), "Expected a long tensor for index, got ", dtype_name(index.dtype()));
+    return rushlight::index(flat(input), indices);
+  },
+})
+
+OP(masked_select, "(Tensor input, Tensor mask) -> Tensor", {
+  .doc     = R"(The elements where mask is True, in one dim; input and mask broadcast.)",
+  .forward = [](const Tensor& input, const Tensor& mask) {
+    Shape sizes = broadcast_shapes(input.sizes(), mask.sizes());
+    const Tensor places[] = {flat(expanded_mask(mask, sizes))};
+    return rushlight::index(flat(expand(input, sizes)), places);
+  },
+})
+
+OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
+  .doc     = R"(Writes the first elements of source, in order, where mask is True.)",
+  .forward = [](const Tensor& input, const Tensor& mask, const Tensor& source) {
+    CHECK(source.dtype() == input.dtype(), "expected self and source to have same dtypes but got ",
+          dtype_name(input.dtype()), " and ", dtype_name(source.dtype()));
+    Tensor target = as_vector(input);
+    Tensor places = nonzero_places(expanded_mask(mask, target.sizes()));
+    CHECK(source.numel() >= places.size(0), "Number of elements of source < number of ones in mask: ",
+          source.numel(), " < ", places.size(0));
+    std::vector<Tensor> indices;
+    for (int64_t d = 0; d < target.dim(); ++d) indices.push_back(select(places, 1, d));
+    index_put_(target, indices, narrow(flat(source), 0, 0, places.size(0)), false);
+    return input;
+  },
+})
+
+OP(masked_scatter, "(Tensor input, Tensor mask, Tensor source) -> Tensor", {
+  .doc     = R"(A copy of input with the first elements of source, in order, where mask is True.)",
+  .forward = [](const Tensor& input, const Tensor& mask, const Tensor& source) {
+    Tensor out = clone(expand(input, broadcast_shapes(input.sizes(), mask.sizes())));
+    return call<"masked_scatter_", Tensor>(contiguous(out), mask, source);
+  },
+})
+
+OP(nonzero, "(Tensor input) -> Tensor", {
+  .doc     = R"(The places of the elements that are not zero, one row each: shape (count, dims).)",
+  .forward = [](const Tensor& input) { return nonzero_places(input); },
+})
+
+OP(nonzero_tuple, "nonzero.tuple(Tensor input, *, bool as_tuple) -> Tensor[]", {
+  .doc     = R"(With as_tuple=True the places as one index tensor for each dim.)",
+  .forward = [](const Tensor& input, bool as_tuple) {
+    CHECK(as_tuple, ErrorKind::kValue, "as_tuple=False is the default: leave it out");
+    Tensor places = nonzero_places(as_vector(input));
+    std::vector<Tensor> columns;
+    for (int64_t d = 0; d < places.dim(); ++d) columns.push_back(select(places, 1, d));
+    return columns;
+  },
+})
+
+OP(argwhere, "(Tensor input) -> Tensor", {
+  .doc     = R"(The places of the elements that are not zero, one row each.)",
+  .forward = [](const Tensor& input) { return nonzero_places(input); },
+})
+
+OP(searchsorted, "(Tensor sorted_sequence, Tensor values, *, bool out_int32=False, bool right=False, "
+                 "str? side=None) -> Tensor", {
+  .doc     = R"(Where to insert values into sorted rows so that they stay sorted: before equal elements,
+or after them with right=True.)",
+  .forward = [](const Tensor& sorted_sequence, const Tensor& values, bool out_int32, bool right,
+                std::optional<std::string_view> side) {
+    return search(sorted_sequence, values, search_right(right, side), out_int32);
+  },
+})
+
+OP(bucketize, "(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", {
+  .doc     = R"(The number of the bucket between sorted boundaries that each element falls into.)",
+  .forward = [](const Tensor& input, const Tensor& boundaries, bool out_int32, bool right) {
+    CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+    return search(boundaries, input, right, out_int32);
+  },
+})
+
+}  // namespace rushlight

@@ -1,0 +1,324 @@
+// Defines the kernels of index tensors for the CPU.
+#include "core/ops/index.h"
+
+#include <cstring>
+
+#include "core/device/threads.h"
+#include "core/tensor/dims.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+namespace {
+
+constexpr int64_t kGrain = 1 << 15;  // bytes that are worth a thread
+
+[[noreturn, gnu::cold]] void refuse_index(int64_t index, size_t dim, int64_t size) {
+  CHECK(false, ErrorKind::kIndex, "index ", index, " is out of bounds for dimension ", dim,
+        " with size ", size);
+  __builtin_unreachable();
+}
+
+// The index tensors by dim of input, masks replaced by the places of their true elements.
+std::vector<Tensor> by_dim(const Tensor& input, TensorList indices) {
+  std::vector<Tensor> out;
+  for (const Tensor& index : indices) {
+    if (!index.defined()) {
+      out.emplace_back();
+    } else if (is_bool(index.dtype()) || index.dtype() == DType::uint8) {
+      Tensor places = nonzero_places(index);
+      for (int64_t d = 0; d < index.dim(); ++d) {
+        int64_t dim = int64_t(out.size());
+        CHECK(dim < input.dim() && index.size(d) == input.size(dim), ErrorKind::kIndex,
+              "The shape of the mask ", index.sizes(), " at index ", d,
+              " does not match the shape of the indexed tensor ", input.sizes(), " at index ", dim);
+        out.push_back(alias(places, Shape{places.size(0)}, Shape{1}, d * places.size(0)));
+      }
+    } else {
+      CHECK(is_integral(index.dtype()), ErrorKind::kIndex,
+            "tensors used as indices must be long, int, byte or bool tensors, got ",
+            dtype_name(index.dtype()));
+      out.push_back(to_dtype(index, DType::int64));
+    }
+  }
+  CHECK(int64_t(out.size()) <= input.dim(), ErrorKind::kIndex,
+        "too many indices for tensor of dimension ", input.dim(), " (got ", out.size(), ")");
+  return out;
+}
+
+Shape broadcast_indices(const Shape& a, const Shape& b) {
+  try {
+    return broadcast_shapes(a, b);
+  } catch (const Error&) {
+    CHECK(false, ErrorKind::kIndex,
+          "shape mismatch: indexing tensors could not be broadcast together "
+          "with shapes ",
+          a, ", ", b);
+    __builtin_unreachable();
+  }
+}
+
+// offsets[i] += index[i] * stride, for an index broadcast to `shape`.
+void add_offsets(int64_t* offsets, const Shape& shape, const Tensor& index, size_t dim,
+                 int64_t size, int64_t stride) {
+  Shape strides = broadcast_strides(index, shape);
+  const int64_t* from = index.data<int64_t>();
+  int64_t count = checked_numel(shape);
+  bool flat = shape.empty() || (index.is_contiguous() && index.numel() == count);
+  int64_t inner = flat ? count : shape.back(), step = flat ? 1 : strides.back();
+  ShapeRef outer = ShapeRef(shape).first(flat ? 0 : shape.size() - 1);
+  parallel_for(0, count, kGrain, [&](int64_t begin, int64_t end) {
+    Odometer<1> row(outer, {ShapeRef(strides).first(outer.size())}, begin / inner);
+    for (int64_t i = begin; i < end; row.next()) {
+      int64_t last = std::min(end, i - i % inner + inner);
+      for (int64_t k = i % inner; i < last; ++i, ++k) {
+        int64_t at = from[row.at(0) + k * step];
+        if (at < 0) at += size;
+        if (uint64_t(at) >= uint64_t(size)) refuse_index(from[row.at(0) + k * step], dim, size);
+        offsets[i] += at * stride;
+      }
+    }
+  });
+}
+
+// One side of the copies between picked elements and a tensor of the picked shape: picked elements
+// lie at before + offsets[i] + after, those of the other tensor at before + i * step + after.
+struct Rows {
+  Shape before, picked_before, other_before;  // sizes and strides in bytes
+  Shape after, picked_after, other_after;
+  int64_t before_count, count, step, item;
+  const int64_t* offsets;
+};
+
+Rows make_rows(const Picked& picked, const Tensor& other, int64_t step) {
+  Rows rows;
+  rows.item = int64_t(other.itemsize());
+  Shape strides = broadcast_strides(other, picked.sizes());
+  for (int64_t& stride : strides) stride *= rows.item;
+  auto in_bytes = [&](Shape elements) {
+    for (int64_t& stride : elements) stride *= rows.item;
+    return elements;
+  };
+  size_t middle = picked.before.size(), end = middle + picked.shape.size();
+  rows.before = picked.before;
+  rows.picked_before = in_bytes(picked.before_strides);
+  rows.other_before.assign(strides.begin(), strides.begin() + middle);
+  rows.after = picked.after;
+  rows.picked_after = in_bytes(picked.after_strides);
+  rows.other_after.assign(strides.begin() + end, strides.end());
+  Shape* before[] = {&rows.other_before, &rows.picked_before};
+  join_dims(rows.before, before);
+  Shape* after[] = {&rows.other_after, &rows.picked_after};
+  join_dims(rows.after, after);
+  rows.before_count = checked_numel(rows.before);
+  rows.count = picked.offsets.numel();
+  rows.step = step * rows.item;
+  rows.offsets = picked.offsets.data<int64_t>();
+  return rows;
+}
+
+// Calls f(picked, step, other, step, n) for each run of elements after one index position.
+template <class F>
+void for_each_run(const Rows& rows, char* picked, char* other, F&& f) {
+  if (rows.after.empty()) return f(picked, 0, other, 0, 1);
+  size_t last = rows.after.size() - 1;
+  int64_t runs = 1;
+  for (size_t d = 0; d < last; ++d) runs *= rows.after[d];
+  Odometer<2> at(ShapeRef(rows.after).first(last),
+                 {ShapeRef(rows.picked_after).first(last), ShapeRef(rows.other_after).first(last)});
+  for (int64_t r = 0; r < runs; ++r, at.next())
+    f(picked + at.at(0), rows.picked_after[last], other + at.at(1), rows.other_after[last],
+      rows.after[last]);
+}
+
+int64_t bytes_after(const Rows& rows) {
+  return std::max<int64_t>(checked_numel(rows.after), 1) * rows.item;
+}
+
+template <class T>
+void add_run(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    T& target = *reinterpret_cast<T*>(to + i * to_step);
+    const T& value = *reinterpret_cast<const T*>(from + i * from_step);
+    if constexpr (std::is_same_v<T, Half>) target = to_half(to_float(target) + to_float(value));
+    else if constexpr (std::is_same_v<T, BFloat16>)
+      target = to_bfloat16(to_float(target) + to_float(value));
+    else if constexpr (std::is_same_v<T, bool>) target = target || value;
+    else if constexpr (std::is_integral_v<T>) target = T(uint64_t(target) + uint64_t(value));
+    else target += value;
+  }
+}
+
+// Calls write(picked, step, other, step, n) for all runs, on several threads. Each thread takes the
+// elements of a range of offsets, so that no two write one element and the order stays.
+template <class Write>
+void write_rows(const Rows& rows, char* picked, char* other, Write&& write) {
+  int64_t lowest = INT64_MAX, highest = INT64_MIN;
+  for (int64_t i = 0; i < rows.count; ++i) {
+    lowest = std::min(lowest, rows.offsets[i]);
+    highest = std::max(highest, rows.offsets[i]);
+  }
+  int64_t bytes = rows.before_count * rows.count * bytes_after(rows);
+  int64_t shares = bytes > kGrain ? num_threads() : 1;
+  uint64_t width = uint64_t(highest - lowest) / uint64_t(shares) + 1;
+  parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
+    uint64_t from = width * uint64_t(begin), share = width * uint64_t(end - begin);
+    Odometer<2> before(rows.before, {rows.picked_before, rows.other_before});
+    for (int64_t b = 0; b < rows.before_count; ++b, before.next())
+      for (int64_t i = 0; i < rows.count; ++i) {
+        if (uint64_t(rows.offsets[i] - lowest) - from >= share) continue;
+        for_each_run(rows, picked + before.at(0) + rows.offsets[i] * rows.item,
+                     other + before.at(1) + i * rows.step, write);
+      }
+  });
+}
+
+}  // namespace
+
+Shape Picked::sizes() const {
+  Shape out = before;
+  for (int64_t size : shape) out.push_back(size);
+  for (int64_t size : after) out.push_back(size);
+  return out;
+}
+
+Picked pick(const Tensor& input, TensorList indices) {
+  std::vector<Tensor> index = by_dim(input, indices);
+  index.resize(size_t(input.dim()));
+  Picked picked;
+  bool any = false, adjacent = true;
+  size_t last = 0;
+  for (size_t d = 0; d < index.size(); ++d) {
+    if (!index[d].defined()) continue;
+    if (any) {
+      adjacent &= last + 1 == d;
+      picked.shape = broadcast_indices(picked.shape, index[d].sizes());
+    } else {
+      picked.shape = index[d].sizes();
+    }
+    any = true;
+    last = d;
+  }
+  CHECK(any, ErrorKind::kIndex, "at least one index must be a tensor");
+  for (size_t d = 0; d < index.size(); ++d) {
+    if (index[d].defined()) continue;
+    bool in_front = adjacent && d < last;
+    (in_front ? picked.before : picked.after).push_back(input.sizes()[d]);
+    (in_front ? picked.before_strides : picked.after_strides).push_back(input.strides()[d]);
+  }
+  checked_numel(picked.sizes());
+  int64_t count = checked_numel(picked.shape);
+  picked.offsets = empty(Shape{count}, DType::int64);
+  int64_t* offsets = picked.offsets.data<int64_t>();
+  std::fill_n(offsets, count, 0);
+  if (count == 0) return picked;
+  for (size_t d = 0; d < index.size(); ++d)
+    if (index[d].defined())
+      add_offsets(offsets, picked.shape, index[d], d, input.sizes()[d], input.strides()[d]);
+  return picked;
+}
+
+Tensor read_picked(const Tensor& input, const Picked& picked) {
+  Tensor out = empty(picked.sizes(), input.dtype(), input.device());
+  if (out.numel() == 0) return out;
+  int64_t step = 1;
+  for (int64_t size : picked.after) step *= size;
+  Rows rows = make_rows(picked, out, step);
+  char* from = input.data<char>();
+  char* to = out.data<char>();
+  visit_item(rows.item, [&]<class T>(Tag<T>) {
+    parallel_for(0, rows.before_count * rows.count, kGrain / bytes_after(rows) + 1,
+                 [&](int64_t begin, int64_t end) {
+                   Odometer<2> before(rows.before, {rows.picked_before, rows.other_before},
+                                      begin / rows.count);
+                   for (int64_t r = begin; r < end; before.next()) {
+                     int64_t first = r % rows.count, last = std::min(rows.count, first + end - r);
+                     r += last - first;
+                     char* picked_from = from + before.at(0);
+                     char* to_row = to + before.at(1);
+                     if (rows.after.empty()) {
+                       for (int64_t i = first; i < last; ++i)
+                         reinterpret_cast<T*>(to_row)[i] =
+                             reinterpret_cast<const T*>(picked_from)[rows.offsets[i]];
+                       continue;
+                     }
+                     for (int64_t i = first; i < last; ++i)
+                       for_each_run(
+                           rows, picked_from + rows.offsets[i] * rows.item, to_row + i * rows.step,
+                           [&](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
+                             copy_run(o, o_step, p, p_step, rows.item, n);
+                           });
+                   }
+                 });
+  });
+  return out;
+}
+
+void write_picked(const Tensor& input, const Picked& picked, const Tensor& values,
+                  bool accumulate) {
+  Shape sizes = picked.sizes();
+  check_expands(values.sizes(), sizes);
+  if (checked_numel(sizes) == 0) return;
+  Tensor source =
+      to_dtype(may_overlap(input, values) ? clone_dense(values) : values, input.dtype());
+  // Over the index dims the values must be one row, or one value repeated.
+  Shape shape = picked.shape, strides = broadcast_strides(source, sizes), middle;
+  for (size_t d = 0; d < shape.size(); ++d) middle.push_back(strides[picked.before.size() + d]);
+  Shape* lanes[] = {&middle};
+  join_dims(shape, lanes);
+  if (shape.size() > 1) {
+    Tensor dense = empty(sizes, source.dtype(), source.device());
+    copy_into(dense, source);
+    return write_picked(input, picked, dense, accumulate);
+  }
+  Rows rows = make_rows(picked, source, middle.empty() ? 0 : middle[0]);
+  char* to = input.data<char>();
+  char* from = source.data<char>();
+  if (accumulate) {
+    visit_dtype(input.dtype(), [&]<class T>(Tag<T>) { write_rows(rows, to, from, add_run<T>); });
+  } else {
+    visit_item(rows.item, [&]<class T>(Tag<T>) {
+      write_rows(rows, to, from, [](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
+        if (n == 1) std::memcpy(p, o, sizeof(T));
+        else copy_run(p, p_step, o, o_step, sizeof(T), n);
+      });
+    });
+  }
+}
+
+Tensor nonzero_places(const Tensor& input) {
+  Tensor flags = to_dtype(to_contiguous(input), DType::bool_);
+  const bool* flag = flags.data<bool>();
+  int64_t numel = input.numel(), shares = numel > kGrain ? num_threads() : 1;
+  int64_t length = numel / shares + 1;
+  std::vector<int64_t> starts(size_t(shares) + 1);
+  parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      int64_t count = 0;
+      for (int64_t i = s * length; i < std::min(numel, (s + 1) * length); ++i) count += flag[i];
+      starts[size_t(s) + 1] = count;
+    }
+  });
+  for (size_t s = 0; s < size_t(shares); ++s) starts[s + 1] += starts[s];
+  int64_t count = starts.back(), ndim = input.dim();
+  // Column by column, because the columns are used as index tensors.
+  Tensor places =
+      empty_strided(Shape{count, ndim}, Shape{1, std::max<int64_t>(count, 1)}, DType::int64);
+  int64_t* to = places.data<int64_t>();
+  const Shape& sizes = input.sizes();
+  parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      int64_t at = starts[size_t(s)];
+      for (int64_t i = s * length; i < std::min(numel, (s + 1) * length); ++i) {
+        if (!flag[i]) continue;
+        int64_t rest = i;
+        for (int64_t d = ndim; d-- > 1; rest /= sizes[size_t(d)])
+          to[d * count + at] = rest % sizes[size_t(d)];
+        if (ndim > 0) to[at] = rest;
+        ++at;
+      }
+    }
+  });
+  return places;
+}
+
+}  // namespace rushlight
