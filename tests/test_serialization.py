@@ -3,6 +3,7 @@
 import argparse
 import builtins
 import collections
+import errno
 import io
 import os
 import pickle
@@ -286,6 +287,15 @@ def test_a_stream_that_cannot_seek_is_written() -> None:
     assert loaded(pipe.data).tolist() == [0, 1, 2]
 
 
+def test_a_file_that_can_only_read_seek_and_tell_is_loaded() -> None:
+    class Minimal:
+        def __init__(self, data):
+            file = io.BytesIO(data)
+            self.read, self.seek, self.tell = file.read, file.seek, file.tell
+
+    assert torch.load(Minimal(saved(torch.arange(3)))).tolist() == [0, 1, 2]
+
+
 def test_a_failed_save_leaves_the_old_file_alone(tmp_path) -> None:
     path = tmp_path / "x.pt"
     torch.save("old", path)
@@ -293,6 +303,27 @@ def test_a_failed_save_leaves_the_old_file_alone(tmp_path) -> None:
         torch.save([torch.ones(1000), lambda: None], path)
     assert torch.load(path) == "old"
     assert os.listdir(tmp_path) == ["x.pt"]
+
+
+def test_a_full_disk_is_an_error() -> None:
+    class Full(io.BytesIO):
+        def write(self, data):
+            if self.tell() + len(data) > 3000:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return super().write(data)
+
+    with pytest.raises(OSError, match="No space left"):
+        torch.save([torch.ones(100), torch.ones(1000)], Full())
+
+
+def test_a_file_that_cannot_take_its_place_is_removed(tmp_path, monkeypatch) -> None:
+    def refuse(*paths):
+        raise OSError("no")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(OSError, match="no"):
+        torch.save(1, tmp_path / "x.pt")
+    assert os.listdir(tmp_path) == []
 
 
 def test_the_new_file_takes_the_place_and_mode_of_the_old(tmp_path) -> None:
@@ -594,6 +625,7 @@ def test_code_in_a_file_is_not_run(bomb, protocol, capsys) -> None:
 MEMORY = call(name("builtins", "bytearray"), number(10**15))
 DEEP_KEY = pickle.EMPTY_TUPLE + pickle.TUPLE1 * 100_000
 DICT = pickle.EMPTY_DICT
+WIDE_KEY = pickle.NONE + (pickle.BINPUT + b"\x00" + pickle.BINGET + b"\x00" + pickle.TUPLE2) * 40
 PARAMETER = name("torch._utils", "_rebuild_parameter_with_state")
 TENSOR = call(REBUILD, STORAGE, number(0), tuple_of(), tuple_of(), pickle.NEWFALSE, NO_HOOKS)
 
@@ -604,6 +636,7 @@ TENSOR = call(REBUILD, STORAGE, number(0), tuple_of(), tuple_of(), pickle.NEWFAL
         [MEMORY],
         [DICT, DEEP_KEY, pickle.NONE, pickle.SETITEM],
         [call(name("builtins", "set"), pickle.EMPTY_LIST + DEEP_KEY + pickle.APPEND)],
+        [DICT, WIDE_KEY, pickle.NONE, pickle.SETITEM],
         [DICT, DICT, pickle.NONE, pickle.SETITEM],  # an unhashable key
         [REBUILD, DICT, text("__kwdefaults__"), DICT, pickle.SETITEM, pickle.BUILD],
         [NO_HOOKS, DICT, text("items"), pickle.NONE, pickle.SETITEM, pickle.BUILD],

@@ -38,11 +38,12 @@ class _Stream:
     """Counts what is written; zipfile takes what cannot seek for a stream and never goes back."""
 
     def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
+        self._file: IO[bytes] | None = file
         self._position = 0
 
     def write(self, data: Any) -> int:
-        self._file.write(data)
+        if self._file is not None:
+            self._file.write(data)
         size = memoryview(data).nbytes
         self._position += size
         return size
@@ -53,9 +54,17 @@ class _Stream:
     def flush(self) -> None:
         """Leaves flushing to the owner of the file; zipfile asks for it after each entry."""
 
+    def discard(self) -> None:
+        """Lets go of the file: what is still written goes nowhere."""
+        self._file = None
+
 
 class ArchiveWriter:
-    """Writes an archive to a file from its start to its end."""
+    """Writes an archive to a file from its start to its end.
+
+    Leaving its with block writes the table of contents, without which nobody can read the archive,
+    unless something was raised.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self._stream: Any = _Stream(file)
@@ -70,8 +79,12 @@ class ArchiveWriter:
         with self._zip.open(info, "w", force_zip64=True) as entry:
             entry.write(data)
 
-    def close(self) -> None:
-        """Writes the table of contents, without which nobody can read the archive."""
+    def __enter__(self) -> ArchiveWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        if kind is not None:
+            self._stream.discard()
         self._zip.close()
 
 
@@ -171,12 +184,19 @@ class ArchiveReader:
         self._file.seek(self._data_start(name))
         rest = view
         while rest:
-            count = self._file.readinto(rest)
+            count = self._read_some(rest)
             if not count:
                 raise self._bad(f"the file ends in the middle of {name}")
             rest = rest[count:]
         if zlib.crc32(view) != self._entries[name].CRC:
             raise self._bad(f"{name} is damaged: its bytes do not match their checksum")
+
+    def _read_some(self, view: memoryview) -> int:
+        if hasattr(self._file, "readinto"):
+            return self._file.readinto(view)
+        data = self._file.read(len(view))
+        view[: len(data)] = data
+        return len(data)
 
     def _data_start(self, name: str) -> int:
         """Returns the position of an entry's data, which follow a header of variable length."""

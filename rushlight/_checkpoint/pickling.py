@@ -120,10 +120,9 @@ def write_checkpoint(obj: Any, file: IO[bytes], protocol: int) -> None:
     pickled = io.BytesIO()
     pickler = _Pickler(pickled, protocol)
     pickler.dump(obj)
-    archive = ArchiveWriter(file)
-    archive.add("data.pkl", pickled.getbuffer())
-    archive.add("byteorder", sys.byteorder.encode())
-    for storage in pickler.storages.values():
-        archive.add(f"data/{storage.key}", storage.data())
-    archive.add("version", b"3\n")
-    archive.close()
+    with ArchiveWriter(file) as archive:
+        archive.add("data.pkl", pickled.getbuffer())
+        archive.add("byteorder", sys.byteorder.encode())
+        for storage in pickler.storages.values():
+            archive.add(f"data/{storage.key}", storage.data())
+        archive.add("version", b"3\n")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MAX_INT64 = 2**63 - 1
 _MAX_DIMS = 64
+_MAX_KEY_PARTS = 1000
 
 
 class StorageType:
@@ -89,13 +90,17 @@ def check(condition: bool, problem: str) -> None:
 
 
 def check_key(key: Any) -> Any:
-    """Returns a key of a dict or set, having refused tuples so deep that hashing would overflow."""
-    level = [key]
-    for _ in range(16):
-        level = [item for entry in level if isinstance(entry, tuple) for item in entry]
-        if not level:
-            return key
-    raise UnpicklingError("a key is a tuple nested more than 16 deep")
+    """Returns a key of a dict or set, having refused tuples with too many parts in them.
+
+    Hashing visits all parts, and each again where it occurs again: a small file could make that
+    overflow the stack or take for ever.
+    """
+    parts = [key]
+    for part in parts:
+        if isinstance(part, tuple):
+            check(len(parts) + len(part) <= _MAX_KEY_PARTS, "a key is a tuple with too many parts")
+            parts += part
+    return key
 
 
 def set_attributes(target: Any, state: Any) -> None:
