@@ -122,6 +122,7 @@ inline Tensor stack(TensorList tensors, int64_t dim) { return call<"stack", Tens
 inline Tensor mm(const Tensor& input, const Tensor& mat2) { return call<"mm", Tensor>(input, mat2); }
 inline Tensor bmm(const Tensor& input, const Tensor& mat2) { return call<"bmm", Tensor>(input, mat2); }
 inline Tensor matmul(const Tensor& input, const Tensor& other) { return call<"matmul", Tensor>(input, other); }
+inline Tensor dot(const Tensor& input, const Tensor& tensor) { return call<"dot", Tensor>(input, tensor); }
 
 // index.cpp, gather_scatter.cpp; an undefined index takes the whole dim
 inline Tensor index(const Tensor& input, TensorList indices) { return call<"_index", Tensor>(input, indices); }

@@ -1,0 +1,18 @@
+// Owns the shape of the integer matrix product that is compiled once per instruction set.
+#pragma once
+
+#include "core/tensor/loops.h"
+
+namespace rushlight {
+
+// c += a @ b modulo 2^bits, which serves signed and unsigned integers alike. Strides are in
+// elements; those within a row of b and c are 1.
+using IntegerProduct = void (*)(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row,
+                                int64_t a_column, const void* b, int64_t b_row, void* c,
+                                int64_t c_row);
+
+struct IntegerProducts {
+  IntegerProduct run[4];  // for elements of 1, 2, 4 and 8 bytes
+};
+
+}  // namespace rushlight
