@@ -118,6 +118,10 @@ inline Tensor as_strided(const Tensor& input, ShapeRef size, ShapeRef stride, st
 inline Tensor cat(TensorList tensors, int64_t dim) { return call<"cat", Tensor>(tensors, dim); }
 inline Tensor stack(TensorList tensors, int64_t dim) { return call<"stack", Tensor>(tensors, dim); }
 
+// softmax.cpp
+inline Tensor softmax(const Tensor& input, int64_t dim) { return call<"softmax", Tensor>(input, dim, std::optional<DType>()); }
+inline Tensor log_softmax(const Tensor& input, int64_t dim) { return call<"log_softmax", Tensor>(input, dim, std::optional<DType>()); }
+
 // matmul.cpp
 inline Tensor mm(const Tensor& input, const Tensor& mat2) { return call<"mm", Tensor>(input, mat2); }
 inline Tensor bmm(const Tensor& input, const Tensor& mat2) { return call<"bmm", Tensor>(input, mat2); }

@@ -1,0 +1,173 @@
+// Owns the losses over classes: nll_loss and cross_entropy.
+#include "core/ops/loss.h"
+
+#include "core/ops/op.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+namespace {
+
+// Where the classes are: dim 1, or dim 0 of an input without a batch.
+int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
+
+NllShape nll_shape(const Shape& sizes) {
+  if (sizes.size() == 1) return {1, sizes[0], 1};
+  int64_t inner = 1;
+  for (size_t d = 2; d < sizes.size(); ++d) inner *= sizes[d];
+  return {sizes[0], sizes[1], inner};
+}
+
+DType kernel_dtype(const Tensor& t) { return t.dtype() == DType::float64 ? DType::float64 : DType::float32; }
+Tensor prepared(const Tensor& t, DType dtype) {
+  return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
+}
+
+Shape without_class(const Shape& sizes) {
+  Shape out = sizes;
+  out.erase(sizes.size() == 1 ? 0 : 1);
+  return out;
+}
+
+// Shapes, dtypes and the range of the classes; the first bad one is named with its position.
+void check_target(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index) {
+  CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");
+  int64_t classes = input.sizes()[size_t(class_dim(input))];
+  CHECK(target.sizes() == without_class(input.sizes()), ErrorKind::kValue, "Expected target size ",
+        without_class(input.sizes()), " for input ", input.sizes(), ", got ", target.sizes(),
+        ". It holds one class for each position of input.");
+  CHECK(target.dtype() == DType::int64 || target.dtype() == DType::uint8, "expected target of dtype int64, got ",
+        dtype_name(target.dtype()), ". Use target.long().");
+  CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes), "weight tensor should be defined either for all ",
+        classes, " classes or no classes but got weight tensor of shape: ", weight.defined() ? weight.sizes() : Shape());
+  Tensor flat = prepared(target, DType::int64);
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    int64_t c = flat.data<int64_t>()[i];
+    if ((c >= 0 && c < classes) || c == ignore_index) [[likely]] continue;
+    Shape at(size_t(flat.dim()));
+    for (size_t d = at.size(), rest = size_t(i); d-- > 0; rest /= size_t(flat.sizes()[d])) at[d] = int64_t(rest) % flat.sizes()[d];
+    CHECK(false, ErrorKind::kIndex, "Target ", c, " is out of bounds: at position ", at, " for ", classes,
+          " classes; valid targets are 0 to ", classes - 1, ".");
+  }
+}
+
+Tensor reduced(const Tensor& loss, LossReduction reduction) {
+  if (reduction == LossReduction::none) return loss;
+  return reduction == LossReduction::mean ? mean(loss) : sum(loss);
+}
+
+// cross_entropy with probabilities as targets: -sum_c log_probs * target * weight.
+Tensor soft_cross_entropy(const Tensor& log_probs, const Tensor& target, const Tensor& weights, int64_t dim,
+                          LossReduction reduction) {
+  Tensor product = log_probs * target;
+  if (weights.defined()) product = product * weights;
+  Tensor loss = -sum(product, Shape{dim});
+  if (reduction != LossReduction::mean) return reduced(loss, reduction);
+  int64_t positions = log_probs.numel() / std::max<int64_t>(1, log_probs.sizes()[size_t(dim)]);
+  return sum(loss) / double(positions);
+}
+
+}  // namespace
+
+OP(nll_loss_kernel, "_nll_loss(Tensor input, Tensor target, Tensor? weight, int ignore_index, int reduction) -> "
+   "(Tensor output, Tensor total_weight)", {
+  .home    = "private",
+  .doc     = R"(nll_loss with the sum of the weights that its gradient needs; targets are checked by the caller.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index, int64_t reduction) {
+    DType dtype = kernel_dtype(input);
+    LossReduction how{reduction};
+    Tensor output = empty(how == LossReduction::none ? without_class(input.sizes()) : Shape(), dtype);
+    Tensor total_weight = empty(Shape(), dtype);
+    nll_loss_cpu(prepared(input, dtype), prepared(target, DType::int64), prepared(weight, dtype),
+                 nll_shape(input.sizes()), ignore_index, how, output, total_weight);
+    return std::tuple(to_dtype(output, input.dtype()), total_weight);
+  },
+  .saves   = saves<"input.shape", "target", "weight", "total_weight">,
+  .grads   = grads(
+      d<"input">([](TensorList grads, const Shape& sizes, const Tensor& target, const Tensor& weight,
+                    const Tensor& total_weight, int64_t ignore_index, int64_t reduction) {
+        return call<"nll_loss_backward", Tensor>(grads[0], target, weight, total_weight, ShapeRef(sizes), ignore_index,
+                                                 reduction);
+      }),
+      no_grad<"target">, no_grad<"weight">),
+})
+
+OP(nll_loss_backward, "_nll_loss_backward(Tensor grad, Tensor target, Tensor? weight, Tensor total_weight, int[] sizes, "
+   "int ignore_index, int reduction) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The gradient of nll_loss: -weight / total at each target, 0 elsewhere.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& grad, const Tensor& target, const Tensor& weight, const Tensor& total_weight, ShapeRef sizes,
+                int64_t ignore_index, int64_t reduction) {
+    DType dtype = kernel_dtype(grad);
+    Tensor grad_input = empty(sizes, dtype);
+    nll_loss_backward_cpu(prepared(grad, dtype), prepared(target, DType::int64), prepared(weight, dtype),
+                          prepared(total_weight, dtype), nll_shape(Shape(sizes)), ignore_index, LossReduction{reduction},
+                          grad_input);
+    return to_dtype(grad_input, grad.dtype());
+  },
+  .saves   = saves<"target", "weight">,
+  .grads   = grads(
+      // Linear in grad: its transpose picks the targets out again, which is nll_loss itself.
+      d<"grad">([](const Tensor& g, const Tensor& target, const Tensor& weight, const Shape&, int64_t ignore_index,
+                   int64_t reduction) {
+        return std::get<0>(call<"nll_loss_kernel", std::tuple<Tensor, Tensor>>(g, target, weight, ignore_index, reduction));
+      }),
+      no_grad<"target">, no_grad<"weight">, no_grad<"total_weight">),
+})
+
+OP(nll_loss, "(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean') -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(The negative log likelihood: -weight[target] * input[target], averaged by weight over the batch.
+
+input: log-probabilities (C), (N, C) or (N, C, d1, ...); target: classes (), (N) or (N, d1, ...), int64.
+Raises IndexError for a class outside [0, C) that is not ignore_index.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index, std::string_view reduction) {
+    LossReduction how = parse_reduction(reduction);
+    check_target(input, target, weight, ignore_index);
+    return std::get<0>(call<"nll_loss_kernel", std::tuple<Tensor, Tensor>>(input, target, weight, ignore_index, int64_t(how)));
+  },
+})
+
+OP(cross_entropy, "(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean', "
+   "float label_smoothing=0.0) -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(The cross entropy of classes given logits: nll_loss of log_softmax.
+
+target holds classes, or probabilities in the shape of input. label_smoothing mixes that share of the uniform
+distribution into the target (Szegedy et al. 2016).
+Raises IndexError for a class outside [0, C) that is not ignore_index.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                std::string_view reduction, double smoothing) {
+    LossReduction how = parse_reduction(reduction);
+    CHECK(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
+    CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");
+    int64_t dim = class_dim(input), classes = input.sizes()[size_t(dim)];
+    bool soft = is_floating(target.dtype()) && target.sizes() == input.sizes();
+    if (!soft) check_target(input, target, weight, ignore_index);
+    Tensor log_probs = log_softmax(input, dim);
+    Tensor weights;
+    if (weight.defined()) {
+      CHECK(weight.dim() == 1 && weight.numel() == classes, "weight tensor should be defined either for all ", classes,
+            " classes or no classes but got weight tensor of shape: ", weight.sizes());
+      Shape sizes(size_t(input.dim()), 1);
+      sizes[size_t(dim)] = classes;
+      weights = reshape(weight, sizes);
+    }
+    if (soft) {
+      Tensor mixed = smoothing > 0 ? target * (1 - smoothing) + smoothing / double(classes) : target;
+      return soft_cross_entropy(log_probs, mixed, weights, dim, how);
+    }
+    auto [loss, total_weight] = call<"nll_loss_kernel", std::tuple<Tensor, Tensor>>(log_probs, target, weight, ignore_index, int64_t(how));
+    if (smoothing == 0) return loss;
+    Tensor uniform = -sum(weights.defined() ? log_probs * weights : log_probs, Shape{dim});
+    uniform = where(target == double(ignore_index), wrapped_number(0.0), uniform);
+    if (how == LossReduction::sum) uniform = sum(uniform);
+    if (how == LossReduction::mean) uniform = sum(uniform) / detach(total_weight);
+    return loss * (1 - smoothing) + uniform * (smoothing / double(classes));
+  },
+})
+
+}  // namespace rushlight

@@ -1,0 +1,26 @@
+// Declares the kernels of nll_loss. input is (N, C, S) row-major in float32 or float64, target
+// (N, S) int64 with classes checked before, weight (C) or undefined.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+enum class LossReduction : int64_t { none, mean, sum };
+
+// Reads "none", "mean" or "sum"; raises ValueError for other words.
+LossReduction parse_reduction(std::string_view reduction);
+
+struct NllShape {
+  int64_t batch, classes, inner;
+};
+
+// The losses (N, S), or their sum, or their mean weighted by class; `total_weight` is 0-d.
+void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weight, NllShape shape,
+                  int64_t ignore_index, LossReduction reduction, const Tensor& output,
+                  const Tensor& total_weight);
+void nll_loss_backward_cpu(const Tensor& grad, const Tensor& target, const Tensor& weight,
+                           const Tensor& total_weight, NllShape shape, int64_t ignore_index,
+                           LossReduction reduction, const Tensor& grad_input);
+
+}  // namespace rushlight

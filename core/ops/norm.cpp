@@ -1,0 +1,276 @@
+// Owns batch_norm, layer_norm, group_norm and rms_norm: shapes, dtypes, running statistics and
+// gradients. norm_cpu.cpp has the kernels.
+#include "core/ops/norm.h"
+
+#include <cmath>
+
+#include "core/ops/op.h"
+
+namespace rushlight {
+namespace {
+
+// The dtype that the kernels compute in.
+DType kernel_dtype(const Tensor& input) {
+  return input.dtype() == DType::float64 ? DType::float64 : DType::float32;
+}
+Tensor prepared(const Tensor& t, DType dtype) {
+  return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
+}
+
+void check_channels(const Tensor& t, int64_t channels, const char* name) {
+  CHECK(!t.defined() || (t.dim() == 1 && t.numel() == channels), name, " should contain ", channels,
+        " elements, one per channel of input, but its shape is ", t.sizes());
+}
+
+// channels_last memory keeps its order: it is rows of channels.
+bool is_channels_last(const Tensor& t) {
+  return (t.dim() == 4 && t.is_contiguous(MemoryFormat::channels_last)) ||
+         (t.dim() == 5 && t.is_contiguous(MemoryFormat::channels_last_3d));
+}
+Tensor in_kernel_order(const Tensor& t, DType dtype, bool channels_last) {
+  MemoryFormat format = !channels_last ? MemoryFormat::contiguous
+                        : t.dim() == 4 ? MemoryFormat::channels_last
+                                       : MemoryFormat::channels_last_3d;
+  Tensor typed = to_dtype(t, dtype);
+  return typed.is_contiguous(format) ? typed : clone_dense(typed, format);
+}
+ChannelView view_of(const Tensor& t, bool channels_last) {
+  int64_t channels = t.sizes()[1];
+  if (t.numel() == 0) return {0, channels, 1};
+  int64_t inner = t.numel() / (t.sizes()[0] * channels);
+  if (channels_last) return {t.sizes()[0] * inner, channels, 1};
+  return {t.sizes()[0], channels, inner};
+}
+
+Shape all_but_channel(int64_t ndim) {
+  Shape dims{0};
+  for (int64_t d = 2; d < ndim; ++d) dims.push_back(d);
+  return dims;
+}
+// (channels) as (1, channels, 1, ...).
+Tensor by_channel(const Tensor& t, int64_t ndim) {
+  Shape sizes(size_t(ndim), 1);
+  sizes[1] = t.numel();
+  return reshape(t, sizes);
+}
+
+Tensor inverse_root(const Tensor& var, double eps) {
+  Tensor out = empty(var.sizes(), var.dtype());
+  visit_dtype(var.dtype(), [&]<class T>(Tag<T>) {
+    if constexpr (std::is_floating_point_v<T>)
+      for (int64_t i = 0; i < var.numel(); ++i) out.data<T>()[i] = T(1 / std::sqrt(double(var.data<T>()[i]) + eps));
+  });
+  return out;
+}
+
+// running = (1 - momentum) * running + momentum * value * scale
+void update_running(const Tensor& running, const Tensor& value, double momentum, double scale) {
+  if (!running.defined()) return;
+  Tensor mixed = to_dtype(to_contiguous(running), value.dtype());
+  if (mixed.is(running)) mixed = clone_dense(running);
+  visit_dtype(value.dtype(), [&]<class T>(Tag<T>) {
+    if constexpr (std::is_floating_point_v<T>)
+      for (int64_t i = 0; i < value.numel(); ++i) {
+        double old = double(mixed.data<T>()[i]);
+        mixed.data<T>()[i] = T((1 - momentum) * old + momentum * scale * double(value.data<T>()[i]));
+      }
+  });
+  copy_into(running, mixed);
+  running.storage()->bump_version("batch_norm");
+}
+
+}  // namespace
+
+OP(batch_norm_kernel, "_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+   "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor output, Tensor mean, Tensor rstd)", {
+  .home    = "private",
+  .doc     = R"(batch_norm with the statistics that its gradient needs.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                const Tensor& running_var, bool training, double momentum, double eps) {
+    DType dtype = kernel_dtype(input);
+    bool channels_last = is_channels_last(input);
+    Tensor x = in_kernel_order(input, dtype, channels_last);
+    ChannelView view = view_of(x, channels_last);
+    Tensor mean, var;
+    if (training) {
+      ChannelStats stats = channel_stats_cpu(x, view);
+      mean = stats.mean;
+      var = stats.var;
+      double count = double(view.outer * view.inner);
+      update_running(running_mean, mean, momentum, 1);
+      update_running(running_var, var, momentum, count / (count - 1));
+    } else {
+      mean = prepared(running_mean, dtype);
+      var = prepared(running_var, dtype);
+    }
+    Tensor rstd = inverse_root(var, eps);
+    Tensor output = empty_strided(x.sizes(), x.strides(), dtype);
+    batch_norm_cpu(x, view, mean, rstd, prepared(weight, dtype), prepared(bias, dtype), output);
+    if (input.dtype() != dtype) {
+      Tensor narrow = empty_strided(x.sizes(), x.strides(), input.dtype());
+      copy_into(narrow, output);
+      output = narrow;
+    }
+    return std::tuple(output, mean, rstd);
+  },
+  .saves   = saves<"input", "weight", "mean", "rstd">,
+  .grads   = grads(
+      d<"input", "weight", "bias">([](TensorList grads, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                                      const Tensor& rstd, bool training, double, double eps, GradMask<3>) {
+        const Tensor& g = grads[0];
+        if (is_grad_enabled()) {  // as ops, so that it can be differentiated again
+          Shape dims = all_but_channel(input.dim());
+          Tensor m = training ? rushlight::mean(input, dims, true) : by_channel(mean, input.dim());
+          Tensor centred = input - m;
+          Tensor r = training ? rsqrt(rushlight::mean(centred * centred, dims, true) + eps) : by_channel(rstd, input.dim());
+          Tensor z = centred * r;
+          Tensor h = weight.defined() ? g * by_channel(weight, input.dim()) : g;
+          Tensor grad_input = training ? r * (h - rushlight::mean(h, dims, true) - z * rushlight::mean(h * z, dims, true))
+                                       : r * h;
+          return std::tuple(grad_input, sum(g * z, dims), sum(g, dims));
+        }
+        DType dtype = kernel_dtype(input);
+        bool channels_last = is_channels_last(input);
+        Tensor x = in_kernel_order(input, dtype, channels_last);
+        return batch_norm_backward_cpu(in_kernel_order(g, dtype, channels_last), x, view_of(x, channels_last), mean,
+                                       rstd, prepared(weight, dtype), training);
+      }),
+      no_grad<"running_mean">, no_grad<"running_var">),
+})
+
+OP(batch_norm, "(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
+   "bool training=False, float momentum=0.1, float eps=1e-5) -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(Normalises each channel over the batch: (x - mean) / sqrt(var + eps) * weight + bias.
+
+In training the statistics are those of the batch (Ioffe and Szegedy 2015, algorithm 1), and the running ones move
+towards them by momentum, the variance with Bessel's correction; otherwise the running ones are used.
+input: (N, C, *). Raises RuntimeError when a statistic or parameter does not have C elements, and ValueError when a
+channel has a single value in training.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                const Tensor& bias, bool training, double momentum, double eps) {
+    CHECK(input.dim() >= 2, "input must have at least 2 dims (N, C, *), got shape ", input.sizes());
+    int64_t channels = input.sizes()[1];
+    check_channels(running_mean, channels, "running_mean");
+    check_channels(running_var, channels, "running_var");
+    check_channels(weight, channels, "weight");
+    check_channels(bias, channels, "bias");
+    CHECK(training || (running_mean.defined() && running_var.defined()),
+          "running_mean and running_var must be given in evaluation mode. Pass training=True to use the batch's own.");
+    CHECK(!training || channels == 0 || input.numel() / channels > 1, ErrorKind::kValue,
+          "Expected more than 1 value per channel when training, got input size ", input.sizes());
+    return std::get<0>(call<"batch_norm_kernel", std::tuple<Tensor, Tensor, Tensor>>(
+        input, weight, bias, running_mean, running_var, training, momentum, eps));
+  },
+})
+
+OP(layer_norm_kernel, "_layer_norm(Tensor input, int dims, Tensor? weight, Tensor? bias, float eps) -> "
+   "(Tensor output, Tensor mean, Tensor rstd)", {
+  .home    = "private",
+  .doc     = R"(layer_norm over the last `dims` dims, with the statistics that its gradient needs.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, int64_t dims, const Tensor& weight, const Tensor& bias, double eps) {
+    DType dtype = kernel_dtype(input);
+    Tensor x = prepared(input, dtype);
+    Shape stats = x.sizes();
+    int64_t n = 1;
+    for (size_t d = stats.size() - size_t(dims); d < stats.size(); ++d) {
+      n *= stats[d];
+      stats[d] = 1;
+    }
+    Tensor output = empty(x.sizes(), dtype), mean = empty(stats, dtype), rstd = empty(stats, dtype);
+    layer_norm_cpu(x, n, prepared(weight, dtype), prepared(bias, dtype), eps, output, mean, rstd);
+    return std::tuple(to_dtype(output, input.dtype()), mean, rstd);
+  },
+  .saves   = saves<"input", "weight", "mean", "rstd">,
+  .grads   = grads(d<"input", "weight", "bias">(
+      [](TensorList grads, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& rstd,
+         int64_t dims, double eps, GradMask<3> wants) {
+        const Tensor& g = grads[0];
+        Shape last, first;
+        for (int64_t d = 0; d < input.dim(); ++d) (d < input.dim() - dims ? first : last).push_back(d);
+        if (is_grad_enabled()) {  // as ops, so that it can be differentiated again
+          Tensor centred = input - rushlight::mean(input, last, true);
+          Tensor r = rsqrt(rushlight::mean(centred * centred, last, true) + eps);
+          Tensor z = centred * r;
+          Tensor h = weight.defined() ? g * weight : g;
+          Tensor grad_input = r * (h - rushlight::mean(h, last, true) - z * rushlight::mean(h * z, last, true));
+          auto over_rows = [&](const Tensor& t) { return first.empty() ? t : sum(t, first); };
+          return std::tuple(grad_input, over_rows(g * z), over_rows(g));
+        }
+        DType dtype = kernel_dtype(input);
+        int64_t n = 1;
+        for (int64_t d : last) n *= input.sizes()[size_t(d)];
+        auto [grad_input, grad_weight, grad_bias] =
+            layer_norm_backward_cpu(prepared(g, dtype), prepared(input, dtype), n, mean, rstd,
+                                    prepared(weight, dtype), wants[1], wants[2]);
+        Shape normalized(input.sizes().end() - dims, input.sizes().end());
+        auto shaped = [&](const Tensor& t) { return t.defined() ? reshape(t, normalized) : t; };
+        return std::tuple(grad_input, shaped(grad_weight), shaped(grad_bias));
+      })),
+})
+
+OP(layer_norm, "(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(Normalises over the last dims: (x - mean) / sqrt(var + eps) * weight + bias (Ba et al. 2016).
+
+weight and bias have the shape normalized_shape. Raises RuntimeError when input does not end in it.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, ShapeRef shape, const Tensor& weight, const Tensor& bias, double eps) {
+    int64_t dims = int64_t(shape.size());
+    CHECK(dims > 0, "Expected normalized_shape to be at least 1-dimensional, got an empty one");
+    CHECK(input.dim() >= dims && same_shape(ShapeRef(input.sizes()).last(shape.size()), shape),
+          "Given normalized_shape=", ShapeText{shape}, ", expected input with shape [*, ", ShapeText{shape},
+          "], but got input of size ", input.sizes());
+    CHECK(!weight.defined() || same_shape(weight.sizes(), shape), "Expected weight to be of same shape as normalized_shape, but got weight of shape ",
+          weight.defined() ? weight.sizes() : Shape(), " and normalized_shape = ", ShapeText{shape});
+    CHECK(!bias.defined() || same_shape(bias.sizes(), shape), "Expected bias to be of same shape as normalized_shape, but got bias of shape ",
+          bias.defined() ? bias.sizes() : Shape(), " and normalized_shape = ", ShapeText{shape});
+    return std::get<0>(call<"layer_norm_kernel", std::tuple<Tensor, Tensor, Tensor>>(input, dims, weight, bias, eps));
+  },
+})
+
+OP(group_norm, "(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(Normalises each group of channels of each sample (Wu and He 2018). input: (N, C, *).)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+    CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
+    int64_t channels = input.sizes()[1];
+    CHECK(groups > 0 && channels % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
+          input.sizes(), " and num_groups=", groups);
+    check_channels(weight, channels, "weight");
+    check_channels(bias, channels, "bias");
+    if (input.numel() == 0) return clone(input);
+    int64_t inner = input.numel() / (input.sizes()[0] * groups);
+    Tensor rows = reshape(input, Shape{input.sizes()[0], groups, inner});
+    Tensor none;
+    Tensor z = reshape(std::get<0>(call<"layer_norm_kernel", std::tuple<Tensor, Tensor, Tensor>>(rows, int64_t(1), none, none, eps)),
+                       input.sizes());
+    if (weight.defined()) z = z * by_channel(weight, input.dim());
+    return bias.defined() ? z + by_channel(bias, input.dim()) : z;
+  },
+})
+
+OP(rms_norm, "(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(Divides by the root of the mean square over the last dims: x / sqrt(mean(x^2) + eps) * weight
+(Zhang and Sennrich 2019). eps is the smallest step of the dtype when None.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, ShapeRef shape, const Tensor& weight, std::optional<double> eps) {
+    CHECK(!shape.empty() && input.dim() >= int64_t(shape.size()) && same_shape(ShapeRef(input.sizes()).last(shape.size()), shape),
+          "Given normalized_shape=", ShapeText{shape}, ", expected input with shape [*, ", ShapeText{shape},
+          "], but got input of size ", input.sizes());
+    Shape last;
+    for (int64_t d = input.dim() - int64_t(shape.size()); d < input.dim(); ++d) last.push_back(d);
+    DType dtype = kernel_dtype(input);
+    Tensor x = cast(input, dtype);
+    double smallest = eps ? *eps : dtype == DType::float64 ? 0x1p-52 : 0x1p-23;
+    Tensor z = cast(x * rsqrt(mean(x * x, last, true) + smallest), input.dtype());
+    return weight.defined() ? z * weight : z;
+  },
+})
+
+}  // namespace rushlight

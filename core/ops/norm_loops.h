@@ -1,0 +1,42 @@
+// Declares the vectorised loops behind the normalisations, compiled once per instruction set.
+//
+// Sums are taken over at most kNormRun elements (or rows) in the element type; callers add such
+// parts in double, so that long sums keep their digits.
+#pragma once
+
+#include "core/tensor/loops.h"
+
+namespace rushlight {
+
+inline constexpr int64_t kNormRun = 1024;
+
+template <class T>
+struct NormLoopsOf {
+  // Over a run of n elements that share one mean.
+  T (*sum)(const T* x, int64_t n);
+  T (*squares)(const T* x, T mean, int64_t n);             // of x - mean
+  T (*dot)(const T* g, const T* x, T mean, int64_t n);     // g * (x - mean)
+  void (*affine)(const T* x, T scale, T shift, T* y, int64_t n);
+  void (*combine)(const T* g, const T* x, T a, T b, T c, T* y, int64_t n);  // a g + b x + c
+
+  // Over `rows` rows of n columns that have one mean each; sums are added to `into`.
+  void (*column_sum)(const T* x, int64_t rows, int64_t n, T* into);
+  void (*column_squares)(const T* x, const T* mean, int64_t rows, int64_t n, T* into);
+  void (*column_dot)(const T* g, const T* x, const T* mean, int64_t rows, int64_t n, T* into);
+  void (*column_affine)(const T* x, const T* scale, const T* shift, T* y, int64_t rows, int64_t n);
+  void (*column_combine)(const T* g, const T* x, const T* a, const T* b, const T* c, T* y,
+                         int64_t rows, int64_t n);
+
+  // One row of layer_norm; weight and bias may be null.
+  void (*layer)(const T* x, T mean, T rstd, const T* weight, const T* bias, T* y, int64_t n);
+  // Its gradient; adds to grad_weight and grad_bias unless they are null.
+  void (*layer_grad)(const T* g, const T* x, T mean, T rstd, const T* weight, T* grad_input,
+                     T* grad_weight, T* grad_bias, int64_t n);
+};
+
+struct NormLoops {
+  NormLoopsOf<float> f32;
+  NormLoopsOf<double> f64;
+};
+
+}  // namespace rushlight
