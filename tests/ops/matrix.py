@@ -14,11 +14,6 @@ from rushlight import _C
 
 SAMPLES = load_all()
 
-# Ops without samples: they make tensors, draw at random, or are parts of other ops; each has its
-# own tests, named here.
-ELSEWHERE: dict[str, str] = {}
-
-
 def row_name(row: dict[str, Any]) -> str:
     """The name under which samples know a row: home, name and overload."""
     home = row["home"].split()[0]
@@ -27,7 +22,11 @@ def row_name(row: dict[str, Any]) -> str:
     return f"{prefix}{row['name']}{suffix}"
 
 
-ROWS = {row_name(row): row for row in _C._op_table()}
+# Private ops are parts of others, whose samples reach them.
+ROWS = {row_name(row): row for row in _C._op_table() if row["home"] != "private"}
+
+# Ops without samples, by the test file that covers them instead.
+ELSEWHERE: dict[str, str] = {}
 
 
 def samples_of(row: dict[str, Any]) -> OpSamples | None:
@@ -41,8 +40,6 @@ def function_of(name: str) -> Callable[..., Any]:
     """The Python function of a row name."""
     row = ROWS[name]
     home = row["home"].split()[0]
-    if home == "private":
-        return getattr(_C, row["name"])
     module = rl if home == "torch" else importlib.import_module(f"rushlight.{home}")
     if not row["function"]:
         return getattr(rl.Tensor, row["name"])
