@@ -126,11 +126,11 @@ class Optimizer:
         self.__dict__.setdefault("_step_post_hooks", OrderedDict())
 
     def __repr__(self) -> str:
-        lines = [f"{type(self).__name__} ("]
+        texts = []
         for i, group in enumerate(self.param_groups):
-            lines.append(f"Parameter Group {i}")
-            lines += [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
-        return "\n".join([*lines, ")"])
+            options = [f"    {key}: {group[key]}" for key in sorted(group) if key != "params"]
+            texts.append("\n".join([f"Parameter Group {i}", *options]))
+        return f"{type(self).__name__} (\n" + "\n\n".join(texts) + "\n)"
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates the parameters once; every algorithm defines it.

@@ -261,7 +261,7 @@ def test_copies_train_their_own_parameters(duplicate) -> None:
 
 def test_the_representation_lists_the_options_of_each_group() -> None:
     assert repr(Descent([{"params": parameter(), "lr": 1}, {"params": parameter(), "lr": 2}])) == (
-        "Descent (\nParameter Group 0\n    lr: 1\nParameter Group 1\n    lr: 2\n)"
+        "Descent (\nParameter Group 0\n    lr: 1\n\nParameter Group 1\n    lr: 2\n)"
     )
 
 
