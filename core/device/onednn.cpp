@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <initializer_list>
-#include <iterator>
+#include <optional>
 
 #include "core/device/onednn_plan.h"
 #include "core/device/threads.h"
@@ -14,6 +14,11 @@ namespace rushlight::onednn {
 namespace {
 
 std::atomic<bool> is_enabled{true};
+
+// Either one thread or all: a primitive runs with as many threads as it was made for.
+bool is_worth_threads(double multiplications) {
+  return multiplications >= 2 * kMultiplicationsPerThread;
+}
 
 enum PlanKind : int64_t { kMatmul, kForward, kBackwardInput, kBackwardWeight };
 
@@ -25,6 +30,8 @@ dnnl_data_type_t data_type(DType dtype) {
     default: return dnnl_data_type_undef;
   }
 }
+
+bool is_supported(DType dtype) { return data_type(dtype) != dnnl_data_type_undef; }
 
 // Scratchpads come from our allocator, so that their pages stay warm.
 Attributes make_attributes() {
@@ -40,16 +47,16 @@ void fuse_relu(const Attributes& attributes) {
   check(functions()->dnnl_primitive_attr_set_post_ops(attributes.get(), post_ops.get()));
 }
 
-// Either one thread or all: a primitive runs with as many threads as it was made for.
-int64_t share_threads(double multiplications) {
-  return share_threads_with_libraries(multiplications >= 2 * kMultiplicationsPerThread);
-}
-
 using Dims = SmallVector<int64_t, 6>;
 
+// Null when the strides make elements overlap, which oneDNN refuses.
 MemoryDesc strided(DType dtype, const Dims& dims, const Dims& strides) {
-  return make<MemoryDesc>(functions()->dnnl_memory_desc_create_with_strides, int(dims.size()),
-                          dims.data(), data_type(dtype), strides.data());
+  dnnl_memory_desc_t desc = nullptr;
+  dnnl_status_t status = functions()->dnnl_memory_desc_create_with_strides(
+      &desc, int(dims.size()), dims.data(), data_type(dtype), strides.data());
+  if (status == dnnl_invalid_arguments) return nullptr;
+  check(status);
+  return MemoryDesc(desc);
 }
 
 // The primitive chooses the format.
@@ -66,8 +73,10 @@ void canonicalize(MatrixStrides& strides, int64_t rows, int64_t columns) {
   if (rows == 1) strides.row = strides.column == 1 ? columns : 1;
 }
 
-bool has_unit_stride(const MatrixStrides& strides) {
-  return strides.row == 1 || strides.column == 1;
+// Rows or columns are contiguous and do not overlap.
+bool is_plain(const MatrixStrides& strides, int64_t rows, int64_t columns) {
+  return (strides.column == 1 && strides.row >= columns) ||
+         (strides.row == 1 && strides.column >= rows);
 }
 
 // Two dims suffice for one matrix, and oneDNN has faster code for two.
@@ -87,6 +96,9 @@ std::unique_ptr<Plan> plan_matmul(const Matmul& p, bool has_bias) {
     Dims bias = p.batch == 1 ? Dims{1, p.n} : Dims{1, 1, p.n};
     Dims strides = p.batch == 1 ? Dims{p.n, 1} : Dims{p.n, p.n, 1};
     operands.push_back({DNNL_ARG_BIAS, false, strided(p.out_dtype, bias, strides)});
+  }
+  for (const Operand& operand : operands) {
+    if (!operand.desc) return nullptr;
   }
   Attributes attributes = make_attributes();
   PrimitiveDesc desc =
@@ -136,29 +148,35 @@ struct ConvDims {
   Dims input, weight, bias, output, stride, dilation, padding_before, padding_after;
 };
 
-// Whether the primitive works on the caller's formats. Channels-last ones suit it. Its code for
-// channels-first ones is half as fast as that for blocked ones, reorders included, but for two
-// cases: 1x1 kernels over many points, which are matrix products, and the gradient of images.
-bool keeps_format(PlanKind kind, const Convolution& c) {
-  if (c.layout == Layout::channels_last) return true;
-  if (kind == kBackwardWeight) return false;
+// The layout that the primitive works on, whatever the caller's, or none: its own choice. As
+// measured, reorders included: channels-last suits it. For channels-first, blocked formats of its
+// own are twice as fast, but for 1x1 kernels over many points, which are matrix products. Images
+// have too few channels to fill a block.
+std::optional<Layout> inner_layout(PlanKind kind, const Convolution& c) {
+  bool is_image = c.groups == 1 && c.in_channels <= 4;
+  if (is_image && kind == kBackwardInput) return Layout::channels_first;
+  if (is_image && kind == kBackwardWeight) {
+    if (c.dtype == DType::float32) return std::nullopt;
+    return Layout::channels_last;
+  }
+  if (c.layout == Layout::channels_last) return Layout::channels_last;
   bool is_pointwise = true;
   int64_t points = 1;
   for (int i = 0; i < c.dims; ++i) {
     is_pointwise &= c.kernel[i] == 1 && c.padding_before[i] == 0 && c.padding_after[i] == 0;
     points *= c.out_size(i);
   }
-  bool is_image_gradient = kind == kBackwardInput && c.groups == 1 && c.in_channels <= 4;
-  return is_image_gradient || (is_pointwise && points >= 128);
+  if (is_pointwise && points >= 128 && kind != kBackwardWeight) return Layout::channels_first;
+  return std::nullopt;
 }
 
 // What the primitive is asked to work on; weights always take its own format.
 struct ConvDescs {
   ConvDescs(PlanKind kind, const Convolution& c, const ConvDims& dims)
       : weight(any_format(c.dtype, dims.weight)), bias(strided(c.dtype, dims.bias, {1})) {
-    bool keeps = keeps_format(kind, c);
-    input = keeps ? dense(c.dtype, dims.input, c.layout, 1) : any_format(c.dtype, dims.input);
-    output = keeps ? dense(c.dtype, dims.output, c.layout, 1) : any_format(c.dtype, dims.output);
+    std::optional<Layout> layout = inner_layout(kind, c);
+    input = layout ? dense(c.dtype, dims.input, *layout, 1) : any_format(c.dtype, dims.input);
+    output = layout ? dense(c.dtype, dims.output, *layout, 1) : any_format(c.dtype, dims.output);
   }
 
   MemoryDesc input, weight, bias, output;
@@ -228,27 +246,7 @@ double multiplications(const Convolution& c) {
   return count;
 }
 
-Plan* convolution_plan(PlanKind kind, const Convolution& c, bool has_bias, bool relu) {
-  PlanKey key{kind,
-              share_threads(multiplications(c)),
-              has_bias,
-              relu,
-              int64_t(c.dtype),
-              int64_t(c.layout),
-              int64_t(c.weight_layout),
-              c.dims,
-              c.batch,
-              c.groups,
-              c.in_channels,
-              c.out_channels};
-  for (const auto* list :
-       {&c.size, &c.kernel, &c.stride, &c.dilation, &c.padding_before, &c.padding_after}) {
-    for (int i = 0; i < c.dims; ++i) key.push_back((*list)[i]);
-  }
-  return plan_for(key, [&] { return plan_convolution(kind, c, has_bias, relu); });
-}
-
-// Null operands, bias and the like, come last and are left out.
+// Null arrays, a missing bias, come last and are left out.
 bool run(Plan* plan, std::initializer_list<const void*> arrays) {
   if (!plan) return false;
   void* addresses[4];
@@ -260,6 +258,22 @@ bool run(Plan* plan, std::initializer_list<const void*> arrays) {
   return true;
 }
 
+bool run_convolution(PlanKind kind, const Convolution& c, bool has_bias, bool relu,
+                     std::initializer_list<const void*> arrays) {
+  if (!available() || !is_supported(c.dtype)) return false;
+  LibraryThreads threads(is_worth_threads(multiplications(c)));
+  PlanKey key{kind, threads.count(), has_bias, relu, int64_t(c.dtype)};
+  for (Layout layout : {c.layout, c.weight_layout}) key.push_back(int64_t(layout));
+  for (int64_t size : {int64_t(c.dims), c.batch, c.groups, c.in_channels, c.out_channels}) {
+    key.push_back(size);
+  }
+  for (const auto* list :
+       {&c.size, &c.kernel, &c.stride, &c.dilation, &c.padding_before, &c.padding_after}) {
+    for (int i = 0; i < c.dims; ++i) key.push_back((*list)[i]);
+  }
+  return run(plan_for(key, [&] { return plan_convolution(kind, c, has_bias, relu); }), arrays);
+}
+
 }  // namespace
 
 bool available() { return is_enabled.load(std::memory_order_relaxed) && functions(); }
@@ -267,20 +281,16 @@ bool available() { return is_enabled.load(std::memory_order_relaxed) && function
 void set_enabled(bool enabled) { is_enabled.store(enabled, std::memory_order_relaxed); }
 
 bool matmul(Matmul p, const void* a, const void* b, const void* bias, void* c) {
-  if (!available() || data_type(p.dtype) == dnnl_data_type_undef) return false;
+  if (!available() || !is_supported(p.dtype) || !is_supported(p.out_dtype)) return false;
   canonicalize(p.a, p.m, p.k);
   canonicalize(p.b, p.k, p.n);
   canonicalize(p.c, p.m, p.n);
-  if (!has_unit_stride(p.a) || !has_unit_stride(p.b) || !has_unit_stride(p.c)) return false;
-  PlanKey key{kMatmul,
-              share_threads(double(p.batch) * p.m * p.n * p.k),
-              bias != nullptr,
-              int64_t(p.dtype),
-              int64_t(p.out_dtype),
-              p.batch,
-              p.m,
-              p.n,
-              p.k};
+  if (!is_plain(p.a, p.m, p.k) || !is_plain(p.b, p.k, p.n) || !is_plain(p.c, p.m, p.n)) {
+    return false;
+  }
+  LibraryThreads threads(is_worth_threads(double(p.batch) * p.m * p.n * p.k));
+  PlanKey key{kMatmul, threads.count(), bias != nullptr, int64_t(p.dtype), int64_t(p.out_dtype)};
+  for (int64_t size : {p.batch, p.m, p.n, p.k}) key.push_back(size);
   for (const MatrixStrides& strides : {p.a, p.b, p.c}) {
     for (int64_t stride : {strides.batch, strides.row, strides.column}) key.push_back(stride);
   }
@@ -289,23 +299,18 @@ bool matmul(Matmul p, const void* a, const void* b, const void* bias, void* c) {
 
 bool conv_forward(const Convolution& conv, const void* input, const void* weight, const void* bias,
                   bool relu, void* output) {
-  if (!available() || data_type(conv.dtype) == dnnl_data_type_undef) return false;
-  return run(convolution_plan(kForward, conv, bias != nullptr, relu),
-             {input, weight, output, bias});
+  return run_convolution(kForward, conv, bias != nullptr, relu, {input, weight, output, bias});
 }
 
 bool conv_backward_input(const Convolution& conv, const void* grad_output, const void* weight,
                          void* grad_input) {
-  if (!available() || data_type(conv.dtype) == dnnl_data_type_undef) return false;
-  return run(convolution_plan(kBackwardInput, conv, false, false),
-             {grad_output, weight, grad_input});
+  return run_convolution(kBackwardInput, conv, false, false, {grad_output, weight, grad_input});
 }
 
 bool conv_backward_weight(const Convolution& conv, const void* input, const void* grad_output,
                           void* grad_weight, void* grad_bias) {
-  if (!available() || data_type(conv.dtype) == dnnl_data_type_undef) return false;
-  return run(convolution_plan(kBackwardWeight, conv, grad_bias != nullptr, false),
-             {input, grad_output, grad_weight, grad_bias});
+  return run_convolution(kBackwardWeight, conv, grad_bias != nullptr, false,
+                         {input, grad_output, grad_weight, grad_bias});
 }
 
 }  // namespace rushlight::onednn

@@ -17,7 +17,7 @@ bool available();
 void set_enabled(bool enabled);
 
 // The distances in memory, in elements, between matrices, rows and columns. A batch stride of 0
-// uses one matrix for the whole batch; one of the other two strides is 1.
+// uses one matrix for the whole batch. Either the rows or the columns must be contiguous.
 struct MatrixStrides {
   int64_t batch, row, column;
 };

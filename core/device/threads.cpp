@@ -33,10 +33,7 @@ int default_count() {
 // fork did not copy and would wait for them for ever, so the pool is closed before the fork; the
 // parent opens another at its next parallel region.
 void before_fork() { omp_pause_resource(omp_pause_soft, omp_get_initial_device()); }
-void in_child() {
-  thread_count.store(1, std::memory_order_relaxed);
-  omp_set_num_threads(1);
-}
+void in_child() { thread_count.store(1, std::memory_order_relaxed); }
 
 void register_fork_handlers() {
   cpu_register_fork_handlers();  // before ours, see there
@@ -65,11 +62,12 @@ void set_num_threads(int count) {
 
 bool in_parallel_region() { return omp_in_parallel(); }
 
-int share_threads_with_libraries(bool worth_it) {
-  int count = !worth_it || omp_in_parallel() ? 1 : num_threads();
-  omp_set_num_threads(count);
-  return count;
+LibraryThreads::LibraryThreads(bool worth_it)
+    : count_(!worth_it || omp_in_parallel() ? 1 : num_threads()), before_(omp_get_max_threads()) {
+  omp_set_num_threads(count_);
 }
+
+LibraryThreads::~LibraryThreads() { omp_set_num_threads(before_); }
 
 namespace detail {
 

@@ -18,9 +18,21 @@ void set_num_threads(int count);
 // Whether the caller runs inside parallel_for or another OpenMP region.
 bool in_parallel_region();
 
-// Makes the OpenMP regions that a library opens on the calling thread use num_threads() threads, or
-// one when threads are not worth it or in use already. Returns that number.
-int share_threads_with_libraries(bool worth_it);
+// While it lives, the OpenMP regions that a library opens on this thread use num_threads() threads,
+// or one when threads are not worth it or in use already.
+class LibraryThreads {
+ public:
+  explicit LibraryThreads(bool worth_it);
+  ~LibraryThreads();
+  LibraryThreads(const LibraryThreads&) = delete;
+  LibraryThreads& operator=(const LibraryThreads&) = delete;
+
+  int count() const { return count_; }
+
+ private:
+  int count_;
+  int before_;  // what other users of OpenMP in this process count on
+};
 
 // Products of matrices need about 64^3 multiplications per thread to be worth it.
 inline constexpr double kMultiplicationsPerThread = 1 << 18;

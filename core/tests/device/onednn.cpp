@@ -116,6 +116,10 @@ void what_has_no_fast_code_is_left_to_the_caller() {
   std::vector<float> x(100), y(100);
   Matmul strided{DType::float32, DType::float32, 1, 2, 2, 2, {0, 8, 2}, {0, 2, 1}, {0, 2, 1}};
   expect(!onednn::matmul(strided, x.data(), x.data(), nullptr, y.data()));
+  Matmul expanded{DType::float32, DType::float32, 1, 2, 2, 2, {0, 0, 1}, {0, 2, 1}, {0, 2, 1}};
+  expect(!onednn::matmul(expanded, x.data(), x.data(), nullptr, y.data()));
+  Matmul windows{DType::float32, DType::float32, 3, 2, 2, 4, {2, 4, 1}, {0, 2, 1}, {4, 2, 1}};
+  expect(!onednn::matmul(windows, x.data(), x.data(), nullptr, y.data()));
 }
 
 // --- Convolutions ---

@@ -135,30 +135,39 @@ void threads_that_a_fork_ends_return_their_memory() {
   }
 }
 
+int threads_of_a_library_region() {
+  int threads = 0;
+#pragma omp parallel
+#pragma omp atomic
+  ++threads;
+  return threads;
+}
+
 void a_library_region_in_a_child_does_not_hang() {
   set_num_threads(3);
   expect(ranges_of(100, 1) == 3);
   expect_child_succeeds([] {
-    int threads = 0;
-#pragma omp parallel
-#pragma omp atomic
-    ++threads;
-    expect(threads == 1);
+    threads_of_a_library_region();
+    LibraryThreads threads(true);
+    expect(threads.count() == 1 && threads_of_a_library_region() == 1);
   });
 }
 
 void libraries_follow_the_count_on_every_thread() {
   set_num_threads(3);
   std::thread([] {
-    expect(share_threads_with_libraries(false) == 1);
-    expect(share_threads_with_libraries(true) == 3);
-    int threads = 0;
-#pragma omp parallel
-#pragma omp atomic
-    ++threads;
-    expect(threads == 3);
+    int before = threads_of_a_library_region();
+    {
+      LibraryThreads threads(true);
+      expect(threads.count() == 3 && threads_of_a_library_region() == 3);
+    }
+    {
+      LibraryThreads threads(false);
+      expect(threads.count() == 1 && threads_of_a_library_region() == 1);
+    }
+    expect(threads_of_a_library_region() == before);
   }).join();
-  parallel_for(0, 3, 1, [](int64_t, int64_t) { expect(share_threads_with_libraries(true) == 1); });
+  parallel_for(0, 3, 1, [](int64_t, int64_t) { expect(LibraryThreads(true).count() == 1); });
 }
 
 }  // namespace
