@@ -18,6 +18,44 @@ void join_dims(Shape& sizes, std::span<Shape* const> strides);
 // The strides of a tensor by dim of `sizes`, which it broadcasts to; 0 where it repeats.
 Shape broadcast_strides(const Tensor& tensor, ShapeRef sizes);
 
+// Where element `index` in row-major order lies.
+inline int64_t offset_of(ShapeRef sizes, ShapeRef strides, int64_t index) {
+  int64_t offset = 0;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    offset += index % sizes[d] * strides[d];
+    index /= sizes[d];
+  }
+  return offset;
+}
+
+// Walks elements [begin, begin + n) in row-major order in runs along the last dim: calls f(pointer
+// to the first, stride in bytes, count, elements done) for each. Without dims there is one element.
+template <class F>
+void for_each_run(char* data, ShapeRef sizes, ShapeRef strides, int64_t begin, int64_t n, F&& f) {
+  if (sizes.empty()) return f(data, int64_t(0), n, int64_t(0));
+  size_t last = sizes.size() - 1;
+  int64_t index[kMaxDims];
+  char* p = data;
+  int64_t rest = begin;
+  for (size_t d = last + 1; d-- > 0;) {
+    index[d] = rest % sizes[d];
+    rest /= sizes[d];
+    p += index[d] * strides[d];
+  }
+  for (int64_t done = 0; done < n;) {
+    int64_t run = std::min(n - done, sizes[last] - index[last]);
+    f(p, strides[last], run, done);
+    done += run;
+    p += run * strides[last];
+    index[last] += run;
+    for (size_t d = last; d > 0 && index[d] == sizes[d]; --d) {
+      p += strides[d - 1] - index[d] * strides[d];
+      index[d] = 0;
+      ++index[d - 1];
+    }
+  }
+}
+
 // Walks row-major through `sizes` and keeps the place of every lane.
 template <size_t N>
 class Odometer {

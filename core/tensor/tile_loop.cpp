@@ -19,19 +19,19 @@ RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, cast_loops)
 
 namespace {
 
-constexpr int64_t kTile = 1024;          // 4 KB of float: several operands stay in L1
-constexpr int64_t kRowTile = 64;         // rows shorter than this are gathered several at a time
-constexpr int64_t kGrain = 32768;        // elements that are worth a thread
+constexpr int64_t kTile = 1024;    // 4 KB of float: several operands stay in L1
+constexpr int64_t kRowTile = 64;   // rows shorter than this are gathered several at a time
+constexpr int64_t kGrain = 32768;  // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
 
 struct Lane {
   char* data;
-  int64_t item;              // bytes of an element in memory
-  int64_t kernel_item;       // bytes of an element in the kernel
-  CastLoop cast = nullptr;   // null: the kernel reads the memory's own dtype
-  bool linear = false;       // element i of the iteration lies at data + i * item
-  bool single = false;       // one element serves the whole iteration
-  Shape strides;             // in bytes, by iteration dim
+  int64_t item;             // bytes of an element in memory
+  int64_t kernel_item;      // bytes of an element in the kernel
+  CastLoop cast = nullptr;  // null: the kernel reads the memory's own dtype
+  bool linear = false;      // element i of the iteration lies at data + i * item
+  bool single = false;      // one element serves the whole iteration
+  Shape strides;            // in bytes, by iteration dim
 };
 
 struct Plan {
@@ -48,28 +48,7 @@ struct Plan {
 // that [begin, begin + n) covers.
 template <class F>
 void for_each_run(const Plan& plan, const Lane& lane, int64_t begin, int64_t n, F&& f) {
-  size_t ndim = plan.sizes.size();
-  int64_t index[kMaxDims];
-  char* p = lane.data;
-  int64_t rest = begin;
-  for (size_t d = ndim; d-- > 0;) {
-    index[d] = rest % plan.sizes[d];
-    rest /= plan.sizes[d];
-    p += index[d] * lane.strides[d];
-  }
-  int64_t inner = plan.sizes[ndim - 1], stride = lane.strides[ndim - 1];
-  for (int64_t done = 0; done < n;) {
-    int64_t run = std::min(n - done, inner - index[ndim - 1]);
-    f(p, stride, run, done);
-    done += run;
-    p += run * stride;
-    index[ndim - 1] += run;
-    for (size_t d = ndim - 1; d > 0 && index[d] == plan.sizes[d]; --d) {
-      p += lane.strides[d - 1] - index[d] * lane.strides[d];
-      index[d] = 0;
-      ++index[d - 1];
-    }
-  }
+  for_each_run(lane.data, plan.sizes, lane.strides, begin, n, f);
 }
 
 // The buffers of one thread.
@@ -89,10 +68,11 @@ class Tiles {
       from = lane.data + begin * lane.item;
     } else {
       from = gathered_[k];
-      for_each_run(plan_, lane, begin, n, [&](const char* p, int64_t stride, int64_t run, int64_t done) {
-        if (run == n && stride == lane.item) from = p;  // one contiguous piece: no copy
-        else copy_run(gathered_[k] + done * lane.item, lane.item, p, stride, lane.item, run);
-      });
+      for_each_run(
+          plan_, lane, begin, n, [&](const char* p, int64_t stride, int64_t run, int64_t done) {
+            if (run == n && stride == lane.item) from = p;  // one contiguous piece: no copy
+            else copy_run(gathered_[k] + done * lane.item, lane.item, p, stride, lane.item, run);
+          });
     }
     if (!lane.cast) return from;
     lane.cast(from, converted_[k], n);
@@ -214,7 +194,8 @@ int active_isa_index() {
 
 CastLoop cast_loop(DType from, DType to) {
 #define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<CastLoops> sets = {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, cast_loops)};
+  static constexpr IsaSets<CastLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, cast_loops)};
 #undef RUSHLIGHT_ADDRESS
   CastLoop loop = active(sets).run[int(from)][int(to)];
   return loop ? loop : sets[0]->run[int(from)][int(to)];
@@ -237,8 +218,9 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
     const Tensor& tensor = *operands[k].tensor;
     describe(lane, operands[k], false);
     lane.single = tensor.numel() == 1 && plan.numel != 1;
-    lane.linear = out.is_contiguous() ? tensor.is_contiguous() && tensor.numel() == out.numel()
-                                      : tensor.sizes() == out.sizes() && tensor.strides() == out.strides();
+    lane.linear = out.is_contiguous()
+                      ? tensor.is_contiguous() && tensor.numel() == out.numel()
+                      : tensor.sizes() == out.sizes() && tensor.strides() == out.strides();
     flat &= lane.single || lane.linear;
   }
   if (flat && (out.is_contiguous() || out.is_dense())) {

@@ -1,0 +1,478 @@
+// Owns the kernels of all reductions, compiled once per instruction set. See reduce_loops.h for
+// what each function does; every kernel sees at least one row and one column.
+#include "core/tensor/lanes.h"
+#include "core/tensor/reduce_loops.h"
+
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+namespace {
+
+// ---- folds: the accumulator is one number -------------------------------------------------------
+
+// map() of an element, merge() of two accumulators, finish() of the last one.
+struct Sum {
+  template <class T>
+  static T map(T x, T) {
+    return x;
+  }
+  template <class T>
+  static T merge(T a, T b) {
+    return a + b;
+  }
+  template <class T>
+  static T finish(T sum, int64_t, double) {
+    return sum;
+  }
+};
+struct Mean : Sum {
+  template <class T>
+  static T finish(T sum, int64_t count, double) {
+    return sum / T(count);
+  }
+};
+struct NanSum : Sum {
+  template <class T>
+  static T map(T x, T) {
+    return isnan(x) ? T(0) : x;
+  }
+};
+struct Product {
+  template <class T>
+  static T map(T x, T) {
+    return x;
+  }
+  template <class T>
+  static T merge(T a, T b) {
+    return a * b;
+  }
+  template <class T>
+  static T finish(T product, int64_t, double) {
+    return product;
+  }
+};
+struct Maximum {
+  template <class T>
+  static T map(T x, T) {
+    return x;
+  }
+  template <class T>
+  static T merge(T a, T b) {
+    return max(a, b);
+  }
+  template <class T>
+  static T finish(T most, int64_t, double) {
+    return most;
+  }
+  template <class T>
+  static bool before(T x, T y) {
+    return x > y;
+  }
+};
+struct Minimum {
+  template <class T>
+  static T map(T x, T) {
+    return x;
+  }
+  template <class T>
+  static T merge(T a, T b) {
+    return min(a, b);
+  }
+  template <class T>
+  static T finish(T least, int64_t, double) {
+    return least;
+  }
+  template <class T>
+  static bool before(T x, T y) {
+    return x < y;
+  }
+};
+struct Norm1 : Sum {
+  template <class T>
+  static T map(T x, T) {
+    return abs(x);
+  }
+};
+struct Norm2 : Sum {
+  template <class T>
+  static T map(T x, T) {
+    return x * x;
+  }
+  template <class T>
+  static T finish(T sum, int64_t, double) {
+    return sqrt(sum);
+  }
+};
+struct NormP : Sum {
+  template <class T>
+  static T map(T x, T p) {
+    return pow(abs(x), p);
+  }
+  template <class T>
+  static T finish(T sum, int64_t, double p) {
+    return T(pow(double(sum), 1 / p));
+  }
+};
+struct NormMax : Maximum {
+  template <class T>
+  static T map(T x, T) {
+    return abs(x);
+  }
+};
+struct NormMin : Minimum {
+  template <class T>
+  static T map(T x, T) {
+    return abs(x);
+  }
+};
+
+template <class R, class T>
+struct Fold {
+  static constexpr int64_t kAccumulatorBytes = sizeof(T);
+  static constexpr int64_t kWide = 256 / sizeof(T);  // columns that are kept in registers
+
+  static void columns_of_each_row(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double parameter, void* accumulators) {
+    const T p = T(parameter);
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = static_cast<const T*>(matrix) + r * stride;
+      static_cast<T*>(accumulators)[r] = fold<T>(
+          columns, [=](int64_t j) { return R::map(row[j], p); },
+          [](T a, T b) { return R::merge(a, b); });
+    }
+  }
+
+  static void rows_of_each_column(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double parameter, void* accumulators) {
+    const T p = T(parameter);
+    const T* in = static_cast<const T*>(matrix);
+    T* out = static_cast<T*>(accumulators);
+    int64_t together = stride == columns ? kWide / columns : 1;
+    if (together < 2 || rows < 2 * together) {
+      fold_rows(in, stride, rows, columns, p, out);
+      return;
+    }
+    // Few columns: several rows are taken as one wide row, and its parts merged.
+    T wide[kWide];
+    int64_t wide_rows = rows / together, done = wide_rows * together;
+    fold_rows(in, together * stride, wide_rows, together * columns, p, wide);
+    for (int64_t j = 0; j < columns; ++j) {
+      out[j] = wide[j];
+      for (int64_t k = 1; k < together; ++k) out[j] = R::merge(out[j], wide[k * columns + j]);
+      for (int64_t r = done; r < rows; ++r)
+        out[j] = R::merge(out[j], R::map(in[r * stride + j], p));
+    }
+  }
+
+  static void merge(void* accumulators, int64_t, const void* other, int64_t, int64_t n) {
+    T* into = static_cast<T*>(accumulators);
+    const T* from = static_cast<const T*>(other);
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) into[j] = R::merge(into[j], from[j]);
+  }
+
+  static void finish(const void* accumulators, int64_t count, int64_t n, double parameter,
+                     void* first, void*) {
+    for (int64_t j = 0; j < n; ++j)
+      static_cast<T*>(first)[j] =
+          R::finish(static_cast<const T*>(accumulators)[j], count, parameter);
+  }
+
+ private:
+  static void fold_rows(const T* in, int64_t stride, int64_t rows, int64_t columns, T p, T* out) {
+    constexpr int64_t kRows = 8;  // between a read and a write of the accumulators
+#pragma omp simd
+    for (int64_t j = 0; j < columns; ++j) out[j] = R::map(in[j], p);
+    for (int64_t r = 1; r < rows; r += kRows) {
+      const int64_t end = r + kRows < rows ? r + kRows : rows;
+      auto fold_chunk = [=](int64_t j, int64_t width) __attribute__((always_inline)) {
+        T lane[kWide];
+        for (int64_t l = 0; l < width; ++l) lane[l] = out[j + l];
+        for (int64_t k = r; k < end; ++k) {
+          const T* row = in + k * stride + j;
+#pragma omp simd
+          for (int64_t l = 0; l < width; ++l) lane[l] = R::merge(lane[l], R::map(row[l], p));
+        }
+        for (int64_t l = 0; l < width; ++l) out[j + l] = lane[l];
+      };
+      int64_t j = 0;
+      for (; j + kWide <= columns; j += kWide) fold_chunk(j, kWide);
+      if (j < columns) fold_chunk(j, columns - j);
+    }
+  }
+};
+
+// ---- the extreme element and its position -------------------------------------------------------
+
+// Accumulators: n positions, then n values. A position counts from the first element of its part.
+template <class R, class T>
+struct Indexed {
+  static constexpr int64_t kAccumulatorBytes = sizeof(int64_t) + sizeof(T);
+
+  static bool replaces(T x, T value) { return R::before(x, value) | (isnan(x) & !isnan(value)); }
+
+  static void columns_of_each_row(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double parameter, void* accumulators) {
+    const T* in = static_cast<const T*>(matrix);
+    int64_t* positions = static_cast<int64_t*>(accumulators);
+    T* values = reinterpret_cast<T*>(positions + rows);
+    Fold<R, T>::columns_of_each_row(matrix, stride, rows, columns, parameter, values);
+    for (int64_t r = 0; r < rows; ++r) positions[r] = find(in + r * stride, columns, values[r]);
+  }
+
+  static void rows_of_each_column(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double, void* accumulators) {
+    const T* in = static_cast<const T*>(matrix);
+    int64_t* positions = static_cast<int64_t*>(accumulators);
+    T* values = reinterpret_cast<T*>(positions + columns);
+    for (int64_t j = 0; j < columns; ++j) {
+      positions[j] = 0;
+      values[j] = in[j];
+    }
+    for (int64_t r = 1; r < rows; ++r) {
+      const T* row = in + r * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) {
+        bool better = replaces(row[j], values[j]);
+        values[j] = better ? row[j] : values[j];
+        positions[j] = better ? r : positions[j];
+      }
+    }
+  }
+
+  static void merge(void* accumulators, int64_t count, const void* other, int64_t, int64_t n) {
+    int64_t* positions = static_cast<int64_t*>(accumulators);
+    T* values = reinterpret_cast<T*>(positions + n);
+    const int64_t* other_positions = static_cast<const int64_t*>(other);
+    const T* other_values = reinterpret_cast<const T*>(other_positions + n);
+    for (int64_t j = 0; j < n; ++j) {
+      if (!replaces(other_values[j], values[j])) continue;
+      values[j] = other_values[j];
+      positions[j] = count + other_positions[j];
+    }
+  }
+
+  static void finish(const void* accumulators, int64_t, int64_t n, double, void* first,
+                     void* second) {
+    const int64_t* positions = static_cast<const int64_t*>(accumulators);
+    const T* values = reinterpret_cast<const T*>(positions + n);
+    for (int64_t j = 0; j < n; ++j) {
+      static_cast<T*>(first)[j] = values[j];
+      static_cast<int64_t*>(second)[j] = positions[j];
+    }
+  }
+
+ private:
+  static bool matches(T x, T value) { return (x == value) | (isnan(x) & isnan(value)); }
+  static int64_t find(const T* row, int64_t n, T value) {
+    constexpr int64_t kStep = 64;
+    int64_t i = 0;
+    for (; i + kStep <= n; i += kStep) {
+      int found = 0;
+#pragma omp simd reduction(| : found)
+      for (int64_t l = 0; l < kStep; ++l) found |= matches(row[i + l], value);
+      if (found) break;
+    }
+    while (!matches(row[i], value)) ++i;
+    return i;
+  }
+};
+
+// ---- mean and sum of squared differences --------------------------------------------------------
+
+// Accumulators: n means, then n sums of squares of differences from the mean.
+// Source: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
+// variances", 1979, equation 2.1.
+template <class T, bool root>
+struct Moments {
+  static constexpr int64_t kAccumulatorBytes = 2 * sizeof(T);
+
+  static void columns_of_each_row(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double, void* accumulators) {
+    const T* in = static_cast<const T*>(matrix);
+    T* means = static_cast<T*>(accumulators);
+    T* squares = means + rows;
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = in + r * stride;
+      T mean = sum<T>(columns, [=](int64_t j) { return row[j]; }) / T(columns);
+      means[r] = mean;
+      squares[r] = sum<T>(columns, [=](int64_t j) { return (row[j] - mean) * (row[j] - mean); });
+    }
+  }
+
+  static void rows_of_each_column(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double parameter, void* accumulators) {
+    const T* in = static_cast<const T*>(matrix);
+    T* means = static_cast<T*>(accumulators);
+    T* squares = means + columns;
+    Fold<Sum, T>::rows_of_each_column(matrix, stride, rows, columns, parameter, means);
+    for (int64_t j = 0; j < columns; ++j) {
+      means[j] = means[j] / T(rows);
+      squares[j] = T(0);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = in + r * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) {
+        T difference = row[j] - means[j];
+        squares[j] = squares[j] + difference * difference;
+      }
+    }
+  }
+
+  static void merge(void* accumulators, int64_t count, const void* other, int64_t other_count,
+                    int64_t n) {
+    T* means = static_cast<T*>(accumulators);
+    T* squares = means + n;
+    const T* other_means = static_cast<const T*>(other);
+    const T* other_squares = other_means + n;
+    const T share = T(double(other_count) / double(count + other_count));
+    const T weight = T(double(count)) * share;
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) {
+      T difference = other_means[j] - means[j];
+      means[j] = means[j] + difference * share;
+      squares[j] = squares[j] + other_squares[j] + difference * difference * weight;
+    }
+  }
+
+  static void finish(const void* accumulators, int64_t count, int64_t n, double correction,
+                     void* first, void* second) {
+    const T* means = static_cast<const T*>(accumulators);
+    const T* squares = means + n;
+    const double freedom = double(count) - correction;
+    const T divisor = freedom > 0 ? T(freedom) : T(0);
+    for (int64_t j = 0; j < n; ++j) {
+      T variance = squares[j] / divisor;
+      static_cast<T*>(first)[j] = root ? sqrt(variance) : variance;
+      static_cast<T*>(second)[j] = means[j];
+    }
+  }
+};
+
+// ---- log(sum(exp(x))) ---------------------------------------------------------------------------
+
+template <class T>
+constexpr T kLargest = T(0);
+template <>
+constexpr float kLargest<float> = __FLT_MAX__;
+template <>
+constexpr double kLargest<double> = __DBL_MAX__;
+
+// Accumulators: n shifts, then n sums of exp(x - shift). A shift is the largest element, made
+// finite, so that no difference of infinities arises.
+template <class T>
+struct LogSumExp {
+  static constexpr int64_t kAccumulatorBytes = 2 * sizeof(T);
+
+  static T finite(T x) { return min(max(x, -kLargest<T>), kLargest<T>); }
+
+  static void columns_of_each_row(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double parameter, void* accumulators) {
+    const T* in = static_cast<const T*>(matrix);
+    T* shifts = static_cast<T*>(accumulators);
+    T* sums = shifts + rows;
+    Fold<Maximum, T>::columns_of_each_row(matrix, stride, rows, columns, parameter, shifts);
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = in + r * stride;
+      T shift = shifts[r] = finite(shifts[r]);
+      sums[r] = sum<T>(columns, [=](int64_t j) { return exp(row[j] - shift); });
+    }
+  }
+
+  static void rows_of_each_column(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double parameter, void* accumulators) {
+    const T* in = static_cast<const T*>(matrix);
+    T* shifts = static_cast<T*>(accumulators);
+    T* sums = shifts + columns;
+    Fold<Maximum, T>::rows_of_each_column(matrix, stride, rows, columns, parameter, shifts);
+    for (int64_t j = 0; j < columns; ++j) {
+      shifts[j] = finite(shifts[j]);
+      sums[j] = T(0);
+    }
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = in + r * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) sums[j] = sums[j] + exp(row[j] - shifts[j]);
+    }
+  }
+
+  static void merge(void* accumulators, int64_t, const void* other, int64_t, int64_t n) {
+    T* shifts = static_cast<T*>(accumulators);
+    T* sums = shifts + n;
+    const T* other_shifts = static_cast<const T*>(other);
+    const T* other_sums = other_shifts + n;
+#pragma omp simd
+    for (int64_t j = 0; j < n; ++j) {
+      T shift = max(shifts[j], other_shifts[j]);
+      sums[j] = sums[j] * exp(shifts[j] - shift) + other_sums[j] * exp(other_shifts[j] - shift);
+      shifts[j] = shift;
+    }
+  }
+
+  static void finish(const void* accumulators, int64_t, int64_t n, double, void* first, void*) {
+    const T* shifts = static_cast<const T*>(accumulators);
+    const T* sums = shifts + n;
+    for (int64_t j = 0; j < n; ++j) static_cast<T*>(first)[j] = shifts[j] + log(sums[j]);
+  }
+};
+
+// ---- the table ----------------------------------------------------------------------------------
+
+template <class Kernels>
+constexpr Reducer make_reducer() {
+  return {Kernels::kAccumulatorBytes, &Kernels::columns_of_each_row, &Kernels::rows_of_each_column,
+          &Kernels::merge, &Kernels::finish};
+}
+
+template <class T>
+constexpr void add_floating(ReduceLoops& loops, Compute compute) {
+  auto set = [&](Reduction r, Reducer reducer) { loops.of[int(r)][int(compute)] = reducer; };
+  set(Reduction::sum, make_reducer<Fold<Sum, T>>());
+  set(Reduction::mean, make_reducer<Fold<Mean, T>>());
+  set(Reduction::nan_sum, make_reducer<Fold<NanSum, T>>());
+  set(Reduction::product, make_reducer<Fold<Product, T>>());
+  set(Reduction::maximum, make_reducer<Fold<Maximum, T>>());
+  set(Reduction::minimum, make_reducer<Fold<Minimum, T>>());
+  set(Reduction::indexed_maximum, make_reducer<Indexed<Maximum, T>>());
+  set(Reduction::indexed_minimum, make_reducer<Indexed<Minimum, T>>());
+  set(Reduction::variance, make_reducer<Moments<T, false>>());
+  set(Reduction::deviation, make_reducer<Moments<T, true>>());
+  set(Reduction::norm_1, make_reducer<Fold<Norm1, T>>());
+  set(Reduction::norm_2, make_reducer<Fold<Norm2, T>>());
+  set(Reduction::norm_p, make_reducer<Fold<NormP, T>>());
+  set(Reduction::norm_max, make_reducer<Fold<NormMax, T>>());
+  set(Reduction::norm_min, make_reducer<Fold<NormMin, T>>());
+  set(Reduction::log_sum_exp, make_reducer<LogSumExp<T>>());
+}
+
+constexpr ReduceLoops make_loops() {
+  ReduceLoops loops{};
+  add_floating<float>(loops, Compute::f32);
+  add_floating<double>(loops, Compute::f64);
+  auto set = [&](Reduction r, Compute compute, Reducer reducer) {
+    loops.of[int(r)][int(compute)] = reducer;
+  };
+  // Unsigned, because sums and products of integers wrap around.
+  set(Reduction::sum, Compute::i64, make_reducer<Fold<Sum, uint64_t>>());
+  set(Reduction::nan_sum, Compute::i64, make_reducer<Fold<Sum, uint64_t>>());
+  set(Reduction::product, Compute::i64, make_reducer<Fold<Product, uint64_t>>());
+  set(Reduction::maximum, Compute::i64, make_reducer<Fold<Maximum, int64_t>>());
+  set(Reduction::minimum, Compute::i64, make_reducer<Fold<Minimum, int64_t>>());
+  set(Reduction::indexed_maximum, Compute::i64, make_reducer<Indexed<Maximum, int64_t>>());
+  set(Reduction::indexed_minimum, Compute::i64, make_reducer<Indexed<Minimum, int64_t>>());
+#if RUSHLIGHT_ISA == 0
+  set(Reduction::sum, Compute::c64, make_reducer<Fold<Sum, Complex<float>>>());
+  set(Reduction::sum, Compute::c128, make_reducer<Fold<Sum, Complex<double>>>());
+  set(Reduction::mean, Compute::c64, make_reducer<Fold<Mean, Complex<float>>>());
+  set(Reduction::mean, Compute::c128, make_reducer<Fold<Mean, Complex<double>>>());
+  set(Reduction::product, Compute::c64, make_reducer<Fold<Product, Complex<float>>>());
+  set(Reduction::product, Compute::c128, make_reducer<Fold<Product, Complex<double>>>());
+#endif
+  return loops;
+}
+
+}  // namespace
+
+extern const ReduceLoops reduce_loops;
+constexpr ReduceLoops reduce_loops = make_loops();
+
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
