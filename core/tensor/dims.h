@@ -21,11 +21,11 @@ Shape broadcast_strides(const Tensor& tensor, ShapeRef sizes);
 // Where element `index` in row-major order lies.
 inline int64_t offset_of(ShapeRef sizes, ShapeRef strides, int64_t index) {
   int64_t offset = 0;
-  for (size_t d = sizes.size(); d-- > 0;) {
+  for (size_t d = sizes.size(); d-- > 1;) {
     offset += index % sizes[d] * strides[d];
     index /= sizes[d];
   }
-  return offset;
+  return sizes.empty() ? 0 : offset + index * strides[0];
 }
 
 // Walks elements [begin, begin + n) in row-major order in runs along the last dim: calls f(pointer

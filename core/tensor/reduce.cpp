@@ -29,7 +29,8 @@ RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, reduce_loops)
 
 namespace {
 
-constexpr int64_t kTile = 4096;      // elements of a block: 16 KB of float stay in L1
+constexpr int64_t kTile = 4096;      // elements that are converted or gathered at once
+constexpr int64_t kBlock = 8192;     // elements of a row that are reduced at once
 constexpr int64_t kTask = 32768;     // elements that are worth a thread
 constexpr int64_t kPieces = 64;      // enough for the cores of a large machine
 constexpr int64_t kColumns = 1024;   // results that are accumulated side by side
@@ -53,6 +54,9 @@ struct Space {
     numel *= size;
   }
   int64_t run() const { return sizes.empty() ? 1 : sizes.back(); }
+  int64_t rest_of_run(int64_t index) const {
+    return sizes.size() <= 1 ? numel - index : sizes.back() - index % sizes.back();
+  }
   int64_t run_stride() const { return strides.empty() ? 0 : strides.back(); }
 };
 
@@ -118,10 +122,11 @@ int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 void divide_work(Plan& plan) {
   int64_t run = plan.outputs.run(), reduced = plan.reduced.numel;
   if (plan.by_rows) {
-    bool whole_rows = reduced <= kTile && (!plan.is_direct() || plan.reduced.sizes.size() <= 1);
+    plan.block = plan.is_direct() ? kBlock : kTile;
+    bool whole_rows =
+        reduced <= plan.block && (!plan.is_direct() || plan.reduced.sizes.size() <= 1);
     int64_t most = plan.is_direct() ? kTask : kTile;
     plan.group = whole_rows ? std::clamp<int64_t>(most / reduced, 1, kMaxGroup) : 1;
-    plan.block = kTile;
   } else {
     plan.group = plan.is_direct() ? kColumns : kColumns / 4;
   }
@@ -264,7 +269,7 @@ int64_t next_block(const Plan& plan, int64_t results, int64_t begin, int64_t end
   int64_t n = std::min(plan.block, end - begin);
   int64_t width = plan.by_rows ? 1 : results;
   if (plan.is_direct()) {
-    int64_t rest = plan.reduced.run() - begin % plan.reduced.run();
+    int64_t rest = plan.reduced.rest_of_run(begin);
     if (n <= rest) return n;
     if (rest * width >= kShortRun) return rest;
   }
@@ -275,7 +280,7 @@ void run_block(const Plan& plan, Tiles* tiles, const Group& group, int64_t begin
                char* accumulators) {
   const Space& outer = plan.by_rows ? plan.outputs : plan.reduced;
   int64_t rows = plan.by_rows ? group.results : n, columns = plan.by_rows ? n : group.results;
-  bool one_run = begin % plan.reduced.run() + n <= plan.reduced.run();
+  bool one_run = n <= plan.reduced.rest_of_run(begin);
   Matrix matrix;
   if (plan.unit_stride && one_run &&
       (!plan.cast || rows == 1 || outer.run_stride() == columns * plan.item)) {
