@@ -1,0 +1,181 @@
+"""What must hold under stress: flat memory, clean refusals, threads, fork, interpreter exit."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import _C
+
+
+def resident_kb() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * (os.sysconf("SC_PAGE_SIZE") // 1024)
+
+
+def test_ten_thousand_random_shapes_leave_memory_flat() -> None:
+    generator = np.random.default_rng(0)
+
+    def work(count: int) -> None:
+        for rows, columns in generator.integers(1, 400, (count, 2)):
+            x = torch.zeros(int(rows), int(columns))
+            (x + 1).sum()
+
+    work(2000)
+    before = resident_kb()
+    allocated = _C._memory_stats()["allocated"]
+    work(10_000)
+    assert resident_kb() - before < 20_000
+    assert _C._memory_stats()["allocated"] <= allocated + 10_000
+
+
+def test_the_cache_goes_back_on_request() -> None:
+    x = torch.zeros(1_000_000)
+    del x
+    _C._empty_cache()
+    assert _C._memory_stats()["cached"] < 4_000_000
+
+
+@pytest.mark.parametrize("shape", [(2**62, 4), (2**40, 2**40), (2**63 - 1,), (3, -1)])
+def test_sizes_that_overflow_or_are_negative_raise(shape: tuple[int, ...]) -> None:
+    with pytest.raises(RuntimeError):
+        torch.zeros(shape)
+
+
+def test_sizes_beyond_64_bits_raise() -> None:
+    with pytest.raises((RuntimeError, OverflowError, TypeError)):
+        torch.zeros(2**70)
+
+
+def test_out_of_memory_raises_and_the_process_goes_on() -> None:
+    with pytest.raises(torch.OutOfMemoryError, match="out of memory"):
+        torch.zeros(2**50)
+    assert torch.ones(3).sum().item() == 3.0
+
+
+def test_expanded_views_that_overflow_are_refused() -> None:
+    with pytest.raises(RuntimeError):
+        torch.zeros(1).expand(2**40, 2**40)
+    with pytest.raises(RuntimeError, match="out of bounds for storage"):
+        torch.zeros(4).as_strided((2, 3), (3, 1))
+    with pytest.raises(RuntimeError):
+        torch.zeros(4).as_strided((2,), (2**62,), 1)
+    with pytest.raises(RuntimeError):
+        torch.zeros(4).as_strided((2,), (-1,), 1)
+
+
+def test_ops_in_threads_agree_with_one_thread() -> None:
+    x = torch.arange(100_000.0)
+    expected = (x * 2 + 1).sum().item()
+    results: list[float] = []
+
+    def work() -> None:
+        for _ in range(20):
+            results.append((x * 2 + 1).sum().item())
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(results) == {expected}
+
+
+def run(program: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_a_forked_child_computes_after_the_parent_used_threads() -> None:
+    done = run(
+        """
+        import os
+        import rushlight as torch
+        x = torch.ones(1000, 1000)
+        assert (x + x).sum().item() == 2e6
+        child = os.fork()
+        if child == 0:
+            ok = (x + x).sum().item() == 2e6 and (x @ x)[0, 0].item() == 1000.0
+            os._exit(0 if ok else 1)
+        _, status = os.waitpid(child, 0)
+        assert status == 0, status
+        assert (x + x).sum().item() == 2e6
+        """
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_tensors_alive_at_exit_do_no_harm() -> None:
+    done = run(
+        """
+        import rushlight as torch
+        x = torch.ones(3, requires_grad=True)
+        y = (x * 2).sum()
+        x.register_hook(lambda g: g)
+        y.backward(retain_graph=True)
+        x.grad.note = y
+        """
+    )
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_a_wrong_instruction_set_is_refused_at_import() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "import rushlight"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "RUSHLIGHT_CPU": "v9"},
+    )
+    assert done.returncode != 0 and "RUSHLIGHT_CPU" in done.stderr
+
+
+@pytest.mark.parametrize("isa", ["baseline", "v3"])
+def test_every_instruction_set_gives_the_same_digits(isa: str) -> None:
+    program = """
+        import rushlight as torch
+        torch.manual_seed(0)
+        x = torch.randn(1000)
+        y = (x * 3 + 1).relu().sum() + (x * x).mean()
+        print(y.item().hex(), torch.rand(3).tolist())
+    """
+    lowered = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "RUSHLIGHT_CPU": isa},
+    )
+    assert lowered.stdout == run(program).stdout
+
+
+def test_import_is_light() -> None:
+    done = run(
+        """
+        import sys
+        import rushlight
+        heavy = {"numpy", "scipy", "inspect", "dataclasses", "zipfile", "pickle"} & set(sys.modules)
+        print(sorted(heavy))
+        """
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_wrong_arguments_name_the_argument() -> None:
+    x = torch.ones(2)
+    with pytest.raises(TypeError, match=r"softplus\(\): argument 'beta' \(position 2\) must be float, not str"):
+        torch.nn.functional.softplus(x, "a")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        torch.exp(x, colour=1)
+    with pytest.raises(TypeError, match="missing required argument"):
+        torch.exp()
+    with pytest.raises(TypeError, match="must be Tensor, not list"):
+        torch.exp([1.0])
