@@ -1,7 +1,8 @@
 // Owns the op table: OP blocks register here while the library is loaded.
 #include <algorithm>
+#include <string>
 
-#include "core/ops/value.h"
+#include "core/ops/record.h"
 
 namespace rushlight {
 namespace {
@@ -39,6 +40,20 @@ detail::Registration::Registration(const OpEntry& entry) {
   OpEntry& e = entries().back();
   e.variants = resolve_variants(e);
   if (!(e.variants & inplace)) e.call_inplace = nullptr;
+}
+
+void detail::refuse_dtype(DType dtype, DTypeSet allowed, const Schema& schema) {
+  std::string remedy;
+  if (is_complex(dtype)) {
+    remedy = "Use torch.real(input) or torch.abs(input).";
+  } else if (allowed.contains(DType::float32)) {
+    remedy = "Use input.float()";
+    remedy += schema.index_of("dtype") >= 0 ? ", or pass dtype=float32." : ".";
+  } else {
+    remedy = "Use input.long().";
+  }
+  CHECK(false, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype), ". ", remedy);
+  __builtin_unreachable();
 }
 
 }  // namespace rushlight

@@ -20,7 +20,8 @@ using GradMask = std::array<bool, N>;
 
 namespace detail {
 
-[[noreturn]] void refuse_dtype(DType dtype, DTypeSet allowed);
+// Defined in op_table.cpp.
+[[noreturn]] void refuse_dtype(DType dtype, DTypeSet allowed, const Schema& schema);
 
 inline bool wants_grad(const Tensor& t) { return t.defined() && gradient_edge_exists(t); }
 inline bool wants_grad(TensorList list) {
@@ -409,7 +410,7 @@ struct Invoke<Block, R (*)(Args...)> {
   static void check_dtype(const First& first, const Rest&...) {
     if constexpr (std::is_same_v<First, Tensor>)
       if (first.defined() && !Block::def.dtypes.contains(first.dtype())) [[unlikely]]
-        refuse_dtype(first.dtype(), Block::def.dtypes);
+        refuse_dtype(first.dtype(), Block::def.dtypes, Block::schema);
   }
   static void check_dtype() {}
 
