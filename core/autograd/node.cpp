@@ -108,13 +108,13 @@ AccumulateGrad::AccumulateGrad(TensorImpl* leaf) : leaf_(leaf) {
 }
 
 Tensor AccumulateGrad::leaf() const {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(leaf_mutex_);
   if (!leaf_ || !leaf_->try_retain()) return {};
   return Tensor(IntrusivePtr<TensorImpl>::adopt(leaf_));
 }
 
 void AccumulateGrad::forget_leaf() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(leaf_mutex_);
   leaf_ = nullptr;
 }
 
@@ -124,8 +124,9 @@ void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
   AutogradMeta& meta = get_meta(variable);
   std::vector<Tensor> incoming{grads[0]};
   for (size_t i = 0; i < meta.hooks.size(); ++i) meta.hooks[i].second(incoming);
+  Tensor replaced;  // freed after the lock: a gradient may have a Python object
   {
-    std::lock_guard lock(mutex_);
+    std::lock_guard lock(sum_mutex_);
     Tensor& grad = incoming[0];
     if (!meta.grad.defined()) {
       // Two owners: the engine's buffer and `incoming`. Anyone else might see a write to it.
@@ -135,6 +136,7 @@ void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
                   : fits            ? detach(grad)
                                     : detach(needs::clone(grad));
     } else if (is_grad_enabled()) {
+      replaced = meta.grad;
       meta.grad = needs::add(meta.grad, grad);
     } else {
       needs::add_(meta.grad, grad);

@@ -120,7 +120,9 @@ class AccumulateGrad final : public Node {
   void forget_leaf();
 
  private:
-  mutable std::mutex mutex_;
+  // Never held while Python may be called: its lock would be taken in the other order elsewhere.
+  mutable std::mutex leaf_mutex_;
+  std::mutex sum_mutex_;  // backward may run in several threads
   TensorImpl* leaf_;
 };
 
