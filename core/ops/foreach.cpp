@@ -27,7 +27,8 @@ constexpr size_t kGradients = 1;   // the list that is only read
 
 const StepLoops& loops() {
 #define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<StepLoops> sets = {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, step_loops)};
+  static constexpr IsaSets<StepLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, step_loops)};
 #undef RUSHLIGHT_ADDRESS
   return active(sets);
 }
@@ -83,8 +84,9 @@ class Update {
             "parameter ", i, " has shape ", param.sizes(), " and dtype ", dtype_name(param.dtype()),
             ", but its gradient or state has not. They must have the same.");
       if (k != kGradients) check_writable(tensor);
-      same_order &= tensor.is_contiguous() ? param.is_contiguous()
-                                           : tensor.strides() == param.strides() && tensor.is_dense();
+      same_order &= tensor.is_contiguous()
+                        ? param.is_contiguous()
+                        : tensor.strides() == param.strides() && tensor.is_dense();
     }
     int64_t begin = size(), elements = param.numel() * (is_complex(param.dtype()) ? 2 : 1);
     Item item{real_dtype(param.dtype()), begin, begin + elements};
@@ -129,47 +131,52 @@ class Update {
 
   std::vector<TensorList> lists_;
   std::vector<Item> items_;
-  std::vector<Tensor> gradients_;                    // copies in row-major order
-  std::vector<std::pair<Tensor, Tensor>> copied_;    // written tensors with their copies
+  std::vector<Tensor> gradients_;                  // copies in row-major order
+  std::vector<std::pair<Tensor, Tensor>> copied_;  // written tensors with their copies
 };
 
 }  // namespace
 
-// clang-format off
-
-OP(_fused_sgd_, "(Tensor[] params, Tensor[] grads, Tensor[] buffers, float lr, float momentum, float dampening, float weight_decay, bool nesterov, bool maximize, bool first) -> int", {
+OP(_fused_sgd_,
+   "(Tensor[] params, Tensor[] grads, Tensor[] buffers, float lr, float momentum, float dampening, "
+   "float weight_decay, bool nesterov, bool maximize, bool first) -> int", {
   .home    = "private",
   .doc     = R"(One step of SGD on all parameters; returns how many elements it updated.
 
 Without momentum there are no buffers. `first` says that the buffers hold nothing yet.)",
-  .forward = [](TensorList params, TensorList grads, TensorList buffers, double lr, double momentum, double dampening,
-                double weight_decay, bool nesterov, bool maximize, bool first) {
+  .forward = [](TensorList params, TensorList grads, TensorList buffers, double lr, double momentum,
+                double dampening, double weight_decay, bool nesterov, bool maximize, bool first) {
     Update update{params, grads, buffers};
-    CHECK(momentum == 0 || buffers.size() == params.size(), "momentum needs a buffer for each parameter.");
-    update.run(loops().sgd, SgdStep{lr, momentum, dampening, weight_decay, nesterov, maximize, first}, "_fused_sgd_");
+    CHECK(momentum == 0 || buffers.size() == params.size(),
+          "momentum needs a buffer for each parameter.");
+    SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first};
+    update.run(loops().sgd, step, "_fused_sgd_");
     return update.size();
   },
 })
 
-OP(_fused_adam_, "(Tensor[] params, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] max_exp_avg_sqs, float lr, float beta1, float beta2, float eps, float weight_decay, bool decoupled, bool amsgrad, bool maximize, float step) -> int", {
+OP(_fused_adam_,
+   "(Tensor[] params, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, "
+   "Tensor[] max_exp_avg_sqs, float lr, float beta1, float beta2, float eps, float weight_decay, "
+   "bool decoupled, bool amsgrad, bool maximize, float step) -> int", {
   .home    = "private",
-  .doc     = R"(Step number `step`, from 1, of Adam on all parameters; returns how many elements it updated.
+  .doc     = R"(Step number `step` of Adam on all parameters; returns how many elements it updated.
 
-`decoupled` shrinks the parameters themselves, which makes it AdamW. Without amsgrad there are no
-max_exp_avg_sqs.)",
+The first step is 1. `decoupled` shrinks the parameters themselves, which makes it AdamW. Without
+amsgrad there are no max_exp_avg_sqs.)",
   .forward = [](TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
-                TensorList max_exp_avg_sqs, double lr, double beta1, double beta2, double eps, double weight_decay,
-                bool decoupled, bool amsgrad, bool maximize, double step) {
+                TensorList max_exp_avg_sqs, double lr, double beta1, double beta2, double eps,
+                double weight_decay, bool decoupled, bool amsgrad, bool maximize, double step) {
     Update update{params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs};
-    CHECK(exp_avgs.size() == params.size() && exp_avg_sqs.size() == params.size() &&
-          (!amsgrad || max_exp_avg_sqs.size() == params.size()), "there must be a state for each parameter.");
-    AdamStep adam{lr, beta1, beta2, eps, weight_decay, 1 - std::pow(beta1, step), 1 - std::pow(beta2, step),
-                  decoupled, amsgrad, maximize};
+    CHECK(exp_avgs.size() == params.size() && exp_avg_sqs.size() == params.size(),
+          "there must be an exp_avg and an exp_avg_sq for each parameter.");
+    CHECK(!amsgrad || max_exp_avg_sqs.size() == params.size(),
+          "amsgrad needs a max_exp_avg_sq for each parameter.");
+    AdamStep adam{lr, beta1, beta2, eps, weight_decay, 1 - std::pow(beta1, step),
+                  1 - std::pow(beta2, step), decoupled, amsgrad, maximize};
     update.run(loops().adam, adam, "_fused_adam_");
     return update.size();
   },
 })
-
-// clang-format on
 
 }  // namespace rushlight

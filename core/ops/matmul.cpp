@@ -22,23 +22,25 @@ Tensor as_rows(const Tensor& tensor) {
 }
 
 void check_dtypes(const Tensor& a, const Tensor& b) {
-  CHECK(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ",
-        dtype_name(a.dtype()), " != ", dtype_name(b.dtype()), ". Convert one with .to(dtype).");
+  CHECK(a.dtype() == b.dtype(),
+        "expected m1 and m2 to have the same dtype, but got: ", dtype_name(a.dtype()),
+        " != ", dtype_name(b.dtype()), ". Convert one with .to(dtype).");
 }
 
 void check_dim(const Tensor& tensor, const char* name, int64_t dim) {
   static constexpr const char* kinds[] = {"a number", "a vector", "a matrix",
                                           "a 3D tensor, a batch of matrices"};
-  CHECK(tensor.dim() == dim, name, " must be ", kinds[dim], ", but has shape ", tensor.sizes(), ".");
+  CHECK(tensor.dim() == dim, name, " must be ", kinds[dim], ", but has shape ", tensor.sizes(),
+        ".");
 }
 
 // The last dim of a against the second to last of b, or its only one.
 void check_inner(const Tensor& a, const Tensor& b) {
   int64_t rows = a.dim() == 1 ? 1 : a.size(-2), columns = b.dim() == 1 ? 1 : b.size(-1);
   int64_t left = a.size(-1), right = b.dim() == 1 ? b.size(0) : b.size(-2);
-  CHECK(left == right, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", left, " and ", right,
-        "x", columns, "). The last dim of mat1 (", left, ") must equal the first dim of mat2 (", right,
-        ").");
+  CHECK(left == right, "mat1 and mat2 shapes cannot be multiplied (", rows, "x", left, " and ",
+        right, "x", columns, "). The last dim of mat1 (", left,
+        ") must equal the first dim of mat2 (", right, ").");
 }
 
 void check_batches(const Tensor& batch1, const Tensor& batch2) {
@@ -54,16 +56,18 @@ void check_batch_dims(const Tensor& a, const Tensor& b) {
   size_t a_dims = a.sizes().size() - 2, b_dims = b.sizes().size() - 2;
   for (size_t d = 1; d <= std::min(a_dims, b_dims); ++d) {
     int64_t left = a.sizes()[a_dims - d], right = b.sizes()[b_dims - d];
-    CHECK(left == right || left == 1 || right == 1, "the batch dims of shapes ", a.sizes(), " and ", b.sizes(),
-          " do not broadcast: ", left, " and ", right, " must be equal, or one of them 1.");
+    CHECK(left == right || left == 1 || right == 1, "the batch dims of shapes ", a.sizes(), " and ",
+          b.sizes(), " do not broadcast: ", left, " and ", right,
+          " must be equal, or one of them 1.");
   }
 }
 
 // beta * input + alpha * product, where beta = 0 hides even a NaN in input.
 Tensor add_product(const Tensor& input, const Tensor& product, Scalar beta, Scalar alpha) {
   auto is = [](Scalar s, double value) { return s.to<std::complex<double>>() == value; };
-  CHECK(input.dtype() == product.dtype(), "input is ", dtype_name(input.dtype()), ", but the product is ",
-        dtype_name(product.dtype()), ". They must have the same dtype; convert one with .to(dtype).");
+  CHECK(input.dtype() == product.dtype(), "input is ", dtype_name(input.dtype()),
+        ", but the product is ", dtype_name(product.dtype()),
+        ". They must have the same dtype; convert one with .to(dtype).");
   Tensor scaled = is(alpha, 1) ? product : product * alpha;
   if (is(beta, 0)) return scaled;
   Tensor result = add(is(beta, 1) ? input : input * beta, scaled);
@@ -73,8 +77,6 @@ Tensor add_product(const Tensor& input, const Tensor& product, Scalar beta, Scal
 }
 
 }  // namespace
-
-// clang-format off
 
 OP(mm, "(Tensor input, Tensor mat2) -> Tensor", {
   .doc     = R"(The matrix product of two matrices: (n, m) and (m, p) give (n, p).
@@ -92,16 +94,20 @@ Example:
   },
   .saves   = saves<"input", "mat2">,
   .grads   = grads(
-    d<"input">(uses<"mat2">, [](const Tensor& g, const Tensor& mat2) { return mm(g, adjoint(mat2)); }),
-    d<"mat2">(uses<"input">, [](const Tensor& g, const Tensor& input) { return mm(adjoint(input), g); })),
+    d<"input">(uses<"mat2">, [](const Tensor& g, const Tensor& mat2) {
+      return mm(g, adjoint(mat2));
+    }),
+    d<"mat2">(uses<"input">, [](const Tensor& g, const Tensor& input) {
+      return mm(adjoint(input), g);
+    })),
 })
 
 OP(_matmul, "(Tensor input, Tensor other) -> Tensor", {
   .home    = "private",
-  .doc     = R"(The products of the matrices in the last two dims; the dims before them broadcast.)",
+  .doc     = R"(Products of the matrices in the last two dims; the dims before them broadcast.)",
   .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& other) {
-    CHECK(input.dim() >= 2 && other.dim() >= 2, "input and other must have at least two dims, got shapes ",
+    CHECK(input.dim() >= 2 && other.dim() >= 2, "both must have at least two dims, got shapes ",
           input.sizes(), " and ", other.sizes(), ".");
     check_dtypes(input, other);
     check_inner(input, other);
@@ -110,20 +116,20 @@ OP(_matmul, "(Tensor input, Tensor other) -> Tensor", {
   .saves   = saves<"input", "other">,
   .grads   = grads(
     d<"input">(uses<"other">, [](const Tensor& g, const Tensor& other) {
-      return call<"_matmul", Tensor>(g, adjoint(other));
+      return matmul(g, adjoint(other));
     }),
-    d<"other">(uses<"input", "other">, [](const Tensor& g, const Tensor& input, const Tensor& other) {
+    d<"other">([](const Tensor& g, const Tensor& input, const Tensor& other) {
       // Against a single matrix all rows are one matrix: no batch of gradients to sum.
       if (other.dim() == 2) return mm(adjoint(as_rows(input)), as_rows(g));
-      return call<"_matmul", Tensor>(adjoint(input), g);
+      return matmul(adjoint(input), g);
     })),
 })
 
 OP(matmul, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = R"(The matrix product of two tensors.
 
-Vectors give their dot product; a vector on the left is a row and on the right a column, a dim that the
-result drops; with more than two dims the last two are matrices and the dims before them broadcast.
+Vectors give their dot product; a vector on the left is a row and on the right a column, a dim that
+the result drops; with more than two dims the last two are matrices and those before broadcast.
 
 Example:
     >>> torch.matmul(torch.ones(5, 2, 3), torch.ones(3, 4)).shape
@@ -131,8 +137,8 @@ Example:
   .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& other) {
     int64_t left = input.dim(), right = other.dim();
-    CHECK(left > 0 && right > 0, "both arguments to matmul need to be at least 1D, but they are ", left,
-          "D and ", right, "D");
+    CHECK(left > 0 && right > 0, "both arguments to matmul need to be at least 1D, but they are ",
+          left, "D and ", right, "D");
     check_dtypes(input, other);
     check_inner(input, other);
     if (left == 2 && right == 2) return mm(input, other);
@@ -149,7 +155,7 @@ OP(bmm, "(Tensor input, Tensor mat2) -> Tensor", {
   .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& mat2) {
     check_batches(input, mat2);
-    return call<"_matmul", Tensor>(input, mat2);
+    return matmul(input, mat2);
   },
 })
 
@@ -169,17 +175,21 @@ OP(dot, "(Tensor input, Tensor tensor) -> Tensor", {
 Complex elements are not conjugated; vdot does that.)",
   .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& tensor) {
-    CHECK(input.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", input.dim(), "D and ",
-          tensor.dim(), "D tensors");
+    CHECK(input.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", input.dim(),
+          "D and ", tensor.dim(), "D tensors");
     check_dtypes(input, tensor);
-    CHECK(input.size(0) == tensor.size(0), "inconsistent tensor size, expected tensor ", input.sizes(),
-          " and src ", tensor.sizes(), " to have the same number of elements.");
+    CHECK(input.numel() == tensor.numel(), "inconsistent tensor size, expected tensor ",
+          input.sizes(), " and src ", tensor.sizes(), " to have the same number of elements.");
     return dot_cpu(input, tensor);
   },
   .saves   = saves<"input", "tensor">,
   .grads   = grads(
-    d<"input">(uses<"tensor">, [](const Tensor& g, const Tensor& tensor) { return g * conj(tensor); }),
-    d<"tensor">(uses<"input">, [](const Tensor& g, const Tensor& input) { return g * conj(input); })),
+    d<"input">(uses<"tensor">, [](const Tensor& g, const Tensor& tensor) {
+      return g * conj(tensor);
+    }),
+    d<"tensor">(uses<"input">, [](const Tensor& g, const Tensor& input) {
+      return g * conj(input);
+    })),
 })
 
 OP(vdot, "(Tensor input, Tensor other) -> Tensor", {
@@ -200,14 +210,15 @@ OP(outer, "(Tensor input, Tensor vec2) -> Tensor", {
 })
 
 OP(inner, "(Tensor input, Tensor other) -> Tensor", {
-  .doc     = R"(The sums of the products over the last dims: (..., k) and (*, k) give (..., *).
+  .doc     = R"(The sums of the products over the last dims: (*, k) and (**, k) give (*, **).
 
 A 0-d tensor multiplies like a number.)",
   .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& other) {
     if (input.dim() == 0 || other.dim() == 0) return input * other;
-    CHECK(input.size(-1) == other.size(-1), "the last dimension must match on both input tensors but got shapes ",
-          input.sizes(), " and ", other.sizes());
+    CHECK(input.size(-1) == other.size(-1),
+          "the last dimension must match on both input tensors but got shapes ", input.sizes(),
+          " and ", other.sizes());
     Shape sizes(input.sizes().begin(), input.sizes().end() - 1);
     for (size_t d = 0; d + 1 < other.sizes().size(); ++d) sizes.push_back(other.sizes()[d]);
     return reshape(mm(as_rows(input), transpose(as_rows(other), 0, 1)), sizes);
@@ -215,48 +226,58 @@ A 0-d tensor multiplies like a number.)",
 })
 
 OP(addmm, "(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", {
-  .doc     = R"(beta * input + alpha * (mat1 @ mat2); input broadcasts, and with beta = 0 it is not read.)",
+  .doc     = R"(beta * input + alpha * mm(mat1, mat2).
+
+The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
-  .variants = function | method | inplace,
-  .forward = [](const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta, Scalar alpha) {
+  .forward = [](const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta,
+                Scalar alpha) {
     check_dim(mat1, "mat1", 2);
     check_dim(mat2, "mat2", 2);
-    check_inner(mat1, mat2);
-    return add_product(input, mm(mat1, mat2), beta, alpha);
+    return add_product(input, matmul(mat1, mat2), beta, alpha);
   },
 })
 
 OP(addmv, "(Tensor input, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", {
-  .doc     = R"(beta * input + alpha * (mat @ vec); input broadcasts, and with beta = 0 it is not read.)",
+  .doc     = R"(beta * input + alpha * mv(mat, vec).
+
+The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
-  .variants = function | method | inplace,
-  .forward = [](const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta, Scalar alpha) {
+  .forward = [](const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta,
+                Scalar alpha) {
     check_dim(mat, "mat", 2);
     check_dim(vec, "vec", 1);
     return add_product(input, matmul(mat, vec), beta, alpha);
   },
 })
 
-OP(baddbmm, "(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", {
-  .doc     = R"(beta * input + alpha * bmm(batch1, batch2); input broadcasts, and with beta = 0 it is not read.)",
+OP(baddbmm,
+   "(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", {
+  .doc     = R"(beta * input + alpha * bmm(batch1, batch2).
+
+The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
-  .variants = function | method | inplace,
-  .forward = [](const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
-    return add_product(input, bmm(batch1, batch2), beta, alpha);
+  .forward = [](const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta,
+                Scalar alpha) {
+    check_batches(batch1, batch2);
+    return add_product(input, matmul(batch1, batch2), beta, alpha);
   },
 })
 
-OP(addbmm, "(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", {
-  .doc     = R"(beta * input + alpha * bmm(batch1, batch2).sum(0); input broadcasts, and with beta = 0 it is not read.)",
+OP(addbmm,
+   "(Tensor input, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", {
+  .doc     = R"(beta * input + alpha * bmm(batch1, batch2).sum(0).
+
+The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
-  .variants = function | method | inplace,
-  .forward = [](const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta, Scalar alpha) {
+  .forward = [](const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta,
+                Scalar alpha) {
     check_batches(batch1, batch2);
     int64_t inner = batch1.size(0) * batch1.size(2);
     // The sum over the batch is one product of matrices as wide as all of them together.
     Tensor left = reshape(permute(batch1, Shape{1, 0, 2}), Shape{batch1.size(1), inner});
     Tensor right = reshape(batch2, Shape{inner, batch2.size(2)});
-    return add_product(input, mm(left, right), beta, alpha);
+    return add_product(input, matmul(left, right), beta, alpha);
   },
 })
 
@@ -273,7 +294,8 @@ Returns:
     (*, out_features).
 
 Example:
-    >>> torch.nn.functional.linear(torch.ones(2), torch.tensor([[3.0, 4.0]]), torch.tensor([0.5])).tolist()
+    >>> weight, bias = torch.tensor([[3.0, 4.0]]), torch.tensor([0.5])
+    >>> torch.nn.functional.linear(torch.ones(2), weight, bias).tolist()
     [7.5])",
   .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias) {
@@ -300,7 +322,5 @@ Example:
     }),
     d<"bias">(uses<>, [](const Tensor& g) { return g; })),
 })
-
-// clang-format on
 
 }  // namespace rushlight

@@ -63,15 +63,24 @@ bool run_onednn(const Product& p) {
     return layout.transposed ? onednn::MatrixStrides{step, 1, layout.stride}
                              : onednn::MatrixStrides{step, layout.stride, 1};
   };
-  onednn::Matmul product{p.dtype, p.dtype, p.batch, p.m, p.n, p.k, strides(p.a.layout, p.a_step),
-                         strides(p.b.layout, p.b_step), {p.m * p.n, p.n, 1}};
+  onednn::Matmul product{p.dtype,
+                         p.dtype,
+                         p.batch,
+                         p.m,
+                         p.n,
+                         p.k,
+                         strides(p.a.layout, p.a_step),
+                         strides(p.b.layout, p.b_step),
+                         {p.m * p.n, p.n, 1}};
   return onednn::matmul(product, p.a.data, p.b.data, p.bias, p.c);
 }
 
 void fill_rows(char* c, int64_t rows, const char* row, int64_t row_bytes) {
-  parallel_for(0, rows, std::max<int64_t>(1, (1 << 16) / row_bytes), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) std::memcpy(c + i * row_bytes, row, size_t(row_bytes));
-  });
+  parallel_for(0, rows, std::max<int64_t>(1, (1 << 16) / row_bytes),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   std::memcpy(c + i * row_bytes, row, size_t(row_bytes));
+               });
 }
 
 void add_integers(const Product& p, const char* a, const char* b, char* c) {
@@ -142,7 +151,7 @@ std::optional<Layout> matrix_layout(const Tensor& tensor) {
   return layout_of(tensor.size(-2), tensor.size(-1), tensor.stride(-2), tensor.stride(-1));
 }
 
-// The right operand as BLAS takes it, or the loop for integers, which needs rows: copied if need be.
+// The right operand as BLAS takes it, or the integer loop, which needs rows; copied if it must be.
 Tensor right_operand(const Tensor& b) {
   std::optional<Layout> layout = matrix_layout(b);
   bool fits = layout && (is_differentiable(b.dtype()) || !layout->transposed);

@@ -29,7 +29,7 @@ void add_product(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, 
 }  // namespace
 
 extern const IntegerProducts integer_products;
-constexpr IntegerProducts integer_products = {
-    {&add_product<uint8_t>, &add_product<uint16_t>, &add_product<uint32_t>, &add_product<uint64_t>}};
+constexpr IntegerProducts integer_products = {{&add_product<uint8_t>, &add_product<uint16_t>,
+                                               &add_product<uint32_t>, &add_product<uint64_t>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
