@@ -119,28 +119,6 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 # Nonlinearities
 
 
-def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """Returns the first half times the sigmoid of the second half (Dauphin et al. 2016).
-
-    Args:
-        input: a tensor of even size in dim.
-        dim: dimension to halve.
-
-    Raises:
-        RuntimeError: if the size is odd.
-
-    Example:
-        >>> torch.nn.functional.glu(torch.tensor([4.0, 0.0])).tolist()
-        [2.0]
-    """
-    if input.shape[dim] % 2 != 0:
-        raise RuntimeError(
-            f"glu: Halving dimension must be even, but dimension {dim} is size {input.shape[dim]}."
-        )
-    value, gate = input.chunk(2, dim)
-    return value * gate.sigmoid()
-
-
 def softmin(input: Tensor, dim: int | None = None, dtype: rl.dtype | None = None) -> Tensor:
     """Returns the softmax of -input.
 
@@ -246,89 +224,6 @@ def dropout2d(
             "It drops the channels of (N, C, H, W); use dropout for other shapes."
         )
     return _drop_channels(input, 2, p, training, inplace)
-
-
-# Normalisation
-
-
-def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    """Normalises groups of channels of each sample (Wu and He 2018).
-
-    Args:
-        input: (N, C, *).
-        num_groups: number of groups that the channels are divided into.
-        weight: factor for each channel, (C).
-        bias: term for each channel, (C).
-        eps: added to the variance.
-
-    Raises:
-        RuntimeError: if num_groups does not divide C, or input has fewer than 2 dimensions.
-
-    Example:
-        >>> torch.nn.functional.group_norm(torch.tensor([[1.0, 3.0]]), 1, eps=0.0).tolist()
-        [[-1.0, 1.0]]
-    """
-    if input.dim() < 2:
-        raise RuntimeError(
-            f"group_norm: Expected at least 2 dimensions for input tensor but received "
-            f"{input.dim()}. The channels are dimension 1."
-        )
-    channels = input.shape[1]
-    if channels % num_groups != 0:
-        raise RuntimeError(
-            "group_norm: Expected number of channels in input to be divisible by num_groups, but "
-            f"got input of shape {tuple(input.shape)} and num_groups={num_groups}."
-        )
-    groups = input.reshape(input.shape[0], num_groups, -1)  # (N, groups, elements of a group)
-    result = rl.nn.functional.layer_norm(groups, groups.shape[2:], eps=eps).view(input.shape)
-    per_channel = (channels,) + (1,) * (input.dim() - 2)
-    if weight is not None:
-        result = result * weight.view(per_channel)
-    if bias is not None:
-        result = result + bias.view(per_channel)
-    return result
-
-
-def rms_norm(
-    input: Tensor,
-    normalized_shape: Sequence[int],
-    weight: Tensor | None = None,
-    eps: float | None = None,
-) -> Tensor:
-    """Divides the last dimensions by their root mean square (Zhang and Sennrich 2019).
-
-    Args:
-        input: (*, *normalized_shape).
-        normalized_shape: sizes of the last dimensions.
-        weight: factor for each element, of shape normalized_shape.
-        eps: added to the mean square; the dtype's machine epsilon if None.
-
-    Raises:
-        RuntimeError: if input does not end in normalized_shape.
-
-    Example:
-        >>> torch.nn.functional.rms_norm(torch.tensor([2.0, -2.0]), (2,), eps=0.0).tolist()
-        [1.0, -1.0]
-    """
-    shape = tuple(normalized_shape)
-    if tuple(input.shape[-len(shape) :]) != shape:
-        raise RuntimeError(
-            f"rms_norm: Given normalized_shape={list(shape)}, expected input with shape "
-            f"[*, {', '.join(map(str, shape))}], but got input of size {tuple(input.shape)}."
-        )
-    # Squares of half-precision numbers overflow, so those compute in float32.
-    is_half = input.dtype in (rl.float16, rl.bfloat16)
-    x = input.float() if is_half else input
-    eps = rl.finfo(x.dtype).eps if eps is None else eps
-    x = x * (x * x).mean(tuple(range(-len(shape), 0)), keepdim=True).add(eps).rsqrt()
-    x = x.to(input.dtype) if is_half else x
-    return x if weight is None else x * weight
 
 
 # Losses
