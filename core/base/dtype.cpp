@@ -1,4 +1,4 @@
-// Defines names, sizes and promotion of the dtypes.
+// Defines names and promotion of the dtypes.
 #include "core/base/dtype.h"
 
 #include <algorithm>
@@ -12,15 +12,6 @@ const char* dtype_name(DType dtype) {
 #undef RUSHLIGHT_NAME
   };
   return is_bool(dtype) ? "bool" : names[int(dtype)];
-}
-
-size_t dtype_size(DType dtype) {
-  static constexpr uint8_t sizes[] = {
-#define RUSHLIGHT_SIZE(type, name) sizeof(type),
-      RUSHLIGHT_DTYPES(RUSHLIGHT_SIZE)
-#undef RUSHLIGHT_SIZE
-  };
-  return sizes[int(dtype)];
 }
 
 DType real_dtype(DType dtype) {

@@ -40,7 +40,14 @@ inline constexpr int kDTypeCount = int(DType::complex128) + 1;
 
 // "bool" where the enumerator must read bool_.
 const char* dtype_name(DType dtype);
-size_t dtype_size(DType dtype);
+constexpr size_t dtype_size(DType dtype) {
+  constexpr uint8_t sizes[] = {
+#define RUSHLIGHT_SIZE(type, name) sizeof(type),
+      RUSHLIGHT_DTYPES(RUSHLIGHT_SIZE)
+#undef RUSHLIGHT_SIZE
+  };
+  return sizes[int(dtype)];
+}
 
 constexpr bool is_bool(DType t) { return t == DType::bool_; }
 constexpr bool is_integral(DType t) { return t > DType::bool_ && t <= DType::int64; }

@@ -61,6 +61,39 @@ void cast(const void* from, void* to, int64_t n) {
   for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
 }
 
+#if RUSHLIGHT_ISA >= 3
+// Eight at a time by the instructions for it, which the vectoriser does not know.
+using Floats = float __attribute__((vector_size(32)));
+using Halves = short __attribute__((vector_size(16)));
+
+template <>
+void cast<Half, float>(const void* from, void* to, int64_t n) {
+  const Half* in = static_cast<const Half*>(from);
+  float* out = static_cast<float*>(to);
+  int64_t i = 0;
+  for (Halves x; i + 8 <= n; i += 8) {
+    __builtin_memcpy(&x, in + i, sizeof x);
+    Floats y = __builtin_ia32_vcvtph2ps256(x);
+    __builtin_memcpy(out + i, &y, sizeof y);
+  }
+  for (; i < n; ++i) out[i] = to_float(in[i]);
+}
+
+template <>
+void cast<float, Half>(const void* from, void* to, int64_t n) {
+  constexpr int kNearest = 0;
+  const float* in = static_cast<const float*>(from);
+  Half* out = static_cast<Half*>(to);
+  int64_t i = 0;
+  for (Floats x; i + 8 <= n; i += 8) {
+    __builtin_memcpy(&x, in + i, sizeof x);
+    Halves y = __builtin_ia32_vcvtps2ph256(x, kNearest);
+    __builtin_memcpy(out + i, &y, sizeof y);
+  }
+  for (; i < n; ++i) out[i] = to_half(in[i]);
+}
+#endif
+
 template <class From, class To>
 constexpr CastLoop cast_loop() {
   if constexpr (detail::kSame<From, Absent> || detail::kSame<To, Absent>) return nullptr;

@@ -8,11 +8,11 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name)  \
-  namespace isa {                     \
-  extern const TransposeLoops name;   \
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const LayoutLoops name;     \
   }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, transpose_loops)
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, layout_loops)
 #undef RUSHLIGHT_DECLARE
 
 namespace {
@@ -20,29 +20,19 @@ namespace {
 constexpr int64_t kGrain = 1 << 17;  // bytes that are worth a thread
 constexpr int64_t kBlock = 128;      // elements along each side of what is transposed at a time
 
-const TransposeLoops& transpose_loops() {
+const LayoutLoops& layout_loops() {
 #define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<TransposeLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, transpose_loops)};
+  static constexpr IsaSets<LayoutLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, layout_loops)};
 #undef RUSHLIGHT_ADDRESS
   return active(sets);
 }
+int entry_of(int64_t item) { return __builtin_ctzll(uint64_t(item)); }
 
 void copy_bytes(char* to, const char* from, int64_t bytes) {
   parallel_for(0, bytes, kGrain, [&](int64_t begin, int64_t end) {
     std::memcpy(to + begin, from + begin, size_t(end - begin));
   });
-}
-
-// Repeats one element: doubles what is filled up to a few KB, then repeats that.
-void fill_run(char* to, const char* value, int64_t item, int64_t n) {
-  constexpr int64_t kMost = 4096;
-  std::memcpy(to, value, size_t(item));
-  for (int64_t done = item; done < n * item;) {
-    int64_t bytes = std::min({done, kMost, n * item - done});
-    std::memcpy(to + done, to, size_t(bytes));
-    done += bytes;
-  }
 }
 
 // The dim, besides the last, that the source walks element by element; -1 when there is none.
@@ -61,9 +51,8 @@ void copy_transposed(Shape& sizes, int64_t item, char* to, Shape& to_strides, co
     shape->pop_back();
     shape->erase(row_dim);
   }
-  TransposeLoop transpose = transpose_loops().run[__builtin_ctzll(uint64_t(item))];
-  int64_t row_blocks = (rows + kBlock - 1) / kBlock,
-          column_blocks = (columns + kBlock - 1) / kBlock;
+  TransposeLoop transpose = layout_loops().transpose[entry_of(item)];
+  int64_t row_blocks = (rows + kBlock - 1) / kBlock, column_blocks = (columns + kBlock - 1) / kBlock;
   int64_t blocks = row_blocks * column_blocks;
   int64_t count = blocks;
   for (int64_t size : sizes) count *= size;
@@ -88,12 +77,7 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
     std::memcpy(to, from, size_t(n * item));
     return;
   }
-  if (to_stride == item && from_stride == 0) return fill_run(to, from, item, n);
-  visit_item(item, [&]<class T>(Tag<T>) {
-    for (int64_t i = 0; i < n; ++i)
-      *reinterpret_cast<T*>(to + i * to_stride) =
-          *reinterpret_cast<const T*>(from + i * from_stride);
-  });
+  layout_loops().copy_run[entry_of(item)](to, to_stride, from, from_stride, n);
 }
 
 void copy_strided(ShapeRef sizes, int64_t item, char* to, ShapeRef to_strides, const char* from,

@@ -48,11 +48,15 @@ struct CastLoops {
 };
 
 // Copies rows x columns elements: element (r, c) from `from + c * from_stride + r * size` to
-// `to + r * to_stride + c * size`. One entry per element size, 1 to 16 bytes in powers of two.
+// `to + r * to_stride + c * size`.
 using TransposeLoop = void (*)(const char* from, int64_t from_stride, char* to, int64_t to_stride,
                                int64_t rows, int64_t columns);
-struct TransposeLoops {
-  TransposeLoop run[5];
+// Copies n elements: element i from `from + i * from_stride` to `to + i * to_stride`.
+using RunLoop = void (*)(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n);
+// One entry per element size, 1 to 16 bytes in powers of two.
+struct LayoutLoops {
+  TransposeLoop transpose[5];
+  RunLoop copy_run[5];
 };
 
 // The parameters of a formula, read from its text "(T input, S beta)".

@@ -70,6 +70,34 @@ Typing typing_of(const Formula& formula, DType common) {
   return t;
 }
 
+// The dtype that the operands compute in; masks have no part in it.
+DType common_dtype(const FormulaParams& counts, std::span<const Tensor* const> operands) {
+  Promotion promotion;
+  DType first = operands.back()->dtype();
+  bool uniform = true;  // the usual case, decided without looking at priorities
+  for (size_t k = 0; k < operands.size(); ++k)
+    uniform &= counts.is_mask[k] || (operands[k]->dtype() == first && !operands[k]->impl()->wrapped_number);
+  if (uniform) return first;
+  for (size_t k = 0; k < operands.size(); ++k)
+    if (!counts.is_mask[k]) promotion.add(*operands[k]);
+  return promotion.result();
+}
+
+void write_scalars(DType compute, std::span<const Scalar> scalars, char* to) {
+  visit_dtype(compute, [&]<class T>(Tag<T>) {
+    if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>)
+      for (size_t j = 0; j < scalars.size(); ++j) reinterpret_cast<T*>(to)[j] = scalars[j].to<T>();
+  });
+}
+
+// Whether the loop could write memory of the operand before it has read it.
+bool overwritten_early(const Tensor& operand, const Tensor& into) {
+  if (!may_overlap(operand, into)) return false;
+  bool same_window = operand.offset() == into.offset() && operand.dtype() == into.dtype() &&
+                     operand.sizes() == into.sizes() && operand.strides() == into.strides();
+  return !same_window;
+}
+
 // The strides of a fresh result: those of the first dense operand of full shape, so that
 // channels_last stays channels_last.
 Tensor empty_result(ShapeRef sizes, DType dtype, std::span<const Tensor* const> operands) {
@@ -107,50 +135,35 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
   const FormulaParams& counts = formula.counts;
   ASSERT(int(operands.size()) == counts.operands && int(scalars.size()) == counts.scalars);
 
-  Promotion promotion;
   Shape broadcast;
   const Shape* sizes = &operands[0]->sizes();
-  for (size_t k = 0; k < operands.size(); ++k) {
-    const Tensor& operand = *operands[k];
-    if (!counts.is_mask[k]) promotion.add(operand);
-    if (operand.sizes() == *sizes || operand.dim() == 0) continue;
-    broadcast = broadcast_shapes(*sizes, operand.sizes());
+  for (const Tensor* operand : operands.subspan(1)) {
+    if (operand->dim() == 0 || operand->sizes() == *sizes) continue;
+    broadcast = broadcast_shapes(*sizes, operand->sizes());
     sizes = &broadcast;
   }
-  Typing typing = typing_of(formula, promotion.result());
-
+  Typing typing = typing_of(formula, common_dtype(counts, operands));
   alignas(16) char scalar_bytes[kMaxScalars * sizeof(std::complex<double>)];
-  visit_dtype(typing.compute, [&]<class T>(Tag<T>) {
-    if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>)
-      for (size_t j = 0; j < scalars.size(); ++j)
-        reinterpret_cast<T*>(scalar_bytes)[j] = scalars[j].to<T>();
-  });
-
-  Tensor result;
-  if (into) {
-    CHECK(into->sizes() == *sizes, "output with shape ", into->sizes(),
-          " doesn't match the broadcast shape ", *sizes);
-    CHECK(can_cast(typing.result, into->dtype()), "result type ", dtype_name(typing.result),
-          " can't be cast to the desired output type ", dtype_name(into->dtype()));
-    check_writable(*into);
-    result = *into;
-  } else {
-    result = empty_result(*sizes, typing.result, operands);
-  }
-
-  Tensor held[kMaxOperands];  // copies of operands that the result would overwrite too early
+  if (!scalars.empty()) write_scalars(typing.compute, scalars, scalar_bytes);
   TileOperand lanes[kMaxOperands];
-  for (size_t k = 0; k < operands.size(); ++k) {
-    const Tensor* operand = operands[k];
-    if (into && operand->storage() == into->storage() && may_overlap(*operand, *into)) {
-      bool same_window = operand->offset() == into->offset() && operand->dtype() == into->dtype() &&
-                         operand->sizes() == into->sizes() && operand->strides() == into->strides();
-      if (!same_window) operand = &(held[k] = clone_dense(*operand));
-    }
-    lanes[k] = {operand, counts.is_mask[k] ? DType::bool_ : typing.compute};
+  for (size_t k = 0; k < operands.size(); ++k)
+    lanes[k] = {operands[k], counts.is_mask[k] ? DType::bool_ : typing.compute};
+
+  if (!into) {
+    Tensor result = empty_result(*sizes, typing.result, operands);
+    run_tile_loop({&result, typing.written}, {lanes, operands.size()}, typing.loop, scalar_bytes);
+    return result;
   }
-  run_tile_loop({&result, typing.written}, {lanes, operands.size()}, typing.loop, scalar_bytes);
-  return result;
+  CHECK(into->sizes() == *sizes, "output with shape ", into->sizes(),
+        " doesn't match the broadcast shape ", *sizes);
+  CHECK(can_cast(typing.result, into->dtype()), "result type ", dtype_name(typing.result),
+        " can't be cast to the desired output type ", dtype_name(into->dtype()));
+  check_writable(*into);
+  Tensor copies[kMaxOperands];
+  for (size_t k = 0; k < operands.size(); ++k)
+    if (overwritten_early(*operands[k], *into)) lanes[k].tensor = &(copies[k] = clone_dense(*operands[k]));
+  run_tile_loop({into, typing.written}, {lanes, operands.size()}, typing.loop, scalar_bytes);
+  return *into;
 }
 
 }  // namespace rushlight

@@ -1,9 +1,10 @@
-// Defines the loop driver. A Plan is made once per call and read by all threads; Tiles are the
-// buffers of one thread.
+// Defines the loop driver. What lies right already goes to the kernel at once; for the rest a Plan
+// is made once per call and read by all threads, and Tiles are the buffers of one thread.
 #include "core/tensor/tile_loop.h"
 
 #include <cstring>
 
+#include "core/device/allocator.h"
 #include "core/device/cpu_features.h"
 #include "core/device/threads.h"
 #include "core/tensor/dims.h"
@@ -23,7 +24,9 @@ constexpr int64_t kTile = 1024;    // 4 KB of float: several operands stay in L1
 constexpr int64_t kRowTile = 64;   // rows shorter than this are gathered several at a time
 constexpr int64_t kGrain = 32768;  // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
+constexpr size_t kAlignment = 64;        // of the buffers
 
+// One tensor of the loop.
 struct Lane {
   char* data;
   int64_t item;             // bytes of an element in memory
@@ -37,11 +40,13 @@ struct Lane {
 struct Plan {
   Shape sizes;  // coalesced, in memory order of the result
   int64_t numel;
-  Lane result;
-  Lane operands[kMaxOperands];
+  Lane lanes[kMaxOperands + 1];  // the operands, then the result
   int operand_count;
   PointwiseLoop loop;
   const void* scalars;
+
+  std::span<const Lane> all() const { return {lanes, size_t(operand_count) + 1}; }
+  const Lane& result() const { return lanes[operand_count]; }
 };
 
 // Calls f(pointer into the lane, stride in bytes, count, elements done) for each piece of a row
@@ -51,17 +56,29 @@ void for_each_run(const Plan& plan, const Lane& lane, int64_t begin, int64_t n, 
   for_each_run(lane.data, plan.sizes, lane.strides, begin, n, f);
 }
 
-// The buffers of one thread.
+// The buffers of one thread: one block, cut into what the lanes need.
 class Tiles {
  public:
   Tiles(const Plan& plan, int64_t most) : plan_(plan), most_(std::min(most, kTile)) {
-    for (int k = 0; k < plan.operand_count; ++k)
-      if (plan.operands[k].single) fill_single(plan.operands[k], converted_[k]);
+    for (const Lane& lane : plan.all()) {
+      if (!lane.linear && !lane.single) bytes_ += tile_bytes(lane.item);
+      if (lane.cast || lane.single) bytes_ += tile_bytes(lane.kernel_item);
+    }
+    block_ = static_cast<char*>(cpu_allocate(bytes_));
+    char* next = block_;
+    for (size_t k = 0; k < plan.all().size(); ++k) {
+      const Lane& lane = plan.lanes[k];
+      if (!lane.linear && !lane.single) gathered_[k] = std::exchange(next, next + tile_bytes(lane.item));
+      if (lane.cast || lane.single) converted_[k] = std::exchange(next, next + tile_bytes(lane.kernel_item));
+      if (lane.single) fill_single(lane, converted_[k]);
+    }
   }
+  ~Tiles() { cpu_free(block_, bytes_); }
+  Tiles(const Tiles&) = delete;
 
   // Where the kernel finds elements [begin, begin + n) of operand k.
   const void* read(int k, int64_t begin, int64_t n) {
-    const Lane& lane = plan_.operands[k];
+    const Lane& lane = plan_.lanes[k];
     if (lane.single) return converted_[k];
     const char* from;
     if (lane.linear) {
@@ -81,10 +98,10 @@ class Tiles {
 
   // Where the kernel may write elements [begin, begin + n) of the result.
   void* target(int64_t begin, int64_t n) {
-    const Lane& lane = plan_.result;
-    if (lane.cast) return converted_[kMaxOperands];
+    const Lane& lane = plan_.result();
+    if (lane.cast) return converted_[plan_.operand_count];
     if (lane.linear) return lane.data + begin * lane.item;
-    char* target = gathered_[kMaxOperands];
+    char* target = gathered_[plan_.operand_count];
     for_each_run(plan_, lane, begin, n, [&](char* p, int64_t stride, int64_t run, int64_t) {
       if (run == n && stride == lane.item) target = p;
     });
@@ -93,10 +110,10 @@ class Tiles {
 
   // Brings what the kernel wrote at `written` to its place.
   void store(const void* written, int64_t begin, int64_t n) {
-    const Lane& lane = plan_.result;
+    const Lane& lane = plan_.result();
     const char* from = static_cast<const char*>(written);
     if (lane.cast) {
-      char* to = lane.linear ? lane.data + begin * lane.item : gathered_[kMaxOperands];
+      char* to = lane.linear ? lane.data + begin * lane.item : gathered_[plan_.operand_count];
       lane.cast(written, to, n);
       from = to;
     }
@@ -108,6 +125,9 @@ class Tiles {
   }
 
  private:
+  size_t tile_bytes(int64_t item) const {
+    return (size_t(most_ * item) + kAlignment - 1) & ~(kAlignment - 1);
+  }
   void fill_single(const Lane& lane, char* tile) {
     alignas(16) char value[kMaxItem];
     if (lane.cast) lane.cast(lane.data, value, 1);
@@ -117,24 +137,12 @@ class Tiles {
 
   const Plan& plan_;
   int64_t most_;
-  alignas(64) char gathered_[kMaxOperands + 1][kTile * kMaxItem];
-  alignas(64) char converted_[kMaxOperands + 1][kTile * kMaxItem];
+  size_t bytes_ = 0;
+  char* block_;
+  // By lane: elements as they are in memory, and as the kernel takes them.
+  char* gathered_[kMaxOperands + 1];
+  char* converted_[kMaxOperands + 1];
 };
-
-// Whether every lane can be handed to the kernel whole, without tiles.
-bool is_direct(const Plan& plan) {
-  auto direct = [](const Lane& lane) { return lane.linear && !lane.cast; };
-  for (int k = 0; k < plan.operand_count; ++k)
-    if (!direct(plan.operands[k])) return false;
-  return direct(plan.result);
-}
-
-void run_direct(const Plan& plan, int64_t begin, int64_t end) {
-  const void* operands[kMaxOperands];
-  for (int k = 0; k < plan.operand_count; ++k)
-    operands[k] = plan.operands[k].data + begin * plan.operands[k].item;
-  plan.loop(operands, plan.scalars, plan.result.data + begin * plan.result.item, end - begin);
-}
 
 void run_tiles(const Plan& plan, int64_t begin, int64_t end) {
   Tiles tiles(plan, end - begin);
@@ -162,27 +170,74 @@ void describe(Lane& lane, const TileOperand& operand, bool is_result) {
                           : cast_loop(tensor.dtype(), operand.kernel_dtype);
 }
 
+// Whether element i of both in memory is the same element; `out` is dense.
+bool same_order(const Tensor& tensor, const Tensor& out) {
+  if (out.is_contiguous()) return tensor.is_contiguous() && tensor.numel() == out.numel();
+  return tensor.sizes() == out.sizes() && tensor.strides() == out.strides();
+}
+
+// Whether every tensor can be handed to the kernel whole, without tiles.
+bool is_direct(const TileOperand& result, std::span<const TileOperand> operands) {
+  const Tensor& out = *result.tensor;
+  if (out.dtype() != result.kernel_dtype || !out.is_dense()) return false;
+  for (const TileOperand& operand : operands)
+    if (operand.tensor->dtype() != operand.kernel_dtype || !same_order(*operand.tensor, out)) return false;
+  return true;
+}
+
+void run_direct(const TileOperand& result, std::span<const TileOperand> operands, PointwiseLoop loop,
+                const void* scalars, int64_t begin, int64_t end) {
+  auto at = [&](const Tensor& t) { return t.data<char>() + begin * int64_t(t.itemsize()); };
+  const void* in[kMaxOperands];
+  for (size_t k = 0; k < operands.size(); ++k) in[k] = at(*operands[k].tensor);
+  loop(in, scalars, at(*result.tensor), end - begin);
+}
+
 // Brings every lane into the iteration order of the result and finds the linear ones.
 void coalesce(Plan& plan, const Tensor& out, std::span<const TileOperand> operands) {
-  Lane* lanes[kMaxOperands + 1] = {&plan.result};
-  Shape* strides[kMaxOperands + 1] = {&plan.result.strides};
-  plan.result.strides = out.strides();
+  std::span<Lane> lanes(plan.lanes, operands.size() + 1);
+  Shape* strides[kMaxOperands + 1];
+  strides[0] = &lanes.back().strides;  // the first decides the order
+  lanes.back().strides = out.strides();
   for (size_t k = 0; k < operands.size(); ++k) {
-    lanes[k + 1] = &plan.operands[k];
-    strides[k + 1] = &plan.operands[k].strides;
-    plan.operands[k].strides = broadcast_strides(*operands[k].tensor, out.sizes());
+    strides[k + 1] = &lanes[k].strides;
+    lanes[k].strides = broadcast_strides(*operands[k].tensor, out.sizes());
   }
   plan.sizes = out.sizes();
-  join_dims(plan.sizes, {strides, operands.size() + 1});
-  for (Lane* lane : std::span(lanes, operands.size() + 1)) {
-    for (int64_t& stride : lane->strides) stride *= lane->item;
-    int64_t expected = lane->item;
-    lane->linear = true;
+  join_dims(plan.sizes, {strides, lanes.size()});
+  for (Lane& lane : lanes) {
+    for (int64_t& stride : lane.strides) stride *= lane.item;
+    int64_t expected = lane.item;
+    lane.linear = true;
     for (size_t d = plan.sizes.size(); d-- > 0;) {
-      lane->linear &= lane->strides[d] == expected;
+      lane.linear &= lane.strides[d] == expected;
       expected *= plan.sizes[d];
     }
   }
+}
+
+Plan make_plan(const TileOperand& result, std::span<const TileOperand> operands, PointwiseLoop loop,
+               const void* scalars) {
+  const Tensor& out = *result.tensor;
+  Plan plan;
+  plan.numel = out.numel();
+  plan.loop = loop;
+  plan.scalars = scalars;
+  plan.operand_count = int(operands.size());
+  describe(plan.lanes[operands.size()], result, true);
+  bool flat = out.is_dense();  // one dim serves: the others are in its order, or single elements
+  for (size_t k = 0; k < operands.size(); ++k) {
+    Lane& lane = plan.lanes[k];
+    const Tensor& tensor = *operands[k].tensor;
+    describe(lane, operands[k], false);
+    lane.single = tensor.numel() == 1 && plan.numel != 1;
+    lane.linear = same_order(tensor, out);
+    flat &= lane.single || lane.linear;
+  }
+  plan.lanes[operands.size()].linear = flat;
+  if (flat) plan.sizes.push_back(plan.numel);
+  else coalesce(plan, out, operands);
+  return plan;
 }
 
 }  // namespace
@@ -203,36 +258,15 @@ CastLoop cast_loop(DType from, DType to) {
 
 void run_tile_loop(const TileOperand& result, std::span<const TileOperand> operands,
                    PointwiseLoop loop, const void* scalars) {
-  const Tensor& out = *result.tensor;
-  if (out.numel() == 0) return;
-  Plan plan;
-  plan.numel = out.numel();
-  plan.loop = loop;
-  plan.scalars = scalars;
-  plan.operand_count = int(operands.size());
-  describe(plan.result, result, true);
-
-  bool flat = true;  // every operand has the result's own layout, or is a single element
-  for (size_t k = 0; k < operands.size(); ++k) {
-    Lane& lane = plan.operands[k];
-    const Tensor& tensor = *operands[k].tensor;
-    describe(lane, operands[k], false);
-    lane.single = tensor.numel() == 1 && plan.numel != 1;
-    lane.linear = out.is_contiguous()
-                      ? tensor.is_contiguous() && tensor.numel() == out.numel()
-                      : tensor.sizes() == out.sizes() && tensor.strides() == out.strides();
-    flat &= lane.single || lane.linear;
-  }
-  if (flat && (out.is_contiguous() || out.is_dense())) {
-    plan.result.linear = true;
-    plan.sizes.push_back(plan.numel);
+  int64_t numel = result.tensor->numel();
+  if (numel == 0) return;
+  if (is_direct(result, operands)) {
+    parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) {
+      run_direct(result, operands, loop, scalars, begin, end);
+    });
   } else {
-    coalesce(plan, out, operands);
-  }
-  if (is_direct(plan)) {
-    parallel_for(0, plan.numel, kGrain, [&](int64_t b, int64_t e) { run_direct(plan, b, e); });
-  } else {
-    parallel_for(0, plan.numel, kGrain, [&](int64_t b, int64_t e) { run_tiles(plan, b, e); });
+    Plan plan = make_plan(result, operands, loop, scalars);
+    parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) { run_tiles(plan, begin, end); });
   }
 }
 

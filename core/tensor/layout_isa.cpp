@@ -1,4 +1,5 @@
-// Owns the transposition of blocks of memory, compiled once per instruction set.
+// Owns the loops that move elements between layouts, compiled once per instruction set: runs along
+// one dim, and blocks of two dims that swap.
 //
 // Squares of kWidth x kWidth elements are transposed in registers: log2(kWidth) rounds that each
 // interleave row i with row i + kWidth / 2. What is left at the edges goes element by element.
@@ -81,11 +82,30 @@ struct Item16 {
   uint64_t low, high;
 };
 
+template <class T>
+void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  constexpr int64_t item = sizeof(T);
+  T* out = reinterpret_cast<T*>(to);
+  auto in = [&](int64_t i) { return *reinterpret_cast<const T*>(from + i * from_stride); };
+  if (to_stride == item && from_stride == 0) {
+    T value = in(0);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = value;
+  } else if (to_stride == item) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = in(i);
+  } else {
+    for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(to + i * to_stride) = in(i);
+  }
+}
+
 }  // namespace
 
-extern const TransposeLoops transpose_loops;
-constexpr TransposeLoops transpose_loops = {{&transpose<uint8_t>, &transpose<uint16_t>,
-                                             &transpose<uint32_t>, &transpose<uint64_t>,
-                                             &transpose_edge<Item16>}};
+extern const LayoutLoops layout_loops;
+constexpr LayoutLoops layout_loops = {
+    {&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>,
+     &transpose_edge<Item16>},
+    {&copy_run<uint8_t>, &copy_run<uint16_t>, &copy_run<uint32_t>, &copy_run<uint64_t>,
+     &copy_run<Item16>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
