@@ -35,7 +35,8 @@ DType promote_integers(DType a, DType b) {
   DType with_sign = is_unsigned(a) ? b : a;
   size_t unsigned_size = is_unsigned(a) ? sa : sb;
   if (unsigned_size < dtype_size(with_sign)) return with_sign;
-  CHECK(unsigned_size < 8, "Promotion for uint64 with a signed type is not supported, attempted to promote ",
+  CHECK(unsigned_size < 8,
+        "Promotion for uint64 with a signed type is not supported, attempted to promote ",
         dtype_name(a), " and ", dtype_name(b), ". Convert one of them with .to(dtype) first.");
   return unsigned_size == 1 ? DType::int16 : unsigned_size == 2 ? DType::int32 : DType::int64;
 }
@@ -49,7 +50,7 @@ DType promote(DType a, DType b) {
   if (ca == 3) {
     if (cb < 2) return a;
     return real_dtype(a) == DType::float64 || real_dtype(b) == DType::float64 ? DType::complex128
-                                                                            : DType::complex64;
+                                                                              : DType::complex64;
   }
   if (ca != cb) return a;
   if (ca == 2) return is_half(a) && is_half(b) ? DType::float32 : std::max(a, b);

@@ -60,6 +60,13 @@ constexpr bool is_complex(DType t) { return t >= DType::complex64; }
 // Only real and complex floating-point tensors carry gradients.
 constexpr bool is_differentiable(DType t) { return t >= DType::float16; }
 
+// The largest number of a floating-point dtype.
+constexpr double largest_finite(DType t) {
+  if (t == DType::float16) return 65504;
+  if (t == DType::bfloat16) return 0x1.fep127;
+  return t == DType::float32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
+}
+
 // The dtype of the real and imaginary parts: float32 of complex64; real dtypes are their own.
 DType real_dtype(DType dtype);
 // complex64 of float32 and the half types, complex128 of float64.

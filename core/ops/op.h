@@ -15,18 +15,21 @@
 // Note [One op, one place]
 // OP(name, "schema", {fields}) holds everything about an op; its row in the op table feeds the
 // parser, stubs, docs, tests and benchmarks. Fields, in this order:
-//   .home      module where Python finds it; "torch" unless said
+//   .home      module where Python finds it, or several with spaces between; "torch" unless said
 //   .doc       the docstring: a sentence, then the formula
 //   .dtypes    what `input` may be; others raise
 //   .variants  function | method | inplace; by home and forward unless said
+//   .aliases   other names with spaces between
 //   .is_view   the results share the input's storage
 //   .forward   formula<name> or a lambda in the types of the schema; runs unrecorded when the op
-//              has grads, recorded when it is made of other ops
+//              has grads, recorded when it is made of other ops. A lambda that takes one argument
+//              more, `const Tensor* into`, writes its result there unless it is null.
 //   .saves     saves<"input", "result", "input.shape">: what backward needs, and so what it costs
 //   .grads     d<"input">(formula<...>) or a lambda (g, saved..., attributes...) for each Tensor
 //              argument; no_grad<"index"> for those without. d<"a", "b">(lambda) is a joint form
 //              that gets a mask last and returns a tuple. uses<"other"> before the lambda names
 //              what it needs of .saves, so that nothing is kept or checked in vain.
+// An op with an argument `bool inplace` writes its input when that is true.
 // Gradients of broadcast or cast inputs come back to the input's shape and dtype by themselves.
 #pragma once
 

@@ -71,6 +71,7 @@ struct OpDef {
   const char* doc = "";
   DTypeSet dtypes = all_dtypes;
   Variants variants = automatic;
+  const char* aliases = "";  // separated by spaces
   bool is_view = false;
   Forward forward;
   Saved saves{};
@@ -84,7 +85,8 @@ namespace detail {
 template <ArgType type>
 consteval auto cpp_type() {
   using enum ArgType;
-  if constexpr (type == tensor || type == tensor_optional || type == tensor_mutable) return Tag<const Tensor&>{};
+  if constexpr (type == tensor || type == tensor_optional || type == tensor_mutable)
+    return Tag<const Tensor&>{};
   else if constexpr (type == tensor_list) return Tag<TensorList>{};
   else if constexpr (type == integer) return Tag<int64_t>{};
   else if constexpr (type == integer_optional) return Tag<std::optional<int64_t>>{};
@@ -155,20 +157,25 @@ consteval auto return_type_of(std::index_sequence<I...>) {
   else if constexpr (is("float")) return Tag<double>{};
   else if constexpr (is("Scalar")) return Tag<Scalar>{};
   else if constexpr (is("dtype")) return Tag<DType>{};
-  else static_assert(sizeof...(I) == 0, "a schema returns Tensor, Tensor[], (Tensor a, Tensor b), bool, int, float, Scalar or dtype");
+  else
+    static_assert(sizeof...(I) == 0,
+                  "a schema returns Tensor, Tensor[], (Tensor a, Tensor b), bool, int, float, "
+                  "Scalar or dtype");
 }
 
 template <class R>
 struct Returns {
   static constexpr bool tensor = std::is_same_v<R, Tensor>;
   static constexpr bool list = std::is_same_v<R, std::vector<Tensor>>;
-  static constexpr bool tuple = !tensor && !list && !std::is_scalar_v<R> && !std::is_same_v<R, Scalar>;
+  static constexpr bool tuple =
+      !tensor && !list && !std::is_scalar_v<R> && !std::is_same_v<R, Scalar>;
 };
 template <class R>
 Result box(R&& result) {
   using Plain = std::decay_t<R>;
   if constexpr (Returns<Plain>::tuple) {
-    return std::apply([](auto&&... t) { return std::vector<Tensor>{std::move(t)...}; }, std::move(result));
+    return std::apply([](auto&&... t) { return std::vector<Tensor>{std::move(t)...}; },
+                      std::move(result));
   } else {
     return Result(std::move(result));
   }
@@ -205,6 +212,11 @@ consteval bool has_signature(R (*)(Args...)) {
     return std::is_same_v<decltype(&Function::operator()), R (Function::*)(Args...) const>;
   }
 }
+// Whether a forward can write its result into a tensor that it is given last.
+template <class Function, class R, class... Args>
+consteval bool takes_into(R (*)(Args...)) {
+  return has_signature<Function>(static_cast<R (*)(Args..., const Tensor*)>(nullptr));
+}
 
 // The parameter names of a formula: "(T g, S beta)" -> g, beta.
 struct FormulaNames {
@@ -238,9 +250,12 @@ struct Plan {
   using Gradients = decltype(Def::grads);
   static constexpr size_t kSaved = Saved::list.size();
   static constexpr bool kRecords = std::tuple_size_v<Gradients> != 0;
-  static constexpr bool kMutates = schema.arg_count > 0 && schema.args[0].type == ArgType::tensor_mutable;
+  static constexpr bool kMutates =
+      schema.arg_count > 0 && schema.args[0].type == ArgType::tensor_mutable;
 
-  static constexpr bool is_shape(size_t saved) { return Saved::list[saved].ends_with(kShapeSuffix); }
+  static constexpr bool is_shape(size_t saved) {
+    return Saved::list[saved].ends_with(kShapeSuffix);
+  }
   // The argument behind "input" or "input.shape", or -1 for a result.
   static constexpr int argument_of(size_t saved) {
     std::string_view name = Saved::list[saved];
@@ -297,13 +312,21 @@ struct Plan {
     }
   }
 
-  static_assert(has_signature<Forward>(typename Types<Block>::Pointer()),
+  static constexpr bool kTakesInto = takes_into<Forward>(typename Types<Block>::Pointer());
+  // Whether the forward can write into a given tensor, as in-place forms do.
+  static constexpr bool kWritesInto = IsFormula<Forward>::value || kTakesInto;
+  // The position of an argument `bool inplace`, or -1.
+  static constexpr int kInplaceFlag = schema.index_of("inplace");
+
+  static_assert(kTakesInto || has_signature<Forward>(typename Types<Block>::Pointer()),
                 "the forward function does not match the schema string");
-  static_assert(saves_are_known(),
-                "saves<...> names something that is neither an argument, \"argument.shape\", \"result\" "
-                "nor a named return");
-  static_assert(!kRecords || covers_tensors(static_cast<Gradients*>(nullptr)),
-                "every Tensor argument needs d<\"name\">(...) or no_grad<\"name\">, and no other name");
+  static_assert(
+      saves_are_known(),
+      "saves<...> names something that is neither an argument, \"argument.shape\", \"result\" "
+      "nor a named return");
+  static_assert(
+      !kRecords || covers_tensors(static_cast<Gradients*>(nullptr)),
+      "every Tensor argument needs d<\"name\">(...) or no_grad<\"name\">, and no other name");
 };
 
 }  // namespace detail

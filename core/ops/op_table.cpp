@@ -12,14 +12,16 @@ std::vector<OpEntry>& entries() {
   return entries;
 }
 
-// torch ops on a Tensor are functions and methods; formulas can write their input in place.
+// torch ops on a Tensor are functions and methods, and in-place methods where the forward can write
+// into its input.
 Variants resolve_variants(const OpEntry& e) {
   if (e.variants != automatic) return e.variants;
   bool on_tensor = e.schema.arg_count > 0 && e.schema.args[0].name == "input" &&
                    is_tensor_type(e.schema.args[0].type);
-  if (std::string_view(e.home) != "torch" || !on_tensor) return function;
+  std::string_view home = e.home;
+  if (home.substr(0, home.find(' ')) != "torch" || !on_tensor) return function;
   if (e.schema.args[0].type == ArgType::tensor_mutable) return function | method;
-  return e.formula ? function | method | inplace : function | method;
+  return e.call_inplace ? function | method | inplace : function | method;
 }
 
 }  // namespace
@@ -27,7 +29,8 @@ Variants resolve_variants(const OpEntry& e) {
 const std::vector<OpEntry>& op_table() {
   static const bool sorted = [] {
     std::sort(entries().begin(), entries().end(), [](const OpEntry& a, const OpEntry& b) {
-      return std::pair(a.schema.name, a.schema.overload) < std::pair(b.schema.name, b.schema.overload);
+      return std::pair(a.schema.name, a.schema.overload) <
+             std::pair(b.schema.name, b.schema.overload);
     });
     return true;
   }();
@@ -36,10 +39,17 @@ const std::vector<OpEntry>& op_table() {
 }
 
 detail::Registration::Registration(const OpEntry& entry) {
-  entries().push_back(entry);
-  OpEntry& e = entries().back();
-  e.variants = resolve_variants(e);
-  if (!(e.variants & inplace)) e.call_inplace = nullptr;
+  OpEntry row = entry;
+  row.variants = resolve_variants(row);
+  if (!(row.variants & inplace)) row.call_inplace = nullptr;
+  entries().push_back(row);
+  for (std::string_view rest = entry.aliases; !rest.empty();) {
+    std::string_view alias = next_part(rest, ' ');
+    row.schema.name = alias;
+    std::fill(std::copy(alias.begin(), alias.end(), row.schema.name_text),
+              std::end(row.schema.name_text), '\0');
+    entries().push_back(row);
+  }
 }
 
 void detail::refuse_dtype(DType dtype, DTypeSet allowed, const Schema& schema) {

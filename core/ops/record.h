@@ -18,6 +18,13 @@ namespace rushlight {
 template <size_t N>
 using GradMask = std::array<bool, N>;
 
+// A formula in a gradient: one loop, or ops when its own gradient may be asked for.
+template <class F, class... Args>
+Tensor evaluate(const Args&... args) {
+  if (is_grad_enabled()) return Tensor(F::template apply<Tensor, double, Tensor>(args...));
+  return pointwise<F>(args...);
+}
+
 namespace detail {
 
 // Defined in op_table.cpp.
@@ -172,8 +179,7 @@ class OpNode final : public Node {
       constexpr size_t slot = size_t(P::result_of(S));
       if constexpr (Returns<ReturnType>::tuple)
         std::get<S>(saved_) = SavedTensor::result(std::get<slot>(result), slot);
-      else
-        std::get<S>(saved_) = SavedTensor::result(result, slot);
+      else std::get<S>(saved_) = SavedTensor::result(result, slot);
     }
   }
   template <class To, class From>
@@ -253,22 +259,20 @@ class OpNode final : public Node {
     }();
     typename G::function function;
     return [&]<size_t... S, size_t... A>(std::index_sequence<S...>, std::index_sequence<A...>) {
-      if constexpr (std::is_invocable_v<decltype(function), const Grad&, decltype(saved<used.first[S]>())...,
-                                        const std::tuple_element_t<A, Attributes>&..., const Mask&...>)
+      if constexpr (std::is_invocable_v<
+                        decltype(function), const Grad&, decltype(saved<used.first[S]>())...,
+                        const std::tuple_element_t<A, Attributes>&..., const Mask&...>)
         return function(g, saved<used.first[S]>()..., std::get<A>(attributes_)..., mask...);
-      else
-        return function(g, saved<used.first[S]>()..., mask...);
+      else return function(g, saved<used.first[S]>()..., mask...);
     }(std::make_index_sequence<used.second>(), AttributeIndices());
   }
 
-  // Runs a gradient formula as one loop; when its own gradient may be asked for, as ops.
   template <class F>
   Tensor call_formula(const Tensor& g) {
     constexpr FormulaNames names = read_names(F::formula.params);
     static_assert(names.list[0] == "g", "the first parameter of a gradient formula is g");
     return [&]<size_t... I>(std::index_sequence<I...>) {
-      if (is_grad_enabled()) return Tensor(F::template apply<Tensor, double, Tensor>(g, formula_argument<F, I + 1>()...));
-      return pointwise<F>(g, formula_argument<F, I + 1>()...);
+      return evaluate<F>(g, formula_argument<F, I + 1>()...);
     }(std::make_index_sequence<names.count - 1>());
   }
   template <class F, size_t I>
@@ -279,7 +283,8 @@ class OpNode final : public Node {
       return Tensor(saved<size_t(saved_at)>());
     } else {
       constexpr int arg = schema.index_of(name);
-      static_assert(arg >= 0, "a parameter of a gradient formula is g, something saved, or an attribute");
+      static_assert(arg >= 0,
+                    "a parameter of a gradient formula is g, something saved, or an attribute");
       constexpr size_t attribute = [] {
         size_t n = 0;
         while (kAttributeArgs[n] != size_t(arg)) ++n;
@@ -310,7 +315,8 @@ Tensor call_forward_formula(const Tensor* into, const Args&... args) {
   std::array<Scalar, names.count - operand_count> scalars;
   auto place = [&](size_t i, const auto& arg) {
     if constexpr (std::is_same_v<std::decay_t<decltype(arg)>, Tensor>) operands[i] = &arg;
-    else if constexpr (std::is_same_v<std::decay_t<decltype(arg)>, Scalar>) scalars[i - operand_count] = arg;
+    else if constexpr (std::is_same_v<std::decay_t<decltype(arg)>, Scalar>)
+      scalars[i - operand_count] = arg;
     else scalars[i - operand_count] = Scalar(double(arg));
   };
   [&]<size_t... I>(std::index_sequence<I...>) {
@@ -328,11 +334,14 @@ struct Invoke<Block, R (*)(Args...)> {
   using Forward = typename P::Forward;
 
   static R plain(Args... args) {
+    if constexpr (P::kInplaceFlag >= 0)
+      if (std::get<size_t(P::kInplaceFlag)>(std::tie(args...))) return inplace(args...);
     try {
       check_dtype(args...);
       if constexpr (!P::kRecords) {
         R result = forward(args...);
-        if (grad_mode.inference) [[unlikely]] mark_inference(result, args...);
+        if (grad_mode.inference) [[unlikely]]
+          mark_inference(result, args...);
         return result;
       } else {
         NodePtr node;
@@ -344,7 +353,8 @@ struct Invoke<Block, R (*)(Args...)> {
         }();
         if constexpr (P::kMutates) finish_write(result, node);
         else finish(result, node, args...);
-        if (grad_mode.inference) [[unlikely]] mark_inference(result, args...);
+        if (grad_mode.inference) [[unlikely]]
+          mark_inference(result, args...);
         return result;
       }
     } catch (Error& error) {
@@ -364,8 +374,8 @@ struct Invoke<Block, R (*)(Args...)> {
         if (is_grad_enabled() && (wants_grad(args) || ...)) node = make_node(true, args...);
       {
         GradModeGuard unrecorded(false);
-        if constexpr (IsFormula<Forward>::value) {
-          call_forward_formula<Block, typename Forward::formula>(&self, args...);
+        if constexpr (P::kWritesInto) {
+          forward_into(&self, args...);
         } else {
           Tensor result = forward(args...);
           CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
@@ -384,7 +394,9 @@ struct Invoke<Block, R (*)(Args...)> {
   }
 
   static Result boxed(const Value* values) { return boxed_with<&plain>(values, Indices()); }
-  static Result boxed_inplace(const Value* values) { return boxed_with<&inplace>(values, Indices()); }
+  static Result boxed_inplace(const Value* values) {
+    return boxed_with<&inplace>(values, Indices());
+  }
 
  private:
   using Indices = typename Types<Block>::Indices;
@@ -400,10 +412,13 @@ struct Invoke<Block, R (*)(Args...)> {
   static const Tensor& first(const Tensor& t, const auto&...) { return t; }
 
   static R forward(Args... args) {
+    if constexpr (P::kWritesInto) return forward_into(nullptr, args...);
+    else return Forward{}(args...);
+  }
+  static R forward_into(const Tensor* into, Args... args) {
     if constexpr (IsFormula<Forward>::value)
-      return call_forward_formula<Block, typename Forward::formula>(nullptr, args...);
-    else
-      return Forward{}(args...);
+      return call_forward_formula<Block, typename Forward::formula>(into, args...);
+    else return Forward{}(args..., into);
   }
 
   template <class First, class... Rest>
@@ -418,7 +433,8 @@ struct Invoke<Block, R (*)(Args...)> {
     check_inplace(first(args...), is_grad_enabled() && (wants_grad(args) || ...));
   }
   static void finish_write(const Tensor& self, const NodePtr& node) {
-    if (!self.impl()->untracked) self.storage()->bump_version(P::kMutates ? Block::schema.name_text : inplace_name());
+    if (!self.impl()->untracked)
+      self.storage()->bump_version(P::kMutates ? Block::schema.name_text : inplace_name());
     if (!node) return;
     if constexpr (P::kRecords) static_cast<OpNode<Block>&>(*node).keep_results(self);
     rewrite_history(self, node);
@@ -435,7 +451,8 @@ struct Invoke<Block, R (*)(Args...)> {
     if constexpr (Returns<R>::tensor && Block::schema.args[0].type == ArgType::tensor)
       if (result.is(first(args...))) return;  // the input itself: nothing was done
     if constexpr (Block::def.is_view)
-      tie_views(result, first(args...), is_grad_enabled() ? ViewOrigin::normal : ViewOrigin::made_without_grad);
+      tie_views(result, first(args...),
+                is_grad_enabled() ? ViewOrigin::normal : ViewOrigin::made_without_grad);
     if (!node) return;
     static_cast<OpNode<Block>&>(*node).keep_results(result);
     if constexpr (Returns<R>::tensor) {
@@ -455,7 +472,8 @@ struct Invoke<Block, R (*)(Args...)> {
     };
     if constexpr (Returns<R>::tensor) mark(result);
     else if constexpr (Returns<R>::list) std::for_each(result.begin(), result.end(), mark);
-    else if constexpr (Returns<R>::tuple) std::apply([&](const auto&... t) { (mark(t), ...); }, result);
+    else if constexpr (Returns<R>::tuple)
+      std::apply([&](const auto&... t) { (mark(t), ...); }, result);
   }
   static bool is_same(const Tensor& t, const Tensor& arg) { return t.is(arg); }
   template <class Arg>
@@ -478,13 +496,16 @@ template <class Block>
 OpEntry make_entry(const char* file, int line) {
   using Call = Invoke<Block>;
   using P = Plan<Block>;
-  OpEntry entry{Block::name, Block::schema, Block::def.home, Block::def.doc, Block::def.dtypes,
-                Block::def.variants, &Call::boxed, nullptr, nullptr, P::kRecords, file, line};
+  constexpr auto& def = Block::def;
+  OpEntry entry{Block::name, Block::schema, def.home,     def.aliases, def.doc,
+                def.dtypes,  def.variants,  &Call::boxed, nullptr,     nullptr,
+                P::kRecords, file,          line};
   if constexpr (Returns<typename Types<Block>::Return>::tensor && !P::kMutates &&
                 Block::schema.arg_count > 0)
     if constexpr (Block::schema.args[0].type == ArgType::tensor)
-      entry.call_inplace = &Call::boxed_inplace;
-  if constexpr (IsFormula<typename P::Forward>::value) entry.formula = &P::Forward::formula::formula;
+      if (P::kWritesInto || (def.variants & inplace)) entry.call_inplace = &Call::boxed_inplace;
+  if constexpr (IsFormula<typename P::Forward>::value)
+    entry.formula = &P::Forward::formula::formula;
   return entry;
 }
 

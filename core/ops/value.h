@@ -17,8 +17,8 @@ namespace rushlight {
 class Generator;
 
 // A view on data that the parser owns for the length of the call. monostate is Python's None.
-using Value = std::variant<std::monostate, const Tensor*, TensorList, int64_t, ShapeRef, double, bool,
-                           std::string_view, Scalar, DType, Device, MemoryFormat, Generator*>;
+using Value = std::variant<std::monostate, const Tensor*, TensorList, int64_t, ShapeRef, double,
+                           bool, std::string_view, Scalar, DType, Device, MemoryFormat, Generator*>;
 
 using Result = std::variant<Tensor, std::vector<Tensor>, bool, int64_t, double, Scalar, DType>;
 
@@ -46,6 +46,7 @@ inline constexpr DTypeSet real([](DType t) { return !is_complex(t); });
 inline constexpr DTypeSet numeric([](DType t) { return !is_bool(t); });
 inline constexpr DTypeSet real_numeric([](DType t) { return !is_bool(t) && !is_complex(t); });
 inline constexpr DTypeSet integral_or_bool([](DType t) { return is_integral(t) || is_bool(t); });
+inline constexpr DTypeSet integral([](DType t) { return is_integral(t); });
 
 // The forms in which Python sees an op.
 enum Variants : unsigned {
@@ -59,7 +60,8 @@ constexpr Variants operator|(Variants a, Variants b) { return Variants(unsigned(
 struct OpEntry {
   const char* cpp_name;
   Schema schema;
-  const char* home;  // "torch", "nn.functional", "linalg", ...; "private" shows in _C only
+  const char* home;     // "torch", "torch nn.functional", "linalg", ...; "private" shows in _C only
+  const char* aliases;  // other names, separated by spaces; each has a row of its own
   const char* doc;
   DTypeSet dtypes;
   Variants variants;

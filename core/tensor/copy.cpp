@@ -52,7 +52,8 @@ void copy_transposed(Shape& sizes, int64_t item, char* to, Shape& to_strides, co
     shape->erase(row_dim);
   }
   TransposeLoop transpose = layout_loops().transpose[entry_of(item)];
-  int64_t row_blocks = (rows + kBlock - 1) / kBlock, column_blocks = (columns + kBlock - 1) / kBlock;
+  int64_t row_blocks = (rows + kBlock - 1) / kBlock,
+          column_blocks = (columns + kBlock - 1) / kBlock;
   int64_t blocks = row_blocks * column_blocks;
   int64_t count = blocks;
   for (int64_t size : sizes) count *= size;

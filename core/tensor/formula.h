@@ -20,13 +20,14 @@
 #define RUSHLIGHT_ISA_NAMESPACE isa_v4
 #endif
 
-// libmvec has vector forms of these; the attribute lets the vectoriser call them.
+// libmvec has vector forms of these; the attribute lets the vectoriser call them. Not of exp: its
+// vector form calls the scalar one for every result that overflows or vanishes, and softmax has
+// many of those.
 #define RUSHLIGHT_VECTOR_MATH(_)                                                           \
-  _(exp) _(exp2) _(expm1) _(log) _(log2) _(log10) _(log1p) _(sin) _(cos) _(tan) _(asin)     \
+  _(exp2) _(expm1) _(log) _(log2) _(log10) _(log1p) _(sin) _(cos) _(tan) _(asin)     \
   _(acos) _(atan) _(sinh) _(cosh) _(tanh) _(asinh) _(acosh) _(atanh) _(erf) _(erfc) _(cbrt)
 #define RUSHLIGHT_VECTOR_MATH_2(_) _(pow) _(atan2) _(hypot)
 // Scalar library functions: correct, not vectorised.
-#define RUSHLIGHT_SCALAR_MATH(_) _(lgamma) _(tgamma)
 #define RUSHLIGHT_SCALAR_MATH_2(_) _(fmod) _(nextafter)
 
 #if defined(__x86_64__)
@@ -63,7 +64,6 @@ RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_DEFINE)
 #define RUSHLIGHT_DEFINE(name)                                       \
   inline float name(float x) { return __builtin_##name##f(x); }      \
   inline double name(double x) { return __builtin_##name(x); }
-RUSHLIGHT_SCALAR_MATH(RUSHLIGHT_DEFINE)
 RUSHLIGHT_DEFINE(sqrt)
 RUSHLIGHT_DEFINE(floor)
 RUSHLIGHT_DEFINE(ceil)
@@ -75,6 +75,54 @@ RUSHLIGHT_DEFINE(trunc)
 RUSHLIGHT_SCALAR_MATH_2(RUSHLIGHT_DEFINE)
 RUSHLIGHT_DEFINE(copysign)
 #undef RUSHLIGHT_DEFINE
+
+// exp(x) = 2^n exp(r) with n = round(x / ln 2), r = x - n ln 2 by its Taylor series. Adding kRound
+// leaves n in the low bits of the sum; ln 2 in two parts makes the product with n exact; the power
+// is applied in two halves, so that it may overflow or become subnormal. Within 1.1 ulp.
+inline float exp(float x) {
+  constexpr float kRound = 0x1.8p23f;
+  constexpr uint32_t kBias = 127;
+  x = x < -120 ? -120 : x > 120 ? 120 : x;  // keeps NaN, and n in range
+  float shifted = x * 0x1.715476p+0f + kRound, n = shifted - kRound;
+  float r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
+  float p = 1.0f / 5040;
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 1.0f / 2;
+  float y = 1 + (r + r * r * p);
+  uint32_t power =
+      __builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound) + 2 * kBias;
+  uint32_t half = power / 2;
+  return y * __builtin_bit_cast(float, half << 23) *
+         __builtin_bit_cast(float, (power - half) << 23);
+}
+inline double exp(double x) {
+  constexpr double kRound = 0x1.8p52;
+  constexpr uint64_t kBias = 1023;
+  x = x < -800 ? -800 : x > 800 ? 800 : x;
+  double shifted = x * 0x1.71547652b82fep+0 + kRound, n = shifted - kRound;
+  double r = (x - n * 0x1.62e42fee00000p-1) - n * 0x1.a39ef35793c76p-33;
+  double p = 1.0 / 6227020800;
+  p = p * r + 1.0 / 479001600;
+  p = p * r + 1.0 / 39916800;
+  p = p * r + 1.0 / 3628800;
+  p = p * r + 1.0 / 362880;
+  p = p * r + 1.0 / 40320;
+  p = p * r + 1.0 / 5040;
+  p = p * r + 1.0 / 720;
+  p = p * r + 1.0 / 120;
+  p = p * r + 1.0 / 24;
+  p = p * r + 1.0 / 6;
+  p = p * r + 1.0 / 2;
+  double y = 1 + (r + r * r * p);
+  uint64_t power =
+      __builtin_bit_cast(uint64_t, shifted) - __builtin_bit_cast(uint64_t, kRound) + 2 * kBias;
+  uint64_t half = power / 2;
+  return y * __builtin_bit_cast(double, half << 52) *
+         __builtin_bit_cast(double, (power - half) << 52);
+}
 
 // Half to even, as IEEE and NumPy round.
 inline float round(float x) { return __builtin_rintf(x); }
@@ -104,6 +152,27 @@ template <class T>
 inline T min(T x, T y) {
   return (x < y) | isnan(x) ? x : y;
 }
+// NaN loses.
+template <class T>
+inline T fmax(T x, T y) {
+  return (x > y) | isnan(y) ? x : y;
+}
+template <class T>
+inline T fmin(T x, T y) {
+  return (x < y) | isnan(y) ? x : y;
+}
+template <class T>
+inline T clamp(T x, T low, T high) {
+  return min(max(x, low), high);
+}
+template <class T>
+inline T sign(T x) {
+  return T((x > T(0)) - (x < T(0)));
+}
+template <class T>
+inline T sgn(T x) {
+  return sign(x);
+}
 template <class T>
 inline T rsqrt(T x) {
   return T(1) / sqrt(x);
@@ -115,6 +184,15 @@ inline T sigmoid(T x) {
 template <class T>
 inline T reciprocal(T x) {
   return T(1) / x;
+}
+// log(1 + exp(x)) without overflow.
+template <class T>
+inline T softplus(T x) {
+  return max(x, T(0)) + log1p(exp(-abs(x)));
+}
+template <class T>
+inline T xlogy(T x, T y) {
+  return (x == T(0)) & !isnan(y) ? T(0) : x * log(y);
 }
 template <class T>
 inline bool isfinite(T x) {
@@ -173,6 +251,79 @@ inline int64_t pow(int64_t base, int64_t exponent) {
   return int64_t(result);
 }
 
+// A shift by the width of the type or more moves all bits out; by a negative number, too.
+inline int64_t left_shift(int64_t x, int64_t by) {
+  return uint64_t(by) > 63 ? 0 : int64_t(uint64_t(x) << (by & 63));
+}
+inline int64_t right_shift(int64_t x, int64_t by) { return x >> (uint64_t(by) > 63 ? 63 : by); }
+
+inline double log_gamma(double x) {
+  int sign;  // lgamma itself would write it to a global variable
+  return __builtin_lgamma_r(x, &sign);
+}
+// The derivative of log_gamma: reflected to the right, moved up by recurrence, then by the
+// asymptotic series with Bernoulli numbers (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18).
+inline double digamma(double x) {
+  constexpr double kPi = 3.141592653589793;
+  if (x == 0) return __builtin_copysign(__builtin_inf(), -x);
+  if (x < 0 && x == floor(x)) return __builtin_nan("");
+  double sum = 0;
+  if (x < 0) {
+    sum = -kPi / __builtin_tan(kPi * (x - floor(x)));
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) sum -= 1 / x;
+  double y = 1 / (x * x);
+  double series =
+      y * (1.0 / 12 -
+           y * (1.0 / 120 -
+                y * (1.0 / 252 -
+                     y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y * (1.0 / 12)))))));
+  return sum + __builtin_log(x) - 1 / (2 * x) - series;
+}
+// The derivative of digamma, in the same way (6.4.6, 6.4.7, 6.4.12).
+inline double trigamma(double x) {
+  constexpr double kPi = 3.141592653589793;
+  double sum = 0, sign = 1;
+  if (x < 0.5) {
+    double sine = __builtin_sin(kPi * (x - floor(x)));
+    sum = kPi * kPi / (sine * sine);
+    sign = -1;
+    x = 1 - x;
+  }
+  double rest = 0;
+  for (; x < 10; x += 1) rest += 1 / (x * x);
+  double y = 1 / (x * x);
+  rest +=
+      1 / x + y / 2 +
+      y / x *
+          (1.0 / 6 -
+           y * (1.0 / 30 - y * (1.0 / 42 - y * (1.0 / 30 - y * (5.0 / 66 - y * (691.0 / 2730))))));
+  return sum + sign * rest;
+}
+inline double lgamma(double x) { return log_gamma(x); }
+inline float lgamma(float x) { return float(log_gamma(x)); }
+inline float digamma(float x) { return float(digamma(double(x))); }
+inline float trigamma(float x) { return float(trigamma(double(x))); }
+
+// Winitzki's approximation, then three steps of Halley's method on the side of erf or erfc where
+// nothing cancels.
+template <class T>
+inline T erfinv(T x) {
+  constexpr T kA = T(0.147), kTwoOverPi = T(0.6366197723675814), kSlope = T(1.1283791670955126);
+  T z = abs(x), tail = T(1) - z;
+  T log_term = log(tail * (T(1) + z));
+  T half = kTwoOverPi / kA + log_term / T(2);
+  T y = sqrt(sqrt(half * half - log_term / kA) - half);
+  for (int step = 0; step < 3; ++step) {
+    T error = z < T(0.5) ? erf(y) - z : tail - erfc(y);
+    T u = error / (kSlope * exp(-y * y));
+    y = y - u / (T(1) + y * u);
+  }
+  T infinite = z == T(1) ? T(__builtin_inf()) : y;
+  return copysign(infinite, x);
+}
+
 #if RUSHLIGHT_ISA == 0
 // Complex formulas are compiled for the baseline set only: std::complex defines shared code.
 // What std has (exp, abs, conj, ...) is found by argument-dependent lookup.
@@ -193,6 +344,11 @@ inline Complex<T> expm1(Complex<T> z) {
 template <class T>
 inline Complex<T> exp2(Complex<T> z) {
   return std::exp(z * T(0.6931471805599453));
+}
+template <class T>
+inline Complex<T> sgn(Complex<T> z) {
+  T magnitude = std::abs(z);
+  return magnitude == T(0) ? Complex<T>(0) : z / magnitude;
 }
 template <class T>
 inline bool isnan(Complex<T> z) {
@@ -284,7 +440,8 @@ constexpr PointwiseLoops make_loops() {
     add_loop<F, float>(loops, Compute::f32);
     add_loop<F, double>(loops, Compute::f64);
   }
-  if constexpr (kind == 'I' || kind == 'R' || kind == 'N') add_loop<F, int64_t>(loops, Compute::i64);
+  if constexpr (kind == 'I' || kind == 'R' || kind == 'N')
+    add_loop<F, int64_t>(loops, Compute::i64);
 #if RUSHLIGHT_ISA == 0
   if constexpr (kind == 'C' || kind == 'N') {
     add_loop<F, Complex<float>>(loops, Compute::c64);

@@ -52,7 +52,8 @@ struct CastLoops {
 using TransposeLoop = void (*)(const char* from, int64_t from_stride, char* to, int64_t to_stride,
                                int64_t rows, int64_t columns);
 // Copies n elements: element i from `from + i * from_stride` to `to + i * to_stride`.
-using RunLoop = void (*)(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n);
+using RunLoop = void (*)(char* to, int64_t to_stride, const char* from, int64_t from_stride,
+                         int64_t n);
 // One entry per element size, 1 to 16 bytes in powers of two.
 struct LayoutLoops {
   TransposeLoop transpose[5];
@@ -63,8 +64,8 @@ struct LayoutLoops {
 // See Note [One formula, three readings] in ops/op.h for the letters.
 struct FormulaParams {
   int operands = 0, scalars = 0;
-  char kind = 'T';                   // the letter of its operands: T R N C or I
-  bool is_mask[kMaxOperands] = {};   // operand i is a B
+  char kind = 'T';                  // the letter of its operands: T R N C or I
+  bool is_mask[kMaxOperands] = {};  // operand i is a B
 };
 consteval FormulaParams read_params(const char* text) {
   FormulaParams params;

@@ -54,6 +54,8 @@ Typing typing_of(const Formula& formula, DType common) {
   const PointwiseLoops* loops = formula.loops[active_isa_index()];
   if (!loops->run[int(compute)]) loops = formula.loops[0];  // complex: baseline only
   t.loop = loops->run[int(compute)];
+  // int64 loops have the bits of uint64 right, but not its order.
+  if (formula.counts.kind == 'R' && common == DType::uint64) t.loop = nullptr;
   CHECK(t.loop, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(common), ".",
         is_complex(common) ? " Use the real and imaginary parts." : "");
   switch (loops->stored[int(compute)]) {
@@ -76,7 +78,8 @@ DType common_dtype(const FormulaParams& counts, std::span<const Tensor* const> o
   DType first = operands.back()->dtype();
   bool uniform = true;  // the usual case, decided without looking at priorities
   for (size_t k = 0; k < operands.size(); ++k)
-    uniform &= counts.is_mask[k] || (operands[k]->dtype() == first && !operands[k]->impl()->wrapped_number);
+    uniform &= counts.is_mask[k] ||
+               (operands[k]->dtype() == first && !operands[k]->impl()->wrapped_number);
   if (uniform) return first;
   for (size_t k = 0; k < operands.size(); ++k)
     if (!counts.is_mask[k]) promotion.add(*operands[k]);
@@ -84,6 +87,15 @@ DType common_dtype(const FormulaParams& counts, std::span<const Tensor* const> o
 }
 
 void write_scalars(DType compute, std::span<const Scalar> scalars, char* to) {
+  for (const Scalar& scalar : scalars) {
+    CHECK(!is_integral(compute) || scalar.is_integral() ||
+              scalar.to<double>() == scalar.to<int64_t>(),
+          "For integral input tensors, a number argument must not be a floating point number, got ",
+          scalar);
+    CHECK(is_complex(compute) || !scalar.is_complex(),
+          "For non-complex input tensors, a number argument must not be a complex number, got ",
+          scalar);
+  }
   visit_dtype(compute, [&]<class T>(Tag<T>) {
     if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>)
       for (size_t j = 0; j < scalars.size(); ++j) reinterpret_cast<T*>(to)[j] = scalars[j].to<T>();
@@ -104,7 +116,8 @@ Tensor empty_result(ShapeRef sizes, DType dtype, std::span<const Tensor* const> 
   for (const Tensor* operand : operands) {
     if (!same_shape(operand->sizes(), sizes)) continue;
     if (operand->is_contiguous()) break;
-    if (operand->is_dense()) return empty_strided(sizes, operand->strides(), dtype, operand->device());
+    if (operand->is_dense())
+      return empty_strided(sizes, operand->strides(), dtype, operand->device());
   }
   return empty(sizes, dtype, operands[0]->device());
 }
@@ -161,7 +174,8 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
   check_writable(*into);
   Tensor copies[kMaxOperands];
   for (size_t k = 0; k < operands.size(); ++k)
-    if (overwritten_early(*operands[k], *into)) lanes[k].tensor = &(copies[k] = clone_dense(*operands[k]));
+    if (overwritten_early(*operands[k], *into))
+      lanes[k].tensor = &(copies[k] = clone_dense(*operands[k]));
   run_tile_loop({into, typing.written}, {lanes, operands.size()}, typing.loop, scalar_bytes);
   return *into;
 }

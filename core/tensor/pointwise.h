@@ -34,9 +34,9 @@ DType dtype_of_compute(Compute compute);
 Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands,
                  std::span<const Scalar> scalars, const Tensor* into = nullptr);
 
-// pointwise<softplus_value>(input, beta, threshold): operands first, then scalars.
+// pointwise_into<softplus_value>(into, input, beta, threshold): operands first, then scalars.
 template <class F, class... Args>
-Tensor pointwise(const Args&... args) {
+Tensor pointwise_into(const Tensor* into, const Args&... args) {
   constexpr int count = F::formula.counts.operands;
   static_assert(sizeof...(Args) == count + F::formula.counts.scalars,
                 "pointwise<F> takes one argument for each parameter of the formula");
@@ -48,7 +48,11 @@ Tensor pointwise(const Args&... args) {
     else scalars[j++] = Scalar(arg);
   };
   (place(args), ...);
-  return pointwise(F::formula, operands, scalars);
+  return pointwise(F::formula, operands, scalars, into);
+}
+template <class F, class... Args>
+Tensor pointwise(const Args&... args) {
+  return pointwise_into<F>(nullptr, args...);
 }
 
 }  // namespace rushlight

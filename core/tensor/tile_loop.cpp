@@ -24,7 +24,7 @@ constexpr int64_t kTile = 1024;    // 4 KB of float: several operands stay in L1
 constexpr int64_t kRowTile = 64;   // rows shorter than this are gathered several at a time
 constexpr int64_t kGrain = 32768;  // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
-constexpr size_t kAlignment = 64;        // of the buffers
+constexpr size_t kAlignment = 64;  // of the buffers
 
 // One tensor of the loop.
 struct Lane {
@@ -68,8 +68,10 @@ class Tiles {
     char* next = block_;
     for (size_t k = 0; k < plan.all().size(); ++k) {
       const Lane& lane = plan.lanes[k];
-      if (!lane.linear && !lane.single) gathered_[k] = std::exchange(next, next + tile_bytes(lane.item));
-      if (lane.cast || lane.single) converted_[k] = std::exchange(next, next + tile_bytes(lane.kernel_item));
+      if (!lane.linear && !lane.single)
+        gathered_[k] = std::exchange(next, next + tile_bytes(lane.item));
+      if (lane.cast || lane.single)
+        converted_[k] = std::exchange(next, next + tile_bytes(lane.kernel_item));
       if (lane.single) fill_single(lane, converted_[k]);
     }
   }
@@ -181,12 +183,13 @@ bool is_direct(const TileOperand& result, std::span<const TileOperand> operands)
   const Tensor& out = *result.tensor;
   if (out.dtype() != result.kernel_dtype || !out.is_dense()) return false;
   for (const TileOperand& operand : operands)
-    if (operand.tensor->dtype() != operand.kernel_dtype || !same_order(*operand.tensor, out)) return false;
+    if (operand.tensor->dtype() != operand.kernel_dtype || !same_order(*operand.tensor, out))
+      return false;
   return true;
 }
 
-void run_direct(const TileOperand& result, std::span<const TileOperand> operands, PointwiseLoop loop,
-                const void* scalars, int64_t begin, int64_t end) {
+void run_direct(const TileOperand& result, std::span<const TileOperand> operands,
+                PointwiseLoop loop, const void* scalars, int64_t begin, int64_t end) {
   auto at = [&](const Tensor& t) { return t.data<char>() + begin * int64_t(t.itemsize()); };
   const void* in[kMaxOperands];
   for (size_t k = 0; k < operands.size(); ++k) in[k] = at(*operands[k].tensor);
@@ -266,7 +269,8 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
     });
   } else {
     Plan plan = make_plan(result, operands, loop, scalars);
-    parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) { run_tiles(plan, begin, end); });
+    parallel_for(0, numel, kGrain,
+                 [&](int64_t begin, int64_t end) { run_tiles(plan, begin, end); });
   }
 }
 
