@@ -37,6 +37,7 @@ inline R call(const Args&... args) {
 // pointwise_unary.cpp
 inline Tensor neg(const Tensor& input) { return call<"neg", Tensor>(input); }
 inline Tensor abs(const Tensor& input) { return call<"abs", Tensor>(input); }
+inline Tensor sgn(const Tensor& input) { return call<"sgn", Tensor>(input); }
 inline Tensor sign(const Tensor& input) { return call<"sign", Tensor>(input); }
 inline Tensor conj(const Tensor& input) { return call<"conj", Tensor>(input); }
 inline Tensor exp(const Tensor& input) { return call<"exp", Tensor>(input); }
@@ -60,8 +61,11 @@ inline Tensor erfc(const Tensor& input) { return call<"erfc", Tensor>(input); }
 inline Tensor floor(const Tensor& input) { return call<"floor", Tensor>(input); }
 inline Tensor ceil(const Tensor& input) { return call<"ceil", Tensor>(input); }
 inline Tensor trunc(const Tensor& input) { return call<"trunc", Tensor>(input); }
+inline Tensor digamma(const Tensor& input) { return call<"digamma", Tensor>(input); }
+inline Tensor trigamma(const Tensor& input) { return call<"_trigamma", Tensor>(input); }
 inline Tensor sigmoid(const Tensor& input) { return call<"sigmoid", Tensor>(input); }
 inline Tensor isnan(const Tensor& input) { return call<"isnan", Tensor>(input); }
+inline Tensor isfinite(const Tensor& input) { return call<"isfinite", Tensor>(input); }
 inline Tensor logical_not(const Tensor& input) { return call<"logical_not", Tensor>(input); }
 
 // pointwise_binary.cpp
@@ -69,9 +73,16 @@ inline Tensor add(const Tensor& input, const Tensor& other, Scalar alpha = 1) { 
 inline Tensor sub(const Tensor& input, const Tensor& other, Scalar alpha = 1) { return call<"sub", Tensor>(input, other, alpha); }
 inline Tensor mul(const Tensor& input, const Tensor& other) { return call<"mul", Tensor>(input, other); }
 inline Tensor div(const Tensor& input, const Tensor& other) { return call<"div", Tensor>(input, other); }
+inline Tensor floor_divide(const Tensor& input, const Tensor& other) { return call<"floor_divide", Tensor>(input, other); }
+inline Tensor trunc_divide(const Tensor& input, const Tensor& other) { return call<"_trunc_divide", Tensor>(input, other); }
+inline Tensor remainder(const Tensor& input, const Tensor& other) { return call<"remainder", Tensor>(input, other); }
 inline Tensor pow(const Tensor& input, const Tensor& exponent) { return call<"pow", Tensor>(input, exponent); }
 inline Tensor maximum(const Tensor& input, const Tensor& other) { return call<"maximum", Tensor>(input, other); }
 inline Tensor minimum(const Tensor& input, const Tensor& other) { return call<"minimum", Tensor>(input, other); }
+// Refuses an integer division of which some divisor is zero.
+void refuse_integer_division_by_zero(const Tensor& input, const Tensor& other);
+// g times the conjugate of a number; g itself when that is one.
+Tensor scaled(const Tensor& g, const Scalar& factor);
 inline Tensor where(const Tensor& condition, const Tensor& input, const Tensor& other) { return call<"where", Tensor>(condition, input, other); }
 inline Tensor logical_and(const Tensor& input, const Tensor& other) { return call<"logical_and", Tensor>(input, other); }
 inline Tensor logical_or(const Tensor& input, const Tensor& other) { return call<"logical_or", Tensor>(input, other); }
@@ -83,6 +94,12 @@ inline Tensor lt(const Tensor& input, const Tensor& other) { return call<"lt", T
 inline Tensor le(const Tensor& input, const Tensor& other) { return call<"le", Tensor>(input, other); }
 inline Tensor gt(const Tensor& input, const Tensor& other) { return call<"gt", Tensor>(input, other); }
 inline Tensor ge(const Tensor& input, const Tensor& other) { return call<"ge", Tensor>(input, other); }
+
+// Whether all elements of a bool tensor are true.
+bool all_true(const Tensor& input);
+
+// activation.cpp
+inline Tensor softplus(const Tensor& input) { return call<"softplus", Tensor>(input, 1.0, 20.0); }
 
 // creation.cpp
 inline Tensor full(ShapeRef size, Scalar value, std::optional<DType> dtype = {}) { return call<"full", Tensor>(size, value, dtype, std::optional<Device>()); }
@@ -160,6 +177,8 @@ inline Tensor operator!(const Tensor& a) { return logical_not(a); }
 
 inline Tensor max(const Tensor& a, const Tensor& b) { return maximum(a, b); }
 inline Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
+inline Tensor max(const Tensor& a, double b) { return maximum(a, wrapped_number(b)); }
+inline Tensor min(const Tensor& a, double b) { return minimum(a, wrapped_number(b)); }
 inline Tensor pow(const Tensor& a, Scalar b) { return pow(a, wrapped_number(b)); }
 inline Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return where(condition, a, b);

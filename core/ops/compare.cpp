@@ -1,0 +1,91 @@
+// Owns comparisons: element by element, and of whole tensors.
+#include "core/ops/op.h"
+
+namespace rushlight {
+
+POINTWISE(eq_value, (N input, N other), input == other)
+OP(eq, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = R"(Whether two elements are equal: input == other.
+
+Example:
+    >>> torch.eq(torch.tensor([1, 2, 3]), 2)
+    tensor([False,  True, False]))",
+  .forward = formula<eq_value>,
+})
+
+POINTWISE(ne_value, (N input, N other), input != other)
+OP(ne, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = "Whether two elements differ: input != other.",
+  .aliases = "not_equal",
+  .forward = formula<ne_value>,
+})
+
+POINTWISE(lt_value, (R input, R other), input < other)
+OP(lt, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = "Whether an element is smaller: input < other.",
+  .dtypes  = real,
+  .aliases = "less",
+  .forward = formula<lt_value>,
+})
+
+POINTWISE(le_value, (R input, R other), input <= other)
+OP(le, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = "Whether an element is smaller or equal: input <= other.",
+  .dtypes  = real,
+  .aliases = "less_equal",
+  .forward = formula<le_value>,
+})
+
+POINTWISE(gt_value, (R input, R other), input > other)
+OP(gt, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = "Whether an element is larger: input > other.",
+  .dtypes  = real,
+  .aliases = "greater",
+  .forward = formula<gt_value>,
+})
+
+POINTWISE(ge_value, (R input, R other), input >= other)
+OP(ge, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = "Whether an element is larger or equal: input >= other.",
+  .dtypes  = real,
+  .aliases = "greater_equal",
+  .forward = formula<ge_value>,
+})
+
+OP(equal, "(Tensor input, Tensor other) -> bool", {
+  .doc     = R"(Whether two tensors have the same shape and equal elements.
+
+Example:
+    >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    True)",
+  .forward = [](const Tensor& input, const Tensor& other) {
+    return input.sizes() == other.sizes() && all_true(eq(input, other));
+  },
+})
+
+// Integers are compared in double precision.
+OP(isclose, "(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", {
+  .doc     = R"(Whether two elements are close: abs(input - other) <= atol + rtol * abs(other).
+
+Equal infinities are close; NaNs only with equal_nan.)",
+  .forward = [](const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan) {
+    CHECK(rtol >= 0 && atol >= 0, "rtol and atol must not be negative, got ", rtol, " and ", atol);
+    auto floats = [](const Tensor& t) { return is_differentiable(t.dtype()) ? t : to_dtype(t, DType::float64); };
+    Tensor a = floats(input), b = floats(other), error = abs(a - b);
+    Tensor close = (a == b) | ((error <= abs(b) * rtol + atol) & isfinite(error));
+    return equal_nan ? close | (isnan(a) & isnan(b)) : close;
+  },
+})
+
+OP(allclose, "(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool", {
+  .doc     = R"(Whether all elements of two tensors are close; see isclose.
+
+Example:
+    >>> torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
+    True)",
+  .forward = [](const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan) {
+    return all_true(call<"isclose", Tensor>(input, other, rtol, atol, equal_nan));
+  },
+})
+
+}  // namespace rushlight

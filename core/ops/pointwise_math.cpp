@@ -1,0 +1,487 @@
+// Owns the functions of mathematics: powers, exponentials, logarithms, angles, hyperbolas, the
+// error and gamma functions. Gradients follow PyTorch's convention for complex
+// numbers: the incoming gradient times the conjugate of the derivative.
+#include "core/ops/op.h"
+
+namespace rushlight {
+
+// ---- powers -------------------------------------------------------------------------------------
+
+POINTWISE(square_value, (N input), input * input)
+POINTWISE(square_grad, (C g, C input), g * conj(input) * S(2))
+OP(square, "(Tensor input) -> Tensor", {
+  .doc     = "The square of each element: input * input.",
+  .dtypes  = numeric,
+  .forward = formula<square_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<square_grad>)),
+})
+
+POINTWISE(sqrt_value, (C input), sqrt(input))
+POINTWISE(sqrt_grad, (C g, C result), g / (conj(result) * S(2)))
+OP(sqrt, "(Tensor input) -> Tensor", {
+  .doc     = "The square root of each element; NaN below zero.",
+  .forward = formula<sqrt_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<sqrt_grad>)),
+})
+
+POINTWISE(rsqrt_value, (C input), rsqrt(input))
+POINTWISE(rsqrt_grad, (C g, C result), g * conj(result * result * result) * S(-0.5))
+OP(rsqrt, "(Tensor input) -> Tensor", {
+  .doc     = "One over the square root of each element.",
+  .forward = formula<rsqrt_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<rsqrt_grad>)),
+})
+
+POINTWISE(reciprocal_value, (C input), reciprocal(input))
+POINTWISE(reciprocal_grad, (C g, C result), -g * conj(result * result))
+OP(reciprocal, "(Tensor input) -> Tensor", {
+  .doc     = "One over each element.",
+  .forward = formula<reciprocal_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<reciprocal_grad>)),
+})
+
+POINTWISE(pow_value, (N input, N exponent), pow(input, exponent))
+POINTWISE(cube_value, (N input), input * input * input)
+POINTWISE(reciprocal_square_value, (C input), S(1) / (input * input))
+POINTWISE(pow_grad_input, (C g, C input, C exponent),
+          select(exponent == S(0), S(0), g * conj(exponent * pow(input, exponent - S(1)))))
+// The limit at a zero base, where the logarithm has no value.
+POINTWISE(pow_grad_exponent, (T g, T input, T exponent, T result),
+          select((input == S(0)) & (exponent >= S(0)), S(0), g * result * log(input)))
+OP(pow, "(Tensor input, Tensor exponent) -> Tensor", {
+  .doc     = R"(input to the power of exponent. Common exponents that are numbers have kernels of their own.
+
+Example:
+    >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([1., 4., 9.]))",
+  .forward = [](const Tensor& input, const Tensor& exponent, const Tensor* into) {
+    const Tensor* operands[] = {&input, &exponent};
+    DType common = result_dtype(operands);
+    if (!exponent.impl()->wrapped_number) return pointwise_into<pow_value>(into, input, exponent);
+    Tensor base = to_dtype(input, common);
+    std::complex<double> power = item(exponent).to<std::complex<double>>();
+    CHECK(!is_integral(common) || power.real() >= 0, "Integers to negative integer powers are not "
+          "allowed. Use a float base, as in input.float().");
+    if (power == 2.0) return pointwise_into<square_value>(into, base);
+    if (power == 3.0) return pointwise_into<cube_value>(into, base);
+    if (power == 0.5) return pointwise_into<sqrt_value>(into, base);
+    if (power == -0.5) return pointwise_into<rsqrt_value>(into, base);
+    if (power == -1.0) return pointwise_into<reciprocal_value>(into, base);
+    if (power == -2.0) return pointwise_into<reciprocal_square_value>(into, base);
+    return pointwise_into<pow_value>(into, base, exponent);
+  },
+  .saves   = saves<"input", "exponent", "result">,
+  .grads   = grads(
+      d<"input">(uses<"input", "exponent">, [](const Tensor& g, const Tensor& input, const Tensor& exponent) {
+        if (!exponent.impl()->wrapped_number) return evaluate<pow_grad_input>(g, input, exponent);
+        Scalar power = item(exponent);
+        std::complex<double> p = power.to<std::complex<double>>();
+        if (p == 0.0) return zeros(g.sizes(), g.dtype());
+        if (p == 2.0) return evaluate<square_grad>(g, input);
+        Tensor lower = power.is_complex() ? pow(input, p - 1.0) : pow(input, p.real() - 1.0);
+        return g * conj(lower * power);
+      }),
+      d<"exponent">([](const Tensor& g, const Tensor& input, const Tensor& exponent, const Tensor& result) {
+        if (is_complex(result.dtype())) return g * conj(result * log(input));
+        return evaluate<pow_grad_exponent>(g, input, exponent, result);
+      })),
+})
+OP(pow_of_number, "pow.number(Scalar input, Tensor exponent) -> Tensor", {
+  .doc     = "A number to the power of each element.",
+  .variants = function,
+  .forward = [](Scalar input, const Tensor& exponent) { return pow(wrapped_number(input), exponent); },
+})
+
+OP(float_power, "(Tensor input, Tensor exponent) -> Tensor", {
+  .doc     = "input to the power of exponent in double precision.",
+  .forward = [](const Tensor& input, const Tensor& exponent) {
+    bool any_complex = is_complex(input.dtype()) || is_complex(exponent.dtype());
+    DType dtype = any_complex ? DType::complex128 : DType::float64;
+    return pow(cast(input, dtype), exponent.impl()->wrapped_number ? exponent : cast(exponent, dtype));
+  },
+})
+OP(float_power_of_number, "float_power.number(Scalar input, Tensor exponent) -> Tensor", {
+  .doc     = "A number to the power of each element, in double precision.",
+  .variants = function,
+  .forward = [](Scalar input, const Tensor& exponent) {
+    return call<"float_power", Tensor>(wrapped_number(input), exponent);
+  },
+})
+
+// ---- exponentials and logarithms ----------------------------------------------------------------
+
+POINTWISE(exp_value, (C input), exp(input))
+POINTWISE(exp_grad, (C g, C result), g * conj(result))
+OP(exp, "(Tensor input) -> Tensor", {
+  .doc     = R"(The exponential of each element: e to the power of input.
+
+Example:
+    >>> torch.exp(torch.tensor([0.0, 1.0]))
+    tensor([1.0000, 2.7183]))",
+  .forward = formula<exp_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<exp_grad>)),
+})
+
+POINTWISE(exp2_value, (C input), exp2(input))
+POINTWISE(exp2_grad, (C g, C result), g * conj(result) * S(0.6931471805599453))
+OP(exp2, "(Tensor input) -> Tensor", {
+  .doc     = "Two to the power of each element.",
+  .forward = formula<exp2_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<exp2_grad>)),
+})
+
+POINTWISE(expm1_value, (C input), expm1(input))
+POINTWISE(expm1_grad, (C g, C result), g * (conj(result) + S(1)))
+OP(expm1, "(Tensor input) -> Tensor", {
+  .doc     = "exp(input) - 1, accurate for elements close to zero.",
+  .forward = formula<expm1_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<expm1_grad>)),
+})
+
+POINTWISE(log_value, (C input), log(input))
+POINTWISE(log_grad, (C g, C input), g / conj(input))
+OP(log, "(Tensor input) -> Tensor", {
+  .doc     = "The natural logarithm of each element; -inf at zero, NaN below.",
+  .forward = formula<log_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<log_grad>)),
+})
+
+POINTWISE(log2_value, (C input), log2(input))
+POINTWISE(log2_grad, (C g, C input), g / (conj(input) * S(0.6931471805599453)))
+OP(log2, "(Tensor input) -> Tensor", {
+  .doc     = "The logarithm of each element to base 2.",
+  .forward = formula<log2_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<log2_grad>)),
+})
+
+POINTWISE(log10_value, (C input), log10(input))
+POINTWISE(log10_grad, (C g, C input), g / (conj(input) * S(2.302585092994046)))
+OP(log10, "(Tensor input) -> Tensor", {
+  .doc     = "The logarithm of each element to base 10.",
+  .forward = formula<log10_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<log10_grad>)),
+})
+
+POINTWISE(log1p_value, (C input), log1p(input))
+POINTWISE(log1p_grad, (C g, C input), g / (conj(input) + S(1)))
+OP(log1p, "(Tensor input) -> Tensor", {
+  .doc     = "log(1 + input), accurate for elements close to zero.",
+  .forward = formula<log1p_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<log1p_grad>)),
+})
+
+POINTWISE(xlogy_value, (T input, T other), xlogy(input, other))
+POINTWISE(xlogy_grad_input, (T g, T input, T other),
+          select((input == S(0)) & (other <= S(0)), S(0), g * log(other)))
+OP(xlogy, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = "input * log(other), 0 where input is 0, unless other is NaN.",
+  .dtypes  = real,
+  .forward = formula<xlogy_value>,
+  .saves   = saves<"input", "other">,
+  .grads   = grads(d<"input">(formula<xlogy_grad_input>),
+                   d<"other">([](const Tensor& g, const Tensor& input, const Tensor& other) {
+                     return g * input / other;
+                   })),
+})
+OP(xlogy_of_number, "xlogy.number(Scalar input, Tensor other) -> Tensor", {
+  .doc     = "A number times the logarithm of each element.",
+  .variants = function,
+  .forward = [](Scalar input, const Tensor& other) {
+    return call<"xlogy", Tensor>(wrapped_number(input), other);
+  },
+})
+
+// The larger one is taken out, so that nothing overflows; equal infinities have no difference.
+POINTWISE(logaddexp_value, (T input, T other),
+          select(input == other, input + S(0.6931471805599453),
+                 max(input, other) + log1p(exp(-abs(input - other)))))
+POINTWISE(logaddexp_grad_input, (T g, T input, T other), g * sigmoid(input - other))
+POINTWISE(logaddexp_grad_other, (T g, T input, T other), g * sigmoid(other - input))
+OP(logaddexp, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = "log(exp(input) + exp(other)) without overflow.",
+  .dtypes  = floating,
+  .forward = formula<logaddexp_value>,
+  .saves   = saves<"input", "other">,
+  .grads   = grads(d<"input">(formula<logaddexp_grad_input>),
+                   d<"other">(formula<logaddexp_grad_other>)),
+})
+
+POINTWISE(logaddexp2_value, (T input, T other),
+          select(input == other, input + S(1),
+                 max(input, other) + log1p(exp2(-abs(input - other))) * S(1.4426950408889634)))
+POINTWISE(logaddexp2_grad_input, (T g, T input, T other),
+          g * sigmoid((input - other) * S(0.6931471805599453)))
+POINTWISE(logaddexp2_grad_other, (T g, T input, T other),
+          g * sigmoid((other - input) * S(0.6931471805599453)))
+OP(logaddexp2, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = "log2(2**input + 2**other) without overflow.",
+  .dtypes  = floating,
+  .forward = formula<logaddexp2_value>,
+  .saves   = saves<"input", "other">,
+  .grads   = grads(d<"input">(formula<logaddexp2_grad_input>),
+                   d<"other">(formula<logaddexp2_grad_other>)),
+})
+
+POINTWISE(sigmoid_value, (C input), sigmoid(input))
+POINTWISE(sigmoid_grad, (C g, C result), g * conj(result * (S(1) - result)))
+OP(sigmoid, "(Tensor input) -> Tensor", {
+  .doc     = R"(The logistic function of each element: 1 / (1 + exp(-input)).
+
+Example:
+    >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
+    tensor([0.5000, 0.8808]))",
+  .forward = formula<sigmoid_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<sigmoid_grad>)),
+})
+
+POINTWISE(logit_value, (T input, S low, S high), log(clamp(input, low, high) / (S(1) - clamp(input, low, high))))
+POINTWISE(logit_grad, (T g, T input, S low, S high),
+          select((input < low) | (input > high), S(0), g / (input * (S(1) - input))))
+OP(logit, "(Tensor input, float? eps=None) -> Tensor", {
+  .doc     = R"(The inverse of sigmoid: log(input / (1 - input)).
+
+With eps, elements are brought into [eps, 1 - eps] first, where the result is finite.)",
+  .dtypes  = real,
+  .forward = [](const Tensor& input, std::optional<double> eps, const Tensor* into) {
+    double low = eps.value_or(-INFINITY);
+    return pointwise_into<logit_value>(into, input, low, 1 - low);
+  },
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, std::optional<double> eps) {
+    double low = eps.value_or(0);
+    return evaluate<logit_grad>(g, input, low, 1 - low);
+  })),
+})
+
+// ---- angles -------------------------------------------------------------------------------------
+
+POINTWISE(sin_value, (C input), sin(input))
+POINTWISE(sin_grad, (C g, C input), g * conj(cos(input)))
+OP(sin, "(Tensor input) -> Tensor", {
+  .doc     = "The sine of each element, an angle in radians.",
+  .forward = formula<sin_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<sin_grad>)),
+})
+
+POINTWISE(cos_value, (C input), cos(input))
+POINTWISE(cos_grad, (C g, C input), -g * conj(sin(input)))
+OP(cos, "(Tensor input) -> Tensor", {
+  .doc     = "The cosine of each element, an angle in radians.",
+  .forward = formula<cos_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<cos_grad>)),
+})
+
+POINTWISE(tan_value, (C input), tan(input))
+POINTWISE(tan_grad, (C g, C result), g * conj(S(1) + result * result))
+OP(tan, "(Tensor input) -> Tensor", {
+  .doc     = "The tangent of each element, an angle in radians.",
+  .forward = formula<tan_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<tan_grad>)),
+})
+
+POINTWISE(asin_value, (C input), asin(input))
+POINTWISE(asin_grad, (C g, C input), g / conj(sqrt(S(1) - input * input)))
+OP(asin, "(Tensor input) -> Tensor", {
+  .doc     = "The angle in [-pi/2, pi/2] with this sine; NaN outside [-1, 1].",
+  .aliases = "arcsin",
+  .forward = formula<asin_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<asin_grad>)),
+})
+
+POINTWISE(acos_value, (C input), acos(input))
+POINTWISE(acos_grad, (C g, C input), -g / conj(sqrt(S(1) - input * input)))
+OP(acos, "(Tensor input) -> Tensor", {
+  .doc     = "The angle in [0, pi] with this cosine; NaN outside [-1, 1].",
+  .aliases = "arccos",
+  .forward = formula<acos_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<acos_grad>)),
+})
+
+POINTWISE(atan_value, (C input), atan(input))
+POINTWISE(atan_grad, (C g, C input), g / conj(S(1) + input * input))
+OP(atan, "(Tensor input) -> Tensor", {
+  .doc     = "The angle in (-pi/2, pi/2) with this tangent.",
+  .aliases = "arctan",
+  .forward = formula<atan_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<atan_grad>)),
+})
+
+POINTWISE(atan2_value, (T input, T other), atan2(input, other))
+POINTWISE(atan2_grad_input, (T g, T input, T other),
+          select((input == S(0)) & (other == S(0)), S(0), g * other / (input * input + other * other)))
+POINTWISE(atan2_grad_other, (T g, T input, T other),
+          select((input == S(0)) & (other == S(0)), S(0), -g * input / (input * input + other * other)))
+OP(atan2, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = "The angle in [-pi, pi] of the point with x = other and y = input.",
+  .dtypes  = real,
+  .aliases = "arctan2",
+  .forward = formula<atan2_value>,
+  .saves   = saves<"input", "other">,
+  .grads   = grads(d<"input">(formula<atan2_grad_input>), d<"other">(formula<atan2_grad_other>)),
+})
+
+POINTWISE(hypot_value, (T input, T other), hypot(input, other))
+POINTWISE(hypot_grad_input, (T g, T input, T result), g * (input / result))
+POINTWISE(hypot_grad_other, (T g, T other, T result), g * (other / result))
+OP(hypot, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = "The length of the hypotenuse: sqrt(input^2 + other^2) without overflow.",
+  .dtypes  = floating,
+  .forward = formula<hypot_value>,
+  .saves   = saves<"input", "other", "result">,
+  .grads   = grads(d<"input">(formula<hypot_grad_input>), d<"other">(formula<hypot_grad_other>)),
+})
+
+// The formula has no value at 0, where the function is 1 and its derivative 0.
+POINTWISE(sinc_value, (C input),
+          select(input == S(0), S(1), sin(input * S(3.141592653589793)) / (input * S(3.141592653589793))))
+POINTWISE(sinc_grad, (C g, C input, C result),
+          select(input == S(0), S(0), g * conj((cos(input * S(3.141592653589793)) - result) / input)))
+OP(sinc, "(Tensor input) -> Tensor", {
+  .doc     = "sin(pi * input) / (pi * input), 1 at zero.",
+  .forward = formula<sinc_value>,
+  .saves   = saves<"input", "result">,
+  .grads   = grads(d<"input">(formula<sinc_grad>)),
+})
+
+// ---- hyperbolas ---------------------------------------------------------------------------------
+
+POINTWISE(sinh_value, (C input), sinh(input))
+POINTWISE(sinh_grad, (C g, C input), g * conj(cosh(input)))
+OP(sinh, "(Tensor input) -> Tensor", {
+  .doc     = "The hyperbolic sine of each element: (exp(input) - exp(-input)) / 2.",
+  .forward = formula<sinh_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<sinh_grad>)),
+})
+
+POINTWISE(cosh_value, (C input), cosh(input))
+POINTWISE(cosh_grad, (C g, C input), g * conj(sinh(input)))
+OP(cosh, "(Tensor input) -> Tensor", {
+  .doc     = "The hyperbolic cosine of each element: (exp(input) + exp(-input)) / 2.",
+  .forward = formula<cosh_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<cosh_grad>)),
+})
+
+POINTWISE(tanh_value, (C input), tanh(input))
+POINTWISE(tanh_grad, (C g, C result), g * conj(S(1) - result * result))
+OP(tanh, "(Tensor input) -> Tensor", {
+  .doc     = "The hyperbolic tangent of each element: sinh(input) / cosh(input), in (-1, 1).",
+  .forward = formula<tanh_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<tanh_grad>)),
+})
+
+POINTWISE(asinh_value, (C input), asinh(input))
+POINTWISE(asinh_grad, (C g, C input), g / conj(sqrt(input * input + S(1))))
+OP(asinh, "(Tensor input) -> Tensor", {
+  .doc     = "The inverse of sinh.",
+  .aliases = "arcsinh",
+  .forward = formula<asinh_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<asinh_grad>)),
+})
+
+POINTWISE(acosh_value, (C input), acosh(input))
+POINTWISE(acosh_grad, (C g, C input), g / conj(sqrt(input - S(1)) * sqrt(input + S(1))))
+OP(acosh, "(Tensor input) -> Tensor", {
+  .doc     = "The inverse of cosh, at least 0; NaN below 1.",
+  .aliases = "arccosh",
+  .forward = formula<acosh_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<acosh_grad>)),
+})
+
+POINTWISE(atanh_value, (C input), atanh(input))
+POINTWISE(atanh_grad, (C g, C input), g / conj(S(1) - input * input))
+OP(atanh, "(Tensor input) -> Tensor", {
+  .doc     = "The inverse of tanh; NaN outside [-1, 1].",
+  .aliases = "arctanh",
+  .forward = formula<atanh_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<atanh_grad>)),
+})
+
+// ---- the error and gamma functions --------------------------------------------------------------
+
+POINTWISE(erf_value, (T input), erf(input))
+POINTWISE(erf_grad, (T g, T input), g * S(1.1283791670955126) * exp(-input * input))
+OP(erf, "(Tensor input) -> Tensor", {
+  .doc     = "The error function of each element: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to input.",
+  .dtypes  = real,
+  .forward = formula<erf_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<erf_grad>)),
+})
+
+POINTWISE(erfc_value, (T input), erfc(input))
+POINTWISE(erfc_grad, (T g, T input), g * S(-1.1283791670955126) * exp(-input * input))
+OP(erfc, "(Tensor input) -> Tensor", {
+  .doc     = "1 - erf(input), accurate where erf is close to 1.",
+  .dtypes  = real,
+  .forward = formula<erfc_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<erfc_grad>)),
+})
+
+POINTWISE(erfinv_value, (T input), erfinv(input))
+POINTWISE(erfinv_grad, (T g, T result), g * S(0.886226925452758) * exp(result * result))
+OP(erfinv, "(Tensor input) -> Tensor", {
+  .doc     = "The inverse of erf; NaN outside [-1, 1].",
+  .dtypes  = real,
+  .forward = formula<erfinv_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<erfinv_grad>)),
+})
+
+POINTWISE(lgamma_value, (T input), lgamma(input))
+POINTWISE(lgamma_grad, (T g, T input), g * digamma(input))
+OP(lgamma, "(Tensor input) -> Tensor", {
+  .doc     = "The logarithm of the absolute value of the gamma function.",
+  .dtypes  = real,
+  .forward = formula<lgamma_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<lgamma_grad>)),
+})
+
+POINTWISE(digamma_value, (T input), digamma(input))
+POINTWISE(digamma_grad, (T g, T input), g * trigamma(input))
+OP(digamma, "(Tensor input) -> Tensor", {
+  .doc     = "The derivative of lgamma.",
+  .dtypes  = real,
+  .forward = formula<digamma_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<digamma_grad>)),
+})
+
+POINTWISE(trigamma_value, (T input), trigamma(input))
+OP(_trigamma, "(Tensor input) -> Tensor", {
+  .home    = "private",
+  .doc     = "The derivative of digamma.",
+  .dtypes  = real,
+  .forward = formula<trigamma_value>,
+  .grads   = grads(d<"input">([](const Tensor&) -> Tensor {
+    CHECK(false, ErrorKind::kNotImplemented, "the third derivative of lgamma is not implemented.");
+    return {};
+  })),
+})
+
+}  // namespace rushlight

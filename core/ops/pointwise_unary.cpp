@@ -1,0 +1,236 @@
+// Owns the ops on one tensor that take a number apart: sign, rounding, classification, units.
+// Functions of mathematics are in pointwise_math.cpp.
+#include "core/ops/op.h"
+
+namespace rushlight {
+
+// ---- sign ---------------------------------------------------------------------------------------
+
+POINTWISE(neg_value, (N input), -input)
+OP(neg, "(Tensor input) -> Tensor", {
+  .doc     = "The negative of each element: -input.",
+  .dtypes  = numeric,
+  .aliases = "negative",
+  .forward = formula<neg_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return neg(g); })),
+})
+
+OP(positive, "(Tensor input) -> Tensor", {
+  .doc     = "The tensor itself: what the sign in +input asks for.",
+  .dtypes  = numeric,
+  .forward = [](const Tensor& input) { return input; },
+})
+
+POINTWISE(abs_value, (N input), abs(input))
+POINTWISE(abs_grad, (C g, C input), g * sgn(input))
+OP(abs, "(Tensor input) -> Tensor", {
+  .doc     = R"(The absolute value of each element; of a complex one, its real magnitude.
+
+Example:
+    >>> torch.abs(torch.tensor([-1.0, 2.0]))
+    tensor([1., 2.]))",
+  .dtypes  = numeric,
+  .aliases = "absolute",
+  .forward = formula<abs_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<abs_grad>)),
+})
+
+POINTWISE(sign_value, (R input), sign(input))
+OP(sign, "(Tensor input) -> Tensor", {
+  .doc     = "The sign of each element: -1, 0 or 1. It is 0 for NaN. For complex numbers, see sgn.",
+  .dtypes  = real,
+  .forward = formula<sign_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+})
+
+// z / |z| turns with z but never grows: its gradient is what of g lies across z, over |z|.
+POINTWISE(sgn_value, (N input), sgn(input))
+OP(sgn, "(Tensor input) -> Tensor", {
+  .doc     = "input / abs(input), 0 where input is 0: the sign of real numbers, the direction of complex.",
+  .forward = formula<sgn_value>,
+  .saves   = saves<"input", "result">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
+    if (!is_complex(input.dtype())) return zeros(g.sizes(), g.dtype());
+    Tensor across = (g - conj(g) * result * result) * 0.5 / abs(input);
+    return where(input == 0, zeros(g.sizes(), g.dtype()), across);
+  })),
+})
+
+POINTWISE(signbit_value, (R input), signbit(input))
+OP(signbit, "(Tensor input) -> Tensor", {
+  .doc     = "Whether the sign of each element is negative; true for -0.0.",
+  .dtypes  = real,
+  .forward = formula<signbit_value>,
+})
+
+POINTWISE(conj_value, (C input), conj(input))
+OP(conj_physical, "(Tensor input) -> Tensor", {
+  .doc     = "A copy with the sign of each imaginary part turned.",
+  .dtypes  = floating_or_complex,
+  .forward = formula<conj_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return conj(g); })),
+})
+OP(conj, "(Tensor input) -> Tensor", {
+  .doc     = "The complex conjugate of each element; real tensors are returned as they are.",
+  .forward = [](const Tensor& input) {
+    return is_complex(input.dtype()) ? call<"conj_physical", Tensor>(input) : input;
+  },
+})
+
+// ---- rounding -----------------------------------------------------------------------------------
+
+POINTWISE(floor_value, (R input), floor(input))
+OP(floor, "(Tensor input) -> Tensor", {
+  .doc     = "The largest integer that is at most each element.",
+  .dtypes  = real_numeric,
+  .forward = formula<floor_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+})
+
+POINTWISE(ceil_value, (R input), ceil(input))
+OP(ceil, "(Tensor input) -> Tensor", {
+  .doc     = "The smallest integer that is at least each element.",
+  .dtypes  = real_numeric,
+  .forward = formula<ceil_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+})
+
+POINTWISE(trunc_value, (R input), trunc(input))
+OP(trunc, "(Tensor input) -> Tensor", {
+  .doc     = "The integer part of each element: rounded towards zero.",
+  .dtypes  = real_numeric,
+  .aliases = "fix",
+  .forward = formula<trunc_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+})
+
+POINTWISE(round_value, (R input), round(input))
+OP(round, "(Tensor input) -> Tensor", {
+  .doc     = R"(The nearest integer to each element; halves go to the even one.
+
+Example:
+    >>> torch.round(torch.tensor([0.5, 1.5, 2.6]))
+    tensor([0., 2., 3.]))",
+  .dtypes  = real_numeric,
+  .forward = formula<round_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+})
+
+POINTWISE(round_fraction, (T input, S unit), round(input * unit) / unit)
+POINTWISE(round_tens, (T input, S unit), round(input / unit) * unit)
+OP(round_decimals, "round.decimals(Tensor input, *, int decimals) -> Tensor", {
+  .doc     = "With decimals, the nearest number with so many digits after the point, or -decimals zeros before it.",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, int64_t decimals, const Tensor* into) {
+    double unit = 1;
+    for (int64_t i = 0; i < std::abs(decimals) && unit < 1e300; ++i) unit *= 10;
+    return decimals < 0 ? pointwise_into<round_tens>(into, input, unit)
+                        : pointwise_into<round_fraction>(into, input, unit);
+  },
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+})
+
+POINTWISE(frac_value, (T input), input - trunc(input))
+OP(frac, "(Tensor input) -> Tensor", {
+  .doc     = "The part of each element after the point, with the element's sign: input - trunc(input).",
+  .dtypes  = floating,
+  .forward = formula<frac_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
+})
+
+// ---- classification -----------------------------------------------------------------------------
+
+POINTWISE(isnan_value, (N input), isnan(input))
+OP(isnan, "(Tensor input) -> Tensor", {
+  .doc     = "Whether each element is NaN; a complex one is when a part of it is.",
+  .variants = function | method,
+  .forward = formula<isnan_value>,
+})
+
+POINTWISE(isinf_value, (N input), isinf(input))
+OP(isinf, "(Tensor input) -> Tensor", {
+  .doc     = "Whether each element is infinite, of either sign.",
+  .variants = function | method,
+  .forward = formula<isinf_value>,
+})
+
+POINTWISE(isposinf_value, (R input), isinf(input) & (input > S(0)))
+OP(isposinf, "(Tensor input) -> Tensor", {
+  .doc     = "Whether each element is +inf.",
+  .dtypes  = real,
+  .variants = function | method,
+  .forward = formula<isposinf_value>,
+})
+
+POINTWISE(isneginf_value, (R input), isinf(input) & (input < S(0)))
+OP(isneginf, "(Tensor input) -> Tensor", {
+  .doc     = "Whether each element is -inf.",
+  .dtypes  = real,
+  .variants = function | method,
+  .forward = formula<isneginf_value>,
+})
+
+POINTWISE(isfinite_value, (N input), isfinite(input))
+OP(isfinite, "(Tensor input) -> Tensor", {
+  .doc     = "Whether each element is neither infinite nor NaN.",
+  .variants = function | method,
+  .forward = formula<isfinite_value>,
+})
+
+POINTWISE(logical_not_value, (N input), input == S(0))
+OP(logical_not, "(Tensor input) -> Tensor", {
+  .doc     = "Whether each element is zero.",
+  .forward = formula<logical_not_value>,
+})
+
+POINTWISE(bitwise_not_value, (I input), ~input)
+OP(bitwise_not, "(Tensor input) -> Tensor", {
+  .doc     = "Turns every bit of each element: ~input; of bool tensors, the logical not.",
+  .dtypes  = integral_or_bool,
+  .forward = [](const Tensor& input, const Tensor* into) {
+    return is_bool(input.dtype()) ? pointwise_into<logical_not_value>(into, input)
+                                  : pointwise_into<bitwise_not_value>(into, input);
+  },
+})
+
+// ---- replacing and converting -------------------------------------------------------------------
+
+POINTWISE(nan_to_num_value, (T input, S nan, S posinf, S neginf),
+          select(isfinite(input), input, select(isnan(input), nan, select(input > S(0), posinf, neginf))))
+POINTWISE(nan_to_num_grad, (T g, T input), select(isfinite(input), g, S(0)))
+OP(nan_to_num, "(Tensor input, float nan=0.0, float? posinf=None, float? neginf=None) -> Tensor", {
+  .doc     = R"(Replaces NaN, +inf and -inf, by default with 0 and the largest and smallest numbers of the dtype.
+
+Example:
+    >>> torch.nan_to_num(torch.tensor([float('nan'), 1.0]), nan=5.0)
+    tensor([5., 1.]))",
+  .dtypes  = real,
+  .forward = [](const Tensor& input, double nan, std::optional<double> posinf,
+                std::optional<double> neginf, const Tensor* into) {
+    if (!is_floating(input.dtype())) return into ? *into : clone_dense(input);
+    double largest = largest_finite(input.dtype());
+    return pointwise_into<nan_to_num_value>(into, input, nan, posinf.value_or(largest),
+                                            neginf.value_or(-largest));
+  },
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(formula<nan_to_num_grad>)),
+})
+
+POINTWISE(deg2rad_value, (T input), input * S(0.017453292519943295))
+OP(deg2rad, "(Tensor input) -> Tensor", {
+  .doc     = "Angles from degrees to radians: input * pi / 180.",
+  .dtypes  = real,
+  .forward = formula<deg2rad_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return g * 0.017453292519943295; })),
+})
+
+POINTWISE(rad2deg_value, (T input), input * S(57.29577951308232))
+OP(rad2deg, "(Tensor input) -> Tensor", {
+  .doc     = "Angles from radians to degrees: input * 180 / pi.",
+  .dtypes  = real,
+  .forward = formula<rad2deg_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return g * 57.29577951308232; })),
+})
+
+}  // namespace rushlight
