@@ -23,21 +23,25 @@ def array_of(shape: tuple[int, ...]) -> np.ndarray:
 
 
 @st.composite
+def basic_item(draw: Any, size: int) -> list[Any]:
+    """An integer, a forward slice, or None before a whole slice, for one dim."""
+    kind = draw(st.sampled_from(["slice", "none", "int"] if size else ["slice", "none"]))
+    if kind == "int":
+        return [draw(st.integers(-size, size - 1))]
+    if kind == "none":
+        return [None, slice(None)]
+    bound = st.one_of(st.none(), st.integers(-size - 2, size + 2))
+    return [slice(draw(bound), draw(bound), draw(st.one_of(st.none(), st.integers(1, 3))))]
+
+
+@st.composite
 def basic_index(draw: Any, shape: tuple[int, ...]) -> Any:
-    """Integers, forward slices, None and one ellipsis."""
-    items: list[Any] = []
-    for size in shape[: draw(st.integers(0, len(shape)))]:
-        kinds = ["slice", "none"] + (["int"] if size else [])
-        kind = draw(st.sampled_from(kinds))
-        if kind == "int":
-            items.append(draw(st.integers(-size, size - 1)))
-        elif kind == "slice":
-            bound = st.one_of(st.none(), st.integers(-size - 2, size + 2))
-            items.append(slice(draw(bound), draw(bound), draw(st.one_of(st.none(), st.integers(1, 3)))))
-        else:
-            items += [None, slice(None)]
+    """Items for the first dims and, behind an ellipsis, for the last ones."""
+    first = draw(st.integers(0, len(shape)))
+    last = draw(st.integers(0, len(shape) - first))
+    items = [i for size in shape[:first] for i in draw(basic_item(size))]
     if draw(st.booleans()):
-        items.insert(draw(st.integers(0, len(items))), Ellipsis)
+        items += [..., *(i for size in shape[len(shape) - last :] for i in draw(basic_item(size)))]
     return tuple(items)
 
 

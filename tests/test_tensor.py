@@ -27,14 +27,13 @@ def test_tensor_infers_shape_and_dtype() -> None:
     assert torch.tensor([[], []]).shape == (2, 0)
     assert torch.tensor(3.0).shape == ()
     assert torch.tensor([torch.tensor(1.0), torch.tensor(2.0)]).tolist() == [1.0, 2.0]
-    assert torch.tensor(np.float64(2.0)).dtype is torch.float64 or True
 
 
 @pytest.mark.parametrize(
     ("data", "error", "message"),
     [
         ([[1, 2], [3]], ValueError, "expected sequence of length 2 at dim 1"),
-        ([1, [2]], (ValueError, TypeError), ""),
+        ([1, [2]], (ValueError, TypeError), "expected a number|invalid data type"),
         (["a"], (TypeError, ValueError), "invalid data type"),
         ([[1], 2], (TypeError, ValueError), "expected a sequence"),
     ],
@@ -198,7 +197,7 @@ def test_dtypes_devices_and_sizes_behave_like_values() -> None:
     size = torch.zeros(2, 3).shape
     assert size == (2, 3) and size.numel() == 6 and isinstance(size[1:], torch.Size)
     assert repr(size) == "torch.Size([2, 3])"
-    with pytest.raises(RuntimeError, match="Invalid device string"):
+    with pytest.raises(RuntimeError, match="Expected one of cpu, cuda, meta device type"):
         torch.device("gpu")
     assert torch.finfo(torch.float16).max == 65504.0
     assert torch.iinfo(torch.uint8).max == 255
