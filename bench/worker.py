@@ -60,7 +60,10 @@ class Worker:
 
 def main() -> None:
     module, threads = sys.argv[1:]
-    worker = Worker(module, int(threads))
+    try:
+        worker = Worker(module, int(threads))
+    except ImportError as error:
+        sys.exit(f"bench: cannot import {module} in {sys.executable}: {error}")
     gc.disable()
     print(json.dumps({"version": worker.torch.__version__}), flush=True)
     for line in sys.stdin:

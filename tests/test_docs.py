@@ -1,6 +1,6 @@
 """Runs the ```python blocks of the documents, top to bottom, one namespace for each file.
 
-Also follows their links to files, and compares the C++ that they quote with the sources.
+Also follows their links to files, and compares the code that the guide quotes with the sources.
 """
 
 import re
@@ -11,8 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 FILES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-CPP = re.compile(r"^```cpp\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PROGRAMS = [path for path in FILES if PYTHON.search(path.read_text())]
+GUIDE = ROOT / "CONTRIBUTING.md"
+PROGRAMS = [path for path in FILES if path != GUIDE and PYTHON.search(path.read_text())]
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.relative_to(ROOT)))
@@ -32,9 +32,10 @@ def test_links_to_files_lead_somewhere(path: Path) -> None:
     assert [target for target in targets if not (path.parent / target).exists()] == []
 
 
-def test_cpp_in_the_guide_stands_in_the_sources_word_for_word() -> None:
-    quotes = CPP.findall((ROOT / "CONTRIBUTING.md").read_text())
-    sources = [path.read_text() for path in (ROOT / "core" / "ops").glob("*.cpp")]
+@pytest.mark.parametrize(("language", "folder"), [("cpp", "core/ops"), ("python", "tests/samples")])
+def test_code_in_the_guide_stands_in_the_sources_word_for_word(language: str, folder: str) -> None:
+    quotes = re.findall(f"^```{language}\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
+    sources = [path.read_text() for path in (ROOT / folder).iterdir() if path.is_file()]
     assert quotes
     for quote in quotes:
         assert any(quote in source for source in sources), quote
