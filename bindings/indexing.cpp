@@ -17,8 +17,13 @@ struct Indexed {
   std::vector<Tensor> indices;  // by dim of `view`; undefined where none
 };
 
-bool is_advanced_sequence(PyObject* object) {
-  return PyList_Check(object) || PyTuple_Check(object) || (PyObject_HasAttrString(object, "__array__") && !is_tensor(object));
+// What an index is mostly made of, told without asking the object for attributes.
+bool is_plain(PyObject* item) {
+  return PyLong_Check(item) || PySlice_Check(item) || item == Py_None || item == Py_Ellipsis || is_tensor(item);
+}
+
+bool is_list_or_array(PyObject* item) {
+  return !is_plain(item) && (PyList_Check(item) || PyTuple_Check(item) || PyObject_HasAttrString(item, "__array__"));
 }
 
 // How many dims of the tensor an index item consumes.
@@ -73,7 +78,7 @@ class Reader {
  private:
   // Lists and arrays become tensors; everything else stays.
   static Ref prepare(PyObject* item) {
-    if (!is_advanced_sequence(item)) return Ref::borrow(item);
+    if (!is_list_or_array(item)) return Ref::borrow(item);
     Tensor tensor = tensor_from_data(item, std::nullopt);
     if (tensor.numel() == 0 && !is_integral(tensor.dtype())) tensor = to_int64(tensor);
     return Ref(wrap(tensor));
