@@ -28,8 +28,7 @@ class _ConvNd(Module):
     Padding modes other than zeros pad the input with F.pad first and then convolve without padding.
     """
 
-    # The op, and how to spread one number over its dimensions; set by each subclass.
-    _convolve: Callable[..., Tensor]
+    # Spreads one number over the dimensions; set by each subclass.
     _ntuple: Callable[[Any], tuple[Any, ...]]
 
     def __init__(
@@ -110,14 +109,11 @@ class _ConvNd(Module):
             bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input: Tensor) -> Tensor:
-        padding = self.padding
-        if self.padding_mode != "zeros":
-            input = F.pad(input, self._edges, mode=self.padding_mode)
-            padding = 0
-        return self._convolve(
-            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
-        )
+    def _padded(self, input: Tensor) -> tuple[Tensor, int | tuple[int, ...] | str]:
+        """The input and the padding that the op shall still add to it."""
+        if self.padding_mode == "zeros":
+            return input, self.padding
+        return F.pad(input, self._edges, mode=self.padding_mode), 0
 
     def extra_repr(self) -> str:
         settings = [
@@ -165,8 +161,13 @@ class Conv1d(_ConvNd):
         (1, 4, 8)
     """
 
-    _convolve = staticmethod(F.conv1d)
     _ntuple = staticmethod(_single)
+
+    def forward(self, input: Tensor) -> Tensor:
+        input, padding = self._padded(input)
+        return F.conv1d(
+            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        )
 
 
 class Conv2d(_ConvNd):
@@ -197,5 +198,10 @@ class Conv2d(_ConvNd):
         (2, 4, 8, 8)
     """
 
-    _convolve = staticmethod(F.conv2d)
     _ntuple = staticmethod(_pair)
+
+    def forward(self, input: Tensor) -> Tensor:
+        input, padding = self._padded(input)
+        return F.conv2d(
+            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        )

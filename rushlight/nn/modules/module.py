@@ -196,7 +196,7 @@ class Module(Stateful):
             True
         """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
-        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+        if dtype is not None and not _is_inexact(dtype):
             raise TypeError(
                 "nn.Module.to only accepts floating point or complex dtypes, but got desired "
                 f"dtype={dtype}."
@@ -206,7 +206,7 @@ class Module(Stateful):
             options: dict[str, Any] = {"non_blocking": non_blocking}
             if device is not None:
                 options["device"] = device
-            if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()):
+            if dtype is not None and _is_inexact(tensor.dtype):
                 options["dtype"] = dtype
             if memory_format is not None and tensor.dim() in (4, 5):
                 options["memory_format"] = memory_format
@@ -259,7 +259,7 @@ class Module(Stateful):
 
     def _to_floating(self, dtype: rl.dtype) -> Self:
         return self._apply(
-            lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor
+            lambda tensor: tensor.to(dtype) if tensor.dtype.is_floating_point else tensor
         )
 
     def float(self) -> Self:
@@ -341,6 +341,10 @@ class Module(Stateful):
         from rushlight.nn.modules._summary import summarize
 
         return summarize(self, example_inputs, depth)
+
+
+def _is_inexact(dtype: rl.dtype) -> bool:
+    return dtype.is_floating_point or dtype.is_complex
 
 
 def _indent_rest(text: str) -> str:
