@@ -28,20 +28,26 @@ struct PhiloxKey {
 };
 
 // Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011, section 3.4: ten rounds.
-// Words stay in 64-bit lanes between rounds, which halves the time of the AVX-512 loop.
-constexpr Philox4 philox4x32(Philox4 counter, PhiloxKey key) {
-  uint64_t x = counter.x, y = counter.y, z = counter.z, w = counter.w;
+// Words are the lower halves of 64-bit numbers, or of vectors of them; the upper halves of the
+// results mean nothing. multiply(word, factor) is the 64-bit product of the lower halves.
+template <class Word, class Multiply>
+constexpr void philox_rounds(Word& x, Word& y, Word& z, Word& w, PhiloxKey key, Multiply multiply) {
 #pragma GCC unroll 10
   for (int round = 0; round < 10; ++round) {
-    uint64_t a = uint64_t(0xD2511F53) * uint32_t(x);
-    uint64_t b = uint64_t(0xCD9E8D57) * uint32_t(z);
-    x = (b >> 32) ^ y ^ key.x;
-    y = uint32_t(b);
-    z = (a >> 32) ^ w ^ key.y;
-    w = uint32_t(a);
+    Word a = multiply(x, 0xD2511F53u), b = multiply(z, 0xCD9E8D57u);
+    x = (b >> 32) ^ y ^ uint64_t(key.x);
+    y = b;
+    z = (a >> 32) ^ w ^ uint64_t(key.y);
+    w = a;
     key.x += 0x9E3779B9;  // golden ratio
     key.y += 0xBB67AE85;  // sqrt(3) - 1
   }
+}
+
+constexpr Philox4 philox4x32(Philox4 counter, PhiloxKey key) {
+  uint64_t x = counter.x, y = counter.y, z = counter.z, w = counter.w;
+  philox_rounds(x, y, z, w, key,
+                [](uint64_t word, uint32_t factor) { return uint64_t(uint32_t(word)) * factor; });
   return {uint32_t(x), uint32_t(y), uint32_t(z), uint32_t(w)};
 }
 

@@ -8,7 +8,8 @@ OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
   .doc     = R"(input in another dtype: a copy in the same layout, or input itself when it has that dtype.)",
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
     if (!dtype || *dtype == input.dtype()) return input;
-    Tensor out = input.is_dense() ? empty_strided(input.sizes(), input.strides(), *dtype, input.device())
+    Tensor out = input.is_dense() ? empty_strided(input.sizes(), input.strides(), *dtype,
+                                                  input.device())
                                   : empty(input.sizes(), *dtype, input.device());
     copy_into(out, input);
     return out;
@@ -35,7 +36,8 @@ OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor",
   .variants = method,
   .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {
     MemoryFormat format = memory_format.value_or(MemoryFormat::contiguous);
-    CHECK(format != MemoryFormat::preserve, "preserve memory format is unsupported by the contiguous operator");
+    CHECK(format != MemoryFormat::preserve,
+          "preserve memory format is unsupported by the contiguous operator");
     return input.is_contiguous(format) ? input : clone_dense(input, format);
   },
   .grads   = grads(d<"input">([](const Tensor& g) { return g; })),

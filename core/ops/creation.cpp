@@ -144,10 +144,13 @@ OP(empty, "(int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
   },
 })
 
-OP(empty_strided, "(int[] size, int[] stride, *, dtype? dtype=None, device? device=None) -> Tensor", {
+OP(empty_strided, "(int[] size, int[] stride, *, dtype? dtype=None, "
+                  "device? device=None) -> Tensor", {
   .doc     = R"(A tensor of undefined values with the given strides.)",
-  .forward = [](ShapeRef size, ShapeRef stride, std::optional<DType> dtype, std::optional<Device> device) {
-    return rushlight::empty_strided(size, stride, dtype.value_or(default_dtype()), device.value_or(Device()));
+  .forward = [](ShapeRef size, ShapeRef stride, std::optional<DType> dtype,
+                std::optional<Device> device) {
+    return rushlight::empty_strided(size, stride, dtype.value_or(default_dtype()),
+                                    device.value_or(Device()));
   },
 })
 
@@ -167,7 +170,8 @@ OP(ones, "(int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
 
 OP(full, "(int[] size, Scalar fill_value, *, dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(A tensor filled with one value; dtype follows the value unless given.)",
-  .forward = [](ShapeRef size, Scalar fill_value, std::optional<DType> dtype, std::optional<Device> device) {
+  .forward = [](ShapeRef size, Scalar fill_value, std::optional<DType> dtype,
+                std::optional<Device> device) {
     return filled(fresh(size, dtype.value_or(dtype_for(fill_value)), device), fill_value);
   },
 })
@@ -179,7 +183,8 @@ OP(scalar_tensor, "(Scalar s, *, dtype? dtype=None, device? device=None) -> Tens
   },
 })
 
-OP(empty_like, "(Tensor input, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor", {
+OP(empty_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
+               "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A tensor of undefined values in the shape of input.)",
   .variants = function,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
@@ -188,7 +193,8 @@ OP(empty_like, "(Tensor input, *, dtype? dtype=None, device? device=None, memory
   },
 })
 
-OP(zeros_like, "(Tensor input, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor", {
+OP(zeros_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
+               "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A tensor of zeros in the shape of input.)",
   .variants = function,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
@@ -197,7 +203,8 @@ OP(zeros_like, "(Tensor input, *, dtype? dtype=None, device? device=None, memory
   },
 })
 
-OP(ones_like, "(Tensor input, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor", {
+OP(ones_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
+              "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A tensor of ones in the shape of input.)",
   .variants = function,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
@@ -206,7 +213,8 @@ OP(ones_like, "(Tensor input, *, dtype? dtype=None, device? device=None, memory_
   },
 })
 
-OP(full_like, "(Tensor input, Scalar fill_value, *, dtype? dtype=None, device? device=None, memory_format? memory_format=None) -> Tensor", {
+OP(full_like, "(Tensor input, Scalar fill_value, *, dtype? dtype=None, device? device=None, "
+              "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A tensor filled with one value in the shape of input.)",
   .variants = function,
   .forward = [](const Tensor& input, Scalar fill_value, std::optional<DType> dtype,
@@ -218,7 +226,8 @@ OP(full_like, "(Tensor input, Scalar fill_value, *, dtype? dtype=None, device? d
 OP(new_empty, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(A tensor of undefined values with the dtype of input.)",
   .variants = method,
-  .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
+  .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
+                std::optional<Device> device) {
     return fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device()));
   },
 })
@@ -226,7 +235,8 @@ OP(new_empty, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=N
 OP(new_zeros, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(A tensor of zeros with the dtype of input.)",
   .variants = method,
-  .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
+  .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
+                std::optional<Device> device) {
     return cleared(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())));
   },
 })
@@ -234,17 +244,20 @@ OP(new_zeros, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=N
 OP(new_ones, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(A tensor of ones with the dtype of input.)",
   .variants = method,
-  .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
+  .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
+                std::optional<Device> device) {
     return filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())), 1);
   },
 })
 
-OP(new_full, "(Tensor input, int[] size, Scalar fill_value, *, dtype? dtype=None, device? device=None) -> Tensor", {
+OP(new_full, "(Tensor input, int[] size, Scalar fill_value, *, dtype? dtype=None, "
+             "device? device=None) -> Tensor", {
   .doc     = R"(A tensor filled with one value with the dtype of input.)",
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef size, Scalar fill_value, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())), fill_value);
+    return filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())),
+                  fill_value);
   },
 })
 
@@ -255,21 +268,26 @@ OP(arange, "(Scalar end, *, dtype? dtype=None, device? device=None) -> Tensor", 
   },
 })
 
-OP(arange_start, "arange.start(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, device? device=None) -> Tensor", {
+OP(arange_start, "arange.start(Scalar start, Scalar end, Scalar step=1, *, dtype? dtype=None, "
+                 "device? device=None) -> Tensor", {
   .doc     = R"(start, start + step, ... before end: ceil((end - start) / step) numbers.)",
-  .forward = [](Scalar start, Scalar end, Scalar step, std::optional<DType> dtype, std::optional<Device> device) {
+  .forward = [](Scalar start, Scalar end, Scalar step, std::optional<DType> dtype,
+                std::optional<Device> device) {
     return range(start, end, step, dtype, device);
   },
 })
 
-OP(linspace, "(Scalar start, Scalar end, int steps, *, dtype? dtype=None, device? device=None) -> Tensor", {
+OP(linspace, "(Scalar start, Scalar end, int steps, *, dtype? dtype=None, "
+             "device? device=None) -> Tensor", {
   .doc     = R"(`steps` evenly spaced numbers from start to end, both included.)",
-  .forward = [](Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype, std::optional<Device> device) {
+  .forward = [](Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype,
+                std::optional<Device> device) {
     return spaced(start, end, steps, dtype, device, [](double x) { return x; });
   },
 })
 
-OP(logspace, "(Scalar start, Scalar end, int steps, float base=10.0, *, dtype? dtype=None, device? device=None) -> Tensor", {
+OP(logspace, "(Scalar start, Scalar end, int steps, float base=10.0, *, dtype? dtype=None, "
+             "device? device=None) -> Tensor", {
   .doc     = R"(`steps` numbers from base**start to base**end, evenly spaced in their logarithm.)",
   .forward = [](Scalar start, Scalar end, int64_t steps, double base, std::optional<DType> dtype,
                 std::optional<Device> device) {
@@ -279,26 +297,34 @@ OP(logspace, "(Scalar start, Scalar end, int steps, float base=10.0, *, dtype? d
 
 OP(eye, "(int n, int? m=None, *, dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(The n x m matrix with ones on the diagonal and zeros elsewhere; m is n unless given.)",
-  .forward = [](int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device) {
+  .forward = [](int64_t n, std::optional<int64_t> m, std::optional<DType> dtype,
+                std::optional<Device> device) {
     int64_t columns = m.value_or(n);
-    CHECK(n >= 0 && columns >= 0, "n and m must be greater or equal to 0, got ", n, " and ", columns);
+    CHECK(n >= 0 && columns >= 0, "n and m must be greater or equal to 0, got ", n, " and ",
+          columns);
     Tensor out = cleared(fresh(Shape{n, columns}, dtype, device));
     filled(alias(out, Shape{std::min(n, columns)}, Shape{columns + 1}, 0), 1);
     return out;
   },
 })
 
-OP(tril_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, device? device=None) -> Tensor", {
+OP(tril_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
+                 "device? device=None) -> Tensor", {
   .doc     = R"(Rows and columns of the lower triangle of a row x col matrix, as a tensor of shape (2, count).)",
-  .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device) {
-    return kept_places(row, col, dtype, device, [=](int64_t r, int64_t c) { return c - r <= offset; });
+  .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
+                std::optional<Device> device) {
+    return kept_places(row, col, dtype, device,
+                       [=](int64_t r, int64_t c) { return c - r <= offset; });
   },
 })
 
-OP(triu_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, device? device=None) -> Tensor", {
+OP(triu_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
+                 "device? device=None) -> Tensor", {
   .doc     = R"(Rows and columns of the upper triangle of a row x col matrix, as a tensor of shape (2, count).)",
-  .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype, std::optional<Device> device) {
-    return kept_places(row, col, dtype, device, [=](int64_t r, int64_t c) { return c - r >= offset; });
+  .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
+                std::optional<Device> device) {
+    return kept_places(row, col, dtype, device,
+                       [=](int64_t r, int64_t c) { return c - r >= offset; });
   },
 })
 
@@ -322,7 +348,9 @@ OP(fill_tensor_, "fill_.Tensor(Tensor! input, Tensor value) -> Tensor", {
 
 OP(zero_, "(Tensor! input) -> Tensor", {
   .doc     = R"(Sets all elements to zero.)",
-  .forward = [](const Tensor& input) { return input.is_dense() ? cleared(input) : filled(input, 0); },
+  .forward = [](const Tensor& input) {
+    return input.is_dense() ? cleared(input) : filled(input, 0);
+  },
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 

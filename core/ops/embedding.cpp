@@ -55,7 +55,8 @@ void renormalize(const Tensor& weight, const Tensor& input, double max_norm, dou
 
 }  // namespace
 
-OP(embedding, "(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float norm_type=2.0, "
+OP(embedding, "(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float "
+              "norm_type=2.0, "
               "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = R"(The rows of weight that input numbers: shape of input + (columns,).
@@ -64,12 +65,15 @@ padding_idx gets no gradient; max_norm first scales longer rows down, in place;
 scale_grad_by_freq divides a row's gradient by how often it was used.)",
   .forward = [](const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx,
                 std::optional<double> max_norm, double norm_type, bool, bool sparse) {
-    CHECK(!sparse, ErrorKind::kNotImplemented, "sparse gradients are not supported. Leave sparse out.");
-    CHECK(input.dtype() == DType::int64 || input.dtype() == DType::int32, "Expected tensor for argument "
+    CHECK(!sparse, ErrorKind::kNotImplemented,
+          "sparse gradients are not supported. Leave sparse out.");
+    CHECK(input.dtype() == DType::int64 || input.dtype() == DType::int32,
+          "Expected tensor for argument "
           "'indices' to have one of the following scalar types: Long, Int; but got ", dtype_name(input.dtype()));
     CHECK(weight.dim() == 2, "'weight' must be 2-D, got shape ", weight.sizes());
     int64_t rows = weight.size(0);
-    CHECK(!padding_idx || (*padding_idx >= -rows && *padding_idx < rows), "Padding_idx must be within "
+    CHECK(!padding_idx || (*padding_idx >= -rows && *padding_idx < rows),
+          "Padding_idx must be within "
           "num_embeddings: got ", *padding_idx, " for ", rows, " rows");
     check_rows(input, rows);
     if (max_norm) renormalize(weight, input, *max_norm, norm_type);

@@ -40,7 +40,8 @@ OP(gather, "(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> 
     return gather_along(input, dim, index);
   },
   .saves   = saves<"index", "input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& index, const Shape& shape, int64_t dim, bool) {
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& index, const Shape& shape,
+                                 int64_t dim, bool) {
                      return call<"scatter_add_", Tensor>(zeros(shape, g.dtype()), dim, index, g);
                    }),
                    no_grad<"index">),
@@ -51,7 +52,8 @@ OP(take_along_dim, "(Tensor input, Tensor indices, int? dim=None) -> Tensor", {
 the flat input.)",
   .forward = [](const Tensor& input, const Tensor& indices, std::optional<int64_t> dim) {
     if (!dim) return gather(reshape(input, Shape{-1}), 0, reshape(indices, Shape{-1}));
-    CHECK(input.dim() == indices.dim(), "input and indices should have the same number of dimensions, but got ",
+    CHECK(input.dim() == indices.dim(),
+          "input and indices should have the same number of dimensions, but got ",
           input.dim(), " dimensions for input, and ", indices.dim(), " dimensions for indices");
     size_t d = size_t(wrap_dim(*dim, input.dim()));
     Shape own = input.sizes(), wanted = indices.sizes();
@@ -72,7 +74,8 @@ reduce='add' or 'multiply' combines the values with those that are there.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                 std::optional<std::string_view> reduce) {
     bool number = src.impl()->wrapped_number;
-    scatter_along(input, dim, index, number ? expand(to_dtype(src, input.dtype()), index.sizes()) : src,
+    scatter_along(input, dim, index,
+                  number ? expand(to_dtype(src, input.dtype()), index.sizes()) : src,
                   scatter_mode(reduce));
     return input;
   },
@@ -82,10 +85,12 @@ reduce='add' or 'multiply' combines the values with those that are there.)",
                      CHECK(reduce != "multiply", ErrorKind::kNotImplemented,
                            "reduce='multiply' has no gradient");
                      if (reduce) return g;
-                     return scatter_into(clone(g), dim, index, expand(zeros({}, g.dtype()), index.sizes()), {});
+                     return scatter_into(clone(g), dim, index,
+                                         expand(zeros({}, g.dtype()), index.sizes()), {});
                    }),
                    no_grad<"index">,
-                   d<"src">([](const Tensor& g, const Tensor& index, const Shape& shape, int64_t dim,
+                   d<"src">([](const Tensor& g, const Tensor& index, const Shape& shape,
+                               int64_t dim,
                                const std::optional<std::string>& reduce) {
                      CHECK(reduce != "multiply", ErrorKind::kNotImplemented,
                            "reduce='multiply' has no gradient");
@@ -93,7 +98,8 @@ reduce='add' or 'multiply' combines the values with those that are there.)",
                    })),
 })
 
-OP(scatter_value_, "scatter_.value(Tensor! input, int dim, Tensor index, Scalar value, *, str? reduce=None) -> Tensor", {
+OP(scatter_value_, "scatter_.value(Tensor! input, int dim, Tensor index, Scalar value, *, "
+                   "str? reduce=None) -> Tensor", {
   .doc     = R"(Writes one value at places along dim.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, Scalar value,
                 std::optional<std::string_view> reduce) {
@@ -109,7 +115,8 @@ OP(scatter, "(Tensor input, int dim, Tensor index, Tensor src, *, str? reduce=No
   },
 })
 
-OP(scatter_value, "scatter.value(Tensor input, int dim, Tensor index, Scalar value, *, str? reduce=None) -> Tensor", {
+OP(scatter_value, "scatter.value(Tensor input, int dim, Tensor index, Scalar value, *, "
+                  "str? reduce=None) -> Tensor", {
   .doc     = R"(A copy of input with one value written at places along dim.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, Scalar value,
                 std::optional<std::string_view> reduce) {
@@ -126,7 +133,8 @@ OP(scatter_add_, "(Tensor! input, int dim, Tensor index, Tensor src) -> Tensor",
   .saves   = saves<"index", "src.shape">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor&, const Shape&) { return g; }),
                    no_grad<"index">,
-                   d<"src">([](const Tensor& g, const Tensor& index, const Shape& shape, int64_t dim) {
+                   d<"src">([](const Tensor& g, const Tensor& index, const Shape& shape,
+                               int64_t dim) {
                      return scattered_grad(g, dim, index, shape);
                    })),
 })
@@ -144,7 +152,8 @@ OP(one_hot, "(Tensor tensor, int num_classes=-1) -> Tensor", {
 
 num_classes is one more than the largest number unless given.)",
   .forward = [](const Tensor& tensor, int64_t num_classes) {
-    CHECK(tensor.dtype() == DType::int64, "one_hot is only applicable to index tensor of type LongTensor, got ",
+    CHECK(tensor.dtype() == DType::int64,
+          "one_hot is only applicable to index tensor of type LongTensor, got ",
           dtype_name(tensor.dtype()));
     Tensor labels = to_contiguous(tensor);
     const int64_t* label = labels.data<int64_t>();
@@ -153,9 +162,12 @@ num_classes is one more than the largest number unless given.)",
       CHECK(label[i] >= 0, "Class values must be non-negative, got ", label[i]);
       largest = std::max(largest, label[i]);
     }
-    CHECK(labels.numel() > 0 || num_classes > 0, "Can not infer total number of classes from empty tensor.");
-    CHECK(num_classes == -1 || num_classes >= 1, "num_classes should be positive, got ", num_classes);
-    CHECK(num_classes == -1 || largest < num_classes, "Class values must be smaller than num_classes: got ",
+    CHECK(labels.numel() > 0 || num_classes > 0,
+          "Can not infer total number of classes from empty tensor.");
+    CHECK(num_classes == -1 || num_classes >= 1, "num_classes should be positive, got ",
+          num_classes);
+    CHECK(num_classes == -1 || largest < num_classes,
+          "Class values must be smaller than num_classes: got ",
           largest, " with num_classes ", num_classes);
     Shape sizes = tensor.sizes();
     sizes.push_back(num_classes == -1 ? largest + 1 : num_classes);
@@ -170,22 +182,27 @@ OP(bincount, "(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", 
   .doc     = R"(How often each number occurs in a vector of non-negative integers, or the sum of its weights.)",
   .dtypes  = integral_or_bool,
   .forward = [](const Tensor& input, const Tensor& weights, int64_t minlength) {
-    CHECK(input.dim() == 1 || input.numel() == 0, "only supports 1-d non-negative integral inputs, got shape ",
+    CHECK(input.dim() == 1 || input.numel() == 0,
+          "only supports 1-d non-negative integral inputs, got shape ",
           input.sizes());
     CHECK(minlength >= 0, "minlength should be >= 0, got ", minlength);
-    CHECK(!weights.defined() || weights.sizes() == input.sizes(), "weights should be 1-d and have the same length as "
+    CHECK(!weights.defined() || weights.sizes() == input.sizes(),
+          "weights should be 1-d and have the same length as "
           "input");
     Tensor numbers = to_contiguous(to_dtype(input, DType::int64));
     const int64_t* number = numbers.data<int64_t>();
     int64_t length = minlength;
     for (int64_t i = 0; i < numbers.numel(); ++i) {
-      CHECK(number[i] >= 0 && number[i] < INT64_MAX, "only supports 1-d non-negative integral inputs, got ", number[i]);
+      CHECK(number[i] >= 0 && number[i] < INT64_MAX,
+            "only supports 1-d non-negative integral inputs, got ", number[i]);
       length = std::max(length, number[i] + 1);
     }
     bool weighted = weights.defined();
     DType dtype = !weighted ? DType::int64 : weights.dtype() == DType::float32 ? DType::float32 : DType::float64;
     Tensor out = zeros(Shape{length}, dtype);
-    Tensor values = weighted ? to_dtype(weights, dtype) : expand(rushlight::scalar_tensor(1, dtype), numbers.sizes());
+    Tensor values = weighted ? to_dtype(weights,
+                                        dtype) : expand(rushlight::scalar_tensor(1, dtype),
+                                                        numbers.sizes());
     scatter_along(out, 0, numbers, values, Scatter::add);
     return out;
   },

@@ -107,9 +107,12 @@ bool search_right(bool right, std::optional<std::string_view> side) {
 OP(_index, "(Tensor input, Tensor[] indices) -> Tensor", {
   .home    = "private",
   .doc     = R"(input[indices] for index tensors by dim; None takes the whole dim.)",
-  .forward = [](const Tensor& input, TensorList indices) { return read_picked(input, pick(input, indices)); },
+  .forward = [](const Tensor& input, TensorList indices) {
+    return read_picked(input, pick(input, indices));
+  },
   .saves   = saves<"indices", "input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const std::vector<Tensor>& indices, const Shape& shape) {
+  .grads   = grads(d<"input">([](const Tensor& g, const std::vector<Tensor>& indices,
+                                 const Shape& shape) {
                      return index_put_(zeros(shape, g.dtype()), indices, g, true);
                    }),
                    no_grad<"indices">),
@@ -123,8 +126,10 @@ OP(_index_put_, "(Tensor! input, Tensor[] indices, Tensor values, bool accumulat
     return input;
   },
   .saves   = saves<"indices">,
-  .grads   = grads(d<"input">([](const Tensor& g, const std::vector<Tensor>& indices, bool accumulate) {
-                     return accumulate ? g : index_put_(clone(g), indices, zeros({}, g.dtype()), false);
+  .grads   = grads(d<"input">([](const Tensor& g, const std::vector<Tensor>& indices,
+                                 bool accumulate) {
+                     return accumulate ? g : index_put_(clone(g), indices, zeros({}, g.dtype()),
+                                                        false);
                    }),
                    no_grad<"indices">,
                    d<"values">([](const Tensor& g, const std::vector<Tensor>& indices) {
@@ -132,7 +137,8 @@ OP(_index_put_, "(Tensor! input, Tensor[] indices, Tensor values, bool accumulat
                    })),
 })
 
-OP(index_put_, "(Tensor! input, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", {
+OP(index_put_, "(Tensor! input, Tensor[] indices, Tensor values, "
+               "bool accumulate=False) -> Tensor", {
   .doc     = R"(Writes values at the places that the index tensors name, or adds them with accumulate.)",
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     return index_put_(input, indices, values, accumulate);
@@ -155,17 +161,21 @@ OP(index_select, "(Tensor input, int dim, Tensor index) -> Tensor", {
   },
 })
 
-OP(index_add_, "(Tensor! input, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", {
+OP(index_add_, "(Tensor! input, int dim, Tensor index, Tensor source, *, "
+               "Scalar alpha=1) -> Tensor", {
   .doc     = R"(Adds alpha times slice i of source to slice index[i] of input, along dim.)",
-  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) {
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                Scalar alpha) {
     bool scaled = alpha.is_complex() || alpha.to<double>() != 1;
-    return put_slices(input, dim, index, scaled ? cast(source * alpha, source.dtype()) : source, true);
+    return put_slices(input, dim, index, scaled ? cast(source * alpha, source.dtype()) : source,
+                      true);
   },
 })
 
 OP(index_add, "(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", {
   .doc     = R"(input with alpha times slice i of source added to slice index[i], along dim.)",
-  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha) {
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                Scalar alpha) {
     return call<"index_add_", Tensor>(clone(input), dim, index, source, alpha);
   },
 })
@@ -187,7 +197,8 @@ OP(index_copy, "(Tensor input, int dim, Tensor index, Tensor source) -> Tensor",
 OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor", {
   .doc     = R"(Writes one value over the slices along dim that a vector of indices names.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
-    CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+    CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got "
+                            "tensor with ",
           value.dim(), " dimension(s).");
     Tensor target = as_vector(input);
     index_put_(target, at_dim(target, dim, index), value, false);
@@ -206,7 +217,8 @@ OP(take, "(Tensor input, Tensor index) -> Tensor", {
   .doc     = R"(Elements of the flat input, in the shape of index.)",
   .forward = [](const Tensor& input, const Tensor& index) {
     const Tensor indices[] = {index};
-    CHECK(is_integral(index.dtype()), "Expected a long tensor for index, got ", dtype_name(index.dtype()));
+    CHECK(is_integral(index.dtype()), "Expected a long tensor for index, got ",
+          dtype_name(index.dtype()));
     return rushlight::index(flat(input), indices);
   },
 })
@@ -227,7 +239,8 @@ OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
           dtype_name(input.dtype()), " and ", dtype_name(source.dtype()));
     Tensor target = as_vector(input);
     Tensor places = nonzero_places(expanded_mask(mask, target.sizes()));
-    CHECK(source.numel() >= places.size(0), "Number of elements of source < number of ones in mask: ",
+    CHECK(source.numel() >= places.size(0),
+          "Number of elements of source < number of ones in mask: ",
           source.numel(), " < ", places.size(0));
     std::vector<Tensor> indices;
     for (int64_t d = 0; d < target.dim(); ++d) indices.push_back(select(places, 1, d));
@@ -265,7 +278,8 @@ OP(argwhere, "(Tensor input) -> Tensor", {
   .forward = [](const Tensor& input) { return nonzero_places(input); },
 })
 
-OP(searchsorted, "(Tensor sorted_sequence, Tensor values, *, bool out_int32=False, bool right=False, "
+OP(searchsorted, "(Tensor sorted_sequence, Tensor values, *, bool out_int32=False, bool "
+                 "right=False, "
                  "str? side=None) -> Tensor", {
   .doc     = R"(Where to insert values into sorted rows so that they stay sorted: before equal elements,
 or after them with right=True.)",
@@ -275,10 +289,12 @@ or after them with right=True.)",
   },
 })
 
-OP(bucketize, "(Tensor input, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor", {
+OP(bucketize, "(Tensor input, Tensor boundaries, *, bool out_int32=False, "
+              "bool right=False) -> Tensor", {
   .doc     = R"(The number of the bucket between sorted boundaries that each element falls into.)",
   .forward = [](const Tensor& input, const Tensor& boundaries, bool out_int32, bool right) {
-    CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
+    CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(",
+          boundaries.dim(), ")");
     return search(boundaries, input, right, out_int32);
   },
 })

@@ -139,6 +139,10 @@ inline Tensor stack(TensorList tensors, int64_t dim) { return call<"stack", Tens
 inline Tensor softmax(const Tensor& input, int64_t dim) { return call<"softmax", Tensor>(input, dim, std::optional<DType>()); }
 inline Tensor log_softmax(const Tensor& input, int64_t dim) { return call<"log_softmax", Tensor>(input, dim, std::optional<DType>()); }
 
+// random.cpp, dropout.cpp
+// Tensors of ones with probability p and zeros elsewhere.
+inline Tensor bernoulli(const Tensor& like, double p) { return call<"bernoulli_p", Tensor>(like, p, static_cast<Generator*>(nullptr)); }
+
 // matmul.cpp
 inline Tensor mm(const Tensor& input, const Tensor& mat2) { return call<"mm", Tensor>(input, mat2); }
 inline Tensor bmm(const Tensor& input, const Tensor& mat2) { return call<"bmm", Tensor>(input, mat2); }

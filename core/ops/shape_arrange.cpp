@@ -127,7 +127,9 @@ Tensor embedded_diagonal(const Tensor& input, int64_t offset, int64_t dim1, int6
 OP(flip, "(Tensor input, int[] dims) -> Tensor", {
   .doc     = R"(Reverses the order of elements along the given dims; a copy.)",
   .forward = [](const Tensor& input, ShapeRef dims) { return flipped(input, dims); },
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& dims) { return call<"flip", Tensor>(g, ShapeRef(dims)); })),
+  .grads   = grads(d<"input">([](const Tensor& g,
+                                 const Shape& dims) { return call<"flip", Tensor>(g,
+                                                                                  ShapeRef(dims)); })),
 })
 
 OP(fliplr, "(Tensor input) -> Tensor", {
@@ -153,9 +155,11 @@ OP(rot90, "(Tensor input, int k=1, int[] dims=(0, 1)) -> Tensor", {
     CHECK(input.dim() >= 2, "expected total dims >= 2, but got total dims = ", input.dim());
     Shape plane = unique_dims(dims, input.dim());
     switch ((k % 4 + 4) % 4) {
-      case 1: return transpose(call<"flip", Tensor>(input, ShapeRef(Shape{plane[1]})), plane[0], plane[1]);
+      case 1: return transpose(call<"flip", Tensor>(input, ShapeRef(Shape{plane[1]})), plane[0],
+                               plane[1]);
       case 2: return call<"flip", Tensor>(input, ShapeRef(plane));
-      case 3: return transpose(call<"flip", Tensor>(input, ShapeRef(Shape{plane[0]})), plane[0], plane[1]);
+      case 3: return transpose(call<"flip", Tensor>(input, ShapeRef(Shape{plane[0]})), plane[0],
+                               plane[1]);
       default: return clone(input);
     }
   },
@@ -168,18 +172,22 @@ Without dims the tensor is rolled as if it were flat.)",
   .forward = [](const Tensor& input, ShapeRef shifts, std::optional<ShapeRef> dims) {
     CHECK(!shifts.empty(), "`shifts` required");
     if (!dims || dims->empty()) {
-      CHECK(shifts.size() == 1, "shifts and dimensions must align. shifts: ", shifts.size(), ", dims: 0");
-      Tensor rolled = call<"roll", Tensor>(reshape(input, Shape{-1}), shifts, std::optional<ShapeRef>(Shape{0}));
+      CHECK(shifts.size() == 1, "shifts and dimensions must align. shifts: ", shifts.size(),
+            ", dims: 0");
+      Tensor rolled = call<"roll", Tensor>(reshape(input, Shape{-1}), shifts,
+                                           std::optional<ShapeRef>(Shape{0}));
       return view(rolled, input.sizes());
     }
-    CHECK(shifts.size() == dims->size(), "shifts and dimensions must align. shifts: ", shifts.size(),
+    CHECK(shifts.size() == dims->size(), "shifts and dimensions must align. shifts: ",
+          shifts.size(),
           ", dims: ", dims->size());
     Tensor out = input;
     for (size_t i = 0; i < shifts.size(); ++i) {
       int64_t dim = wrap_dim((*dims)[i], input.dim()), size = input.dim() ? input.size(dim) : 0;
       int64_t shift = size ? (shifts[i] % size + size) % size : 0;
       if (shift == 0) continue;
-      const Tensor parts[] = {narrow(out, dim, size - shift, shift), narrow(out, dim, 0, size - shift)};
+      const Tensor parts[] = {narrow(out, dim, size - shift, shift),
+                              narrow(out, dim, 0, size - shift)};
       out = cat(parts, dim);
     }
     return out.is(input) ? clone(input) : out;
@@ -208,34 +216,41 @@ OP(tile, "(Tensor input, int[] dims) -> Tensor", {
   },
 })
 
-OP(repeat_interleave, "(Tensor input, int repeats, int? dim=None, *, int? output_size=None) -> Tensor", {
+OP(repeat_interleave, "(Tensor input, int repeats, int? dim=None, *, "
+                      "int? output_size=None) -> Tensor", {
   .doc     = R"(Repeats each element `repeats` times along dim; without dim, of the flat tensor.)",
-  .forward = [](const Tensor& input, int64_t repeats, std::optional<int64_t> dim, std::optional<int64_t>) {
+  .forward = [](const Tensor& input, int64_t repeats, std::optional<int64_t> dim,
+                std::optional<int64_t>) {
     CHECK(repeats >= 0, "repeats must be non-negative, got ", repeats);
     Tensor source = dim && input.dim() ? input : reshape(input, Shape{-1});
     size_t d = size_t(wrap_dim(dim.value_or(0), source.dim()));
     Shape pairs = source.sizes(), sizes = source.sizes();
     pairs.insert(d + 1, repeats);
-    CHECK(!__builtin_mul_overflow(sizes[d], repeats, &sizes[d]), "size overflow: ", source.sizes(), " * ", repeats);
+    CHECK(!__builtin_mul_overflow(sizes[d], repeats, &sizes[d]), "size overflow: ", source.sizes(),
+          " * ", repeats);
     Tensor expanded = expand(unsqueeze(source, int64_t(d) + 1), pairs);
     return reshape(call<"clone", Tensor>(expanded, std::optional(MemoryFormat::contiguous)), sizes);
   },
 })
 
-OP(repeat_interleave_tensor, "repeat_interleave.tensor(Tensor input, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor", {
+OP(repeat_interleave_tensor, "repeat_interleave.tensor(Tensor input, Tensor repeats, "
+                             "int? dim=None, *, int? output_size=None) -> Tensor", {
   .doc     = R"(Repeats element i along dim repeats[i] times.)",
   .forward = [](const Tensor& input, const Tensor& repeats, std::optional<int64_t> dim,
                 std::optional<int64_t> output_size) {
     Tensor source = dim && input.dim() ? input : reshape(input, Shape{-1});
     int64_t d = wrap_dim(dim.value_or(0), source.dim()), size = source.size(d);
-    Tensor counts = repeats.numel() == 1 ? expand(reshape(repeats, Shape{1}), Shape{size}) : repeats;
-    CHECK(counts.numel() == size, "repeats must have the same size as input along dim, but got repeats.size(0) = ",
+    Tensor counts = repeats.numel() == 1 ? expand(reshape(repeats, Shape{1}),
+                                                  Shape{size}) : repeats;
+    CHECK(counts.numel() == size, "repeats must have the same size as input along dim, but got "
+                                  "repeats.size(0) = ",
           counts.numel(), " and input.size(", d, ") = ", size);
     return call<"index_select", Tensor>(source, d, repeated_index(counts, output_size));
   },
 })
 
-OP(repeat_interleave_index, "repeat_interleave.index(Tensor repeats, *, int? output_size=None) -> Tensor", {
+OP(repeat_interleave_index, "repeat_interleave.index(Tensor repeats, *, "
+                            "int? output_size=None) -> Tensor", {
   .doc     = R"(The indices that repeat element i repeats[i] times.)",
   .variants = function,
   .forward = [](const Tensor& repeats, std::optional<int64_t> output_size) {
@@ -247,14 +262,16 @@ OP(tril, "(Tensor input, int diagonal=0) -> Tensor", {
   .doc     = R"(The lower triangle of matrices, zero above the diagonal; diagonal > 0 keeps more.)",
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, int64_t diagonal) { return triangle(input, diagonal, true); },
-  .grads   = grads(d<"input">([](const Tensor& g, int64_t diagonal) { return call<"tril", Tensor>(g, diagonal); })),
+  .grads   = grads(d<"input">([](const Tensor& g,
+                                 int64_t diagonal) { return call<"tril", Tensor>(g, diagonal); })),
 })
 
 OP(triu, "(Tensor input, int diagonal=0) -> Tensor", {
   .doc     = R"(The upper triangle of matrices, zero below the diagonal; diagonal > 0 keeps less.)",
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, int64_t diagonal) { return triangle(input, diagonal, false); },
-  .grads   = grads(d<"input">([](const Tensor& g, int64_t diagonal) { return call<"triu", Tensor>(g, diagonal); })),
+  .grads   = grads(d<"input">([](const Tensor& g,
+                                 int64_t diagonal) { return call<"triu", Tensor>(g, diagonal); })),
 })
 
 OP(diag_embed, "(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", {
@@ -267,7 +284,8 @@ OP(diag_embed, "(Tensor input, int offset=0, int dim1=-2, int dim2=-1) -> Tensor
 OP(diag, "(Tensor input, int diagonal=0) -> Tensor", {
   .doc     = R"(The diagonal of a matrix, or the matrix that has a vector on its diagonal.)",
   .forward = [](const Tensor& input, int64_t diagonal) {
-    CHECK(input.dim() == 1 || input.dim() == 2, "Supports 1D or 2D tensors. Got ", input.dim(), "D");
+    CHECK(input.dim() == 1 || input.dim() == 2, "Supports 1D or 2D tensors. Got ", input.dim(),
+          "D");
     if (input.dim() == 1) return embedded_diagonal(input, diagonal, 0, 1);
     return clone(call<"diagonal", Tensor>(input, diagonal, int64_t(0), int64_t(1)));
   },

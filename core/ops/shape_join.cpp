@@ -223,7 +223,8 @@ OP(column_stack, "(Tensor[] tensors) -> Tensor", {
   .forward = [](TensorList tensors) {
     check_list(tensors);
     std::vector<Tensor> columns;
-    for (const Tensor& t : tensors) columns.push_back(t.dim() < 2 ? reshape(t, Shape{t.numel(), 1}) : t);
+    for (const Tensor& t : tensors) columns.push_back(t.dim() < 2 ? reshape(t,
+                                                                            Shape{t.numel(), 1}) : t);
     return stacked_sideways(columns);
   },
 })
@@ -234,16 +235,19 @@ OP(split_with_sizes, "(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]",
   .forward = [](const Tensor& input, ShapeRef split_sizes, int64_t dim) {
     int64_t size = cut_size(input, dim), sum = 0;
     for (int64_t length : split_sizes) {
-      CHECK(length >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got ",
+      CHECK(length >= 0, "split_with_sizes expects split_sizes have only non-negative entries, "
+                         "but got ",
             ShapeText{split_sizes});
-      CHECK(!__builtin_add_overflow(sum, length, &sum), "split_sizes overflow: ", ShapeText{split_sizes});
+      CHECK(!__builtin_add_overflow(sum, length, &sum), "split_sizes overflow: ",
+            ShapeText{split_sizes});
     }
     CHECK(sum == size, "split_with_sizes expects split_sizes to sum exactly to ", size,
           " (input tensor's size at dimension ", dim, "), but got split_sizes=", ShapeText{split_sizes});
     return cut(input, split_sizes, dim);
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](TensorList g, const Shape& shape, const Shape& split_sizes, int64_t dim) {
+  .grads   = grads(d<"input">([](TensorList g, const Shape& shape, const Shape& split_sizes,
+                                 int64_t dim) {
     return join_grads(g, shape, split_sizes, dim);
   })),
 })
@@ -253,7 +257,8 @@ OP(split, "(Tensor tensor, int split_size_or_sections, int dim=0) -> Tensor[]", 
   .variants = function | method,
   .forward = [](const Tensor& tensor, int64_t split_size, int64_t dim) {
     int64_t size = cut_size(tensor, dim);
-    CHECK(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
+    CHECK(split_size >= 0, "split expects split_size be non-negative, but got split_size=",
+          split_size);
     CHECK(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got "
           "dimension size of ", size);
     return split(tensor, piece_lengths(size, split_size), dim);
@@ -263,7 +268,9 @@ OP(split, "(Tensor tensor, int split_size_or_sections, int dim=0) -> Tensor[]", 
 OP(split_sizes, "split.sizes(Tensor tensor, int[] split_size_or_sections, int dim=0) -> Tensor[]", {
   .doc     = R"(Views of the given lengths along dim, one after the other.)",
   .variants = function | method,
-  .forward = [](const Tensor& tensor, ShapeRef sizes, int64_t dim) { return split(tensor, sizes, dim); },
+  .forward = [](const Tensor& tensor, ShapeRef sizes, int64_t dim) {
+    return split(tensor, sizes, dim);
+  },
 })
 
 OP(chunk, "(Tensor input, int chunks, int dim=0) -> Tensor[]", {
@@ -283,16 +290,20 @@ OP(tensor_split, "(Tensor input, int indices_or_sections, int dim=0) -> Tensor[]
   },
 })
 
-OP(tensor_split_indices, "tensor_split.indices(Tensor input, int[] indices_or_sections, int dim=0) -> Tensor[]", {
+OP(tensor_split_indices, "tensor_split.indices(Tensor input, int[] indices_or_sections, "
+                         "int dim=0) -> Tensor[]", {
   .doc     = R"(Views of the parts of dim between the given indices.)",
-  .forward = [](const Tensor& input, ShapeRef indices, int64_t dim) { return cut_at(input, indices, dim); },
+  .forward = [](const Tensor& input, ShapeRef indices, int64_t dim) {
+    return cut_at(input, indices, dim);
+  },
 })
 
 OP(unbind, "(Tensor input, int dim=0) -> Tensor[]", {
   .doc     = R"(The slices along dim, as views without that dim.)",
   .is_view = true,
   .forward = [](const Tensor& input, int64_t dim) {
-    CHECK(input.dim() > 0, ErrorKind::kIndex, "Dimension specified as ", dim, " but tensor has no dimensions");
+    CHECK(input.dim() > 0, ErrorKind::kIndex, "Dimension specified as ", dim,
+          " but tensor has no dimensions");
     std::vector<Tensor> slices;
     for (int64_t i = 0; i < input.size(dim); ++i)
       slices.push_back(alias(input, select_window(window_of(input), dim, i)));

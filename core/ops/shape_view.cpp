@@ -138,7 +138,8 @@ does not.)",
     return alias(input, sizes, *strides, input.offset());
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape) { return reshape(g, shape); })),
+  .grads   = grads(d<"input">([](const Tensor& g,
+                                 const Shape& shape) { return reshape(g, shape); })),
 })
 
 OP(view_dtype, "view.dtype(Tensor input, dtype? dtype) -> Tensor", {
@@ -170,7 +171,8 @@ One size may be -1: it is inferred.)",
     return alias(clone_dense(input), row_major(sizes));
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape) { return reshape(g, shape); })),
+  .grads   = grads(d<"input">([](const Tensor& g,
+                                 const Shape& shape) { return reshape(g, shape); })),
 })
 
 OP(reshape_as, "(Tensor input, Tensor other) -> Tensor", {
@@ -248,7 +250,8 @@ OP(swapdims, "(Tensor input, int dim0, int dim1) -> Tensor", {
 OP(t, "(Tensor input) -> Tensor", {
   .doc     = R"(The transpose of a matrix; tensors of fewer dims are returned as they are.)",
   .forward = [](const Tensor& input) {
-    CHECK(input.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", input.dim(), "D");
+    CHECK(input.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", input.dim(),
+          "D");
     return input.dim() < 2 ? view(input, input.sizes()) : transpose(input, 0, 1);
   },
 })
@@ -256,7 +259,8 @@ OP(t, "(Tensor input) -> Tensor", {
 OP(adjoint, "(Tensor input) -> Tensor", {
   .doc     = R"(Swaps the last two dims and takes the complex conjugate.)",
   .forward = [](const Tensor& input) {
-    CHECK(input.dim() != 1, "tensor.adjoint() is only supported on matrices or batches of matrices. "
+    CHECK(input.dim() != 1, "tensor.adjoint() is only supported on matrices or batches of "
+                            "matrices. "
           "Got 1-D tensor.");
     Tensor swapped = input.dim() == 0 ? input : transpose(input, -2, -1);
     return is_complex(input.dtype()) ? conj(swapped) : swapped;
@@ -295,7 +299,9 @@ OP(expand, "(Tensor input, int[] size) -> Tensor", {
   .doc     = R"(Repeats dims of size 1, and new leading dims, without copying; -1 keeps a size.)",
   .variants = method,
   .is_view = true,
-  .forward = [](const Tensor& input, ShapeRef size) { return alias(input, expanded_window(input, size)); },
+  .forward = [](const Tensor& input, ShapeRef size) {
+    return alias(input, expanded_window(input, size));
+  },
   .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
 })
 
@@ -315,7 +321,8 @@ OP(squeeze, "(Tensor input) -> Tensor", {
   .is_view = true,
   .forward = [](const Tensor& input) { return squeezed(input, [](int64_t) { return true; }); },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape) { return reshape(g, shape); })),
+  .grads   = grads(d<"input">([](const Tensor& g,
+                                 const Shape& shape) { return reshape(g, shape); })),
 })
 
 OP(squeeze_dim, "squeeze.dim(Tensor input, int dim) -> Tensor", {
@@ -326,7 +333,8 @@ OP(squeeze_dim, "squeeze.dim(Tensor input, int dim) -> Tensor", {
     return squeezed(input, [=](int64_t d) { return d == only; });
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape) { return reshape(g, shape); })),
+  .grads   = grads(d<"input">([](const Tensor& g,
+                                 const Shape& shape) { return reshape(g, shape); })),
 })
 
 OP(squeeze_dims, "squeeze.dims(Tensor input, int[] dim) -> Tensor", {
@@ -334,10 +342,12 @@ OP(squeeze_dims, "squeeze.dims(Tensor input, int[] dim) -> Tensor", {
   .is_view = true,
   .forward = [](const Tensor& input, ShapeRef dim) {
     Shape dims = unique_dims(dim, input.dim());
-    return squeezed(input, [&](int64_t d) { return std::find(dims.begin(), dims.end(), d) != dims.end(); });
+    return squeezed(input, [&](int64_t d) { return std::find(dims.begin(), dims.end(),
+                                                             d) != dims.end(); });
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape) { return reshape(g, shape); })),
+  .grads   = grads(d<"input">([](const Tensor& g,
+                                 const Shape& shape) { return reshape(g, shape); })),
 })
 
 OP(unsqueeze, "(Tensor input, int dim) -> Tensor", {
@@ -347,7 +357,8 @@ OP(unsqueeze, "(Tensor input, int dim) -> Tensor", {
     return alias(input, unsqueeze_window(window_of(input), dim));
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape) { return reshape(g, shape); })),
+  .grads   = grads(d<"input">([](const Tensor& g,
+                                 const Shape& shape) { return reshape(g, shape); })),
 })
 
 OP(select, "(Tensor input, int dim, int index) -> Tensor", {
@@ -412,7 +423,8 @@ OP(unfold, "(Tensor input, int dimension, int size, int step) -> Tensor", {
     return alias(input, unfold_window(window_of(input), dimension, size, step));
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, int64_t dimension, int64_t size,
+  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, int64_t dimension,
+                                 int64_t size,
                                  int64_t step) {
     return window_backward(g, shape, unfold_window(row_major(shape), dimension, size, step));
   })),
@@ -432,7 +444,8 @@ The window has the shape of input; stride and offset place it.)",
     return out;
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, const Shape&, const Shape& stride,
+  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, const Shape&,
+                                 const Shape& stride,
                                  int64_t offset) {
     Tensor whole = contiguous(g);
     return as_strided(whole, shape, stride, whole.offset() + offset);
@@ -441,21 +454,25 @@ The window has the shape of input; stride and offset place it.)",
 
 OP(as_strided, "(Tensor input, int[] size, int[] stride, int? storage_offset=None) -> Tensor", {
   .doc     = R"(A view on the storage of input with any sizes, strides and offset that stay inside it.)",
-  .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride, std::optional<int64_t> storage_offset) {
+  .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride,
+                std::optional<int64_t> storage_offset) {
     return call<"_as_strided", Tensor>(input, size, stride, storage_offset.value_or(input.offset()),
                                        ShapeRef(input.strides()), input.offset());
   },
 })
 
-OP(_as_strided, "(Tensor input, int[] size, int[] stride, int offset, int[] base_stride, int base_offset) -> Tensor", {
+OP(_as_strided, "(Tensor input, int[] size, int[] stride, int offset, int[] base_stride, "
+                "int base_offset) -> Tensor", {
   .home    = "private",
   .doc     = R"(as_strided with the layout of input as arguments, for the gradient.)",
   .is_view = true,
-  .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride, int64_t offset, ShapeRef, int64_t) {
+  .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride, int64_t offset, ShapeRef,
+                int64_t) {
     return alias(input, size, stride, offset);
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, const Shape&, const Shape& stride,
+  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, const Shape&,
+                                 const Shape& stride,
                                  int64_t offset, const Shape& base_stride, int64_t base_offset) {
     return needs::as_strided_backward(g, shape, base_stride, base_offset, stride, offset);
   })),

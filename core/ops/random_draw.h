@@ -1,0 +1,29 @@
+// Owns the draws: filling a tensor with random numbers of a distribution. Without a generator they
+// take from the default one.
+#pragma once
+
+#include "core/tensor/generator.h"
+
+namespace rushlight {
+
+// Each fills `out`, whatever its layout, and returns it.
+Tensor draw_uniform(const Tensor& out, double from, double to, Generator* generator);
+Tensor draw_normal(const Tensor& out, double mean, double std, Generator* generator);
+Tensor draw_exponential(const Tensor& out, double rate, Generator* generator);
+// From low to high - 1, or to high itself when it is `included`.
+Tensor draw_integers(const Tensor& out, int64_t low, int64_t high, Generator* generator,
+                     bool included = false);
+// One with probability `chances`, which broadcasts to out.
+Tensor draw_bernoulli(const Tensor& out, const Tensor& chances, Generator* generator);
+
+// 0 to n - 1 in random order.
+Tensor permutation(int64_t n, Generator* generator);
+// Shape (count,) or (rows, count): column numbers by the weights in the rows of `weights`.
+Tensor draw_categories(const Tensor& weights, int64_t count, bool replacement,
+                       Generator* generator);
+
+// input with elements dropped (zero) with probability p < 1 and the others scaled by 1 / (1 - p),
+// and the mask of those kept; both in the layout of a dense input.
+std::pair<Tensor, Tensor> draw_dropout(const Tensor& input, double p, Generator* generator);
+
+}  // namespace rushlight

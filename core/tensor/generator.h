@@ -1,0 +1,42 @@
+// Owns Generator: which random numbers were drawn already.
+//
+// Its state is a seed and an offset into the stream of that seed; a draw takes a piece of the
+// stream, see Note [Random numbers] in device/philox.h. Safe from any thread.
+#pragma once
+
+#include <mutex>
+
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+class Generator {
+ public:
+  // A fresh one gives the same numbers in every process until it is seeded.
+  static constexpr uint64_t kDefaultSeed = 67280421310721;
+
+  // A piece of the stream: counters from `offset` on belong to one draw.
+  struct Draw {
+    uint64_t seed, offset;
+  };
+  Draw take(uint64_t counters);
+
+  // Starts the stream of a seed.
+  void manual_seed(uint64_t seed);
+  // Starts the stream of a seed that the operating system chose, and returns it.
+  uint64_t seed();
+  uint64_t initial_seed() const;
+
+  // Seed and offset as a uint8 tensor.
+  Tensor get_state() const;
+  void set_state(const Tensor& state);
+
+ private:
+  mutable std::mutex mutex_;
+  Draw state_{kDefaultSeed, 0};
+};
+
+// The generator of ops that are not given one.
+Generator& default_generator();
+
+}  // namespace rushlight
