@@ -29,7 +29,8 @@
 //              argument; no_grad<"index"> for those without. d<"a", "b">(lambda) is a joint form
 //              that gets a mask last and returns a tuple. uses<"other"> before the lambda names
 //              what it needs of .saves, so that nothing is kept or checked in vain.
-// An op with an argument `bool inplace` writes its input when that is true.
+// An op with an argument `bool inplace` writes its input when that is true; one made of other ops
+// sees to that itself.
 // Gradients of broadcast or cast inputs come back to the input's shape and dtype by themselves.
 #pragma once
 

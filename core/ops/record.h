@@ -334,7 +334,7 @@ struct Invoke<Block, R (*)(Args...)> {
   using Forward = typename P::Forward;
 
   static R plain(Args... args) {
-    if constexpr (P::kInplaceFlag >= 0)
+    if constexpr (P::kInplaceFlag >= 0 && P::kRecords)
       if (std::get<size_t(P::kInplaceFlag)>(std::tie(args...))) return inplace(args...);
     try {
       check_dtype(args...);
