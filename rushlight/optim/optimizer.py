@@ -311,7 +311,7 @@ def _move_like(param: Tensor, value: Any, key: str | None = None) -> Any:
         # A step count stays a float32 scalar on the CPU, whatever the parameter is.
         if key == "step":
             return value
-        if param.is_floating_point():
+        if param.dtype.is_floating_point:
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)
     if isinstance(value, dict):
