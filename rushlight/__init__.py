@@ -11,6 +11,7 @@ import sys as _sys
 from rushlight import _C
 from rushlight._C import (
     Generator,
+    Generator,
     Size,
     as_tensor,
     can_cast,
