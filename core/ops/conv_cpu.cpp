@@ -1,0 +1,316 @@
+// Defines the kernels of convolution: oneDNN where it has the code, else products of the weights
+// with the windows of each image, copied out into columns.
+#include <algorithm>
+#include <cstring>
+
+#include "core/device/allocator.h"
+#include "core/device/openblas.h"
+#include "core/device/threads.h"
+#include "core/ops/conv.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+namespace {
+
+using onednn::Layout;
+
+// ---- layouts -----------------------------------------------------------------------------------
+
+// The name that "channels last" has for this number of dims; sequences have none.
+MemoryFormat format_of(Layout layout, int dims) {
+  if (layout == Layout::channels_first) return MemoryFormat::contiguous;
+  return dims == 2 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
+}
+
+Layout layout_of(const Tensor& tensor, int dims) {
+  bool last = dims > 1 && !tensor.is_contiguous() &&
+              tensor.is_contiguous(format_of(Layout::channels_last, dims));
+  return last ? Layout::channels_last : Layout::channels_first;
+}
+
+// The layout of the results: that of the operands, where channels_last wins.
+Layout common_layout(const Tensor& a, const Tensor& b, int dims) {
+  return layout_of(a, dims) == Layout::channels_last ? Layout::channels_last : layout_of(b, dims);
+}
+
+Tensor in_layout(const Tensor& tensor, Layout layout, int dims) {
+  if (layout == Layout::channels_first) return to_contiguous(tensor);
+  MemoryFormat format = format_of(layout, dims);
+  return tensor.is_contiguous(format) ? tensor : clone_dense(tensor, format);
+}
+
+Tensor empty_in_layout(ShapeRef sizes, DType dtype, Layout layout, int dims) {
+  return empty_strided(sizes, strides_for(sizes, format_of(layout, dims)), dtype);
+}
+
+// ---- shapes ------------------------------------------------------------------------------------
+
+Shape input_sizes(const Convolution& conv) {
+  Shape sizes{conv.batch, conv.in_channels};
+  for (int d = 0; d < conv.dims; ++d) sizes.push_back(conv.size[size_t(d)]);
+  return sizes;
+}
+
+Shape output_sizes(const Convolution& conv) {
+  Shape sizes{conv.batch, conv.out_channels};
+  for (int d = 0; d < conv.dims; ++d) sizes.push_back(conv.out_size(d));
+  return sizes;
+}
+
+Shape weight_sizes(const Convolution& conv) {
+  Shape sizes{conv.out_channels, conv.in_channels / conv.groups};
+  for (int d = 0; d < conv.dims; ++d) sizes.push_back(conv.kernel[size_t(d)]);
+  return sizes;
+}
+
+// ---- columns -----------------------------------------------------------------------------------
+
+// The same convolution with leading dims of size 1.
+Convolution in_three_dims(Convolution conv) {
+  for (; conv.dims < 3; ++conv.dims) {
+    auto prepend = [](std::array<int64_t, 3>& list, int64_t value) {
+      list = {value, list[0], list[1]};
+    };
+    prepend(conv.size, 1);
+    prepend(conv.kernel, 1);
+    prepend(conv.stride, 1);
+    prepend(conv.dilation, 1);
+    prepend(conv.padding_before, 0);
+    prepend(conv.padding_after, 0);
+  }
+  return conv;
+}
+
+// One group of one image as a matrix: a column for each output point, holding its window.
+class Columns {
+ public:
+  explicit Columns(const Convolution& original) : conv_(in_three_dims(original)) {
+    for (int d = 0; d < 3; ++d) out_[size_t(d)] = conv_.out_size(d);
+  }
+
+  int64_t channels() const { return conv_.in_channels / conv_.groups; }
+  int64_t rows() const { return channels() * conv_.kernel[0] * conv_.kernel[1] * conv_.kernel[2]; }
+  int64_t points() const { return out_[0] * out_[1] * out_[2]; }
+  int64_t pixels() const { return conv_.size[0] * conv_.size[1] * conv_.size[2]; }
+
+  template <class T>
+  void gather(const T* image, T* columns) const {
+    std::fill_n(columns, rows() * points(), T(0));
+    int64_t stride = conv_.stride[2];
+    for_each_run([&](int64_t column, int64_t pixel, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) columns[column + i] = image[pixel + i * stride];
+    });
+  }
+
+  template <class T>
+  void scatter_add(const T* columns, T* image) const {
+    int64_t stride = conv_.stride[2];
+    for_each_run([&](int64_t column, int64_t pixel, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) image[pixel + i * stride] += columns[column + i];
+    });
+  }
+
+ private:
+  // The outputs along dim d whose window has its element number `tap` inside the image.
+  std::pair<int64_t, int64_t> inside(size_t d, int64_t tap) const {
+    int64_t shift = conv_.padding_before[d] - tap * conv_.dilation[d], stride = conv_.stride[d];
+    int64_t last = conv_.size[d] - 1 + shift;  // output i looks at i * stride - shift
+    int64_t begin = shift > 0 ? (shift + stride - 1) / stride : 0;
+    int64_t end = last < 0 ? 0 : std::min(out_[d], last / stride + 1);
+    return {begin, std::max(begin, end)};
+  }
+
+  // Calls f(place in the columns, place in the image, count) for each run of a row of outputs
+  // whose pixels are inside the image; they are stride[2] apart.
+  template <class F>
+  void for_each_run(F&& f) const {
+    auto place = [&](size_t d, int64_t out, int64_t tap) {
+      return out * conv_.stride[d] - conv_.padding_before[d] + tap * conv_.dilation[d];
+    };
+    int64_t row = 0;
+    for (int64_t c = 0; c < channels(); ++c)
+      for (int64_t tap0 = 0; tap0 < conv_.kernel[0]; ++tap0)
+        for (int64_t tap1 = 0; tap1 < conv_.kernel[1]; ++tap1)
+          for (int64_t tap2 = 0; tap2 < conv_.kernel[2]; ++tap2, ++row) {
+            auto [begin0, end0] = inside(0, tap0);
+            auto [begin1, end1] = inside(1, tap1);
+            auto [begin2, end2] = inside(2, tap2);
+            if (begin2 == end2) continue;
+            for (int64_t i = begin0; i < end0; ++i)
+              for (int64_t j = begin1; j < end1; ++j) {
+                int64_t line = (c * conv_.size[0] + place(0, i, tap0)) * conv_.size[1];
+                int64_t pixel = (line + place(1, j, tap1)) * conv_.size[2] + place(2, begin2, tap2);
+                int64_t point = (i * out_[1] + j) * out_[2] + begin2;
+                f(row * points() + point, pixel, end2 - begin2);
+              }
+          }
+  }
+
+  Convolution conv_;
+  std::array<int64_t, 3> out_;
+};
+
+// Calls f with a value-less tag of the C++ type; others have been widened.
+template <class F>
+void visit_columns_type(DType dtype, F&& f) {
+  if (dtype == DType::float32) return f(Tag<float>{});
+  ASSERT(dtype == DType::float64);
+  f(Tag<double>{});
+}
+
+template <class T>
+void forward(const Convolution& conv, const T* input, const T* weight, const T* bias, T* output) {
+  Columns columns(conv);
+  int64_t m = conv.out_channels / conv.groups, n = columns.points(), k = columns.rows();
+  parallel_for(0, conv.batch * conv.groups, 1, [&](int64_t begin, int64_t end) {
+    CpuBuffer buffer(size_t(k * n) * sizeof(T));
+    T* matrix = static_cast<T*>(buffer.data());
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t group = i % conv.groups;
+      T* out = output + i * m * n;
+      columns.gather(input + i * columns.channels() * columns.pixels(), matrix);
+      if (bias)
+        for (int64_t c = 0; c < m; ++c) std::fill_n(out + c * n, n, bias[group * m + c]);
+      openblas::gemm(dtype_of<T>, false, false, m, n, k, 1, weight + group * m * k, k, matrix, n,
+                     bias ? 1 : 0, out, n);
+    }
+  });
+}
+
+template <class T>
+void backward_input(const Convolution& conv, const T* grad, const T* weight, T* grad_input) {
+  Columns columns(conv);
+  int64_t m = conv.out_channels / conv.groups, n = columns.points(), k = columns.rows();
+  int64_t image_size = columns.channels() * columns.pixels();
+  parallel_for(0, conv.batch * conv.groups, 1, [&](int64_t begin, int64_t end) {
+    CpuBuffer buffer(size_t(k * n) * sizeof(T));
+    T* matrix = static_cast<T*>(buffer.data());
+    for (int64_t i = begin; i < end; ++i) {
+      openblas::gemm(dtype_of<T>, true, false, k, n, m, 1, weight + i % conv.groups * m * k, k,
+                     grad + i * m * n, n, 0, matrix, n);
+      std::fill_n(grad_input + i * image_size, image_size, T(0));
+      columns.scatter_add(matrix, grad_input + i * image_size);
+    }
+  });
+}
+
+template <class T>
+void backward_weight(const Convolution& conv, const T* input, const T* grad, T* grad_weight,
+                     T* grad_bias) {
+  Columns columns(conv);
+  int64_t m = conv.out_channels / conv.groups, n = columns.points(), k = columns.rows();
+  parallel_for(0, conv.groups, 1, [&](int64_t begin, int64_t end) {
+    CpuBuffer buffer(size_t(k * n) * sizeof(T));
+    T* matrix = static_cast<T*>(buffer.data());
+    for (int64_t group = begin; group < end; ++group)
+      for (int64_t image = 0; image < conv.batch; ++image) {
+        int64_t i = image * conv.groups + group;
+        columns.gather(input + i * columns.channels() * columns.pixels(), matrix);
+        openblas::gemm(dtype_of<T>, false, true, m, k, n, 1, grad + i * m * n, n, matrix, n,
+                       image ? 1 : 0, grad_weight + group * m * k, k);
+      }
+  });
+  if (!grad_bias) return;
+  for (int64_t c = 0; c < conv.out_channels; ++c) {
+    double sum = 0;
+    for (int64_t image = 0; image < conv.batch; ++image) {
+      const T* points = grad + (image * conv.out_channels + c) * n;
+      for (int64_t i = 0; i < n; ++i) sum += double(points[i]);
+    }
+    grad_bias[c] = T(sum);
+  }
+}
+
+// Operands and results as the code for columns takes them: row-major, float32 for half types.
+Tensor for_columns(const Tensor& tensor) {
+  if (!tensor.defined()) return tensor;
+  return is_half(tensor.dtype()) ? to_dtype(tensor, DType::float32) : to_contiguous(tensor);
+}
+Tensor result_for_columns(const Tensor& out) {
+  if (!out.defined() || (out.is_contiguous() && !is_half(out.dtype()))) return out;
+  return empty(out.sizes(), is_half(out.dtype()) ? DType::float32 : out.dtype());
+}
+void deliver(const Tensor& result, const Tensor& out) {
+  if (!result.is(out)) copy_into(out, result);
+}
+
+template <class T>
+T* data_or_null(const Tensor& tensor) {
+  return tensor.defined() ? static_cast<T*>(tensor.data()) : nullptr;
+}
+
+}  // namespace
+
+Tensor conv_cpu(Convolution conv, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  conv.dtype = input.dtype();
+  conv.layout = common_layout(input, weight, conv.dims);
+  conv.weight_layout = layout_of(weight, conv.dims);
+  Tensor output = empty_in_layout(output_sizes(conv), conv.dtype, conv.layout, conv.dims);
+  if (output.numel() == 0) return output;
+  if (input.numel() != 0 && weight.numel() != 0) {
+    Tensor x = in_layout(input, conv.layout, conv.dims);
+    Tensor w = in_layout(weight, conv.weight_layout, conv.dims);
+    Tensor b = bias.defined() ? to_contiguous(bias) : bias;
+    if (onednn::conv_forward(conv, x.data(), w.data(), data_or_null<void>(b), false, output.data()))
+      return output;
+  }
+  Tensor x = for_columns(input), w = for_columns(weight), b = for_columns(bias);
+  Tensor result = result_for_columns(output);
+  visit_columns_type(x.dtype(), [&]<class T>(Tag<T>) {
+    forward(conv, x.data<T>(), w.data<T>(), data_or_null<T>(b), result.data<T>());
+  });
+  deliver(result, output);
+  return output;
+}
+
+Tensor conv_input_cpu(Convolution conv, const Tensor& grad, const Tensor& weight) {
+  conv.dtype = grad.dtype();
+  conv.layout = common_layout(grad, weight, conv.dims);
+  conv.weight_layout = layout_of(weight, conv.dims);
+  Tensor grad_input = empty_in_layout(input_sizes(conv), conv.dtype, conv.layout, conv.dims);
+  if (grad_input.numel() == 0) return grad_input;
+  if (grad.numel() != 0 && weight.numel() != 0) {
+    Tensor g = in_layout(grad, conv.layout, conv.dims);
+    Tensor w = in_layout(weight, conv.weight_layout, conv.dims);
+    if (onednn::conv_backward_input(conv, g.data(), w.data(), grad_input.data())) return grad_input;
+  }
+  Tensor g = for_columns(grad), w = for_columns(weight), result = result_for_columns(grad_input);
+  visit_columns_type(g.dtype(), [&]<class T>(Tag<T>) {
+    backward_input(conv, g.data<T>(), w.data<T>(), result.data<T>());
+  });
+  deliver(result, grad_input);
+  return grad_input;
+}
+
+std::pair<Tensor, Tensor> conv_weight_cpu(Convolution conv, const Tensor& input, const Tensor& grad,
+                                          bool wants_bias) {
+  conv.dtype = input.dtype();
+  conv.layout = conv.weight_layout = common_layout(input, grad, conv.dims);
+  Tensor grad_weight =
+      empty_in_layout(weight_sizes(conv), conv.dtype, conv.weight_layout, conv.dims);
+  Tensor grad_bias = wants_bias ? empty(Shape{conv.out_channels}, conv.dtype) : Tensor();
+  if (grad.numel() == 0) {
+    for (const Tensor& zero : {grad_weight, grad_bias})
+      if (zero.defined()) std::memset(zero.data(), 0, size_t(zero.numel()) * zero.itemsize());
+    return {grad_weight, grad_bias};
+  }
+  if (input.numel() != 0) {
+    Tensor x = in_layout(input, conv.layout, conv.dims);
+    Tensor g = in_layout(grad, conv.layout, conv.dims);
+    if (onednn::conv_backward_weight(conv, x.data(), g.data(), grad_weight.data(),
+                                     data_or_null<void>(grad_bias)))
+      return {grad_weight, grad_bias};
+  }
+  Tensor x = for_columns(input), g = for_columns(grad);
+  Tensor weight_result = result_for_columns(grad_weight);
+  Tensor bias_result = result_for_columns(grad_bias);
+  visit_columns_type(x.dtype(), [&]<class T>(Tag<T>) {
+    backward_weight(conv, x.data<T>(), g.data<T>(), weight_result.data<T>(),
+                    data_or_null<T>(bias_result));
+  });
+  deliver(weight_result, grad_weight);
+  if (wants_bias) deliver(bias_result, grad_bias);
+  return {grad_weight, grad_bias};
+}
+
+}  // namespace rushlight
