@@ -38,9 +38,10 @@ Convolution describe(ShapeRef input, ShapeRef weight, const Windows& windows) {
   CHECK(groups > 0, "groups must be at least 1, but is ", groups, ".");
   CHECK(weight[0] % groups == 0, "Given groups=", groups, ", expected weight to be divisible by ",
         groups, " at dimension 0, but got weight of size ", ShapeText{weight}, " instead.");
-  CHECK(weight[1] <= std::numeric_limits<int64_t>::max() / groups && input[1] == weight[1] * groups,
+  int64_t channels;
+  CHECK(!__builtin_mul_overflow(weight[1], groups, &channels) && input[1] == channels,
         "Given groups=", groups, ", weight of size ", ShapeText{weight}, ", expected input",
-        ShapeText{input}, " to have ", weight[1], " * groups channels, but got ", input[1],
+        ShapeText{input}, " to have ", channels, " channels, but got ", input[1],
         " channels instead.");
 
   Convolution conv{};
