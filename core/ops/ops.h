@@ -136,8 +136,8 @@ inline Tensor cat(TensorList tensors, int64_t dim) { return call<"cat", Tensor>(
 inline Tensor stack(TensorList tensors, int64_t dim) { return call<"stack", Tensor>(tensors, dim); }
 
 // softmax.cpp
-inline Tensor softmax(const Tensor& input, int64_t dim) { return call<"softmax", Tensor>(input, dim, std::optional<DType>()); }
-inline Tensor log_softmax(const Tensor& input, int64_t dim) { return call<"log_softmax", Tensor>(input, dim, std::optional<DType>()); }
+inline Tensor softmax(const Tensor& input, int64_t dim) { return call<"softmax", Tensor>(input, std::optional<int64_t>(dim), std::optional<DType>(), int64_t(3)); }
+inline Tensor log_softmax(const Tensor& input, int64_t dim) { return call<"log_softmax", Tensor>(input, std::optional<int64_t>(dim), std::optional<DType>(), int64_t(3)); }
 
 // random.cpp, dropout.cpp
 // Tensors of ones with probability p and zeros elsewhere.

@@ -1,0 +1,19 @@
+// Declares the kernels of softmax and log_softmax.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+enum class SoftmaxKind { softmax, log_softmax };
+
+// The dim to normalise along; without one PyTorch's rule holds: 0 for 0, 1 or 3 dims, else 1.
+int64_t softmax_dim(std::optional<int64_t> dim, int64_t ndim);
+
+// The softmax of floating-point numbers along `dim`, row-major in `dtype`.
+Tensor softmax_cpu(SoftmaxKind kind, const Tensor& input, int64_t dim, DType dtype);
+// The gradient of the input in grad's dtype, from that of the result and the result.
+Tensor softmax_backward_cpu(SoftmaxKind kind, const Tensor& grad, const Tensor& result,
+                            int64_t dim);
+
+}  // namespace rushlight
