@@ -79,10 +79,8 @@ RUSHLIGHT_DEFINE(copysign)
 // exp(x) = 2^n exp(r) with n = round(x / ln 2), r = x - n ln 2 by its Taylor series. Adding kRound
 // leaves n in the low bits of the sum; ln 2 in two parts makes the product with n exact; the power
 // is applied in two halves, so that it may overflow or become subnormal. Within 1.1 ulp.
-inline float exp(float x) {
+inline float exp_reduced(float x, uint32_t& n_bits) {
   constexpr float kRound = 0x1.8p23f;
-  constexpr uint32_t kBias = 127;
-  x = x < -120 ? -120 : x > 120 ? 120 : x;  // keeps NaN, and n in range
   float shifted = x * 0x1.715476p+0f + kRound, n = shifted - kRound;
   float r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
   float p = 1.0f / 5040;
@@ -91,12 +89,24 @@ inline float exp(float x) {
   p = p * r + 1.0f / 24;
   p = p * r + 1.0f / 6;
   p = p * r + 1.0f / 2;
-  float y = 1 + (r + r * r * p);
-  uint32_t power =
-      __builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound) + 2 * kBias;
-  uint32_t half = power / 2;
+  n_bits = __builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound);
+  return 1 + (r + r * r * p);
+}
+inline float exp(float x) {
+  constexpr uint32_t kBias = 127;
+  x = x < -120 ? -120 : x > 120 ? 120 : x;  // keeps NaN, and n in range
+  uint32_t n;
+  float y = exp_reduced(x, n);
+  uint32_t power = n + 2 * kBias, half = power / 2;
   return y * __builtin_bit_cast(float, half << 23) *
          __builtin_bit_cast(float, (power - half) << 23);
+}
+// exp(x) for x <= 0 with 0 for subnormal results: what softmax needs, in less time.
+inline float exp_nonpositive(float x) {
+  constexpr uint32_t kBias = 127;
+  uint32_t n;
+  float y = exp_reduced(x, n);
+  return x < -0x1.5d589ep+6f ? 0.0f : y * __builtin_bit_cast(float, (n + kBias) << 23);
 }
 inline double exp(double x) {
   constexpr double kRound = 0x1.8p52;
@@ -123,6 +133,8 @@ inline double exp(double x) {
   return y * __builtin_bit_cast(double, half << 52) *
          __builtin_bit_cast(double, (power - half) << 52);
 }
+
+inline double exp_nonpositive(double x) { return exp(x); }
 
 // Half to even, as IEEE and NumPy round.
 inline float round(float x) { return __builtin_rintf(x); }

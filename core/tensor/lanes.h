@@ -1,5 +1,5 @@
-// Owns what reductions that are compiled once per instruction set share: fold(), which reduces a
-// contiguous run in a fixed number of lanes, and the exponential of differences from a maximum.
+// Owns fold(): the reduction of a contiguous run in a fixed number of lanes, for kernels that are
+// compiled once per instruction set.
 //
 // The lanes are those of the widest processor on all of them, so that the digits never depend on
 // the instruction set; many short chains of additions also keep the rounding error small.
@@ -54,25 +54,5 @@ template <class T, class Element>
 [[gnu::always_inline]] inline T sum(int64_t n, const Element& element) {
   return n == 0 ? T(0) : fold<T>(n, element, [](T a, T b) { return T(a + b); });
 }
-
-// exp(x) for x <= 0, within 2 units in the last place; 0 where float has no normal number for it.
-// Half the time of the library's exp, which must also be right elsewhere.
-// Source: Cephes, expf.c: the range reduction and the polynomial.
-inline float exp_nonpositive(float x) {
-  constexpr float kToInteger = 0x1.8p23f;  // adding it rounds to an integer, in the lowest bits
-  float shifted = x * 1.44269504f + kToInteger;
-  float n = shifted - kToInteger;
-  float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;  // log(2) in two parts
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.0f;
-  int32_t exponent = (__builtin_bit_cast(int32_t, shifted) + 127) << 23;  // of 2^n
-  return x < -87.33654f ? 0.0f : p * __builtin_bit_cast(float, exponent);
-}
-inline double exp_nonpositive(double x) { return exp(x); }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

@@ -363,11 +363,6 @@ template <class T>
 struct LogSumExp {
   static constexpr int64_t kAccumulatorBytes = 2 * sizeof(T);
 
-  // exp(x - shift); infinity remains itself.
-  static T weight(T x, T shift) {
-    T difference = x - shift;
-    return difference > T(0) ? difference : exp_nonpositive(difference);
-  }
   static T finite(T x) { return min(max(x, -kLargest<T>), kLargest<T>); }
 
   static void columns_of_each_row(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
@@ -379,7 +374,7 @@ struct LogSumExp {
     for (int64_t r = 0; r < rows; ++r) {
       const T* row = in + r * stride;
       T shift = shifts[r] = finite(shifts[r]);
-      sums[r] = sum<T>(columns, [=](int64_t j) { return weight(row[j], shift); });
+      sums[r] = sum<T>(columns, [=](int64_t j) { return exp(row[j] - shift); });
     }
   }
 
@@ -396,7 +391,7 @@ struct LogSumExp {
     for (int64_t r = 0; r < rows; ++r) {
       const T* row = in + r * stride;
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) sums[j] = sums[j] + weight(row[j], shifts[j]);
+      for (int64_t j = 0; j < columns; ++j) sums[j] = sums[j] + exp(row[j] - shifts[j]);
     }
   }
 
@@ -408,7 +403,7 @@ struct LogSumExp {
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) {
       T shift = max(shifts[j], other_shifts[j]);
-      sums[j] = sums[j] * weight(shifts[j], shift) + other_sums[j] * weight(other_shifts[j], shift);
+      sums[j] = sums[j] * exp(shifts[j] - shift) + other_sums[j] * exp(other_shifts[j] - shift);
       shifts[j] = shift;
     }
   }
