@@ -198,17 +198,18 @@ OP(selu, "(Tensor input, bool inplace=False) -> Tensor", {
 
 // ---- smooth -------------------------------------------------------------------------------------
 
-// With the constants 1 / sqrt(2), 1 / sqrt(2 pi) and, for the other form, sqrt(2 / pi).
-POINTWISE(gelu_value, (T input), input * (S(0.5) + S(0.5) * erf(input * S(0.7071067811865476))))
+// 0.3989... is 1 / sqrt(2 pi). The approximation is input * sigmoid(2 u) with
+// u = sqrt(2 / pi) * (input + 0.044715 * input^3).
+POINTWISE(gelu_value, (T input), input * normal_cdf(input))
 POINTWISE(gelu_grad, (T g, T input),
-          g * (S(0.5) + S(0.5) * erf(input * S(0.7071067811865476)) +
-               input * exp(input * input * S(-0.5)) * S(0.3989422804014327)))
+          g * (normal_cdf(input) + input * exp(input * input * S(-0.5)) * S(0.3989422804014327)))
 POINTWISE(gelu_tanh_value, (T input),
-          input * (S(0.5) + S(0.5) * tanh(S(0.7978845608028654) * (input + S(0.044715) * input * input * input))))
-POINTWISE(gelu_tanh_grad, (T g, T input, T gate),
-          g * (gate + input * gate * (S(1) - gate) * (S(1.5957691216057308) + S(0.2140644488178608) * input * input)))
+          input * sigmoid(input * (S(1.5957691216057308) + S(0.07135481627159602) * input * input)))
 POINTWISE(gelu_tanh_gate, (T input),
-          S(0.5) + S(0.5) * tanh(S(0.7978845608028654) * (input + S(0.044715) * input * input * input)))
+          sigmoid(input * (S(1.5957691216057308) + S(0.07135481627159602) * input * input)))
+POINTWISE(gelu_tanh_grad, (T g, T input, T gate),
+          g * gate * (S(1) + input * (S(1) - gate) *
+                                 (S(1.5957691216057308) + S(0.2140644488147881) * input * input)))
 OP(gelu, "(Tensor input, *, str approximate='none') -> Tensor", {
   .home    = "nn.functional",
   .doc     = R"(input times the probability that a normal variable is below it. Hendrycks and Gimpel 2016.

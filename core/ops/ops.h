@@ -184,6 +184,7 @@ inline Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
 inline Tensor max(const Tensor& a, double b) { return maximum(a, wrapped_number(b)); }
 inline Tensor min(const Tensor& a, double b) { return minimum(a, wrapped_number(b)); }
 inline Tensor pow(const Tensor& a, Scalar b) { return pow(a, wrapped_number(b)); }
+inline Tensor normal_cdf(const Tensor& a) { return erfc(a * -0.7071067811865476) * 0.5; }
 inline Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return where(condition, a, b);
 }

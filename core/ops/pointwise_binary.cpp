@@ -129,6 +129,8 @@ Example:
     refuse_integer_division_by_zero(input, other);
     return pointwise_into<floor_divide_value>(into, input, other);
   },
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); }),
+                   d<"other">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
 })
 
 POINTWISE(trunc_divide_value, (R input, R other), trunc_divide(input, other))
@@ -140,6 +142,8 @@ OP(_trunc_divide, "(Tensor input, Tensor other) -> Tensor", {
     refuse_integer_division_by_zero(input, other);
     return pointwise_into<trunc_divide_value>(into, input, other);
   },
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); }),
+                   d<"other">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
 })
 
 OP(div_rounded, "div.rounding_mode(Tensor input, Tensor other, *, str? rounding_mode) -> Tensor", {
@@ -182,7 +186,7 @@ OP(remainder_of_number, "remainder.number(Scalar input, Tensor other) -> Tensor"
 POINTWISE(fmod_value, (R input, R other), fmod(input, other))
 OP(fmod, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The remainder of input / other with the sign of input: C's fmod.",
-  .dtypes  = real_numeric,
+  .dtypes  = real,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     refuse_integer_division_by_zero(input, other);
     return pointwise_into<fmod_value>(into, input, other);
@@ -197,18 +201,23 @@ OP(fmod, "(Tensor input, Tensor other) -> Tensor", {
 
 // ---- extrema ------------------------------------------------------------------------------------
 
-// Where both are equal, each gets half of the gradient; a NaN gets all of it.
-POINTWISE(maximum_value, (R input, R other), max(input, other))
-POINTWISE(maximum_grad_input, (T g, T input, T other),
+// Where both are equal, each gets half of the gradient; a NaN lets all of it through.
+POINTWISE(larger_grad, (T g, T input, T other),
           select(input == other, g * S(0.5), select(input < other, S(0), g)))
-POINTWISE(maximum_grad_other, (T g, T input, T other),
+POINTWISE(smaller_grad, (T g, T input, T other),
           select(input == other, g * S(0.5), select(input > other, S(0), g)))
+
+POINTWISE(maximum_value, (R input, R other), max(input, other))
 OP(maximum, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The larger of two elements, NaN if one of them is.",
   .dtypes  = real,
   .forward = formula<maximum_value>,
   .saves   = saves<"input", "other">,
-  .grads   = grads(d<"input">(formula<maximum_grad_input>), d<"other">(formula<maximum_grad_other>)),
+  .grads   = grads(
+      d<"input">(formula<larger_grad>),
+      d<"other">([](const Tensor& g, const Tensor& input, const Tensor& other) {
+        return evaluate<larger_grad>(g, other, input);
+      })),
 })
 
 POINTWISE(minimum_value, (R input, R other), min(input, other))
@@ -218,11 +227,9 @@ OP(minimum, "(Tensor input, Tensor other) -> Tensor", {
   .forward = formula<minimum_value>,
   .saves   = saves<"input", "other">,
   .grads   = grads(
-      d<"input">([](const Tensor& g, const Tensor& input, const Tensor& other) {
-        return evaluate<maximum_grad_other>(g, other, input);
-      }),
+      d<"input">(formula<smaller_grad>),
       d<"other">([](const Tensor& g, const Tensor& input, const Tensor& other) {
-        return evaluate<maximum_grad_input>(g, other, input);
+        return evaluate<smaller_grad>(g, other, input);
       })),
 })
 
@@ -433,14 +440,14 @@ OP(bitwise_left_shift, "(Tensor input, Tensor other) -> Tensor", {
 Example:
     >>> torch.bitwise_left_shift(torch.tensor([1, 2]), 3)
     tensor([ 8, 16]))",
-  .dtypes  = integral,
+  .dtypes  = integral_or_bool,
   .forward = formula<bitwise_left_shift_value>,
 })
 
 POINTWISE(bitwise_right_shift_value, (I input, I other), right_shift(input, other))
 OP(bitwise_right_shift, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The bits moved down by other places, keeping the sign: input >> other.",
-  .dtypes  = integral,
+  .dtypes  = integral_or_bool,
   .forward = formula<bitwise_right_shift_value>,
 })
 

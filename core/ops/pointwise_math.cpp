@@ -86,7 +86,7 @@ Example:
         return g * conj(lower * power);
       }),
       d<"exponent">([](const Tensor& g, const Tensor& input, const Tensor& exponent, const Tensor& result) {
-        if (is_complex(result.dtype())) return g * conj(result * log(input));
+        if (is_complex(result.dtype())) return g * conj(result * log(cast(input, result.dtype())));
         return evaluate<pow_grad_exponent>(g, input, exponent, result);
       })),
 })
@@ -210,7 +210,7 @@ POINTWISE(logaddexp_grad_input, (T g, T input, T other), g * sigmoid(input - oth
 POINTWISE(logaddexp_grad_other, (T g, T input, T other), g * sigmoid(other - input))
 OP(logaddexp, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "log(exp(input) + exp(other)) without overflow.",
-  .dtypes  = floating,
+  .dtypes  = real,
   .forward = formula<logaddexp_value>,
   .saves   = saves<"input", "other">,
   .grads   = grads(d<"input">(formula<logaddexp_grad_input>),
@@ -226,7 +226,7 @@ POINTWISE(logaddexp2_grad_other, (T g, T input, T other),
           g * sigmoid((other - input) * S(0.6931471805599453)))
 OP(logaddexp2, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "log2(2**input + 2**other) without overflow.",
-  .dtypes  = floating,
+  .dtypes  = real,
   .forward = formula<logaddexp2_value>,
   .saves   = saves<"input", "other">,
   .grads   = grads(d<"input">(formula<logaddexp2_grad_input>),
@@ -247,8 +247,8 @@ Example:
 })
 
 POINTWISE(logit_value, (T input, S low, S high), log(clamp(input, low, high) / (S(1) - clamp(input, low, high))))
-POINTWISE(logit_grad, (T g, T input, S low, S high),
-          select((input < low) | (input > high), S(0), g / (input * (S(1) - input))))
+POINTWISE(logit_grad, (T g, T input, S low, S high, S outside),
+          select((input < low) | (input > high), outside, g / (input * (S(1) - input))))
 OP(logit, "(Tensor input, float? eps=None) -> Tensor", {
   .doc     = R"(The inverse of sigmoid: log(input / (1 - input)).
 
@@ -261,7 +261,7 @@ With eps, elements are brought into [eps, 1 - eps] first, where the result is fi
   .saves   = saves<"input">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, std::optional<double> eps) {
     double low = eps.value_or(0);
-    return evaluate<logit_grad>(g, input, low, 1 - low);
+    return evaluate<logit_grad>(g, input, low, 1 - low, eps ? 0.0 : NAN);
   })),
 })
 
@@ -343,21 +343,25 @@ POINTWISE(hypot_grad_input, (T g, T input, T result), g * (input / result))
 POINTWISE(hypot_grad_other, (T g, T other, T result), g * (other / result))
 OP(hypot, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The length of the hypotenuse: sqrt(input^2 + other^2) without overflow.",
-  .dtypes  = floating,
+  .dtypes  = real,
   .forward = formula<hypot_value>,
   .saves   = saves<"input", "other", "result">,
   .grads   = grads(d<"input">(formula<hypot_grad_input>), d<"other">(formula<hypot_grad_other>)),
 })
 
-// The formula has no value at 0, where the function is 1 and its derivative 0.
+// The quotients have no value at 0, where the function is 1 and its derivative 0.
 POINTWISE(sinc_value, (C input),
-          select(input == S(0), S(1), sin(input * S(3.141592653589793)) / (input * S(3.141592653589793))))
-POINTWISE(sinc_grad, (C g, C input, C result),
-          select(input == S(0), S(0), g * conj((cos(input * S(3.141592653589793)) - result) / input)))
+          select(input == S(0), S(1),
+                 sin(input * S(3.141592653589793)) / (input * S(3.141592653589793))))
+POINTWISE(sinc_grad, (C g, C input),
+          select(input == S(0), S(0),
+                 g * conj((cos(input * S(3.141592653589793)) -
+                           sin(input * S(3.141592653589793)) / (input * S(3.141592653589793))) /
+                          input)))
 OP(sinc, "(Tensor input) -> Tensor", {
   .doc     = "sin(pi * input) / (pi * input), 1 at zero.",
   .forward = formula<sinc_value>,
-  .saves   = saves<"input", "result">,
+  .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<sinc_grad>)),
 })
 

@@ -64,10 +64,9 @@ OP(signbit, "(Tensor input) -> Tensor", {
   .forward = formula<signbit_value>,
 })
 
-POINTWISE(conj_value, (C input), conj(input))
+POINTWISE(conj_value, (N input), conj(input))
 OP(conj_physical, "(Tensor input) -> Tensor", {
   .doc     = "A copy with the sign of each imaginary part turned.",
-  .dtypes  = floating_or_complex,
   .forward = formula<conj_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return conj(g); })),
 })

@@ -370,8 +370,13 @@ struct Invoke<Block, R (*)(Args...)> {
       check_dtype(args...);
       prepare_write(args...);
       NodePtr node;
-      if constexpr (P::kRecords)
-        if (is_grad_enabled() && (wants_grad(args) || ...)) node = make_node(true, args...);
+      bool records = is_grad_enabled() && (wants_grad(args) || ...);
+      if constexpr (P::kRecords) {
+        if (records) node = make_node(true, args...);
+      } else {
+        CHECK(!records, ErrorKind::kNotImplemented, "has no derivative, so it cannot write a tensor "
+              "that requires grad. Use its form without the underscore.");
+      }
       {
         GradModeGuard unrecorded(false);
         if constexpr (P::kWritesInto) {

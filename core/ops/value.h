@@ -46,7 +46,6 @@ inline constexpr DTypeSet real([](DType t) { return !is_complex(t); });
 inline constexpr DTypeSet numeric([](DType t) { return !is_bool(t); });
 inline constexpr DTypeSet real_numeric([](DType t) { return !is_bool(t) && !is_complex(t); });
 inline constexpr DTypeSet integral_or_bool([](DType t) { return is_integral(t) || is_bool(t); });
-inline constexpr DTypeSet integral([](DType t) { return is_integral(t); });
 
 // The forms in which Python sees an op.
 enum Variants : unsigned {

@@ -197,6 +197,25 @@ template <class T>
 inline T reciprocal(T x) {
   return T(1) / x;
 }
+// The probability that a normal variable is below x: erfc(-x / sqrt(2)) / 2, which keeps its
+// precision where erf is close to -1. For float, exp(-x^2 / 2) times a polynomial in 1 / (1 + z / 2)
+// with z = |x| / sqrt(2), a minimax fit (Remez) of relative error 4e-8 for z up to 11.
+inline float normal_cdf(float x) {
+  float t = 1 / (1 + abs(x) * 0.35355339f);
+  float p = -0.05649810693f;
+  p = p * t + 0.2714113416f;
+  p = p * t - 0.4582479999f;
+  p = p * t + 0.242288314f;
+  p = p * t + 0.0006558068043f;
+  p = p * t + 0.1894253762f;
+  p = p * t + 0.2471985528f;
+  p = p * t + 0.281603357f;
+  p = p * t + 0.2821668473f;
+  p = p * t - 3.524459865e-6f;
+  float tail = p * exp(x * x * -0.5f) * 0.5f;
+  return x < 0 ? tail : 1 - tail;
+}
+inline double normal_cdf(double x) { return erfc(x * -0.7071067811865476) * 0.5; }
 // log(1 + exp(x)) without overflow.
 template <class T>
 inline T softplus(T x) {
@@ -250,7 +269,8 @@ inline int64_t fmod(int64_t x, int64_t y) {
 template <class T>
 inline T floor_divide(T x, T y) {
   // Python's rule: derived from the exact remainder, so that 1 // 0.1 is 9, not 10.
-  T q = (x - remainder(x, y)) / y;
+  T r = fmod(x, y);
+  T q = (x - r) / y - ((r != T(0)) & ((r < T(0)) != (y < T(0))) ? T(1) : T(0));
   T rounded = floor(q);
   rounded = rounded + (q - rounded > T(0.5) ? T(1) : T(0));
   return y == T(0) ? x / y : (q == T(0) ? copysign(T(0), x / y) : rounded);
@@ -281,7 +301,7 @@ inline double digamma(double x) {
   if (x < 0 && x == floor(x)) return __builtin_nan("");
   double sum = 0;
   if (x < 0) {
-    sum = -kPi / __builtin_tan(kPi * (x - floor(x)));
+    sum = -kPi / __builtin_tan(kPi * (x - round(x)));
     x = 1 - x;
   }
   for (; x < 10; x += 1) sum -= 1 / x;
@@ -298,7 +318,7 @@ inline double trigamma(double x) {
   constexpr double kPi = 3.141592653589793;
   double sum = 0, sign = 1;
   if (x < 0.5) {
-    double sine = __builtin_sin(kPi * (x - floor(x)));
+    double sine = __builtin_sin(kPi * (x - round(x)));
     sum = kPi * kPi / (sine * sine);
     sign = -1;
     x = 1 - x;
@@ -408,11 +428,22 @@ struct Operand {
   }
 };
 
+// What a formula gives: C++ makes an int of `bool & bool`.
+template <class Result>
+struct Given {
+  using type = Result;
+};
+template <>
+struct Given<int> {
+  using type = bool;
+};
+
 template <class F, class T, size_t... I, size_t... J>
 auto evaluate(const void* const* operands, const T* scalars, int64_t i, Indices<I...>,
               Indices<J...>) {
   (void)scalars;
-  return F::template apply<T, T, bool>(Operand<F, T, I>::at(operands, i)..., scalars[J]...);
+  auto result = F::template apply<T, T, bool>(Operand<F, T, I>::at(operands, i)..., scalars[J]...);
+  return typename Given<decltype(result)>::type(result);
 }
 
 template <class F, class T>
