@@ -86,8 +86,8 @@ def _range(dtype: rl.dtype, low: float | None, high: float | None) -> tuple[floa
 
 def _uniform(sizes: Any, dtype: rl.dtype, low: float, high: float) -> Tensor:
     if dtype.is_complex:
-        parts = [_uniform((*sizes, 1), rl.float64, low, high) for _ in range(2)]
-        return rl.view_as_complex(rl.cat(parts, -1)).to(dtype)
+        parts = _uniform((*sizes, 2), rl.float64, low, high)  # (..., real and imaginary)
+        return parts.view(rl.complex128).squeeze(-1).to(dtype)
     if dtype.is_floating_point:
         values = rl.rand(sizes, dtype=rl.float64) * (high - low) + low
         return values.to(dtype).clamp(max=high)
