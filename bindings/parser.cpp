@@ -319,6 +319,9 @@ class Call {
         given_[size_t(i)] = true;
         break;
       }
+      // meshgrid(a, b): where the only positional argument is a list of tensors.
+      if (arg.type == ArgType::tensor_list && positional == 1 && is_tensor(args[0]) && put_tensors(args, nargs))
+        break;
       if (!put(int(i), args[i])) return false;
     }
     Py_ssize_t keyword_count = keywords ? PyTuple_GET_SIZE(keywords) : 0;
@@ -347,6 +350,17 @@ class Call {
       return fail("argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
                   ") must be " + type_text(arg) + ", not " + Py_TYPE(object)->tp_name);
     ++fitted_;
+    return true;
+  }
+
+  bool put_tensors(PyObject* const* args, Py_ssize_t nargs) {
+    std::vector<Tensor> list;
+    for (Py_ssize_t i = 0; i < nargs; ++i) {
+      if (!is_tensor(args[i])) return false;
+      list.push_back(unwrap(args[i]));
+    }
+    values_[0] = TensorList(arena_.tensor_lists.emplace_back(std::move(list)));
+    given_[0] = true;
     return true;
   }
 

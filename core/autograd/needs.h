@@ -9,6 +9,8 @@ Tensor add(const Tensor& input, const Tensor& other);
 // input += other, unrecorded: for gradients that nobody else can see.
 void add_(const Tensor& input, const Tensor& other);
 Tensor clone(const Tensor& input);
+// A copy that lies in memory with these strides.
+Tensor clone_strided(const Tensor& input, ShapeRef strides);
 Tensor sum_to(const Tensor& input, ShapeRef sizes);
 Tensor to_dtype(const Tensor& input, DType dtype);
 Tensor ones_like(const Tensor& input);

@@ -50,7 +50,7 @@ class CopySlices final : public Node {
   }
 
   void backward(TensorList grads, std::span<Tensor> input_grads) override {
-    Tensor whole = needs::clone(grads[0]);
+    Tensor whole = needs::clone_strided(grads[0], base_.strides);
     Tensor window = needs::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
     Tensor window_grad = needs::clone(window);
     write_->backward({&window_grad, 1}, input_grads);

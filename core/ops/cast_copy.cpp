@@ -31,6 +31,17 @@ OP(clone, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
   .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
 })
 
+OP(_clone_strided, "(Tensor input, int[] stride) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(A copy that lies in memory with the given strides.)",
+  .forward = [](const Tensor& input, ShapeRef stride) {
+    Tensor out = empty_strided(input.sizes(), stride, input.dtype(), input.device());
+    copy_into(out, input);
+    return out;
+  },
+  .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
+})
+
 OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(input itself when its memory is in that order, row-major unless said, else a copy that is.)",
   .variants = method,

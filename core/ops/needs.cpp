@@ -30,6 +30,9 @@ void add_(const Tensor& input, const Tensor& other) {
 }
 
 Tensor clone(const Tensor& input) { return rushlight::clone(input); }
+Tensor clone_strided(const Tensor& input, ShapeRef strides) {
+  return call<"_clone_strided", Tensor>(input, strides);
+}
 Tensor sum_to(const Tensor& input, ShapeRef sizes) { return rushlight::sum_to(input, sizes); }
 Tensor to_dtype(const Tensor& input, DType dtype) { return rushlight::cast(input, dtype); }
 Tensor ones_like(const Tensor& input) { return rushlight::ones_like(input); }

@@ -10,6 +10,7 @@ namespace rushlight {
 namespace {
 
 Tensor flipped(const Tensor& input, ShapeRef dims) {
+  Shape reversed = unique_dims(dims, input.dim());
   Tensor out = empty(input.sizes(), input.dtype(), input.device());
   if (out.numel() == 0) return out;
   int64_t item = int64_t(input.itemsize());
@@ -17,7 +18,7 @@ Tensor flipped(const Tensor& input, ShapeRef dims) {
   const char* from = input.data<char>();
   for (int64_t& stride : to_strides) stride *= item;
   for (int64_t& stride : from_strides) stride *= item;
-  for (int64_t dim : unique_dims(dims, input.dim())) {
+  for (int64_t dim : reversed) {
     if (input.dim() == 0) continue;
     from += (input.size(dim) - 1) * from_strides[size_t(dim)];
     from_strides[size_t(dim)] *= -1;
@@ -57,6 +58,11 @@ Tensor repeated(const Tensor& input, ShapeRef repeats) {
       alias(input, once, *view_strides(input.sizes(), input.strides(), once), input.offset());
   copy_into(alias(out, row_major(often)), source);
   return out;
+}
+
+int64_t dim_of(const Tensor& input, int64_t dim) {
+  CHECK(input.dim() > 0, ErrorKind::kIndex, "Dimension specified as ", dim, " but tensor has no dimensions");
+  return wrap_dim(dim, input.dim());
 }
 
 // The index that takes element i repeats[i] times.
@@ -183,7 +189,7 @@ Without dims the tensor is rolled as if it were flat.)",
           ", dims: ", dims->size());
     Tensor out = input;
     for (size_t i = 0; i < shifts.size(); ++i) {
-      int64_t dim = wrap_dim((*dims)[i], input.dim()), size = input.dim() ? input.size(dim) : 0;
+      int64_t dim = dim_of(input, (*dims)[i]), size = input.size(dim);
       int64_t shift = size ? (shifts[i] % size + size) % size : 0;
       if (shift == 0) continue;
       const Tensor parts[] = {narrow(out, dim, size - shift, shift),
@@ -222,8 +228,8 @@ OP(repeat_interleave, "(Tensor input, int repeats, int? dim=None, *, "
   .forward = [](const Tensor& input, int64_t repeats, std::optional<int64_t> dim,
                 std::optional<int64_t>) {
     CHECK(repeats >= 0, "repeats must be non-negative, got ", repeats);
-    Tensor source = dim && input.dim() ? input : reshape(input, Shape{-1});
-    size_t d = size_t(wrap_dim(dim.value_or(0), source.dim()));
+    Tensor source = dim ? input : reshape(input, Shape{-1});
+    size_t d = size_t(dim_of(source, dim.value_or(0)));
     Shape pairs = source.sizes(), sizes = source.sizes();
     pairs.insert(d + 1, repeats);
     CHECK(!__builtin_mul_overflow(sizes[d], repeats, &sizes[d]), "size overflow: ", source.sizes(),
@@ -238,8 +244,8 @@ OP(repeat_interleave_tensor, "repeat_interleave.tensor(Tensor input, Tensor repe
   .doc     = R"(Repeats element i along dim repeats[i] times.)",
   .forward = [](const Tensor& input, const Tensor& repeats, std::optional<int64_t> dim,
                 std::optional<int64_t> output_size) {
-    Tensor source = dim && input.dim() ? input : reshape(input, Shape{-1});
-    int64_t d = wrap_dim(dim.value_or(0), source.dim()), size = source.size(d);
+    Tensor source = dim ? input : reshape(input, Shape{-1});
+    int64_t d = dim_of(source, dim.value_or(0)), size = source.size(d);
     Tensor counts = repeats.numel() == 1 ? expand(reshape(repeats, Shape{1}),
                                                   Shape{size}) : repeats;
     CHECK(counts.numel() == size, "repeats must have the same size as input along dim, but got "

@@ -29,7 +29,7 @@ Tensor joined(TensorList tensors, int64_t dim) {
     if (is_nothing(like->sizes())) like = &t;
     channels_last &= !t.is_contiguous() && t.is_contiguous(MemoryFormat::channels_last);
   }
-  size_t d = size_t(wrap_dim(dim, like->dim()));
+  size_t d = is_nothing(like->sizes()) ? 0 : size_t(wrap_dim(dim, like->dim()));
   Shape sizes = like->sizes();
   sizes[d] = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -162,9 +162,12 @@ OP(cat, "(Tensor[] tensors, int dim=0) -> Tensor", {
     std::vector<Tensor> pieces;
     int64_t at = 0;
     for (const Shape& shape : shapes) {
-      bool nothing = is_nothing(shape) && g.dim() != 1;
-      int64_t length = nothing ? 0 : shape[size_t(wrap_dim(dim, g.dim()))];
-      pieces.push_back(nothing ? zeros(shape, g.dtype()) : narrow(g, dim, at, length));
+      if (is_nothing(shape)) {
+        pieces.push_back(zeros(shape, g.dtype()));
+        continue;
+      }
+      int64_t length = shape[size_t(wrap_dim(dim, g.dim()))];
+      pieces.push_back(narrow(g, dim, at, length));
       at += length;
     }
     return pieces;

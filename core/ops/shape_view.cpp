@@ -191,7 +191,7 @@ OP(flatten, "(Tensor input, int start_dim=0, int end_dim=-1) -> Tensor", {
 
 OP(ravel, "(Tensor input) -> Tensor", {
   .doc     = R"(All elements in one dim.)",
-  .forward = [](const Tensor& input) { return reshape(input, Shape{-1}); },
+  .forward = [](const Tensor& input) { return reshape(contiguous(input), Shape{-1}); },
 })
 
 OP(unflatten, "(Tensor input, int dim, int[] sizes) -> Tensor", {
