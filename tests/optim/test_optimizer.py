@@ -287,3 +287,45 @@ def test_lr_may_be_a_one_element_tensor() -> None:
 def test_bad_options_are_refused(cls, options, error, message) -> None:
     with pytest.raises(error, match=message):
         cls([parameter()], **options)
+
+
+@pytest.mark.parametrize(("cls", "options"), [(SGD, {"momentum": 0.9}), (Adam, {})])
+def test_complex_parameters_are_pairs_of_real_ones(cls, options) -> None:
+    pairs = torch.tensor([[1.0, -2.0], [0.5, 3.0]], dtype=torch.float64)
+    real = torch.nn.Parameter(pairs.clone())
+    whole = torch.nn.Parameter(pairs.clone().view(torch.complex128))
+    optimizer = cls([real, whole], lr=0.1, **options)
+    for grad in (pairs * 2, pairs - 1):
+        real.grad = grad.clone()
+        whole.grad = grad.clone().view(torch.complex128)
+        optimizer.step()
+    assert torch.equal(whole.detach().view(torch.float64), real)
+
+
+@pytest.mark.parametrize("cls", [SGD, Adam, AdamW])
+def test_the_order_of_elements_in_memory_does_not_matter(cls) -> None:
+    values = torch.arange(6.0).reshape(2, 3)
+    grads = values + 1
+    plain = torch.nn.Parameter(values.clone())
+    plain.grad = grads.clone()
+    turned = torch.nn.Parameter(values.t().contiguous().t())
+    turned.grad = grads.clone()
+    other = torch.nn.Parameter(values.clone())
+    other.grad = grads.t().contiguous().t()
+    optimizer = cls([plain, turned, other], lr=0.1)
+    optimizer.step()
+    optimizer.step()
+    assert not turned.is_contiguous()
+    assert torch.equal(turned, plain)
+    assert torch.equal(other, plain)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_parameters_stay_half(dtype) -> None:
+    param = torch.nn.Parameter(torch.tensor([1.0, -2.0], dtype=dtype))
+    param.grad = torch.tensor([0.5, 1.0], dtype=dtype)
+    optimizer = Adam([param], lr=0.25)
+    optimizer.step()
+    assert param.dtype == dtype
+    assert param.tolist() == [0.75, -2.25]
+    assert optimizer.state[param]["exp_avg"].dtype == dtype
