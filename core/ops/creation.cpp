@@ -61,6 +61,13 @@ Tensor generated(const Tensor& out, Integer integer, Floating real) {
   return out;
 }
 
+Scalar as_integer(const Scalar& number) {
+  double value = number.to<double>();
+  CHECK(number.is_integral() || (value >= -0x1p63 && value < 0x1p63), "unsupported range: ", number,
+        " is no int64");
+  return number.to<int64_t>();
+}
+
 // How many of start, start + step, ... lie before end.
 int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   CHECK(!start.is_complex() && !end.is_complex() && !step.is_complex(), ErrorKind::kNotImplemented,
@@ -85,14 +92,15 @@ int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step)
   return int64_t(length);
 }
 
-Tensor range(const Scalar& start, const Scalar& end, const Scalar& step, std::optional<DType> dtype,
+Tensor range(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype,
              std::optional<Device> device) {
-  int64_t length = range_length(start, end, step);
   bool integral = start.is_integral() && end.is_integral() && step.is_integral();
-  Tensor out =
-      fresh(Shape{length}, dtype.value_or(integral ? DType::int64 : default_dtype()), device);
-  CHECK(!is_bool(out.dtype()) && !is_complex(out.dtype()), ErrorKind::kNotImplemented,
-        "not implemented for ", dtype_name(out.dtype()));
+  DType type = dtype.value_or(integral ? DType::int64 : default_dtype());
+  CHECK(!is_bool(type) && !is_complex(type), ErrorKind::kNotImplemented, "not implemented for ",
+        dtype_name(type));
+  if (is_integral(type))
+    for (Scalar* number : {&start, &end, &step}) *number = as_integer(*number);
+  Tensor out = fresh(Shape{range_length(start, end, step)}, type, device);
   uint64_t first = uint64_t(start.to<int64_t>()), by = uint64_t(step.to<int64_t>());
   double real_first = start.to<double>(), real_by = step.to<double>();
   return generated(

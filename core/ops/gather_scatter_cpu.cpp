@@ -42,8 +42,8 @@ struct Run {
   // The element of self that position k names.
   T& at(int64_t k) const {
     int64_t place = index[k * index_step];
-    CHECK(uint64_t(place) < uint64_t(dim_size), ErrorKind::kIndex, "index ", place,
-          " is out of bounds for dimension ", dim, " with size ", dim_size);
+    CHECK(uint64_t(place) < uint64_t(dim_size), "index ", place, " is out of bounds for dimension ",
+          dim, " with size ", dim_size);
     return self[place * dim_stride + k * self_step];
   }
 };

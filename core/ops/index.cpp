@@ -53,7 +53,7 @@ T to_comparable(T value) {
 float to_comparable(Half value) { return to_float(value); }
 float to_comparable(BFloat16 value) { return to_float(value); }
 
-// Where each value would be inserted into its sorted row; NaN sorts last.
+// Where each value would be inserted into its sorted row; a NaN comes last.
 Tensor search(const Tensor& sorted, const Tensor& values, bool right, bool out_int32) {
   CHECK(sorted.dim() > 0, "boundaries tensor must have at least one dim");
   bool one_row = sorted.dim() == 1;
@@ -75,17 +75,14 @@ Tensor search(const Tensor& sorted, const Tensor& values, bool right, bool out_i
   visit_dtype(dtype, [&]<class T>(Tag<T>) {
     if constexpr (!std::is_same_v<T, std::complex<float>> &&
                   !std::is_same_v<T, std::complex<double>>) {
-      // NaN is above everything: a < b for all numbers, and when only b is NaN.
-      auto less = [](T x, T y) {
-        auto a = to_comparable(x), b = to_comparable(y);
-        return a < b || (a == a && b != b);
-      };
       parallel_for(0, values.numel(), 1024, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const T* row = rows.data<T>() + (one_row ? 0 : i / width * length);
           T value = wanted.data<T>()[i];
-          to[i] = right ? std::upper_bound(row, row + length, value, less) - row
-                        : std::lower_bound(row, row + length, value, less) - row;
+          auto from = [](T x, T y) { return !(to_comparable(x) >= to_comparable(y)); };
+          auto above = [](T y, T x) { return to_comparable(x) > to_comparable(y); };
+          to[i] = right ? std::upper_bound(row, row + length, value, above) - row
+                        : std::lower_bound(row, row + length, value, from) - row;
         }
       });
     }
@@ -266,9 +263,9 @@ OP(nonzero_tuple, "nonzero.tuple(Tensor input, *, bool as_tuple) -> Tensor[]", {
   .doc     = R"(With as_tuple=True the places as one index tensor for each dim.)",
   .forward = [](const Tensor& input, bool as_tuple) {
     CHECK(as_tuple, ErrorKind::kValue, "as_tuple=False is the default: leave it out");
-    Tensor places = nonzero_places(as_vector(input));
+    Tensor source = as_vector(input), places = nonzero_places(source);
     std::vector<Tensor> columns;
-    for (int64_t d = 0; d < places.dim(); ++d) columns.push_back(select(places, 1, d));
+    for (int64_t d = 0; d < source.dim(); ++d) columns.push_back(select(places, 1, d));
     return columns;
   },
 })
