@@ -162,70 +162,6 @@ def rrelu(
     return input.mul_(factors) if inplace else input * factors
 
 
-# Dropping whole channels
-
-
-def _drop_channels(input: Tensor, dims: int, p: float, training: bool, inplace: bool) -> Tensor:
-    """Dropout with one draw for all positions of a channel; dims leading dimensions count."""
-    if not training:
-        return input
-    shape = tuple(input.shape[:dims]) + (1,) * (input.dim() - dims)
-    kept = rl.nn.functional.dropout(input.new_ones(shape), p, training)
-    return input.mul_(kept) if inplace else input * kept
-
-
-def dropout1d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Sets whole channels to zero with probability p and scales the rest by 1 / (1 - p).
-
-    Args:
-        input: (N, C, L) or (C, L).
-        p: probability of a channel to be dropped.
-        training: whether to drop at all.
-        inplace: whether to overwrite input.
-
-    Raises:
-        RuntimeError: if input has another number of dimensions.
-
-    Example:
-        >>> torch.nn.functional.dropout1d(torch.ones(1, 1, 2), 1.0).tolist()
-        [[[0.0, 0.0]]]
-    """
-    if input.dim() not in (2, 3):
-        raise RuntimeError(
-            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. "
-            "It drops the channels of (N, C, L) or (C, L); use dropout for other shapes."
-        )
-    return _drop_channels(input, input.dim() - 1, p, training, inplace)
-
-
-def dropout2d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
-    """Sets whole channels to zero with probability p and scales the rest by 1 / (1 - p).
-
-    Args:
-        input: (N, C, H, W), or (N, C, L) as PyTorch reads three dimensions.
-        p: probability of a channel to be dropped.
-        training: whether to drop at all.
-        inplace: whether to overwrite input.
-
-    Raises:
-        RuntimeError: if input has another number of dimensions.
-
-    Example:
-        >>> torch.nn.functional.dropout2d(torch.ones(1, 1, 1, 2), 1.0).tolist()
-        [[[[0.0, 0.0]]]]
-    """
-    if input.dim() not in (3, 4):
-        raise RuntimeError(
-            f"dropout2d: Expected 3D or 4D input, but received a {input.dim()}D input. "
-            "It drops the channels of (N, C, H, W); use dropout for other shapes."
-        )
-    return _drop_channels(input, 2, p, training, inplace)
-
-
 # Losses
 
 
@@ -319,46 +255,7 @@ def cosine_embedding_loss(
     return _reduce(rl.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), reduction)
 
 
-# Indices and edges
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Returns int64 vectors that are 1 at the given class and 0 elsewhere.
-
-    Args:
-        tensor: classes, int64, of any shape (*).
-        num_classes: length of the vectors; one more than the largest class if -1.
-
-    Returns:
-        (*, num_classes).
-
-    Raises:
-        RuntimeError: if a class is negative or not below num_classes.
-
-    Example:
-        >>> torch.nn.functional.one_hot(torch.tensor([1, 0]), 3).tolist()
-        [[0, 1, 0], [1, 0, 0]]
-    """
-    if tensor.dtype != rl.int64:
-        raise RuntimeError(
-            f"one_hot: one_hot is only applicable to index tensor of type int64, but got "
-            f"{tensor.dtype}. Use input.long()."
-        )
-    if tensor.numel() == 0 and num_classes < 0:
-        raise RuntimeError(
-            "one_hot: Can not infer total number of classes from empty tensor. Pass num_classes."
-        )
-    low, high = (tensor.min().item(), tensor.max().item()) if tensor.numel() else (0, -1)
-    num_classes = high + 1 if num_classes < 0 else num_classes
-    if low < 0:
-        raise RuntimeError(f"one_hot: Class values must be non-negative, but got {low}.")
-    if high >= num_classes:
-        raise RuntimeError(
-            f"one_hot: Class values must be smaller than num_classes, but got {high} and "
-            f"{num_classes}."
-        )
-    result = tensor.new_zeros((*tensor.shape, num_classes))
-    return result.scatter_(-1, tensor.unsqueeze(-1), 1)
+# Edges
 
 
 def pad(

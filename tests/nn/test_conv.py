@@ -81,6 +81,49 @@ def test_conv2d_is_cross_correlation(settings, padding) -> None:
     check(nn.Conv2d(4, 8, **settings), torch.randn(2, 4, 7, 6), padding)
 
 
+def test_conv3d_is_cross_correlation() -> None:
+    layer = nn.Conv3d(2, 4, (2, 3, 2), stride=(1, 2, 1), padding=(0, 1, 1), groups=2)
+    check(layer, torch.randn(2, 2, 4, 5, 4), [(0, 0), (1, 1), (1, 1)])
+
+
+@pytest.mark.parametrize(
+    ("cls", "conv", "settings"),
+    [
+        (nn.ConvTranspose1d, nn.Conv1d, {"kernel_size": 3}),
+        (nn.ConvTranspose1d, nn.Conv1d, {"kernel_size": 4, "stride": 3, "padding": 1, "groups": 2}),
+        (nn.ConvTranspose2d, nn.Conv2d, {"kernel_size": (3, 2), "stride": (2, 1), "bias": False}),
+        (nn.ConvTranspose2d, nn.Conv2d, {"kernel_size": 3, "dilation": 2, "padding": (2, 1)}),
+    ],
+)
+def test_transposed_convolution_is_the_gradient_of_a_convolution(cls, conv, settings) -> None:
+    transposed = cls(4, 6, **settings)
+    forward = conv(6, 4, **{**settings, "bias": False})
+    with torch.no_grad():
+        forward.weight.copy_(transposed.weight)
+    x = torch.randn(2, 4, *[5, 4][: len(transposed.kernel_size)])
+    y = transposed(x)
+    image = torch.zeros(y.shape, requires_grad=True)
+    forward(image).backward(x)
+    bias = 0 if transposed.bias is None else numpy(transposed.bias)
+    bias = np.reshape(bias, (-1, *[1] * (x.dim() - 2)))
+    np.testing.assert_allclose(numpy(y), image.grad.numpy() + bias, rtol=1e-4, atol=1e-5)
+
+
+def test_transposed_convolution_chooses_among_output_sizes() -> None:
+    layer, x = nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1), torch.randn(1, 2, 5, 5)
+    assert tuple(layer(x).shape) == (1, 3, 9, 9)
+    assert tuple(layer(x, output_size=(10, 9)).shape) == (1, 3, 10, 9)
+    assert tuple(layer(x, output_size=(1, 3, 9, 10)).shape) == (1, 3, 9, 10)
+    larger = nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1, output_padding=1)
+    assert tuple(larger(x).shape) == (1, 3, 10, 10)
+    with pytest.raises(ValueError, match=r"valid sizes range from \[9, 9\] to \[10, 10\]"):
+        layer(x, output_size=(11, 9))
+    with pytest.raises(ValueError, match=r"must have 2 or 4 elements \(got 1\)"):
+        layer(x, output_size=(9,))
+    with pytest.raises(ValueError, match='Only "zeros" padding mode is supported'):
+        nn.ConvTranspose2d(2, 3, 3, padding_mode="reflect")
+
+
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 @pytest.mark.parametrize(
     ("amount", "padding"), [((2, 1), [(2, 2), (1, 1)]), ("same", [(1, 2), (0, 1)])]
@@ -133,6 +176,11 @@ def test_bad_settings_are_errors(settings, message) -> None:
         (
             nn.Conv1d(1, 2, 3, padding="same"),
             "Conv1d(1, 2, kernel_size=(3,), stride=(1,), padding=same)",
+        ),
+        (
+            nn.ConvTranspose2d(4, 8, 3, 2, 1, 1, 2, False, 2),
+            "ConvTranspose2d(4, 8, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1), "
+            "dilation=(2, 2), output_padding=(1, 1), groups=2, bias=False)",
         ),
     ],
 )

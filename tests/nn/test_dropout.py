@@ -1,5 +1,6 @@
 """Dropout layers: the share, the scale, and what is dropped together."""
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -24,6 +25,8 @@ def test_dropout_zeroes_its_share_and_scales_the_rest() -> None:
         (nn.Dropout1d(0.5), (50, 7), (50,)),
         (nn.Dropout2d(0.5), (4, 50, 3, 2), (4, 50)),
         (nn.Dropout2d(0.5), (4, 50, 7), (4, 50)),
+        (nn.Dropout3d(0.5), (4, 50, 2, 3, 2), (4, 50)),
+        (nn.Dropout3d(0.5), (50, 2, 3, 2), (50,)),
     ],
 )
 def test_channels_are_dropped_whole(layer, shape, kept_shape) -> None:
@@ -54,6 +57,23 @@ def test_gradients_pass_where_values_do(cls) -> None:
     assert x.grad.tolist() == y.tolist()
 
 
+@pytest.mark.parametrize("cls", [nn.AlphaDropout, nn.FeatureAlphaDropout])
+def test_alpha_dropout_keeps_mean_and_variance(cls) -> None:
+    y = cls(0.3)(torch.randn(300, 300)).numpy()
+    assert y.mean() == pytest.approx(0, abs=0.05)
+    assert y.var() == pytest.approx(1, abs=0.05)
+    _, counts = np.unique(y, return_counts=True)
+    assert counts.max() / y.size == pytest.approx(0.3, abs=0.02)  # all dropped ones are equal
+    x = torch.randn(2, 3)
+    assert cls(0.3).eval()(x).tolist() == x.tolist()
+
+
+def test_feature_alpha_dropout_drops_whole_channels() -> None:
+    y = nn.FeatureAlphaDropout(0.5)(torch.ones(4, 50, 3)).numpy()
+    assert (y == y[..., :1]).all()
+    assert len(np.unique(y)) == 2
+
+
 @pytest.mark.parametrize("p", [-0.1, 1.1])
 def test_probability_must_be_one(p) -> None:
     with pytest.raises(ValueError, match="has to be between 0 and 1, but got"):
@@ -63,8 +83,6 @@ def test_probability_must_be_one(p) -> None:
 def test_channel_dropout_needs_channels() -> None:
     with pytest.raises(RuntimeError, match="Expected 2D or 3D input, but received a 1D input"):
         nn.Dropout1d()(torch.ones(3))
-    with pytest.raises(RuntimeError, match="Expected 3D or 4D input, but received a 2D input"):
-        nn.Dropout2d()(torch.ones(3, 3))
 
 
 def test_repr() -> None:

@@ -29,38 +29,6 @@ def test_softmin_converts_its_input() -> None:
     np.testing.assert_allclose(result.numpy(), special.softmax([0.0, -1, -2]))
 
 
-def test_dropout_of_channels_outside_training_returns_the_input() -> None:
-    x = torch.ones(2, 3, 4)
-    assert F.dropout1d(x, 1.0, training=False) is x
-    assert F.dropout2d(x, 1.0, training=False) is x
-
-
-def test_one_hot_marks_classes() -> None:
-    classes = torch.tensor([[0, 2], [1, 0]])
-    assert F.one_hot(classes).tolist() == np.eye(3, dtype=int)[classes.numpy()].tolist()
-    assert tuple(F.one_hot(classes, 5).shape) == (2, 2, 5)
-    assert F.one_hot(classes).dtype == torch.int64
-    assert tuple(F.one_hot(torch.zeros(0, dtype=torch.int64), 3).shape) == (0, 3)
-
-
-@pytest.mark.parametrize(
-    ("classes", "count", "message"),
-    [
-        ([3], 3, "must be smaller than num_classes, but got 3 and 3"),
-        ([-1], 3, "must be non-negative, but got -1"),
-        ([1.0], 3, "only applicable to index tensor of type int64"),
-    ],
-)
-def test_one_hot_refuses_other_classes(classes, count, message) -> None:
-    with pytest.raises(RuntimeError, match=message):
-        F.one_hot(torch.tensor(classes), count)
-
-
-def test_one_hot_cannot_count_the_classes_of_nothing() -> None:
-    with pytest.raises(RuntimeError, match="Can not infer total number of classes"):
-        F.one_hot(torch.zeros(0, dtype=torch.int64))
-
-
 @pytest.mark.parametrize("mode", PAD_MODES)
 @pytest.mark.parametrize("pad", [(1, 2), (3, 0), (2, 1, 0, 3), (0, 0, 1, 1)])
 def test_pad_adds_around_the_last_dimensions(mode, pad) -> None:

@@ -38,9 +38,16 @@ from rushlight.nn.modules.container import (
     ParameterList,
     Sequential,
 )
-from rushlight.nn.modules.conv import Conv1d, Conv2d
+from rushlight.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d
 from rushlight.nn.modules.distance import CosineSimilarity, PairwiseDistance
-from rushlight.nn.modules.dropout import Dropout, Dropout1d, Dropout2d
+from rushlight.nn.modules.dropout import (
+    AlphaDropout,
+    Dropout,
+    Dropout1d,
+    Dropout2d,
+    Dropout3d,
+    FeatureAlphaDropout,
+)
 from rushlight.nn.modules.flatten import Flatten, Unflatten
 from rushlight.nn.modules.linear import Bilinear, Identity, Linear
 from rushlight.nn.modules.loss import (
@@ -81,6 +88,7 @@ __all__ = [
     "AdaptiveAvgPool2d",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
+    "AlphaDropout",
     "AvgPool1d",
     "AvgPool2d",
     "BCELoss",
@@ -91,13 +99,18 @@ __all__ = [
     "Bilinear",
     "Conv1d",
     "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
     "CosineEmbeddingLoss",
     "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
     "Dropout1d",
     "Dropout2d",
+    "Dropout3d",
     "Embedding",
+    "FeatureAlphaDropout",
     "Flatten",
     "GroupNorm",
     "Hardshrink",

@@ -9,15 +9,15 @@ from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
-from rushlight.nn.modules.utils import _pair, _single
+from rushlight.nn.modules.utils import _pair, _single, _triple
 from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
-__all__ = ["Conv1d", "Conv2d"]
+__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d"]
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -65,6 +65,7 @@ class _ConvNd(Module):
         self.stride = self._ntuple(stride)
         self.padding = padding if isinstance(padding, str) else self._ntuple(padding)
         self.dilation = self._ntuple(dilation)
+        self.output_padding = self._ntuple(0)
         self.groups = groups
         self.padding_mode = padding_mode
         if padding == "same" and any(step != 1 for step in self.stride):
@@ -75,10 +76,12 @@ class _ConvNd(Module):
         self._edges = self._padding_edges()
 
         factory: Any = {"device": device, "dtype": dtype}
-        shape = (out_channels, in_channels // groups, *self.kernel_size)
-        self.weight = Parameter(rl.empty(shape, **factory))
+        self.weight = Parameter(rl.empty(self._weight_shape(), **factory))
         self.bias = Parameter(rl.empty((out_channels,), **factory)) if bias else None
         self.reset_parameters()
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        return self.out_channels, self.in_channels // self.groups, *self.kernel_size
 
     def _padding_edges(self) -> list[int]:
         """The padding as F.pad takes it: before and after, from the last dimension to the first."""
@@ -124,6 +127,8 @@ class _ConvNd(Module):
             settings.append(f"padding={self.padding}")
         if self.dilation != (1,) * len(self.kernel_size):
             settings.append(f"dilation={self.dilation}")
+        if any(self.output_padding):
+            settings.append(f"output_padding={self.output_padding}")
         if self.groups != 1:
             settings.append(f"groups={self.groups}")
         if self.bias is None:
@@ -204,4 +209,191 @@ class Conv2d(_ConvNd):
         input, padding = self._padded(input)
         return F.conv2d(
             input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        )
+
+
+class Conv3d(_ConvNd):
+    """Slides learned filters over volumes: cross-correlation plus bias.
+
+    Output depth: floor((D + 2 * padding - dilation * (kernel_size - 1) - 1) / stride) + 1, and
+    likewise height and width. Weight and bias start uniform within 1 / sqrt(fan_in) of zero.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: channels of the output, one filter each.
+        kernel_size: depth, height and width of the filters; one number for a cube.
+        stride: step between outputs; the other arguments are those of Conv2d.
+
+    Shape:
+        (N, in_channels, D, H, W) to (N, out_channels, D_out, H_out, W_out), or both without N.
+
+    Example:
+        >>> layer = torch.nn.Conv3d(1, 4, kernel_size=3)
+        >>> tuple(layer(torch.zeros(2, 1, 8, 8, 8)).shape)
+        (2, 4, 6, 6, 6)
+    """
+
+    _ntuple = staticmethod(_triple)
+
+    def forward(self, input: Tensor) -> Tensor:
+        input, padding = self._padded(input)
+        return F.conv3d(
+            input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups
+        )
+
+
+class _ConvTransposeNd(_ConvNd):
+    """What transposed convolutions share: the gradient of a convolution, used as a layer."""
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] = 1,
+        padding: int | tuple[int, ...] = 0,
+        output_padding: int | tuple[int, ...] = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: int | tuple[int, ...] = 1,
+        padding_mode: str = "zeros",
+        device: rl.device | str | None = None,
+        dtype: rl.dtype | None = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(
+                f'Only "zeros" padding mode is supported for {type(self).__name__}, but got '
+                f"{padding_mode!r}."
+            )
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            device=device,
+            dtype=dtype,
+        )
+        self.output_padding = self._ntuple(output_padding)
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        return self.in_channels, self.out_channels // self.groups, *self.kernel_size
+
+    def _output_padding(
+        self, input: Tensor, output_size: Sequence[int] | None
+    ) -> tuple[int, ...] | list[int]:
+        """What to add at the ends so that the output gets the size asked for."""
+        if output_size is None:
+            return self.output_padding
+        dims = len(self.kernel_size)
+        if len(output_size) not in (dims, input.dim()):
+            raise ValueError(
+                f"{type(self).__name__}: for {input.dim()}D input, output_size must have {dims} or "
+                f"{input.dim()} elements (got {len(output_size)})."
+            )
+        wanted = list(output_size)[-dims:]
+        smallest = [
+            (size - 1) * stride - 2 * padding + dilation * (kernel - 1) + 1
+            for size, stride, padding, dilation, kernel in zip(
+                input.shape[-dims:],
+                self.stride,
+                self.padding,
+                self.dilation,
+                self.kernel_size,
+                strict=True,
+            )
+        ]
+        added = [size - least for size, least in zip(wanted, smallest, strict=True)]
+        if not all(0 <= extra < stride for extra, stride in zip(added, self.stride, strict=True)):
+            largest = [
+                least + stride - 1 for least, stride in zip(smallest, self.stride, strict=True)
+            ]
+            raise ValueError(
+                f"{type(self).__name__}: requested an output size of {wanted}, but valid sizes "
+                f"range from {smallest} to {largest} (for an input of {list(input.shape[-dims:])})."
+            )
+        return added
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    """The gradient of Conv1d with respect to its input, used as a layer that lengthens sequences.
+
+    Output length: (L - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding
+    + 1. Weight and bias start uniform within 1 / sqrt(out_channels / groups * kernel_size) of zero.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: channels of the output.
+        kernel_size: length of the filters.
+        stride: step between inputs, on the output.
+        padding: what the convolution added at both ends, so that it is cut off here.
+        output_padding: elements to add at the end, where several lengths are possible.
+        groups: number of blocks that input and output channels are divided into.
+        bias: whether to add a learned bias.
+        dilation: distance between the filter's elements.
+        padding_mode: "zeros".
+        device: where to put the parameters.
+        dtype: their dtype.
+
+    Shape:
+        (N, in_channels, L) to (N, out_channels, L_out), or both without N.
+
+    Example:
+        >>> layer = torch.nn.ConvTranspose1d(2, 4, kernel_size=2, stride=2)
+        >>> tuple(layer(torch.zeros(1, 2, 10)).shape)
+        (1, 4, 20)
+    """
+
+    _ntuple = staticmethod(_single)
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        return F.conv_transpose1d(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self._output_padding(input, output_size),
+            self.groups,
+            self.dilation,
+        )
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    """The gradient of Conv2d with respect to its input, used as a layer that enlarges images.
+
+    Output height: (H - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding
+    + 1, and likewise the width.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: channels of the output.
+        kernel_size: height and width of the filters; one number for a square.
+        stride: step between inputs, on the output; the other arguments are those of
+            ConvTranspose1d.
+
+    Shape:
+        (N, in_channels, H, W) to (N, out_channels, H_out, W_out), or both without N.
+
+    Example:
+        >>> layer = torch.nn.ConvTranspose2d(1, 4, kernel_size=3, stride=2, padding=1)
+        >>> tuple(layer(torch.zeros(2, 1, 5, 5), output_size=(10, 10)).shape)
+        (2, 4, 10, 10)
+    """
+
+    _ntuple = staticmethod(_pair)
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        return F.conv_transpose2d(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self._output_padding(input, output_size),
+            self.groups,
+            self.dilation,
         )
