@@ -22,6 +22,7 @@ nb::dict describe(const OpEntry& entry) {
   row["name"] = text(entry.schema.name);
   row["overload"] = text(entry.schema.overload);
   row["home"] = entry.home;
+  row["alias_of"] = text(entry.alias_of);
   row["doc"] = entry.doc;
   row["file"] = entry.file;
   row["line"] = entry.line;

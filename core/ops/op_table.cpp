@@ -45,6 +45,7 @@ detail::Registration::Registration(const OpEntry& entry) {
   entries().push_back(row);
   for (std::string_view rest = entry.aliases; !rest.empty();) {
     std::string_view alias = next_part(rest, ' ');
+    row.alias_of = entry.schema.name;
     row.schema.name = alias;
     std::fill(std::copy(alias.begin(), alias.end(), row.schema.name_text),
               std::end(row.schema.name_text), '\0');

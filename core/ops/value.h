@@ -61,6 +61,7 @@ struct OpEntry {
   Schema schema;
   const char* home;     // "torch", "torch nn.functional", "linalg", ...; "private" shows in _C only
   const char* aliases;  // other names, separated by spaces; each has a row of its own
+  std::string_view alias_of;  // in such a row, the name of the op
   const char* doc;
   DTypeSet dtypes;
   Variants variants;

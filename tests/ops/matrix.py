@@ -22,8 +22,12 @@ def row_name(row: dict[str, Any]) -> str:
     return f"{prefix}{row['name']}{suffix}"
 
 
-# Private ops are parts of others, whose samples reach them.
-ROWS = {row_name(row): row for row in _C._op_table() if row["home"] != "private"}
+# Private ops are parts of others, whose samples reach them; aliases are the same op again.
+ROWS = {
+    row_name(row): row
+    for row in _C._op_table()
+    if row["home"] != "private" and not row["alias_of"]
+}
 
 # Ops without samples, by the test file that covers them instead.
 ELSEWHERE: dict[str, str] = {}

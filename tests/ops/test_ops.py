@@ -214,6 +214,6 @@ def test_formula_works_on_empty_and_single_elements(name: str) -> None:
     assert op
     sample = op.all()[0]
     for shape in [(0,), (2, 0, 3), ()]:
-        args = [np.zeros(shape, a.dtype) + a.flat[0] if isinstance(a, np.ndarray) else a for a in sample.args]
+        args = [np.full(shape, a.flat[0]) if isinstance(a, np.ndarray) else a for a in sample.args]
         result, _ = call(name, Sample(tuple(args), sample.kwargs))
         assert tuple(result.shape) == shape
