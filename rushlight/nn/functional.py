@@ -1,25 +1,20 @@
 """The functions behind the layers.
 
-Most are ops of the core, installed here from its table. Written here are those that read best as
+Most are ops of the core, taken over from its table. Written here are those that read best as
 compositions of other ops; they hold no state.
 """
 
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight import _C, Tensor
+from rushlight import Tensor
 from rushlight import sigmoid as sigmoid
 from rushlight import tanh as tanh
+from rushlight.nn._ops import *  # noqa: F403
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    def __getattr__(name: str) -> Callable[..., Any]: ...
-
-
-globals().update(_C.ops("nn.functional"))
+    from collections.abc import Sequence
 
 # Products and distances
 

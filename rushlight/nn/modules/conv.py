@@ -245,6 +245,8 @@ class Conv3d(_ConvNd):
 class _ConvTransposeNd(_ConvNd):
     """What transposed convolutions share: the gradient of a convolution, used as a layer."""
 
+    padding: tuple[int, ...]  # never a word here
+
     def __init__(
         self,
         in_channels: int,

@@ -214,7 +214,7 @@ class Module(Stateful):
 
         return self._apply(convert)
 
-    def to_empty(self, *, device: rl.device | str | int | None, recurse: bool = True) -> Self:
+    def to_empty(self, *, device: rl.device | str | None, recurse: bool = True) -> Self:
         """Gives parameters and buffers fresh, uninitialised memory on a device.
 
         Args:
