@@ -210,7 +210,7 @@ POINTWISE(gelu_tanh_gate, (T input),
 POINTWISE(gelu_tanh_grad, (T g, T input, T gate),
           g * gate * (S(1) + input * (S(1) - gate) *
                                  (S(1.5957691216057308) + S(0.2140644488147881) * input * input)))
-OP(gelu, "(Tensor input, *, str approximate='none') -> Tensor", {
+OP(gelu, "(Tensor input, str approximate='none') -> Tensor", {
   .home    = "nn.functional",
   .doc     = R"(input times the probability that a normal variable is below it. Hendrycks and Gimpel 2016.
 
@@ -237,6 +237,34 @@ OP(silu, "(Tensor input, bool inplace=False) -> Tensor", {
   .forward = formula<silu_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<silu_grad>)),
+})
+
+POINTWISE(glu_value, (T input, T gate), input * sigmoid(gate))
+POINTWISE(glu_grad_input, (T g, T gate), g * sigmoid(gate))
+POINTWISE(glu_grad_gate, (T g, T input, T gate), g * input * sigmoid(gate) * (S(1) - sigmoid(gate)))
+OP(_glu, "(Tensor input, Tensor gate) -> Tensor", {
+  .home    = "private",
+  .doc     = "input * sigmoid(gate).",
+  .dtypes  = floating,
+  .forward = formula<glu_value>,
+  .saves   = saves<"input", "gate">,
+  .grads   = grads(d<"input">(formula<glu_grad_input>), d<"gate">(formula<glu_grad_gate>)),
+})
+OP(glu, "(Tensor input, int dim=-1) -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(The first half of dim times the sigmoid of the second half. Dauphin et al. 2016.
+
+Example:
+    >>> torch.nn.functional.glu(torch.tensor([4.0, 0.0]))
+    tensor([2.]))",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, int64_t dim) {
+    CHECK(input.dim() > 0, "glu does not support 0-dimensional tensors");
+    int64_t size = input.size(dim);
+    CHECK(size % 2 == 0, "Halving dimension must be even, but dimension ", dim, " is size ", size);
+    return call<"_glu", Tensor>(narrow(input, dim, 0, size / 2),
+                                narrow(input, dim, size / 2, size / 2));
+  },
 })
 
 POINTWISE(mish_value, (T input), input * tanh(softplus(input)))

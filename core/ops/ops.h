@@ -65,6 +65,7 @@ inline Tensor digamma(const Tensor& input) { return call<"digamma", Tensor>(inpu
 inline Tensor trigamma(const Tensor& input) { return call<"_trigamma", Tensor>(input); }
 inline Tensor sigmoid(const Tensor& input) { return call<"sigmoid", Tensor>(input); }
 inline Tensor isnan(const Tensor& input) { return call<"isnan", Tensor>(input); }
+inline Tensor xlogy(const Tensor& input, const Tensor& other) { return call<"xlogy", Tensor>(input, other); }
 inline Tensor isfinite(const Tensor& input) { return call<"isfinite", Tensor>(input); }
 inline Tensor logical_not(const Tensor& input) { return call<"logical_not", Tensor>(input); }
 
@@ -100,6 +101,12 @@ bool all_true(const Tensor& input);
 
 // activation.cpp
 inline Tensor softplus(const Tensor& input) { return call<"softplus", Tensor>(input, 1.0, 20.0); }
+
+// loss_pointwise.cpp
+// The losses themselves, their mean or their sum.
+Tensor reduce_loss(const Tensor& losses, std::string_view reduction);
+// The same of losses times a weight of the input's sizes; the mean is over the weights.
+Tensor reduce_weighted_loss(const Tensor& losses, const Tensor& weight, const Tensor& input, std::string_view reduction);
 
 // creation.cpp
 inline Tensor full(ShapeRef size, Scalar value, std::optional<DType> dtype = {}) { return call<"full", Tensor>(size, value, dtype, std::optional<Device>()); }
@@ -184,6 +191,7 @@ inline Tensor min(const Tensor& a, const Tensor& b) { return minimum(a, b); }
 inline Tensor max(const Tensor& a, double b) { return maximum(a, wrapped_number(b)); }
 inline Tensor min(const Tensor& a, double b) { return minimum(a, wrapped_number(b)); }
 inline Tensor pow(const Tensor& a, Scalar b) { return pow(a, wrapped_number(b)); }
+inline Tensor clamp(const Tensor& a, double low, double high) { return min(max(a, low), high); }
 inline Tensor normal_cdf(const Tensor& a) { return erfc(a * -0.7071067811865476) * 0.5; }
 inline Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return where(condition, a, b);

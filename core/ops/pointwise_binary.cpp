@@ -338,7 +338,7 @@ Example:
   .grads   = grads(no_grad<"condition">, d<"input">(formula<where_grad_input>),
                    d<"other">(formula<where_grad_other>)),
 })
-OP(where_method, "where(Tensor input, Tensor condition, Tensor other) -> Tensor", {
+OP(where_method, "where.self(Tensor input, Tensor condition, Tensor other) -> Tensor", {
   .doc     = "The tensor where condition is true, other elsewhere.",
   .variants = method,
   .forward = [](const Tensor& input, const Tensor& condition, const Tensor& other) {

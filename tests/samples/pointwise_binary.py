@@ -105,6 +105,11 @@ def where() -> Iterator[Any]:
     yield booleans(3, 1), normal(4), 2.0
 
 
+@samples("where.self", ref=lambda x, c, y: np.where(c, x, y))
+def where_self() -> Iterator[Any]:
+    yield normal(3, 4), booleans(3, 4), normal(4)
+
+
 @samples("masked_fill", ref=lambda x, m, v: np.where(m, v, x))
 def masked_fill() -> Iterator[Any]:
     yield normal(3, 4), booleans(3, 4), -1.5

@@ -24,6 +24,8 @@ SMOOTH = {
     "sigmoid": scipy.special.expit,
     "square": np.square,
     "conj": np.conj,
+    "conj_physical": np.conj,
+    "positive": np.positive,
     "deg2rad": np.deg2rad,
     "rad2deg": np.rad2deg,
     "sinc": np.sinc,
@@ -37,10 +39,18 @@ POSITIVE = {
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "reciprocal": lambda x: 1 / x,
     "lgamma": scipy.special.gammaln,
+    "digamma": scipy.special.digamma,
 }
-INSIDE_ONE = {"asin": np.arcsin, "acos": np.arccos, "atanh": np.arctanh, "tan": np.tan}
+INSIDE_ONE = {
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atanh": np.arctanh,
+    "tan": np.tan,
+    "erfinv": scipy.special.erfinv,
+}
 STEPS = {
     "sign": np.sign,
+    "sgn": np.sign,
     "floor": np.floor,
     "ceil": np.ceil,
     "trunc": np.trunc,
@@ -48,7 +58,14 @@ STEPS = {
     "frac": lambda x: x - np.trunc(x),
     "abs": np.abs,
 }
-TESTS = {"isnan": np.isnan, "isinf": np.isinf, "isfinite": np.isfinite, "signbit": np.signbit}
+TESTS = {
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isposinf": np.isposinf,
+    "isneginf": np.isneginf,
+    "isfinite": np.isfinite,
+    "signbit": np.signbit,
+}
 
 
 for _name, _ref in SMOOTH.items():
@@ -61,7 +78,7 @@ for _name, _ref in SMOOTH.items():
 
 for _name, _ref in POSITIVE.items():
 
-    @samples(_name, ref=_ref, second=_name != "lgamma", grad=_name != "lgamma")
+    @samples(_name, ref=_ref, second=_name != "digamma")
     def positive() -> Iterator[np.ndarray]:
         yield uniform(3, 4, low=0.3, high=4.0)
 
