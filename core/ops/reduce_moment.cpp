@@ -1,9 +1,18 @@
 // Owns products, variances, norms and logsumexp over dims.
 #include "core/ops/op.h"
 #include "core/ops/reduce.h"
+#include "core/ops/scan.h"
 
 namespace rushlight {
 namespace {
+
+// ---- products -----------------------------------------------------------------------------------
+
+// The products of the elements along dim but one each; division serves unless some are zero.
+Tensor products_without_one(const Tensor& input, const Tensor& product, int64_t dim) {
+  Tensor zero = call<"any", Tensor>(input == 0, std::optional<ShapeRef>(), false);
+  return item(zero).to<bool>() ? products_of_others(input, dim) : product / input;
+}
 
 // ---- variance and standard deviation ------------------------------------------------------------
 
@@ -109,7 +118,7 @@ OP(prod_dim, "prod.int(Tensor input, int dim, bool keepdim=False, *, dtype? dtyp
                                  std::optional<DType>) {
                      std::optional<Shape> dims(Shape{dim});
                      Tensor along = restore_dims(g, input.sizes(), dims, keepdim);
-                     return along * conj(restore_dims(result, input.sizes(), dims, keepdim) / input);
+                     return along * conj(products_without_one(input, restore_dims(result, input.sizes(), dims, keepdim), dim));
                    })),
 })
 

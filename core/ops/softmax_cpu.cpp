@@ -6,6 +6,7 @@
 #include "core/device/allocator.h"
 #include "core/device/threads.h"
 #include "core/ops/softmax_loops.h"
+#include "core/tensor/dims.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -71,21 +72,13 @@ Lane result_lane(const Tensor& t) {
           t.dtype() == dtype_of<T> ? nullptr : cast_loop(dtype_of<T>, t.dtype())};
 }
 
-struct Blocks {
-  int64_t outer = 1, rows = 1, columns = 1;
-  Blocks(const Shape& sizes, int64_t dim) {
-    for (int64_t d = 0; d < int64_t(sizes.size()); ++d)
-      (d < dim ? outer : d == dim ? rows : columns) *= sizes[size_t(d)];
-  }
-};
-
 // Calls along(lanes..., rows, columns) for rows that are normalised along their length, or
 // down(lanes..., stride, rows, columns, scratch) for columns. The last lane is the result.
 template <class T, size_t N, class Along, class Down>
-void walk(const Blocks& blocks, const std::array<Lane, N>& lanes, Along&& along, Down&& down) {
+void walk(const AroundDim& blocks, const std::array<Lane, N>& lanes, Along&& along, Down&& down) {
   bool converts =
       std::any_of(lanes.begin(), lanes.end(), [](const Lane& lane) { return lane.cast; });
-  int64_t rows = blocks.rows, columns = blocks.columns;
+  int64_t rows = blocks.length, columns = blocks.inner;
   int64_t width =
       std::min(columns, converts ? std::clamp<int64_t>(kCopied / rows, 16, 256) : kColumns);
   int64_t tiles = (columns + width - 1) / width;
@@ -147,7 +140,7 @@ Tensor softmax_cpu(SoftmaxKind kind, const Tensor& input, int64_t dim, DType dty
     auto along = logs ? loop.log_softmax : loop.softmax;
     auto down = logs ? loop.log_softmax_down : loop.softmax_down;
     walk<T, 2>(
-        Blocks(input.sizes(), dim), {input_lane<T>(from), result_lane<T>(result)},
+        AroundDim(input.sizes(), dim), {input_lane<T>(from), result_lane<T>(result)},
         [&](auto& at, int64_t rows, int64_t n) { along(at[0], at[1], rows, n); },
         [&](auto& at, int64_t stride, int64_t rows, int64_t columns, T* scratch) {
           down(at[0], at[1], stride, rows, columns, scratch);
@@ -167,7 +160,7 @@ Tensor softmax_backward_cpu(SoftmaxKind kind, const Tensor& grad, const Tensor& 
     auto along = logs ? loop.log_softmax_grad : loop.softmax_grad;
     auto down = logs ? loop.log_softmax_down_grad : loop.softmax_down_grad;
     walk<T, 3>(
-        Blocks(result.sizes(), dim),
+        AroundDim(result.sizes(), dim),
         {input_lane<T>(g), input_lane<T>(y), result_lane<T>(grad_input)},
         [&](auto& at, int64_t rows, int64_t n) { along(at[0], at[1], at[2], rows, n); },
         [&](auto& at, int64_t stride, int64_t rows, int64_t columns, T* scratch) {

@@ -18,6 +18,15 @@ void join_dims(Shape& sizes, std::span<Shape* const> strides);
 // The strides of a tensor by dim of `sizes`, which it broadcasts to; 0 where it repeats.
 Shape broadcast_strides(const Tensor& tensor, ShapeRef sizes);
 
+// A row-major shape as one dim sees it: blocks of `length` rows of `inner` elements.
+struct AroundDim {
+  int64_t outer = 1, length = 1, inner = 1;
+  AroundDim(ShapeRef sizes, int64_t dim) {
+    for (int64_t d = 0; d < int64_t(sizes.size()); ++d)
+      (d < dim ? outer : d == dim ? length : inner) *= sizes[size_t(d)];
+  }
+};
+
 // Where element `index` in row-major order lies.
 inline int64_t offset_of(ShapeRef sizes, ShapeRef strides, int64_t index) {
   int64_t offset = 0;

@@ -1,0 +1,161 @@
+// Owns running sums, products and extremes along a dim, and the recurrence that their gradients
+// are made of.
+//
+// Note [Gradients of scans]
+// ~~~~~~~~~~~~~~~~~~~~~~~~~
+// The gradient of cumprod is g[i] times the product before i, plus later terms that share a factor:
+//   grad[i] = left[i] * S[i],  S[i] = g[i] + x[i + 1] * S[i + 1],  left[i] = x[0] ... x[i - 1].
+// So it needs no division and holds where elements are zero. That of logcumsumexp has this form
+// too, with factors exp(y[i] - y[i + 1]) <= 1. S is a linear scan, whose own gradients are linear
+// scans in the other direction; so gradients of any order exist.
+#include "core/ops/scan.h"
+
+#include "core/ops/op.h"
+#include "core/ops/reduce.h"
+
+namespace rushlight {
+namespace {
+
+// Element i is t[i + 1], or t[i - 1] when `back`; `fill` stands where there is none.
+Tensor shifted(const Tensor& t, int64_t dim, bool back, double fill) {
+  if (t.dim() == 0 || t.size(dim) == 0) return full(t.sizes(), fill, t.dtype());
+  int64_t n = t.size(dim);
+  Shape edge = t.sizes();
+  edge[size_t(wrap_dim(dim, t.dim()))] = 1;
+  Tensor end = full(edge, fill, t.dtype());
+  Tensor parts[] = {back ? end : narrow(t, dim, 1, n - 1), back ? narrow(t, dim, 0, n - 1) : end};
+  return cat(parts, dim);
+}
+
+Tensor linear_scan(const Tensor& input, const Tensor& factor, int64_t dim, bool reverse) {
+  return call<"_linear_scan", Tensor>(input, factor, dim, reverse);
+}
+
+Tensor cumulate(const Tensor& input, int64_t dim, std::optional<DType> dtype, bool products) {
+  Tensor x = cast(input, sum_dtype(input, dtype));
+  return products ? call<"_cumprod", Tensor>(x, dim, false)
+                  : call<"_cumsum", Tensor>(x, dim, false);
+}
+
+Tensor extreme_grad(TensorList grads, const Tensor& indices, int64_t dim) {
+  Tensor zero = zeros(indices.sizes(), grads[0].dtype());
+  return call<"scatter_add_", Tensor>(zero, dim, indices, grads[0]);
+}
+
+constexpr DTypeSet ordered([](DType t) { return !is_complex(t) && t != DType::uint64; });
+
+}  // namespace
+
+Tensor products_of_others(const Tensor& input, int64_t dim) {
+  Tensor before = shifted(call<"_cumprod", Tensor>(input, dim, false), dim, true, 1);
+  Tensor after = shifted(call<"_cumprod", Tensor>(input, dim, true), dim, false, 1);
+  return before * after;
+}
+
+OP(cumsum, "(Tensor input, int dim, *, dtype? dtype=None) -> Tensor", {
+  .doc     = R"(The sums of the elements up to each one along dim.
+
+Integers and bool are added in int64, floats in float64. dtype converts the elements first.
+
+Example:
+    >>> torch.tensor([1, 2, 3]).cumsum(0)
+    tensor([1, 3, 6]))",
+  .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+    return cumulate(input, dim, dtype, false);
+  },
+})
+
+OP(cumprod, "(Tensor input, int dim, *, dtype? dtype=None) -> Tensor", {
+  .doc     = R"(The products of the elements up to each one along dim.
+
+Integers and bool are multiplied in int64, floats in float64. dtype converts the elements first.)",
+  .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+    return cumulate(input, dim, dtype, true);
+  },
+})
+
+OP(_cumsum, "(Tensor input, int dim, bool reverse) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(cumsum in the input's dtype; from the last element backwards when reverse is True.)",
+  .forward = [](const Tensor& input, int64_t dim, bool reverse) {
+    return scan_cpu(Scan::sum, input, dim, reverse, input.dtype());
+  },
+  .grads   = grads(d<"input">([](const Tensor& g, int64_t dim, bool reverse) {
+                     return call<"_cumsum", Tensor>(g, dim, !reverse);
+                   })),
+})
+
+OP(_cumprod, "(Tensor input, int dim, bool reverse) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(cumprod in the input's dtype; from the last element backwards when reverse is True.)",
+  .forward = [](const Tensor& input, int64_t dim, bool reverse) {
+    return scan_cpu(Scan::product, input, dim, reverse, input.dtype());
+  },
+  .saves   = saves<"input", "result">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
+                                 int64_t dim, bool reverse) {
+                     // See Note [Gradients of scans].
+                     Tensor left = shifted(result, dim, !reverse, 1);
+                     Tensor factor = shifted(input, dim, reverse, 0);
+                     return conj(left) * linear_scan(g, conj(factor), dim, !reverse);
+                   })),
+})
+
+OP(_linear_scan, "(Tensor input, Tensor factor, int dim, bool reverse) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(result[i] = input[i] + factor[i] * result[i - 1] along dim; i + 1 when reverse is True.)",
+  .dtypes  = floating_or_complex,
+  .forward = [](const Tensor& input, const Tensor& factor, int64_t dim, bool reverse) {
+    CHECK(input.sizes() == factor.sizes(), "factor has shape ", factor.sizes(), ", not that of input ",
+          input.sizes());
+    return linear_scan_cpu(input, factor, dim, reverse);
+  },
+  .saves   = saves<"factor", "result">,
+  .grads   = grads(d<"input", "factor">([](const Tensor& g, const Tensor& factor, const Tensor& result,
+                                           int64_t dim, bool reverse, const GradMask<2>&) {
+                     Tensor grad = linear_scan(g, conj(shifted(factor, dim, reverse, 0)), dim, !reverse);
+                     return std::tuple(grad, grad * conj(shifted(result, dim, !reverse, 0)));
+                   })),
+})
+
+OP(logcumsumexp, "(Tensor input, int dim) -> Tensor", {
+  .doc     = R"(The logarithms of the sums of exp of the elements up to each one along dim, without overflow.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, int64_t dim) {
+    return scan_cpu(Scan::log_sum_exp, input, dim, false, input.dtype());
+  },
+  .saves   = saves<"input", "result">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim) {
+                     // See Note [Gradients of scans]. Where only -inf came yet, weights are 0.
+                     constexpr double inf = std::numeric_limits<double>::infinity();
+                     Tensor shift = select(result == -inf, 0.0, result);
+                     Tensor factor = exp(result - shifted(shift, dim, false, 0));
+                     return exp(input - shift) * linear_scan(g, factor, dim, true);
+                   })),
+})
+
+OP(cummax, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
+  .doc     = R"(The largest elements up to each one along dim and their last positions. NaN is the largest.)",
+  .dtypes  = ordered,
+  .forward = [](const Tensor& input, int64_t dim) -> std::tuple<Tensor, Tensor> {
+    return extreme_scan_cpu(input, dim, true);
+  },
+  .saves   = saves<"indices">,
+  .grads   = grads(d<"input">([](TensorList grads, const Tensor& indices, int64_t dim) {
+                     return extreme_grad(grads, indices, dim);
+                   })),
+})
+
+OP(cummin, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
+  .doc     = R"(The smallest elements up to each one along dim and their last positions. NaN is the smallest.)",
+  .dtypes  = ordered,
+  .forward = [](const Tensor& input, int64_t dim) -> std::tuple<Tensor, Tensor> {
+    return extreme_scan_cpu(input, dim, false);
+  },
+  .saves   = saves<"indices">,
+  .grads   = grads(d<"input">([](TensorList grads, const Tensor& indices, int64_t dim) {
+                     return extreme_grad(grads, indices, dim);
+                   })),
+})
+
+}  // namespace rushlight

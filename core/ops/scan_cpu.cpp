@@ -1,0 +1,169 @@
+// Owns the walk of scans over memory. Along a dim they go one element after the other, so threads
+// share the other dims. Floats are accumulated in double, as the chains are long.
+#include "core/ops/scan.h"
+
+#include <cmath>
+
+#include "core/device/threads.h"
+#include "core/tensor/dims.h"
+#include "core/tensor/pointwise.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements that are worth a thread
+constexpr int64_t kWidth = 64;     // columns that advance together
+
+// Where element i along the dim lies in the order of the scan.
+struct Order {
+  int64_t length, inner;
+  bool reverse;
+  int64_t at(int64_t i) const { return (reverse ? length - 1 - i : i) * inner; }
+};
+
+// Calls f(offset of the first element, columns) for all columns along the dim.
+template <class F>
+void for_each_columns(const AroundDim& shape, F&& f) {
+  int64_t width = std::min(shape.inner, kWidth), tiles = (shape.inner + width - 1) / width;
+  int64_t grain = std::max<int64_t>(kGrain / (shape.length * width), 1);
+  parallel_for(0, shape.outer * tiles, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t first = i % tiles * width;
+      f(i / tiles * shape.length * shape.inner + first, std::min(width, shape.inner - first));
+    }
+  });
+}
+
+// state = step(state, i-th element); result = T(state), for each column.
+template <class T, class State, class Step>
+void run_scan(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
+  Order order{shape.length, shape.inner, reverse};
+  for_each_columns(shape, [&](int64_t offset, int64_t columns) {
+    if (columns == 1) {
+      State state = start;
+      for (int64_t i = 0; i < shape.length; ++i) {
+        int64_t at = offset + order.at(i);
+        state = step(state, x[at]);
+        y[at] = T(state);
+      }
+      return;
+    }
+    State states[kWidth];
+    std::fill_n(states, columns, start);
+    for (int64_t i = 0; i < shape.length; ++i) {
+      const T* from = x + offset + order.at(i);
+      T* to = y + offset + order.at(i);
+      for (int64_t j = 0; j < columns; ++j) {
+        states[j] = step(states[j], from[j]);
+        to[j] = T(states[j]);
+      }
+    }
+  });
+}
+
+// The type that sums and products of T are kept in; unsigned, because integers wrap around.
+template <class T>
+struct Wide {
+  using type = std::conditional_t<
+      std::is_integral_v<T>, uint64_t,
+      std::conditional_t<std::is_floating_point_v<T>, double, std::complex<double>>>;
+};
+
+template <class T>
+void scan_as(Scan scan, const AroundDim& shape, bool reverse, const T* x, T* y) {
+  using State = typename Wide<T>::type;
+  if (scan == Scan::sum) {
+    run_scan(shape, reverse, x, y, State(0), [](State a, T v) { return a + State(v); });
+  } else if (scan == Scan::product) {
+    run_scan(shape, reverse, x, y, State(1), [](State a, T v) { return a * State(v); });
+  } else if constexpr (std::is_floating_point_v<T>) {
+    constexpr double kNothing = -std::numeric_limits<double>::infinity();
+    run_scan(shape, reverse, x, y, kNothing, [](double a, T v) {
+      double low = std::fmin(a, double(v)), high = std::fmax(a, double(v));
+      if (std::isnan(a) || std::isnan(v)) return a + double(v);
+      return std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
+    });
+  }
+}
+
+// Calls f with the type that a dtype computes in.
+template <class F>
+void by_compute(DType compute, F&& f) {
+  switch (compute) {
+    case DType::float32: return f(Tag<float>{});
+    case DType::float64: return f(Tag<double>{});
+    case DType::int64: return f(Tag<int64_t>{});
+    case DType::complex64: return f(Tag<std::complex<float>>{});
+    default: return f(Tag<std::complex<double>>{});
+  }
+}
+
+}  // namespace
+
+Tensor scan_cpu(Scan scan, const Tensor& input, int64_t dim, bool reverse, DType dtype) {
+  DType compute = dtype_of_compute(compute_of(dtype));
+  Tensor from = to_contiguous(to_dtype(input, compute));
+  Tensor result = empty(input.sizes(), compute, input.device());
+  AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
+  if (result.numel() != 0)
+    by_compute(compute, [&]<class T>(Tag<T>) {
+      scan_as(scan, shape, reverse, from.data<T>(), result.data<T>());
+    });
+  return to_dtype(result, dtype);
+}
+
+Tensor linear_scan_cpu(const Tensor& input, const Tensor& factor, int64_t dim, bool reverse) {
+  DType compute = dtype_of_compute(compute_of(input.dtype()));
+  Tensor from = to_contiguous(to_dtype(input, compute)),
+         by = to_contiguous(to_dtype(factor, compute));
+  Tensor result = empty(input.sizes(), compute, input.device());
+  AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
+  Order order{shape.length, shape.inner, reverse};
+  if (result.numel() != 0)
+    by_compute(compute, [&]<class T>(Tag<T>) {
+      using State = typename Wide<T>::type;
+      const T *x = from.data<T>(), *f = by.data<T>();
+      T* y = result.data<T>();
+      for_each_columns(shape, [&](int64_t offset, int64_t columns) {
+        State states[kWidth]{};
+        for (int64_t i = 0; i < shape.length; ++i)
+          for (int64_t j = 0; j < columns; ++j) {
+            int64_t at = offset + order.at(i) + j;
+            states[j] = State(x[at]) + (i == 0 ? State(0) : State(f[at]) * states[j]);
+            y[at] = T(states[j]);
+          }
+      });
+    });
+  return to_dtype(result, input.dtype());
+}
+
+std::pair<Tensor, Tensor> extreme_scan_cpu(const Tensor& input, int64_t dim, bool largest) {
+  DType compute = dtype_of_compute(compute_of(input.dtype()));
+  Tensor from = to_contiguous(to_dtype(input, compute));
+  Tensor values = empty(input.sizes(), compute, input.device());
+  Tensor indices = empty(input.sizes(), DType::int64, input.device());
+  AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
+  auto run = [&]<class T>(Tag<T>) {
+    const T* x = from.data<T>();
+    T* y = values.data<T>();
+    int64_t* positions = indices.data<int64_t>();
+    for_each_columns(shape, [&](int64_t offset, int64_t columns) {
+      for (int64_t i = 0; i < shape.length; ++i)
+        for (int64_t at = offset + i * shape.inner, end = at + columns; at < end; ++at) {
+          int64_t before = at - shape.inner;
+          bool takes =
+              i == 0 || x[at] != x[at] || (largest ? x[at] >= y[before] : x[at] <= y[before]);
+          y[at] = takes ? x[at] : y[before];
+          positions[at] = takes ? i : positions[before];
+        }
+    });
+  };
+  if (values.numel() == 0) return {to_dtype(values, input.dtype()), indices};
+  if (compute == DType::float32) run(Tag<float>{});
+  else if (compute == DType::float64) run(Tag<double>{});
+  else run(Tag<int64_t>{});
+  return {to_dtype(values, input.dtype()), indices};
+}
+
+}  // namespace rushlight
