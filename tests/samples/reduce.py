@@ -1,0 +1,71 @@
+"""Samples of sums, means, counts and truth over dims."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from samples import Sample, booleans, integers, normal, samples
+
+Dim = int | tuple[int, ...] | None
+
+
+def over(f: Callable[..., Any]) -> Callable[..., Any]:
+    """A NumPy reduction in PyTorch's arguments; an empty dim means all."""
+
+    def ref(x: np.ndarray, dim: Dim = None, keepdim: bool = False, **options: Any) -> Any:
+        axis = None if dim is None or dim == () else dim
+        return f(x, axis=axis, keepdims=keepdim, **options)
+
+    return ref
+
+
+def dims() -> Iterator[Any]:
+    yield normal(3, 4), 0
+    yield normal(3, 4, 5), (0, -1)
+    yield normal(3, 4), None
+    yield normal(3, 4), ()
+    yield Sample((normal(2, 3, 4), 1), {"keepdim": True})
+    yield Sample((normal(2, 3), (0, 1)), {"keepdim": True})
+    yield np.array(2.5), 0
+
+
+def everything() -> Iterator[Any]:
+    yield normal(3, 4)
+    yield np.array(1.5)
+
+
+samples("sum", ref=np.sum)(everything)
+samples("mean", ref=np.mean)(everything)
+
+
+def with_nan() -> Iterator[Any]:
+    yield normal(3, 4)
+    yield normal(3, 4), 1, True
+    yield np.array([[1.0, np.nan, 3.0], [np.nan, 5.0, 6.0]]), 0
+
+
+samples("nansum", ref=over(np.nansum))(with_nan)
+samples("nanmean", ref=over(np.nanmean))(with_nan)
+
+samples("sum.dim", ref=over(np.sum))(dims)
+samples("mean.dim", ref=over(np.mean))(dims)
+
+
+def truth() -> Iterator[Any]:
+    yield booleans(3, 4)
+    yield booleans(3, 4), 0
+    yield Sample((integers(0, 2, 2, 3, 4), (0, 2)), {"keepdim": True})
+    yield np.array([0.0, np.nan]), 0
+    yield np.zeros((0, 3))
+
+
+samples("any", ref=over(np.any))(truth)
+samples("all", ref=over(np.all))(truth)
+
+
+@samples("count_nonzero", ref=np.count_nonzero)
+def count_nonzero() -> Iterator[Any]:
+    yield integers(-1, 2, 3, 4)
+    yield integers(-1, 2, 3, 4), 1
+    yield np.array([[0.0, -0.0, np.nan, 2.0]]), (0, 1)

@@ -1,0 +1,43 @@
+"""Samples of running sums, products and extremes."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from samples import integers, normal, samples
+
+
+def last_extreme(x: np.ndarray, dim: int, largest: bool) -> Any:
+    values = (np.maximum if largest else np.minimum).accumulate(x, axis=dim)
+    at = np.arange(x.shape[dim]).reshape([-1 if d == dim % x.ndim else 1 for d in range(x.ndim)])
+    taken = np.where((x == values) | np.isnan(x), at, 0)
+    return values, np.maximum.accumulate(taken, axis=dim)
+
+
+def along() -> Iterator[Any]:
+    yield normal(3, 4), 1
+    yield normal(3, 4), 0
+    yield normal(2, 5, 3), -2
+    yield normal(6), 0
+    yield normal(3, 1), 1
+
+
+def with_zeros() -> Iterator[Any]:
+    yield from along()
+    yield np.array([[2.0, 0.0, 3.0, 4.0], [0.0, 0.0, 5.0, 2.0], [1.0, 2.0, 4.0, 0.0]]), 1
+
+
+samples("cumsum", ref=lambda x, dim: np.cumsum(x, dim))(along)
+samples("cumprod", ref=lambda x, dim: np.cumprod(x, dim))(with_zeros)
+samples("logcumsumexp", ref=lambda x, dim: np.logaddexp.accumulate(x, dim))(along)
+
+
+def ties() -> Iterator[Any]:
+    yield from along()
+    yield integers(0, 3, 3, 20), 1
+    yield np.array([1.0, np.nan, 3.0, np.nan, 2.0]), 0
+
+
+samples("cummax", ref=lambda x, dim: last_extreme(x, dim, True))(ties)
+samples("cummin", ref=lambda x, dim: last_extreme(x, dim, False))(ties)
