@@ -278,57 +278,63 @@ struct Indexed {
 
 // ---- mean and sum of squared differences --------------------------------------------------------
 
-// Accumulators: n means, then n sums of squares of differences from the mean.
+// Accumulators, in double: n means, then n sums of squares of differences from the mean. A kernel
+// takes the differences from a rounded mean, and corrects by their own mean for the rounding.
 // Source: Chan, Golub, LeVeque, "Updating formulae and a pairwise algorithm for computing sample
-// variances", 1979, equation 2.1.
+// variances", 1979, equations 2.1 and 3.1.
 template <class T, bool root>
 struct Moments {
-  static constexpr int64_t kAccumulatorBytes = 2 * sizeof(T);
+  static constexpr int64_t kAccumulatorBytes = 2 * sizeof(double);
+  static constexpr int64_t kWide = 128 / sizeof(T);  // columns that are kept in registers
 
   static void columns_of_each_row(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
                                   double, void* accumulators) {
-    const T* in = static_cast<const T*>(matrix);
-    T* means = static_cast<T*>(accumulators);
-    T* squares = means + rows;
+    double* means = static_cast<double*>(accumulators);
     for (int64_t r = 0; r < rows; ++r) {
-      const T* row = in + r * stride;
-      T mean = sum<T>(columns, [=](int64_t j) { return row[j]; }) / T(columns);
-      means[r] = mean;
-      squares[r] = sum<T>(columns, [=](int64_t j) { return (row[j] - mean) * (row[j] - mean); });
+      const T* row = static_cast<const T*>(matrix) + r * stride;
+      const T mean = sum<T>(columns, [=](int64_t j) { return row[j]; }) / T(columns);
+      T rest = sum<T>(columns, [=](int64_t j) { return row[j] - mean; });
+      T squares = sum<T>(columns, [=](int64_t j) { return (row[j] - mean) * (row[j] - mean); });
+      correct(mean, rest, squares, columns, means[r], means[rows + r]);
     }
   }
 
   static void rows_of_each_column(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
-                                  double parameter, void* accumulators) {
+                                  double, void* accumulators) {
     const T* in = static_cast<const T*>(matrix);
-    T* means = static_cast<T*>(accumulators);
-    T* squares = means + columns;
-    Fold<Sum, T>::rows_of_each_column(matrix, stride, rows, columns, parameter, means);
-    for (int64_t j = 0; j < columns; ++j) {
-      means[j] = means[j] / T(rows);
-      squares[j] = T(0);
-    }
-    for (int64_t r = 0; r < rows; ++r) {
-      const T* row = in + r * stride;
+    double* means = static_cast<double*>(accumulators);
+    auto take_chunk = [=](int64_t j, int64_t width) __attribute__((always_inline)) {
+      T mean[kWide]{}, rest[kWide]{}, squares[kWide]{};
+      for (int64_t r = 0; r < rows; ++r) {
 #pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) {
-        T difference = row[j] - means[j];
-        squares[j] = squares[j] + difference * difference;
+        for (int64_t l = 0; l < width; ++l) mean[l] = mean[l] + in[r * stride + j + l];
       }
-    }
+      for (int64_t l = 0; l < width; ++l) mean[l] = mean[l] / T(rows);
+      for (int64_t r = 0; r < rows; ++r) {
+#pragma omp simd
+        for (int64_t l = 0; l < width; ++l) {
+          T difference = in[r * stride + j + l] - mean[l];
+          rest[l] = rest[l] + difference;
+          squares[l] = squares[l] + difference * difference;
+        }
+      }
+      for (int64_t l = 0; l < width; ++l)
+        correct(mean[l], rest[l], squares[l], rows, means[j + l], means[columns + j + l]);
+    };
+    int64_t j = 0;
+    for (; j + kWide <= columns; j += kWide) take_chunk(j, kWide);
+    if (j < columns) take_chunk(j, columns - j);
   }
 
   static void merge(void* accumulators, int64_t count, const void* other, int64_t other_count,
                     int64_t n) {
-    T* means = static_cast<T*>(accumulators);
-    T* squares = means + n;
-    const T* other_means = static_cast<const T*>(other);
-    const T* other_squares = other_means + n;
-    const T share = T(double(other_count) / double(count + other_count));
-    const T weight = T(double(count)) * share;
+    double *means = static_cast<double*>(accumulators), *squares = means + n;
+    const double *other_means = static_cast<const double*>(other), *other_squares = other_means + n;
+    const double share = double(other_count) / double(count + other_count);
+    const double weight = double(count) * share;
 #pragma omp simd
     for (int64_t j = 0; j < n; ++j) {
-      T difference = other_means[j] - means[j];
+      double difference = other_means[j] - means[j];
       means[j] = means[j] + difference * share;
       squares[j] = squares[j] + other_squares[j] + difference * difference * weight;
     }
@@ -336,15 +342,21 @@ struct Moments {
 
   static void finish(const void* accumulators, int64_t count, int64_t n, double correction,
                      void* first, void* second) {
-    const T* means = static_cast<const T*>(accumulators);
-    const T* squares = means + n;
+    const double *means = static_cast<const double*>(accumulators), *squares = means + n;
     const double freedom = double(count) - correction;
-    const T divisor = freedom > 0 ? T(freedom) : T(0);
     for (int64_t j = 0; j < n; ++j) {
-      T variance = squares[j] / divisor;
-      static_cast<T*>(first)[j] = root ? sqrt(variance) : variance;
-      static_cast<T*>(second)[j] = means[j];
+      double variance = squares[j] / (freedom > 0 ? freedom : 0);
+      static_cast<T*>(first)[j] = T(root ? sqrt(variance) : variance);
+      static_cast<T*>(second)[j] = T(means[j]);
     }
+  }
+
+ private:
+  static void correct(T mean, T rest, T squares, int64_t count, double& exact_mean,
+                      double& exact_squares) {
+    double shift = double(rest) / double(count);
+    exact_mean = double(mean) + shift;
+    exact_squares = double(squares) - double(rest) * shift;
   }
 };
 

@@ -18,7 +18,6 @@ def along(value: Callable[..., Any], position: Callable[..., Any]) -> Callable[.
 
 def everything() -> Iterator[Any]:
     yield normal(3, 4)
-    yield integers(0, 3, 40)
     yield np.array(2.0)
 
 
@@ -29,7 +28,6 @@ samples("min", ref=np.min)(everything)
 def one_dim() -> Iterator[Any]:
     yield normal(3, 4), 1
     yield normal(3, 4, 5), -2, True
-    yield integers(0, 3, 4, 30), 0
     yield normal(70, 3), 0
 
 

@@ -40,7 +40,12 @@ def unbiased_moments() -> Iterator[Any]:
 
 def variance(root: bool, mean: bool) -> Any:
     def ref(
-        x: np.ndarray, dim: Dim = None, unbiased: bool = True, keepdim: bool = False, *, correction: Any = None
+        x: np.ndarray,
+        dim: Dim = None,
+        unbiased: bool = True,
+        keepdim: bool = False,
+        *,
+        correction: Any = None,
     ) -> Any:
         freedom = int(unbiased) if correction is None else correction
         value = (np.std if root else np.var)(x, axis=dim, ddof=freedom, keepdims=keepdim)
@@ -84,7 +89,10 @@ def named_norms() -> Iterator[Any]:
     yield normal(3, 4, 2), "fro", (0, 1), True
 
 
-@samples("logsumexp", ref=lambda x, dim, keepdim=False: scipy.special.logsumexp(x, axis=dim, keepdims=keepdim))
+@samples(
+    "logsumexp",
+    ref=lambda x, dim, keepdim=False: scipy.special.logsumexp(x, axis=dim, keepdims=keepdim),
+)
 def logsumexp() -> Iterator[Any]:
     yield normal(3, 4), 1
     yield normal(3, 4, 5), (0, 2), True

@@ -25,4 +25,6 @@ def softmax_dims() -> Iterator[Any]:
 
 
 samples("softmax", ref=lambda x, dim=None: scipy.special.softmax(x, dim_of(x, dim)))(softmax_dims)
-samples("log_softmax", ref=lambda x, dim=None: scipy.special.log_softmax(x, dim_of(x, dim)))(softmax_dims)
+samples("log_softmax", ref=lambda x, dim=None: scipy.special.log_softmax(x, dim_of(x, dim)))(
+    softmax_dims
+)
