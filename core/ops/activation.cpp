@@ -32,8 +32,10 @@ OP(relu6, "(Tensor input, bool inplace=False) -> Tensor", {
   .grads   = grads(d<"input">(formula<relu6_grad>)),
 })
 
-POINTWISE(leaky_relu_value, (T input, S negative_slope), select(input > S(0), input, input * negative_slope))
-POINTWISE(leaky_relu_grad, (T g, T input, S negative_slope), select(input > S(0), g, g * negative_slope))
+POINTWISE(leaky_relu_value, (T input, S negative_slope),
+          select(input > S(0), input, input * negative_slope))
+POINTWISE(leaky_relu_grad, (T g, T input, S negative_slope),
+          select(input > S(0), g, g * negative_slope))
 OP(leaky_relu, "(Tensor input, float negative_slope=0.01, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "input where it is positive, negative_slope * input elsewhere.",
@@ -57,22 +59,24 @@ OP(_prelu, "(Tensor input, Tensor weight) -> Tensor", {
 })
 OP(prelu, "(Tensor input, Tensor weight) -> Tensor", {
   .home    = "torch nn.functional",
-  .doc     = R"(input where it is positive, weight * input elsewhere; a weight per channel, or one for all.
+  .doc     = R"(input where it is positive, weight * input elsewhere (He et al. 2015).
 
-The channels are dim 1 of input. He et al. 2015.)",
+weight holds one number for all, or one for each channel: dim 1 of input.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, const Tensor& weight) {
     if (weight.numel() == 1) return call<"_prelu", Tensor>(input, reshape(weight, {}));
     int64_t channels = input.dim() > 1 ? input.size(1) : 1;
-    CHECK(weight.dim() == 1 && weight.numel() == channels, "Mismatch of parameter numbers and input "
-          "channel size. Found parameter numbers = ", weight.numel(), " and channel size = ", channels);
+    CHECK(weight.dim() == 1 && weight.numel() == channels,
+          "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
+          weight.numel(), " and channel size = ", channels, ".");
     Shape sizes(size_t(input.dim()), 1);
     sizes[1] = channels;
     return call<"_prelu", Tensor>(input, reshape(weight, sizes));
   },
 })
 
-POINTWISE(threshold_value, (R input, S threshold, S value), select(input <= threshold, value, input))
+POINTWISE(threshold_value, (R input, S threshold, S value),
+          select(input <= threshold, value, input))
 POINTWISE(threshold_grad, (T g, T input, S threshold), select(input <= threshold, S(0), g))
 OP(threshold, "(Tensor input, float threshold, float value, bool inplace=False) -> Tensor", {
   .home    = "torch nn.functional",
@@ -87,14 +91,15 @@ OP(threshold, "(Tensor input, float threshold, float value, bool inplace=False) 
 POINTWISE(hardtanh_value, (R input, S min_val, S max_val), clamp(input, min_val, max_val))
 POINTWISE(hardtanh_grad, (T g, T result, S min_val, S max_val),
           select((result <= min_val) | (result >= max_val), S(0), g))
-OP(hardtanh, "(Tensor input, float min_val=-1.0, float max_val=1.0, bool inplace=False) -> Tensor", {
+OP(hardtanh,
+   "(Tensor input, float min_val=-1.0, float max_val=1.0, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "Brings every element into [min_val, max_val]; at the bounds the gradient is 0.",
   .dtypes  = real_numeric,
   .variants = function | inplace,
   .forward = [](const Tensor& input, double min_val, double max_val, bool, const Tensor* into) {
-    CHECK(min_val <= max_val, ErrorKind::kValue, "min_val cannot be greater than max_val, got ", min_val,
-          " and ", max_val);
+    CHECK(min_val <= max_val, ErrorKind::kValue,
+          "min_val cannot be greater than max_val, got ", min_val, " and ", max_val);
     return pointwise_into<hardtanh_value>(into, input, min_val, max_val);
   },
   .saves   = saves<"result">,
@@ -102,7 +107,8 @@ OP(hardtanh, "(Tensor input, float min_val=-1.0, float max_val=1.0, bool inplace
 })
 
 POINTWISE(hardsigmoid_value, (T input), clamp(input + S(3), S(0), S(6)) / S(6))
-POINTWISE(hardsigmoid_grad, (T g, T input), select((input > S(-3)) & (input < S(3)), g / S(6), S(0)))
+POINTWISE(hardsigmoid_grad, (T g, T input),
+          select((input > S(-3)) & (input < S(3)), g / S(6), S(0)))
 OP(hardsigmoid, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "A sigmoid of straight lines: min(max(input + 3, 0), 6) / 6.",
@@ -154,8 +160,10 @@ OP(hardshrink, "(Tensor input, float lambd=0.5) -> Tensor", {
 // ---- exponential below zero ---------------------------------------------------------------------
 // exp sees min(input, 0), so that it cannot overflow where its result is not used.
 
-POINTWISE(elu_value, (T input, S alpha), select(input > S(0), input, expm1(min(input, S(0))) * alpha))
-POINTWISE(elu_grad, (T g, T input, S alpha), select(input > S(0), g, g * exp(min(input, S(0))) * alpha))
+POINTWISE(elu_value, (T input, S alpha),
+          select(input > S(0), input, expm1(min(input, S(0))) * alpha))
+POINTWISE(elu_grad, (T g, T input, S alpha),
+          select(input > S(0), g, g * exp(min(input, S(0))) * alpha))
 OP(elu, "(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "input where it is positive, alpha * (exp(input) - 1) elsewhere. Clevert et al. 2015.",
@@ -166,11 +174,15 @@ OP(elu, "(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", {
   .grads   = grads(d<"input">(formula<elu_grad>)),
 })
 
-POINTWISE(celu_value, (T input, S alpha), select(input > S(0), input, expm1(min(input, S(0)) / alpha) * alpha))
-POINTWISE(celu_grad, (T g, T input, S alpha), select(input > S(0), g, g * exp(min(input, S(0)) / alpha)))
+POINTWISE(celu_value, (T input, S alpha),
+          select(input > S(0), input, expm1(min(input, S(0)) / alpha) * alpha))
+POINTWISE(celu_grad, (T g, T input, S alpha),
+          select(input > S(0), g, g * exp(min(input, S(0)) / alpha)))
 OP(celu, "(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", {
   .home    = "torch nn.functional",
-  .doc     = "elu with a continuous derivative: alpha * (exp(input / alpha) - 1) below zero. Barron 2017.",
+  .doc     = R"(elu with a continuous derivative (Barron 2017).
+
+Below zero it is alpha * (exp(input / alpha) - 1).)",
   .dtypes  = floating,
   .variants = function | inplace,
   .forward = [](const Tensor& input, double alpha, bool, const Tensor* into) {
@@ -183,9 +195,11 @@ OP(celu, "(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", {
 
 // The constants keep mean 0 and variance 1 from layer to layer.
 POINTWISE(selu_value, (T input),
-          select(input > S(0), input * S(1.0507009873554805), expm1(min(input, S(0))) * S(1.7580993408473766)))
+          select(input > S(0), input * S(1.0507009873554805),
+                 expm1(min(input, S(0))) * S(1.7580993408473766)))
 POINTWISE(selu_grad, (T g, T input),
-          select(input > S(0), g * S(1.0507009873554805), g * exp(min(input, S(0))) * S(1.7580993408473766)))
+          select(input > S(0), g * S(1.0507009873554805),
+                 g * exp(min(input, S(0))) * S(1.7580993408473766)))
 OP(selu, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "torch nn.functional",
   .doc     = "1.0507 * elu(input, 1.6733): the self-normalising unit of Klambauer et al. 2017.",
@@ -212,17 +226,20 @@ POINTWISE(gelu_tanh_grad, (T g, T input, T gate),
                                  (S(1.5957691216057308) + S(0.2140644488147881) * input * input)))
 OP(gelu, "(Tensor input, str approximate='none') -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(input times the probability that a normal variable is below it. Hendrycks and Gimpel 2016.
+  .doc     = R"(input times the probability that a normal variable is below it.
 
-With approximate='tanh', 0.5 * input * (1 + tanh(sqrt(2 / pi) * (input + 0.044715 * input^3))).)",
+Hendrycks and Gimpel 2016. approximate='tanh' gives the faster
+0.5 * input * (1 + tanh(sqrt(2 / pi) * (input + 0.044715 * input^3))).)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, std::string_view approximate) {
-    CHECK(approximate == "none" || approximate == "tanh", "approximate argument must be either none or "
-          "tanh, got ", approximate);
-    return approximate == "tanh" ? pointwise<gelu_tanh_value>(input) : pointwise<gelu_value>(input);
+    CHECK(approximate == "none" || approximate == "tanh",
+          "approximate argument must be either none or tanh, got ", approximate, ".");
+    if (approximate == "none") return pointwise<gelu_value>(input);
+    return pointwise<gelu_tanh_value>(input);
   },
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const std::string& approximate) {
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input,
+                                 const std::string& approximate) {
     if (approximate == "none") return evaluate<gelu_grad>(g, input);
     return evaluate<gelu_tanh_grad>(g, input, evaluate<gelu_tanh_gate>(input));
   })),

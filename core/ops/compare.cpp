@@ -64,26 +64,34 @@ Example:
 })
 
 // Integers are compared in double precision.
-OP(isclose, "(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", {
+OP(isclose,
+   "(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)"
+   " -> Tensor", {
   .doc     = R"(Whether two elements are close: abs(input - other) <= atol + rtol * abs(other).
 
 Equal infinities are close; NaNs only with equal_nan.)",
-  .forward = [](const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  .forward = [](const Tensor& input, const Tensor& other, double rtol, double atol,
+                bool equal_nan) {
     CHECK(rtol >= 0 && atol >= 0, "rtol and atol must not be negative, got ", rtol, " and ", atol);
-    auto floats = [](const Tensor& t) { return is_differentiable(t.dtype()) ? t : to_dtype(t, DType::float64); };
+    auto floats = [](const Tensor& t) {
+      return is_differentiable(t.dtype()) ? t : to_dtype(t, DType::float64);
+    };
     Tensor a = floats(input), b = floats(other), error = abs(a - b);
     Tensor close = (a == b) | ((error <= abs(b) * rtol + atol) & isfinite(error));
     return equal_nan ? close | (isnan(a) & isnan(b)) : close;
   },
 })
 
-OP(allclose, "(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool", {
+OP(allclose,
+   "(Tensor input, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False)"
+   " -> bool", {
   .doc     = R"(Whether all elements of two tensors are close; see isclose.
 
 Example:
     >>> torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
     True)",
-  .forward = [](const Tensor& input, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  .forward = [](const Tensor& input, const Tensor& other, double rtol, double atol,
+                bool equal_nan) {
     return all_true(call<"isclose", Tensor>(input, other, rtol, atol, equal_nan));
   },
 })

@@ -78,7 +78,8 @@ OP(_smooth_l1, "(Tensor input, Tensor target, float beta) -> Tensor", {
         return evaluate<smooth_l1_grad>(g, target, input, beta);
       })),
 })
-OP(smooth_l1_loss, "(Tensor input, Tensor target, str reduction='mean', float beta=1.0) -> Tensor", {
+OP(smooth_l1_loss,
+   "(Tensor input, Tensor target, str reduction='mean', float beta=1.0) -> Tensor", {
   .home    = "nn.functional",
   .doc     = R"(Squared differences close to zero, absolute ones further away (Girshick 2015).
 
@@ -152,9 +153,10 @@ OP(_binary_cross_entropy, "(Tensor input, Tensor target) -> Tensor", {
 OP(binary_cross_entropy,
    "(Tensor input, Tensor target, Tensor? weight=None, str reduction='mean') -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(The cross entropy of probabilities: -(target * log(input) + (1 - target) * log(1 - input)).
+  .doc     = R"(The cross entropy of probabilities.
 
-Logarithms stop at -100. binary_cross_entropy_with_logits is more accurate than sigmoid and this.)",
+-(target * log(input) + (1 - target) * log(1 - input)); logarithms stop at -100.
+binary_cross_entropy_with_logits is more accurate than sigmoid and this.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 std::string_view reduction) {
@@ -205,9 +207,10 @@ Example:
 OP(kl_div,
    "(Tensor input, Tensor target, str reduction='mean', bool log_target=False) -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(The Kullback-Leibler divergence: target * (log(target) - input), input being logarithms.
+  .doc     = R"(The Kullback-Leibler divergence: target * (log(target) - input).
 
-With log_target, target is logarithms too. reduction='batchmean' divides the sum by the batch size.)",
+input holds logarithms, and with log_target target does too. reduction='batchmean' divides the sum
+by the batch size.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, const Tensor& target, std::string_view reduction,
                 bool log_target) {

@@ -197,7 +197,7 @@ struct Types {
 template <class Block>
 using Signature = std::remove_pointer_t<typename Types<Block>::Pointer>;
 
-// ---- checks on a block, with a sentence each -----------------------------------------------------
+// ---- checks on a block, with a sentence each ----------------------------------------------------
 
 template <class T>
 struct IsFormula : std::false_type {};

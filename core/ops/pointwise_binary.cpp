@@ -53,7 +53,8 @@ OP(mul, "(Tensor input, Tensor other) -> Tensor", {
   .grads   = grads(d<"input">(formula<mul_grad_input>), d<"other">(formula<mul_grad_other>)),
 })
 
-POINTWISE(addcmul_value, (N input, N tensor1, N tensor2, S value), input + tensor1 * tensor2 * value)
+POINTWISE(addcmul_value, (N input, N tensor1, N tensor2, S value),
+          input + tensor1 * tensor2 * value)
 POINTWISE(addcmul_grad_tensor1, (C g, C tensor2, S value), g * conj(tensor2 * value))
 POINTWISE(addcmul_grad_tensor2, (C g, C tensor1, S value), g * conj(tensor1 * value))
 OP(addcmul, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", {
@@ -66,7 +67,8 @@ OP(addcmul, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -
                    d<"tensor2">(formula<addcmul_grad_tensor2>)),
 })
 
-POINTWISE(addcdiv_value, (C input, C tensor1, C tensor2, S value), input + tensor1 / tensor2 * value)
+POINTWISE(addcdiv_value, (C input, C tensor1, C tensor2, S value),
+          input + tensor1 / tensor2 * value)
 POINTWISE(addcdiv_grad_tensor1, (C g, C tensor2, S value), g * conj(S(1) / tensor2 * value))
 POINTWISE(addcdiv_grad_tensor2, (C g, C tensor1, C tensor2, S value),
           -g * conj(tensor1 / (tensor2 * tensor2) * value))
@@ -147,9 +149,12 @@ OP(_trunc_divide, "(Tensor input, Tensor other) -> Tensor", {
 })
 
 OP(div_rounded, "div.rounding_mode(Tensor input, Tensor other, *, str? rounding_mode) -> Tensor", {
-  .doc     = "With rounding_mode 'trunc' towards zero, with 'floor' down, as integers where both are.",
+  .doc     = R"(With rounding_mode, rounded towards zero ('trunc') or down ('floor').
+
+Integers then give integers.)",
   .aliases = "divide",
-  .forward = [](const Tensor& input, const Tensor& other, std::optional<std::string_view> rounding_mode) {
+  .forward = [](const Tensor& input, const Tensor& other,
+                std::optional<std::string_view> rounding_mode) {
     if (!rounding_mode) return div(input, other);
     CHECK(*rounding_mode == "trunc" || *rounding_mode == "floor",
           "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
@@ -180,7 +185,9 @@ Example:
 OP(remainder_of_number, "remainder.number(Scalar input, Tensor other) -> Tensor", {
   .doc     = "The remainder of a number.",
   .variants = function,
-  .forward = [](Scalar input, const Tensor& other) { return remainder(wrapped_number(input), other); },
+  .forward = [](Scalar input, const Tensor& other) {
+    return remainder(wrapped_number(input), other);
+  },
 })
 
 POINTWISE(fmod_value, (R input, R other), fmod(input, other))
@@ -234,8 +241,10 @@ OP(minimum, "(Tensor input, Tensor other) -> Tensor", {
 })
 
 POINTWISE(fmax_value, (R input, R other), fmax(input, other))
-POINTWISE(fmax_grad_input, (T g, T input, T other), select((input >= other) | isnan(other), g, S(0)))
-POINTWISE(fmax_grad_other, (T g, T input, T other), select((input >= other) | isnan(other), S(0), g))
+POINTWISE(fmax_grad_input, (T g, T input, T other),
+          select((input >= other) | isnan(other), g, S(0)))
+POINTWISE(fmax_grad_other, (T g, T input, T other),
+          select((input >= other) | isnan(other), S(0), g))
 OP(fmax, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The larger of two elements; if one is NaN, the other.",
   .dtypes  = real,
@@ -245,8 +254,10 @@ OP(fmax, "(Tensor input, Tensor other) -> Tensor", {
 })
 
 POINTWISE(fmin_value, (R input, R other), fmin(input, other))
-POINTWISE(fmin_grad_input, (T g, T input, T other), select((input <= other) | isnan(other), g, S(0)))
-POINTWISE(fmin_grad_other, (T g, T input, T other), select((input <= other) | isnan(other), S(0), g))
+POINTWISE(fmin_grad_input, (T g, T input, T other),
+          select((input <= other) | isnan(other), g, S(0)))
+POINTWISE(fmin_grad_other, (T g, T input, T other),
+          select((input <= other) | isnan(other), S(0), g))
 OP(fmin, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The smaller of two elements; if one is NaN, the other.",
   .dtypes  = real,
@@ -264,7 +275,8 @@ OP(clamp_min, "(Tensor input, Tensor min) -> Tensor", {
     return pointwise_into<maximum_value>(into, input, min);
   },
   .saves   = saves<"input", "min">,
-  .grads   = grads(d<"input">(formula<clamp_min_grad_input>), d<"min">(formula<clamp_min_grad_min>)),
+  .grads   = grads(d<"input">(formula<clamp_min_grad_input>),
+                   d<"min">(formula<clamp_min_grad_min>)),
 })
 
 POINTWISE(clamp_max_grad_input, (T g, T input, T max), select(input <= max, g, S(0)))
@@ -276,15 +288,18 @@ OP(clamp_max, "(Tensor input, Tensor max) -> Tensor", {
     return pointwise_into<minimum_value>(into, input, max);
   },
   .saves   = saves<"input", "max">,
-  .grads   = grads(d<"input">(formula<clamp_max_grad_input>), d<"max">(formula<clamp_max_grad_max>)),
+  .grads   = grads(d<"input">(formula<clamp_max_grad_input>),
+                   d<"max">(formula<clamp_max_grad_max>)),
 })
 
 // The bounds have a gradient where they decide; max decides where min is above it.
 POINTWISE(clamp_value, (R input, R min, R max), clamp(input, min, max))
 POINTWISE(clamp_grad_input, (T g, T input, T min, T max),
           select((input >= min) & (input <= max), g, S(0)))
-POINTWISE(clamp_grad_min, (T g, T input, T min, T max), select((input < min) & (min < max), g, S(0)))
-POINTWISE(clamp_grad_max, (T g, T input, T min, T max), select((input > max) | (max < min), g, S(0)))
+POINTWISE(clamp_grad_min, (T g, T input, T min, T max),
+          select((input < min) & (min < max), g, S(0)))
+POINTWISE(clamp_grad_max, (T g, T input, T min, T max),
+          select((input > max) | (max < min), g, S(0)))
 OP(clamp, "(Tensor input, Tensor? min=None, Tensor? max=None) -> Tensor", {
   .doc     = R"(Brings every element into [min, max]; each bound is a number, a tensor or absent.
 
@@ -330,8 +345,9 @@ Example:
     tensor([0., 2.]))",
   .variants = function,
   .forward = [](const Tensor& condition, const Tensor& input, const Tensor& other) {
-    CHECK(is_bool(condition.dtype()) || condition.dtype() == DType::uint8, "where expected condition "
-          "to be a boolean tensor, but got a tensor with dtype ", dtype_name(condition.dtype()));
+    CHECK(is_bool(condition.dtype()) || condition.dtype() == DType::uint8,
+          "expected condition to be a boolean tensor, but got a tensor with dtype ",
+          dtype_name(condition.dtype()), ". Compare it with something, as in x > 0.");
     return pointwise<where_value>(condition, input, other);
   },
   .saves   = saves<"condition">,
@@ -354,19 +370,23 @@ Example:
     >>> torch.zeros(3).masked_fill(torch.tensor([True, False, True]), 2.0)
     tensor([2., 0., 2.]))",
   .forward = [](const Tensor& input, const Tensor& mask, const Tensor& value, const Tensor* into) {
-    CHECK(is_bool(mask.dtype()), "masked_fill only supports boolean masks, but got mask with dtype ",
-          dtype_name(mask.dtype()));
-    CHECK(value.dim() == 0, "masked_fill only supports a 0-dimensional value tensor, but got tensor with ",
-          value.dim(), " dimension(s).");
-    CHECK(is_complex(input.dtype()) || !is_complex(value.dtype()),
-          "value cannot be converted to ", dtype_name(input.dtype()), " without dropping its imaginary part");
+    CHECK(is_bool(mask.dtype()), "only supports boolean masks, but got mask with dtype ",
+          dtype_name(mask.dtype()), ". Use mask.bool().");
+    CHECK(value.dim() == 0, "only supports a 0-dimensional value tensor, but got tensor with ",
+          value.dim(), " dimension(s). Use torch.where(mask, value, input).");
+    CHECK(is_complex(input.dtype()) || !is_complex(value.dtype()), "value cannot be converted to ",
+          dtype_name(input.dtype()), " without dropping its imaginary part.");
     return pointwise_into<masked_fill_value>(into, input, mask, to_dtype(value, input.dtype()));
   },
   .saves   = saves<"mask">,
   .grads   = grads(
-      d<"input">([](const Tensor& g, const Tensor& mask) { return evaluate<where_grad_other>(g, mask); }),
+      d<"input">([](const Tensor& g, const Tensor& mask) {
+        return evaluate<where_grad_other>(g, mask);
+      }),
       no_grad<"mask">,
-      d<"value">([](const Tensor& g, const Tensor& mask) { return evaluate<where_grad_input>(g, mask); })),
+      d<"value">([](const Tensor& g, const Tensor& mask) {
+        return evaluate<where_grad_input>(g, mask);
+      })),
 })
 
 // NaN counts as not positive.
@@ -379,7 +399,8 @@ OP(heaviside, "(Tensor input, Tensor values) -> Tensor", {
 })
 
 POINTWISE(copysign_value, (T input, T other), copysign(input, other))
-POINTWISE(copysign_grad, (T g, T input, T result), select(input == S(0), S(0), g * (result / input)))
+POINTWISE(copysign_grad, (T g, T input, T result),
+          select(input == S(0), S(0), g * (result / input)))
 OP(copysign, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The magnitude of input with the sign of other, that of a zero too.",
   .dtypes  = real,

@@ -53,7 +53,9 @@ POINTWISE(pow_grad_input, (C g, C input, C exponent),
 POINTWISE(pow_grad_exponent, (T g, T input, T exponent, T result),
           select((input == S(0)) & (exponent >= S(0)), S(0), g * result * log(input)))
 OP(pow, "(Tensor input, Tensor exponent) -> Tensor", {
-  .doc     = R"(input to the power of exponent. Common exponents that are numbers have kernels of their own.
+  .doc     = R"(input to the power of exponent.
+
+Small exponents that are Python numbers, such as 2 or 0.5, have kernels of their own.
 
 Example:
     >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
@@ -76,7 +78,8 @@ Example:
   },
   .saves   = saves<"input", "exponent", "result">,
   .grads   = grads(
-      d<"input">(uses<"input", "exponent">, [](const Tensor& g, const Tensor& input, const Tensor& exponent) {
+      d<"input">(uses<"input", "exponent">,
+                 [](const Tensor& g, const Tensor& input, const Tensor& exponent) {
         if (!exponent.impl()->wrapped_number) return evaluate<pow_grad_input>(g, input, exponent);
         Scalar power = item(exponent);
         std::complex<double> p = power.to<std::complex<double>>();
@@ -85,7 +88,8 @@ Example:
         Tensor lower = power.is_complex() ? pow(input, p - 1.0) : pow(input, p.real() - 1.0);
         return g * conj(lower * power);
       }),
-      d<"exponent">([](const Tensor& g, const Tensor& input, const Tensor& exponent, const Tensor& result) {
+      d<"exponent">([](const Tensor& g, const Tensor& input, const Tensor& exponent,
+                       const Tensor& result) {
         if (is_complex(result.dtype())) return g * conj(result * log(cast(input, result.dtype())));
         return evaluate<pow_grad_exponent>(g, input, exponent, result);
       })),
@@ -93,7 +97,9 @@ Example:
 OP(pow_of_number, "pow.number(Scalar input, Tensor exponent) -> Tensor", {
   .doc     = "A number to the power of each element.",
   .variants = function,
-  .forward = [](Scalar input, const Tensor& exponent) { return pow(wrapped_number(input), exponent); },
+  .forward = [](Scalar input, const Tensor& exponent) {
+    return pow(wrapped_number(input), exponent);
+  },
 })
 
 OP(float_power, "(Tensor input, Tensor exponent) -> Tensor", {
@@ -101,7 +107,8 @@ OP(float_power, "(Tensor input, Tensor exponent) -> Tensor", {
   .forward = [](const Tensor& input, const Tensor& exponent) {
     bool any_complex = is_complex(input.dtype()) || is_complex(exponent.dtype());
     DType dtype = any_complex ? DType::complex128 : DType::float64;
-    return pow(cast(input, dtype), exponent.impl()->wrapped_number ? exponent : cast(exponent, dtype));
+    Tensor base = cast(input, dtype);
+    return pow(base, exponent.impl()->wrapped_number ? exponent : cast(exponent, dtype));
   },
 })
 OP(float_power_of_number, "float_power.number(Scalar input, Tensor exponent) -> Tensor", {
@@ -246,7 +253,8 @@ Example:
   .grads   = grads(d<"input">(formula<sigmoid_grad>)),
 })
 
-POINTWISE(logit_value, (T input, S low, S high), log(clamp(input, low, high) / (S(1) - clamp(input, low, high))))
+POINTWISE(logit_value, (T input, S low, S high),
+          log(clamp(input, low, high) / (S(1) - clamp(input, low, high))))
 POINTWISE(logit_grad, (T g, T input, S low, S high, S outside),
           select((input < low) | (input > high), outside, g / (input * (S(1) - input))))
 OP(logit, "(Tensor input, float? eps=None) -> Tensor", {
@@ -326,9 +334,11 @@ OP(atan, "(Tensor input) -> Tensor", {
 
 POINTWISE(atan2_value, (T input, T other), atan2(input, other))
 POINTWISE(atan2_grad_input, (T g, T input, T other),
-          select((input == S(0)) & (other == S(0)), S(0), g * other / (input * input + other * other)))
+          select((input == S(0)) & (other == S(0)), S(0),
+                 g * other / (input * input + other * other)))
 POINTWISE(atan2_grad_other, (T g, T input, T other),
-          select((input == S(0)) & (other == S(0)), S(0), -g * input / (input * input + other * other)))
+          select((input == S(0)) & (other == S(0)), S(0),
+                 -g * input / (input * input + other * other)))
 OP(atan2, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The angle in [-pi, pi] of the point with x = other and y = input.",
   .dtypes  = real,
@@ -429,7 +439,9 @@ OP(atanh, "(Tensor input) -> Tensor", {
 POINTWISE(erf_value, (T input), erf(input))
 POINTWISE(erf_grad, (T g, T input), g * S(1.1283791670955126) * exp(-input * input))
 OP(erf, "(Tensor input) -> Tensor", {
-  .doc     = "The error function of each element: 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to input.",
+  .doc     = R"(The error function of each element.
+
+It is 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to input.)",
   .dtypes  = real,
   .forward = formula<erf_value>,
   .saves   = saves<"input">,

@@ -47,7 +47,9 @@ OP(sign, "(Tensor input) -> Tensor", {
 // z / |z| turns with z but never grows: its gradient is what of g lies across z, over |z|.
 POINTWISE(sgn_value, (N input), sgn(input))
 OP(sgn, "(Tensor input) -> Tensor", {
-  .doc     = "input / abs(input), 0 where input is 0: the sign of real numbers, the direction of complex.",
+  .doc     = R"(input / abs(input), 0 where input is 0.
+
+It is the sign of real numbers and the direction of complex ones.)",
   .forward = formula<sgn_value>,
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
@@ -119,7 +121,9 @@ Example:
 POINTWISE(round_fraction, (T input, S unit), round(input * unit) / unit)
 POINTWISE(round_tens, (T input, S unit), round(input / unit) * unit)
 OP(round_decimals, "round.decimals(Tensor input, *, int decimals) -> Tensor", {
-  .doc     = "With decimals, the nearest number with so many digits after the point, or -decimals zeros before it.",
+  .doc     = R"(With decimals, the nearest number with so many digits after the point.
+
+A negative number of decimals rounds to tens, hundreds and so on.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, int64_t decimals, const Tensor* into) {
     double unit = 1;
@@ -132,7 +136,7 @@ OP(round_decimals, "round.decimals(Tensor input, *, int decimals) -> Tensor", {
 
 POINTWISE(frac_value, (T input), input - trunc(input))
 OP(frac, "(Tensor input) -> Tensor", {
-  .doc     = "The part of each element after the point, with the element's sign: input - trunc(input).",
+  .doc     = "The part of each element after the point, with its sign: input - trunc(input).",
   .dtypes  = floating,
   .forward = formula<frac_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
@@ -196,10 +200,13 @@ OP(bitwise_not, "(Tensor input) -> Tensor", {
 // ---- replacing and converting -------------------------------------------------------------------
 
 POINTWISE(nan_to_num_value, (T input, S nan, S posinf, S neginf),
-          select(isfinite(input), input, select(isnan(input), nan, select(input > S(0), posinf, neginf))))
+          select(isfinite(input), input,
+                 select(isnan(input), nan, select(input > S(0), posinf, neginf))))
 POINTWISE(nan_to_num_grad, (T g, T input), select(isfinite(input), g, S(0)))
 OP(nan_to_num, "(Tensor input, float nan=0.0, float? posinf=None, float? neginf=None) -> Tensor", {
-  .doc     = R"(Replaces NaN, +inf and -inf, by default with 0 and the largest and smallest numbers of the dtype.
+  .doc     = R"(Replaces NaN, +inf and -inf.
+
+The default is 0 for NaN, and the largest and smallest numbers of the dtype for the infinities.
 
 Example:
     >>> torch.nan_to_num(torch.tensor([float('nan'), 1.0]), nan=5.0)

