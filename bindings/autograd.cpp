@@ -46,8 +46,8 @@ NodePreHook tensor_hook(PyObject* function, uint32_t slot) {
     Ref result = call_hook(hook, grads[slot]);
     if (result.get() == Py_None) return;
     const Tensor& replaced = expect_tensor(result.get(), "the result of a hook");
-    CHECK(replaced.sizes() == grads[slot].sizes(), "a hook returned a gradient of shape ", replaced.sizes(),
-          " for a tensor of shape ", grads[slot].sizes());
+    CHECK(replaced.sizes() == grads[slot].sizes(), "a hook returned a gradient of shape ",
+          replaced.sizes(), " for a tensor of shape ", grads[slot].sizes());
     grads[slot] = replaced;
   };
 }
@@ -67,9 +67,11 @@ PyObject* register_hook(PyObject*, PyObject* args) {
     PyObject *self, *function;
     if (!PyArg_ParseTuple(args, "OO", &self, &function)) return nullptr;
     const Tensor& tensor = expect_tensor(self, "self");
-    CHECK(gradient_edge_exists(tensor), "cannot register a hook on a tensor that doesn't require gradient");
+    CHECK(gradient_edge_exists(tensor),
+          "cannot register a hook on a tensor that doesn't require gradient");
     int64_t id = next_hook_id();
-    if (NodePtr node = grad_fn_of(tensor)) node->make_hooks().tensor_pre.push_back({id, tensor_hook(function, find_meta(tensor)->slot)});
+    if (NodePtr node = grad_fn_of(tensor))
+      node->make_hooks().tensor_pre.push_back({id, tensor_hook(function, find_meta(tensor)->slot)});
     else get_meta(tensor).hooks.push_back({id, tensor_hook(function, 0)});
     return PyLong_FromLongLong(id);
   });
@@ -80,12 +82,14 @@ PyObject* register_post_accumulate_hook(PyObject*, PyObject* args) {
     PyObject *self, *function;
     if (!PyArg_ParseTuple(args, "OO", &self, &function)) return nullptr;
     const Tensor& tensor = expect_tensor(self, "self");
-    CHECK(tensor.requires_grad() && is_leaf(tensor), "post accumulate grad hooks cannot be registered on non-leaf tensors");
+    CHECK(tensor.requires_grad() && is_leaf(tensor),
+          "post accumulate grad hooks cannot be registered on non-leaf tensors");
     int64_t id = next_hook_id();
-    get_meta(tensor).post_accumulate_hooks.push_back({id, [hook = Callable(function)](const Tensor& leaf) {
-      AcquireGil gil;
-      call_hook(hook, leaf);
-    }});
+    get_meta(tensor).post_accumulate_hooks.push_back(
+        {id, [hook = Callable(function)](const Tensor& leaf) {
+           AcquireGil gil;
+           call_hook(hook, leaf);
+         }});
     return PyLong_FromLongLong(id);
   });
 }
@@ -99,7 +103,8 @@ PyObject* remove_tensor_hook(PyObject*, PyObject* args) {
     AutogradMeta* meta = find_meta(tensor);
     if (!meta) Py_RETURN_NONE;
     remove_hook(meta->hooks, id) || remove_hook(meta->post_accumulate_hooks, id) ||
-        (meta->grad_fn && meta->grad_fn->hooks && remove_hook(meta->grad_fn->hooks->tensor_pre, id));
+        (meta->grad_fn && meta->grad_fn->hooks &&
+         remove_hook(meta->grad_fn->hooks->tensor_pre, id));
     Py_RETURN_NONE;
   });
 }
@@ -117,12 +122,16 @@ PyObject* retain_grad(PyObject*, PyObject* self) {
     auto* owner = &meta;
     uint32_t slot = meta.slot;
     meta.retain_token = std::make_shared<char>();
-    node->make_hooks().retain_grad.push_back({slot, [impl, owner, slot, alive = std::weak_ptr<char>(meta.retain_token)](std::vector<Tensor>& grads) {
-      if (alive.expired() || grads.size() <= slot || !grads[slot].defined() || !impl->try_retain()) return;
-      Tensor keep(IntrusivePtr<TensorImpl>::adopt(impl));
-      GradModeGuard mode(is_grad_enabled());
-      owner->grad = owner->grad.defined() ? needs::add(owner->grad, grads[slot]) : grads[slot];
-    }});
+    node->make_hooks().retain_grad.push_back(
+        {slot, [impl, owner, slot,
+                alive = std::weak_ptr<char>(meta.retain_token)](std::vector<Tensor>& grads) {
+           if (alive.expired() || grads.size() <= slot || !grads[slot].defined() ||
+               !impl->try_retain())
+             return;
+           Tensor keep(IntrusivePtr<TensorImpl>::adopt(impl));
+           GradModeGuard mode(is_grad_enabled());
+           owner->grad = owner->grad.defined() ? needs::add(owner->grad, grads[slot]) : grads[slot];
+         }});
     Py_RETURN_NONE;
   });
 }
@@ -130,8 +139,7 @@ PyObject* retain_grad(PyObject*, PyObject* self) {
 // ---- nodes ------------------------------------------------------------------------------------------
 
 struct PyNode {
-  PyObject_HEAD
-  NodePtr node;
+  PyObject_HEAD NodePtr node;
 };
 extern PyTypeObject NodeType;
 
@@ -150,16 +158,20 @@ void node_dealloc(PyObject* self) {
   reinterpret_cast<PyNode*>(self)->node.~NodePtr();
   Py_TYPE(self)->tp_free(self);
 }
-PyObject* node_name(PyObject* self, PyObject*) { return PyUnicode_FromString(node_of(self)->name().c_str()); }
+PyObject* node_name(PyObject* self, PyObject*) {
+  return PyUnicode_FromString(node_of(self)->name().c_str());
+}
 PyObject* node_repr(PyObject* self) {
-  return PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(), node_of(self).get());
+  return PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(),
+                              node_of(self).get());
 }
 PyObject* next_functions(PyObject* self, void*) {
   return guarded([&] {
     const auto& edges = node_of(self)->edges;
     PyObject* tuple = checked(PyTuple_New(Py_ssize_t(edges.size())));
     for (size_t i = 0; i < edges.size(); ++i)
-      PyTuple_SET_ITEM(tuple, Py_ssize_t(i), Py_BuildValue("(NI)", wrap_node(edges[i].node), edges[i].slot));
+      PyTuple_SET_ITEM(tuple, Py_ssize_t(i),
+                       Py_BuildValue("(NI)", wrap_node(edges[i].node), edges[i].slot));
     return tuple;
   });
 }
@@ -174,7 +186,8 @@ PyObject* node_variable(PyObject* self, void*) {
 }
 PyMethodDef node_methods[] = {{"name", node_name, METH_NOARGS, "The name of the node."}, {}};
 PyGetSetDef node_attributes[] = {
-    {"next_functions", next_functions, nullptr, "The nodes that gradients go to, with their slots.", nullptr},
+    {"next_functions", next_functions, nullptr, "The nodes that gradients go to, with their slots.",
+     nullptr},
     {"variable", node_variable, nullptr, "The leaf of an AccumulateGrad.", nullptr},
     {}};
 PyTypeObject NodeType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
@@ -223,7 +236,8 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *roots_in, *grads_in, *inputs_in;
     int retain_graph, create_graph, accumulate;
-    if (!PyArg_ParseTuple(args, "OOOppp", &roots_in, &grads_in, &inputs_in, &retain_graph, &create_graph, &accumulate))
+    if (!PyArg_ParseTuple(args, "OOOppp", &roots_in, &grads_in, &inputs_in, &retain_graph,
+                          &create_graph, &accumulate))
       return nullptr;
     auto roots = read_tensors(roots_in, "tensors");
     auto grads = read_tensors(grads_in, "grad_tensors");
@@ -309,11 +323,14 @@ PyMethodDef methods[] = {
     {"_detach_", detach_, METH_O, "Cuts a tensor off its history, in place."},
     {"_is_inference", is_inference, METH_O, "Whether a tensor was made under inference_mode."},
     {"_grad_fn", grad_fn, METH_O, "The node that made a tensor, or None."},
-    {"is_grad_enabled", is_grad_enabled_py, METH_NOARGS, "is_grad_enabled() -> bool\n\nWhether ops are recorded."},
-    {"_set_grad_enabled", set_grad_enabled_py, METH_O, "Turns recording on or off for this thread."},
+    {"is_grad_enabled", is_grad_enabled_py, METH_NOARGS,
+     "is_grad_enabled() -> bool\n\nWhether ops are recorded."},
+    {"_set_grad_enabled", set_grad_enabled_py, METH_O,
+     "Turns recording on or off for this thread."},
     {"is_inference_mode_enabled", is_inference_py, METH_NOARGS,
      "is_inference_mode_enabled() -> bool\n\nWhether inference_mode is on."},
-    {"_set_inference_mode", set_inference_py, METH_O, "Turns inference mode on or off for this thread."},
+    {"_set_inference_mode", set_inference_py, METH_O,
+     "Turns inference mode on or off for this thread."},
     {}};
 
 }  // namespace

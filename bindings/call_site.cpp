@@ -39,7 +39,8 @@ bool is_ours(PyCodeObject* code) {
     Py_INCREF(code);
     const char* file = PyUnicode_AsUTF8(code->co_filename);
     if (!file) PyErr_Clear();
-    it->second = file && !package_folder().empty() && std::string_view(file).starts_with(package_folder());
+    it->second =
+        file && !package_folder().empty() && std::string_view(file).starts_with(package_folder());
   }
   return it->second;
 }

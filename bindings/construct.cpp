@@ -17,7 +17,9 @@ bool is_sequence(PyObject* object) {
 }
 
 // A sequence as a list or tuple whose items can be reached directly.
-Ref fast(PyObject* sequence) { return Ref(checked(PySequence_Fast(sequence, "expected a sequence"))); }
+Ref fast(PyObject* sequence) {
+  return Ref(checked(PySequence_Fast(sequence, "expected a sequence")));
+}
 
 Shape shape_of(PyObject* data) {
   Shape shape;
@@ -31,7 +33,8 @@ Shape shape_of(PyObject* data) {
     Ref items = fast(level.get());
     Py_ssize_t count = PySequence_Fast_GET_SIZE(items.get());
     shape.push_back(count);
-    CHECK(shape.size() <= kMaxDims, ErrorKind::kValue, "too many dimensions: the data is nested deeper than ", kMaxDims);
+    CHECK(shape.size() <= kMaxDims, ErrorKind::kValue,
+          "too many dimensions: the data is nested deeper than ", kMaxDims);
     if (count == 0) return shape;
     level = Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), 0));
   }
@@ -40,7 +43,8 @@ Shape shape_of(PyObject* data) {
 Scalar number_in(PyObject* object) {
   Scalar value;
   if (is_tensor(object)) return item(unwrap(object));
-  CHECK(read_number(object, value), ErrorKind::kType, "new(): invalid data type '", Py_TYPE(object)->tp_name, "'");
+  CHECK(read_number(object, value), ErrorKind::kType, "new(): invalid data type '",
+        Py_TYPE(object)->tp_name, "'");
   return value;
 }
 
@@ -73,16 +77,20 @@ void store(const Scalar& value, T* at) {
 template <class T>
 void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
   if (dim == shape.size()) {
-    CHECK(!is_sequence(data) || is_tensor(data), ErrorKind::kValue, "expected a number at depth ", dim, ", got a sequence");
+    CHECK(!is_sequence(data) || is_tensor(data), ErrorKind::kValue, "expected a number at depth ",
+          dim, ", got a sequence");
     Scalar value = number_in(data);
-    if constexpr (!std::is_same_v<T, std::complex<float>> && !std::is_same_v<T, std::complex<double>>)
-      CHECK(!value.is_complex(), ErrorKind::kType, "a complex number does not fit into a real tensor");
+    if constexpr (!std::is_same_v<T, std::complex<float>> &&
+                  !std::is_same_v<T, std::complex<double>>)
+      CHECK(!value.is_complex(), ErrorKind::kType,
+            "a complex number does not fit into a real tensor");
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       if (value.is_integral()) {
         int64_t number = value.to<int64_t>();
         bool fits = sizeof(T) == 8 || (number >= int64_t(std::numeric_limits<T>::min()) &&
                                        number <= int64_t(std::numeric_limits<T>::max()));
-        CHECK(fits, "value cannot be converted to type ", dtype_name(dtype_of<T>), " without overflow: ", number);
+        CHECK(fits, "value cannot be converted to type ", dtype_name(dtype_of<T>),
+              " without overflow: ", number);
       }
     store(value, at++);
     return;
@@ -90,22 +98,26 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
   if (is_tensor(data)) {
     const Tensor& t = unwrap(data);
     Tensor piece = to_contiguous(to_dtype(t, dtype_of<T>));
-    CHECK(same_shape(t.sizes(), shape.subspan(dim)), ErrorKind::kValue, "expected a tensor of shape ",
-          ShapeText{shape.subspan(dim)}, " at depth ", dim, ", got ", t.sizes());
+    CHECK(same_shape(t.sizes(), shape.subspan(dim)), ErrorKind::kValue,
+          "expected a tensor of shape ", ShapeText{shape.subspan(dim)}, " at depth ", dim, ", got ",
+          t.sizes());
     std::memcpy(at, piece.data(), size_t(piece.numel()) * sizeof(T));
     at += piece.numel();
     return;
   }
-  CHECK(is_sequence(data), ErrorKind::kType, "expected a sequence of length ", shape[dim], " at depth ", dim,
-        ", got ", Py_TYPE(data)->tp_name);
+  CHECK(is_sequence(data), ErrorKind::kType, "expected a sequence of length ", shape[dim],
+        " at depth ", dim, ", got ", Py_TYPE(data)->tp_name);
   Ref items = fast(data);
   Py_ssize_t count = PySequence_Fast_GET_SIZE(items.get());
-  CHECK(count == shape[dim], ErrorKind::kValue, "expected sequence of length ", shape[dim], " at dim ", dim, " (got ", count, ")");
-  for (Py_ssize_t i = 0; i < count; ++i) fill<T>(PySequence_Fast_GET_ITEM(items.get(), i), shape, dim + 1, at);
+  CHECK(count == shape[dim], ErrorKind::kValue, "expected sequence of length ", shape[dim],
+        " at dim ", dim, " (got ", count, ")");
+  for (Py_ssize_t i = 0; i < count; ++i)
+    fill<T>(PySequence_Fast_GET_ITEM(items.get(), i), shape, dim + 1, at);
 }
 
 bool is_array(PyObject* object) {
-  return PyObject_HasAttrString(object, "__array_interface__") && PyObject_HasAttrString(object, "dtype");
+  return PyObject_HasAttrString(object, "__array_interface__") &&
+         PyObject_HasAttrString(object, "dtype");
 }
 
 // tensor(data, *, dtype, device, requires_grad, pin_memory) and as_tensor(data, dtype, device).
@@ -119,12 +131,12 @@ DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {
   DataArgs out;
   PyObject *dtype = Py_None, *device = Py_None;
   int requires_grad = 0, pin_memory = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &out.data, &dtype, &device,
-                                   &requires_grad, &pin_memory))
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, format, const_cast<char**>(names), &out.data,
+                                   &dtype, &device, &requires_grad, &pin_memory))
     throw PythonError();
   DType value;
-  CHECK(dtype == Py_None || read_dtype(dtype, value), ErrorKind::kType, "argument 'dtype' must be torch.dtype, not ",
-        Py_TYPE(dtype)->tp_name);
+  CHECK(dtype == Py_None || read_dtype(dtype, value), ErrorKind::kType,
+        "argument 'dtype' must be torch.dtype, not ", Py_TYPE(dtype)->tp_name);
   if (dtype != Py_None) out.dtype = value;
   Device place;
   CHECK(device == Py_None || read_device(device, place), ErrorKind::kType,
@@ -148,7 +160,8 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     DataArgs a = read_args(args, kwargs, "O|OO$pp:as_tensor");
     if (is_tensor(a.data)) {
       const Tensor& tensor = unwrap(a.data);
-      return a.dtype && *a.dtype != tensor.dtype() ? wrap(cast(tensor, *a.dtype)) : Py_NewRef(a.data);
+      return a.dtype && *a.dtype != tensor.dtype() ? wrap(cast(tensor, *a.dtype))
+                                                   : Py_NewRef(a.data);
     }
     if (is_array(a.data)) {
       Tensor tensor = tensor_from_array(a.data, false);
@@ -159,10 +172,12 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
 }
 
 PyMethodDef methods[] = {
-    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(make_tensor)), METH_VARARGS | METH_KEYWORDS,
+    {"tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(make_tensor)),
+     METH_VARARGS | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False)\n\n"
      "A new tensor with a copy of the data: a number, nested lists, an array or a tensor."},
-    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(as_tensor)), METH_VARARGS | METH_KEYWORDS,
+    {"as_tensor", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(as_tensor)),
+     METH_VARARGS | METH_KEYWORDS,
      "as_tensor(data, dtype=None, device=None)\n\n"
      "The data as a tensor, without a copy when it is a tensor or an array of that dtype."},
     {}};

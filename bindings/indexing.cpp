@@ -19,11 +19,13 @@ struct Indexed {
 
 // What an index is mostly made of, told without asking the object for attributes.
 bool is_plain(PyObject* item) {
-  return PyLong_Check(item) || PySlice_Check(item) || item == Py_None || item == Py_Ellipsis || is_tensor(item);
+  return PyLong_Check(item) || PySlice_Check(item) || item == Py_None || item == Py_Ellipsis ||
+         is_tensor(item);
 }
 
 bool is_list_or_array(PyObject* item) {
-  return !is_plain(item) && (PyList_Check(item) || PyTuple_Check(item) || PyObject_HasAttrString(item, "__array__"));
+  return !is_plain(item) &&
+         (PyList_Check(item) || PyTuple_Check(item) || PyObject_HasAttrString(item, "__array__"));
 }
 
 // How many dims of the tensor an index item consumes.
@@ -42,7 +44,8 @@ struct Range {
 Range read_slice(PyObject* slice, int64_t size) {
   Py_ssize_t start, stop, step;
   checked(PySlice_Unpack(slice, &start, &stop, &step));
-  CHECK(step > 0, ErrorKind::kValue, "slice step must be positive, got ", step, ". Use torch.flip to reverse.");
+  CHECK(step > 0, ErrorKind::kValue, "slice step must be positive, got ", step,
+        ". Use torch.flip to reverse.");
   PySlice_AdjustIndices(size, &start, &stop, step);
   return {start, std::max(start, stop), step};
 }
@@ -60,15 +63,16 @@ class Reader {
         items.push_back(prepare(PyTuple_GET_ITEM(index, i)));
         consumed += dims_of(items.back().get());
       }
-      CHECK(consumed <= result_.view.dim(), ErrorKind::kIndex, "too many indices for tensor of dimension ",
-            result_.view.dim());
+      CHECK(consumed <= result_.view.dim(), ErrorKind::kIndex,
+            "too many indices for tensor of dimension ", result_.view.dim());
       for (size_t i = 0; i < items.size(); ++i) apply(items[i].get(), consumed);
     } else {
       Ref item = prepare(index);
       int64_t consumed = dims_of(item.get());
       CHECK(consumed <= result_.view.dim() || is_tensor(item.get()), ErrorKind::kIndex,
-            result_.view.dim() == 0 ? "invalid index of a 0-dim tensor. Use tensor.item() to convert it to a number."
-                                    : "too many indices for tensor of dimension ",
+            result_.view.dim() == 0
+                ? "invalid index of a 0-dim tensor. Use tensor.item() to convert it to a number."
+                : "too many indices for tensor of dimension ",
             result_.view.dim() == 0 ? "" : std::to_string(result_.view.dim()));
       apply(item.get(), consumed);
     }
@@ -106,12 +110,14 @@ class Reader {
       add_index(unwrap(item));
     } else if (read_int(item, number)) {
       int64_t size = view.size(dim_);
-      CHECK(number >= -size && number < size, ErrorKind::kIndex, "index ", number, " is out of bounds for dimension ",
-            dim_, " with size ", size);
+      CHECK(number >= -size && number < size, ErrorKind::kIndex, "index ", number,
+            " is out of bounds for dimension ", dim_, " with size ", size);
       view = select(view, dim_, number);
     } else {
-      CHECK(false, ErrorKind::kIndex, "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
-            "Variables are valid indices (got ", Py_TYPE(item)->tp_name, ")");
+      CHECK(false, ErrorKind::kIndex,
+            "only integers, slices (`:`), ellipsis (`...`), None and long or byte "
+            "Variables are valid indices (got ",
+            Py_TYPE(item)->tp_name, ")");
     }
   }
 
@@ -120,7 +126,8 @@ class Reader {
     std::vector<Tensor>& indices = result_.indices;
     indices.resize(size_t(std::max<int64_t>(dim_, int64_t(indices.size()))));
     if (!is_bool(index.dtype()) && index.dtype() != DType::uint8) {
-      CHECK(is_integral(index.dtype()), ErrorKind::kIndex, "tensors used as indices must be long, int, byte or bool tensors, got ",
+      CHECK(is_integral(index.dtype()), ErrorKind::kIndex,
+            "tensors used as indices must be long, int, byte or bool tensors, got ",
             dtype_name(index.dtype()));
       indices.push_back(to_int64(index));
       ++dim_;
@@ -128,13 +135,16 @@ class Reader {
     }
     if (index.dim() == 0) {  // True keeps all, False nothing, along a new dim
       result_.view = unsqueeze(result_.view, dim_);
-      indices.push_back(nonzero(reshape(index, Shape{1})).dim() ? select(nonzero(reshape(index, Shape{1})), 1, 0) : index);
+      indices.push_back(nonzero(reshape(index, Shape{1})).dim()
+                            ? select(nonzero(reshape(index, Shape{1})), 1, 0)
+                            : index);
       ++dim_;
       return;
     }
     for (int64_t d = 0; d < index.dim(); ++d)
-      CHECK(index.size(d) == result_.view.size(dim_ + d), ErrorKind::kIndex, "The shape of the mask ", index.sizes(),
-            " at index ", d, " does not match the shape of the indexed tensor ", result_.view.sizes(), " at index ",
+      CHECK(index.size(d) == result_.view.size(dim_ + d), ErrorKind::kIndex,
+            "The shape of the mask ", index.sizes(), " at index ", d,
+            " does not match the shape of the indexed tensor ", result_.view.sizes(), " at index ",
             dim_ + d);
     Tensor where = nonzero(index);  // (count, dims)
     for (int64_t d = 0; d < index.dim(); ++d) indices.push_back(select(where, 1, d));
@@ -185,7 +195,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     else source = tensor_from_data(value, tensor.dtype());
     Indexed indexed = read_index(tensor, index);
     if (!indexed.indices.empty()) {
-      index_put_(indexed.view, indexed.indices, source.dtype() == tensor.dtype() ? source : cast(source, tensor.dtype()), false);
+      index_put_(indexed.view, indexed.indices,
+                 source.dtype() == tensor.dtype() ? source : cast(source, tensor.dtype()), false);
       return 0;
     }
     // Leading dims of size 1 in the value are dropped, as in NumPy.

@@ -79,11 +79,14 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->ndim = int(t.dim());
   view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format) : nullptr;
   view->shape = flags & PyBUF_ND ? reinterpret_cast<Py_ssize_t*>(shape->sizes.data()) : nullptr;
-  view->strides = flags & PyBUF_STRIDES ? reinterpret_cast<Py_ssize_t*>(shape->strides.data()) : nullptr;
+  view->strides =
+      flags & PyBUF_STRIDES ? reinterpret_cast<Py_ssize_t*>(shape->strides.data()) : nullptr;
   view->suboffsets = nullptr;
   return 0;
 }
-void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<BufferShape*>(view->internal); }
+void release_buffer(PyObject*, Py_buffer* view) {
+  delete static_cast<BufferShape*>(view->internal);
+}
 PyBufferProcs buffer_methods = {.bf_getbuffer = get_buffer, .bf_releasebuffer = release_buffer};
 
 // ---- the buffer protocol, in --------------------------------------------------------------------------------
@@ -118,8 +121,8 @@ Py_buffer* acquire(PyObject* object) {
 
 PyObject* from_numpy(PyObject*, PyObject* array) {
   return guarded([&] {
-    CHECK(!is_tensor(array) && PyObject_HasAttrString(array, "__array_interface__"), ErrorKind::kType,
-          "expected np.ndarray (got ", Py_TYPE(array)->tp_name, ")");
+    CHECK(!is_tensor(array) && PyObject_HasAttrString(array, "__array_interface__"),
+          ErrorKind::kType, "expected np.ndarray (got ", Py_TYPE(array)->tp_name, ")");
     return wrap(tensor_from_array(array, false));
   });
 }
@@ -130,11 +133,12 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
     PyObject *buffer, *dtype_in;
     long long count = -1, offset = 0;
     int requires_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp:frombuffer", const_cast<char**>(names), &buffer, &dtype_in,
-                                     &count, &offset, &requires_grad))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$OLLp:frombuffer", const_cast<char**>(names),
+                                     &buffer, &dtype_in, &count, &offset, &requires_grad))
       throw PythonError();
     DType dtype;
-    CHECK(read_dtype(dtype_in, dtype), ErrorKind::kType, "frombuffer: argument 'dtype' must be torch.dtype");
+    CHECK(read_dtype(dtype_in, dtype), ErrorKind::kType,
+          "frombuffer: argument 'dtype' must be torch.dtype");
     auto* view = new Py_buffer;
     if (PyObject_GetBuffer(buffer, view, PyBUF_SIMPLE) < 0) {
       delete view;
@@ -144,14 +148,19 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
       int64_t size = int64_t(dtype_size(dtype)), bytes = view->len;
       CHECK(offset >= 0 && offset <= bytes, ErrorKind::kValue, "frombuffer: offset (", offset,
             " bytes) must be non-negative and no greater than buffer length (", bytes, " bytes)");
-      CHECK(count > 0 || count == -1, ErrorKind::kValue, "frombuffer: count must be positive or -1, got ", count);
+      CHECK(count > 0 || count == -1, ErrorKind::kValue,
+            "frombuffer: count must be positive or -1, got ", count);
       int64_t room = (bytes - offset) / size;
-      CHECK(count != -1 || (bytes - offset) % size == 0, ErrorKind::kValue, "frombuffer: buffer length (", bytes - offset,
-            " bytes) after offset (", offset, " bytes) must be a multiple of element size (", size, ")");
-      CHECK(count <= room, ErrorKind::kValue, "frombuffer: requested buffer length (", count, " elements) after offset (",
-            offset, " bytes) must not be greater than actual buffer length (", bytes, " bytes)");
+      CHECK(count != -1 || (bytes - offset) % size == 0, ErrorKind::kValue,
+            "frombuffer: buffer length (", bytes - offset, " bytes) after offset (", offset,
+            " bytes) must be a multiple of element size (", size, ")");
+      CHECK(count <= room, ErrorKind::kValue, "frombuffer: requested buffer length (", count,
+            " elements) after offset (", offset,
+            " bytes) must not be greater than actual buffer length (", bytes, " bytes)");
       int64_t n = count == -1 ? room : count;
-      Tensor t = from_storage(wrap_buffer(view, static_cast<char*>(view->buf) + offset, size_t(n * size)), Shape{n}, Shape{1}, dtype);
+      Tensor t =
+          from_storage(wrap_buffer(view, static_cast<char*>(view->buf) + offset, size_t(n * size)),
+                       Shape{n}, Shape{1}, dtype);
       if (requires_grad) set_requires_grad(t, true);
       return wrap(t);
     } catch (const Error&) {
@@ -197,15 +206,22 @@ struct DlManagedVersioned {
 };
 constexpr uint64_t kDlReadOnly = 1;
 constexpr int32_t kDlCpu = 1;
-enum DlCode : uint8_t { kDlInt = 0, kDlUInt = 1, kDlFloat = 2, kDlBfloat = 4, kDlComplex = 5, kDlBool = 6 };
+enum DlCode : uint8_t {
+  kDlInt = 0,
+  kDlUInt = 1,
+  kDlFloat = 2,
+  kDlBfloat = 4,
+  kDlComplex = 5,
+  kDlBool = 6
+};
 
 DlDataType dl_type(DType t) {
-  uint8_t code = is_bool(t)               ? kDlBool
-                 : is_complex(t)          ? kDlComplex
-                 : t == DType::bfloat16   ? kDlBfloat
-                 : is_floating(t)         ? kDlFloat
-                 : is_unsigned(t)         ? kDlUInt
-                                          : kDlInt;
+  uint8_t code = is_bool(t)             ? kDlBool
+                 : is_complex(t)        ? kDlComplex
+                 : t == DType::bfloat16 ? kDlBfloat
+                 : is_floating(t)       ? kDlFloat
+                 : is_unsigned(t)       ? kDlUInt
+                                        : kDlInt;
   return {code, uint8_t(dtype_size(t) * 8), 1};
 }
 bool read_dl_type(DlDataType type, DType& out) {
@@ -227,8 +243,13 @@ template <class Managed>
 Managed* export_tensor(const Tensor& t) {
   auto* exported = new Exported{t, t.sizes(), t.strides()};
   auto* managed = new Managed{};
-  managed->tensor = {t.data(), {kDlCpu, 0}, int32_t(t.dim()), dl_type(t.dtype()), exported->sizes.data(),
-                     exported->strides.data(), 0};
+  managed->tensor = {t.data(),
+                     {kDlCpu, 0},
+                     int32_t(t.dim()),
+                     dl_type(t.dtype()),
+                     exported->sizes.data(),
+                     exported->strides.data(),
+                     0};
   managed->context = exported;
   managed->deleter = [](Managed* m) {
     delete static_cast<Exported*>(m->context);
@@ -252,7 +273,8 @@ PyObject* to_dlpack(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "Opp", &self, &versioned, &copy)) return nullptr;
     Tensor t = expect_tensor(self, "self");
     if (gradient_edge_exists(t)) {
-      PyErr_SetString(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
+      PyErr_SetString(PyExc_BufferError,
+                      "Can't export tensors that require gradient, use tensor.detach()");
       return nullptr;
     }
     if (copy) t = clone_dense(t);
@@ -263,7 +285,8 @@ PyObject* to_dlpack(PyObject*, PyObject* args) {
       return PyCapsule_New(managed, "dltensor_versioned", free_capsule<DlManagedVersioned>);
     }
     if (t.storage()->readonly()) {
-      PyErr_SetString(PyExc_BufferError, "read-only memory can only be exported to consumers of DLPack 1.0 or newer");
+      PyErr_SetString(PyExc_BufferError,
+                      "read-only memory can only be exported to consumers of DLPack 1.0 or newer");
       return nullptr;
     }
     return PyCapsule_New(export_tensor<DlManaged>(detach(t)), "dltensor", free_capsule<DlManaged>);
@@ -274,9 +297,10 @@ template <class Managed>
 Tensor import_tensor(Managed* managed, bool readonly) {
   const DlTensor& dl = managed->tensor;
   DType dtype;
-  CHECK(read_dl_type(dl.dtype, dtype), "from_dlpack: element type with code ", int(dl.dtype.code), " and ",
-        int(dl.dtype.bits), " bits is not supported");
-  CHECK(dl.device.type == kDlCpu, ErrorKind::kNotImplemented, "from_dlpack: only CPU memory is supported, got device type ", dl.device.type);
+  CHECK(read_dl_type(dl.dtype, dtype), "from_dlpack: element type with code ", int(dl.dtype.code),
+        " and ", int(dl.dtype.bits), " bits is not supported");
+  CHECK(dl.device.type == kDlCpu, ErrorKind::kNotImplemented,
+        "from_dlpack: only CPU memory is supported, got device type ", dl.device.type);
   CHECK(dl.ndim >= 0 && dl.ndim <= kMaxDims, "from_dlpack: ", dl.ndim, " dims are not supported");
   Shape sizes(dl.shape, dl.shape + dl.ndim);
   Shape strides = dl.strides ? Shape(dl.strides, dl.strides + dl.ndim) : contiguous_strides(sizes);
@@ -285,21 +309,26 @@ Tensor import_tensor(Managed* managed, bool readonly) {
     auto* m = static_cast<Managed*>(context);
     if (m->deleter) m->deleter(m);
   };
-  Storage storage = StorageImpl::wrap(static_cast<char*>(dl.data) + dl.byte_offset, size_t(bytes), Device{}, release, managed, readonly);
+  Storage storage = StorageImpl::wrap(static_cast<char*>(dl.data) + dl.byte_offset, size_t(bytes),
+                                      Device{}, release, managed, readonly);
   return from_storage(std::move(storage), sizes, strides, dtype);
 }
 
 PyObject* from_dlpack_capsule(PyObject*, PyObject* capsule) {
   return guarded([&]() -> PyObject* {
     if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-      auto* managed = static_cast<DlManagedVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
-      CHECK(managed->major == 1, "from_dlpack: DLPack version ", managed->major, " is not supported");
+      auto* managed =
+          static_cast<DlManagedVersioned*>(PyCapsule_GetPointer(capsule, "dltensor_versioned"));
+      CHECK(managed->major == 1, "from_dlpack: DLPack version ", managed->major,
+            " is not supported");
       Tensor t = import_tensor(managed, managed->flags & kDlReadOnly);
       checked(PyCapsule_SetName(capsule, "used_dltensor_versioned"));
       return wrap(t);
     }
-    CHECK(PyCapsule_IsValid(capsule, "dltensor"), "from_dlpack: expected a DLPack capsule that was not consumed yet");
-    Tensor t = import_tensor(static_cast<DlManaged*>(PyCapsule_GetPointer(capsule, "dltensor")), false);
+    CHECK(PyCapsule_IsValid(capsule, "dltensor"),
+          "from_dlpack: expected a DLPack capsule that was not consumed yet");
+    Tensor t =
+        import_tensor(static_cast<DlManaged*>(PyCapsule_GetPointer(capsule, "dltensor")), false);
     checked(PyCapsule_SetName(capsule, "used_dltensor"));
     return wrap(t);
   });
@@ -307,8 +336,10 @@ PyObject* from_dlpack_capsule(PyObject*, PyObject* capsule) {
 
 PyMethodDef methods[] = {
     {"from_numpy", from_numpy, METH_O,
-     "from_numpy(ndarray) -> Tensor\n\nA tensor that shares memory with the array; read-only when the array is."},
-    {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(frombuffer)), METH_VARARGS | METH_KEYWORDS,
+     "from_numpy(ndarray) -> Tensor\n\nA tensor that shares memory with the array; read-only when "
+     "the array is."},
+    {"frombuffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(frombuffer)),
+     METH_VARARGS | METH_KEYWORDS,
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False) -> Tensor\n\n"
      "A 1-d tensor that shares memory with an object of the buffer protocol."},
     {"_numpy", numpy, METH_O, "An array that shares memory with the tensor."},
@@ -324,8 +355,10 @@ Tensor tensor_from_array(PyObject* array, bool copy) {
     view = acquire(array);
   } catch (const PythonError&) {
     PyErr_Clear();
-    CHECK(false, ErrorKind::kType, "can't convert np.ndarray of this type. The supported types are: float64, float32, "
-          "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.");
+    CHECK(false, ErrorKind::kType,
+          "can't convert np.ndarray of this type. The supported types are: float64, float32, "
+          "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, "
+          "uint8, and bool.");
     __builtin_unreachable();
   }
   Storage storage;  // owns the view from here on, also when a check fails
@@ -342,19 +375,27 @@ Tensor tensor_from_array(PyObject* array, bool copy) {
   }
   int64_t bytes = forward && whole ? storage_bytes_needed(sizes, strides, 0, size_t(item)) : 0;
   storage = wrap_buffer(view, view->buf, size_t(bytes));
-  CHECK(known, ErrorKind::kType, "can't convert np.ndarray of format '", format, "'. The supported types are: float64, float32, "
-        "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.");
-  CHECK(forward, ErrorKind::kValue, "At least one stride in the given numpy array is negative, and tensors with negative strides are "
+  CHECK(known, ErrorKind::kType, "can't convert np.ndarray of format '", format,
+        "'. The supported types are: float64, float32, "
+        "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, "
+        "and bool.");
+  CHECK(forward, ErrorKind::kValue,
+        "At least one stride in the given numpy array is negative, and tensors with negative "
+        "strides are "
         "not supported. Make a copy with array.copy().");
-  CHECK(whole, ErrorKind::kValue, "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
-        "reallocate the memory.");
+  CHECK(
+      whole, ErrorKind::kValue,
+      "given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+      "reallocate the memory.");
   Tensor tensor = from_storage(std::move(storage), sizes, strides, dtype);
   return copy ? clone_dense(tensor) : tensor;
 }
 
 PyObject* tensor_to_array(const Tensor& tensor) {
-  CHECK(!gradient_edge_exists(tensor), "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-  CHECK(format_of(tensor.dtype()), ErrorKind::kType, "Got unsupported ScalarType BFloat16. Use tensor.float().numpy().");
+  CHECK(!gradient_edge_exists(tensor),
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+  CHECK(format_of(tensor.dtype()), ErrorKind::kType,
+        "Got unsupported ScalarType BFloat16. Use tensor.float().numpy().");
   Ref module(checked(PyImport_ImportModule("numpy")));
   Ref object(wrap(tensor));
   Ref view(checked(PyMemoryView_FromObject(object.get())));

@@ -49,7 +49,8 @@ nb::dict describe(const OpEntry& entry) {
   row["args"] = args;
   nb::list returns;
   for (int i = 0; i < entry.schema.return_count; ++i)
-    returns.append(nb::make_tuple(text(entry.schema.returns[size_t(i)].type), text(entry.schema.returns[size_t(i)].name)));
+    returns.append(nb::make_tuple(text(entry.schema.returns[size_t(i)].type),
+                                  text(entry.schema.returns[size_t(i)].name)));
   row["returns"] = returns;
   return row;
 }
@@ -85,57 +86,92 @@ NB_MODULE(_C, m) {
     throw nb::python_error();
   }
 
-  m.def("ops", [homes = nb::dict(m.attr("_op_homes"))](nb::str home) {
-    return homes.contains(home) ? nb::dict(homes[home]) : nb::dict();
-  }, "home"_a, "The ops of one module, by name: 'torch', 'nn.functional', ... or 'Tensor' for methods.");
-  m.def("_op_table", [] {
-    nb::list rows;
-    for (const OpEntry& entry : op_table()) rows.append(describe(entry));
-    return rows;
-  }, "The op table, a dict per op.");
-  m.def("_set_library_search_path", [](std::vector<std::string> folders) { set_library_search_path(std::move(folders)); },
-        "folders"_a, "Where oneDNN and OpenBLAS are looked for.");
+  m.def(
+      "ops",
+      [homes = nb::dict(m.attr("_op_homes"))](nb::str home) {
+        return homes.contains(home) ? nb::dict(homes[home]) : nb::dict();
+      },
+      "home"_a,
+      "The ops of one module, by name: 'torch', 'nn.functional', ... or 'Tensor' for methods.");
+  m.def(
+      "_op_table",
+      [] {
+        nb::list rows;
+        for (const OpEntry& entry : op_table()) rows.append(describe(entry));
+        return rows;
+      },
+      "The op table, a dict per op.");
+  m.def(
+      "_set_library_search_path",
+      [](std::vector<std::string> folders) { set_library_search_path(std::move(folders)); },
+      "folders"_a, "Where oneDNN and OpenBLAS are looked for.");
   m.def("get_num_threads", &num_threads, "The number of threads that ops use.");
-  m.def("set_num_threads", [](int count) {
-    CHECK(count > 0, "set_num_threads: expects a positive integer, got ", count);
-    set_num_threads(count);
-  }, "num"_a, "Sets the number of threads that ops use.");
-  m.def("_cpu_isa", [] { return std::string(isa_name(active_isa())); }, "The instruction set that kernels run with.");
+  m.def(
+      "set_num_threads",
+      [](int count) {
+        CHECK(count > 0, "set_num_threads: expects a positive integer, got ", count);
+        set_num_threads(count);
+      },
+      "num"_a, "Sets the number of threads that ops use.");
+  m.def(
+      "_cpu_isa", [] { return std::string(isa_name(active_isa())); },
+      "The instruction set that kernels run with.");
   m.def("_empty_cache", &cpu_empty_cache, "Gives cached CPU memory back to the operating system.");
-  m.def("_memory_stats", [] {
-    CpuMemoryStats stats = cpu_memory_stats();
-    nb::dict out;
-    out["allocated"] = stats.allocated;
-    out["cached"] = stats.cached;
-    out["peak"] = stats.peak;
-    return out;
-  }, "Bytes of CPU memory: allocated, cached, and the peak.");
-  m.def("get_default_dtype", [] { return nb::steal(wrap_dtype(default_dtype())); }, "The dtype of new float tensors.");
-  m.def("set_default_dtype", [](nb::handle d) {
-    DType dtype;
-    CHECK(read_dtype(d.ptr(), dtype), ErrorKind::kType, "set_default_dtype: invalid dtype object");
-    set_default_dtype(dtype);
-  }, "d"_a, "Sets the dtype of new float tensors.");
-  m.def("promote_types", [](nb::handle a, nb::handle b) {
-    DType x, y;
-    CHECK(read_dtype(a.ptr(), x) && read_dtype(b.ptr(), y), ErrorKind::kType, "promote_types: expected two dtypes");
-    return nb::steal(wrap_dtype(promote(x, y)));
-  }, "type1"_a, "type2"_a, "The smallest dtype that both convert to.");
-  m.def("can_cast", [](nb::handle from, nb::handle to) {
-    DType x, y;
-    CHECK(read_dtype(from.ptr(), x) && read_dtype(to.ptr(), y), ErrorKind::kType, "can_cast: expected two dtypes");
-    return can_cast(x, y);
-  }, "from_"_a, "to"_a, "Whether a dtype may be written to another in place.");
-  m.def("result_type", [](nb::handle a, nb::handle b) {
-    Tensor numbers[2];
-    auto read = [](nb::handle h, Tensor& number) -> const Tensor* {
-      if (is_tensor(h.ptr())) return &unwrap(h.ptr());
-      Scalar value;
-      CHECK(read_number(h.ptr(), value), ErrorKind::kType, "result_type: expected tensors or numbers");
-      number = wrapped_number(value);
-      return &number;
-    };
-    const Tensor* operands[] = {read(a, numbers[0]), read(b, numbers[1])};
-    return nb::steal(wrap_dtype(result_dtype(operands)));
-  }, "tensor1"_a, "tensor2"_a, "The dtype of the result of an op on both.");
+  m.def(
+      "_memory_stats",
+      [] {
+        CpuMemoryStats stats = cpu_memory_stats();
+        nb::dict out;
+        out["allocated"] = stats.allocated;
+        out["cached"] = stats.cached;
+        out["peak"] = stats.peak;
+        return out;
+      },
+      "Bytes of CPU memory: allocated, cached, and the peak.");
+  m.def(
+      "get_default_dtype", [] { return nb::steal(wrap_dtype(default_dtype())); },
+      "The dtype of new float tensors.");
+  m.def(
+      "set_default_dtype",
+      [](nb::handle d) {
+        DType dtype;
+        CHECK(read_dtype(d.ptr(), dtype), ErrorKind::kType,
+              "set_default_dtype: invalid dtype object");
+        set_default_dtype(dtype);
+      },
+      "d"_a, "Sets the dtype of new float tensors.");
+  m.def(
+      "promote_types",
+      [](nb::handle a, nb::handle b) {
+        DType x, y;
+        CHECK(read_dtype(a.ptr(), x) && read_dtype(b.ptr(), y), ErrorKind::kType,
+              "promote_types: expected two dtypes");
+        return nb::steal(wrap_dtype(promote(x, y)));
+      },
+      "type1"_a, "type2"_a, "The smallest dtype that both convert to.");
+  m.def(
+      "can_cast",
+      [](nb::handle from, nb::handle to) {
+        DType x, y;
+        CHECK(read_dtype(from.ptr(), x) && read_dtype(to.ptr(), y), ErrorKind::kType,
+              "can_cast: expected two dtypes");
+        return can_cast(x, y);
+      },
+      "from_"_a, "to"_a, "Whether a dtype may be written to another in place.");
+  m.def(
+      "result_type",
+      [](nb::handle a, nb::handle b) {
+        Tensor numbers[2];
+        auto read = [](nb::handle h, Tensor& number) -> const Tensor* {
+          if (is_tensor(h.ptr())) return &unwrap(h.ptr());
+          Scalar value;
+          CHECK(read_number(h.ptr(), value), ErrorKind::kType,
+                "result_type: expected tensors or numbers");
+          number = wrapped_number(value);
+          return &number;
+        };
+        const Tensor* operands[] = {read(a, numbers[0]), read(b, numbers[1])};
+        return nb::steal(wrap_dtype(result_dtype(operands)));
+      },
+      "tensor1"_a, "tensor2"_a, "The dtype of the result of an op on both.");
 }

@@ -10,8 +10,7 @@ namespace {
 // ---- dtype --------------------------------------------------------------------------------------
 
 struct PyDType {
-  PyObject_HEAD
-  DType dtype;
+  PyObject_HEAD DType dtype;
 };
 std::array<PyObject*, kDTypeCount> dtypes;
 
@@ -26,23 +25,29 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {
 PyObject* dtype_bool(bool value) { return PyBool_FromLong(value); }
 
 PyGetSetDef dtype_attributes[] = {
-    {"itemsize", [](PyObject* self, void*) { return PyLong_FromSize_t(dtype_size(dtype_in(self))); },
-     nullptr, "The number of bytes of an element.", nullptr},
-    {"is_floating_point", [](PyObject* self, void*) { return dtype_bool(is_floating(dtype_in(self))); },
-     nullptr, "Whether it is a real floating-point type.", nullptr},
+    {"itemsize",
+     [](PyObject* self, void*) { return PyLong_FromSize_t(dtype_size(dtype_in(self))); }, nullptr,
+     "The number of bytes of an element.", nullptr},
+    {"is_floating_point",
+     [](PyObject* self, void*) { return dtype_bool(is_floating(dtype_in(self))); }, nullptr,
+     "Whether it is a real floating-point type.", nullptr},
     {"is_complex", [](PyObject* self, void*) { return dtype_bool(is_complex(dtype_in(self))); },
      nullptr, "Whether it is a complex type.", nullptr},
-    {"is_signed", [](PyObject* self, void*) {
+    {"is_signed",
+     [](PyObject* self, void*) {
        return dtype_bool(!is_unsigned(dtype_in(self)) && !is_bool(dtype_in(self)));
-     }, nullptr, "Whether it has negative values.", nullptr},
-    {"_name", [](PyObject* self, void*) { return PyUnicode_FromString(dtype_name(dtype_in(self))); },
+     },
+     nullptr, "Whether it has negative values.", nullptr},
+    {"_name",
+     [](PyObject* self, void*) { return PyUnicode_FromString(dtype_name(dtype_in(self))); },
      nullptr, "The name without a module.", nullptr},
     {}};
 PyMethodDef dtype_methods[] = {
     {"__reduce__", dtype_reduce, METH_NOARGS, "Pickles by name."},
     {"to_real", [](PyObject* self, PyObject*) { return wrap_dtype(real_dtype(dtype_in(self))); },
      METH_NOARGS, "The dtype of the real part."},
-    {"to_complex", [](PyObject* self, PyObject*) { return wrap_dtype(complex_dtype(dtype_in(self))); },
+    {"to_complex",
+     [](PyObject* self, PyObject*) { return wrap_dtype(complex_dtype(dtype_in(self))); },
      METH_NOARGS, "The complex dtype of the same precision."},
     {}};
 PyTypeObject DTypeType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
@@ -57,8 +62,7 @@ PyTypeObject DTypeType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
 // ---- device -------------------------------------------------------------------------------------
 
 struct PyDevice {
-  PyObject_HEAD
-  Device device;
+  PyObject_HEAD Device device;
 };
 Device device_in(PyObject* self) { return reinterpret_cast<PyDevice*>(self)->device; }
 
@@ -67,17 +71,19 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"type", "index", nullptr};
     PyObject* type = nullptr;
     PyObject* index = Py_None;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type, &index))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:device", const_cast<char**>(names), &type,
+                                     &index))
       return nullptr;
     Device device;
-    CHECK(read_device(type, device), ErrorKind::kType, "device(): argument 'type' must be str or device, not ",
-          Py_TYPE(type)->tp_name);
+    CHECK(read_device(type, device), ErrorKind::kType,
+          "device(): argument 'type' must be str or device, not ", Py_TYPE(type)->tp_name);
     if (index != Py_None) {
       int64_t number;
       CHECK(read_int(index, number) && number >= 0 && number < 128, ErrorKind::kValue,
             "device(): index must be an int from 0 to 127");
-      CHECK(!device.has_index(), ErrorKind::kValue, "type (string) must not include an index because index was passed explicitly: ",
-            device);
+      CHECK(
+          !device.has_index(), ErrorKind::kValue,
+          "type (string) must not include an index because index was passed explicitly: ", device);
       device.index = int8_t(number);
     }
     return wrap_device(device);
@@ -85,38 +91,50 @@ PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 }
 PyObject* device_repr(PyObject* self) {
   Device device = device_in(self);
-  if (!device.has_index()) return PyUnicode_FromFormat("device(type='%s')", device_type_name(device.type));
-  return PyUnicode_FromFormat("device(type='%s', index=%d)", device_type_name(device.type), int(device.index));
+  if (!device.has_index())
+    return PyUnicode_FromFormat("device(type='%s')", device_type_name(device.type));
+  return PyUnicode_FromFormat("device(type='%s', index=%d)", device_type_name(device.type),
+                              int(device.index));
 }
-PyObject* device_str(PyObject* self) { return PyUnicode_FromString(device_in(self).to_string().c_str()); }
+PyObject* device_str(PyObject* self) {
+  return PyUnicode_FromString(device_in(self).to_string().c_str());
+}
 PyObject* device_compare(PyObject* a, PyObject* b, int op);
 Py_hash_t device_hash(PyObject* self) {
   return Py_hash_t(int(device_in(self).type) * 257 + device_in(self).index + 1);
 }
 PyGetSetDef device_attributes[] = {
-    {"type", [](PyObject* self, void*) { return PyUnicode_FromString(device_type_name(device_in(self).type)); },
+    {"type",
+     [](PyObject* self, void*) {
+       return PyUnicode_FromString(device_type_name(device_in(self).type));
+     },
      nullptr, "'cpu', 'cuda' or 'meta'.", nullptr},
-    {"index", [](PyObject* self, void*) {
-       return device_in(self).has_index() ? PyLong_FromLong(device_in(self).index) : Py_NewRef(Py_None);
-     }, nullptr, "The number of the device, or None.", nullptr},
+    {"index",
+     [](PyObject* self, void*) {
+       return device_in(self).has_index() ? PyLong_FromLong(device_in(self).index)
+                                          : Py_NewRef(Py_None);
+     },
+     nullptr, "The number of the device, or None.", nullptr},
     {}};
-PyMethodDef device_methods[] = {
-    {"__reduce__", [](PyObject* self, PyObject*) {
-       return Py_BuildValue("(O(N))", Py_TYPE(self), device_str(self));
-     }, METH_NOARGS, "Pickles by its string."},
-    {}};
-PyTypeObject DeviceType_ = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
-                            .tp_name = "rushlight.device",
-                            .tp_basicsize = sizeof(PyDevice),
-                            .tp_repr = device_repr,
-                            .tp_hash = device_hash,
-                            .tp_str = device_str,
-                            .tp_flags = Py_TPFLAGS_DEFAULT,
-                            .tp_doc = "Where a tensor lives: device('cpu'), device('cuda:1'), device('cuda', 1).",
-                            .tp_richcompare = device_compare,
-                            .tp_methods = device_methods,
-                            .tp_getset = device_attributes,
-                            .tp_new = device_new};
+PyMethodDef device_methods[] = {{"__reduce__",
+                                 [](PyObject* self, PyObject*) {
+                                   return Py_BuildValue("(O(N))", Py_TYPE(self), device_str(self));
+                                 },
+                                 METH_NOARGS, "Pickles by its string."},
+                                {}};
+PyTypeObject DeviceType_ = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight.device",
+    .tp_basicsize = sizeof(PyDevice),
+    .tp_repr = device_repr,
+    .tp_hash = device_hash,
+    .tp_str = device_str,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Where a tensor lives: device('cpu'), device('cuda:1'), device('cuda', 1).",
+    .tp_richcompare = device_compare,
+    .tp_methods = device_methods,
+    .tp_getset = device_attributes,
+    .tp_new = device_new};
 PyObject* device_compare(PyObject* a, PyObject* b, int op) {
   if ((op != Py_EQ && op != Py_NE) || Py_TYPE(b) != &DeviceType_) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((device_in(a) == device_in(b)) == (op == Py_EQ));
@@ -125,26 +143,27 @@ PyObject* device_compare(PyObject* a, PyObject* b, int op) {
 // ---- memory_format ------------------------------------------------------------------------------
 
 struct PyMemoryFormat {
-  PyObject_HEAD
-  MemoryFormat format;
+  PyObject_HEAD MemoryFormat format;
 };
 constexpr const char* kFormatNames[] = {"contiguous_format", "preserve_format", "channels_last",
                                         "channels_last_3d"};
 PyObject* formats[4];
 PyObject* format_name(PyObject* self, const char* pattern) {
-  return PyUnicode_FromFormat(pattern, kFormatNames[int(reinterpret_cast<PyMemoryFormat*>(self)->format)]);
+  return PyUnicode_FromFormat(pattern,
+                              kFormatNames[int(reinterpret_cast<PyMemoryFormat*>(self)->format)]);
 }
 PyMethodDef format_methods[] = {
     {"__reduce__", [](PyObject* self, PyObject*) { return format_name(self, "%s"); }, METH_NOARGS,
      "Pickles by name."},
     {}};
-PyTypeObject MemoryFormatType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
-                                 .tp_name = "rushlight.memory_format",
-                                 .tp_basicsize = sizeof(PyMemoryFormat),
-                                 .tp_repr = [](PyObject* self) { return format_name(self, "torch.%s"); },
-                                 .tp_flags = Py_TPFLAGS_DEFAULT,
-                                 .tp_doc = "The order in which a tensor's elements lie in memory.",
-                                 .tp_methods = format_methods};
+PyTypeObject MemoryFormatType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight.memory_format",
+    .tp_basicsize = sizeof(PyMemoryFormat),
+    .tp_repr = [](PyObject* self) { return format_name(self, "torch.%s"); },
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "The order in which a tensor's elements lie in memory.",
+    .tp_methods = format_methods};
 
 // ---- Size ---------------------------------------------------------------------------------------
 
@@ -179,12 +198,14 @@ PyObject* size_repeat(PyObject* self, Py_ssize_t times) {
 }
 PyMappingMethods size_mapping = {.mp_subscript = size_subscript};
 PySequenceMethods size_sequence = {.sq_concat = size_concat, .sq_repeat = size_repeat};
-PyMethodDef size_methods[] = {
-    {"numel", size_numel, METH_NOARGS, "The product of the sizes."},
-    {"__reduce__", [](PyObject* self, PyObject*) {
-       return Py_BuildValue("(O(N))", Py_TYPE(self), PySequence_Tuple(self));
-     }, METH_NOARGS, "Pickles as a tuple."},
-    {}};
+PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
+                              {"__reduce__",
+                               [](PyObject* self, PyObject*) {
+                                 return Py_BuildValue("(O(N))", Py_TYPE(self),
+                                                      PySequence_Tuple(self));
+                               },
+                               METH_NOARGS, "Pickles as a tuple."},
+                              {}};
 PyTypeObject SizeType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
                          .tp_name = "rushlight.Size",
                          .tp_repr = size_repr,

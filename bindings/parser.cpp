@@ -303,7 +303,8 @@ class Call {
     for (int i = 0; i < schema_.arg_count; ++i) values_[size_t(i)] = defaults.values[size_t(i)];
 
     Py_ssize_t positional = 0;
-    while (positional < schema_.arg_count && !schema_.args[size_t(positional)].keyword_only) ++positional;
+    while (positional < schema_.arg_count && !schema_.args[size_t(positional)].keyword_only)
+      ++positional;
     for (Py_ssize_t i = 0; i < nargs; ++i) {
       if (i >= positional)
         return fail("takes " + std::to_string(positional) + " positional arguments but " +
@@ -311,8 +312,8 @@ class Call {
       const Arg& arg = schema_.args[size_t(i)];
       bool list = arg.type == ArgType::ints || arg.type == ArgType::ints_optional;
       // x.view(2, 3): the rest of the positional arguments is the list.
-      if (list && i <= 1 && !PyTuple_Check(args[i]) && !PyList_Check(args[i]) &&
-          !arg.expand_to && all_ints(args + i, nargs - i)) {
+      if (list && i <= 1 && !PyTuple_Check(args[i]) && !PyList_Check(args[i]) && !arg.expand_to &&
+          all_ints(args + i, nargs - i)) {
         auto ints = arena_.make_ints(size_t(nargs - i));
         for (Py_ssize_t k = i; k < nargs; ++k) read_int(args[k], ints[size_t(k - i)]);
         values_[size_t(i)] = ShapeRef(ints);
@@ -320,7 +321,8 @@ class Call {
         break;
       }
       // meshgrid(a, b): where the only positional argument is a list of tensors.
-      if (arg.type == ArgType::tensor_list && positional == 1 && is_tensor(args[0]) && put_tensors(args, nargs))
+      if (arg.type == ArgType::tensor_list && positional == 1 && is_tensor(args[0]) &&
+          put_tensors(args, nargs))
         break;
       if (!put(int(i), args[i])) return false;
     }
@@ -344,7 +346,8 @@ class Call {
  private:
   bool put(int i, PyObject* object) {
     const Arg& arg = schema_.args[size_t(i)];
-    if (given_[size_t(i)]) return fail("got multiple values for argument '" + std::string(arg.name) + "'");
+    if (given_[size_t(i)])
+      return fail("got multiple values for argument '" + std::string(arg.name) + "'");
     given_[size_t(i)] = true;
     if (!read_value(arg, i, object, arena_, values_[size_t(i)]))
       return fail("argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
@@ -379,7 +382,8 @@ class Call {
         extras_.requires_grad = PyObject_IsTrue(object);
         return true;
       }
-      if (!std::strcmp(name, "pin_memory") || !std::strcmp(name, "layout") || !std::strcmp(name, "memory_format"))
+      if (!std::strcmp(name, "pin_memory") || !std::strcmp(name, "layout") ||
+          !std::strcmp(name, "memory_format"))
         return true;
     }
     return fail("got an unexpected keyword argument '" + std::string(name) + "'");
@@ -411,10 +415,12 @@ PyTypeObject* return_type(const OpEntry& entry) {
     auto* names = new std::deque<std::string>();
     auto* fields = new std::vector<PyStructSequence_Field>();
     for (int i = 0; i < entry.schema.return_count; ++i)
-      fields->push_back({names->emplace_back(entry.schema.returns[size_t(i)].name).c_str(), nullptr});
+      fields->push_back(
+          {names->emplace_back(entry.schema.returns[size_t(i)].name).c_str(), nullptr});
     fields->push_back({nullptr, nullptr});
     auto* title = new std::string("rushlight.return_types." + key);
-    PyStructSequence_Desc description{title->c_str(), nullptr, fields->data(), entry.schema.return_count};
+    PyStructSequence_Desc description{title->c_str(), nullptr, fields->data(),
+                                      entry.schema.return_count};
     it->second = PyStructSequence_NewType(&description);
     if (!it->second) throw PythonError();
   }
@@ -445,15 +451,17 @@ PyObject* to_python(const OpEntry& entry, Result&& result) {
 
 // Writes a result to the tensor that the caller gave, which takes the result's shape.
 void write_out(const Tensor& out, const Tensor& result, const char* op) {
-  CHECK(!out.requires_grad() || !is_grad_enabled(),
-        op, ": functions with out=... arguments don't support automatic differentiation, but one of the "
-        "arguments requires grad.");
+  CHECK(
+      !out.requires_grad() || !is_grad_enabled(), op,
+      ": functions with out=... arguments don't support automatic differentiation, but one of the "
+      "arguments requires grad.");
   CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
         " can't be cast to the desired output type ", dtype_name(out.dtype()));
   if (!(out.sizes() == result.sizes())) {
     check_writable(out);
     TensorImpl& impl = *out.impl();
-    int64_t needed = storage_bytes_needed(result.sizes(), contiguous_strides(result.sizes()), impl.offset, out.itemsize());
+    int64_t needed = storage_bytes_needed(result.sizes(), contiguous_strides(result.sizes()),
+                                          impl.offset, out.itemsize());
     if (needed > int64_t(impl.storage->bytes())) impl.storage->resize(size_t(needed));
     impl.sizes = result.sizes();
     impl.strides = contiguous_strides(result.sizes());
@@ -504,18 +512,19 @@ void weigh(const Value& value, Weight& weight) {
 Result run(const OpEntry& entry, const Value* values, bool inplace, bool into_out = false) {
   Weight weight;
   for (int i = 0; i < entry.schema.arg_count; ++i) weigh(values[i], weight);
-  bool writes = inplace || (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
+  bool writes =
+      inplace || (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
   if (writes || (weight.recorded && is_grad_enabled())) capture_call_site();
-  CHECK(!into_out || !weight.recorded || !is_grad_enabled(), entry.schema.name_text,
-        ": functions with out=... arguments don't support automatic differentiation, but one of the "
-        "arguments requires grad.");
+  CHECK(
+      !into_out || !weight.recorded || !is_grad_enabled(), entry.schema.name_text,
+      ": functions with out=... arguments don't support automatic differentiation, but one of the "
+      "arguments requires grad.");
   ReleaseGil release(weight.elements >= kReleaseGilFrom);
   return inplace ? entry.call_inplace(values) : entry.call(values);
 }
 
 struct PyOpFunction {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   std::vector<const OpEntry*>* overloads;
   std::string* name;  // with the trailing underscore of an in-place form
   bool inplace;
@@ -537,7 +546,8 @@ std::string signature_text(const Schema& schema) {
   return text + ")";
 }
 
-PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagged, PyObject* keywords) {
+PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagged,
+                        PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     auto* self = reinterpret_cast<PyOpFunction*>(callable);
     Py_ssize_t nargs = PyVectorcall_NARGS(flagged);
@@ -558,7 +568,8 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
     std::string message = *self->name + "(): " + best_error;
     if (self->overloads->size() > 1) {
       message += ". It takes one of:";
-      for (const OpEntry* entry : *self->overloads) message += "\n  " + signature_text(entry->schema);
+      for (const OpEntry* entry : *self->overloads)
+        message += "\n  " + signature_text(entry->schema);
     }
     PyErr_SetString(PyExc_TypeError, message.c_str());
     return nullptr;
@@ -577,7 +588,8 @@ PyObject* op_name(PyObject* self, void*) {
 PyObject* op_doc(PyObject* self, void*) {
   auto* op = reinterpret_cast<PyOpFunction*>(self);
   std::string text;
-  for (const OpEntry* entry : *op->overloads) text += *op->name + signature_text(entry->schema) + "\n";
+  for (const OpEntry* entry : *op->overloads)
+    text += *op->name + signature_text(entry->schema) + "\n";
   for (const OpEntry* entry : *op->overloads)
     if (*entry->doc) text += "\n" + std::string(entry->doc) + "\n";
   return PyUnicode_FromString(text.c_str());
@@ -620,7 +632,8 @@ PyObject* make_function(std::string name, std::vector<const OpEntry*> overloads,
 
 // Puts a function where .home says; several homes are separated by spaces. Private ops are
 // attributes of _C itself.
-void add_to_homes(PyObject* module, PyObject* homes, const char* home_list, const std::string& name, PyObject* function) {
+void add_to_homes(PyObject* module, PyObject* homes, const char* home_list, const std::string& name,
+                  PyObject* function) {
   std::string_view rest = home_list;
   while (!rest.empty()) {
     std::string home(detail::next_part(rest, ' '));

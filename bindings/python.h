@@ -91,8 +91,7 @@ class AcquireGil {
 
 // See Note [One Python object per tensor] in tensor.cpp.
 struct PyTensor {
-  PyObject_HEAD
-  Tensor tensor;
+  PyObject_HEAD Tensor tensor;
   PyObject* dict;
   PyObject* weakrefs;
 };
@@ -104,7 +103,9 @@ extern PyTypeObject* tensor_class;
 inline bool is_tensor(PyObject* object) {
   return Py_TYPE(object) == tensor_class || PyObject_TypeCheck(object, &TensorBaseType);
 }
-inline const Tensor& unwrap(PyObject* object) { return reinterpret_cast<PyTensor*>(object)->tensor; }
+inline const Tensor& unwrap(PyObject* object) {
+  return reinterpret_cast<PyTensor*>(object)->tensor;
+}
 // The Python object of a tensor: a new reference to the one it has, or a new one.
 PyObject* wrap(const Tensor& tensor);
 PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor);

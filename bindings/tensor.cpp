@@ -120,10 +120,12 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     }
     const Tensor& grad = expect_tensor(value, "assigned grad");
     CHECK(!grad.is(tensor), "can't assign Variable as its own grad");
-    CHECK(grad.sizes() == tensor.sizes(), "assigned grad has data of a different size: ", grad.sizes(),
-          ", the tensor has ", tensor.sizes());
-    CHECK(grad.dtype() == tensor.dtype(), "assigned grad has data of a different type: ",
-          dtype_name(grad.dtype()), ", the tensor has ", dtype_name(tensor.dtype()));
+    CHECK(grad.sizes() == tensor.sizes(),
+          "assigned grad has data of a different size: ", grad.sizes(), ", the tensor has ",
+          tensor.sizes());
+    CHECK(grad.dtype() == tensor.dtype(),
+          "assigned grad has data of a different type: ", dtype_name(grad.dtype()),
+          ", the tensor has ", dtype_name(tensor.dtype()));
     get_meta(tensor).grad = grad;
     return 0;
   });
@@ -149,7 +151,8 @@ int set_data(PyObject* self, PyObject* value, void*) {
     to.dtype = from.dtype;
     to.layout_changed();
     auto* meta = static_cast<AutogradMeta*>(to.autograd.get());
-    if (meta && meta->accumulator) meta->accumulator->results[0] = {to.sizes, to.dtype, to.storage->device()};
+    if (meta && meta->accumulator)
+      meta->accumulator->results[0] = {to.sizes, to.dtype, to.storage->device()};
     return 0;
   });
 }
@@ -168,13 +171,15 @@ PyGetSetDef tensor_attributes[] = {
     RUSHLIGHT_READONLY("dtype", "The type of the elements.", wrap_dtype(t.dtype())),
     RUSHLIGHT_READONLY("device", "Where the elements are.", wrap_device(t.device())),
     RUSHLIGHT_READONLY("ndim", "The number of dims.", PyLong_FromLongLong(t.dim())),
-    RUSHLIGHT_READONLY("itemsize", "The number of bytes of an element.", PyLong_FromSize_t(t.itemsize())),
+    RUSHLIGHT_READONLY("itemsize", "The number of bytes of an element.",
+                       PyLong_FromSize_t(t.itemsize())),
     RUSHLIGHT_READONLY("nbytes", "The number of bytes of all elements.",
                        PyLong_FromLongLong(t.numel() * int64_t(t.itemsize()))),
     RUSHLIGHT_READONLY("is_leaf", "Whether no recorded op made it.", to_bool(is_leaf(t))),
     RUSHLIGHT_READONLY("is_cpu", "Whether it is on the CPU.", to_bool(t.device().is_cpu())),
     RUSHLIGHT_READONLY("is_cuda", "Whether it is on a GPU.", to_bool(t.device().is_cuda())),
-    RUSHLIGHT_READONLY("is_meta", "Whether it has a shape but no data.", to_bool(t.device().is_meta())),
+    RUSHLIGHT_READONLY("is_meta", "Whether it has a shape but no data.",
+                       to_bool(t.device().is_meta())),
     RUSHLIGHT_READONLY("is_sparse", "Always False: tensors are dense.", to_bool(false)),
     RUSHLIGHT_READONLY("is_quantized", "Always False.", to_bool(false)),
     RUSHLIGHT_READONLY("retains_grad", "Whether a computed tensor keeps its gradient.",
@@ -188,7 +193,8 @@ PyGetSetDef tensor_attributes[] = {
     {"grad", get<[](const Tensor& t) {
        AutogradMeta* meta = find_meta(t);
        return meta && meta->grad.defined() ? wrap(meta->grad) : Py_NewRef(Py_None);
-     }>, set_grad, "The gradient collected by backward, or None.", nullptr},
+     }>,
+     set_grad, "The gradient collected by backward, or None.", nullptr},
     {"data", get<[](const Tensor& t) { return wrap(untracked_data(t)); }>, set_data,
      "The tensor without history; writes through it are not tracked.", nullptr},
     {"__dict__", dict_of, nullptr, nullptr, nullptr},
@@ -206,7 +212,8 @@ PyObject* no_args(PyObject* self, PyObject*) {
 PyObject* shape_or_one(PyObject* dim, const Shape& list, PyObject* (*whole)(ShapeRef)) {
   if (!dim || dim == Py_None) return whole(list);
   int64_t d;
-  CHECK(read_int(dim, d), ErrorKind::kType, "argument 'dim' must be int, not ", Py_TYPE(dim)->tp_name);
+  CHECK(read_int(dim, d), ErrorKind::kType, "argument 'dim' must be int, not ",
+        Py_TYPE(dim)->tp_name);
   return PyLong_FromLongLong(list[size_t(wrap_dim(d, int64_t(list.size())))]);
 }
 PyObject* stride_tuple(ShapeRef strides) {
@@ -218,14 +225,19 @@ PyObject* stride_tuple(ShapeRef strides) {
 PyObject* one_argument(PyObject* args, PyObject* kwargs, const char* name) {
   PyObject* value = nullptr;
   const char* names[] = {name, nullptr};
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &value)) throw PythonError();
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", const_cast<char**>(names), &value))
+    throw PythonError();
   return value;
 }
 PyObject* tensor_size(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return guarded([&] { return shape_or_one(one_argument(args, kwargs, "dim"), unwrap(self).sizes(), wrap_size); });
+  return guarded([&] {
+    return shape_or_one(one_argument(args, kwargs, "dim"), unwrap(self).sizes(), wrap_size);
+  });
 }
 PyObject* tensor_stride(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return guarded([&] { return shape_or_one(one_argument(args, kwargs, "dim"), unwrap(self).strides(), stride_tuple); });
+  return guarded([&] {
+    return shape_or_one(one_argument(args, kwargs, "dim"), unwrap(self).strides(), stride_tuple);
+  });
 }
 PyObject* tensor_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
@@ -241,7 +253,8 @@ PyObject* list_from(const Tensor& tensor, int64_t dim, int64_t offset) {
   if (dim == tensor.dim()) return wrap_number(item(alias(tensor, {}, {}, offset)));
   PyObject* list = checked(PyList_New(Py_ssize_t(tensor.sizes()[size_t(dim)])));
   for (int64_t i = 0; i < tensor.sizes()[size_t(dim)]; ++i)
-    PyList_SET_ITEM(list, Py_ssize_t(i), list_from(tensor, dim + 1, offset + i * tensor.strides()[size_t(dim)]));
+    PyList_SET_ITEM(list, Py_ssize_t(i),
+                    list_from(tensor, dim + 1, offset + i * tensor.strides()[size_t(dim)]));
   return list;
 }
 
@@ -250,9 +263,11 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     static const char* names[] = {"cls", "data", "require_grad", nullptr};
     PyObject *type, *data;
     int requires_grad = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p", const_cast<char**>(names), &type, &data, &requires_grad))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p", const_cast<char**>(names), &type, &data,
+                                     &requires_grad))
       throw PythonError();
-    CHECK(PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &TensorBaseType),
+    CHECK(PyType_Check(type) &&
+              PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &TensorBaseType),
           ErrorKind::kType, "cls must be a subclass of Tensor");
     Tensor tensor = detach(expect_tensor(data, "data"));
     if (requires_grad) set_requires_grad(tensor, true);
@@ -273,29 +288,40 @@ PyCFunction with_keywords(PyObject* (*function)(PyObject*, PyObject*, PyObject*)
 }
 
 PyMethodDef tensor_methods[] = {
-    {"size", with_keywords(tensor_size), METH_VARARGS | METH_KEYWORDS, "The shape, or the size of one dim."},
+    {"size", with_keywords(tensor_size), METH_VARARGS | METH_KEYWORDS,
+     "The shape, or the size of one dim."},
     {"stride", with_keywords(tensor_stride), METH_VARARGS | METH_KEYWORDS,
      "The steps in memory, in elements, or that of one dim."},
     {"is_contiguous", with_keywords(tensor_is_contiguous), METH_VARARGS | METH_KEYWORDS,
      "Whether the elements lie in row-major order without gaps."},
-    {"dim", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.dim()); }>, METH_NOARGS, "The number of dims."},
-    {"ndimension", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.dim()); }>, METH_NOARGS, "The number of dims."},
-    {"numel", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.numel()); }>, METH_NOARGS, "The number of elements."},
-    {"nelement", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.numel()); }>, METH_NOARGS, "The number of elements."},
-    {"element_size", no_args<[](const Tensor& t) { return PyLong_FromSize_t(t.itemsize()); }>, METH_NOARGS, "The number of bytes of an element."},
-    {"storage_offset", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.offset()); }>, METH_NOARGS,
-     "Where the first element lies in the storage, in elements."},
-    {"data_ptr", no_args<[](const Tensor& t) { return PyLong_FromVoidPtr(t.numel() ? t.data() : nullptr); }>, METH_NOARGS,
-     "The address of the first element."},
-    {"item", no_args<[](const Tensor& t) { return wrap_number(item(t)); }>, METH_NOARGS, "The one element as a Python number."},
-    {"tolist", no_args<[](const Tensor& t) { return list_from(t, 0, t.offset()); }>, METH_NOARGS, "The elements as nested lists."},
+    {"dim", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.dim()); }>, METH_NOARGS,
+     "The number of dims."},
+    {"ndimension", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.dim()); }>,
+     METH_NOARGS, "The number of dims."},
+    {"numel", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.numel()); }>, METH_NOARGS,
+     "The number of elements."},
+    {"nelement", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.numel()); }>,
+     METH_NOARGS, "The number of elements."},
+    {"element_size", no_args<[](const Tensor& t) { return PyLong_FromSize_t(t.itemsize()); }>,
+     METH_NOARGS, "The number of bytes of an element."},
+    {"storage_offset", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.offset()); }>,
+     METH_NOARGS, "Where the first element lies in the storage, in elements."},
+    {"data_ptr",
+     no_args<[](const Tensor& t) { return PyLong_FromVoidPtr(t.numel() ? t.data() : nullptr); }>,
+     METH_NOARGS, "The address of the first element."},
+    {"item", no_args<[](const Tensor& t) { return wrap_number(item(t)); }>, METH_NOARGS,
+     "The one element as a Python number."},
+    {"tolist", no_args<[](const Tensor& t) { return list_from(t, 0, t.offset()); }>, METH_NOARGS,
+     "The elements as nested lists."},
     {"detach", no_args<[](const Tensor& t) { return wrap(detach(t)); }>, METH_NOARGS,
      "The same elements without history; shares memory."},
     {"requires_grad_", with_keywords(set_requires_grad_method), METH_VARARGS | METH_KEYWORDS,
      "Starts (or stops) collecting a gradient; returns the tensor."},
-    {"_storage_address", no_args<[](const Tensor& t) { return PyLong_FromVoidPtr(t.storage()->data()); }>, METH_NOARGS,
+    {"_storage_address",
+     no_args<[](const Tensor& t) { return PyLong_FromVoidPtr(t.storage()->data()); }>, METH_NOARGS,
      "Where the storage begins."},
-    {"_storage_bytes", no_args<[](const Tensor& t) { return PyLong_FromSize_t(t.storage()->bytes()); }>, METH_NOARGS,
+    {"_storage_bytes",
+     no_args<[](const Tensor& t) { return PyLong_FromSize_t(t.storage()->bytes()); }>, METH_NOARGS,
      "The number of bytes of the storage."},
     {"_make_subclass", with_keywords(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "The data as an instance of a subclass of Tensor."},
@@ -376,14 +402,19 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return call_binary(operators[k_power], a, b, false);
 }
-PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) { return call_binary(operators[k_power], a, b, true); }
-PyObject* compare(PyObject* a, PyObject* b, int op) { return call_binary(comparisons[op], a, b, false); }
+PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) {
+  return call_binary(operators[k_power], a, b, true);
+}
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  return call_binary(comparisons[op], a, b, false);
+}
 
 int truth(PyObject* self) {
   return guarded([&] {
     const Tensor& t = unwrap(self);
     CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
-    CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous. Use .any() or .all().");
+    CHECK(t.numel() == 1,
+          "Boolean value of Tensor with more than one value is ambiguous. Use .any() or .all().");
     return int(item(t).to<bool>());
   });
 }
@@ -396,7 +427,8 @@ PyObject* as_int(PyObject* self) {
 PyObject* as_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
     Scalar value = item(unwrap(self));
-    CHECK(!value.is_complex(), "value cannot be converted to type double without overflow: it is complex");
+    CHECK(!value.is_complex(),
+          "value cannot be converted to type double without overflow: it is complex");
     return PyFloat_FromDouble(value.to<double>());
   });
 }
@@ -409,40 +441,39 @@ PyObject* as_index(PyObject* self) {
   });
 }
 
-PyNumberMethods number_methods = {
-    .nb_add = binary<k_add>,
-    .nb_subtract = binary<k_subtract>,
-    .nb_multiply = binary<k_multiply>,
-    .nb_remainder = binary<k_remainder>,
-    .nb_power = power,
-    .nb_negative = unary<k_negative>,
-    .nb_positive = [](PyObject* self) { return Py_NewRef(self); },
-    .nb_absolute = unary<k_absolute>,
-    .nb_bool = truth,
-    .nb_invert = unary<k_invert>,
-    .nb_lshift = binary<k_lshift>,
-    .nb_rshift = binary<k_rshift>,
-    .nb_and = binary<k_and>,
-    .nb_xor = binary<k_xor>,
-    .nb_or = binary<k_or>,
-    .nb_int = as_int,
-    .nb_float = as_float,
-    .nb_inplace_add = inplace_binary<k_add>,
-    .nb_inplace_subtract = inplace_binary<k_subtract>,
-    .nb_inplace_multiply = inplace_binary<k_multiply>,
-    .nb_inplace_remainder = inplace_binary<k_remainder>,
-    .nb_inplace_power = inplace_power,
-    .nb_inplace_lshift = inplace_binary<k_lshift>,
-    .nb_inplace_rshift = inplace_binary<k_rshift>,
-    .nb_inplace_and = inplace_binary<k_and>,
-    .nb_inplace_xor = inplace_binary<k_xor>,
-    .nb_inplace_or = inplace_binary<k_or>,
-    .nb_floor_divide = binary<k_floor_divide>,
-    .nb_true_divide = binary<k_true_divide>,
-    .nb_inplace_floor_divide = inplace_binary<k_floor_divide>,
-    .nb_inplace_true_divide = inplace_binary<k_true_divide>,
-    .nb_index = as_index,
-    .nb_matrix_multiply = binary<k_matrix_multiply>};
+PyNumberMethods number_methods = {.nb_add = binary<k_add>,
+                                  .nb_subtract = binary<k_subtract>,
+                                  .nb_multiply = binary<k_multiply>,
+                                  .nb_remainder = binary<k_remainder>,
+                                  .nb_power = power,
+                                  .nb_negative = unary<k_negative>,
+                                  .nb_positive = [](PyObject* self) { return Py_NewRef(self); },
+                                  .nb_absolute = unary<k_absolute>,
+                                  .nb_bool = truth,
+                                  .nb_invert = unary<k_invert>,
+                                  .nb_lshift = binary<k_lshift>,
+                                  .nb_rshift = binary<k_rshift>,
+                                  .nb_and = binary<k_and>,
+                                  .nb_xor = binary<k_xor>,
+                                  .nb_or = binary<k_or>,
+                                  .nb_int = as_int,
+                                  .nb_float = as_float,
+                                  .nb_inplace_add = inplace_binary<k_add>,
+                                  .nb_inplace_subtract = inplace_binary<k_subtract>,
+                                  .nb_inplace_multiply = inplace_binary<k_multiply>,
+                                  .nb_inplace_remainder = inplace_binary<k_remainder>,
+                                  .nb_inplace_power = inplace_power,
+                                  .nb_inplace_lshift = inplace_binary<k_lshift>,
+                                  .nb_inplace_rshift = inplace_binary<k_rshift>,
+                                  .nb_inplace_and = inplace_binary<k_and>,
+                                  .nb_inplace_xor = inplace_binary<k_xor>,
+                                  .nb_inplace_or = inplace_binary<k_or>,
+                                  .nb_floor_divide = binary<k_floor_divide>,
+                                  .nb_true_divide = binary<k_true_divide>,
+                                  .nb_inplace_floor_divide = inplace_binary<k_floor_divide>,
+                                  .nb_inplace_true_divide = inplace_binary<k_true_divide>,
+                                  .nb_index = as_index,
+                                  .nb_matrix_multiply = binary<k_matrix_multiply>};
 
 Py_ssize_t length(PyObject* self) {
   return guarded([&]() -> Py_ssize_t {
@@ -451,31 +482,34 @@ Py_ssize_t length(PyObject* self) {
     return Py_ssize_t(t.sizes()[0]);
   });
 }
-PyMappingMethods mapping_methods = {.mp_length = length, .mp_subscript = get_item, .mp_ass_subscript = set_item};
+PyMappingMethods mapping_methods = {
+    .mp_length = length, .mp_subscript = get_item, .mp_ass_subscript = set_item};
 // PySequence_Check must hold, so that NumPy and friends see a sequence; items go through mapping.
-PySequenceMethods sequence_methods = {.sq_length = length, .sq_item = [](PyObject* self, Py_ssize_t i) -> PyObject* {
-  Ref index(PyLong_FromSsize_t(i));
-  return index ? get_item(self, index.get()) : nullptr;
-}};
+PySequenceMethods sequence_methods = {.sq_length = length,
+                                      .sq_item = [](PyObject* self, Py_ssize_t i) -> PyObject* {
+                                        Ref index(PyLong_FromSsize_t(i));
+                                        return index ? get_item(self, index.get()) : nullptr;
+                                      }};
 
 }  // namespace
 
-PyTypeObject TensorBaseType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
-                               .tp_name = "rushlight._C.TensorBase",
-                               .tp_basicsize = sizeof(PyTensor),
-                               .tp_dealloc = tensor_dealloc,
-                               .tp_as_number = &number_methods,
-                               .tp_as_sequence = &sequence_methods,
-                               .tp_as_mapping = &mapping_methods,
-                               .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
-                               .tp_doc = "The native part of Tensor.",
-                               .tp_traverse = tensor_traverse,
-                               .tp_clear = tensor_clear,
-                               .tp_richcompare = compare,
-                               .tp_weaklistoffset = offsetof(PyTensor, weakrefs),
-                               .tp_methods = tensor_methods,
-                               .tp_getset = tensor_attributes,
-                               .tp_dictoffset = offsetof(PyTensor, dict)};
+PyTypeObject TensorBaseType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C.TensorBase",
+    .tp_basicsize = sizeof(PyTensor),
+    .tp_dealloc = tensor_dealloc,
+    .tp_as_number = &number_methods,
+    .tp_as_sequence = &sequence_methods,
+    .tp_as_mapping = &mapping_methods,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "The native part of Tensor.",
+    .tp_traverse = tensor_traverse,
+    .tp_clear = tensor_clear,
+    .tp_richcompare = compare,
+    .tp_weaklistoffset = offsetof(PyTensor, weakrefs),
+    .tp_methods = tensor_methods,
+    .tp_getset = tensor_attributes,
+    .tp_dictoffset = offsetof(PyTensor, dict)};
 
 PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor) {
   PyObject* object = checked(type->tp_alloc(type, 0));
@@ -499,12 +533,14 @@ PyObject* wrap(const Tensor& tensor) {
 PyObject* wrap_tuple(TensorList tensors) {
   PyObject* tuple = checked(PyTuple_New(Py_ssize_t(tensors.size())));
   for (size_t i = 0; i < tensors.size(); ++i)
-    PyTuple_SET_ITEM(tuple, Py_ssize_t(i), tensors[i].defined() ? wrap(tensors[i]) : Py_NewRef(Py_None));
+    PyTuple_SET_ITEM(tuple, Py_ssize_t(i),
+                     tensors[i].defined() ? wrap(tensors[i]) : Py_NewRef(Py_None));
   return tuple;
 }
 
 const Tensor& expect_tensor(PyObject* object, const char* what) {
-  CHECK(is_tensor(object), ErrorKind::kType, what, " must be Tensor, not ", Py_TYPE(object)->tp_name);
+  CHECK(is_tensor(object), ErrorKind::kType, what, " must be Tensor, not ",
+        Py_TYPE(object)->tp_name);
   return unwrap(object);
 }
 
@@ -525,13 +561,18 @@ void add_tensor(PyObject* module) {
   TensorBaseType.tp_hash = PyBaseObject_Type.tp_hash;  // by identity, although == is elementwise
   Py_SET_TYPE(&TensorBaseType, &TensorMetaType);
   checked(PyType_Ready(&TensorBaseType));
-  checked(PyModule_AddObjectRef(module, "_TensorMeta", reinterpret_cast<PyObject*>(&TensorMetaType)));
-  checked(PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(&TensorBaseType)));
-  static PyMethodDef set_class = {"_set_tensor_class", [](PyObject*, PyObject* type) {
-    tensor_class = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
-    return Py_NewRef(Py_None);
-  }, METH_O, "Names the class that results are made of."};
-  checked(PyModule_AddObject(module, set_class.ml_name, checked(PyCFunction_New(&set_class, nullptr))));
+  checked(
+      PyModule_AddObjectRef(module, "_TensorMeta", reinterpret_cast<PyObject*>(&TensorMetaType)));
+  checked(
+      PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(&TensorBaseType)));
+  static PyMethodDef set_class = {"_set_tensor_class",
+                                  [](PyObject*, PyObject* type) {
+                                    tensor_class = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+                                    return Py_NewRef(Py_None);
+                                  },
+                                  METH_O, "Names the class that results are made of."};
+  checked(
+      PyModule_AddObject(module, set_class.ml_name, checked(PyCFunction_New(&set_class, nullptr))));
 }
 
 }  // namespace rushlight::python

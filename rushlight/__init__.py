@@ -11,7 +11,6 @@ import sys as _sys
 from rushlight import _C
 from rushlight._C import (
     Generator,
-    Generator,
     Size,
     as_tensor,
     can_cast,
@@ -51,10 +50,10 @@ from rushlight._C import uint64 as uint64
 
 _C._set_library_search_path([_sys.prefix + "/lib", *_sys.path])
 
-from rushlight._dtype_info import finfo, iinfo  # noqa: E402
-from rushlight._errors import OutOfMemoryError  # noqa: E402
-from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
-from rushlight._tensor import Tensor, UntypedStorage  # noqa: E402
+from rushlight._dtype_info import finfo, iinfo
+from rushlight._errors import OutOfMemoryError
+from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight._tensor import Tensor, UntypedStorage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,20 +61,20 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-bool = _C.bool  # noqa: A001
+bool = _C.bool
 half = float16
-float = float32  # noqa: A001
+float = float32
 double = float64
 short = int16
-int = int32  # noqa: A001
+int = int32
 long = int64
 cfloat = complex64
 cdouble = complex128
 strided = "torch.strided"
 
-from math import e, inf, nan, pi  # noqa: E402
+from math import e, inf, nan, pi
 
-from rushlight._ops import *  # noqa: E402
+from rushlight._ops import *
 
 newaxis = None
 

@@ -30,7 +30,8 @@ class finfo:
         name = dtype.to_real()._name
         if name not in _FLOATS:
             raise TypeError(
-                f"torch.finfo() requires a floating point input type. Use torch.iinfo to handle '{name}'"
+                "torch.finfo() requires a floating point input type. "
+                f"Use torch.iinfo to handle '{name}'"
             )
         mantissa, exponent, digits = _FLOATS[name]
         self.dtype = name
@@ -61,7 +62,8 @@ class iinfo:
     def __init__(self, type: Any) -> None:
         if type.is_floating_point or type.is_complex or type is _C.bool:
             raise TypeError(
-                f"torch.iinfo() requires an integer input type. Use torch.finfo to handle '{type._name}'"
+                "torch.iinfo() requires an integer input type. "
+                f"Use torch.finfo to handle '{type._name}'"
             )
         self.dtype = type._name
         self.bits = type.itemsize * 8

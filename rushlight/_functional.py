@@ -98,7 +98,9 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
 def set_default_device(device: Any) -> None:
     """Sets the device of new tensors; only the CPU is there."""
     if device is not None and _C.device(device).type != "cpu":
-        raise NotImplementedError(f"set_default_device: no memory can be allocated on device {device}")
+        raise NotImplementedError(
+            f"set_default_device: no memory can be allocated on device {device}"
+        )
 
 
 _settings = {"deterministic": False, "precision": "highest"}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Mode:
-    """A grad mode for a scope; as a decorator, for each call of a function or step of a generator."""
+    """A grad mode for a scope; as a decorator, for each call of a function or generator step."""
 
     _enabled: bool
     _previous: bool

@@ -209,13 +209,22 @@ class Tensor(_C.TensorBase):
                 dtype = arg
             elif isinstance(arg, Tensor):
                 dtype, device = arg.dtype, arg.device
-            elif isinstance(arg, (str, _C.device)) or (isinstance(arg, int) and not isinstance(arg, bool)):
+            elif isinstance(arg, (str, _C.device)) or (
+                isinstance(arg, int) and not isinstance(arg, bool)
+            ):
                 device = arg
             elif arg is None or isinstance(arg, bool):
-                if isinstance(arg, bool) and i == len(args) - 1 and i >= 2 and not isinstance(args[i - 1], _C.dtype):
+                if (
+                    isinstance(arg, bool)
+                    and i == len(args) - 1
+                    and i >= 2
+                    and not isinstance(args[i - 1], _C.dtype)
+                ):
                     copy = arg
             else:
-                raise TypeError(f"to(): expected a dtype, a device or a Tensor, got {type(arg).__name__}")
+                raise TypeError(
+                    f"to(): expected a dtype, a device or a Tensor, got {type(arg).__name__}"
+                )
         if device is not None:
             device = _C.device(device) if not isinstance(device, _C.device) else device
             if device.type != "cpu":
@@ -258,10 +267,6 @@ class Tensor(_C.TensorBase):
             if dtype is None:
                 raise ValueError(f"invalid type: '{dtype}'")
         return self.to(dtype)
-
-    def type_as(self, other: Tensor) -> Tensor:
-        """Returns the tensor in the dtype of another."""
-        return self.to(other.dtype)
 
     def numpy(self, *, force: bool = False) -> Any:
         """Returns a NumPy array that shares the tensor's memory.
@@ -340,7 +345,11 @@ class Tensor(_C.TensorBase):
         return tensor_repr(self)
 
     def __format__(self, spec: str) -> str:
-        return self.item().__format__(spec) if self.dim() == 0 and spec else object.__format__(self, spec)
+        return (
+            self.item().__format__(spec)
+            if self.dim() == 0 and spec
+            else object.__format__(self, spec)
+        )
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.dim() == 0:
@@ -354,7 +363,8 @@ class Tensor(_C.TensorBase):
         if isinstance(element, (Tensor, int, float, complex, bool)):
             return bool((self == element).any())
         raise RuntimeError(
-            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
+            "Tensor.__contains__ only supports Tensor or scalar, "
+            f"but you passed in a {type(element)}."
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
@@ -383,7 +393,12 @@ class Tensor(_C.TensorBase):
         payload = data.contiguous()
         if self.dtype is _C.bfloat16:
             payload = payload.view(_C.int16)
-        return _rebuild, (payload.numpy().tobytes(), self.dtype, tuple(self.shape), self.requires_grad)
+        return _rebuild, (
+            payload.numpy().tobytes(),
+            self.dtype,
+            tuple(self.shape),
+            self.requires_grad,
+        )
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})

@@ -90,7 +90,11 @@ def test_ops_in_threads_agree_with_one_thread() -> None:
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -171,7 +175,9 @@ def test_import_is_light() -> None:
 
 def test_wrong_arguments_name_the_argument() -> None:
     x = torch.ones(2)
-    with pytest.raises(TypeError, match=r"softplus\(\): argument 'beta' \(position 2\) must be float, not str"):
+    with pytest.raises(
+        TypeError, match=r"softplus\(\): argument 'beta' \(position 2\) must be float, not str"
+    ):
         torch.nn.functional.softplus(x, "a")
     with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
         torch.exp(x, colour=1)

@@ -1,4 +1,4 @@
-"""Tensors as Python objects: construction, attributes, conversions, sharing with NumPy, lifetime."""
+"""Tensors as Python objects: making, attributes, conversions, sharing with NumPy, lifetime."""
 
 from __future__ import annotations
 

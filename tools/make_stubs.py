@@ -1,13 +1,14 @@
 """Writes the type stubs of the native module and of the ops, from the op table.
 
-    python tools/make_stubs.py            write them
-    python tools/make_stubs.py --check    fail when the committed ones are stale
+python tools/make_stubs.py            write them
+python tools/make_stubs.py --check    fail when the committed ones are stale
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import keyword
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from rushlight import _C  # noqa: E402
+from rushlight._tensor import _CONVERSIONS  # noqa: E402
 
 # By the order of ArgType in core/base/schema.h.
 TYPES = [
@@ -35,9 +37,9 @@ TYPES = [
     "str | None",
     "Number",
     "Number | None",
-    "dtype | None",
-    "device | str | None",
-    "memory_format | None",
+    "_dtype | None",
+    "_device | str | _int | None",
+    "_memory_format | None",
     "Generator | None",
 ]
 RETURNS = {
@@ -47,30 +49,38 @@ RETURNS = {
     "int": "_int",
     "float": "_float",
     "Scalar": "Number",
-    "dtype": "dtype",
+    "dtype": "_dtype",
 }
+TENSOR_LIST = 3
 INT_LIST = 6
 HEAD = '''"""{title} Written by tools/make_stubs.py; do not edit."""
 
+# pyright: reportIncompatibleMethodOverride=false, reportOverlappingOverload=false
+
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 '''
-ALIASES = '''_int = int
-_float = float
-_bool = bool
-Number = int | float | complex
-'''
+ALIASES = """_int = builtins.int
+_float = builtins.float
+_bool = builtins.bool
+_dtype = dtype
+_device = device
+_memory_format = memory_format
+Number = _int | _float | complex
+"""
 
 
 def parameter(arg: dict[str, Any], first: bool) -> str:
     kind = TYPES[arg["type"]]
     if arg["expand_to"] or arg["type"] in (INT_LIST, INT_LIST + 1):
         kind = "_int | " + kind
-    elif kind == "Tensor" and not first:
-        kind = "Tensor | Number"
+    elif kind.startswith("Tensor") and not first:
+        kind = kind.replace("Tensor", "Tensor | Number")
     default = "" if arg["default"] is None else " = ..."
-    return f"{arg['name']}: {kind}{default}"
+    name = arg["name"] + "_" * keyword.iskeyword(arg["name"])
+    return f"{name}: {kind}{default}"
 
 
 def signature(row: dict[str, Any], method: bool) -> str:
@@ -84,15 +94,21 @@ def signature(row: dict[str, Any], method: bool) -> str:
             parts.append("*")
             starred = True
         parts.append(parameter(arg, i == 0))
-    # Lists of ints may be given one by one, as in x.view(2, 3).
     names = [a["name"] for a in row["args"]]
-    lists = [i for i, a in enumerate(row["args"]) if a["type"] == INT_LIST and not a["expand_to"]]
-    if lists and lists[0] == (1 if names and names[0] == "input" else 0) and not starred:
-        parts = [*parts[: lists[0]], f"*{names[lists[0]]}: _int | Sequence[_int]"]
-        parts += [parameter(a, False) for a in row["args"][lists[0] + 1 :]]
+    positional = [a for a in row["args"] if not a["keyword_only"]]
+    # A list of ints that comes last may be given one by one, as in x.view(2, 3).
+    last = positional[-1] if positional else None
+    if last and last["type"] == INT_LIST and not last["expand_to"] and len(positional) <= 2:
+        parts = [p for p in parts if p != "*"]
+        parts[len(positional) - 1] = f"*{last['name']}: _int | Sequence[_int]"
+    if len(positional) == 1 and positional[0]["type"] == TENSOR_LIST:
+        parts[0] = f"*{names[0]}: Tensor | Sequence[Tensor]"
+        parts = [p for p in parts if p != "*"]
     factory = {"dtype", "device"} <= set(names)
     if not method and row["function"] and row["returns"][0][0].startswith("Tensor"):
-        extras = ["out: Any = ..."] + (["requires_grad: _bool = ...", "**kwargs: Any"] if factory else [])
+        extras = ["out: Any = ..."] + (
+            ["requires_grad: _bool = ...", "**kwargs: Any"] if factory else []
+        )
         parts += ([] if starred or any(p.startswith("*") for p in parts) else ["*"]) + extras
     returns = [RETURNS[kind] for kind, _ in row["returns"]]
     result = returns[0] if len(returns) == 1 else f"tuple[{', '.join(returns)}]"
@@ -102,10 +118,12 @@ def signature(row: dict[str, Any], method: bool) -> str:
 def definitions(rows: list[dict[str, Any]], suffix: str, method: bool) -> list[str]:
     indent = "    " if method else ""
     lines = []
-    for row in rows:
+    for text in dict.fromkeys(signature(row, method) for row in rows):
         if len(rows) > 1:
             lines.append(f"{indent}@overload")
-        lines.append(f"{indent}def {row['name']}{suffix}{signature(row, method)}: ...")
+        lines.append(f"{indent}def {rows[0]['name']}{suffix}{text}: ...")
+    if len(lines) == 2:  # overloads that read the same are one
+        lines = lines[1:]
     return lines
 
 
@@ -118,30 +136,48 @@ def by_name() -> dict[str, list[dict[str, Any]]]:
 
 def op_stub(home: str) -> str:
     """The functions of one home, as rushlight/_ops or rushlight/nn/_ops sees them."""
-    lines = [HEAD.format(title=f"Types of the ops of {home}.") + "from rushlight._C import (\n    Generator,\n"
-             "    device,\n    dtype,\n    memory_format,\n)\nfrom rushlight._tensor import Tensor\n\n" + ALIASES]
+    lines = [
+        HEAD.format(title=f"Types of the ops of {home}.")
+        + "from rushlight._C import (\n    Generator,\n"
+        "    device,\n    dtype,\n    memory_format,\n)\nfrom rushlight._tensor import Tensor\n\n"
+        + ALIASES
+    ]
     for rows in by_name().values():
         functions = [r for r in rows if r["function"] and home in r["home"].split()]
         lines += definitions(functions, "", False)
-        lines += definitions([r for r in rows if r["inplace"] and home in r["home"].split()], "_", False)
+        lines += definitions(
+            [r for r in rows if r["inplace"] and home in r["home"].split()], "_", False
+        )
     return "\n".join(lines) + "\n"
 
 
 def native_stub() -> str:
     """The module _C: methods of tensors from the op table, the rest from the module itself."""
-    lines = [HEAD.format(title="Types of the native core.") + "from rushlight._tensor import Tensor\n\n" + ALIASES]
+    lines = [
+        HEAD.format(title="Types of the native core.")
+        + "from rushlight._tensor import Tensor\n\n"
+        + ALIASES
+    ]
     for name in ("dtype", "device", "memory_format", "Size", "Generator", "Node", "_TensorMeta"):
         base = {"Size": "(tuple[_int, ...])", "_TensorMeta": "(type)"}.get(name, "")
         lines.append(f"class {name}{base}:")
+        if name in ("device", "Generator", "Size"):
+            lines.append("    def __init__(self, *args: Any, **kwargs: Any) -> None: ...")
         body = class_members(getattr(_C, name))
         lines += body or ["    ..."]
     dtypes = sorted(n for n, v in vars(_C).items() if isinstance(v, _C.dtype))
     lines += [f"{name}: dtype" for name in dtypes]
     formats = sorted(n for n, v in vars(_C).items() if isinstance(v, _C.memory_format))
     lines += [f"{name}: memory_format" for name in formats]
+    lines.append("default_generator: Generator")
     lines.append("class TensorBase:")
     lines += class_members(_C.TensorBase)
-    for rows in by_name().values():
+    lines.append("    def __buffer__(self, flags: _int, /) -> memoryview: ...")
+    for name in _CONVERSIONS:
+        lines.append(f"    def {name}(self, memory_format: Any = ...) -> Tensor: ...")
+    for name, rows in by_name().items():
+        if name in vars(_C.TensorBase):
+            continue
         lines += definitions([r for r in rows if r["method"]], "", True)
         lines += definitions([r for r in rows if r["inplace"]], "_", True)
     for name, value in sorted(vars(_C).items()):
@@ -150,7 +186,15 @@ def native_stub() -> str:
     return "\n".join(lines) + "\n"
 
 
-OPERATORS = {"__getitem__", "__setitem__", "__len__", "__bool__", "__int__", "__float__", "__index__"}
+OPERATORS = {
+    "__getitem__",
+    "__setitem__",
+    "__len__",
+    "__bool__",
+    "__int__",
+    "__float__",
+    "__index__",
+}
 RESULTS = {
     "__len__": "_int",
     "__bool__": "_bool",
@@ -161,8 +205,8 @@ RESULTS = {
     "__str__": "str",
     "__hash__": "_int",
     "shape": "Size",
-    "dtype": "dtype",
-    "device": "device",
+    "dtype": "_dtype",
+    "device": "_device",
     "ndim": "_int",
     "grad": "Tensor | None",
     "data": "Tensor",
@@ -187,8 +231,17 @@ def class_members(cls: type) -> list[str]:
         if inspect.isgetsetdescriptor(value):
             if not name.startswith("__"):
                 lines.append(f"    {name}: {result}")
+        elif cls is _C.Size and name in OPERATORS:
+            continue  # those of tuple
         elif callable(value) or isinstance(value, staticmethod):
-            if name in ("__hash__", "__repr__", "__str__", "__new__", "__doc__", "__getattribute__"):
+            if name in (
+                "__hash__",
+                "__repr__",
+                "__str__",
+                "__new__",
+                "__doc__",
+                "__getattribute__",
+            ):
                 continue
             if name.startswith("__") and name not in OPERATORS and not is_operator(name):
                 continue
@@ -219,7 +272,9 @@ def main() -> int:
         "rushlight/_ops.pyi": op_stub("torch"),
         "rushlight/nn/_ops.pyi": op_stub("nn.functional"),
     }
-    stale = [p for p, text in stubs.items() if not (ROOT / p).exists() or (ROOT / p).read_text() != text]
+    stale = [
+        p for p, text in stubs.items() if not (ROOT / p).exists() or (ROOT / p).read_text() != text
+    ]
     if check:
         for path in stale:
             print(f"{path} is stale. Run: make stubs")

@@ -12,10 +12,10 @@ namespace {
 // The state of one node in one walk.
 struct Task {
   NodePtr node;
-  int64_t missing = 0;         // edges that have not delivered yet
-  bool needed = true;          // leads to an input that was asked for
-  bool captured = false;       // makes an input that was asked for
-  std::vector<Tensor> grads;   // by result of the node
+  int64_t missing = 0;        // edges that have not delivered yet
+  bool needed = true;         // leads to an input that was asked for
+  bool captured = false;      // makes an input that was asked for
+  std::vector<Tensor> grads;  // by result of the node
 };
 
 // Finds the task of a node: open addressing over the nodes' addresses.
@@ -173,7 +173,8 @@ class Walk {
 
   void deliver(Task& task, uint32_t slot, Tensor grad) {
     if (!grad.defined()) return;
-    if (task.grads.size() <= slot) task.grads.resize(std::max<size_t>(slot + 1, task.node->results.size()));
+    if (task.grads.size() <= slot)
+      task.grads.resize(std::max<size_t>(slot + 1, task.node->results.size()));
     Tensor& sum = task.grads[slot];
     sum = sum.defined() ? needs::add(sum, grad) : std::move(grad);
   }
@@ -200,7 +201,8 @@ class Walk {
     if (!task.needed && !accumulates) return;
     if (node.hooks)
       for (auto& [id, hook] : node.hooks->pre) hook(task.grads);
-    bool any = std::any_of(task.grads.begin(), task.grads.end(), [](auto& g) { return g.defined(); });
+    bool any =
+        std::any_of(task.grads.begin(), task.grads.end(), [](auto& g) { return g.defined(); });
     if (!any) return;
     input_grads.resize(node.edges.size());
     node.backward(task.grads, input_grads);
@@ -229,9 +231,11 @@ std::vector<Tensor> run_backward(TensorList roots, TensorList grads, TensorList 
       CHECK(grad.sizes() == root.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of ",
             grad.sizes(), " and output[", i, "] has a shape of ", root.sizes(), ".");
     } else {
-      CHECK(root.numel() == 1, "grad can be implicitly created only for scalar outputs, and output[", i,
+      CHECK(root.numel() == 1,
+            "grad can be implicitly created only for scalar outputs, and output[", i,
             "] has shape ", root.sizes(), ". Pass gradient=..., or reduce it with .sum().");
-      CHECK(!is_complex(root.dtype()), "grad can be implicitly created only for real scalar outputs");
+      CHECK(!is_complex(root.dtype()),
+            "grad can be implicitly created only for real scalar outputs");
       GradModeGuard no_grad(false);
       grad = needs::ones_like(root);
     }

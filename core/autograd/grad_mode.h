@@ -15,7 +15,9 @@ inline bool is_grad_enabled() { return grad_mode.enabled; }
 // Turns recording off (or on) for a scope.
 class GradModeGuard {
  public:
-  explicit GradModeGuard(bool enabled) : previous_(grad_mode.enabled) { grad_mode.enabled = enabled; }
+  explicit GradModeGuard(bool enabled) : previous_(grad_mode.enabled) {
+    grad_mode.enabled = enabled;
+  }
   ~GradModeGuard() { grad_mode.enabled = previous_; }
   GradModeGuard(const GradModeGuard&) = delete;
   GradModeGuard& operator=(const GradModeGuard&) = delete;

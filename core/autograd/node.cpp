@@ -51,7 +51,8 @@ class CopySlices final : public Node {
 
   void backward(TensorList grads, std::span<Tensor> input_grads) override {
     Tensor whole = needs::clone_strided(grads[0], base_.strides);
-    Tensor window = needs::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
+    Tensor window =
+        needs::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
     Tensor window_grad = needs::clone(window);
     write_->backward({&window_grad, 1}, input_grads);
     if (!wants(0)) return;
@@ -215,7 +216,8 @@ Tensor view_base(const Tensor& tensor) {
 void set_requires_grad(const Tensor& tensor, bool requires_grad) {
   CHECK(is_leaf(tensor) || requires_grad,
         "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-        "variable in a subgraph that doesn't require differentiation use var_no_grad = var.detach().");
+        "variable in a subgraph that doesn't require differentiation use var_no_grad = "
+        "var.detach().");
   CHECK(!requires_grad || is_differentiable(tensor.dtype()),
         "only Tensors of floating point and complex dtype can require gradients, got ",
         dtype_name(tensor.dtype()));
@@ -229,27 +231,34 @@ Tensor detach(const Tensor& tensor) { return shallow_copy(tensor); }
 void check_inplace(const Tensor& tensor, bool records) {
   check_writable(tensor);
   if (tensor.impl()->inference && !grad_mode.inference)
-    CHECK(false, "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
+    CHECK(false,
+          "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
           "make a clone to get a normal tensor before doing inplace update.");
   if (!is_grad_enabled()) return;
   AutogradMeta* meta = find_meta(tensor);
   ViewInfo* view = meta ? meta->view.get() : nullptr;
   bool leaf_wants_grad = tensor.requires_grad() && is_leaf(tensor);
   CHECK(!leaf_wants_grad || (view && view->base.requires_grad()),
-        "a leaf Variable that requires grad is being used in an in-place operation. Wrap the write in "
+        "a leaf Variable that requires grad is being used in an in-place operation. Wrap the write "
+        "in "
         "torch.no_grad(), or write to a clone.");
   if (!view || !(records || view->base.requires_grad())) return;
   CHECK(!(view->base.requires_grad() && is_leaf(view->base)),
-        "a view of a leaf Variable that requires grad is being used in an in-place operation. Wrap the "
+        "a view of a leaf Variable that requires grad is being used in an in-place operation. Wrap "
+        "the "
         "write in torch.no_grad(), or write to a clone.");
   CHECK(view->origin != ViewOrigin::one_of_many,
-        "the tensor is a view and is being modified inplace. This view is the output of a function that "
-        "returns multiple views. Such functions do not allow the output views to be modified inplace. "
+        "the tensor is a view and is being modified inplace. This view is the output of a function "
+        "that "
+        "returns multiple views. Such functions do not allow the output views to be modified "
+        "inplace. "
         "You should replace the inplace operation by an out-of-place one.");
-  CHECK(view->origin != ViewOrigin::made_without_grad,
-        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given "
-        "that this use case is ambiguous and error-prone, it is forbidden. Create the view with grad "
-        "mode enabled, or write inside no_grad.");
+  CHECK(
+      view->origin != ViewOrigin::made_without_grad,
+      "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
+      "Given "
+      "that this use case is ambiguous and error-prone, it is forbidden. Create the view with grad "
+      "mode enabled, or write inside no_grad.");
 }
 
 void rewrite_history(const Tensor& tensor, const NodePtr& node) {

@@ -34,7 +34,8 @@ struct ResultInfo {
 
 // Called with the gradients that enter a node (pre) or leave it (post); may replace them.
 using NodePreHook = std::function<void(std::vector<Tensor>& grads)>;
-using NodePostHook = std::function<void(std::vector<Tensor>& input_grads, const std::vector<Tensor>& grads)>;
+using NodePostHook =
+    std::function<void(std::vector<Tensor>& input_grads, const std::vector<Tensor>& grads)>;
 
 class Node : public RefCounted {
  public:

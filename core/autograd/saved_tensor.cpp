@@ -17,7 +17,8 @@ SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
   SavedTensor saved;
   saved.kind_ = !tensor.defined() ? Kind::undefined : overwritten ? Kind::overwritten : Kind::input;
   if (!tensor.defined()) return saved;
-  CHECK(!tensor.impl()->inference, "Inference tensors cannot be saved for backward. To work around you can "
+  CHECK(!tensor.impl()->inference,
+        "Inference tensors cannot be saved for backward. To work around you can "
         "make a clone to get a normal tensor and use it in autograd.");
   saved.tensor_ = overwritten ? clone_dense(tensor, MemoryFormat::preserve) : tensor;
   if (overwritten) saved.history_ = gradient_edge(tensor);
@@ -37,12 +38,13 @@ SavedTensor SavedTensor::result(const Tensor& tensor, uint32_t slot) {
 Tensor SavedTensor::unpack(const Node& owner) const {
   if (kind_ == Kind::undefined) return {};
   if (kind_ == Kind::released || kind_ == Kind::none) {
-    Error error(ErrorKind::kRuntime,
-                "Trying to backward through the graph a second time (or directly access saved tensors "
-                "after they have already been freed). Saved intermediate values of the graph are freed "
-                "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
-                "backward through the graph a second time or if you need to access saved tensors after "
-                "calling backward.");
+    Error error(
+        ErrorKind::kRuntime,
+        "Trying to backward through the graph a second time (or directly access saved tensors "
+        "after they have already been freed). Saved intermediate values of the graph are freed "
+        "when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to "
+        "backward through the graph a second time or if you need to access saved tensors after "
+        "calling backward.");
     error.name_op("backward");
     throw error;
   }
@@ -50,13 +52,16 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     const StorageImpl& storage = *tensor_.storage();
     std::string op = owner.op();
     Error error(ErrorKind::kRuntime,
-                op + " saved its " + (kind_ == Kind::result ? "result" : "input") + at_line(owner.site) +
-                    ", but " + storage.last_writer() + " changed it in place afterwards" +
-                    at_line(storage.last_write_site()) + ". One of the variables needed for gradient "
+                op + " saved its " + (kind_ == Kind::result ? "result" : "input") +
+                    at_line(owner.site) + ", but " + storage.last_writer() +
+                    " changed it in place afterwards" + at_line(storage.last_write_site()) +
+                    ". One of the variables needed for gradient "
                     "computation has been modified by an inplace operation: it is at version " +
                     std::to_string(storage.version()) + "; expected version " +
-                    std::to_string(version_) + " instead. Write y = y + 1 in place of y += 1, or clone "
-                    "before " + op + ".");
+                    std::to_string(version_) +
+                    " instead. Write y = y + 1 in place of y += 1, or clone "
+                    "before " +
+                    op + ".");
     error.name_op("backward");
     throw error;
   }

@@ -18,7 +18,9 @@ struct BFloat16 {
 };
 
 // Round to nearest even; NaN stays NaN.
-[[gnu::always_inline]] inline float to_float(BFloat16 h) { return __builtin_bit_cast(float, uint32_t(h.bits) << 16); }
+[[gnu::always_inline]] inline float to_float(BFloat16 h) {
+  return __builtin_bit_cast(float, uint32_t(h.bits) << 16);
+}
 [[gnu::always_inline]] inline BFloat16 to_bfloat16(float f) {
   uint32_t u = __builtin_bit_cast(uint32_t, f);
   uint32_t rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
@@ -30,7 +32,7 @@ struct BFloat16 {
   float magnitude = __builtin_bit_cast(float, shifted) * 0x1p112f;
   uint32_t inf_or_nan = (h.bits & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;
   return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, magnitude) | inf_or_nan |
-                              uint32_t(h.bits & 0x8000) << 16);
+                                       uint32_t(h.bits & 0x8000) << 16);
 }
 [[gnu::always_inline]] inline Half to_half(float f) {
   uint32_t u = __builtin_bit_cast(uint32_t, f);

@@ -24,9 +24,7 @@ class RefCounted {
     return false;
   }
   // True when the caller held the last reference and must destroy the object.
-  bool release() const {
-    return count_.fetch_sub(1, std::memory_order_acq_rel) == 1;
-  }
+  bool release() const { return count_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
   size_t use_count() const { return count_.load(std::memory_order_acquire); }
 
  protected:

@@ -13,24 +13,24 @@
 namespace rushlight {
 
 enum class ArgType : unsigned char {
-  tensor,           // Tensor         const Tensor&
-  tensor_optional,  // Tensor?        const Tensor&, undefined for None
-  tensor_mutable,   // Tensor!        const Tensor&, written in place
-  tensor_list,      // Tensor[]       TensorList
-  integer,          // int            int64_t
-  integer_optional, // int?           std::optional<int64_t>
-  ints,             // int[]          ShapeRef; int[2] takes one int for both
-  ints_optional,    // int[]?         std::optional<ShapeRef>
-  real,             // float          double
-  real_optional,    // float?         std::optional<double>
-  boolean,          // bool           bool
-  boolean_optional, // bool?          std::optional<bool>
-  string,           // str            std::string_view
-  string_optional,  // str?           std::optional<std::string_view>
-  number,           // Scalar         Scalar
-  number_optional,  // Scalar?        std::optional<Scalar>
-  dtype_optional,   // dtype?         std::optional<DType>
-  device_optional,  // device?        std::optional<Device>
+  tensor,                  // Tensor         const Tensor&
+  tensor_optional,         // Tensor?        const Tensor&, undefined for None
+  tensor_mutable,          // Tensor!        const Tensor&, written in place
+  tensor_list,             // Tensor[]       TensorList
+  integer,                 // int            int64_t
+  integer_optional,        // int?           std::optional<int64_t>
+  ints,                    // int[]          ShapeRef; int[2] takes one int for both
+  ints_optional,           // int[]?         std::optional<ShapeRef>
+  real,                    // float          double
+  real_optional,           // float?         std::optional<double>
+  boolean,                 // bool           bool
+  boolean_optional,        // bool?          std::optional<bool>
+  string,                  // str            std::string_view
+  string_optional,         // str?           std::optional<std::string_view>
+  number,                  // Scalar         Scalar
+  number_optional,         // Scalar?        std::optional<Scalar>
+  dtype_optional,          // dtype?         std::optional<DType>
+  device_optional,         // device?        std::optional<Device>
   memory_format_optional,  // memory_format?  std::optional<MemoryFormat>
   generator_optional,      // Generator?      Generator*
 };
@@ -112,18 +112,26 @@ consteval ArgType parse_type(std::string_view t, int& expand_to) {
     std::string_view text;
     ArgType type;
   };
-  constexpr Entry entries[] = {
-      {"Tensor", ArgType::tensor},         {"Tensor?", ArgType::tensor_optional},
-      {"Tensor!", ArgType::tensor_mutable}, {"Tensor[]", ArgType::tensor_list},
-      {"int", ArgType::integer},           {"int?", ArgType::integer_optional},
-      {"int[]", ArgType::ints},            {"int[]?", ArgType::ints_optional},
-      {"float", ArgType::real},            {"float?", ArgType::real_optional},
-      {"bool", ArgType::boolean},          {"bool?", ArgType::boolean_optional},
-      {"str", ArgType::string},            {"str?", ArgType::string_optional},
-      {"Scalar", ArgType::number},         {"Scalar?", ArgType::number_optional},
-      {"dtype?", ArgType::dtype_optional}, {"device?", ArgType::device_optional},
-      {"memory_format?", ArgType::memory_format_optional},
-      {"Generator?", ArgType::generator_optional}};
+  constexpr Entry entries[] = {{"Tensor", ArgType::tensor},
+                               {"Tensor?", ArgType::tensor_optional},
+                               {"Tensor!", ArgType::tensor_mutable},
+                               {"Tensor[]", ArgType::tensor_list},
+                               {"int", ArgType::integer},
+                               {"int?", ArgType::integer_optional},
+                               {"int[]", ArgType::ints},
+                               {"int[]?", ArgType::ints_optional},
+                               {"float", ArgType::real},
+                               {"float?", ArgType::real_optional},
+                               {"bool", ArgType::boolean},
+                               {"bool?", ArgType::boolean_optional},
+                               {"str", ArgType::string},
+                               {"str?", ArgType::string_optional},
+                               {"Scalar", ArgType::number},
+                               {"Scalar?", ArgType::number_optional},
+                               {"dtype?", ArgType::dtype_optional},
+                               {"device?", ArgType::device_optional},
+                               {"memory_format?", ArgType::memory_format_optional},
+                               {"Generator?", ArgType::generator_optional}};
   for (const Entry& e : entries)
     if (e.text == t) return e.type;
   throw "unknown argument type in the schema; base/schema.h lists them";
@@ -136,7 +144,8 @@ consteval Schema parse_schema(std::string_view cpp_name, std::string_view text) 
   using namespace detail;
   Schema out;
   size_t open = text.find('('), arrow = text.rfind("->");
-  if (open == text.npos || arrow == text.npos) throw "a schema reads (Type name=default, ...) -> Type";
+  if (open == text.npos || arrow == text.npos)
+    throw "a schema reads (Type name=default, ...) -> Type";
   size_t close = text.rfind(')', arrow);
   std::string_view full_name = open == 0 ? cpp_name : trim(text.substr(0, open));
   size_t dot = full_name.find('.');
@@ -172,9 +181,11 @@ consteval Schema parse_schema(std::string_view cpp_name, std::string_view text) 
     while (!trim(returns).empty()) {
       std::string_view one = next_part(returns, ',');
       size_t space = one.find(' ');
-      if (out.return_count == kMaxReturns) throw "too many returns; raise kMaxReturns in base/schema.h";
+      if (out.return_count == kMaxReturns)
+        throw "too many returns; raise kMaxReturns in base/schema.h";
       out.returns[size_t(out.return_count++)] = {
-          one.substr(0, space), space == one.npos ? std::string_view{} : trim(one.substr(space + 1))};
+          one.substr(0, space),
+          space == one.npos ? std::string_view{} : trim(one.substr(space + 1))};
     }
   } else {
     out.returns[0] = {returns, {}};

@@ -14,7 +14,8 @@ int64_t checked_numel(ShapeRef sizes) {
   int64_t count = 1;
   bool overflow = false, empty = false;
   for (int64_t size : sizes) {
-    CHECK(size >= 0, "Trying to create tensor with negative dimension ", size, ": ", ShapeText{sizes});
+    CHECK(size >= 0, "Trying to create tensor with negative dimension ", size, ": ",
+          ShapeText{sizes});
     empty |= size == 0;
     if (size != 0) overflow |= __builtin_mul_overflow(count, size, &count);
   }

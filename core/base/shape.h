@@ -34,8 +34,9 @@ Shape contiguous_strides(ShapeRef sizes);
 // Maps a dim in [-ndim, ndim) to [0, ndim); a 0-d tensor accepts -1 and 0.
 inline int64_t wrap_dim(int64_t dim, int64_t ndim) {
   int64_t range = ndim == 0 ? 1 : ndim;
-  CHECK(dim >= -range && dim < range, ErrorKind::kIndex, "Dimension out of range (expected to be in range of [",
-        -range, ", ", range - 1, "], but got ", dim, ")");
+  CHECK(dim >= -range && dim < range, ErrorKind::kIndex,
+        "Dimension out of range (expected to be in range of [", -range, ", ", range - 1,
+        "], but got ", dim, ")");
   return dim < 0 ? dim + range : dim;
 }
 

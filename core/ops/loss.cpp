@@ -17,7 +17,9 @@ NllShape nll_shape(const Shape& sizes) {
   return {sizes[0], sizes[1], inner};
 }
 
-DType kernel_dtype(const Tensor& t) { return t.dtype() == DType::float64 ? DType::float64 : DType::float32; }
+DType kernel_dtype(const Tensor& t) {
+  return t.dtype() == DType::float64 ? DType::float64 : DType::float32;
+}
 Tensor prepared(const Tensor& t, DType dtype) {
   return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
 }
@@ -29,24 +31,29 @@ Shape without_class(const Shape& sizes) {
 }
 
 // Shapes, dtypes and the range of the classes; the first bad one is named with its position.
-void check_target(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index) {
+void check_target(const Tensor& input, const Tensor& target, const Tensor& weight,
+                  int64_t ignore_index) {
   CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");
   int64_t classes = input.sizes()[size_t(class_dim(input))];
   CHECK(target.sizes() == without_class(input.sizes()), ErrorKind::kValue, "Expected target size ",
         without_class(input.sizes()), " for input ", input.sizes(), ", got ", target.sizes(),
         ". It holds one class for each position of input.");
-  CHECK(target.dtype() == DType::int64 || target.dtype() == DType::uint8, "expected target of dtype int64, got ",
-        dtype_name(target.dtype()), ". Use target.long().");
-  CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes), "weight tensor should be defined either for all ",
-        classes, " classes or no classes but got weight tensor of shape: ", weight.defined() ? weight.sizes() : Shape());
+  CHECK(target.dtype() == DType::int64 || target.dtype() == DType::uint8,
+        "expected target of dtype int64, got ", dtype_name(target.dtype()), ". Use target.long().");
+  CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
+        "weight tensor should be defined either for all ", classes,
+        " classes or no classes but got weight tensor of shape: ",
+        weight.defined() ? weight.sizes() : Shape());
   Tensor flat = prepared(target, DType::int64);
   for (int64_t i = 0; i < flat.numel(); ++i) {
     int64_t c = flat.data<int64_t>()[i];
-    if ((c >= 0 && c < classes) || c == ignore_index) [[likely]] continue;
+    if ((c >= 0 && c < classes) || c == ignore_index) [[likely]]
+      continue;
     Shape at(size_t(flat.dim()));
-    for (size_t d = at.size(), rest = size_t(i); d-- > 0; rest /= size_t(flat.sizes()[d])) at[d] = int64_t(rest) % flat.sizes()[d];
-    CHECK(false, ErrorKind::kIndex, "Target ", c, " is out of bounds: at position ", at, " for ", classes,
-          " classes; valid targets are 0 to ", classes - 1, ".");
+    for (size_t d = at.size(), rest = size_t(i); d-- > 0; rest /= size_t(flat.sizes()[d]))
+      at[d] = int64_t(rest) % flat.sizes()[d];
+    CHECK(false, ErrorKind::kIndex, "Target ", c, " is out of bounds: at position ", at, " for ",
+          classes, " classes; valid targets are 0 to ", classes - 1, ".");
   }
 }
 
@@ -56,8 +63,8 @@ Tensor reduced(const Tensor& loss, LossReduction reduction) {
 }
 
 // cross_entropy with probabilities as targets: -sum_c log_probs * target * weight.
-Tensor soft_cross_entropy(const Tensor& log_probs, const Tensor& target, const Tensor& weights, int64_t dim,
-                          LossReduction reduction) {
+Tensor soft_cross_entropy(const Tensor& log_probs, const Tensor& target, const Tensor& weights,
+                          int64_t dim, LossReduction reduction) {
   Tensor product = log_probs * target;
   if (weights.defined()) product = product * weights;
   Tensor loss = -sum(product, Shape{dim});

@@ -54,7 +54,8 @@ void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weigh
     }
     *total_weight.data<T>() = T(total);
     // The mean over nothing is 0 / 0 = NaN, as in PyTorch.
-    if (reduction != LossReduction::none) *output.data<T>() = T(reduction == LossReduction::mean ? loss / total : loss);
+    if (reduction != LossReduction::none)
+      *output.data<T>() = T(reduction == LossReduction::mean ? loss / total : loss);
   });
 }
 

@@ -58,7 +58,8 @@ Tensor inverse_root(const Tensor& var, double eps) {
   Tensor out = empty(var.sizes(), var.dtype());
   visit_dtype(var.dtype(), [&]<class T>(Tag<T>) {
     if constexpr (std::is_floating_point_v<T>)
-      for (int64_t i = 0; i < var.numel(); ++i) out.data<T>()[i] = T(1 / std::sqrt(double(var.data<T>()[i]) + eps));
+      for (int64_t i = 0; i < var.numel(); ++i)
+        out.data<T>()[i] = T(1 / std::sqrt(double(var.data<T>()[i]) + eps));
   });
   return out;
 }
@@ -72,7 +73,8 @@ void update_running(const Tensor& running, const Tensor& value, double momentum,
     if constexpr (std::is_floating_point_v<T>)
       for (int64_t i = 0; i < value.numel(); ++i) {
         double old = double(mixed.data<T>()[i]);
-        mixed.data<T>()[i] = T((1 - momentum) * old + momentum * scale * double(value.data<T>()[i]));
+        mixed.data<T>()[i] =
+            T((1 - momentum) * old + momentum * scale * double(value.data<T>()[i]));
       }
   });
   copy_into(running, mixed);

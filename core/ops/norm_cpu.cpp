@@ -25,7 +25,8 @@ constexpr int64_t kGrain = 16384;  // elements that are worth a thread
 template <class T>
 const NormLoopsOf<T>& loops() {
 #define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<NormLoops> sets = {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, norm_loops)};
+  static constexpr IsaSets<NormLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, norm_loops)};
 #undef RUSHLIGHT_ADDRESS
   if constexpr (std::is_same_v<T, float>) return active(sets).f32;
   else return active(sets).f64;
@@ -58,7 +59,8 @@ std::vector<double> sum_channels(ChannelView v, F&& part) {
     for (int64_t c = begin; c < end; ++c)
       for (int64_t o = 0; o < v.outer; ++o) {
         int64_t start = (o * v.channels + c) * v.inner;
-        sums[size_t(c)] += sum_runs(v.inner, [&](int64_t i, int64_t n) { return part(c, start + i, n); });
+        sums[size_t(c)] +=
+            sum_runs(v.inner, [&](int64_t i, int64_t n) { return part(c, start + i, n); });
       }
   });
   return sums;
@@ -72,11 +74,13 @@ std::vector<double> sum_columns(ChannelView v, F&& part) {
   int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, kNormRun * v.channels));
   parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b)
-      part(b * kNormRun, std::min(kNormRun, v.outer - b * kNormRun), &partial[size_t(b * v.channels)]);
+      part(b * kNormRun, std::min(kNormRun, v.outer - b * kNormRun),
+           &partial[size_t(b * v.channels)]);
   });
   std::vector<double> sums(size_t(v.channels));
   for (int64_t b = 0; b < blocks; ++b)
-    for (int64_t c = 0; c < v.channels; ++c) sums[size_t(c)] += double(partial[size_t(b * v.channels + c)]);
+    for (int64_t c = 0; c < v.channels; ++c)
+      sums[size_t(c)] += double(partial[size_t(b * v.channels + c)]);
   return sums;
 }
 
@@ -121,7 +125,8 @@ ChannelStats channel_stats_cpu(const Tensor& input, ChannelView v) {
       }));
       return {mean, var};
     }
-    Tensor mean = divided(sum_channels(v, [&](int64_t, int64_t at, int64_t n) { return k.sum(x + at, n); }));
+    Tensor mean =
+        divided(sum_channels(v, [&](int64_t, int64_t at, int64_t n) { return k.sum(x + at, n); }));
     Tensor var = divided(sum_channels(v, [&](int64_t c, int64_t at, int64_t n) {
       return k.squares(x + at, mean.data<T>()[c], n);
     }));
@@ -144,7 +149,9 @@ void batch_norm_cpu(const Tensor& input, ChannelView v, const Tensor& mean, cons
     T* y = output.data<T>();
     for_each_piece(
         v,
-        [&](int64_t c, int64_t at, int64_t n) { k.affine(x + at, scale[size_t(c)], shift[size_t(c)], y + at, n); },
+        [&](int64_t c, int64_t at, int64_t n) {
+          k.affine(x + at, scale[size_t(c)], shift[size_t(c)], y + at, n);
+        },
         [&](int64_t row, int64_t rows) {
           int64_t at = row * v.channels;
           k.column_affine(x + at, scale.data(), shift.data(), y + at, rows, v.channels);
@@ -171,7 +178,8 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cpu(const Tensor& grad, c
       });
     } else {
       sums = sum_channels(v, [&](int64_t, int64_t at, int64_t n) { return k.sum(g + at, n); });
-      dots = sum_channels(v, [&](int64_t c, int64_t at, int64_t n) { return k.dot(g + at, x + at, m[c], n); });
+      dots = sum_channels(
+          v, [&](int64_t c, int64_t at, int64_t n) { return k.dot(g + at, x + at, m[c], n); });
     }
     // grad_input = a g + b x + c: what the sums of the statistics give back, by channel.
     size_t channels = size_t(v.channels);
@@ -196,7 +204,8 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cpu(const Tensor& grad, c
         },
         [&](int64_t row, int64_t rows) {
           int64_t at = row * v.channels;
-          k.column_combine(g + at, x + at, a.data(), b.data(), c.data(), out + at, rows, v.channels);
+          k.column_combine(g + at, x + at, a.data(), b.data(), c.data(), out + at, rows,
+                           v.channels);
         });
     return std::tuple(grad_input, grad_weight, to_tensor<T>(sums, input.dtype()));
   });
@@ -209,17 +218,23 @@ void layer_norm_cpu(const Tensor& input, int64_t n, const Tensor& weight, const 
     const auto& k = loops<T>();
     const T* w = data_or_null<T>(weight);
     const T* b = data_or_null<T>(bias);
-    parallel_for(0, input.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const T* x = input.data<T>() + r * n;
-        double m = sum_runs(n, [&](int64_t i, int64_t length) { return k.sum(x + i, length); }) / double(n);
-        double var = sum_runs(n, [&](int64_t i, int64_t length) { return k.squares(x + i, T(m), length); }) / double(n);
-        T scale = T(1 / std::sqrt(var + eps));
-        mean.data<T>()[r] = T(m);
-        rstd.data<T>()[r] = scale;
-        k.layer(x, T(m), scale, w, b, output.data<T>() + r * n, n);
-      }
-    });
+    parallel_for(
+        0, input.numel() / n, std::max<int64_t>(1, kGrain / n), [&](int64_t begin, int64_t end) {
+          for (int64_t r = begin; r < end; ++r) {
+            const T* x = input.data<T>() + r * n;
+            double m =
+                sum_runs(n, [&](int64_t i, int64_t length) { return k.sum(x + i, length); }) /
+                double(n);
+            double var =
+                sum_runs(
+                    n, [&](int64_t i, int64_t length) { return k.squares(x + i, T(m), length); }) /
+                double(n);
+            T scale = T(1 / std::sqrt(var + eps));
+            mean.data<T>()[r] = T(m);
+            rstd.data<T>()[r] = scale;
+            k.layer(x, T(m), scale, w, b, output.data<T>() + r * n, n);
+          }
+        });
   });
 }
 
@@ -242,16 +257,18 @@ std::tuple<Tensor, Tensor, Tensor> layer_norm_backward_cpu(const Tensor& grad, c
       for (int64_t block = begin; block < end; ++block) {
         T* gw = want_weight ? &partial[size_t(2 * block * n)] : nullptr;
         T* gb = want_bias ? &partial[size_t((2 * block + 1) * n)] : nullptr;
-        for (int64_t r = block * rows_of_block; r < std::min(rows, (block + 1) * rows_of_block); ++r)
-          k.layer_grad(grad.data<T>() + r * n, input.data<T>() + r * n, mean.data<T>()[r], rstd.data<T>()[r], w,
-                       grad_input.data<T>() + r * n, gw, gb, n);
+        for (int64_t r = block * rows_of_block; r < std::min(rows, (block + 1) * rows_of_block);
+             ++r)
+          k.layer_grad(grad.data<T>() + r * n, input.data<T>() + r * n, mean.data<T>()[r],
+                       rstd.data<T>()[r], w, grad_input.data<T>() + r * n, gw, gb, n);
       }
     });
     auto total = [&](int64_t which, bool wanted) -> Tensor {
       if (!wanted) return {};
       std::vector<double> sums(static_cast<size_t>(n));
       for (int64_t block = 0; block < blocks; ++block)
-        for (int64_t i = 0; i < n; ++i) sums[size_t(i)] += double(partial[size_t((2 * block + which) * n + i)]);
+        for (int64_t i = 0; i < n; ++i)
+          sums[size_t(i)] += double(partial[size_t((2 * block + which) * n + i)]);
       return to_tensor<T>(sums, input.dtype());
     };
     return std::tuple(grad_input, total(0, want_weight), total(1, want_bias));

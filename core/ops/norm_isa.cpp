@@ -134,7 +134,7 @@ void layer_grad(const T* g, const T* x, T mean, T rstd, const T* weight, T* grad
 
 template <class T>
 constexpr NormLoopsOf<T> loops_of() {
-  return {sum<T>,        squares<T>,    dot<T>,           affine<T>,        combine<T>,
+  return {sum<T>,        squares<T>,        dot<T>,        affine<T>,        combine<T>,
           column_sum<T>, column_squares<T>, column_dot<T>, column_affine<T>, column_combine<T>,
           layer<T>,      layer_grad<T>};
 }

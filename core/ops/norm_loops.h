@@ -14,8 +14,8 @@ template <class T>
 struct NormLoopsOf {
   // Over a run of n elements that share one mean.
   T (*sum)(const T* x, int64_t n);
-  T (*squares)(const T* x, T mean, int64_t n);             // of x - mean
-  T (*dot)(const T* g, const T* x, T mean, int64_t n);     // g * (x - mean)
+  T (*squares)(const T* x, T mean, int64_t n);          // of x - mean
+  T (*dot)(const T* g, const T* x, T mean, int64_t n);  // g * (x - mean)
   void (*affine)(const T* x, T scale, T shift, T* y, int64_t n);
   void (*combine)(const T* g, const T* x, T a, T b, T c, T* y, int64_t n);  // a g + b x + c
 

@@ -76,7 +76,8 @@ void TensorImpl::layout_changed() {
 Tensor::Tensor(double value) : Tensor(wrapped_number(value)) {}
 
 bool Tensor::is_contiguous(MemoryFormat format) const {
-  if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve) return is_contiguous();
+  if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve)
+    return is_contiguous();
   if (format == MemoryFormat::channels_last)
     return dim() == 4 && is_packed(sizes(), strides(), std::initializer_list<int>{1, 3, 2, 0});
   return dim() == 5 && is_packed(sizes(), strides(), std::initializer_list<int>{1, 4, 3, 2, 0});
@@ -102,7 +103,8 @@ void set_default_dtype(DType dtype) {
 Tensor empty(ShapeRef sizes, DType dtype, Device device) {
   int64_t numel = checked_numel(sizes), bytes;
   CHECK(!__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &bytes), "sizes ",
-        ShapeText{sizes}, " of ", dtype_name(dtype), " overflow: a tensor has at most 2^63 - 1 bytes");
+        ShapeText{sizes}, " of ", dtype_name(dtype),
+        " overflow: a tensor has at most 2^63 - 1 bytes");
   TensorImpl* impl = new_impl();
   Tensor out(IntrusivePtr<TensorImpl>::adopt(impl));
   impl->storage = StorageImpl::allocate(size_t(bytes), device);
@@ -164,8 +166,8 @@ Tensor wrapped_number(const Scalar& value) {
 }
 
 Tensor alias(const Tensor& tensor, ShapeRef sizes, ShapeRef strides, int64_t offset) {
-  CHECK(sizes.size() == strides.size(), "mismatch in length of strides and shape: ",
-        ShapeText{strides}, " and ", ShapeText{sizes});
+  CHECK(sizes.size() == strides.size(),
+        "mismatch in length of strides and shape: ", ShapeText{strides}, " and ", ShapeText{sizes});
   CHECK(offset >= 0, "storage offset must not be negative, got ", offset);
   checked_numel(sizes);
   int64_t needed = storage_bytes_needed(sizes, strides, offset, tensor.itemsize());
@@ -251,7 +253,8 @@ bool has_internal_overlap(const Tensor& tensor) {
 }
 
 void check_writable(const Tensor& tensor) {
-  CHECK(!tensor.storage()->readonly(), "the tensor shares read-only memory and cannot be changed in "
+  CHECK(!tensor.storage()->readonly(),
+        "the tensor shares read-only memory and cannot be changed in "
         "place. Call .clone() first.");
   CHECK(!has_internal_overlap(tensor),
         "unsupported operation: more than one element of the written-to tensor refers to a single "

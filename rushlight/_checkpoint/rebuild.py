@@ -179,7 +179,8 @@ def rebuild_tensor_v2(
 ) -> Tensor:
     """Stands for torch._utils._rebuild_tensor_v2: the dtype is that of the storage."""
     check(isinstance(storage, Storage) and storage.type.dtype is not None, "not a typed storage")
-    result = _tensor(storage, storage.type.dtype, offset, size, stride, requires_grad)
+    dtype: Any = storage.type.dtype
+    result = _tensor(storage, dtype, offset, size, stride, requires_grad)
     return _resolve(result, metadata)
 
 

@@ -102,12 +102,17 @@ def grad(
         (tensor(12.),)
     """
     if is_grads_batched:
-        raise NotImplementedError("grad: is_grads_batched is not supported. Loop over the gradients.")
+        raise NotImplementedError(
+            "grad: is_grads_batched is not supported. Loop over the gradients."
+        )
     if allow_unused is None:
         allow_unused = materialize_grads
     elif not allow_unused and materialize_grads:
-        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True")
-    roots, wanted = _as_tuple(outputs), _as_tuple(inputs)
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True"
+        )
+    roots = _as_tuple(outputs)
+    wanted = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     if not wanted:
         raise ValueError("grad requires non-empty inputs.")
     gradients = _as_tuple(grad_outputs)

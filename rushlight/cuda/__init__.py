@@ -42,4 +42,6 @@ def synchronize(device: Any = None) -> None:
     Raises:
         RuntimeError: always, as there is none.
     """
-    raise RuntimeError("cuda.synchronize: no GPU can be used. Guard the call with torch.cuda.is_available().")
+    raise RuntimeError(
+        "cuda.synchronize: no GPU can be used. Guard the call with torch.cuda.is_available()."
+    )

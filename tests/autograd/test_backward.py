@@ -76,7 +76,9 @@ def test_second_backward_raises_unless_the_graph_is_retained() -> None:
 
 
 def test_backward_needs_a_gradient_for_several_elements() -> None:
-    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+    with pytest.raises(
+        RuntimeError, match="grad can be implicitly created only for scalar outputs"
+    ):
         (leaf(1.0, 2.0) * 2).backward()
 
 
@@ -137,7 +139,7 @@ def test_no_grad_decorates_functions_and_generators() -> None:
         return x * 2
 
     @torch.no_grad()
-    def steps():  # noqa: ANN202
+    def steps():
         yield (x * 2).requires_grad
         yield (x * 2).requires_grad
 
@@ -248,7 +250,9 @@ def test_backward_in_threads_on_a_shared_graph() -> None:
 
 
 def test_only_floating_tensors_can_require_grad() -> None:
-    with pytest.raises(RuntimeError, match="floating point and complex dtype can require gradients"):
+    with pytest.raises(
+        RuntimeError, match="floating point and complex dtype can require gradients"
+    ):
         torch.ones(2, dtype=torch.int64).requires_grad_()
 
 

@@ -54,7 +54,9 @@ def test_in_place_power_keeps_its_input() -> None:
 
 def test_writing_a_leaf_that_requires_grad_is_refused() -> None:
     x = leaf(1.0, 2.0)
-    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"):
+    with pytest.raises(
+        RuntimeError, match="a leaf Variable that requires grad is being used in an in-place"
+    ):
         x.add_(1)
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
         x[0].add_(1)

@@ -14,8 +14,8 @@ CASES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (
         lambda: torch.ones(2, 3) @ torch.ones(4, 5),
         RuntimeError,
-        "matmul: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5). The last dim of mat1 (3) must equal "
-        "the first dim of mat2 (4).",
+        "matmul: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5). "
+        "The last dim of mat1 (3) must equal the first dim of mat2 (4).",
     ),
     (
         lambda: torch.nn.Linear(3, 4)(torch.ones(2, 5)),
@@ -25,7 +25,8 @@ CASES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (
         lambda: F.embedding(torch.tensor([[0, 1, 5]]), torch.ones(3, 2)),
         IndexError,
-        "embedding: index 5 at position (0, 2) is out of range for 3 rows; valid indices are 0 to 2.",
+        "embedding: index 5 at position (0, 2) is out of range for 3 rows; "
+        "valid indices are 0 to 2.",
     ),
     (
         lambda: torch.softmax(torch.ones(3, dtype=torch.int64), 0),
@@ -35,8 +36,9 @@ CASES: list[tuple[Callable[[], object], type[Exception], str]] = [
     (
         lambda: torch.ones(2, 3) + torch.ones(4),
         RuntimeError,
-        "add: shapes (2, 3) and (4,) do not broadcast: dim 1 is 3 in input and 4 in other; sizes must be equal "
-        "or 1. The size of tensor a (3) must match the size of tensor b (4) at non-singleton dimension 1",
+        "add: shapes (2, 3) and (4,) do not broadcast: dim 1 is 3 in input and 4 in other; "
+        "sizes must be equal or 1. The size of tensor a (3) must match the size of tensor b (4) "
+        "at non-singleton dimension 1",
     ),
     (
         lambda: F.softplus(torch.ones(2), "a"),
