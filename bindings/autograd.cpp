@@ -10,7 +10,8 @@
 namespace rushlight::python {
 namespace {
 
-// ---- a Python callable inside a C++ hook ------------------------------------------------------------
+// ---- a Python callable inside a C++ hook
+// ------------------------------------------------------------
 
 // Shared by copies of the std::function; dropped with the lock held.
 class Callable {
@@ -136,7 +137,8 @@ PyObject* retain_grad(PyObject*, PyObject* self) {
   });
 }
 
-// ---- nodes ------------------------------------------------------------------------------------------
+// ---- nodes
+// ------------------------------------------------------------------------------------------
 
 struct PyNode {
   PyObject_HEAD NodePtr node;
@@ -218,7 +220,8 @@ PyObject* is_inference(PyObject*, PyObject* self) {
   return guarded([&] { return PyBool_FromLong(expect_tensor(self, "self").impl()->inference); });
 }
 
-// ---- backward -----------------------------------------------------------------------------------------
+// ---- backward
+// -----------------------------------------------------------------------------------------
 
 std::vector<Tensor> read_tensors(PyObject* object, const char* what) {
   std::vector<Tensor> tensors;
@@ -231,7 +234,8 @@ std::vector<Tensor> read_tensors(PyObject* object, const char* what) {
   return tensors;
 }
 
-// _run_backward(roots, grads, inputs, retain_graph, create_graph, accumulate) -> gradients of inputs
+// _run_backward(roots, grads, inputs, retain_graph, create_graph, accumulate) -> gradients of
+// inputs
 PyObject* run_backward_py(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *roots_in, *grads_in, *inputs_in;
@@ -254,7 +258,8 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
   });
 }
 
-// ---- gates ----------------------------------------------------------------------------------------
+// ---- gates
+// ----------------------------------------------------------------------------------------
 
 // The identity on several tensors. Its backward hands all their gradients to a Python function at
 // once and passes on what that returns: hooks of single tensors could not see them together.
@@ -295,7 +300,8 @@ PyObject* gate(PyObject*, PyObject* args) {
   });
 }
 
-// ---- modes --------------------------------------------------------------------------------------------
+// ---- modes
+// --------------------------------------------------------------------------------------------
 
 PyObject* is_grad_enabled_py(PyObject*, PyObject*) { return PyBool_FromLong(grad_mode.enabled); }
 PyObject* set_grad_enabled_py(PyObject*, PyObject* value) {

@@ -11,7 +11,8 @@
 namespace rushlight::python {
 namespace {
 
-// ---- formats ------------------------------------------------------------------------------------------
+// ---- formats
+// ------------------------------------------------------------------------------------------
 
 // The struct-module letters of a dtype; null where Python has none.
 const char* format_of(DType dtype) {
@@ -49,7 +50,8 @@ bool read_format(const char* format, size_t itemsize, DType& out) {
   return false;
 }
 
-// ---- the buffer protocol, out -----------------------------------------------------------------------------
+// ---- the buffer protocol, out
+// -----------------------------------------------------------------------------
 
 struct BufferShape {
   Shape sizes, strides;
@@ -89,7 +91,8 @@ void release_buffer(PyObject*, Py_buffer* view) {
 }
 PyBufferProcs buffer_methods = {.bf_getbuffer = get_buffer, .bf_releasebuffer = release_buffer};
 
-// ---- the buffer protocol, in --------------------------------------------------------------------------------
+// ---- the buffer protocol, in
+// --------------------------------------------------------------------------------
 
 void release_context(void* context) {
   if (!Py_IsInitialized()) return;
@@ -174,7 +177,8 @@ PyObject* numpy(PyObject*, PyObject* self) {
   return guarded([&] { return tensor_to_array(expect_tensor(self, "self")); });
 }
 
-// ---- DLPack -----------------------------------------------------------------------------------------------------
+// ---- DLPack
+// -----------------------------------------------------------------------------------------------------
 // The structs of the DLPack 1.1 ABI (dmlc.github.io/dlpack).
 
 struct DlDevice {

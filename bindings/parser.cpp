@@ -18,7 +18,8 @@ namespace {
 
 constexpr int64_t kReleaseGilFrom = 16384;  // elements: below, handing over the lock costs more
 
-// ---- defaults -------------------------------------------------------------------------------------
+// ---- defaults
+// -------------------------------------------------------------------------------------
 
 // The defaults of one op as Values, read once from the text of the schema.
 struct Defaults {
@@ -75,7 +76,8 @@ const Defaults& defaults_of(const OpEntry& entry) {
   return it->second;
 }
 
-// ---- one argument -----------------------------------------------------------------------------------
+// ---- one argument
+// -----------------------------------------------------------------------------------
 
 // Owns what the Values of one call look at.
 struct Arena {
@@ -266,7 +268,8 @@ bool read_value(const Arg& arg, int position, PyObject* object, Arena& arena, Va
   return false;
 }
 
-// ---- all arguments of a call ------------------------------------------------------------------------
+// ---- all arguments of a call
+// ------------------------------------------------------------------------
 
 // NumPy's names for PyTorch's arguments.
 const char* canonical_name(const char* name) {
@@ -404,7 +407,8 @@ class Call {
   int fitted_ = 0;
 };
 
-// ---- results ----------------------------------------------------------------------------------------
+// ---- results
+// ----------------------------------------------------------------------------------------
 
 // torch.return_types.max and its like, made when first returned.
 PyTypeObject* return_type(const OpEntry& entry) {
@@ -490,7 +494,8 @@ PyObject* deliver(const OpEntry& entry, Result&& result, const Extras& extras) {
   return Py_NewRef(extras.out);
 }
 
-// ---- the call ---------------------------------------------------------------------------------------
+// ---- the call
+// ---------------------------------------------------------------------------------------
 
 struct Weight {
   int64_t elements = 0;

@@ -130,7 +130,8 @@ bool read_number(PyObject* object, Scalar& out);
 // Whether the object counts as an int where an int is asked for; bool does not.
 bool read_int(PyObject* object, int64_t& out);
 
-// ---- the parts of the module ----------------------------------------------------------------------
+// ---- the parts of the module
+// ----------------------------------------------------------------------
 
 // The op of this Python name; nullptr when there is none.
 PyObject* find_op_function(const char* name);

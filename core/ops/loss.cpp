@@ -73,83 +73,103 @@ Tensor soft_cross_entropy(const Tensor& log_probs, const Tensor& target, const T
   return sum(loss) / double(positions);
 }
 
+using NllResult = std::tuple<Tensor, Tensor>;  // (loss, total weight)
+NllResult nll(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+              LossReduction reduction) {
+  return call<"nll_loss_kernel", NllResult>(input, target, weight, ignore_index,
+                                            int64_t(reduction));
+}
+
 }  // namespace
 
-OP(nll_loss_kernel, "_nll_loss(Tensor input, Tensor target, Tensor? weight, int ignore_index, int reduction) -> "
+OP(nll_loss_kernel,
+   "_nll_loss(Tensor input, Tensor target, Tensor? weight, int ignore_index, int reduction) -> "
    "(Tensor output, Tensor total_weight)", {
   .home    = "private",
-  .doc     = R"(nll_loss with the sum of the weights that its gradient needs; targets are checked by the caller.)",
+  .doc     = R"(nll_loss with the sum of the weights, which its gradient needs.
+
+The caller has checked the targets.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index, int64_t reduction) {
+  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
+                int64_t ignore_index, int64_t reduction) {
     DType dtype = kernel_dtype(input);
     LossReduction how{reduction};
-    Tensor output = empty(how == LossReduction::none ? without_class(input.sizes()) : Shape(), dtype);
-    Tensor total_weight = empty(Shape(), dtype);
+    Shape sizes = how == LossReduction::none ? without_class(input.sizes()) : Shape();
+    Tensor output = empty(sizes, dtype), total_weight = empty(Shape(), dtype);
     nll_loss_cpu(prepared(input, dtype), prepared(target, DType::int64), prepared(weight, dtype),
                  nll_shape(input.sizes()), ignore_index, how, output, total_weight);
     return std::tuple(to_dtype(output, input.dtype()), total_weight);
   },
   .saves   = saves<"input.shape", "target", "weight", "total_weight">,
   .grads   = grads(
-      d<"input">([](TensorList grads, const Shape& sizes, const Tensor& target, const Tensor& weight,
-                    const Tensor& total_weight, int64_t ignore_index, int64_t reduction) {
-        return call<"nll_loss_backward", Tensor>(grads[0], target, weight, total_weight, ShapeRef(sizes), ignore_index,
-                                                 reduction);
+      d<"input">([](TensorList grads, const Shape& sizes, const Tensor& target,
+                    const Tensor& weight, const Tensor& total_weight, int64_t ignore_index,
+                    int64_t reduction) {
+        return call<"nll_loss_backward", Tensor>(grads[0], target, weight, total_weight,
+                                                 ShapeRef(sizes), ignore_index, reduction);
       }),
       no_grad<"target">, no_grad<"weight">),
 })
 
-OP(nll_loss_backward, "_nll_loss_backward(Tensor grad, Tensor target, Tensor? weight, Tensor total_weight, int[] sizes, "
-   "int ignore_index, int reduction) -> Tensor", {
+OP(nll_loss_backward,
+   "_nll_loss_backward(Tensor grad, Tensor target, Tensor? weight, Tensor total_weight, "
+   "int[] sizes, int ignore_index, int reduction) -> Tensor", {
   .home    = "private",
   .doc     = R"(The gradient of nll_loss: -weight / total at each target, 0 elsewhere.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& grad, const Tensor& target, const Tensor& weight, const Tensor& total_weight, ShapeRef sizes,
-                int64_t ignore_index, int64_t reduction) {
+  .forward = [](const Tensor& grad, const Tensor& target, const Tensor& weight,
+                const Tensor& total_weight, ShapeRef sizes, int64_t ignore_index,
+                int64_t reduction) {
     DType dtype = kernel_dtype(grad);
     Tensor grad_input = empty(sizes, dtype);
-    nll_loss_backward_cpu(prepared(grad, dtype), prepared(target, DType::int64), prepared(weight, dtype),
-                          prepared(total_weight, dtype), nll_shape(Shape(sizes)), ignore_index, LossReduction{reduction},
+    nll_loss_backward_cpu(prepared(grad, dtype), prepared(target, DType::int64),
+                          prepared(weight, dtype), prepared(total_weight, dtype),
+                          nll_shape(Shape(sizes)), ignore_index, LossReduction{reduction},
                           grad_input);
     return to_dtype(grad_input, grad.dtype());
   },
   .saves   = saves<"target", "weight">,
   .grads   = grads(
       // Linear in grad: its transpose picks the targets out again, which is nll_loss itself.
-      d<"grad">([](const Tensor& g, const Tensor& target, const Tensor& weight, const Shape&, int64_t ignore_index,
-                   int64_t reduction) {
-        return std::get<0>(call<"nll_loss_kernel", std::tuple<Tensor, Tensor>>(g, target, weight, ignore_index, reduction));
+      d<"grad">([](const Tensor& g, const Tensor& target, const Tensor& weight, const Shape&,
+                   int64_t ignore_index, int64_t reduction) {
+        return std::get<0>(nll(g, target, weight, ignore_index, LossReduction{reduction}));
       }),
       no_grad<"target">, no_grad<"weight">, no_grad<"total_weight">),
 })
 
-OP(nll_loss, "(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean') -> Tensor", {
+OP(nll_loss,
+   "(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, "
+   "str reduction='mean') -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(The negative log likelihood: -weight[target] * input[target], averaged by weight over the batch.
+  .doc     = R"(The negative log likelihood: -weight[target] * input[target], averaged by weight.
 
-input: log-probabilities (C), (N, C) or (N, C, d1, ...); target: classes (), (N) or (N, d1, ...), int64.
-Raises IndexError for a class outside [0, C) that is not ignore_index.)",
+input: log-probabilities (C), (N, C) or (N, C, d1, ...); target: classes (), (N) or (N, d1, ...),
+int64. Raises IndexError for a class outside [0, C) that is not ignore_index.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index, std::string_view reduction) {
+  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
+                int64_t ignore_index, std::string_view reduction) {
     LossReduction how = parse_reduction(reduction);
     check_target(input, target, weight, ignore_index);
-    return std::get<0>(call<"nll_loss_kernel", std::tuple<Tensor, Tensor>>(input, target, weight, ignore_index, int64_t(how)));
+    return std::get<0>(nll(input, target, weight, ignore_index, how));
   },
 })
 
-OP(cross_entropy, "(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, str reduction='mean', "
-   "float label_smoothing=0.0) -> Tensor", {
+OP(cross_entropy,
+   "(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, "
+   "str reduction='mean', float label_smoothing=0.0) -> Tensor", {
   .home    = "nn.functional",
   .doc     = R"(The cross entropy of classes given logits: nll_loss of log_softmax.
 
-target holds classes, or probabilities in the shape of input. label_smoothing mixes that share of the uniform
-distribution into the target (Szegedy et al. 2016).
+target holds classes, or probabilities in the shape of input. label_smoothing mixes that share of
+the uniform distribution into the target (Szegedy et al. 2016).
 Raises IndexError for a class outside [0, C) that is not ignore_index.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
-                std::string_view reduction, double smoothing) {
+  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
+                int64_t ignore_index, std::string_view reduction, double smoothing) {
     LossReduction how = parse_reduction(reduction);
-    CHECK(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
+    CHECK(smoothing >= 0 && smoothing <= 1,
+          "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
     CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");
     int64_t dim = class_dim(input), classes = input.sizes()[size_t(dim)];
     bool soft = is_floating(target.dtype()) && target.sizes() == input.sizes();
@@ -157,23 +177,25 @@ Raises IndexError for a class outside [0, C) that is not ignore_index.)",
     Tensor log_probs = log_softmax(input, dim);
     Tensor weights;
     if (weight.defined()) {
-      CHECK(weight.dim() == 1 && weight.numel() == classes, "weight tensor should be defined either for all ", classes,
+      CHECK(weight.dim() == 1 && weight.numel() == classes,
+            "weight tensor should be defined either for all ", classes,
             " classes or no classes but got weight tensor of shape: ", weight.sizes());
       Shape sizes(size_t(input.dim()), 1);
       sizes[size_t(dim)] = classes;
       weights = reshape(weight, sizes);
     }
+    double share = smoothing / double(std::max<int64_t>(classes, 1));
     if (soft) {
-      Tensor mixed = smoothing > 0 ? target * (1 - smoothing) + smoothing / double(classes) : target;
+      Tensor mixed = smoothing > 0 ? target * (1 - smoothing) + share : target;
       return soft_cross_entropy(log_probs, mixed, weights, dim, how);
     }
-    auto [loss, total_weight] = call<"nll_loss_kernel", std::tuple<Tensor, Tensor>>(log_probs, target, weight, ignore_index, int64_t(how));
+    auto [loss, total_weight] = nll(log_probs, target, weight, ignore_index, how);
     if (smoothing == 0) return loss;
     Tensor uniform = -sum(weights.defined() ? log_probs * weights : log_probs, Shape{dim});
     uniform = where(target == double(ignore_index), wrapped_number(0.0), uniform);
     if (how == LossReduction::sum) uniform = sum(uniform);
     if (how == LossReduction::mean) uniform = sum(uniform) / detach(total_weight);
-    return loss * (1 - smoothing) + uniform * (smoothing / double(classes));
+    return loss * (1 - smoothing) + uniform * share;
   },
 })
 

@@ -81,15 +81,44 @@ void update_running(const Tensor& running, const Tensor& value, double momentum,
   running.storage()->bump_version("batch_norm");
 }
 
+// What a kernel returns: (output, mean, rstd).
+using Normalized = std::tuple<Tensor, Tensor, Tensor>;
+
+Tensor layer_normalized(const Tensor& input, int64_t dims, const Tensor& weight, const Tensor& bias,
+                        double eps) {
+  return std::get<0>(call<"layer_norm_kernel", Normalized>(input, dims, weight, bias, eps));
+}
+
+// The gradient through z = (x - mean(x)) / std(x) over `dims`, of which h flows into z.
+Tensor through_statistics(const Tensor& h, const Tensor& z, const Tensor& rstd, const Shape& dims) {
+  return rstd * (h - mean(h, dims, true) - z * mean(h * z, dims, true));
+}
+
+void check_normalized_shape(const Tensor& input, ShapeRef shape) {
+  CHECK(!shape.empty(), "Expected normalized_shape to be at least 1-dimensional, got an empty one");
+  CHECK(input.dim() >= int64_t(shape.size()) &&
+            same_shape(ShapeRef(input.sizes()).last(shape.size()), shape),
+        "Given normalized_shape=", ShapeText{shape}, ", expected input with shape [*, ",
+        ShapeText{shape}, "], but got input of size ", input.sizes());
+}
+void check_parameter(const Tensor& t, ShapeRef shape, const char* name) {
+  CHECK(!t.defined() || same_shape(t.sizes(), shape), "Expected ", name,
+        " to be of same shape as normalized_shape, but got ", name, " of shape ",
+        t.defined() ? t.sizes() : Shape(), " and normalized_shape = ", ShapeText{shape});
+}
+
 }  // namespace
 
-OP(batch_norm_kernel, "_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
-   "Tensor? running_var, bool training, float momentum, float eps) -> (Tensor output, Tensor mean, Tensor rstd)", {
+OP(batch_norm_kernel,
+   "_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, "
+   "Tensor? running_var, bool training, float momentum, float eps) -> "
+   "(Tensor output, Tensor mean, Tensor rstd)", {
   .home    = "private",
   .doc     = R"(batch_norm with the statistics that its gradient needs.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                const Tensor& running_var, bool training, double momentum, double eps) {
+  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias,
+                const Tensor& running_mean, const Tensor& running_var, bool training,
+                double momentum, double eps) {
     DType dtype = kernel_dtype(input);
     bool channels_last = is_channels_last(input);
     Tensor x = in_kernel_order(input, dtype, channels_last);
@@ -118,41 +147,46 @@ OP(batch_norm_kernel, "_batch_norm(Tensor input, Tensor? weight, Tensor? bias, T
   },
   .saves   = saves<"input", "weight", "mean", "rstd">,
   .grads   = grads(
-      d<"input", "weight", "bias">([](TensorList grads, const Tensor& input, const Tensor& weight, const Tensor& mean,
-                                      const Tensor& rstd, bool training, double, double eps, GradMask<3>) {
+      d<"input", "weight", "bias">([](TensorList grads, const Tensor& input, const Tensor& weight,
+                                      const Tensor& mean, const Tensor& rstd, bool training,
+                                      double, double eps, GradMask<3>) {
         const Tensor& g = grads[0];
         if (is_grad_enabled()) {  // as ops, so that it can be differentiated again
-          Shape dims = all_but_channel(input.dim());
-          Tensor m = training ? rushlight::mean(input, dims, true) : by_channel(mean, input.dim());
-          Tensor centred = input - m;
-          Tensor r = training ? rsqrt(rushlight::mean(centred * centred, dims, true) + eps) : by_channel(rstd, input.dim());
+          int64_t ndim = input.dim();
+          Shape dims = all_but_channel(ndim);
+          Tensor centred = input - (training ? rushlight::mean(input, dims, true)
+                                             : by_channel(mean, ndim));
+          Tensor r = training ? rsqrt(rushlight::mean(centred * centred, dims, true) + eps)
+                              : by_channel(rstd, ndim);
           Tensor z = centred * r;
-          Tensor h = weight.defined() ? g * by_channel(weight, input.dim()) : g;
-          Tensor grad_input = training ? r * (h - rushlight::mean(h, dims, true) - z * rushlight::mean(h * z, dims, true))
-                                       : r * h;
+          Tensor h = weight.defined() ? g * by_channel(weight, ndim) : g;
+          Tensor grad_input = training ? through_statistics(h, z, r, dims) : r * h;
           return std::tuple(grad_input, sum(g * z, dims), sum(g, dims));
         }
         DType dtype = kernel_dtype(input);
         bool channels_last = is_channels_last(input);
         Tensor x = in_kernel_order(input, dtype, channels_last);
-        return batch_norm_backward_cpu(in_kernel_order(g, dtype, channels_last), x, view_of(x, channels_last), mean,
-                                       rstd, prepared(weight, dtype), training);
+        return batch_norm_backward_cpu(in_kernel_order(g, dtype, channels_last), x,
+                                       view_of(x, channels_last), mean, rstd,
+                                       prepared(weight, dtype), training);
       }),
       no_grad<"running_mean">, no_grad<"running_var">),
 })
 
-OP(batch_norm, "(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, Tensor? bias=None, "
-   "bool training=False, float momentum=0.1, float eps=1e-5) -> Tensor", {
+OP(batch_norm,
+   "(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
+   "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-5) -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(Normalises each channel over the batch: (x - mean) / sqrt(var + eps) * weight + bias.
+  .doc     = R"(Normalises each channel: (x - mean) / sqrt(var + eps) * weight + bias.
 
-In training the statistics are those of the batch (Ioffe and Szegedy 2015, algorithm 1), and the running ones move
-towards them by momentum, the variance with Bessel's correction; otherwise the running ones are used.
-input: (N, C, *). Raises RuntimeError when a statistic or parameter does not have C elements, and ValueError when a
-channel has a single value in training.)",
+In training the statistics are those of the batch (Ioffe and Szegedy 2015, algorithm 1), and the
+running ones move towards them by momentum, the variance with Bessel's correction; otherwise the
+running ones are used. input: (N, C, *). Raises RuntimeError when a statistic or parameter does not
+have C elements, and ValueError when a channel has a single value in training.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
-                const Tensor& bias, bool training, double momentum, double eps) {
+  .forward = [](const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                const Tensor& weight, const Tensor& bias, bool training, double momentum,
+                double eps) {
     CHECK(input.dim() >= 2, "input must have at least 2 dims (N, C, *), got shape ", input.sizes());
     int64_t channels = input.sizes()[1];
     check_channels(running_mean, channels, "running_mean");
@@ -160,20 +194,23 @@ channel has a single value in training.)",
     check_channels(weight, channels, "weight");
     check_channels(bias, channels, "bias");
     CHECK(training || (running_mean.defined() && running_var.defined()),
-          "running_mean and running_var must be given in evaluation mode. Pass training=True to use the batch's own.");
+          "running_mean and running_var must be given in evaluation mode. Pass training=True to "
+          "use the batch's own.");
     CHECK(!training || channels == 0 || input.numel() / channels > 1, ErrorKind::kValue,
           "Expected more than 1 value per channel when training, got input size ", input.sizes());
-    return std::get<0>(call<"batch_norm_kernel", std::tuple<Tensor, Tensor, Tensor>>(
+    return std::get<0>(call<"batch_norm_kernel", Normalized>(
         input, weight, bias, running_mean, running_var, training, momentum, eps));
   },
 })
 
-OP(layer_norm_kernel, "_layer_norm(Tensor input, int dims, Tensor? weight, Tensor? bias, float eps) -> "
+OP(layer_norm_kernel,
+   "_layer_norm(Tensor input, int dims, Tensor? weight, Tensor? bias, float eps) -> "
    "(Tensor output, Tensor mean, Tensor rstd)", {
   .home    = "private",
-  .doc     = R"(layer_norm over the last `dims` dims, with the statistics that its gradient needs.)",
+  .doc     = R"(layer_norm over the last dims, with the statistics that its gradient needs.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, int64_t dims, const Tensor& weight, const Tensor& bias, double eps) {
+  .forward = [](const Tensor& input, int64_t dims, const Tensor& weight, const Tensor& bias,
+                double eps) {
     DType dtype = kernel_dtype(input);
     Tensor x = prepared(input, dtype);
     Shape stats = x.sizes();
@@ -188,83 +225,87 @@ OP(layer_norm_kernel, "_layer_norm(Tensor input, int dims, Tensor? weight, Tenso
   },
   .saves   = saves<"input", "weight", "mean", "rstd">,
   .grads   = grads(d<"input", "weight", "bias">(
-      [](TensorList grads, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& rstd,
-         int64_t dims, double eps, GradMask<3> wants) {
+      [](TensorList grads, const Tensor& input, const Tensor& weight, const Tensor& mean,
+         const Tensor& rstd, int64_t dims, double eps, GradMask<3> wants) {
         const Tensor& g = grads[0];
         Shape last, first;
-        for (int64_t d = 0; d < input.dim(); ++d) (d < input.dim() - dims ? first : last).push_back(d);
+        int64_t leading = input.dim() - dims;
+        for (int64_t d = 0; d < input.dim(); ++d) (d < leading ? first : last).push_back(d);
         if (is_grad_enabled()) {  // as ops, so that it can be differentiated again
           Tensor centred = input - rushlight::mean(input, last, true);
           Tensor r = rsqrt(rushlight::mean(centred * centred, last, true) + eps);
           Tensor z = centred * r;
           Tensor h = weight.defined() ? g * weight : g;
-          Tensor grad_input = r * (h - rushlight::mean(h, last, true) - z * rushlight::mean(h * z, last, true));
           auto over_rows = [&](const Tensor& t) { return first.empty() ? t : sum(t, first); };
-          return std::tuple(grad_input, over_rows(g * z), over_rows(g));
+          return std::tuple(through_statistics(h, z, r, last), over_rows(g * z), over_rows(g));
         }
         DType dtype = kernel_dtype(input);
         int64_t n = 1;
         for (int64_t d : last) n *= input.sizes()[size_t(d)];
-        auto [grad_input, grad_weight, grad_bias] =
-            layer_norm_backward_cpu(prepared(g, dtype), prepared(input, dtype), n, mean, rstd,
-                                    prepared(weight, dtype), wants[1], wants[2]);
+        auto [grad_input, grad_weight, grad_bias] = layer_norm_backward_cpu(
+            prepared(g, dtype), prepared(input, dtype), n, mean, rstd, prepared(weight, dtype),
+            wants[1], wants[2]);
         Shape normalized(input.sizes().end() - dims, input.sizes().end());
         auto shaped = [&](const Tensor& t) { return t.defined() ? reshape(t, normalized) : t; };
         return std::tuple(grad_input, shaped(grad_weight), shaped(grad_bias));
       })),
 })
 
-OP(layer_norm, "(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor", {
+OP(layer_norm,
+   "(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+   "float eps=1e-5) -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(Normalises over the last dims: (x - mean) / sqrt(var + eps) * weight + bias (Ba et al. 2016).
+  .doc     = R"(Normalises over the last dims: (x - mean) / sqrt(var + eps) * weight + bias.
 
-weight and bias have the shape normalized_shape. Raises RuntimeError when input does not end in it.)",
+From Ba et al. 2016. weight and bias have the shape normalized_shape. Raises RuntimeError when
+input does not end in it.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, ShapeRef shape, const Tensor& weight, const Tensor& bias, double eps) {
-    int64_t dims = int64_t(shape.size());
-    CHECK(dims > 0, "Expected normalized_shape to be at least 1-dimensional, got an empty one");
-    CHECK(input.dim() >= dims && same_shape(ShapeRef(input.sizes()).last(shape.size()), shape),
-          "Given normalized_shape=", ShapeText{shape}, ", expected input with shape [*, ", ShapeText{shape},
-          "], but got input of size ", input.sizes());
-    CHECK(!weight.defined() || same_shape(weight.sizes(), shape), "Expected weight to be of same shape as normalized_shape, but got weight of shape ",
-          weight.defined() ? weight.sizes() : Shape(), " and normalized_shape = ", ShapeText{shape});
-    CHECK(!bias.defined() || same_shape(bias.sizes(), shape), "Expected bias to be of same shape as normalized_shape, but got bias of shape ",
-          bias.defined() ? bias.sizes() : Shape(), " and normalized_shape = ", ShapeText{shape});
-    return std::get<0>(call<"layer_norm_kernel", std::tuple<Tensor, Tensor, Tensor>>(input, dims, weight, bias, eps));
+  .forward = [](const Tensor& input, ShapeRef shape, const Tensor& weight, const Tensor& bias,
+                double eps) {
+    check_normalized_shape(input, shape);
+    check_parameter(weight, shape, "weight");
+    check_parameter(bias, shape, "bias");
+    return layer_normalized(input, int64_t(shape.size()), weight, bias, eps);
   },
 })
 
-OP(group_norm, "(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> Tensor", {
+OP(group_norm,
+   "(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> "
+   "Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(Normalises each group of channels of each sample (Wu and He 2018). input: (N, C, *).)",
+  .doc     = R"(Normalises each group of channels of each sample (Wu and He 2018).
+
+input: (N, C, *). Raises RuntimeError when num_groups does not divide C.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
-    CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ", input.dim());
+  .forward = [](const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias,
+                double eps) {
+    CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ",
+          input.dim());
     int64_t channels = input.sizes()[1];
-    CHECK(groups > 0 && channels % groups == 0, "Expected number of channels in input to be divisible by num_groups, but got input of shape ",
-          input.sizes(), " and num_groups=", groups);
+    CHECK(groups > 0 && channels % groups == 0,
+          "Expected number of channels in input to be divisible by num_groups, but got input of ",
+          "shape ", input.sizes(), " and num_groups=", groups);
     check_channels(weight, channels, "weight");
     check_channels(bias, channels, "bias");
     if (input.numel() == 0) return clone(input);
-    int64_t inner = input.numel() / (input.sizes()[0] * groups);
-    Tensor rows = reshape(input, Shape{input.sizes()[0], groups, inner});
-    Tensor none;
-    Tensor z = reshape(std::get<0>(call<"layer_norm_kernel", std::tuple<Tensor, Tensor, Tensor>>(rows, int64_t(1), none, none, eps)),
-                       input.sizes());
+    Tensor rows = reshape(input, Shape{input.sizes()[0], groups, -1});
+    Tensor z = reshape(layer_normalized(rows, 1, Tensor(), Tensor(), eps), input.sizes());
     if (weight.defined()) z = z * by_channel(weight, input.dim());
     return bias.defined() ? z + by_channel(bias, input.dim()) : z;
   },
 })
 
-OP(rms_norm, "(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", {
+OP(rms_norm,
+   "(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(Divides by the root of the mean square over the last dims: x / sqrt(mean(x^2) + eps) * weight
-(Zhang and Sennrich 2019). eps is the smallest step of the dtype when None.)",
+  .doc     = R"(Divides by the root mean square of the last dims: x / sqrt(mean(x^2) + eps) * weight.
+
+From Zhang and Sennrich 2019. eps is the smallest step of the dtype when None.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, ShapeRef shape, const Tensor& weight, std::optional<double> eps) {
-    CHECK(!shape.empty() && input.dim() >= int64_t(shape.size()) && same_shape(ShapeRef(input.sizes()).last(shape.size()), shape),
-          "Given normalized_shape=", ShapeText{shape}, ", expected input with shape [*, ", ShapeText{shape},
-          "], but got input of size ", input.sizes());
+  .forward = [](const Tensor& input, ShapeRef shape, const Tensor& weight,
+                std::optional<double> eps) {
+    check_normalized_shape(input, shape);
+    check_parameter(weight, shape, "weight");
     Shape last;
     for (int64_t d = input.dim() - int64_t(shape.size()); d < input.dim(); ++d) last.push_back(d);
     DType dtype = kernel_dtype(input);

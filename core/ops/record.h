@@ -470,7 +470,8 @@ struct Invoke<Block, R (*)(Args...)> {
       std::apply([&](const auto&... t) { (set_result(t, node, slot++), ...); }, result);
     }
   }
-  // Tensors made under inference_mode never enter the tape; an input handed through stays as it was.
+  // Tensors made under inference_mode never enter the tape; an input handed through stays as it
+  // was.
   template <class T>
   static void mark_inference(const T& result, const Args&... args) {
     auto mark = [&](const Tensor& t) {

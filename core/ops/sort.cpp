@@ -135,7 +135,8 @@ using Pair = std::tuple<Tensor, Tensor>;
 
 OP(sort, "(Tensor input, int dim=-1, bool descending=False, *, "
          "bool stable=False) -> (Tensor values, Tensor indices)", {
-  .doc     = R"(The elements along dim in order, and where they were. Equal elements keep their order.)",
+  .doc     = R"(The elements along dim in order, and where they were. Equal elements keep their "
+      "order.)",
   .forward = [](const Tensor& input, int64_t dim, bool descending, bool) {
     Sorted sorted = sort_along(input, dim, descending);
     return Pair(sorted.values, sorted.indices);
@@ -192,7 +193,8 @@ OP(kthvalue, "(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor v
 
 OP(_unique, "(Tensor input) -> (Tensor values, Tensor inverse, Tensor counts)", {
   .home    = "private",
-  .doc     = R"(The different elements in order, which of them each element of input is, and how often each occurs.)",
+  .doc     = R"(The different elements in order, which of them each element of input is, and how "
+      "often each occurs.)",
   .forward = [](const Tensor& input) {
     GradModeGuard unrecorded(false);
     Tensor flat = reshape(input, Shape{-1});
@@ -201,12 +203,15 @@ OP(_unique, "(Tensor input) -> (Tensor values, Tensor inverse, Tensor counts)", 
     Tensor inverse = empty(input.sizes(), DType::int64);
     std::vector<int64_t> starts;  // of the runs of equal elements
     visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
-      if constexpr (!std::is_same_v<T, std::complex<float>> && !std::is_same_v<T, std::complex<double>>) {
+      if constexpr (!std::is_same_v<T, std::complex<float>> && !std::is_same_v<T,
+          std::complex<double>>) {
         const T* value = sorted.values.data<T>();
         for (int64_t i = 0; i < flat.numel(); ++i) {
           bool nan = false;
-          if constexpr (std::is_floating_point_v<T>) nan = value[i] != value[i];  // differs from itself
-          if (i == 0 || nan || ordered_key(value[i]) != ordered_key(value[i - 1])) starts.push_back(i);
+          if constexpr (std::is_floating_point_v<T>) nan =
+              value[i] != value[i];  // differs from itself
+          if (i == 0 || nan ||
+              ordered_key(value[i]) != ordered_key(value[i - 1])) starts.push_back(i);
           inverse.data<int64_t>()[place[i]] = int64_t(starts.size()) - 1;
         }
       }

@@ -1,7 +1,8 @@
 // Owns Storage: the bytes behind tensors, shared by all their views.
 //
 // The version counts in-place writes, so that backward can tell whether a saved tensor changed;
-// the storage also remembers who wrote last, for the message. See Note [Saved tensors and versions].
+// the storage also remembers who wrote last, for the message. See Note [Saved tensors and
+// versions].
 #pragma once
 
 #include <atomic>

@@ -32,7 +32,8 @@ const Table& active(IsaSets<Table>& sets) {
   return *sets[active_isa_index()];
 }
 
-// Copies n elements of `item` bytes: element i from `from + i * from_stride` to `to + i * to_stride`.
+// Copies n elements of `item` bytes: element i from `from + i * from_stride` to `to + i *
+// to_stride`.
 void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t item,
               int64_t n);
 // Copies between two layouts of the same sizes, none of which is zero. Strides are in bytes, and
