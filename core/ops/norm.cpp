@@ -298,7 +298,7 @@ input: (N, C, *). Raises RuntimeError when num_groups does not divide C.)",
 OP(rms_norm,
    "(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(Divides by the root mean square of the last dims: x / sqrt(mean(x^2) + eps) * weight.
+  .doc     = R"(Divides by the root mean square of the last dims: x / sqrt(mean(x^2) + eps) * w.
 
 From Zhang and Sennrich 2019. eps is the smallest step of the dtype when None.)",
   .dtypes  = floating,
