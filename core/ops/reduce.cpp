@@ -7,8 +7,7 @@
 namespace rushlight {
 namespace {
 
-Tensor total(Reduction reduction, const Tensor& input, std::optional<ShapeRef> dim, bool keepdim,
-             DType dtype) {
+Tensor total(Reduction reduction, const Tensor& input, Dims dim, bool keepdim, DType dtype) {
   // A bool holds no sum: count, then compare with zero.
   DType working = is_bool(dtype) ? DType::int64 : dtype;
   const Tensor from = is_bool(dtype) ? to_dtype(input, dtype) : input;
@@ -16,8 +15,8 @@ Tensor total(Reduction reduction, const Tensor& input, std::optional<ShapeRef> d
 }
 
 // Whether any or all elements are not zero, as the largest or smallest of the truth values.
-Tensor truth(Reduction reduction, const Tensor& input, std::optional<ShapeRef> dim, bool keepdim) {
-  DimSet dims = reduced_dims(dim, input.dim());
+Tensor truth(Reduction reduction, const Tensor& input, Dims dim, bool keepdim) {
+  DimSet dims = dim && dim->empty() ? DimSet() : reduced_dims(dim, input.dim());
   DType dtype = input.dtype() == DType::uint8 ? DType::uint8 : DType::bool_;  // as in PyTorch
   if (reduced_numel(input.sizes(), dims) == 0)
     return full(reduced_sizes(input.sizes(), dims, keepdim), reduction == Reduction::minimum,
@@ -55,46 +54,54 @@ Example:
     return total(Reduction::sum, input, {}, false, sum_dtype(input, dtype));
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape) { return expand(g, shape); })),
+  .grads   = grads(
+      d<"input">([](const Tensor& g, const Shape& shape) { return expand(g, shape); })),
 })
 
-OP(sum_dim, "sum.dim(Tensor input, int[1]? dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
+OP(sum_dim,
+   "sum.dim(Tensor input, int[1]? dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The sum over dim, an int or several; over all dims when it is None or empty.
 
 Example:
     >>> torch.ones(2, 3).sum(0)
     tensor([2., 2., 2.]))",
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool keepdim, std::optional<DType> dtype) {
+  .forward = [](const Tensor& input, Dims dim, bool keepdim, std::optional<DType> dtype) {
     return total(Reduction::sum, input, dim, keepdim, sum_dtype(input, dtype));
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, const std::optional<Shape>& dim, bool keepdim,
-                                 std::optional<DType>) { return spread(g, shape, dim, keepdim); })),
+  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, const KeptDims& dim,
+                                 bool keepdim, std::optional<DType>) {
+                     return spread(g, shape, dim, keepdim);
+                   })),
 })
 
 OP(_sum_to, "(Tensor input, int[] size) -> Tensor", {
   .home    = "private",
-  .doc     = R"(The sum over the dims that broadcasting added or repeated: the result has shape `size`.)",
+  .doc     = R"(The sum over the dims that broadcasting added or repeated, of shape `size`.)",
   .forward = [](const Tensor& input, ShapeRef size) {
     DimSet dims = broadcast_dims(input.sizes(), size);
     if (dims.none()) return input;
     Tensor result = reduce(Reduction::sum, input, dims, true, input.dtype());
-    return result.dim() == int64_t(size.size()) ? result : alias(result, size, contiguous_strides(size), 0);
+    if (result.sizes().size() == size.size()) return result;
+    return alias(result, size, contiguous_strides(size), 0);
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape) { return expand(g, shape); })),
+  .grads   = grads(
+      d<"input">([](const Tensor& g, const Shape& shape) { return expand(g, shape); })),
 })
 
-OP(nansum, "(Tensor input, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
+OP(nansum,
+   "(Tensor input, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The sum in which NaN counts as zero.)",
   .dtypes  = real,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool keepdim, std::optional<DType> dtype) {
+  .forward = [](const Tensor& input, Dims dim, bool keepdim, std::optional<DType> dtype) {
     return total(Reduction::nan_sum, input, dim, keepdim, sum_dtype(input, dtype));
   },
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const std::optional<Shape>& dim, bool keepdim,
-                                 std::optional<DType>) {
-                     return select(isnan(input), 0.0, restore_dims(g, input.sizes(), dim, keepdim));
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const KeptDims& dim,
+                                 bool keepdim, std::optional<DType>) {
+                     Tensor along = restore_dims(g, input.sizes(), dim, keepdim);
+                     return select(isnan(input), 0.0, along);
                    })),
 })
 
@@ -111,48 +118,54 @@ Half types are added in float32. Integers need a dtype, which converts them firs
                    })),
 })
 
-OP(mean_dim, "mean.dim(Tensor input, int[1]? dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
-  .doc     = R"(The arithmetic mean over dim, an int or several; over all dims when it is None or empty.
+OP(mean_dim,
+   "mean.dim(Tensor input, int[1]? dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
+  .doc     = R"(The mean over dim, an int or several; over all dims when it is None or empty.
 
 Example:
     >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(1)
     tensor([1.5000, 3.5000]))",
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool keepdim, std::optional<DType> dtype) {
+  .forward = [](const Tensor& input, Dims dim, bool keepdim, std::optional<DType> dtype) {
     return total(Reduction::mean, input, dim, keepdim, mean_dtype(input, dtype));
   },
   .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, const std::optional<Shape>& dim, bool keepdim,
-                                 std::optional<DType>) {
+  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, const KeptDims& dim,
+                                 bool keepdim, std::optional<DType>) {
                      return spread(g / double(count_of(shape, dim)), shape, dim, keepdim);
                    })),
 })
 
-OP(nanmean, "(Tensor input, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
+OP(nanmean,
+   "(Tensor input, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The arithmetic mean of the elements that are not NaN.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool keepdim, std::optional<DType> dtype) {
-    Tensor counted = logical_not(isnan(input));
-    return call<"nansum", Tensor>(input, dim, keepdim, dtype) / sum(counted, dim.value_or(ShapeRef()), keepdim);
+  .forward = [](const Tensor& input, Dims dim, bool keepdim, std::optional<DType> dtype) {
+    Tensor count = sum(logical_not(isnan(input)), dim.value_or(ShapeRef()), keepdim);
+    return call<"nansum", Tensor>(input, dim, keepdim, dtype) / count;
   },
 })
 
 OP(any, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
-  .doc     = R"(Whether some element is not zero; False when there are none. bool, but uint8 for uint8.)",
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool keepdim) {
+  .doc     = R"(Whether some element is not zero; False when there are none.
+
+The result is bool, but uint8 for uint8. An empty dim asks each element by itself.)",
+  .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return truth(Reduction::maximum, input, dim, keepdim);
   },
 })
 
 OP(all, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
-  .doc     = R"(Whether no element is zero; True when there are none. bool, but uint8 for uint8.)",
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool keepdim) {
+  .doc     = R"(Whether no element is zero; True when there are none.
+
+The result is bool, but uint8 for uint8. An empty dim asks each element by itself.)",
+  .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return truth(Reduction::minimum, input, dim, keepdim);
   },
 })
 
 OP(count_nonzero, "(Tensor input, int[1]? dim=None) -> Tensor", {
   .doc     = R"(How many elements are not zero; int64.)",
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim) {
+  .forward = [](const Tensor& input, Dims dim) {
     return total(Reduction::sum, to_dtype(input, DType::bool_), dim, false, DType::int64);
   },
 })

@@ -6,28 +6,28 @@
 
 namespace rushlight {
 
-inline std::optional<ShapeRef> as_ref(const std::optional<Shape>& dim) {
-  return dim ? std::optional<ShapeRef>(*dim) : std::nullopt;
-}
+// The argument dim: an int or several, or all dims when it is None; and how a gradient gets it.
+using Dims = std::optional<ShapeRef>;
+using KeptDims = std::optional<Shape>;
+inline Dims as_ref(const KeptDims& dim) { return dim ? Dims(*dim) : std::nullopt; }
 
 // The dtype of a sum or product: `dtype` if given, int64 for integers and bool, else the input's.
 DType sum_dtype(const Tensor& input, std::optional<DType> dtype);
 // The dtype of a mean, variance or norm: floating or complex, else it raises.
 DType mean_dtype(const Tensor& input, std::optional<DType> dtype);
 
-// Refuses an extreme over no elements, in PyTorch's words.
-void check_extreme_exists(const Tensor& input, std::optional<ShapeRef> dim);
+// Refuses an extreme over no elements, in PyTorch's words and classes.
+void check_extreme_exists(const Tensor& input, Dims dim);
 
 // A result, or its gradient, with the reduced dims back as size 1, so that it broadcasts.
-Tensor restore_dims(const Tensor& result, const Shape& shape, const std::optional<Shape>& dim,
-                    bool keepdim);
+Tensor restore_dims(const Tensor& result, const Shape& shape, const KeptDims& dim, bool keepdim);
 // The gradient of a sum: the gradient of the result at each element.
-Tensor spread(const Tensor& g, const Shape& shape, const std::optional<Shape>& dim, bool keepdim);
+Tensor spread(const Tensor& g, const Shape& shape, const KeptDims& dim, bool keepdim);
 // The gradient of an extreme: shared equally by the elements that equal it.
 Tensor share_among_equal(const Tensor& g, const Tensor& input, const Tensor& result,
-                         const std::optional<Shape>& dim, bool keepdim);
+                         const KeptDims& dim, bool keepdim);
 
 // How many elements go into each result.
-int64_t count_of(const Shape& shape, const std::optional<Shape>& dim);
+int64_t count_of(const Shape& shape, const KeptDims& dim);
 
 }  // namespace rushlight

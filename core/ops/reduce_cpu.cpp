@@ -25,7 +25,7 @@ DType mean_dtype(const Tensor& input, std::optional<DType> dtype) {
   return input.dtype();
 }
 
-void check_extreme_exists(const Tensor& input, std::optional<ShapeRef> dim) {
+void check_extreme_exists(const Tensor& input, Dims dim) {
   if (input.numel() != 0) return;
   bool all = !dim || dim->empty();
   CHECK(!all,
@@ -36,26 +36,25 @@ void check_extreme_exists(const Tensor& input, std::optional<ShapeRef> dim) {
           wrap_dim(d, input.dim()), " to have non-zero size.");
 }
 
-Tensor restore_dims(const Tensor& result, const Shape& shape, const std::optional<Shape>& dim,
-                    bool keepdim) {
+Tensor restore_dims(const Tensor& result, const Shape& shape, const KeptDims& dim, bool keepdim) {
   if (keepdim) return result;
   DimSet dims = reduced_dims(as_ref(dim), int64_t(shape.size()));
   if (dims.count() == shape.size()) return result;  // 0-d broadcasts as it is
   return reshape(result, reduced_sizes(shape, dims, true));
 }
 
-Tensor spread(const Tensor& g, const Shape& shape, const std::optional<Shape>& dim, bool keepdim) {
+Tensor spread(const Tensor& g, const Shape& shape, const KeptDims& dim, bool keepdim) {
   return expand(restore_dims(g, shape, dim, keepdim), shape);
 }
 
 Tensor share_among_equal(const Tensor& g, const Tensor& input, const Tensor& result,
-                         const std::optional<Shape>& dim, bool keepdim) {
+                         const KeptDims& dim, bool keepdim) {
   Tensor equal = input == restore_dims(result, input.sizes(), dim, keepdim);
   Tensor count = sum(equal, dim ? ShapeRef(*dim) : ShapeRef(), true);
   return restore_dims(g, input.sizes(), dim, keepdim) * equal / count;
 }
 
-int64_t count_of(const Shape& shape, const std::optional<Shape>& dim) {
+int64_t count_of(const Shape& shape, const KeptDims& dim) {
   return reduced_numel(shape, reduced_dims(as_ref(dim), int64_t(shape.size())));
 }
 

@@ -9,8 +9,11 @@ namespace {
 // The loop compares in int64, which the upper half of uint64 does not fit.
 constexpr DTypeSet ordered([](DType t) { return !is_complex(t) && t != DType::uint64; });
 
-Tensor extreme(Reduction reduction, const Tensor& input, std::optional<ShapeRef> dim,
-               bool keepdim) {
+Dims one_dim(const std::optional<int64_t>& dim) {
+  return dim ? Dims(ShapeRef(&*dim, 1)) : std::nullopt;
+}
+
+Tensor extreme(Reduction reduction, const Tensor& input, Dims dim, bool keepdim) {
   check_extreme_exists(input, dim);
   return reduce(reduction, input, reduced_dims(dim, input.dim()), keepdim, input.dtype());
 }
@@ -22,13 +25,15 @@ std::tuple<Tensor, Tensor> indexed_extreme(Reduction reduction, const Tensor& in
   return reduce_pair(reduction, input, reduced_dims(dims, input.dim()), keepdim, input.dtype());
 }
 
-Tensor position(Reduction reduction, const Tensor& input, std::optional<int64_t> dim,
+Tensor position(Reduction reduction, const Tensor& input, const std::optional<int64_t>& dim,
                 bool keepdim) {
-  std::optional<ShapeRef> dims;
-  if (dim) dims.emplace(&*dim, 1);
+  CHECK(dim || input.numel() != 0, ErrorKind::kIndex,
+        "Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim "
+        "with the 'dim' argument.");
+  Dims dims = one_dim(dim);
   check_extreme_exists(input, dims);
-  return reduce_pair(reduction, input, reduced_dims(dims, input.dim()), keepdim, input.dtype())
-      .second;
+  DimSet set = reduced_dims(dims, input.dim());
+  return reduce_pair(reduction, input, set, keepdim, input.dtype()).second;
 }
 
 // The gradient goes to the element that was chosen.
@@ -42,15 +47,6 @@ Tensor chosen_grad(TensorList grads, const Shape& shape, const Tensor& indices, 
   return call<"scatter_add_", Tensor>(zero, dim, at, g);
 }
 
-Tensor dim_extreme_grad(const Tensor& g, const Tensor& input, const Tensor& result,
-                        const std::optional<Shape>& dim, bool keepdim) {
-  return share_among_equal(g, input, result, dim, keepdim);
-}
-
-Tensor full_extreme_grad(const Tensor& g, const Tensor& input, const Tensor& result) {
-  return share_among_equal(g, input, result, {}, false);
-}
-
 }  // namespace
 
 OP(max, "(Tensor input) -> Tensor", {
@@ -59,11 +55,12 @@ OP(max, "(Tensor input) -> Tensor", {
   .forward = [](const Tensor& input) { return extreme(Reduction::maximum, input, {}, false); },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
-                     return full_extreme_grad(g, input, result);
+                     return share_among_equal(g, input, result, {}, false);
                    })),
 })
 
-OP(max_dim, "max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", {
+OP(max_dim,
+   "max.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", {
   .doc     = R"(The largest elements along dim and their positions.
 
 Example:
@@ -74,7 +71,8 @@ Example:
     return indexed_extreme(Reduction::indexed_maximum, input, dim, keepdim);
   },
   .saves   = saves<"input.shape", "indices">,
-  .grads   = grads(d<"input">([](TensorList grads, const Shape& shape, const Tensor& indices, int64_t dim, bool keepdim) {
+  .grads   = grads(d<"input">([](TensorList grads, const Shape& shape, const Tensor& indices,
+                                 int64_t dim, bool keepdim) {
                      return chosen_grad(grads, shape, indices, dim, keepdim);
                    })),
 })
@@ -90,18 +88,20 @@ OP(min, "(Tensor input) -> Tensor", {
   .forward = [](const Tensor& input) { return extreme(Reduction::minimum, input, {}, false); },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
-                     return full_extreme_grad(g, input, result);
+                     return share_among_equal(g, input, result, {}, false);
                    })),
 })
 
-OP(min_dim, "min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", {
+OP(min_dim,
+   "min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", {
   .doc     = R"(The smallest elements along dim and their positions.)",
   .dtypes  = ordered,
   .forward = [](const Tensor& input, int64_t dim, bool keepdim) {
     return indexed_extreme(Reduction::indexed_minimum, input, dim, keepdim);
   },
   .saves   = saves<"input.shape", "indices">,
-  .grads   = grads(d<"input">([](TensorList grads, const Shape& shape, const Tensor& indices, int64_t dim, bool keepdim) {
+  .grads   = grads(d<"input">([](TensorList grads, const Shape& shape, const Tensor& indices,
+                                 int64_t dim, bool keepdim) {
                      return chosen_grad(grads, shape, indices, dim, keepdim);
                    })),
 })
@@ -112,39 +112,48 @@ OP(min_other, "min.other(Tensor input, Tensor other) -> Tensor", {
 })
 
 OP(amax, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
-  .doc     = R"(The largest elements over dim, an int or several. Elements that equal it share the gradient.)",
+  .doc     = R"(The largest elements over dim, an int or several.
+
+Elements that equal them share the gradient.)",
   .dtypes  = ordered,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool keepdim) {
+  .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return extreme(Reduction::maximum, input, dim, keepdim);
   },
   .saves   = saves<"input", "result">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result, const std::optional<Shape>& dim,
-                                 bool keepdim) { return dim_extreme_grad(g, input, result, dim, keepdim); })),
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
+                                 const KeptDims& dim, bool keepdim) {
+                     return share_among_equal(g, input, result, dim, keepdim);
+                   })),
 })
 
 OP(amin, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
-  .doc     = R"(The smallest elements over dim, an int or several. Elements that equal it share the gradient.)",
+  .doc     = R"(The smallest elements over dim, an int or several.
+
+Elements that equal them share the gradient.)",
   .dtypes  = ordered,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool keepdim) {
+  .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return extreme(Reduction::minimum, input, dim, keepdim);
   },
   .saves   = saves<"input", "result">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result, const std::optional<Shape>& dim,
-                                 bool keepdim) { return dim_extreme_grad(g, input, result, dim, keepdim); })),
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
+                                 const KeptDims& dim, bool keepdim) {
+                     return share_among_equal(g, input, result, dim, keepdim);
+                   })),
 })
 
-OP(aminmax, "(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", {
+OP(aminmax,
+   "(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", {
   .doc     = R"(The smallest and the largest elements along dim, or of all.)",
   .dtypes  = ordered,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
-    std::optional<ShapeRef> dims;
-    if (dim) dims.emplace(&*dim, 1);
-    return std::tuple(call<"amin", Tensor>(input, dims, keepdim), call<"amax", Tensor>(input, dims, keepdim));
+    Dims dims = one_dim(dim);
+    return std::tuple(call<"amin", Tensor>(input, dims, keepdim),
+                      call<"amax", Tensor>(input, dims, keepdim));
   },
 })
 
 OP(argmax, "(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", {
-  .doc     = R"(The position of the first largest element along dim, or in the flat input; int64.)",
+  .doc     = R"(The position of the first largest element along dim, or in the flat input.)",
   .dtypes  = ordered,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
     return position(Reduction::indexed_maximum, input, dim, keepdim);
@@ -152,7 +161,7 @@ OP(argmax, "(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", {
 })
 
 OP(argmin, "(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", {
-  .doc     = R"(The position of the first smallest element along dim, or in the flat input; int64.)",
+  .doc     = R"(The position of the first smallest element along dim, or in the flat input.)",
   .dtypes  = ordered,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
     return position(Reduction::indexed_minimum, input, dim, keepdim);

@@ -16,20 +16,21 @@ Tensor products_without_one(const Tensor& input, const Tensor& product, int64_t 
 
 // ---- variance and standard deviation ------------------------------------------------------------
 
-double correction_of(const std::optional<Scalar>& correction) {
+using Correction = std::optional<Scalar>;
+
+double correction_of(const Correction& correction) {
   return correction ? correction->to<double>() : 1;
 }
 
-std::pair<Tensor, Tensor> moments(Reduction reduction, const Tensor& input,
-                                  std::optional<ShapeRef> dim,
-                                  const std::optional<Scalar>& correction, bool keepdim) {
+std::pair<Tensor, Tensor> moments(Reduction reduction, const Tensor& input, Dims dim,
+                                  const Correction& correction, bool keepdim) {
   return reduce_pair(reduction, input, reduced_dims(dim, input.dim()), keepdim, input.dtype(),
                      correction_of(correction));
 }
 
 // d var / d x = 2 (x - mean) / (count - correction).
-Tensor variance_grad(const Tensor& g, const Tensor& input, const std::optional<Shape>& dim,
-                     const std::optional<Scalar>& correction, bool keepdim) {
+Tensor variance_grad(const Tensor& g, const Tensor& input, const KeptDims& dim,
+                     const Correction& correction, bool keepdim) {
   double freedom = double(count_of(input.sizes(), dim)) - correction_of(correction);
   Tensor centred = input - mean(input, dim ? ShapeRef(*dim) : ShapeRef(), true);
   return restore_dims(g, input.sizes(), dim, keepdim) * (2 / std::max(freedom, 0.0)) * centred;
@@ -37,22 +38,19 @@ Tensor variance_grad(const Tensor& g, const Tensor& input, const std::optional<S
 
 // Where all elements are equal the root has no slope, and the gradient is 0.
 Tensor deviation_grad(const Tensor& g, const Tensor& input, const Tensor& result,
-                      const std::optional<Shape>& dim, const std::optional<Scalar>& correction,
-                      bool keepdim) {
+                      const KeptDims& dim, const Correction& correction, bool keepdim) {
   return variance_grad(select(result == 0, 0.0, g / (result * 2)), input, dim, correction, keepdim);
 }
 
-Tensor mean_grad(const Tensor& g, const Shape& shape, const std::optional<Shape>& dim,
-                 bool keepdim) {
-  return spread(g / double(count_of(shape, dim)), shape, dim, keepdim);
+// Adds the gradient of a mean, if there is one.
+Tensor plus_mean_grad(const Tensor& grad, const Tensor& g, const Shape& shape, const KeptDims& dim,
+                      bool keepdim) {
+  if (!g.defined()) return grad;
+  Tensor of_mean = spread(g / double(count_of(shape, dim)), shape, dim, keepdim);
+  return grad.defined() ? grad + of_mean : of_mean;
 }
 
-// The sum of the gradients that arrive for the two results of var_mean or std_mean.
-Tensor add_defined(const Tensor& a, const Tensor& b) {
-  return !a.defined() ? b : !b.defined() ? a : a + b;
-}
-
-std::optional<Scalar> unbiased_correction(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
+Correction unbiased_correction(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 
 // ---- norms --------------------------------------------------------------------------------------
 
@@ -71,7 +69,7 @@ Tensor norm_of(const Tensor& input, double ord, DimSet dims, bool keepdim) {
 
 // d ||x|| / d x_i = sign(x_i) (|x_i| / ||x||)^(p - 1); at ||x|| = 0 the gradient is 0.
 Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, double ord,
-                 const std::optional<Shape>& dim, bool keepdim) {
+                 const KeptDims& dim, bool keepdim) {
   if (ord == 0) return zeros_like(input);
   if (ord == 1) return restore_dims(g, input.sizes(), dim, keepdim) * sign(input);
   if (std::isinf(ord)) {
@@ -86,8 +84,8 @@ Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, dou
 }
 
 // The norm of vectors in the dtype that it is computed in; complex numbers by their magnitude.
-Tensor vector_norm_of(const Tensor& input, const Scalar& ord, std::optional<ShapeRef> dim,
-                      bool keepdim, std::optional<DType> dtype) {
+Tensor vector_norm_of(const Tensor& input, const Scalar& ord, Dims dim, bool keepdim,
+                      std::optional<DType> dtype) {
   mean_dtype(input, dtype);
   Tensor x = is_complex(input.dtype()) ? abs(input) : input;
   if (dtype) x = cast(x, real_dtype(*dtype));
@@ -105,24 +103,28 @@ Integers and bool are multiplied in int64. dtype converts the elements first.)",
   },
 })
 
-OP(prod_dim, "prod.int(Tensor input, int dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
+OP(prod_dim,
+   "prod.int(Tensor input, int dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The product of the elements along dim.)",
   .forward = [](const Tensor& input, int64_t dim, bool keepdim, std::optional<DType> dtype) {
     DType working = sum_dtype(input, dtype);
     const Tensor from = is_bool(working) ? to_dtype(input, working) : input;
     DimSet dims = reduced_dims(ShapeRef(&dim, 1), input.dim());
-    return to_dtype(reduce(Reduction::product, from, dims, keepdim, is_bool(working) ? DType::int64 : working), working);
+    DType accumulated = is_bool(working) ? DType::int64 : working;
+    return to_dtype(reduce(Reduction::product, from, dims, keepdim, accumulated), working);
   },
   .saves   = saves<"input", "result">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim, bool keepdim,
-                                 std::optional<DType>) {
-                     std::optional<Shape> dims(Shape{dim});
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
+                                 int64_t dim, bool keepdim, std::optional<DType>) {
+                     KeptDims dims(Shape{dim});
                      Tensor along = restore_dims(g, input.sizes(), dims, keepdim);
-                     return along * conj(products_without_one(input, restore_dims(result, input.sizes(), dims, keepdim), dim));
+                     Tensor product = restore_dims(result, input.sizes(), dims, keepdim);
+                     return along * conj(products_without_one(input, product, dim));
                    })),
 })
 
-OP(var, "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) -> Tensor", {
+OP(var,
+   "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) -> Tensor", {
   .doc     = R"(The variance over dim: sum((x - mean)^2) / max(0, count - correction).
 
 correction=1 gives the unbiased estimate of a sample, 0 the variance of a population.
@@ -131,135 +133,165 @@ Example:
     >>> torch.tensor([1.0, 2.0, 3.0]).var()
     tensor(1.))",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, std::optional<Scalar> correction, bool keepdim) {
+  .forward = [](const Tensor& input, Dims dim, Correction correction, bool keepdim) {
     return moments(Reduction::variance, input, dim, correction, keepdim).first;
   },
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const std::optional<Shape>& dim,
-                                 const std::optional<Scalar>& correction, bool keepdim) {
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const KeptDims& dim,
+                                 const Correction& correction, bool keepdim) {
                      return variance_grad(g, input, dim, correction, keepdim);
                    })),
 })
 
-OP(var_unbiased, "var.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, bool keepdim=False) -> Tensor", {
+OP(var_unbiased,
+   "var.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, bool keepdim=False) "
+   "-> Tensor", {
   .doc     = R"(The variance over dim with correction 1, or 0 when unbiased is False.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool unbiased, bool keepdim) {
+  .forward = [](const Tensor& input, Dims dim, bool unbiased, bool keepdim) {
     return call<"var", Tensor>(input, dim, unbiased_correction(unbiased), keepdim);
   },
 })
 
-OP(std, "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) -> Tensor", {
+OP(std,
+   "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) -> Tensor", {
   .doc     = R"(The standard deviation over dim: the square root of var.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, std::optional<Scalar> correction, bool keepdim) {
+  .forward = [](const Tensor& input, Dims dim, Correction correction, bool keepdim) {
     return moments(Reduction::deviation, input, dim, correction, keepdim).first;
   },
   .saves   = saves<"input", "result">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result, const std::optional<Shape>& dim,
-                                 const std::optional<Scalar>& correction, bool keepdim) {
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
+                                 const KeptDims& dim, const Correction& correction, bool keepdim) {
                      return deviation_grad(g, input, result, dim, correction, keepdim);
                    })),
 })
 
-OP(std_unbiased, "std.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, bool keepdim=False) -> Tensor", {
+OP(std_unbiased,
+   "std.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, bool keepdim=False) "
+   "-> Tensor", {
   .doc     = R"(The standard deviation over dim with correction 1, or 0 when unbiased is False.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool unbiased, bool keepdim) {
+  .forward = [](const Tensor& input, Dims dim, bool unbiased, bool keepdim) {
     return call<"std", Tensor>(input, dim, unbiased_correction(unbiased), keepdim);
   },
 })
 
-OP(var_mean, "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) -> (Tensor, Tensor)", {
+OP(var_mean,
+   "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) "
+   "-> (Tensor, Tensor)", {
   .doc     = R"(The variance and the mean over dim, computed in one pass.)",
   .dtypes  = floating,
   .variants = function,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, std::optional<Scalar> correction, bool keepdim)
-      -> std::tuple<Tensor, Tensor> { return moments(Reduction::variance, input, dim, correction, keepdim); },
+  .forward = [](const Tensor& input, Dims dim, Correction correction,
+                bool keepdim) -> std::tuple<Tensor, Tensor> {
+    return moments(Reduction::variance, input, dim, correction, keepdim);
+  },
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">([](TensorList g, const Tensor& input, const std::optional<Shape>& dim,
-                                 const std::optional<Scalar>& correction, bool keepdim) {
-                     return add_defined(g[0].defined() ? variance_grad(g[0], input, dim, correction, keepdim) : Tensor(),
-                                        g[1].defined() ? mean_grad(g[1], input.sizes(), dim, keepdim) : Tensor());
+  .grads   = grads(d<"input">([](TensorList g, const Tensor& input, const KeptDims& dim,
+                                 const Correction& correction, bool keepdim) {
+                     Tensor grad;
+                     if (g[0].defined())
+                       grad = variance_grad(g[0], input, dim, correction, keepdim);
+                     return plus_mean_grad(grad, g[1], input.sizes(), dim, keepdim);
                    })),
 })
 
-OP(var_mean_unbiased, "var_mean.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", {
-  .doc     = R"(The variance with correction 1, or 0 when unbiased is False, and the mean over dim.)",
+OP(var_mean_unbiased,
+   "var_mean.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, "
+   "bool keepdim=False) -> (Tensor, Tensor)", {
+  .doc     = R"(The mean and the variance with correction 1, or 0 when unbiased is False.)",
   .dtypes  = floating,
   .variants = function,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool unbiased, bool keepdim) {
-    return call<"var_mean", std::tuple<Tensor, Tensor>>(input, dim, unbiased_correction(unbiased), keepdim);
+  .forward = [](const Tensor& input, Dims dim, bool unbiased, bool keepdim) {
+    return call<"var_mean", std::tuple<Tensor, Tensor>>(input, dim, unbiased_correction(unbiased),
+                                                        keepdim);
   },
 })
 
-OP(std_mean, "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) -> (Tensor, Tensor)", {
+OP(std_mean,
+   "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) "
+   "-> (Tensor, Tensor)", {
   .doc     = R"(The standard deviation and the mean over dim, computed in one pass.)",
   .dtypes  = floating,
   .variants = function,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, std::optional<Scalar> correction, bool keepdim)
-      -> std::tuple<Tensor, Tensor> { return moments(Reduction::deviation, input, dim, correction, keepdim); },
+  .forward = [](const Tensor& input, Dims dim, Correction correction,
+                bool keepdim) -> std::tuple<Tensor, Tensor> {
+    return moments(Reduction::deviation, input, dim, correction, keepdim);
+  },
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">([](TensorList g, const Tensor& input, const std::optional<Shape>& dim,
-                                 const std::optional<Scalar>& correction, bool keepdim) {
+  .grads   = grads(d<"input">([](TensorList g, const Tensor& input, const KeptDims& dim,
+                                 const Correction& correction, bool keepdim) {
                      Tensor grad;
                      if (g[0].defined()) {
                        Tensor result = call<"std", Tensor>(input, as_ref(dim), correction, keepdim);
                        grad = deviation_grad(g[0], input, result, dim, correction, keepdim);
                      }
-                     return add_defined(grad, g[1].defined() ? mean_grad(g[1], input.sizes(), dim, keepdim) : Tensor());
+                     return plus_mean_grad(grad, g[1], input.sizes(), dim, keepdim);
                    })),
 })
 
-OP(std_mean_unbiased, "std_mean.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)", {
-  .doc     = R"(The standard deviation with correction 1, or 0 when unbiased is False, and the mean over dim.)",
+OP(std_mean_unbiased,
+   "std_mean.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, "
+   "bool keepdim=False) -> (Tensor, Tensor)", {
+  .doc     = R"(The mean and the deviation with correction 1, or 0 when unbiased is False.)",
   .dtypes  = floating,
   .variants = function,
-  .forward = [](const Tensor& input, std::optional<ShapeRef> dim, bool unbiased, bool keepdim) {
-    return call<"std_mean", std::tuple<Tensor, Tensor>>(input, dim, unbiased_correction(unbiased), keepdim);
+  .forward = [](const Tensor& input, Dims dim, bool unbiased, bool keepdim) {
+    return call<"std_mean", std::tuple<Tensor, Tensor>>(input, dim, unbiased_correction(unbiased),
+                                                        keepdim);
   },
 })
 
-OP(vector_norm_kernel, "_vector_norm(Tensor input, float ord, int[1]? dim, bool keepdim) -> Tensor", {
+OP(vector_norm_kernel,
+   "_vector_norm(Tensor input, float ord, int[1]? dim, bool keepdim) -> Tensor", {
   .home    = "private",
   .doc     = R"(vector_norm of real numbers in their own dtype.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, double ord, std::optional<ShapeRef> dim, bool keepdim) {
-    if (std::isinf(ord)) check_extreme_exists(input, dim);
+  .forward = [](const Tensor& input, double ord, Dims dim, bool keepdim) {
+    if (std::isinf(ord) || ord < 0) check_extreme_exists(input, dim);
     return norm_of(input, ord, reduced_dims(dim, input.dim()), keepdim);
   },
   .saves   = saves<"input", "result">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result, double ord,
-                                 const std::optional<Shape>& dim, bool keepdim) {
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
+                                 double ord, const KeptDims& dim, bool keepdim) {
                      return norm_grad(g, input, result, ord, dim, keepdim);
                    })),
 })
 
-OP(vector_norm, "(Tensor x, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
+OP(vector_norm,
+   "(Tensor x, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) "
+   "-> Tensor", {
   .home    = "linalg",
   .doc     = R"(The norm of vectors over dim: sum(|x|^ord)^(1 / ord).
 
 ord inf is the largest magnitude, -inf the smallest, 0 the number of elements that are not zero.)",
   .dtypes  = floating_or_complex,
-  .forward = [](const Tensor& x, Scalar ord, std::optional<ShapeRef> dim, bool keepdim, std::optional<DType> dtype) {
+  .forward = [](const Tensor& x, Scalar ord, Dims dim, bool keepdim,
+                std::optional<DType> dtype) {
     return vector_norm_of(x, ord, dim, keepdim, dtype);
   },
 })
 
-OP(norm, "(Tensor input, Scalar? p=2, int[1]? dim=None, bool keepdim=False, dtype? dtype=None) -> Tensor", {
+OP(norm,
+   "(Tensor input, Scalar? p=2, int[1]? dim=None, bool keepdim=False, dtype? dtype=None) "
+   "-> Tensor", {
   .doc     = R"(The vector norm over dim, or of all elements: see linalg.vector_norm.)",
   .dtypes  = floating_or_complex,
-  .forward = [](const Tensor& input, std::optional<Scalar> p, std::optional<ShapeRef> dim, bool keepdim,
+  .forward = [](const Tensor& input, std::optional<Scalar> p, Dims dim, bool keepdim,
                 std::optional<DType> dtype) {
     return vector_norm_of(input, p.value_or(Scalar(2)), dim, keepdim, dtype);
   },
 })
 
-OP(norm_named, "norm.named(Tensor input, str p, int[1]? dim=None, bool keepdim=False, dtype? dtype=None) -> Tensor", {
+OP(norm_named,
+   "norm.named(Tensor input, str p, int[1]? dim=None, bool keepdim=False, dtype? dtype=None) "
+   "-> Tensor", {
   .doc     = R"(The Frobenius norm, p='fro': the root of the sum of squares over dim.)",
   .dtypes  = floating_or_complex,
-  .forward = [](const Tensor& input, std::string_view p, std::optional<ShapeRef> dim, bool keepdim, std::optional<DType> dtype) {
-    CHECK(p == "fro", ErrorKind::kValue, "p must be a number or 'fro', got '", p, "'. Use linalg.matrix_norm for 'nuc'.");
+  .forward = [](const Tensor& input, std::string_view p, Dims dim, bool keepdim,
+                std::optional<DType> dtype) {
+    CHECK(p == "fro", "order '", p, "' is not supported. p is a number or 'fro'.");
     return vector_norm_of(input, Scalar(2), dim, keepdim, dtype);
   },
 })
@@ -272,12 +304,14 @@ OP(logsumexp, "(Tensor input, int[1] dim, bool keepdim=False) -> Tensor", {
     return reduce(Reduction::log_sum_exp, input, reduced_dims(dim, input.dim()), keepdim, dtype);
   },
   .saves   = saves<"input", "result">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result, const Shape& dim, bool keepdim) {
-                     std::optional<Shape> dims(dim);
-                     // All elements are -inf: their weights are 0, not the exponential of a NaN.
-                     Tensor shift = select(result == -std::numeric_limits<double>::infinity(), 0.0, result);
-                     Tensor weights = exp(input - restore_dims(shift, input.sizes(), dims, keepdim));
-                     return restore_dims(g, input.sizes(), dims, keepdim) * weights;
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
+                                 const Shape& dim, bool keepdim) {
+                     constexpr double inf = std::numeric_limits<double>::infinity();
+                     KeptDims dims(dim);
+                     // Where all elements are -inf, weights are 0, not the exponential of a NaN.
+                     Tensor shift = select(result == -inf, 0.0, result);
+                     shift = restore_dims(shift, input.sizes(), dims, keepdim);
+                     return restore_dims(g, input.sizes(), dims, keepdim) * exp(input - shift);
                    })),
 })
 

@@ -31,10 +31,11 @@ Tensor linear_scan(const Tensor& input, const Tensor& factor, int64_t dim, bool 
   return call<"_linear_scan", Tensor>(input, factor, dim, reverse);
 }
 
-Tensor cumulate(const Tensor& input, int64_t dim, std::optional<DType> dtype, bool products) {
-  Tensor x = cast(input, sum_dtype(input, dtype));
-  return products ? call<"_cumprod", Tensor>(x, dim, false)
-                  : call<"_cumsum", Tensor>(x, dim, false);
+// See Note [Gradients of scans].
+Tensor product_grad(const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim,
+                    bool reverse) {
+  Tensor left = shifted(result, dim, !reverse, 1), factor = shifted(input, dim, reverse, 0);
+  return conj(left) * linear_scan(g, conj(factor), dim, !reverse);
 }
 
 Tensor extreme_grad(TensorList grads, const Tensor& indices, int64_t dim) {
@@ -60,23 +61,19 @@ Integers and bool are added in int64, floats in float64. dtype converts the elem
 Example:
     >>> torch.tensor([1, 2, 3]).cumsum(0)
     tensor([1, 3, 6]))",
+  .variants = function | method | inplace,
   .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
-    return cumulate(input, dim, dtype, false);
+    return scan_cpu(Scan::sum, input, dim, false, sum_dtype(input, dtype));
   },
-})
-
-OP(cumprod, "(Tensor input, int dim, *, dtype? dtype=None) -> Tensor", {
-  .doc     = R"(The products of the elements up to each one along dim.
-
-Integers and bool are multiplied in int64, floats in float64. dtype converts the elements first.)",
-  .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
-    return cumulate(input, dim, dtype, true);
-  },
+  .grads   = grads(d<"input">([](const Tensor& g, int64_t dim, std::optional<DType>) {
+                     return call<"_cumsum", Tensor>(g, dim, true);
+                   })),
 })
 
 OP(_cumsum, "(Tensor input, int dim, bool reverse) -> Tensor", {
   .home    = "private",
-  .doc     = R"(cumsum in the input's dtype; from the last element backwards when reverse is True.)",
+  .doc     = R"(cumsum of floats, from the last element backwards when reverse is True.)",
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, int64_t dim, bool reverse) {
     return scan_cpu(Scan::sum, input, dim, reverse, input.dtype());
   },
@@ -85,47 +82,65 @@ OP(_cumsum, "(Tensor input, int dim, bool reverse) -> Tensor", {
                    })),
 })
 
+OP(cumprod, "(Tensor input, int dim, *, dtype? dtype=None) -> Tensor", {
+  .doc     = R"(The products of the elements up to each one along dim.
+
+Integers and bool are multiplied in int64, floats in float64. dtype converts the elements first.)",
+  .variants = function | method | inplace,
+  .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+    return scan_cpu(Scan::product, input, dim, false, sum_dtype(input, dtype));
+  },
+  .saves   = saves<"input", "result">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
+                                 int64_t dim, std::optional<DType>) {
+                     return product_grad(g, cast(input, result.dtype()), result, dim, false);
+                   })),
+})
+
 OP(_cumprod, "(Tensor input, int dim, bool reverse) -> Tensor", {
   .home    = "private",
-  .doc     = R"(cumprod in the input's dtype; from the last element backwards when reverse is True.)",
+  .doc     = R"(cumprod of floats, from the last element backwards when reverse is True.)",
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, int64_t dim, bool reverse) {
     return scan_cpu(Scan::product, input, dim, reverse, input.dtype());
   },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
                                  int64_t dim, bool reverse) {
-                     // See Note [Gradients of scans].
-                     Tensor left = shifted(result, dim, !reverse, 1);
-                     Tensor factor = shifted(input, dim, reverse, 0);
-                     return conj(left) * linear_scan(g, conj(factor), dim, !reverse);
+                     return product_grad(g, input, result, dim, reverse);
                    })),
 })
 
 OP(_linear_scan, "(Tensor input, Tensor factor, int dim, bool reverse) -> Tensor", {
   .home    = "private",
-  .doc     = R"(result[i] = input[i] + factor[i] * result[i - 1] along dim; i + 1 when reverse is True.)",
+  .doc     = R"(result[i] = input[i] + factor[i] * result[i - 1] along dim.
+
+When reverse is True it runs from the last element backwards, with result[i + 1].)",
   .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, const Tensor& factor, int64_t dim, bool reverse) {
-    CHECK(input.sizes() == factor.sizes(), "factor has shape ", factor.sizes(), ", not that of input ",
-          input.sizes());
+    CHECK(input.sizes() == factor.sizes(), "factor has shape ", factor.sizes(), " and input ",
+          input.sizes(), "; they must be equal");
     return linear_scan_cpu(input, factor, dim, reverse);
   },
   .saves   = saves<"factor", "result">,
-  .grads   = grads(d<"input", "factor">([](const Tensor& g, const Tensor& factor, const Tensor& result,
-                                           int64_t dim, bool reverse, const GradMask<2>&) {
-                     Tensor grad = linear_scan(g, conj(shifted(factor, dim, reverse, 0)), dim, !reverse);
+  .grads   = grads(d<"input", "factor">([](const Tensor& g, const Tensor& factor,
+                                           const Tensor& result, int64_t dim, bool reverse,
+                                           const GradMask<2>&) {
+                     Tensor next = conj(shifted(factor, dim, reverse, 0));
+                     Tensor grad = linear_scan(g, next, dim, !reverse);
                      return std::tuple(grad, grad * conj(shifted(result, dim, !reverse, 0)));
                    })),
 })
 
 OP(logcumsumexp, "(Tensor input, int dim) -> Tensor", {
-  .doc     = R"(The logarithms of the sums of exp of the elements up to each one along dim, without overflow.)",
+  .doc     = R"(log(cumsum(exp(input))) along dim, without overflow.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, int64_t dim) {
     return scan_cpu(Scan::log_sum_exp, input, dim, false, input.dtype());
   },
   .saves   = saves<"input", "result">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result, int64_t dim) {
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
+                                 int64_t dim) {
                      // See Note [Gradients of scans]. Where only -inf came yet, weights are 0.
                      constexpr double inf = std::numeric_limits<double>::infinity();
                      Tensor shift = select(result == -inf, 0.0, result);
@@ -135,7 +150,9 @@ OP(logcumsumexp, "(Tensor input, int dim) -> Tensor", {
 })
 
 OP(cummax, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
-  .doc     = R"(The largest elements up to each one along dim and their last positions. NaN is the largest.)",
+  .doc     = R"(The largest elements up to each one along dim and their last positions.
+
+NaN is the largest.)",
   .dtypes  = ordered,
   .forward = [](const Tensor& input, int64_t dim) -> std::tuple<Tensor, Tensor> {
     return extreme_scan_cpu(input, dim, true);
@@ -147,7 +164,9 @@ OP(cummax, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
 })
 
 OP(cummin, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
-  .doc     = R"(The smallest elements up to each one along dim and their last positions. NaN is the smallest.)",
+  .doc     = R"(The smallest elements up to each one along dim and their last positions.
+
+NaN is the smallest.)",
   .dtypes  = ordered,
   .forward = [](const Tensor& input, int64_t dim) -> std::tuple<Tensor, Tensor> {
     return extreme_scan_cpu(input, dim, false);

@@ -24,7 +24,7 @@ Tensor softmax_of(SoftmaxKind kind, const Tensor& input, std::optional<int64_t> 
 
 OP(softmax, "(Tensor input, int? dim=None, dtype? dtype=None, int _stacklevel=3) -> Tensor", {
   .home    = "torch nn.functional",
-  .doc     = R"(exp(input) / sum(exp(input)) along dim, without overflow: positive numbers that add up to 1.
+  .doc     = R"(exp(input) / sum(exp(input)) along dim, without overflow: numbers that add up to 1.
 
 dtype converts the elements first, which keeps digits of half types. Without dim PyTorch's old rule
 holds: dim 0 for 0, 1 or 3 dims, else 1. _stacklevel has no effect.
@@ -67,7 +67,8 @@ OP(_softmax_backward, "(Tensor grad, Tensor result, int dim) -> Tensor", {
     return softmax_backward_cpu(SoftmaxKind::softmax, grad, result, dim);
   },
   .saves   = saves<"grad", "result">,
-  .grads   = grads(d<"grad">(uses<"result">, [](const Tensor& g, const Tensor& result, int64_t dim) {
+  .grads   = grads(d<"grad">(uses<"result">, [](const Tensor& g, const Tensor& result,
+                                                int64_t dim) {
                      return call<"_softmax_backward", Tensor>(g, result, dim);
                    }),
                    d<"result">([](const Tensor& g, const Tensor& grad, const Tensor& result,
@@ -86,7 +87,8 @@ OP(_log_softmax_backward, "(Tensor grad, Tensor result, int dim) -> Tensor", {
     return softmax_backward_cpu(SoftmaxKind::log_softmax, grad, result, dim);
   },
   .saves   = saves<"grad", "result">,
-  .grads   = grads(d<"grad">(uses<"result">, [](const Tensor& g, const Tensor& result, int64_t dim) {
+  .grads   = grads(d<"grad">(uses<"result">, [](const Tensor& g, const Tensor& result,
+                                                int64_t dim) {
                      return g - sum(g * exp(result), Shape{dim}, true);
                    }),
                    d<"result">([](const Tensor& g, const Tensor& grad, const Tensor& result,

@@ -149,7 +149,8 @@ def test_nothing_reduces_to_the_neutral_element() -> None:
 
 @pytest.mark.parametrize("f", [rl.max, rl.min, rl.amax, rl.amin, rl.argmax, rl.argmin])
 def test_an_extreme_of_nothing_raises(f: Callable[..., Any]) -> None:
-    with pytest.raises(RuntimeError, match="Expected reduction dim to be specified"):
+    kind = IndexError if f in (rl.argmax, rl.argmin) else RuntimeError
+    with pytest.raises(kind, match="Expected reduction dim to be specified"):
         f(rl.zeros(0))
     with pytest.raises(IndexError, match="Expected reduction dim 1 to have non-zero size"):
         f(rl.zeros(2, 0), -1)
@@ -163,6 +164,19 @@ def test_variance_of_one_element_is_nan_but_not_of_a_population() -> None:
 
 
 # ---- dims
+
+
+def test_truth_over_no_dims_is_that_of_each_element() -> None:
+    assert rl.tensor([[0, 2]]).any(()).tolist() == [[False, True]]
+
+
+def test_running_sums_in_place_are_recorded() -> None:
+    x = rl.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = x * 1
+    y.cumsum_(0)
+    assert y.tolist() == [1.0, 3.0, 6.0]
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0, 2.0, 1.0]
 
 
 def test_dims_are_checked() -> None:
