@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+from rushlight.nn._pooling import *  # noqa: E402, F403  after the ops, in the place of some
+
 # Products and distances
 
 

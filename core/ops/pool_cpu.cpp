@@ -1,0 +1,245 @@
+// Defines the kernels of pooling: layouts, threads, and the tables of windows for pool_isa.cpp.
+#include "core/ops/pool.h"
+
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "core/device/threads.h"
+#include "core/ops/pool_loops.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const PoolLoops name;       \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, pool_loops)
+#undef RUSHLIGHT_DECLARE
+
+namespace {
+
+constexpr int64_t kGrain = 16384;      // pixels that are worth a thread
+constexpr int64_t kPoolChannels = 64;  // channels that one thread takes of a channels_last image
+
+const PoolLoops& loops() {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<PoolLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, pool_loops)};
+#undef RUSHLIGHT_ADDRESS
+  return active(sets);
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The tables that a PoolAxis points to.
+class AxisTables {
+ public:
+  explicit AxisTables(const PoolWindows& windows) : windows_(windows) {
+    for (int64_t o = 0; o < windows.out; ++o) {
+      CHECK(windows.begin(o) < windows.end(o), "window ", o, " of ", windows.out,
+            " has no element inside the image.");
+      begin_.push_back(int32_t(windows.begin(o)));
+      end_.push_back(int32_t(windows.end(o)));
+    }
+  }
+
+  PoolAxis axis() const {
+    const PoolWindows& w = windows_;
+    PoolAxis axis{w.size, w.out, begin_.data(), end_.data(), w.dilation, 0, 0, w.stride};
+    int64_t last =
+        w.size + w.padding - ((w.kernel - 1) * w.dilation + 1);  // start of a whole window
+    if (w.kernel == 0 || last < 0) return axis;
+    axis.even_begin = ceil_div(w.padding, w.stride);
+    axis.even_end = std::max(axis.even_begin, std::min(w.out, last / w.stride + 1));
+    return axis;
+  }
+
+ private:
+  PoolWindows windows_;
+  std::vector<int32_t> begin_, end_;
+};
+
+struct Images {
+  int64_t batch, channels;
+  bool channels_last;
+  int64_t in_pixels, out_pixels;
+};
+
+bool is_channels_last(const Tensor& tensor) {
+  return !tensor.is_contiguous() && tensor.is_contiguous(MemoryFormat::channels_last);
+}
+
+// Calls f(where the input begins, where the output begins, channels side by side, their distance
+// from pixel to pixel) for parts of the images that have no element in common.
+template <class F>
+void for_each_part(const Images& images, F&& f) {
+  int64_t block = images.channels_last ? std::min(kPoolChannels, images.channels) : 1;
+  int64_t blocks = ceil_div(images.channels, block);
+  int64_t pixel = images.channels_last ? images.channels : 1;
+  int64_t pixels = std::max(images.in_pixels, images.out_pixels) * block;
+  parallel_for(0, images.batch * blocks, std::max<int64_t>(1, kGrain / pixels),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   int64_t image = i / blocks * images.channels, first = i % blocks * block;
+                   int64_t in = image * images.in_pixels, out = image * images.out_pixels;
+                   in += images.channels_last ? first : first * images.in_pixels;
+                   out += images.channels_last ? first : first * images.out_pixels;
+                   f(in, out, std::min(block, images.channels - first), pixel);
+                 }
+               });
+}
+
+// The operand as the loops take it: dense in its layout, in float32 for half types.
+Tensor prepared(const Tensor& tensor, bool channels_last) {
+  Tensor dense = channels_last && !tensor.is_contiguous(MemoryFormat::channels_last)
+                     ? clone_dense(tensor, MemoryFormat::channels_last)
+                 : channels_last ? tensor
+                                 : to_contiguous(tensor);
+  if (!is_half(tensor.dtype())) return dense;
+  Tensor wide = empty_strided(dense.sizes(), dense.strides(), DType::float32);
+  copy_into(wide, dense);
+  return wide;
+}
+
+Tensor empty_images(ShapeRef sizes, DType dtype, bool channels_last) {
+  MemoryFormat format = channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+  return empty_strided(sizes, strides_for(sizes, format), dtype);
+}
+
+Tensor zero_images(ShapeRef sizes, DType dtype, bool channels_last) {
+  Tensor zeros = empty_images(sizes, dtype, channels_last);
+  std::memset(zeros.data(), 0, size_t(zeros.numel()) * zeros.itemsize());
+  return zeros;
+}
+
+// Back from float32 to the half type that the operand had.
+Tensor narrowed(const Tensor& wide, DType dtype) {
+  if (wide.dtype() == dtype) return wide;
+  Tensor result = empty_strided(wide.sizes(), wide.strides(), dtype);
+  copy_into(result, wide);
+  return result;
+}
+
+Images images_of(const PoolWindows2d& windows, const Tensor& tensor, bool channels_last) {
+  return {tensor.size(0), tensor.size(1), channels_last, windows[0].size * windows[1].size,
+          windows[0].out * windows[1].out};
+}
+
+// The divisor of each output, in float or double.
+Tensor divisors_of(const PoolWindows2d& windows, PoolDivisor divisor, DType dtype) {
+  auto count = [&](const PoolWindows& w, int64_t o) {
+    return divisor.counts_padding ? w.padded_count(o) : w.end(o) - w.begin(o);
+  };
+  Tensor divisors = empty(Shape{windows[0].out, windows[1].out}, DType::float64);
+  double* at = divisors.data<double>();
+  for (int64_t row = 0; row < windows[0].out; ++row)
+    for (int64_t column = 0; column < windows[1].out; ++column)
+      *at++ = divisor.number ? double(divisor.number)
+                             : double(count(windows[0], row) * count(windows[1], column));
+  return to_dtype(divisors, dtype);
+}
+
+char* bytes_at(const Tensor& tensor, int64_t element) {
+  return tensor.data<char>() + element * int64_t(tensor.itemsize());
+}
+
+}  // namespace
+
+int64_t PoolWindows::begin(int64_t output) const {
+  if (kernel == 0) return output * size / out;
+  int64_t start = output * stride - padding;
+  return start < 0 ? start + ceil_div(-start, dilation) * dilation : start;
+}
+
+int64_t PoolWindows::end(int64_t output) const {
+  if (kernel == 0) return ceil_div((output + 1) * size, out);
+  return std::min(output * stride - padding + (kernel - 1) * dilation + 1, size);
+}
+
+int64_t PoolWindows::padded_count(int64_t output) const {
+  if (kernel == 0) return end(output) - begin(output);
+  int64_t start = output * stride - padding;
+  return std::min(start + kernel, size + padding) - start;
+}
+
+std::pair<Tensor, Tensor> max_pool_cpu(const PoolWindows2d& windows, const Tensor& input) {
+  bool channels_last = is_channels_last(input);
+  Tensor x = prepared(input, channels_last);
+  Shape sizes{input.size(0), input.size(1), windows[0].out, windows[1].out};
+  Tensor values = empty_images(sizes, x.dtype(), channels_last);
+  Tensor indices = empty_images(sizes, DType::int32, channels_last);
+  AxisTables rows(windows[0]), columns(windows[1]);
+  MaxPoolLoop loop = loops().max[x.dtype() == DType::float64];
+  for_each_part(images_of(windows, x, channels_last), [&](int64_t in, int64_t out, int64_t channels,
+                                                          int64_t pixel) {
+    PoolImage image{rows.axis(), columns.axis(), channels, pixel};
+    loop(image, bytes_at(x, in), bytes_at(values, out), indices.data<int32_t>() + out);
+  });
+  return {narrowed(values, input.dtype()), indices};
+}
+
+Tensor max_pool_backward_cpu(const Tensor& grad, const Tensor& indices, int64_t height,
+                             int64_t width) {
+  bool channels_last = is_channels_last(indices);
+  Tensor places = prepared(indices, channels_last), g = prepared(grad, channels_last);
+  Shape sizes{grad.size(0), grad.size(1), height, width};
+  Tensor result = zero_images(sizes, g.dtype(), channels_last);
+  int64_t pixels = height * width;
+  Images images{sizes[0], sizes[1], channels_last, pixels, grad.size(2) * grad.size(3)};
+  std::atomic<bool> all_inside = true;
+  auto scatter = [&]<class T>(Tag<T>) {
+    for_each_part(images, [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
+      const T* from = g.data<T>() + out;
+      const int32_t* place = places.data<int32_t>() + out;
+      T* to = result.data<T>() + in;
+      for (int64_t i = 0; i < images.out_pixels * pixel; i += pixel)
+        for (int64_t c = 0; c < channels; ++c) {
+          int64_t at = place[i + c];
+          if (at < 0 || at >= pixels) all_inside = false;
+          else to[at * pixel + c] += from[i + c];
+        }
+    });
+  };
+  if (g.dtype() == DType::float64) scatter(Tag<double>{});
+  else scatter(Tag<float>{});
+  CHECK(all_inside, ErrorKind::kIndex, "an index is out of range for images of ", height, " x ",
+        width, " pixels.");
+  return narrowed(result, grad.dtype());
+}
+
+Tensor avg_pool_cpu(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input) {
+  bool channels_last = is_channels_last(input);
+  Tensor x = prepared(input, channels_last);
+  Shape sizes{input.size(0), input.size(1), windows[0].out, windows[1].out};
+  Tensor means = empty_images(sizes, x.dtype(), channels_last);
+  Tensor divisors = divisors_of(windows, divisor, x.dtype());
+  AxisTables rows(windows[0]), columns(windows[1]);
+  AvgPoolLoop loop = loops().avg[x.dtype() == DType::float64];
+  for_each_part(images_of(windows, x, channels_last),
+                [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
+                  PoolImage image{rows.axis(), columns.axis(), channels, pixel};
+                  loop(image, divisors.data(), bytes_at(x, in), bytes_at(means, out));
+                });
+  return narrowed(means, input.dtype());
+}
+
+Tensor avg_pool_backward_cpu(const PoolWindows2d& windows, PoolDivisor divisor,
+                             const Tensor& grad) {
+  bool channels_last = is_channels_last(grad);
+  Tensor g = prepared(grad, channels_last);
+  Shape sizes{grad.size(0), grad.size(1), windows[0].size, windows[1].size};
+  Tensor result = zero_images(sizes, g.dtype(), channels_last);
+  Tensor divisors = divisors_of(windows, divisor, g.dtype());
+  AxisTables rows(windows[0]), columns(windows[1]);
+  AvgPoolBackwardLoop loop = loops().avg_backward[g.dtype() == DType::float64];
+  for_each_part(images_of(windows, g, channels_last),
+                [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
+                  PoolImage image{rows.axis(), columns.axis(), channels, pixel};
+                  loop(image, divisors.data(), bytes_at(g, out), bytes_at(result, in));
+                });
+  return narrowed(result, grad.dtype());
+}
+
+}  // namespace rushlight

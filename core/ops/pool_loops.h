@@ -1,0 +1,43 @@
+// Owns the shape of the pooling loops that are compiled once per instruction set.
+#pragma once
+
+#include "core/tensor/loops.h"
+
+namespace rushlight {
+
+// The windows along one dim: output o covers the elements begin[o], begin[o] + dilation, ... below
+// end[o]. The outputs from even_begin to below even_end have windows alike, each `stride` elements
+// after the one before.
+struct PoolAxis {
+  int64_t size, out;
+  const int32_t* begin;
+  const int32_t* end;
+  int64_t dilation;
+  int64_t even_begin, even_end, stride;
+};
+
+// Images of which `channels` lie side by side, at most kPoolChannels; their pixels are `pixel`
+// elements apart.
+inline constexpr int64_t kPoolChannels = 64;
+struct PoolImage {
+  PoolAxis rows, columns;
+  int64_t channels, pixel;
+};
+
+// The largest element of each window and its place in the image; NaN is the largest.
+using MaxPoolLoop = void (*)(const PoolImage& image, const void* input, void* output,
+                             int32_t* indices);
+// The sum of each window, divided by the output's divisor.
+using AvgPoolLoop = void (*)(const PoolImage& image, const void* divisors, const void* input,
+                             void* output);
+// Adds each output's gradient, divided by its divisor, to the elements of its window.
+using AvgPoolBackwardLoop = void (*)(const PoolImage& image, const void* divisors, const void* grad,
+                                     void* grad_input);
+
+struct PoolLoops {
+  MaxPoolLoop max[2];  // float, double
+  AvgPoolLoop avg[2];
+  AvgPoolBackwardLoop avg_backward[2];
+};
+
+}  // namespace rushlight
