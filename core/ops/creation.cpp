@@ -98,7 +98,7 @@ Tensor range(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype,
   DType type = dtype.value_or(integral ? DType::int64 : default_dtype());
   CHECK(!is_bool(type) && !is_complex(type), ErrorKind::kNotImplemented, "not implemented for ",
         dtype_name(type));
-  if (is_integral(type))
+  if (type == DType::int64)
     for (Scalar* number : {&start, &end, &step}) *number = as_integer(*number);
   Tensor out = fresh(Shape{range_length(start, end, step)}, type, device);
   uint64_t first = uint64_t(start.to<int64_t>()), by = uint64_t(step.to<int64_t>());

@@ -197,13 +197,14 @@ OP(bincount, "(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", 
             "only supports 1-d non-negative integral inputs, got ", number[i]);
       length = std::max(length, number[i] + 1);
     }
-    bool weighted = weights.defined();
-    DType dtype = !weighted ? DType::int64 : weights.dtype() == DType::float32 ? DType::float32 : DType::float64;
+    if (!weights.defined()) {
+      Tensor out = zeros(Shape{length}, DType::int64);
+      for (int64_t i = 0; i < numbers.numel(); ++i) ++out.data<int64_t>()[number[i]];
+      return out;
+    }
+    DType dtype = weights.dtype() == DType::float32 ? DType::float32 : DType::float64;
     Tensor out = zeros(Shape{length}, dtype);
-    Tensor values = weighted ? to_dtype(weights,
-                                        dtype) : expand(rushlight::scalar_tensor(1, dtype),
-                                                        numbers.sizes());
-    scatter_along(out, 0, numbers, values, Scatter::add);
+    scatter_along(out, 0, numbers, to_dtype(weights, dtype), Scatter::add);
     return out;
   },
 })

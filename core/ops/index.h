@@ -14,6 +14,7 @@ struct Picked {
   Shape before, shape, after;           // the result is of shape before + shape + after
   Shape before_strides, after_strides;  // of input, in elements
   Tensor offsets;                       // int64, one for each position of `shape`, in elements
+  int64_t reach = 0;                    // the largest that an offset could be
 
   Shape sizes() const;
 };
@@ -25,6 +26,9 @@ Tensor read_picked(const Tensor& input, const Picked& picked);
 // Writes values, which broadcast to the picked shape, or adds them. Where an element is named twice
 // the last value wins, or all are added in order, for any number of threads.
 void write_picked(const Tensor& input, const Picked& picked, const Tensor& values, bool accumulate);
+
+// to[i] += from[i] for a run of elements; steps are in bytes.
+void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n);
 
 // The places of the elements that are not zero: shape (count, dims), each column contiguous.
 Tensor nonzero_places(const Tensor& input);

@@ -1,13 +1,22 @@
 // Defines the kernels of index tensors for the CPU.
 #include "core/ops/index.h"
 
-#include <cstring>
+#include <numeric>
 
 #include "core/device/threads.h"
+#include "core/ops/index_loops.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const IndexLoops name;      \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, index_loops)
+#undef RUSHLIGHT_DECLARE
+
 namespace {
 
 constexpr int64_t kGrain = 1 << 15;  // bytes that are worth a thread
@@ -85,7 +94,7 @@ void add_offsets(int64_t* offsets, const Shape& shape, const Tensor& index, size
 struct Rows {
   Shape before, picked_before, other_before;  // sizes and strides in bytes
   Shape after, picked_after, other_after;
-  int64_t before_count, count, step, item;
+  int64_t before_count, count, step, item, reach;
   const int64_t* offsets;
 };
 
@@ -112,6 +121,7 @@ Rows make_rows(const Picked& picked, const Tensor& other, int64_t step) {
   rows.before_count = checked_numel(rows.before);
   rows.count = picked.offsets.numel();
   rows.step = step * rows.item;
+  rows.reach = picked.reach;
   rows.offsets = picked.offsets.data<int64_t>();
   return rows;
 }
@@ -119,7 +129,6 @@ Rows make_rows(const Picked& picked, const Tensor& other, int64_t step) {
 // Calls f(picked, step, other, step, n) for each run of elements after one index position.
 template <class F>
 void for_each_run(const Rows& rows, char* picked, char* other, F&& f) {
-  if (rows.after.empty()) return f(picked, 0, other, 0, 1);
   size_t last = rows.after.size() - 1;
   int64_t runs = 1;
   for (size_t d = 0; d < last; ++d) runs *= rows.after[d];
@@ -130,49 +139,68 @@ void for_each_run(const Rows& rows, char* picked, char* other, F&& f) {
       rows.after[last]);
 }
 
-int64_t bytes_after(const Rows& rows) {
-  return std::max<int64_t>(checked_numel(rows.after), 1) * rows.item;
-}
+int64_t bytes_after(const Rows& rows) { return checked_numel(rows.after) * rows.item; }
 
-template <class T>
-void add_run(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) {
-    T& target = *reinterpret_cast<T*>(to + i * to_step);
-    const T& value = *reinterpret_cast<const T*>(from + i * from_step);
-    if constexpr (std::is_same_v<T, Half>) target = to_half(to_float(target) + to_float(value));
-    else if constexpr (std::is_same_v<T, BFloat16>)
-      target = to_bfloat16(to_float(target) + to_float(value));
-    else if constexpr (std::is_same_v<T, bool>) target = target || value;
-    else if constexpr (std::is_integral_v<T>) target = T(uint64_t(target) + uint64_t(value));
-    else target += value;
-  }
-}
-
-// Calls write(picked, step, other, step, n) for all runs, on several threads. Each thread takes the
-// elements of a range of offsets, so that no two write one element and the order stays.
+// Calls write(picked, other) for the elements of all index positions, on several threads. Each
+// thread takes those of a range of offsets, so that no two write one element and the order stays.
 template <class Write>
 void write_rows(const Rows& rows, char* picked, char* other, Write&& write) {
-  int64_t lowest = INT64_MAX, highest = INT64_MIN;
-  for (int64_t i = 0; i < rows.count; ++i) {
-    lowest = std::min(lowest, rows.offsets[i]);
-    highest = std::max(highest, rows.offsets[i]);
-  }
+  constexpr int64_t kChunk = 512;
   int64_t bytes = rows.before_count * rows.count * bytes_after(rows);
-  int64_t shares = bytes > kGrain ? num_threads() : 1;
-  uint64_t width = uint64_t(highest - lowest) / uint64_t(shares) + 1;
+  int64_t shares = bytes > kGrain ? num_threads() : 1, width = rows.reach / shares + 1;
   parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
-    uint64_t from = width * uint64_t(begin), share = width * uint64_t(end - begin);
     Odometer<2> before(rows.before, {rows.picked_before, rows.other_before});
+    int64_t mine[kChunk];
     for (int64_t b = 0; b < rows.before_count; ++b, before.next())
-      for (int64_t i = 0; i < rows.count; ++i) {
-        if (uint64_t(rows.offsets[i] - lowest) - from >= share) continue;
-        for_each_run(rows, picked + before.at(0) + rows.offsets[i] * rows.item,
-                     other + before.at(1) + i * rows.step, write);
+      for (int64_t i = 0; i < rows.count; i += kChunk) {
+        int64_t n = index_loops().list_between(rows.offsets + i, std::min(kChunk, rows.count - i),
+                                               begin * width, uint64_t((end - begin) * width), mine);
+        for (int64_t k = 0; k < n; ++k) {
+          int64_t at = i + mine[k];
+          write(picked + before.at(0) + rows.offsets[at] * rows.item,
+                other + before.at(1) + at * rows.step);
+        }
       }
   });
 }
 
+// The last column holds places in the flat tensor, in order: makes rows `first` to first + n - 1
+// places by dim. Divides once for each row of the tensor only.
+void split_places(const Tensor& places, const Shape& sizes, int64_t first, int64_t n) {
+  size_t last = sizes.size() - 1;
+  int64_t count = places.size(0), inner = sizes[last], row_end = 0;
+  Shape row(last);
+  int64_t* to = places.data<int64_t>();
+  for (int64_t i = first; i < first + n; ++i) {
+    int64_t& place = to[int64_t(last) * count + i];
+    if (place >= row_end) {
+      int64_t rest = place / inner;
+      row_end = (rest + 1) * inner;
+      for (size_t d = last; d-- > 0; rest /= sizes[d]) row[d] = rest % sizes[d];
+    }
+    for (size_t d = 0; d < last; ++d) to[int64_t(d) * count + i] = row[d];
+    place -= row_end - inner;
+  }
+}
+
+template <class T>
+T sum(T a, T b) {
+  if constexpr (std::is_same_v<T, Half>) return to_half(to_float(a) + to_float(b));
+  else if constexpr (std::is_same_v<T, BFloat16>) return to_bfloat16(to_float(a) + to_float(b));
+  else if constexpr (std::is_same_v<T, bool>) return a || b;
+  else if constexpr (std::is_integral_v<T>) return T(uint64_t(a) + uint64_t(b));
+  else return a + b;
+}
+
 }  // namespace
+
+const IndexLoops& index_loops() {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<IndexLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, index_loops)};
+#undef RUSHLIGHT_ADDRESS
+  return active(sets);
+}
 
 Shape Picked::sizes() const {
   Shape out = before;
@@ -211,9 +239,11 @@ Picked pick(const Tensor& input, TensorList indices) {
   int64_t* offsets = picked.offsets.data<int64_t>();
   std::fill_n(offsets, count, 0);
   if (count == 0) return picked;
-  for (size_t d = 0; d < index.size(); ++d)
-    if (index[d].defined())
-      add_offsets(offsets, picked.shape, index[d], d, input.sizes()[d], input.strides()[d]);
+  for (size_t d = 0; d < index.size(); ++d) {
+    if (!index[d].defined()) continue;
+    add_offsets(offsets, picked.shape, index[d], d, input.sizes()[d], input.strides()[d]);
+    picked.reach += (input.sizes()[d] - 1) * input.strides()[d];
+  }
   return picked;
 }
 
@@ -225,30 +255,25 @@ Tensor read_picked(const Tensor& input, const Picked& picked) {
   Rows rows = make_rows(picked, out, step);
   char* from = input.data<char>();
   char* to = out.data<char>();
-  visit_item(rows.item, [&]<class T>(Tag<T>) {
-    parallel_for(0, rows.before_count * rows.count, kGrain / bytes_after(rows) + 1,
-                 [&](int64_t begin, int64_t end) {
-                   Odometer<2> before(rows.before, {rows.picked_before, rows.other_before},
-                                      begin / rows.count);
-                   for (int64_t r = begin; r < end; before.next()) {
-                     int64_t first = r % rows.count, last = std::min(rows.count, first + end - r);
-                     r += last - first;
-                     char* picked_from = from + before.at(0);
-                     char* to_row = to + before.at(1);
-                     if (rows.after.empty()) {
-                       for (int64_t i = first; i < last; ++i)
-                         reinterpret_cast<T*>(to_row)[i] =
-                             reinterpret_cast<const T*>(picked_from)[rows.offsets[i]];
-                       continue;
-                     }
-                     for (int64_t i = first; i < last; ++i)
-                       for_each_run(
-                           rows, picked_from + rows.offsets[i] * rows.item, to_row + i * rows.step,
-                           [&](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
-                             copy_run(o, o_step, p, p_step, rows.item, n);
-                           });
-                   }
-                 });
+  auto take = index_loops().take[__builtin_ctzll(uint64_t(rows.item))];
+  int64_t count = rows.before_count * rows.count, grain = kGrain / bytes_after(rows) + 1;
+  parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
+    Odometer<2> before(rows.before, {rows.picked_before, rows.other_before}, begin / rows.count);
+    for (int64_t r = begin; r < end; before.next()) {
+      int64_t first = r % rows.count, last = std::min(rows.count, first + end - r);
+      r += last - first;
+      char* source = from + before.at(0);
+      char* row = to + before.at(1) + first * rows.step;
+      if (rows.after.empty()) {
+        take(source, 1, 0, rows.offsets + first, last - first, row);
+        continue;
+      }
+      for (int64_t i = first; i < last; ++i, row += rows.step)
+        for_each_run(rows, source + rows.offsets[i] * rows.item, row,
+                     [&](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
+                       copy_run(o, o_step, p, p_step, rows.item, n);
+                     });
+    }
   });
   return out;
 }
@@ -273,49 +298,69 @@ void write_picked(const Tensor& input, const Picked& picked, const Tensor& value
   Rows rows = make_rows(picked, source, middle.empty() ? 0 : middle[0]);
   char* to = input.data<char>();
   char* from = source.data<char>();
+  bool one = rows.after.empty();
   if (accumulate) {
-    visit_dtype(input.dtype(), [&]<class T>(Tag<T>) { write_rows(rows, to, from, add_run<T>); });
+    visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
+      write_rows(rows, to, from, [&](char* p, char* o) {
+        T& target = *reinterpret_cast<T*>(p);
+        if (one) target = sum(target, *reinterpret_cast<const T*>(o));
+        else
+          for_each_run(rows, p, o, [&](char* x, int64_t x_step, char* y, int64_t y_step, int64_t n) {
+            add_run(input.dtype(), x, x_step, y, y_step, n);
+          });
+      });
+    });
   } else {
     visit_item(rows.item, [&]<class T>(Tag<T>) {
-      write_rows(rows, to, from, [](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
-        if (n == 1) std::memcpy(p, o, sizeof(T));
-        else copy_run(p, p_step, o, o_step, sizeof(T), n);
+      write_rows(rows, to, from, [&](char* p, char* o) {
+        if (one) *reinterpret_cast<T*>(p) = *reinterpret_cast<const T*>(o);
+        else
+          for_each_run(rows, p, o, [](char* x, int64_t x_step, char* y, int64_t y_step, int64_t n) {
+            copy_run(x, x_step, y, y_step, sizeof(T), n);
+          });
       });
     });
   }
 }
 
+void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
+  if (is_complex(dtype) && to_step == from_step && to_step == int64_t(dtype_size(dtype)))
+    return add_run(real_dtype(dtype), to, to_step / 2, from, from_step / 2, 2 * n);
+  if (to_step == from_step && to_step == int64_t(dtype_size(dtype)))
+    return index_loops().add[int(dtype)](to, from, n);
+  visit_dtype(dtype, [&]<class T>(Tag<T>) {
+    for (int64_t i = 0; i < n; ++i) {
+      T& target = *reinterpret_cast<T*>(to + i * to_step);
+      target = sum(target, *reinterpret_cast<const T*>(from + i * from_step));
+    }
+  });
+}
+
 Tensor nonzero_places(const Tensor& input) {
   Tensor flags = to_dtype(to_contiguous(input), DType::bool_);
   const bool* flag = flags.data<bool>();
-  int64_t numel = input.numel(), shares = numel > kGrain ? num_threads() : 1;
-  int64_t length = numel / shares + 1;
-  std::vector<int64_t> starts(size_t(shares) + 1);
+  int64_t numel = input.numel(), ndim = input.dim();
+  int64_t shares = numel > kGrain ? num_threads() : 1, each = numel / shares + 1;
+  auto start_of = [&](int64_t share) { return std::min(numel, share * each); };
+  std::vector<int64_t> counts(size_t(shares) + 1);
   parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      int64_t count = 0;
-      for (int64_t i = s * length; i < std::min(numel, (s + 1) * length); ++i) count += flag[i];
-      starts[size_t(s) + 1] = count;
-    }
+    for (int64_t s = begin; s < end; ++s)
+      counts[size_t(s) + 1] =
+          index_loops().count(flag + start_of(s), start_of(s + 1) - start_of(s));
   });
-  for (size_t s = 0; s < size_t(shares); ++s) starts[s + 1] += starts[s];
-  int64_t count = starts.back(), ndim = input.dim();
+  std::partial_sum(counts.begin(), counts.end(), counts.begin());
+  int64_t count = counts.back();
   // Column by column, because the columns are used as index tensors.
   Tensor places =
       empty_strided(Shape{count, ndim}, Shape{1, std::max<int64_t>(count, 1)}, DType::int64);
-  int64_t* to = places.data<int64_t>();
-  const Shape& sizes = input.sizes();
+  if (ndim == 0) return places;
+  int64_t* last = places.data<int64_t>() + (ndim - 1) * count;
   parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
-      int64_t at = starts[size_t(s)];
-      for (int64_t i = s * length; i < std::min(numel, (s + 1) * length); ++i) {
-        if (!flag[i]) continue;
-        int64_t rest = i;
-        for (int64_t d = ndim; d-- > 1; rest /= sizes[size_t(d)])
-          to[d * count + at] = rest % sizes[size_t(d)];
-        if (ndim > 0) to[at] = rest;
-        ++at;
-      }
+      int64_t first = counts[size_t(s)], n = counts[size_t(s) + 1] - first;
+      index_loops().list(flag + start_of(s), start_of(s + 1) - start_of(s), start_of(s), n,
+                         last + first);
+      if (ndim > 1) split_places(places, input.sizes(), first, n);
     }
   });
   return places;

@@ -201,40 +201,41 @@ Tensor draw_categories(const Tensor& weights, int64_t count, bool replacement,
   Tensor random = empty(Shape{rows, replacement ? count : columns}, DType::float64);
   if (replacement) draw_uniform(random, 0, 1, generator);
   else draw_exponential(random, 1, generator);
-  std::vector<double> key(static_cast<size_t>(columns));
-  std::vector<int64_t> order(static_cast<size_t>(columns));
-  for (int64_t r = 0; r < rows; ++r) {
-    const double* weight = table.data<double>() + r * columns;
-    const double* drawn = random.data<double>() + r * random.size(1);
-    int64_t* to = out.data<int64_t>() + r * count;
-    double sum = 0;
-    int64_t possible = 0, last = 0;
-    for (int64_t c = 0; c < columns; ++c) {
-      CHECK(weight[c] >= 0 && std::isfinite(weight[c]),
-            "probability tensor contains either `inf`, `nan` or element < 0: ", weight[c],
-            " in row ", r);
-      sum += weight[c];
-      possible += weight[c] > 0;
-      if (weight[c] > 0) last = c;
-      key[size_t(c)] = replacement ? sum : weight[c] > 0 ? drawn[c] / weight[c] : INFINITY;
+  parallel_for(0, rows, 4096 / columns + 1, [&](int64_t begin, int64_t end) {
+    std::vector<double> key(static_cast<size_t>(columns));
+    std::vector<int64_t> order(static_cast<size_t>(columns));
+    for (int64_t r = begin; r < end; ++r) {
+      const double* weight = table.data<double>() + r * columns;
+      const double* drawn = random.data<double>() + r * random.size(1);
+      int64_t* to = out.data<int64_t>() + r * count;
+      double sum = 0;
+      int64_t possible = 0, last = 0;
+      for (int64_t c = 0; c < columns; ++c) {
+        CHECK(weight[c] >= 0 && std::isfinite(weight[c]),
+              "probability tensor contains either `inf`, `nan` or element < 0: ", weight[c],
+              " in row ", r);
+        sum += weight[c];
+        possible += weight[c] > 0;
+        if (weight[c] > 0) last = c;
+        key[size_t(c)] = replacement ? sum : weight[c] > 0 ? drawn[c] / weight[c] : INFINITY;
+      }
+      CHECK(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0) in row ", r);
+      if (replacement) {
+        for (int64_t i = 0; i < count; ++i)
+          to[i] = std::min(last, std::upper_bound(key.begin(), key.end(), drawn[i] * sum) - key.begin());
+        continue;
+      }
+      CHECK(possible >= count,
+            "invalid multinomial distribution (with replacement=False, not enough non-negative "
+            "category to sample): ",
+            possible, " in row ", r, " for ", count, " samples");
+      std::iota(order.begin(), order.end(), 0);
+      std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int64_t a, int64_t b) {
+        return std::pair(key[size_t(a)], a) < std::pair(key[size_t(b)], b);
+      });
+      std::copy_n(order.begin(), count, to);
     }
-    CHECK(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0) in row ", r);
-    if (replacement) {
-      for (int64_t i = 0; i < count; ++i)
-        to[i] =
-            std::min(last, std::upper_bound(key.begin(), key.end(), drawn[i] * sum) - key.begin());
-      continue;
-    }
-    CHECK(possible >= count,
-          "invalid multinomial distribution (with replacement=False, not enough non-negative "
-          "category to sample): ",
-          possible, " in row ", r, " for ", count, " samples");
-    std::iota(order.begin(), order.end(), 0);
-    std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int64_t a, int64_t b) {
-      return std::pair(key[size_t(a)], a) < std::pair(key[size_t(b)], b);
-    });
-    std::copy_n(order.begin(), count, to);
-  }
+  });
   return out;
 }
 

@@ -119,8 +119,20 @@ Sorted first_along(const Tensor& input, int64_t dim, int64_t k, bool descending)
   CHECK(k >= 0 && k <= length, "selected index k out of range: k = ", k, " for ", length,
         " elements along dim ", dim);
   return sort_rows(input, dim, k, descending, [k](std::vector<Ranked>& row, std::vector<Ranked>&) {
-    if (k < int64_t(row.size())) std::nth_element(row.begin(), row.begin() + k, row.end());
-    std::sort(row.begin(), row.begin() + k);
+    auto kth = row.begin() + k;
+    if (k < int64_t(row.size()) / 8) {
+      // A heap of the first k so far: few of the rest are better than its worst.
+      std::make_heap(row.begin(), kth);
+      for (auto r = kth; k > 0 && r != row.end(); ++r) {
+        if (r->key >= row.front().key) continue;
+        std::pop_heap(row.begin(), kth);
+        kth[-1] = *r;
+        std::push_heap(row.begin(), kth);
+      }
+    } else if (k < int64_t(row.size())) {
+      std::nth_element(row.begin(), kth, row.end());
+    }
+    std::sort(row.begin(), kth);
   });
 }
 

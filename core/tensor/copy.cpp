@@ -78,7 +78,7 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
     std::memcpy(to, from, size_t(n * item));
     return;
   }
-  layout_loops().copy_run[entry_of(item)](to, to_stride, from, from_stride, n);
+  layout_loops().copy_rows[entry_of(item)](to, {0, to_stride}, from, {0, from_stride}, 1, n);
 }
 
 void copy_strided(ShapeRef sizes, int64_t item, char* to, ShapeRef to_strides, const char* from,
@@ -94,15 +94,24 @@ void copy_strided(ShapeRef sizes, int64_t item, char* to, ShapeRef to_strides, c
     return copy_transposed(dims, item, to, to_steps, from, from_steps, size_t(dim));
 
   int64_t inner = dims.back(), to_step = to_steps.back(), from_step = from_steps.back();
-  int64_t count = inner;
+  for (Shape* shape : {&dims, &to_steps, &from_steps}) shape->pop_back();
+  if (dims.empty()) {
+    parallel_for(0, inner, kGrain / item, [&](int64_t begin, int64_t end) {
+      copy_run(to + begin * to_step, to_step, from + begin * from_step, from_step, item, end - begin);
+    });
+    return;
+  }
+  RowStrides to_rows{to_steps.back(), to_step}, from_rows{from_steps.back(), from_step};
+  int64_t rows = dims.back(), count = rows;
   for (Shape* shape : {&dims, &to_steps, &from_steps}) shape->pop_back();
   for (int64_t size : dims) count *= size;
-  parallel_for(0, count, kGrain / item, [&](int64_t begin, int64_t end) {
-    Odometer<2> row(dims, {to_steps, from_steps}, begin / inner);
-    for (int64_t i = begin; i < end; row.next()) {
-      int64_t at = i % inner, n = std::min(inner - at, end - i);
-      copy_run(to + row.at(0) + at * to_step, to_step, from + row.at(1) + at * from_step, from_step,
-               item, n);
+  RowsLoop copy_rows = layout_loops().copy_rows[entry_of(item)];
+  parallel_for(0, count, kGrain / (inner * item) + 1, [&](int64_t begin, int64_t end) {
+    Odometer<2> outer(dims, {to_steps, from_steps}, begin / rows);
+    for (int64_t i = begin; i < end; outer.next()) {
+      int64_t row = i % rows, n = std::min(rows - row, end - i);
+      copy_rows(to + outer.at(0) + row * to_rows.row, to_rows,
+                from + outer.at(1) + row * from_rows.row, from_rows, n, inner);
       i += n;
     }
   });

@@ -91,6 +91,12 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
     T value = in(0);
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) out[i] = value;
+  } else if (to_stride == item && from_stride == item) {
+    __builtin_memcpy(to, from, size_t(n * item));
+  } else if (to_stride == item && from_stride == -item) {
+    const T* last = reinterpret_cast<const T*>(from);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) out[i] = last[-i];
   } else if (to_stride == item) {
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) out[i] = in(i);
@@ -99,13 +105,31 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
   }
 }
 
+// Rows of a few elements are copied as columns, in blocks of rows that stay in the cache.
+template <class T>
+void copy_rows(char* to, RowStrides to_strides, const char* from, RowStrides from_strides,
+               int64_t rows, int64_t n) {
+  constexpr int64_t kShort = 8, kBlock = 256;
+  if (n > kShort || rows <= n) {
+    for (int64_t r = 0; r < rows; ++r)
+      copy_run<T>(to + r * to_strides.row, to_strides.step, from + r * from_strides.row,
+                  from_strides.step, n);
+    return;
+  }
+  for (int64_t r = 0; r < rows; r += kBlock)
+    for (int64_t c = 0; c < n; ++c)
+      copy_run<T>(to + r * to_strides.row + c * to_strides.step, to_strides.row,
+                  from + r * from_strides.row + c * from_strides.step, from_strides.row,
+                  rows - r < kBlock ? rows - r : kBlock);
+}
+
 }  // namespace
 
 extern const LayoutLoops layout_loops;
 constexpr LayoutLoops layout_loops = {
     {&transpose<uint8_t>, &transpose<uint16_t>, &transpose<uint32_t>, &transpose<uint64_t>,
      &transpose_edge<Item16>},
-    {&copy_run<uint8_t>, &copy_run<uint16_t>, &copy_run<uint32_t>, &copy_run<uint64_t>,
-     &copy_run<Item16>}};
+    {&copy_rows<uint8_t>, &copy_rows<uint16_t>, &copy_rows<uint32_t>, &copy_rows<uint64_t>,
+     &copy_rows<Item16>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

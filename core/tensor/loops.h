@@ -51,13 +51,17 @@ struct CastLoops {
 // `to + r * to_stride + c * size`.
 using TransposeLoop = void (*)(const char* from, int64_t from_stride, char* to, int64_t to_stride,
                                int64_t rows, int64_t columns);
-// Copies n elements: element i from `from + i * from_stride` to `to + i * to_stride`.
-using RunLoop = void (*)(char* to, int64_t to_stride, const char* from, int64_t from_stride,
-                         int64_t n);
+// Where the elements of several rows lie, in bytes.
+struct RowStrides {
+  int64_t row, step;
+};
+// Copies rows of n elements.
+using RowsLoop = void (*)(char* to, RowStrides to_strides, const char* from,
+                          RowStrides from_strides, int64_t rows, int64_t n);
 // One entry per element size, 1 to 16 bytes in powers of two.
 struct LayoutLoops {
   TransposeLoop transpose[5];
-  RunLoop copy_run[5];
+  RowsLoop copy_rows[5];
 };
 
 // The parameters of a formula, read from its text "(T input, S beta)".

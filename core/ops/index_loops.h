@@ -1,0 +1,26 @@
+// Owns the shape of the index loops, which are compiled once per instruction set.
+#pragma once
+
+#include "core/tensor/loops.h"
+
+namespace rushlight {
+
+struct IndexLoops {
+  // Whether all places are from 0 to size - 1.
+  bool (*in_range)(const int64_t* places, int64_t n, int64_t size);
+  // to[k] = from[places[k] * stride + k * step], in elements of 1, 2, 4, 8 and 16 bytes.
+  void (*take[5])(const void* from, int64_t stride, int64_t step, const int64_t* places, int64_t n,
+                  void* to);
+  // to[k] += from[k] for real dtypes, in the order of DType.
+  void (*add[kCastTypes - 2])(void* to, const void* from, int64_t n);
+  int64_t (*count)(const bool* flags, int64_t n);
+  // Writes the places of true flags, plus `first`, to `to`, where there are at most `most`.
+  void (*list)(const bool* flags, int64_t n, int64_t first, int64_t most, int64_t* to);
+  // Writes the places of values in [low, low + width) to `to`; returns their number.
+  int64_t (*list_between)(const int64_t* values, int64_t n, int64_t low, uint64_t width, int64_t* to);
+};
+
+// Those of the instruction set in use.
+const IndexLoops& index_loops();
+
+}  // namespace rushlight
