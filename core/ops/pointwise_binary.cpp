@@ -413,19 +413,19 @@ OP(copysign, "(Tensor input, Tensor other) -> Tensor", {
 
 // ---- logic --------------------------------------------------------------------------------------
 
-POINTWISE(logical_and_value, (N input, N other), (input != S(0)) & (other != S(0)))
+POINTWISE(logical_and_value, (B input, B other), input & other)
 OP(logical_and, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "Whether both elements are nonzero.",
   .forward = formula<logical_and_value>,
 })
 
-POINTWISE(logical_or_value, (N input, N other), (input != S(0)) | (other != S(0)))
+POINTWISE(logical_or_value, (B input, B other), input | other)
 OP(logical_or, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "Whether at least one of both elements is nonzero.",
   .forward = formula<logical_or_value>,
 })
 
-POINTWISE(logical_xor_value, (N input, N other), (input != S(0)) != (other != S(0)))
+POINTWISE(logical_xor_value, (B input, B other), input != other)
 OP(logical_xor, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "Whether exactly one of both elements is nonzero.",
   .forward = formula<logical_xor_value>,
@@ -437,21 +437,33 @@ POINTWISE(bitwise_and_value, (I input, I other), input & other)
 OP(bitwise_and, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The bits that are set in both integers: input & other.",
   .dtypes  = integral_or_bool,
-  .forward = formula<bitwise_and_value>,
+  .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
+    return is_bool(input.dtype()) && is_bool(other.dtype())
+               ? pointwise_into<logical_and_value>(into, input, other)
+               : pointwise_into<bitwise_and_value>(into, input, other);
+  },
 })
 
 POINTWISE(bitwise_or_value, (I input, I other), input | other)
 OP(bitwise_or, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The bits that are set in one of both integers: input | other.",
   .dtypes  = integral_or_bool,
-  .forward = formula<bitwise_or_value>,
+  .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
+    return is_bool(input.dtype()) && is_bool(other.dtype())
+               ? pointwise_into<logical_or_value>(into, input, other)
+               : pointwise_into<bitwise_or_value>(into, input, other);
+  },
 })
 
 POINTWISE(bitwise_xor_value, (I input, I other), input ^ other)
 OP(bitwise_xor, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The bits that differ between both integers: input ^ other.",
   .dtypes  = integral_or_bool,
-  .forward = formula<bitwise_xor_value>,
+  .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
+    return is_bool(input.dtype()) && is_bool(other.dtype())
+               ? pointwise_into<logical_xor_value>(into, input, other)
+               : pointwise_into<bitwise_xor_value>(into, input, other);
+  },
 })
 
 POINTWISE(bitwise_left_shift_value, (I input, I other), left_shift(input, other))

@@ -181,7 +181,7 @@ OP(isfinite, "(Tensor input) -> Tensor", {
   .forward = formula<isfinite_value>,
 })
 
-POINTWISE(logical_not_value, (N input), input == S(0))
+POINTWISE(logical_not_value, (B input), !input)
 OP(logical_not, "(Tensor input) -> Tensor", {
   .doc     = "Whether each element is zero.",
   .forward = formula<logical_not_value>,

@@ -62,18 +62,39 @@ void cast(const void* from, void* to, int64_t n) {
 }
 
 #if RUSHLIGHT_ISA >= 3
-// Eight at a time by the instructions for it, which the vectoriser does not know.
-using Floats = float __attribute__((vector_size(32)));
-using Halves = short __attribute__((vector_size(16)));
+// By the instructions for it, which the vectoriser does not know.
+#if RUSHLIGHT_ISA == 3
+constexpr int kHalves = 8;
+#else
+constexpr int kHalves = 16;
+#endif
+using Floats = float __attribute__((vector_size(kHalves * sizeof(float))));
+using Halves = short __attribute__((vector_size(kHalves * sizeof(short))));
+constexpr int kNearest = 0;
+
+inline Floats to_floats(Halves x) {
+#if RUSHLIGHT_ISA == 3
+  return __builtin_ia32_vcvtph2ps256(x);
+#else
+  return __builtin_ia32_vcvtph2ps512_mask(x, Floats{}, -1, 4 /* current rounding */);
+#endif
+}
+inline Halves to_halves(Floats x) {
+#if RUSHLIGHT_ISA == 3
+  return __builtin_ia32_vcvtps2ph256(x, kNearest);
+#else
+  return __builtin_ia32_vcvtps2ph512_mask(x, kNearest, Halves{}, -1);
+#endif
+}
 
 template <>
 void cast<Half, float>(const void* from, void* to, int64_t n) {
   const Half* in = static_cast<const Half*>(from);
   float* out = static_cast<float*>(to);
   int64_t i = 0;
-  for (Halves x; i + 8 <= n; i += 8) {
+  for (Halves x; i + kHalves <= n; i += kHalves) {
     __builtin_memcpy(&x, in + i, sizeof x);
-    Floats y = __builtin_ia32_vcvtph2ps256(x);
+    Floats y = to_floats(x);
     __builtin_memcpy(out + i, &y, sizeof y);
   }
   for (; i < n; ++i) out[i] = to_float(in[i]);
@@ -81,13 +102,12 @@ void cast<Half, float>(const void* from, void* to, int64_t n) {
 
 template <>
 void cast<float, Half>(const void* from, void* to, int64_t n) {
-  constexpr int kNearest = 0;
   const float* in = static_cast<const float*>(from);
   Half* out = static_cast<Half*>(to);
   int64_t i = 0;
-  for (Floats x; i + 8 <= n; i += 8) {
+  for (Floats x; i + kHalves <= n; i += kHalves) {
     __builtin_memcpy(&x, in + i, sizeof x);
-    Halves y = __builtin_ia32_vcvtps2ph256(x, kNearest);
+    Halves y = to_halves(x);
     __builtin_memcpy(out + i, &y, sizeof y);
   }
   for (; i < n; ++i) out[i] = to_half(in[i]);

@@ -76,37 +76,27 @@ RUSHLIGHT_SCALAR_MATH_2(RUSHLIGHT_DEFINE)
 RUSHLIGHT_DEFINE(copysign)
 #undef RUSHLIGHT_DEFINE
 
-// exp(x) = 2^n exp(r) with n = round(x / ln 2), r = x - n ln 2 by its Taylor series. Adding kRound
-// leaves n in the low bits of the sum; ln 2 in two parts makes the product with n exact; the power
-// is applied in two halves, so that it may overflow or become subnormal. Within 1.1 ulp.
-inline float exp_reduced(float x, uint32_t& n_bits) {
-  constexpr float kRound = 0x1.8p23f;
-  float shifted = x * 0x1.715476p+0f + kRound, n = shifted - kRound;
-  float r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
-  float p = 1.0f / 5040;
-  p = p * r + 1.0f / 720;
-  p = p * r + 1.0f / 120;
-  p = p * r + 1.0f / 24;
-  p = p * r + 1.0f / 6;
-  p = p * r + 1.0f / 2;
-  n_bits = __builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound);
-  return 1 + (r + r * r * p);
-}
+// exp(x) = 2^n exp(r) with n = round(x / ln 2), r = x - n ln 2 and 1 + r + r^2 p(r) for exp(r): for
+// float by a minimax p (Remez), for double by the Taylor series. Adding kRound leaves n in the low
+// bits of the sum; ln 2 in two parts makes the product with n exact; the power is applied in two
+// halves, so that it may overflow or become subnormal. Within 1.1 ulp.
 inline float exp(float x) {
+  constexpr float kRound = 0x1.8p23f;
   constexpr uint32_t kBias = 127;
   x = x < -120 ? -120 : x > 120 ? 120 : x;  // keeps NaN, and n in range
-  uint32_t n;
-  float y = exp_reduced(x, n);
-  uint32_t power = n + 2 * kBias, half = power / 2;
+  float shifted = x * 0x1.715476p+0f + kRound, n = shifted - kRound;
+  float r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
+  float p = 0.0013814598649f;
+  p = p * r + 0.00836871687966f;
+  p = p * r + 0.0416683880453f;
+  p = p * r + 0.166665206317f;
+  p = p * r + 0.499999934478f;
+  float y = 1 + (r + r * r * p);
+  uint32_t power =
+      __builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound) + 2 * kBias;
+  uint32_t half = power / 2;
   return y * __builtin_bit_cast(float, half << 23) *
          __builtin_bit_cast(float, (power - half) << 23);
-}
-// exp(x) for x <= 0 with 0 for subnormal results: what softmax needs, in less time.
-inline float exp_nonpositive(float x) {
-  constexpr uint32_t kBias = 127;
-  uint32_t n;
-  float y = exp_reduced(x, n);
-  return x < -0x1.5d589ep+6f ? 0.0f : y * __builtin_bit_cast(float, (n + kBias) << 23);
 }
 inline double exp(double x) {
   constexpr double kRound = 0x1.8p52;
@@ -173,9 +163,12 @@ template <class T>
 inline T fmin(T x, T y) {
   return (x < y) | isnan(y) ? x : y;
 }
+// Not min(max()), whose tests for NaN depend on each other, which GCC does not vectorise.
 template <class T>
 inline T clamp(T x, T low, T high) {
-  return min(max(x, low), high);
+  T raised = x < low ? low : x;
+  T clamped = raised > high ? high : raised;
+  return isnan(low) | isnan(high) ? low + high : clamped;
 }
 template <class T>
 inline T sign(T x) {
@@ -423,7 +416,8 @@ template <class F, class T, size_t I>
 struct Operand {
   static constexpr bool kMask = read_params(F::params).is_mask[I];
   static auto at(const void* const* operands, int64_t i) {
-    if constexpr (kMask) return static_cast<const bool*>(operands[I])[i];
+    // GCC has no vectors of bool, but of bytes.
+    if constexpr (kMask) return static_cast<const uint8_t*>(operands[I])[i] != 0;
     else return static_cast<const T*>(operands[I])[i];
   }
 };
