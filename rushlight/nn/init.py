@@ -48,16 +48,8 @@ __all__ = [
     "zeros_",
 ]
 
-_UNIT_GAINS = (
-    "linear",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "sigmoid",
-)
+_UNIT_GAINS = ["linear", "sigmoid"]
+_UNIT_GAINS += [f"conv{kind}{n}d" for kind in ("", "_transpose") for n in (1, 2, 3)]
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
@@ -95,7 +87,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         return 3.0 / 4
     raise ValueError(
         f"calculate_gain: Unsupported nonlinearity {nonlinearity!r}. Use one of "
-        f"{', '.join((*_UNIT_GAINS, 'tanh', 'relu', 'leaky_relu', 'selu'))}."
+        f"{', '.join([*_UNIT_GAINS, 'tanh', 'relu', 'leaky_relu', 'selu'])}."
     )
 
 
@@ -218,6 +210,14 @@ def zeros_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 0.0)
 
 
+def _check_dims(name: str, tensor: Tensor, allowed: tuple[int, ...]) -> None:
+    if tensor.dim() not in allowed:
+        raise ValueError(
+            f"{name}: Only tensors with {' or '.join(map(str, allowed))} dimensions are supported, "
+            f"but got shape {tuple(tensor.shape)}."
+        )
+
+
 def eye_(tensor: Tensor) -> Tensor:
     """Fills a matrix with the identity and returns it, so that Linear passes its input on.
 
@@ -231,11 +231,7 @@ def eye_(tensor: Tensor) -> Tensor:
         >>> torch.nn.init.eye_(torch.empty(2, 3)).tolist()
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
     """
-    if tensor.dim() != 2:
-        raise ValueError(
-            f"eye_: Only tensors with 2 dimensions are supported, but got shape "
-            f"{tuple(tensor.shape)}."
-        )
+    _check_dims("eye_", tensor, (2,))
     with rl.no_grad():
         tensor.zero_()
         tensor.diagonal().fill_(1.0)
@@ -258,11 +254,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         >>> torch.nn.init.dirac_(torch.empty(1, 1, 3)).tolist()
         [[[0.0, 1.0, 0.0]]]
     """
-    if tensor.dim() not in (3, 4, 5):
-        raise ValueError(
-            "dirac_: Only tensors with 3, 4, or 5 dimensions are supported, but got shape "
-            f"{tuple(tensor.shape)}."
-        )
+    _check_dims("dirac_", tensor, (3, 4, 5))
     out_channels, in_channels, *kernel = tensor.shape
     if out_channels % groups != 0:
         raise ValueError(
@@ -478,11 +470,7 @@ def sparse_(
         >>> (w == 0).sum(0).tolist()
         [2, 2, 2]
     """
-    if tensor.dim() != 2:
-        raise ValueError(
-            "sparse_: Only tensors with 2 dimensions are supported, but got shape "
-            f"{tuple(tensor.shape)}."
-        )
+    _check_dims("sparse_", tensor, (2,))
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     normal_(tensor, 0.0, std, generator)

@@ -49,9 +49,6 @@ CASES = [
     (nn.Tanh(), np.tanh),
     (nn.Softplus(2.0), lambda x: softplus(2 * x) / 2),
     (nn.Softsign(), lambda x: x / (1 + np.abs(x))),
-    (nn.Softmax(1), lambda x: special.softmax(x, 1)),
-    (nn.LogSoftmax(0), lambda x: special.log_softmax(x, 0)),
-    (nn.Softmin(1), lambda x: special.softmax(-x, 1)),
 ]
 
 
@@ -119,14 +116,6 @@ def test_glu_gates_one_half_by_the_other() -> None:
         nn.GLU()(x)
 
 
-@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (3, 4, 5)])
-def test_softmax2d_sums_to_one_over_channels(shape) -> None:
-    x = torch.randn(*shape)
-    np.testing.assert_allclose(nn.Softmax2d()(x).numpy(), special.softmax(x.numpy(), -3), rtol=1e-5)
-    with pytest.raises(ValueError, match=r"expected input to be 3D or 4D \(got 2D\)"):
-        nn.Softmax2d()(torch.zeros(2, 2))
-
-
 def test_hardtanh_needs_bounds_in_order() -> None:
     with pytest.raises(ValueError, match=r"max_val \(1.0\) must be larger than min_val \(2.0\)"):
         nn.Hardtanh(2.0, 1.0)
@@ -148,8 +137,6 @@ def test_hardtanh_needs_bounds_in_order() -> None:
         (nn.Threshold(1, 2), "Threshold(threshold=1, value=2)"),
         (nn.Softplus(), "Softplus(beta=1.0, threshold=20.0)"),
         (nn.GLU(), "GLU(dim=-1)"),
-        (nn.Softmax(1), "Softmax(dim=1)"),
-        (nn.LogSoftmax(), "LogSoftmax(dim=None)"),
         (nn.Tanh(), "Tanh()"),
     ],
 )

@@ -12,7 +12,6 @@ from rushlight.nn.modules.activation import (
     Hardtanh,
     LeakyReLU,
     LogSigmoid,
-    LogSoftmax,
     Mish,
     PReLU,
     ReLU,
@@ -20,9 +19,6 @@ from rushlight.nn.modules.activation import (
     RReLU,
     Sigmoid,
     SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
     Softplus,
     Softshrink,
     Softsign,
@@ -31,13 +27,7 @@ from rushlight.nn.modules.activation import (
     Threshold,
 )
 from rushlight.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
-from rushlight.nn.modules.container import (
-    ModuleDict,
-    ModuleList,
-    ParameterDict,
-    ParameterList,
-    Sequential,
-)
+from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
 from rushlight.nn.modules.conv import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d
 from rushlight.nn.modules.distance import CosineSimilarity, PairwiseDistance
 from rushlight.nn.modules.dropout import (
@@ -66,6 +56,7 @@ from rushlight.nn.modules.loss import (
 )
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
+from rushlight.nn.modules.parameter_container import ParameterDict, ParameterList
 from rushlight.nn.modules.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -76,6 +67,7 @@ from rushlight.nn.modules.pooling import (
     MaxPool1d,
     MaxPool2d,
 )
+from rushlight.nn.modules.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from rushlight.nn.modules.sparse import Embedding
 
 __all__ = [
