@@ -222,7 +222,7 @@ class AvgPool2d(Module):
 class _AdaptiveAvgPoolNd(Module):
     def __init__(self, output_size: int | tuple[int | None, ...] | None) -> None:
         super().__init__()
-        self.output_size = output_size
+        self.output_size: Any = output_size
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -274,7 +274,7 @@ class _AdaptiveMaxPoolNd(Module):
         self, output_size: int | tuple[int | None, ...] | None, return_indices: bool = False
     ) -> None:
         super().__init__()
-        self.output_size = output_size
+        self.output_size: Any = output_size
         self.return_indices = return_indices
 
     def extra_repr(self) -> str:
