@@ -48,8 +48,9 @@ def data(tmp_path: Path) -> list[str]:
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, str(PROGRAM), *arguments]
+    env = os.environ | {"OMP_NUM_THREADS": "1"}  # the tests themselves run side by side
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=dict(os.environ))
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=env)
 
 
 def run(*arguments: str) -> str:
