@@ -116,6 +116,8 @@ _LAZY = {
     "set_float32_matmul_precision": "_functional",
     "get_float32_matmul_precision": "_functional",
     "compile": "_functional",
+    "unique": "_functional",
+    "unique_consecutive": "_functional",
 }
 
 

@@ -136,3 +136,74 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
     if model is None:
         return lambda function: function
     return model
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Returns the different elements, in order; with dim, the different slices along it.
+
+    Args:
+        input: tensor of any shape.
+        sorted: accepted for PyTorch's sake; the result is always in order.
+        return_inverse: also return which of them each element of input is.
+        return_counts: also return how often each occurs.
+
+    Example:
+        >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
+        (tensor([1, 3]), tensor([1, 2]))
+    """
+    if dim is None:
+        values, inverse, counts = _C._unique(input)
+    else:
+        values, inverse, counts = _unique_slices(input, dim)
+    results = [values]
+    if return_inverse:
+        results.append(inverse)
+    if return_counts:
+        results.append(counts)
+    return tuple(results) if len(results) > 1 else values
+
+
+def _unique_slices(input: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Numbers the slices along dim in their order, taking one position after the other."""
+    rank = _C._unique
+    rows = input.movedim(dim, 0).reshape(input.shape[dim], -1)
+    numbers = rows.new_zeros(len(rows), dtype=_C.int64)
+    for column in rows.unbind(1):
+        values, inverse, _ = rank(column)
+        numbers = rank(numbers * len(values) + inverse)[1]
+    _, inverse, counts = rank(numbers)
+    first = numbers.argsort(stable=True)[counts.cumsum(0) - counts]
+    return input.index_select(dim, first), inverse, counts
+
+
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """Returns the elements (or slices along dim) that differ from the one before.
+
+    Example:
+        >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
+        tensor([1, 2, 1])
+    """
+    import rushlight as rl
+
+    rows = input.flatten() if dim is None else input.movedim(dim, 0)
+    starts = rows.new_ones(len(rows), dtype=_C.bool)
+    if len(rows) > 1:
+        starts[1:] = (rows[1:] != rows[:-1]).reshape(len(rows) - 1, -1).any(1)
+    places = starts.nonzero()[:, 0]
+    values = rows[places] if dim is None else rows[places].movedim(0, dim)
+    results = [values]
+    if return_inverse:
+        inverse = starts.cumsum(0) - 1
+        results.append(inverse.reshape(input.shape) if dim is None else inverse)
+    if return_counts:
+        ends = rl.cat([places[1:], places.new_full((1,), len(rows))])
+        results.append((ends - places) if len(rows) else places)
+    return tuple(results) if len(results) > 1 else values

@@ -400,6 +400,33 @@ class Tensor(_C.TensorBase):
             self.requires_grad,
         )
 
+    def unique(
+        self,
+        sorted: bool = True,
+        return_inverse: bool = False,
+        return_counts: bool = False,
+        dim: int | None = None,
+    ) -> Any:
+        """Returns the different elements, in order; see torch.unique."""
+        from rushlight._functional import unique
+
+        return unique(self, sorted, return_inverse, return_counts, dim)
+
+    def unique_consecutive(
+        self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    ) -> Any:
+        """Returns the elements that differ from the one before; see torch.unique_consecutive."""
+        from rushlight._functional import unique_consecutive
+
+        return unique_consecutive(self, return_inverse, return_counts, dim)
+
+    def new_tensor(
+        self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    ) -> Tensor:
+        """Returns a new tensor of the data, with the dtype of this one."""
+        dtype = dtype or self.dtype
+        return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})
 

@@ -354,6 +354,25 @@ OP(fill_tensor_, "fill_.Tensor(Tensor! input, Tensor value) -> Tensor", {
                    d<"value">([](const Tensor& g) { return g; })),
 })
 
+OP(fill_diagonal_, "(Tensor! input, Scalar fill_value, bool wrap=False) -> Tensor", {
+  .doc     = R"(Sets the elements whose indices are all equal to one value.)",
+  .variants = method,
+  .forward = [](const Tensor& input, Scalar fill_value, bool wrap) {
+    CHECK(input.dim() >= 2, "dimensions must larger than 1, got shape ", input.sizes());
+    int64_t length = *std::min_element(input.sizes().begin(), input.sizes().end()), stride = 0;
+    for (int64_t d = 0; d < input.dim(); ++d) {
+      CHECK(input.dim() == 2 || input.size(d) == length,
+            "all dimensions of input must be of equal length, got shape ", input.sizes());
+      stride += input.stride(d);
+    }
+    CHECK(!wrap || input.size(0) <= input.size(1), ErrorKind::kNotImplemented,
+          "wrap=True is not supported for a matrix with more rows than columns");
+    Tensor diagonal = as_strided(input, Shape{length}, Shape{stride});
+    call<"fill_", Tensor>(diagonal, fill_value);
+    return input;
+  },
+})
+
 OP(zero_, "(Tensor! input) -> Tensor", {
   .doc     = R"(Sets all elements to zero.)",
   .forward = [](const Tensor& input) {

@@ -31,10 +31,44 @@ Tensor scattered_grad(const Tensor& g, int64_t dim, const Tensor& index, const S
   return window_backward(taken, src_shape, {index.sizes(), contiguous_strides(src_shape), 0});
 }
 
+// Largest or smallest values, recorded as one op.
+Tensor scatter_extreme(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                       bool largest) {
+  return call<"_scatter_extreme_", Tensor>(clone(input), dim, index, src, largest);
+}
+
+Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                       std::string_view reduce, bool include_self) {
+  bool largest = reduce == "amax", sums = reduce == "sum" || reduce == "mean";
+  CHECK(sums || largest || reduce == "amin" || reduce == "prod",
+        "reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
+  Tensor base = input, values = src;
+  for (int64_t d = 0; d < std::min(src.dim(), index.dim()); ++d)
+    if (src.size(d) > index.size(d)) values = narrow(values, d, 0, index.size(d));
+  if (!include_self) {
+    double limit = is_floating(input.dtype()) ? INFINITY : 0;
+    CHECK(sums || reduce == "prod" || limit, ErrorKind::kNotImplemented,
+          "include_self=False with amax or amin needs a floating-point dtype");
+    double neutral = sums ? 0 : reduce == "prod" ? 1 : largest ? -limit : limit;
+    base = scatter_into(clone(input), dim, index, repeated_value(input, index, neutral), {});
+  }
+  if (reduce == "prod") return scatter_into(clone(base), dim, index, values, "multiply");
+  if (!sums) return scatter_extreme(base, dim, index, values, largest);
+  Tensor sum = call<"scatter_add_", Tensor>(clone(base), dim, index, values);
+  if (reduce == "sum") return sum;
+  Tensor counts = full(input.sizes(), 1.0, input.dtype());
+  if (!include_self) scatter_into(counts, dim, index, repeated_value(input, index, 0), {});
+  call<"scatter_add_", Tensor>(counts, dim, index, Tensor(repeated_value(input, index, 1)));
+  counts = maximum(counts, wrapped_number(1));
+  if (is_floating(input.dtype())) return sum / counts;
+  return call<"floor_divide", Tensor>(sum, counts);
+}
+
 }  // namespace
 
 OP(gather, "(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", {
-  .doc     = R"(Elements of input at places along dim: out[i][j] = input[index[i][j]][j] for dim 0.)",
+  .doc     = R"(Elements of input at places along dim: out[i][j] = input[index[i][j]][j] for dim "
+      "0.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, bool sparse_grad) {
     CHECK(!sparse_grad, ErrorKind::kNotImplemented, "sparse gradients are not supported");
     return gather_along(input, dim, index);
@@ -146,6 +180,51 @@ OP(scatter_add, "(Tensor input, int dim, Tensor index, Tensor src) -> Tensor", {
   },
 })
 
+OP(_scatter_extreme_, "(Tensor! input, int dim, Tensor index, Tensor src, bool largest) -> Tensor",
+    {
+  .home    = "private",
+  .doc     = R"(Keeps the larger (or smaller) of input and src at places along dim.)",
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                bool largest) {
+    scatter_along(input, dim, index, src, largest ? Scatter::maximum : Scatter::minimum);
+    return input;
+  },
+  .saves   = saves<"input", "index", "src", "result">,
+  .grads   = grads(no_grad<"index">,
+                   d<"input", "src">([](const Tensor& g, const Tensor& input, const Tensor& index,
+                                        const Tensor& src, const Tensor& result, int64_t dim, bool,
+                                        GradMask<2>) {
+    // All that equal the result share its gradient.
+    Tensor own = cast(input == result, g.dtype()),
+        theirs = cast(src == gather(result, dim, index), g.dtype());
+    Tensor share = g / call<"scatter_add_", Tensor>(clone(own), dim, index, theirs);
+    return std::tuple(own * share, theirs * gather(share, dim, index));
+  })),
+})
+
+OP(scatter_reduce,
+    "(Tensor input, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> "
+    "Tensor", {
+  .doc     = R"(Combines src with input at places along dim: sum, prod, mean, amax or amin.
+
+With include_self=False the values of input at these places do not count.)",
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                std::string_view reduce, bool include_self) {
+    return scatter_reduced(input, dim, index, src, reduce, include_self);
+  },
+})
+
+OP(scatter_reduce_,
+    "(Tensor! input, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> "
+    "Tensor", {
+  .doc     = R"(Combines src with the tensor itself at places along dim, as scatter_reduce does.)",
+  .variants = method,
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                std::string_view reduce, bool include_self) {
+    return copy_(input, scatter_reduced(input, dim, index, src, reduce, include_self));
+  },
+})
+
 OP(one_hot, "(Tensor tensor, int num_classes=-1) -> Tensor", {
   .home    = "nn.functional",
   .doc     = R"(Class numbers as vectors with a one in the place of the class: a new last dim.
@@ -179,7 +258,8 @@ num_classes is one more than the largest number unless given.)",
 })
 
 OP(bincount, "(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", {
-  .doc     = R"(How often each number occurs in a vector of non-negative integers, or the sum of its weights.)",
+  .doc     = R"(How often each number occurs in a vector of non-negative integers, or the sum of "
+      "its weights.)",
   .dtypes  = integral_or_bool,
   .forward = [](const Tensor& input, const Tensor& weights, int64_t minlength) {
     CHECK(input.dim() == 1 || input.numel() == 0,

@@ -7,7 +7,7 @@
 namespace rushlight {
 
 // How a value meets the element it is scattered to.
-enum class Scatter { write, add, multiply };
+enum class Scatter { write, add, multiply, maximum, minimum };
 
 Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index);
 // input[..., index[...], ...] becomes or is combined with src[...]. Where an element is named

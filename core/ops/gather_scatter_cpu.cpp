@@ -98,13 +98,22 @@ void for_each_run(const Tensor& self, size_t dim, const Tensor& index, const Ten
 
 template <class T>
 T combined(T a, T b, Scatter how) {
-  if constexpr (std::is_same_v<T, Half>) return to_half(combined(to_float(a), to_float(b), how));
-  else if constexpr (std::is_same_v<T, BFloat16>)
+  if constexpr (std::is_same_v<T, Half>) {
+    return to_half(combined(to_float(a), to_float(b), how));
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
     return to_bfloat16(combined(to_float(a), to_float(b), how));
-  else if constexpr (std::is_same_v<T, bool>) return how == Scatter::add ? a || b : a && b;
-  else if constexpr (std::is_integral_v<T>)
-    return how == Scatter::add ? T(uint64_t(a) + uint64_t(b)) : T(uint64_t(a) * uint64_t(b));
-  else return how == Scatter::add ? a + b : a * b;
+  } else if constexpr (std::is_same_v<T, bool>) {
+    return how == Scatter::add || how == Scatter::maximum ? a || b : a && b;
+  } else {
+    if (how == Scatter::maximum || how == Scatter::minimum) {
+      if constexpr (std::is_arithmetic_v<T>)
+        return a != a || (how == Scatter::maximum ? a > b : a < b) ? a : b;
+      CHECK(false, ErrorKind::kNotImplemented, "complex numbers have no order");
+    }
+    if constexpr (std::is_integral_v<T>)
+      return how == Scatter::add ? T(uint64_t(a) + uint64_t(b)) : T(uint64_t(a) * uint64_t(b));
+    else return how == Scatter::add ? a + b : a * b;
+  }
 }
 
 }  // namespace

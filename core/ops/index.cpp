@@ -256,6 +256,7 @@ OP(masked_scatter, "(Tensor input, Tensor mask, Tensor source) -> Tensor", {
 
 OP(nonzero, "(Tensor input) -> Tensor", {
   .doc     = R"(The places of the elements that are not zero, one row each: shape (count, dims).)",
+  .aliases = "argwhere",
   .forward = [](const Tensor& input) { return nonzero_places(input); },
 })
 
@@ -268,11 +269,6 @@ OP(nonzero_tuple, "nonzero.tuple(Tensor input, *, bool as_tuple) -> Tensor[]", {
     for (int64_t d = 0; d < source.dim(); ++d) columns.push_back(select(places, 1, d));
     return columns;
   },
-})
-
-OP(argwhere, "(Tensor input) -> Tensor", {
-  .doc     = R"(The places of the elements that are not zero, one row each.)",
-  .forward = [](const Tensor& input) { return nonzero_places(input); },
 })
 
 OP(searchsorted, "(Tensor sorted_sequence, Tensor values, *, bool out_int32=False, bool "

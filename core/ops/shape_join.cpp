@@ -155,7 +155,10 @@ std::vector<Tensor> broadcast_all(TensorList tensors) {
 }  // namespace
 
 OP(cat, "(Tensor[] tensors, int dim=0) -> Tensor", {
-  .doc     = R"(Joins tensors along a dim; all other sizes must be equal. The dtype is the common one.)",
+  .doc     = R"(Joins tensors along a dim; all other sizes must be equal.
+
+The dtype of the result is the common one.)",
+  .aliases = "concat concatenate",
   .forward = [](TensorList tensors, int64_t dim) { return joined(tensors, dim); },
   .saves   = saves<"tensors.shape">,
   .grads   = grads(d<"tensors">([](const Tensor& g, const std::vector<Shape>& shapes, int64_t dim) {
@@ -174,16 +177,6 @@ OP(cat, "(Tensor[] tensors, int dim=0) -> Tensor", {
   })),
 })
 
-OP(concat, "(Tensor[] tensors, int dim=0) -> Tensor", {
-  .doc     = R"(Joins tensors along a dim; another name for cat.)",
-  .forward = [](TensorList tensors, int64_t dim) { return cat(tensors, dim); },
-})
-
-OP(concatenate, "(Tensor[] tensors, int dim=0) -> Tensor", {
-  .doc     = R"(Joins tensors along a dim; NumPy's name for cat.)",
-  .forward = [](TensorList tensors, int64_t dim) { return cat(tensors, dim); },
-})
-
 OP(stack, "(Tensor[] tensors, int dim=0) -> Tensor", {
   .doc     = R"(Joins tensors of one shape along a new dim.)",
   .forward = [](TensorList tensors, int64_t dim) { return stacked(tensors, dim); },
@@ -199,14 +192,7 @@ OP(hstack, "(Tensor[] tensors) -> Tensor", {
 
 OP(vstack, "(Tensor[] tensors) -> Tensor", {
   .doc     = R"(Joins tensors row by row: along dim 0, after 1-d ones became rows.)",
-  .forward = [](TensorList tensors) {
-    check_list(tensors);
-    return cat(all_at_least(tensors, 2), 0);
-  },
-})
-
-OP(row_stack, "(Tensor[] tensors) -> Tensor", {
-  .doc     = R"(Joins tensors row by row; another name for vstack.)",
+  .aliases = "row_stack",
   .forward = [](TensorList tensors) {
     check_list(tensors);
     return cat(all_at_least(tensors, 2), 0);

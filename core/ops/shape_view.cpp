@@ -120,6 +120,19 @@ Tensor reinterpreted(const Tensor& input, DType dtype) {
   return bytes;
 }
 
+// Gives input the layout and the history of a view of it; the elements stay as they are.
+Tensor become(const Tensor& input, const Tensor& view) {
+  CHECK(!(is_grad_enabled() && input.requires_grad() && is_leaf(input)),
+        "a leaf Variable that requires grad is being used in an in-place operation. Wrap it in "
+        "torch.no_grad(), or use the form without underscore.");
+  TensorImpl& impl = *input.impl();
+  impl.sizes = view.sizes();
+  impl.strides = view.strides();
+  impl.layout_changed();
+  if (NodePtr history = grad_fn_of(view)) set_history(input, history, find_meta(view)->slot);
+  return input;
+}
+
 }  // namespace
 
 OP(view, "(Tensor input, int[] size) -> Tensor", {
@@ -224,6 +237,7 @@ OP(permute, "(Tensor input, int[] dims) -> Tensor", {
 
 OP(transpose, "(Tensor input, int dim0, int dim1) -> Tensor", {
   .doc     = R"(Swaps two dims.)",
+  .aliases = "swapdims",
   .is_view = true,
   .forward = [](const Tensor& input, int64_t dim0, int64_t dim1) {
     return alias(input, permute_window(window_of(input), swapped_dims(input.dim(), dim0, dim1)));
@@ -237,13 +251,6 @@ OP(swapaxes, "(Tensor input, int axis0, int axis1) -> Tensor", {
   .doc     = R"(Swaps two dims; NumPy's name for transpose.)",
   .forward = [](const Tensor& input, int64_t axis0, int64_t axis1) {
     return transpose(input, axis0, axis1);
-  },
-})
-
-OP(swapdims, "(Tensor input, int dim0, int dim1) -> Tensor", {
-  .doc     = R"(Swaps two dims; another name for transpose.)",
-  .forward = [](const Tensor& input, int64_t dim0, int64_t dim1) {
-    return transpose(input, dim0, dim1);
   },
 })
 
@@ -269,6 +276,7 @@ OP(adjoint, "(Tensor input) -> Tensor", {
 
 OP(movedim, "(Tensor input, int[] source, int[] destination) -> Tensor", {
   .doc     = R"(Moves dims to other places; the rest keep their order.)",
+  .aliases = "moveaxis",
   .forward = [](const Tensor& input, ShapeRef source, ShapeRef destination) {
     return permute(input, moved_dims(input.dim(), source, destination));
   },
@@ -276,20 +284,7 @@ OP(movedim, "(Tensor input, int[] source, int[] destination) -> Tensor", {
 
 OP(movedim_int, "movedim.int(Tensor input, int source, int destination) -> Tensor", {
   .doc     = R"(Moves one dim to another place; the rest keep their order.)",
-  .forward = [](const Tensor& input, int64_t source, int64_t destination) {
-    return permute(input, moved_dims(input.dim(), {&source, 1}, {&destination, 1}));
-  },
-})
-
-OP(moveaxis, "(Tensor input, int[] source, int[] destination) -> Tensor", {
-  .doc     = R"(Moves dims to other places; NumPy's name for movedim.)",
-  .forward = [](const Tensor& input, ShapeRef source, ShapeRef destination) {
-    return permute(input, moved_dims(input.dim(), source, destination));
-  },
-})
-
-OP(moveaxis_int, "moveaxis.int(Tensor input, int source, int destination) -> Tensor", {
-  .doc     = R"(Moves one dim to another place; NumPy's name for movedim.)",
+  .aliases = "moveaxis",
   .forward = [](const Tensor& input, int64_t source, int64_t destination) {
     return permute(input, moved_dims(input.dim(), {&source, 1}, {&destination, 1}));
   },
@@ -359,6 +354,39 @@ OP(unsqueeze, "(Tensor input, int dim) -> Tensor", {
   .saves   = saves<"input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g,
                                  const Shape& shape) { return reshape(g, shape); })),
+})
+
+OP(squeeze_, "(Tensor! input) -> Tensor", {
+  .doc     = R"(Drops all dims of size 1 of the tensor itself.)",
+  .variants = method,
+  .forward = [](const Tensor& input) { return become(input, call<"squeeze", Tensor>(input)); },
+})
+
+OP(squeeze_dim_, "squeeze_.dim(Tensor! input, int dim) -> Tensor", {
+  .doc     = R"(Drops a dim of the tensor itself when its size is 1.)",
+  .variants = method,
+  .forward = [](const Tensor& input, int64_t dim) { return become(input, squeeze(input, dim)); },
+})
+
+OP(unsqueeze_, "(Tensor! input, int dim) -> Tensor", {
+  .doc     = R"(Inserts a dim of size 1 before dim of the tensor itself.)",
+  .variants = method,
+  .forward = [](const Tensor& input, int64_t dim) { return become(input, unsqueeze(input, dim)); },
+})
+
+OP(transpose_, "(Tensor! input, int dim0, int dim1) -> Tensor", {
+  .doc     = R"(Swaps two dims of the tensor itself.)",
+  .variants = method,
+  .aliases = "swapdims_",
+  .forward = [](const Tensor& input, int64_t dim0, int64_t dim1) {
+    return become(input, transpose(input, dim0, dim1));
+  },
+})
+
+OP(t_, "(Tensor! input) -> Tensor", {
+  .doc     = R"(Transposes the matrix itself.)",
+  .variants = method,
+  .forward = [](const Tensor& input) { return become(input, call<"t", Tensor>(input)); },
 })
 
 OP(select, "(Tensor input, int dim, int index) -> Tensor", {
