@@ -5,9 +5,15 @@
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
+// NaN need not win here: it makes the sum NaN.
+template <class T>
+T larger(T a, T b) {
+  return a > b ? a : b;
+}
+
 template <class T>
 T largest(const T* x, int64_t n) {
-  return fold<T>(n, [=](int64_t i) { return x[i]; }, [](T a, T b) { return max(a, b); });
+  return fold<T>(n, [=](int64_t i) { return x[i]; }, [](T a, T b) { return larger(a, b); });
 }
 
 template <class T>
@@ -62,7 +68,7 @@ template <class F>
 template <class T>
 void largest_of_columns(const T* x, int64_t stride, int64_t rows, int64_t columns, T* out) {
   for (int64_t j = 0; j < columns; ++j) out[j] = x[j];
-  for_each(stride, rows, columns, [=](int64_t j, int64_t at) { out[j] = max(out[j], x[at]); });
+  for_each(stride, rows, columns, [=](int64_t j, int64_t at) { out[j] = larger(out[j], x[at]); });
 }
 
 template <class T>

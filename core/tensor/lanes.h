@@ -33,7 +33,7 @@ template <class T, class Element, class Merge>
   constexpr int64_t kMany = 256 / sizeof(T);  // four vectors of 512 bits hide the latency
   constexpr int64_t kFew = 8;
   int64_t i = 0;
-  T all;
+  T all{};
   if (n >= kMany) {
     all = detail::fold_lanes<kMany, T>(n, element, merge);
     i = n / kMany * kMany;
