@@ -16,6 +16,7 @@ import math
 import os
 import signal
 import sys
+import textwrap
 import threading
 import zlib
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ import numpy as np
 
 import rushlight as torch
 from rushlight import nn
-from rushlight.nn import functional as F  # noqa: N812
+from rushlight.nn import functional as F
 
 
 class InputError(Exception):
@@ -35,9 +36,9 @@ class InputError(Exception):
 
 
 def reason(error: Exception) -> str:
-    """The first line of what an exception says."""
+    """What an exception says, in one line that is not too long."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return text.partition("\n")[0] or type(error).__name__
+    return textwrap.shorten(text or type(error).__name__, 200)
 
 
 class Digits(NamedTuple):
@@ -132,6 +133,9 @@ class Progress:
     history: list[list[float]] = field(default_factory=list)  # per epoch, what its line prints
 
     def check(self, count: int) -> None:
+        for name, usual in vars(Progress()).items():
+            if type(getattr(self, name)) is not type(usual):
+                raise TypeError(f"{name} is not of type {type(usual).__name__}")
         if self.epoch < 0 or not 0 <= self.seen <= count:
             raise ValueError(f"epoch {self.epoch}, image {self.seen} is no place in training")
         if [len(row) for row in self.history] != [4] * self.epoch:

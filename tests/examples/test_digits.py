@@ -286,11 +286,12 @@ def test_files_of_another_kind_are_refused(
     ("part", "value", "message"),
     [
         ("data", 0, "digits.pt: this run was trained on other data"),
-        ("model", {}, "digits.pt: cannot continue from it"),
+        ("model", {}, "digits.pt: cannot continue from it: Error(s) in loading state_dict"),
         ("rng", torch.zeros(1), "digits.pt: cannot continue from it"),
         ("progress", {"epoch": 1}, "digits.pt: cannot continue from it: the history"),
         ("progress", {"seen": 41}, "digits.pt: cannot continue from it: epoch 0, image 41"),
         ("progress", {"seen": 5}, "digits.pt: cannot continue from it: the order"),
+        ("progress", {"seen": 5.0}, "digits.pt: cannot continue from it: seen is not of type int"),
         ("options", {"epochs": 2}, "the checkpoint lacks the options"),
         ("options", {"epochs": -2, "lr": 1, "batch_size": 1, "seed": 0}, "argument --epochs"),
     ],
