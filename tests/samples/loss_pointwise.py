@@ -103,7 +103,9 @@ def binary_cross_entropy_with_logits() -> Iterator[Sample]:
     yield from in_every_reduction(x * 300, y)
 
 
-def kl_div_ref(log_p: np.ndarray, q: np.ndarray, reduction: str = "mean", log_target: bool = False) -> Any:
+def kl_div_ref(
+    log_p: np.ndarray, q: np.ndarray, reduction: str = "mean", log_target: bool = False
+) -> Any:
     losses = np.exp(q) * (q - log_p) if log_target else scipy.special.xlogy(q, q) - q * log_p
     return losses.sum() / len(q) if reduction == "batchmean" else REDUCTIONS[reduction](losses)
 
@@ -121,7 +123,9 @@ def soft_margin_loss() -> Iterator[Sample]:
     yield from in_every_reduction(normal(3, 4), np.sign(normal(3, 4)))
 
 
-def poisson_ref(x: np.ndarray, y: np.ndarray, log_input: bool = True, full: bool = False, eps: float = 1e-8) -> Any:
+def poisson_ref(
+    x: np.ndarray, y: np.ndarray, log_input: bool = True, full: bool = False, eps: float = 1e-8
+) -> Any:
     losses = np.exp(x) - y * x if log_input else x - y * np.log(x + eps)
     stirling = y * np.log(y) - y + 0.5 * np.log(2 * np.pi * y)
     return losses + np.where(y > 1, stirling, 0) if full else losses

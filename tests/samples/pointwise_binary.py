@@ -153,7 +153,10 @@ for _name, _ref in {
         yield booleans(3, 4), booleans(4)
 
 
-for _name, _ref in {"bitwise_left_shift": np.left_shift, "bitwise_right_shift": np.right_shift}.items():
+for _name, _ref in {
+    "bitwise_left_shift": np.left_shift,
+    "bitwise_right_shift": np.right_shift,
+}.items():
 
     @samples(_name, ref=_ref, grad=False)
     def shifts() -> Iterator[Any]:

@@ -124,7 +124,10 @@ def bitwise_not() -> Iterator[np.ndarray]:
     yield integers(-5, 5, 3, 4)
 
 
-@samples("logit", ref=lambda x, eps=None: scipy.special.logit(x if eps is None else np.clip(x, eps, 1 - eps)))
+@samples(
+    "logit",
+    ref=lambda x, eps=None: scipy.special.logit(x if eps is None else np.clip(x, eps, 1 - eps)),
+)
 def logit() -> Iterator[object]:
     yield uniform(3, 4, low=0.1, high=0.9)
     yield Sample((uniform(3, 4, low=0.2, high=0.8),), {"eps": 0.1})

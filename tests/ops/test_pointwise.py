@@ -1,0 +1,429 @@
+"""Pointwise ops where samples do not reach: the ends of the range, integers, dtypes, layouts."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.special
+
+import rushlight as torch
+import rushlight.nn.functional as F
+
+inf, nan = np.inf, np.nan
+
+
+def ulps(actual: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Distances from float64 values in units of the last place of the actual dtype."""
+    unit = np.spacing(np.abs(exact).astype(actual.dtype)).astype(np.float64)
+    return np.abs(actual.astype(np.float64) - exact) / unit
+
+
+# Function, reference, range, and how many ulps of float32 are allowed.
+ACCURACY: list[tuple[Any, Any, float, float, float]] = [
+    (torch.exp, np.exp, -87, 88, 1.2),
+    (torch.exp2, np.exp2, -125, 127, 2),
+    (torch.expm1, np.expm1, -20, 80, 3),
+    (torch.log, np.log, 1e-30, 1e30, 4),
+    (torch.log1p, np.log1p, -0.99, 1e6, 3),
+    (torch.sin, np.sin, -100, 100, 4),
+    (torch.cos, np.cos, -100, 100, 4),
+    (torch.tanh, np.tanh, -12, 12, 3),
+    (torch.atanh, np.arctanh, -0.9999, 0.9999, 3),
+    (torch.erf, scipy.special.erf, -5, 5, 5),
+    (torch.erfc, scipy.special.erfc, -5, 9, 4),
+    (torch.erfinv, scipy.special.erfinv, -0.999, 0.999, 5),
+    (torch.lgamma, scipy.special.gammaln, 2.5, 100, 2),
+    (torch.digamma, scipy.special.digamma, 2, 100, 2),
+    (torch.sigmoid, scipy.special.expit, -85, 85, 4),
+    (F.softplus, lambda x: np.logaddexp(0, x), -80, 19.9, 4),
+    (F.logsigmoid, scipy.special.log_expit, -80, 80, 4),
+    (F.silu, lambda x: x * scipy.special.expit(x), -80, 80, 4),
+    (F.mish, lambda x: x * np.tanh(np.logaddexp(0, x)), -80, 80, 5),
+    (F.gelu, lambda x: x * scipy.special.ndtr(x), -9.5, 10, 64),
+    (F.elu, lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), -30, 10, 3),
+]
+
+
+@pytest.mark.parametrize(("function", "reference", "low", "high", "allowed"), ACCURACY)
+def test_float32_is_within_a_few_ulps(
+    function: Any, reference: Any, low: float, high: float, allowed: float
+) -> None:
+    x = np.linspace(low, high, 100_003).astype(np.float32)
+    x = x[(x >= low) & (x <= high)]
+    actual = function(torch.from_numpy(x)).numpy()
+    assert ulps(actual, reference(x.astype(np.float64))).max() <= allowed
+
+
+def test_exp_is_exact_to_an_ulp_for_every_kind_of_float() -> None:
+    bits = np.arange(0, 2**32, 65_521, dtype=np.uint64).astype(np.uint32)
+    x = bits.view(np.float32)
+    with np.errstate(all="ignore"):
+        exact = np.exp(x.astype(np.float64))
+        expected = exact.astype(np.float32)
+    actual = torch.exp(torch.from_numpy(x)).numpy()
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(np.isnan(actual), np.isnan(x))
+    np.testing.assert_array_equal(actual[~finite], expected[~finite])
+    assert ulps(actual[finite], exact[finite]).max() < 1.1
+
+
+ENDS = [-inf, -1e4, -50.0, 0.0, 200.0, 1e4, inf, nan]
+AT_ENDS: list[tuple[Any, list[float]]] = [
+    (torch.exp, [0, 0, np.exp(-50), 1, inf, inf, inf, nan]),
+    (torch.sigmoid, [0, 0, np.exp(-50), 0.5, 1, 1, 1, nan]),
+    (torch.tanh, [-1, -1, -1, 0, 1, 1, 1, nan]),
+    (torch.erfc, [2, 2, 2, 1, 0, 0, 0, nan]),
+    (torch.relu, [0, 0, 0, 0, 200, 1e4, inf, nan]),
+    (F.softplus, [0, 0, np.exp(-50), np.log(2), 200, 1e4, inf, nan]),
+    (F.logsigmoid, [-inf, -1e4, -50, -np.log(2), -0.0, 0, 0, nan]),
+    (F.elu, [-1, -1, -1, 0, 200, 1e4, inf, nan]),
+    (F.hardtanh, [-1, -1, -1, 0, 1, 1, 1, nan]),
+    (torch.sign, [-1, -1, -1, 0, 1, 1, 1, 0]),
+    (lambda x: torch.logaddexp(x, x), [v + np.log(2) for v in ENDS]),
+    (lambda x: torch.clamp(x, -2, 2), [-2, -2, -2, 0, 2, 2, 2, nan]),
+    (lambda x: torch.maximum(x, torch.zeros_like(x)), [0, 0, 0, 0, 200, 1e4, inf, nan]),
+    (lambda x: torch.fmax(x, torch.zeros_like(x)), [0, 0, 0, 0, 200, 1e4, inf, 0]),
+    (
+        lambda x: F.binary_cross_entropy_with_logits(x, torch.ones_like(x), reduction="none"),
+        [inf, 1e4, 50, np.log(2), 0, 0, nan, nan],
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "expected"), AT_ENDS)
+def test_the_ends_of_the_range(function: Any, expected: list[float]) -> None:
+    for repeats in (1, 9):  # alone, and in whole vectors
+        x = torch.from_numpy(np.repeat(np.array(ENDS, np.float32), repeats))
+        np.testing.assert_allclose(
+            function(x).numpy(), np.repeat(expected, repeats), rtol=1e-6, atol=0
+        )
+
+
+@pytest.mark.parametrize(
+    "function", [torch.sigmoid, F.softplus, F.logsigmoid, F.gelu, F.elu, F.mish]
+)
+def test_gradients_stay_finite_where_exp_overflows(function: Any) -> None:
+    x = torch.tensor([-1000.0, -100.0, 100.0, 1000.0], requires_grad=True)
+    (gradient,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
+    assert torch.isfinite(gradient).all()
+    (second,) = torch.autograd.grad(gradient.sum(), x)
+    assert torch.isfinite(second).all()
+
+
+# Integers
+
+
+def test_integer_division_rounds_like_python() -> None:
+    for a, b in itertools.product(range(-7, 8), [-3, -2, -1, 1, 2, 3]):
+        x, y = torch.tensor([a]), torch.tensor([b])
+        assert (x // y).item() == a // b
+        assert (x % y).item() == a % b
+        assert torch.fmod(x, y).item() == int(np.fmod(a, b))
+        assert torch.div(x, y, rounding_mode="trunc").item() == int(a / b)
+        assert torch.div(x, y, rounding_mode="floor").item() == a // b
+
+
+def test_float_floor_division_is_pythons() -> None:
+    for a, b in [(1.0, 0.1), (-1.0, 0.1), (7.5, -2.0), (-1.0, inf), (0.0, -3.0), (5.0, 5.0)]:
+        x, y = torch.tensor([a], dtype=torch.float64), torch.tensor([b], dtype=torch.float64)
+        assert (x // y).item() == a // b
+        assert (x % y).item() == a % b
+
+
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "fmod", "div"])
+def test_integer_division_by_zero_raises(name: str) -> None:
+    settings = {"rounding_mode": "floor"} if name == "div" else {}
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        getattr(torch, name)(torch.tensor([1, 2]), torch.tensor([1, 0]), **settings)
+
+
+def test_int64_extremes_wrap_and_do_not_trap() -> None:
+    least = torch.tensor([-(2**63)])
+    for result in (least // -1, abs(least), -least, least * -1):
+        assert result.item() == -(2**63)
+    assert (least % -1).item() == 0
+    assert (torch.tensor([2**62]) * 4).item() == 0
+
+
+def test_small_integers_wrap_around() -> None:
+    x = torch.tensor([200, 100], dtype=torch.uint8)
+    assert (x + 100).tolist() == [44, 200]
+    assert (x * x).tolist() == [200 * 200 % 256, 100 * 100 % 256]
+    assert (-torch.tensor([-128], dtype=torch.int8)).item() == -128
+
+
+def test_shifts_past_the_width_move_all_bits_out() -> None:
+    x = torch.tensor([5, -5])
+    assert (x << 1).tolist() == [10, -10]
+    for by in (64, 1000, -1):
+        assert (x << by).tolist() == [0, 0]
+        assert (x >> by).tolist() == [0, -1]
+
+
+def test_integer_powers() -> None:
+    x = torch.tensor([-3, -1, 0, 1, 2])
+    for n in range(6):
+        assert (x**n).tolist() == [v**n for v in x.tolist()]
+    assert (x ** torch.tensor([-1, -3, 2, -2, -1])).tolist() == [0, -1, 0, 1, 0]
+    assert (torch.tensor([3]) ** torch.tensor([40])).item() == 3**40 % 2**64 - 2**64 * (
+        3**40 % 2**64 >= 2**63
+    )
+    with pytest.raises(RuntimeError, match="negative integer powers are not allowed"):
+        _ = x**-1
+
+
+def test_uint64_has_arithmetic_but_no_order() -> None:
+    x = torch.tensor([2**64 - 1], dtype=torch.uint64)
+    assert (x + 2).item() == 1
+    with pytest.raises(NotImplementedError, match="not implemented for uint64"):
+        torch.lt(x, x)
+
+
+# Dtypes
+
+
+PROMOTIONS = [
+    (torch.float32, torch.float64, torch.float64),
+    (torch.float16, torch.bfloat16, torch.float32),
+    (torch.int64, torch.float16, torch.float16),
+    (torch.uint8, torch.int8, torch.int16),
+    (torch.bool, torch.int32, torch.int32),
+    (torch.float64, torch.complex64, torch.complex128),
+    (torch.float16, 2.5, torch.float16),
+    (torch.int32, 2.5, torch.float32),
+    (torch.int32, 2, torch.int32),
+    (torch.uint8, True, torch.uint8),
+    (torch.bool, 2, torch.int64),
+    (torch.float32, 1j, torch.complex64),
+]
+
+
+@pytest.mark.parametrize(("left", "right", "expected"), PROMOTIONS)
+def test_operands_are_promoted(left: Any, right: Any, expected: Any) -> None:
+    a = torch.ones(3, dtype=left)
+    b = torch.ones(3, dtype=right) if isinstance(right, torch.dtype) else right
+    assert (a + b).dtype is expected
+    assert (b * a).dtype is expected
+    assert (a == b).dtype is torch.bool
+
+
+def test_zero_dim_tensors_promote_by_category_only() -> None:
+    half = torch.ones(2, dtype=torch.float16)
+    assert (half + torch.tensor(1.0, dtype=torch.float64)).dtype is torch.float16
+    assert (torch.ones(2, dtype=torch.int32) + torch.tensor(1.5)).dtype is torch.float32
+
+
+def test_integers_become_floats_where_a_function_needs_them() -> None:
+    x = torch.tensor([1, 4])
+    assert torch.sqrt(x).dtype is torch.float32
+    assert (x / 2).tolist() == [0.5, 2.0]
+    with pytest.raises(RuntimeError, match="can't be cast to the desired output type"):
+        x.div_(2)
+    with pytest.raises(NotImplementedError, match="not implemented for complex64"):
+        torch.floor(torch.ones(2, dtype=torch.complex64))
+
+
+def test_every_half_survives_a_round_trip() -> None:
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    x = torch.from_numpy(halves)
+    np.testing.assert_array_equal(x.float().numpy(), halves.astype(np.float32))
+    np.testing.assert_array_equal(x.float().half().numpy(), halves)
+
+
+def test_floats_round_to_half_like_numpy() -> None:
+    bits = np.arange(0, 2**32, 64_007, dtype=np.uint64).astype(np.uint32)
+    x = bits.view(np.float32)
+    with np.errstate(over="ignore"):
+        expected = x.astype(np.float16)
+    np.testing.assert_array_equal(torch.from_numpy(x).half().numpy(), expected)
+
+
+def test_complex_numbers_follow_numpy() -> None:
+    generator = np.random.default_rng(0)
+    a, b = (generator.normal(size=(2, 40)) + 1j * generator.normal(size=(2, 40))).reshape(2, 40)
+    x, y = torch.from_numpy(a.copy()), torch.from_numpy(b.copy())
+    for mine, theirs in [
+        (x + y, a + b), (x * y, a * b), (x / y, a / b), (x**2, a**2), (x**y, a**b),
+        (torch.exp(x), np.exp(a)), (torch.sqrt(x), np.sqrt(a)), (torch.tanh(x), np.tanh(a)),
+        (torch.log1p(x), np.log1p(a)), (torch.sgn(x), a / abs(a)), (x.conj(), a.conj()),
+    ]:  # fmt: skip
+        np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-12)
+    assert abs(x).dtype is torch.float64
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "tanh", "square", "sgn", "atanh"])
+def test_complex_gradients_follow_the_conjugate_convention(name: str) -> None:
+    generator = np.random.default_rng(1)
+    point = generator.normal(size=3) + 1j * generator.normal(size=3)
+    cotangent = generator.normal(size=3) + 1j * generator.normal(size=3)
+    x = torch.from_numpy(point.copy()).requires_grad_()
+    f = getattr(torch, name)
+    (gradient,) = torch.autograd.grad(f(x), x, torch.from_numpy(cotangent.copy()))
+
+    def slope(direction: complex) -> np.ndarray:
+        step = 1e-6 * direction
+        ahead, behind = (f(torch.from_numpy(point + s)).numpy() for s in (step, -step))
+        return (cotangent.conj() * (ahead - behind) / 2e-6).real
+
+    np.testing.assert_allclose(gradient.numpy(), slope(1) + 1j * slope(1j), rtol=1e-6, atol=1e-8)
+
+
+# Layouts
+
+
+LAYOUTS = {
+    "contiguous": lambda a: torch.from_numpy(a.copy()),
+    "transposed": lambda a: torch.from_numpy(np.array(a, order="F")),
+    "every other": lambda a: torch.from_numpy(np.repeat(a, 2, axis=-1))[..., ::2],
+    "expanded": lambda a: torch.from_numpy(a[:1].copy()).expand(*a.shape),
+    "other dtype": lambda a: torch.from_numpy(a.astype(np.float32)),
+}
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (70, 65), (300, 257), (2, 3, 1100), (1, 1)])
+@pytest.mark.parametrize(("left", "right"), list(itertools.product(LAYOUTS, LAYOUTS)))
+def test_any_two_layouts_meet(shape: tuple[int, ...], left: str, right: str) -> None:
+    generator = np.random.default_rng(0)
+    a, b = generator.integers(-50, 50, size=(2, *shape)).astype(np.float64)
+    x, y = LAYOUTS[left](a), LAYOUTS[right](b)
+    np.testing.assert_array_equal((x - y).numpy(), x.numpy() - y.numpy())
+    target = LAYOUTS["transposed"](a)
+    target.sub_(y)
+    np.testing.assert_array_equal(target.numpy(), a - y.numpy())
+
+
+@pytest.mark.parametrize("count", [1, 7, 64, 1023, 1025, 40_001, 100_003])
+def test_numbers_meet_tensors_of_any_length(count: int) -> None:
+    a = np.arange(count, dtype=np.float32)
+    x = torch.from_numpy(a.copy())
+    np.testing.assert_array_equal((x + 1.5).numpy(), a + np.float32(1.5))
+    np.testing.assert_array_equal((2 - x).numpy(), 2 - a)
+    np.testing.assert_array_equal(torch.where(x > 3, x, -1).numpy(), np.where(a > 3, a, -1))
+
+
+def test_results_keep_channels_last() -> None:
+    x = torch.rand(2, 3, 4, 5).contiguous(memory_format=torch.channels_last)
+    for result in (x + 1, x * x, torch.exp(x), x + torch.rand(2, 3, 4, 5)):
+        assert result.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_in_place_writes_see_the_old_values_of_overlapping_views() -> None:
+    x = torch.arange(6.0)
+    x[1:].add_(x[:-1])
+    assert x.tolist() == [0, 1, 3, 5, 7, 9]
+    x = torch.arange(4.0).reshape(2, 2)
+    x.add_(x.t())
+    assert x.tolist() == [[0, 3], [3, 6]]
+
+
+# Forms
+
+
+ALIASES = {
+    "absolute": "abs", "negative": "neg", "fix": "trunc", "arcsin": "asin", "arccosh": "acosh",
+    "arctan2": "atan2", "multiply": "mul", "divide": "div", "true_divide": "div",
+    "subtract": "sub", "clip": "clamp", "greater": "gt", "less_equal": "le", "not_equal": "ne",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("alias", "name"), ALIASES.items())
+def test_aliases_are_the_same_op(alias: str, name: str) -> None:
+    rows = {r["name"]: r for r in torch._C._op_table() if not r["overload"]}
+    assert rows[alias]["alias_of"] == name
+    assert rows[alias]["args"] == rows[name]["args"]
+    assert hasattr(torch, alias)
+    assert hasattr(torch.Tensor, alias)
+
+
+INPLACE = [F.relu, F.relu6, F.leaky_relu, F.elu, F.celu, F.selu, F.silu, F.mish, F.hardtanh]
+INPLACE += [F.hardsigmoid, F.hardswish]
+
+
+@pytest.mark.parametrize("function", INPLACE)
+def test_inplace_argument_writes_the_input_and_keeps_the_gradient(function: Any) -> None:
+    start = torch.tensor([-2.0, -0.5, 0.5, 2.0], requires_grad=True)
+    plain = function(start)
+    x = start * 1
+    written = function(x, inplace=True)
+    assert written is x
+    np.testing.assert_array_equal(x.detach().numpy(), plain.detach().numpy())
+    weights = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    expected, actual = (torch.autograd.grad(y, start, weights)[0] for y in (plain, x))
+    np.testing.assert_array_equal(actual.numpy(), expected.numpy())
+
+
+def test_in_place_forms_without_derivative_refuse_tracked_tensors() -> None:
+    x = torch.ones(2, requires_grad=True) * 1
+    with pytest.raises(NotImplementedError, match="eq_: has no derivative"):
+        x.eq_(1)
+
+
+def test_numbers_may_stand_first_in_powers_and_remainders() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert torch.pow(2, x).tolist() == [2, 4, 8]
+    assert torch.remainder(7, x).tolist() == [0, 1, 1]
+    assert torch.float_power(2, x).dtype is torch.float64
+    assert torch.xlogy(0, x).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("exponent", [-2, -1, -0.5, 0, 0.5, 1, 2, 2.5, 3])
+def test_powers_by_numbers_equal_numpy_and_their_derivative(exponent: float) -> None:
+    a = np.linspace(0.3, 4, 20)
+    x = torch.from_numpy(a.copy()).requires_grad_()
+    y = x**exponent
+    np.testing.assert_allclose(y.detach().numpy(), a**exponent, rtol=1e-14)
+    (gradient,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    np.testing.assert_allclose(
+        gradient.detach().numpy(), exponent * a ** (exponent - 1.0), rtol=1e-13
+    )
+
+
+def test_ties_share_the_gradient() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = torch.tensor([1.0, 3.0, 2.0], requires_grad=True)
+    gradients = torch.autograd.grad(torch.maximum(x, y).sum(), (x, y))
+    assert [g.tolist() for g in gradients] == [[0.5, 0, 1], [0.5, 1, 0]]
+    gradients = torch.autograd.grad(torch.minimum(x, y).sum(), (x, y))
+    assert [g.tolist() for g in gradients] == [[0.5, 1, 0], [0.5, 0, 1]]
+
+
+def test_clamp_passes_gradients_at_its_bounds_but_hardtanh_does_not() -> None:
+    x = torch.tensor([-2.0, -1.0, 0.0, 1.0, 2.0], requires_grad=True)
+    (gradient,) = torch.autograd.grad(torch.clamp(x, -1, 1).sum(), x)
+    assert gradient.tolist() == [0, 1, 1, 1, 0]
+    (gradient,) = torch.autograd.grad(F.hardtanh(x).sum(), x)
+    assert gradient.tolist() == [0, 0, 1, 0, 0]
+
+
+ERRORS: list[tuple[Any, type[Exception], str]] = [
+    (lambda: torch.add(torch.tensor([1]), 1, alpha=0.5), RuntimeError, "floating point number"),
+    (lambda: torch.tensor([True]) - torch.tensor([True]), NotImplementedError, "bool"),
+    (lambda: torch.tensor([1]) - torch.tensor([True]), RuntimeError, "with a bool tensor is not"),
+    (lambda: torch.where(torch.ones(2), 1, 2), RuntimeError, "expected condition to be a boolean"),
+    (lambda: torch.ones(2).masked_fill(torch.ones(2), 0), RuntimeError, "boolean masks"),
+    (
+        lambda: torch.ones(2).masked_fill(torch.ones(2) > 0, torch.ones(2)),
+        RuntimeError,
+        "0-dimensional value tensor",
+    ),
+    (lambda: torch.clamp(torch.ones(2)), RuntimeError, "At least one of 'min' or 'max'"),
+    (lambda: torch.div(torch.ones(2), 2, rounding_mode="up"), RuntimeError, "rounding_mode to be"),
+    (lambda: F.prelu(torch.ones(2, 3), torch.ones(2)), RuntimeError, "Mismatch of parameter"),
+    (lambda: F.glu(torch.ones(3)), RuntimeError, "Halving dimension must be even"),
+    (lambda: F.gelu(torch.ones(3), approximate="x"), RuntimeError, "either none or tanh"),
+    (lambda: F.softshrink(torch.ones(3), -1.0), RuntimeError, "greater or equal to 0"),
+    (lambda: F.hardtanh(torch.ones(3), 2.0, 1.0), ValueError, "cannot be greater than"),
+    (lambda: F.binary_cross_entropy(torch.tensor([2.0]), torch.ones(1)), RuntimeError, "0 and 1"),
+    (lambda: torch.ones(2, 3) + torch.ones(2), RuntimeError, "must match"),
+    (lambda: torch.ones(3).add_(torch.ones(2, 3)), RuntimeError, "doesn't match the broadcast"),
+    (lambda: torch.ones(1).expand(3).add_(1), RuntimeError, "single memory location"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "message"), ERRORS)
+def test_mistakes_are_told(call: Any, kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call()
