@@ -178,7 +178,6 @@ PyObject* numpy(PyObject*, PyObject* self) {
 }
 
 // ---- DLPack
-// -----------------------------------------------------------------------------------------------------
 // The structs of the DLPack 1.1 ABI (dmlc.github.io/dlpack).
 
 struct DlDevice {

@@ -27,7 +27,7 @@ struct BFloat16 {
   return {uint16_t((u & 0x7fffffff) > 0x7f800000 ? (u >> 16) | 0x40 : rounded)};
 }
 [[gnu::always_inline]] inline float to_float(Half h) {
-  // Shift the exponent into float's place, then rescale: exact for normals, subnormals, Inf and NaN.
+  // Shift the exponent into float's place, then rescale: exact for all numbers, Inf and NaN.
   uint32_t shifted = uint32_t(h.bits & 0x7fff) << 13;
   float magnitude = __builtin_bit_cast(float, shifted) * 0x1p112f;
   uint32_t inf_or_nan = (h.bits & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;

@@ -1,6 +1,7 @@
 // Owns Schema: the signature of an op, parsed from its string at compile time.
 //
-//   "(Tensor input, int dim, bool keepdim=False, *, dtype? dtype=None) -> (Tensor values, Tensor indices)"
+//   "(Tensor input, int dim, bool keepdim=False, *, dtype? dtype=None) ->
+//    (Tensor values, Tensor indices)"
 //
 // A string that does not read so is a compile error on the line of the op. A leading word names
 // the op where the C++ name cannot: "max.dim(...)" is overload `dim` of `max`.

@@ -34,7 +34,8 @@ Tensor channels_dropped(const Tensor& input, double p, bool training) {
   return mul(input, channel_noise(input, 1 - p) / wrapped_number(1 - p));
 }
 
-// Drops to the value that selu gives far below zero, and rescales so that mean 0 and variance 1 stay.
+// Drops to the value that selu gives far below zero, and rescales so that mean 0 and variance 1
+// stay.
 // Klambauer et al., "Self-normalizing neural networks", 2017, section "New dropout technique".
 Tensor alpha_dropped(const Tensor& input, double p, bool training, bool by_channel) {
   constexpr double kLow = -1.7580993408473766;  // -scale * alpha of selu

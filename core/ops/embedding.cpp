@@ -69,7 +69,8 @@ scale_grad_by_freq divides a row's gradient by how often it was used.)",
           "sparse gradients are not supported. Leave sparse out.");
     CHECK(input.dtype() == DType::int64 || input.dtype() == DType::int32,
           "Expected tensor for argument "
-          "'indices' to have one of the following scalar types: Long, Int; but got ", dtype_name(input.dtype()));
+          "'indices' to have one of the following scalar types: Long, Int; but got ",
+          dtype_name(input.dtype()));
     CHECK(weight.dim() == 2, "'weight' must be 2-D, got shape ", weight.sizes());
     int64_t rows = weight.size(0);
     CHECK(!padding_idx || (*padding_idx >= -rows && *padding_idx < rows),

@@ -51,7 +51,8 @@
       return def;                                                                              \
     }();                                                                                       \
   };                                                                                           \
-  const detail::Registration NAME##_registration(detail::make_entry<NAME##_op>(__FILE__, __LINE__)); \
+  const detail::Registration NAME##_registration(                                              \
+      detail::make_entry<NAME##_op>(__FILE__, __LINE__));                                      \
   }                                                                                            \
   template <>                                                                                  \
   detail::Signature<NAME##_op>* const OpRef<#NAME, detail::Signature<NAME##_op>>::call =       \

@@ -1,4 +1,4 @@
-// Declares, for C++, the ops that other ops and the bindings call: one line each.
+// Declares, for C++, the ops that other ops and the bindings call.
 //
 // call<"name", Result> reaches the OP block of that name; a signature that differs from the
 // block's does not link. Python's names and defaults are those of the schemas.
@@ -32,8 +32,6 @@ inline R call(const Args&... args) {
   return OpRef<name, R(typename detail::Passed<Args>::type...)>::call(args...);
 }
 
-// clang-format off
-
 // pointwise_unary.cpp
 inline Tensor neg(const Tensor& input) { return call<"neg", Tensor>(input); }
 inline Tensor abs(const Tensor& input) { return call<"abs", Tensor>(input); }
@@ -65,36 +63,76 @@ inline Tensor digamma(const Tensor& input) { return call<"digamma", Tensor>(inpu
 inline Tensor trigamma(const Tensor& input) { return call<"_trigamma", Tensor>(input); }
 inline Tensor sigmoid(const Tensor& input) { return call<"sigmoid", Tensor>(input); }
 inline Tensor isnan(const Tensor& input) { return call<"isnan", Tensor>(input); }
-inline Tensor xlogy(const Tensor& input, const Tensor& other) { return call<"xlogy", Tensor>(input, other); }
+inline Tensor xlogy(const Tensor& input, const Tensor& other) {
+  return call<"xlogy", Tensor>(input, other);
+}
 inline Tensor isfinite(const Tensor& input) { return call<"isfinite", Tensor>(input); }
 inline Tensor logical_not(const Tensor& input) { return call<"logical_not", Tensor>(input); }
 
 // pointwise_binary.cpp
-inline Tensor add(const Tensor& input, const Tensor& other, Scalar alpha = 1) { return call<"add", Tensor>(input, other, alpha); }
-inline Tensor sub(const Tensor& input, const Tensor& other, Scalar alpha = 1) { return call<"sub", Tensor>(input, other, alpha); }
-inline Tensor mul(const Tensor& input, const Tensor& other) { return call<"mul", Tensor>(input, other); }
-inline Tensor div(const Tensor& input, const Tensor& other) { return call<"div", Tensor>(input, other); }
-inline Tensor floor_divide(const Tensor& input, const Tensor& other) { return call<"floor_divide", Tensor>(input, other); }
-inline Tensor trunc_divide(const Tensor& input, const Tensor& other) { return call<"_trunc_divide", Tensor>(input, other); }
-inline Tensor remainder(const Tensor& input, const Tensor& other) { return call<"remainder", Tensor>(input, other); }
-inline Tensor pow(const Tensor& input, const Tensor& exponent) { return call<"pow", Tensor>(input, exponent); }
-inline Tensor maximum(const Tensor& input, const Tensor& other) { return call<"maximum", Tensor>(input, other); }
-inline Tensor minimum(const Tensor& input, const Tensor& other) { return call<"minimum", Tensor>(input, other); }
+inline Tensor add(const Tensor& input, const Tensor& other, Scalar alpha = 1) {
+  return call<"add", Tensor>(input, other, alpha);
+}
+inline Tensor sub(const Tensor& input, const Tensor& other, Scalar alpha = 1) {
+  return call<"sub", Tensor>(input, other, alpha);
+}
+inline Tensor mul(const Tensor& input, const Tensor& other) {
+  return call<"mul", Tensor>(input, other);
+}
+inline Tensor div(const Tensor& input, const Tensor& other) {
+  return call<"div", Tensor>(input, other);
+}
+inline Tensor floor_divide(const Tensor& input, const Tensor& other) {
+  return call<"floor_divide", Tensor>(input, other);
+}
+inline Tensor trunc_divide(const Tensor& input, const Tensor& other) {
+  return call<"_trunc_divide", Tensor>(input, other);
+}
+inline Tensor remainder(const Tensor& input, const Tensor& other) {
+  return call<"remainder", Tensor>(input, other);
+}
+inline Tensor pow(const Tensor& input, const Tensor& exponent) {
+  return call<"pow", Tensor>(input, exponent);
+}
+inline Tensor maximum(const Tensor& input, const Tensor& other) {
+  return call<"maximum", Tensor>(input, other);
+}
+inline Tensor minimum(const Tensor& input, const Tensor& other) {
+  return call<"minimum", Tensor>(input, other);
+}
 // Refuses an integer division of which some divisor is zero.
 void refuse_integer_division_by_zero(const Tensor& input, const Tensor& other);
 // g times the conjugate of a number; g itself when that is one.
 Tensor scaled(const Tensor& g, const Scalar& factor);
-inline Tensor where(const Tensor& condition, const Tensor& input, const Tensor& other) { return call<"where", Tensor>(condition, input, other); }
-inline Tensor logical_and(const Tensor& input, const Tensor& other) { return call<"logical_and", Tensor>(input, other); }
-inline Tensor logical_or(const Tensor& input, const Tensor& other) { return call<"logical_or", Tensor>(input, other); }
+inline Tensor where(const Tensor& condition, const Tensor& input, const Tensor& other) {
+  return call<"where", Tensor>(condition, input, other);
+}
+inline Tensor logical_and(const Tensor& input, const Tensor& other) {
+  return call<"logical_and", Tensor>(input, other);
+}
+inline Tensor logical_or(const Tensor& input, const Tensor& other) {
+  return call<"logical_or", Tensor>(input, other);
+}
 
 // compare.cpp
-inline Tensor eq(const Tensor& input, const Tensor& other) { return call<"eq", Tensor>(input, other); }
-inline Tensor ne(const Tensor& input, const Tensor& other) { return call<"ne", Tensor>(input, other); }
-inline Tensor lt(const Tensor& input, const Tensor& other) { return call<"lt", Tensor>(input, other); }
-inline Tensor le(const Tensor& input, const Tensor& other) { return call<"le", Tensor>(input, other); }
-inline Tensor gt(const Tensor& input, const Tensor& other) { return call<"gt", Tensor>(input, other); }
-inline Tensor ge(const Tensor& input, const Tensor& other) { return call<"ge", Tensor>(input, other); }
+inline Tensor eq(const Tensor& input, const Tensor& other) {
+  return call<"eq", Tensor>(input, other);
+}
+inline Tensor ne(const Tensor& input, const Tensor& other) {
+  return call<"ne", Tensor>(input, other);
+}
+inline Tensor lt(const Tensor& input, const Tensor& other) {
+  return call<"lt", Tensor>(input, other);
+}
+inline Tensor le(const Tensor& input, const Tensor& other) {
+  return call<"le", Tensor>(input, other);
+}
+inline Tensor gt(const Tensor& input, const Tensor& other) {
+  return call<"gt", Tensor>(input, other);
+}
+inline Tensor ge(const Tensor& input, const Tensor& other) {
+  return call<"ge", Tensor>(input, other);
+}
 
 // Whether all elements of a bool tensor are true.
 bool all_true(const Tensor& input);
@@ -106,65 +144,134 @@ inline Tensor softplus(const Tensor& input) { return call<"softplus", Tensor>(in
 // The losses themselves, their mean or their sum.
 Tensor reduce_loss(const Tensor& losses, std::string_view reduction);
 // The same of losses times a weight of the input's sizes; the mean is over the weights.
-Tensor reduce_weighted_loss(const Tensor& losses, const Tensor& weight, const Tensor& input, std::string_view reduction);
+Tensor reduce_weighted_loss(const Tensor& losses, const Tensor& weight, const Tensor& input,
+                            std::string_view reduction);
 
 // creation.cpp
-inline Tensor full(ShapeRef size, Scalar value, std::optional<DType> dtype = {}) { return call<"full", Tensor>(size, value, dtype, std::optional<Device>()); }
-inline Tensor zeros_like(const Tensor& input) { return call<"zeros_like", Tensor>(input, std::optional<DType>(), std::optional<Device>(), std::optional<MemoryFormat>()); }
-inline Tensor ones_like(const Tensor& input) { return call<"ones_like", Tensor>(input, std::optional<DType>(), std::optional<Device>(), std::optional<MemoryFormat>()); }
-inline Tensor zeros(ShapeRef size, DType dtype) { return call<"zeros", Tensor>(size, std::optional<DType>(dtype), std::optional<Device>()); }
+inline Tensor full(ShapeRef size, Scalar value, std::optional<DType> dtype = {}) {
+  return call<"full", Tensor>(size, value, dtype, std::optional<Device>());
+}
+inline Tensor zeros_like(const Tensor& input) {
+  return call<"zeros_like", Tensor>(input, std::optional<DType>(), std::optional<Device>(),
+                                    std::optional<MemoryFormat>());
+}
+inline Tensor ones_like(const Tensor& input) {
+  return call<"ones_like", Tensor>(input, std::optional<DType>(), std::optional<Device>(),
+                                   std::optional<MemoryFormat>());
+}
+inline Tensor zeros(ShapeRef size, DType dtype) {
+  return call<"zeros", Tensor>(size, std::optional<DType>(dtype), std::optional<Device>());
+}
 
 // cast_copy.cpp
-inline Tensor clone(const Tensor& input) { return call<"clone", Tensor>(input, std::optional<MemoryFormat>()); }
-inline Tensor contiguous(const Tensor& input) { return call<"contiguous", Tensor>(input, std::optional<MemoryFormat>()); }
+inline Tensor clone(const Tensor& input) {
+  return call<"clone", Tensor>(input, std::optional<MemoryFormat>());
+}
+inline Tensor contiguous(const Tensor& input) {
+  return call<"contiguous", Tensor>(input, std::optional<MemoryFormat>());
+}
 // A copy in another dtype, or the tensor itself; differentiable.
-inline Tensor cast(const Tensor& input, DType dtype) { return call<"_cast", Tensor>(input, std::optional<DType>(dtype)); }
-inline Tensor copy_(const Tensor& input, const Tensor& src) { return call<"copy_", Tensor>(input, src, false); }
+inline Tensor cast(const Tensor& input, DType dtype) {
+  return call<"_cast", Tensor>(input, std::optional<DType>(dtype));
+}
+inline Tensor copy_(const Tensor& input, const Tensor& src) {
+  return call<"copy_", Tensor>(input, src, false);
+}
 
 // reduce.cpp: an empty `dim` means all dims
-inline Tensor sum(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) { return call<"sum_dim", Tensor>(input, std::optional<ShapeRef>(dim), keepdim, std::optional<DType>()); }
-inline Tensor mean(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) { return call<"mean_dim", Tensor>(input, std::optional<ShapeRef>(dim), keepdim, std::optional<DType>()); }
+inline Tensor sum(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) {
+  return call<"sum_dim", Tensor>(input, std::optional<ShapeRef>(dim), keepdim,
+                                 std::optional<DType>());
+}
+inline Tensor mean(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) {
+  return call<"mean_dim", Tensor>(input, std::optional<ShapeRef>(dim), keepdim,
+                                  std::optional<DType>());
+}
 // Sums over the dims that broadcasting added, so that the result has these sizes.
-inline Tensor sum_to(const Tensor& input, ShapeRef size) { return call<"_sum_to", Tensor>(input, size); }
+inline Tensor sum_to(const Tensor& input, ShapeRef size) {
+  return call<"_sum_to", Tensor>(input, size);
+}
 
 // shape.cpp
-inline Tensor reshape(const Tensor& input, ShapeRef shape) { return call<"reshape", Tensor>(input, shape); }
+inline Tensor reshape(const Tensor& input, ShapeRef shape) {
+  return call<"reshape", Tensor>(input, shape);
+}
 inline Tensor view(const Tensor& input, ShapeRef size) { return call<"view", Tensor>(input, size); }
-inline Tensor expand(const Tensor& input, ShapeRef size) { return call<"expand", Tensor>(input, size); }
-inline Tensor permute(const Tensor& input, ShapeRef dims) { return call<"permute", Tensor>(input, dims); }
-inline Tensor transpose(const Tensor& input, int64_t dim0, int64_t dim1) { return call<"transpose", Tensor>(input, dim0, dim1); }
-inline Tensor unsqueeze(const Tensor& input, int64_t dim) { return call<"unsqueeze", Tensor>(input, dim); }
-inline Tensor squeeze(const Tensor& input, int64_t dim) { return call<"squeeze_dim", Tensor>(input, dim); }
-inline Tensor slice(const Tensor& input, int64_t dim, int64_t start, int64_t end, int64_t step) { return call<"_slice", Tensor>(input, dim, start, end, step); }
-inline Tensor select(const Tensor& input, int64_t dim, int64_t index) { return call<"select", Tensor>(input, dim, index); }
-inline Tensor narrow(const Tensor& input, int64_t dim, int64_t start, int64_t length) { return call<"narrow", Tensor>(input, dim, start, length); }
-inline Tensor as_strided(const Tensor& input, ShapeRef size, ShapeRef stride, std::optional<int64_t> offset = {}) { return call<"as_strided", Tensor>(input, size, stride, offset); }
+inline Tensor expand(const Tensor& input, ShapeRef size) {
+  return call<"expand", Tensor>(input, size);
+}
+inline Tensor permute(const Tensor& input, ShapeRef dims) {
+  return call<"permute", Tensor>(input, dims);
+}
+inline Tensor transpose(const Tensor& input, int64_t dim0, int64_t dim1) {
+  return call<"transpose", Tensor>(input, dim0, dim1);
+}
+inline Tensor unsqueeze(const Tensor& input, int64_t dim) {
+  return call<"unsqueeze", Tensor>(input, dim);
+}
+inline Tensor squeeze(const Tensor& input, int64_t dim) {
+  return call<"squeeze_dim", Tensor>(input, dim);
+}
+inline Tensor slice(const Tensor& input, int64_t dim, int64_t start, int64_t end, int64_t step) {
+  return call<"_slice", Tensor>(input, dim, start, end, step);
+}
+inline Tensor select(const Tensor& input, int64_t dim, int64_t index) {
+  return call<"select", Tensor>(input, dim, index);
+}
+inline Tensor narrow(const Tensor& input, int64_t dim, int64_t start, int64_t length) {
+  return call<"narrow", Tensor>(input, dim, start, length);
+}
+inline Tensor as_strided(const Tensor& input, ShapeRef size, ShapeRef stride,
+                         std::optional<int64_t> offset = {}) {
+  return call<"as_strided", Tensor>(input, size, stride, offset);
+}
 inline Tensor cat(TensorList tensors, int64_t dim) { return call<"cat", Tensor>(tensors, dim); }
 inline Tensor stack(TensorList tensors, int64_t dim) { return call<"stack", Tensor>(tensors, dim); }
 
 // softmax.cpp
-inline Tensor softmax(const Tensor& input, int64_t dim) { return call<"softmax", Tensor>(input, std::optional<int64_t>(dim), std::optional<DType>(), int64_t(3)); }
-inline Tensor log_softmax(const Tensor& input, int64_t dim) { return call<"log_softmax", Tensor>(input, std::optional<int64_t>(dim), std::optional<DType>(), int64_t(3)); }
+inline Tensor softmax(const Tensor& input, int64_t dim) {
+  return call<"softmax", Tensor>(input, std::optional<int64_t>(dim), std::optional<DType>(),
+                                 int64_t(3));
+}
+inline Tensor log_softmax(const Tensor& input, int64_t dim) {
+  return call<"log_softmax", Tensor>(input, std::optional<int64_t>(dim), std::optional<DType>(),
+                                     int64_t(3));
+}
 
 // random.cpp, dropout.cpp
 // Tensors of ones with probability p and zeros elsewhere.
-inline Tensor bernoulli(const Tensor& like, double p) { return call<"bernoulli_p", Tensor>(like, p, static_cast<Generator*>(nullptr)); }
+inline Tensor bernoulli(const Tensor& like, double p) {
+  return call<"bernoulli_p", Tensor>(like, p, static_cast<Generator*>(nullptr));
+}
 
 // matmul.cpp
-inline Tensor mm(const Tensor& input, const Tensor& mat2) { return call<"mm", Tensor>(input, mat2); }
-inline Tensor bmm(const Tensor& input, const Tensor& mat2) { return call<"bmm", Tensor>(input, mat2); }
-inline Tensor matmul(const Tensor& input, const Tensor& other) { return call<"matmul", Tensor>(input, other); }
-inline Tensor dot(const Tensor& input, const Tensor& tensor) { return call<"dot", Tensor>(input, tensor); }
+inline Tensor mm(const Tensor& input, const Tensor& mat2) {
+  return call<"mm", Tensor>(input, mat2);
+}
+inline Tensor bmm(const Tensor& input, const Tensor& mat2) {
+  return call<"bmm", Tensor>(input, mat2);
+}
+inline Tensor matmul(const Tensor& input, const Tensor& other) {
+  return call<"matmul", Tensor>(input, other);
+}
+inline Tensor dot(const Tensor& input, const Tensor& tensor) {
+  return call<"dot", Tensor>(input, tensor);
+}
 
 // index.cpp, gather_scatter.cpp; an undefined index takes the whole dim
-inline Tensor index(const Tensor& input, TensorList indices) { return call<"_index", Tensor>(input, indices); }
-inline Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) { return call<"_index_put_", Tensor>(input, indices, values, accumulate); }
-inline Tensor gather(const Tensor& input, int64_t dim, const Tensor& index) { return call<"gather", Tensor>(input, dim, index, false); }
+inline Tensor index(const Tensor& input, TensorList indices) {
+  return call<"_index", Tensor>(input, indices);
+}
+inline Tensor index_put_(const Tensor& input, TensorList indices, const Tensor& values,
+                         bool accumulate) {
+  return call<"_index_put_", Tensor>(input, indices, values, accumulate);
+}
+inline Tensor gather(const Tensor& input, int64_t dim, const Tensor& index) {
+  return call<"gather", Tensor>(input, dim, index, false);
+}
 inline Tensor nonzero(const Tensor& input) { return call<"nonzero", Tensor>(input); }
 
-// clang-format on
-
-// ---- the vocabulary of formulas, for Tensors -----------------------------------------------------
+// ---- the vocabulary of formulas, for Tensors ---------------------------------------------------
 
 inline Tensor operator-(const Tensor& a) { return neg(a); }
 #define RUSHLIGHT_OPERATOR(symbol, op)                                                          \

@@ -60,7 +60,8 @@ void fill_as(const Tensor& out, Generator* generator, Make make) {
   for_each_tile(generator, out.numel(), words_each,
                 [&](const uint32_t* words, int64_t first, int64_t n) {
                   alignas(64) T tile[kTileWords * 4 / sizeof(T) + 1];
-                  // Numbers come in pairs: an odd tile has room for one more, the tensor may have not.
+                  // Numbers come in pairs: an odd tile has room for one more, the tensor may have
+                  // not.
                   T* to = direct && n % 2 == 0 ? reinterpret_cast<T*>(data) + first : tile;
                   make(words, n, to);
                   if (to == tile) convert(tile, data + first * item, n);
@@ -222,7 +223,8 @@ Tensor draw_categories(const Tensor& weights, int64_t count, bool replacement,
       CHECK(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0) in row ", r);
       if (replacement) {
         for (int64_t i = 0; i < count; ++i)
-          to[i] = std::min(last, std::upper_bound(key.begin(), key.end(), drawn[i] * sum) - key.begin());
+          to[i] = std::min(last,
+                           std::upper_bound(key.begin(), key.end(), drawn[i] * sum) - key.begin());
         continue;
       }
       CHECK(possible >= count,
@@ -230,9 +232,10 @@ Tensor draw_categories(const Tensor& weights, int64_t count, bool replacement,
             "category to sample): ",
             possible, " in row ", r, " for ", count, " samples");
       std::iota(order.begin(), order.end(), 0);
-      std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int64_t a, int64_t b) {
-        return std::pair(key[size_t(a)], a) < std::pair(key[size_t(b)], b);
-      });
+      std::partial_sort(order.begin(), order.begin() + count, order.end(),
+                        [&](int64_t a, int64_t b) {
+                          return std::pair(key[size_t(a)], a) < std::pair(key[size_t(b)], b);
+                        });
       std::copy_n(order.begin(), count, to);
     }
   });

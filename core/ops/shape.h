@@ -20,7 +20,8 @@ Window window_of(const Tensor& tensor);
 // The layout of a fresh row-major tensor.
 Window row_major(const Shape& sizes);
 Tensor alias(const Tensor& tensor, const Window& window);
-// The gradient of a tensor of shape `sizes` of which `window` was viewed: `grad` there, 0 elsewhere.
+// The gradient of a tensor of shape `sizes` of which `window` was viewed: `grad` there, 0
+// elsewhere.
 // The window lies in a row-major layout.
 Tensor window_backward(const Tensor& grad, const Shape& sizes, const Window& window);
 
@@ -42,7 +43,8 @@ Shape infer_sizes(ShapeRef shape, int64_t numel);
 std::optional<Shape> view_strides(ShapeRef from_sizes, ShapeRef from_strides, ShapeRef sizes);
 // Wraps negative dims and refuses repeated ones.
 Shape unique_dims(ShapeRef dims, int64_t ndim);
-// The lengths of the pieces of `size` elements cut every `length`; the last may be shorter. Nothing is one
+// The lengths of the pieces of `size` elements cut every `length`; the last may be shorter. Nothing
+// is one
 // piece of nothing.
 Shape piece_lengths(int64_t size, int64_t length);
 

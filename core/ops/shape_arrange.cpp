@@ -61,7 +61,8 @@ Tensor repeated(const Tensor& input, ShapeRef repeats) {
 }
 
 int64_t dim_of(const Tensor& input, int64_t dim) {
-  CHECK(input.dim() > 0, ErrorKind::kIndex, "Dimension specified as ", dim, " but tensor has no dimensions");
+  CHECK(input.dim() > 0, ErrorKind::kIndex, "Dimension specified as ", dim,
+        " but tensor has no dimensions");
   return wrap_dim(dim, input.dim());
 }
 
@@ -201,7 +202,7 @@ Without dims the tensor is rolled as if it were flat.)",
 })
 
 OP(repeat, "(Tensor input, int[] repeats) -> Tensor", {
-  .doc     = R"(Copies of input next to each other: repeats[d] times along dim d, new dims in front.)",
+  .doc     = R"(Copies of input next to each other: repeats[d] times along dim d.)",
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef repeats) { return repeated(input, repeats); },
   .saves   = saves<"input.shape">,
@@ -214,7 +215,7 @@ OP(repeat, "(Tensor input, int[] repeats) -> Tensor", {
 })
 
 OP(tile, "(Tensor input, int[] dims) -> Tensor", {
-  .doc     = R"(Copies of input next to each other; as repeat, but dims may be fewer than those of input.)",
+  .doc     = R"(Copies of input next to each other; dims may be fewer than those of input.)",
   .forward = [](const Tensor& input, ShapeRef dims) {
     Shape repeats(dims);
     while (repeats.size() < input.sizes().size()) repeats.insert(0, 1);

@@ -97,7 +97,8 @@ void copy_strided(ShapeRef sizes, int64_t item, char* to, ShapeRef to_strides, c
   for (Shape* shape : {&dims, &to_steps, &from_steps}) shape->pop_back();
   if (dims.empty()) {
     parallel_for(0, inner, kGrain / item, [&](int64_t begin, int64_t end) {
-      copy_run(to + begin * to_step, to_step, from + begin * from_step, from_step, item, end - begin);
+      copy_run(to + begin * to_step, to_step, from + begin * from_step, from_step, item,
+               end - begin);
     });
     return;
   }
