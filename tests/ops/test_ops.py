@@ -2,143 +2,195 @@
 
 from __future__ import annotations
 
+import contextlib
+import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from ops.matrix import (
+    ALIASES,
     ELSEWHERE,
     ROWS,
+    SAMPLED,
+    SAMPLES,
+    array_of,
+    arrays_of,
     call,
     directional_check,
     function_of,
-    results_of,
-    samples_of,
+    points_of,
+    scalar_of,
+    tensor_of,
     tensors_in,
-    to_tensor,
     weighted_sum,
+    writes_input,
 )
 from samples import Sample
 
 import rushlight as rl
 
-SAMPLED = sorted(name for name, row in ROWS.items() if samples_of(row) and name not in ELSEWHERE)
-CASES = [
-    pytest.param(name, sample, id=f"{name}-{i}")
-    for name in SAMPLED
-    for i, sample in enumerate(samples_of(ROWS[name]).all())  # pyright: ignore[reportOptionalMemberAccess]
-]
-FLOATS = [rl.float32, rl.float64, rl.float16, rl.bfloat16]
-LOOSE = {rl.float32: 1e-4, rl.float16: 2e-2, rl.bfloat16: 1e-1}
+ROOT = Path(__file__).parents[2]
+TOLERANCE = {rl.float16: 2e-2, rl.bfloat16: 1e-1, rl.float32: 1e-4, rl.complex64: 1e-4}
+ALL_DTYPES = ROWS["clone"]["dtypes"]
 
 
-def as_arrays(result: Any) -> list[np.ndarray]:
-    return [t.detach().to(rl.float64 if t.dtype is rl.bfloat16 else t.dtype).numpy() for t in results_of(result)]
+def cases(wanted: Callable[[str], bool]) -> list[Any]:
+    """All samples of the wanted ops as parameters, with ids such as softmax-0."""
+    return [
+        pytest.param(name, sample, id=f"{name}-{i}")
+        for name in SAMPLED
+        if wanted(name)
+        for i, sample in enumerate(SAMPLES[name].all)
+    ]
 
 
 def close(actual: Any, expected: Any, tolerance: float) -> None:
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance, equal_nan=True)
 
 
-@pytest.mark.parametrize("name", sorted(ROWS))
-def test_op_has_samples(name: str) -> None:
-    row = ROWS[name]
-    family = row["file"].rpartition("/")[2].removesuffix(".cpp")
-    assert name in ELSEWHERE or samples_of(row), f"op '{name}' has no samples: add one to tests/samples/{family}.py"
-
-
-@pytest.mark.parametrize(("name", "sample"), CASES)
-def test_value_equals_the_numpy_reference(name: str, sample: Sample) -> None:
-    op = samples_of(ROWS[name])
-    assert op
-    if op.ref is None:
-        pytest.skip("no reference")
-    result, _ = call(name, sample)
-    expected = op.ref(*sample.args, **sample.kwargs)
-    expected = expected if isinstance(expected, (tuple, list)) else [expected]
-    actual = as_arrays(result) if results_of(result) else [result]
+def all_close(actual: list[np.ndarray], expected: list[np.ndarray], tolerance: float) -> None:
     assert len(actual) == len(expected)
     for mine, theirs in zip(actual, expected, strict=True):
-        assert np.shape(mine) == np.shape(theirs)
-        close(mine, theirs, op.tolerance)
+        assert mine.shape == theirs.shape
+        close(mine, theirs, tolerance)
 
 
-@pytest.mark.parametrize(("name", "sample"), CASES)
-def test_inputs_are_not_changed_and_layout_does_not_matter(name: str, sample: Sample) -> None:
-    if name.endswith("_") or name.split(".")[0].endswith("_"):
-        pytest.skip("writes its input")
-    arrays = [a for a in sample.args if isinstance(a, np.ndarray)]
-    before = [a.copy() for a in arrays]
-    plain, inputs = call(name, sample)
-    for tensor, array in zip([t for t in inputs], before, strict=False):
-        if tuple(tensor.shape) == array.shape:
-            np.testing.assert_array_equal(tensor.numpy(), array)
-    strided, _ = call(name, Sample(tuple(transposed(a) for a in sample.args), sample.kwargs))
-    for a, b in zip(as_arrays(plain), as_arrays(strided), strict=True):
-        close(b, a, 1e-12)
+def references(op: Any, sample: Sample) -> list[np.ndarray]:
+    with np.errstate(all="ignore"):
+        expected = op.ref(*sample.args, **sample.kwargs)
+    expected = expected if isinstance(expected, (tuple, list)) else [expected]
+    return [np.asarray(e) for e in expected]
 
 
-def transposed(value: Any) -> Any:
-    """The same values with the strides of a transposed array."""
-    if isinstance(value, np.ndarray) and value.ndim > 1:
-        return np.asfortranarray(value)
-    return value
+def has_points(name: str) -> bool:
+    op = SAMPLES[name]
+    return op.grad and any(points_of(op, sample) for sample in op.all)
 
 
-def gradient_cases(second: bool) -> list[Any]:
-    wanted = []
-    for name in SAMPLED:
-        op = samples_of(ROWS[name])
-        assert op
-        if not (op.second if second else op.grad) or name.endswith("_") or not gives_gradients(name):
-            continue
-        wanted += [pytest.param(name, s, id=f"{name}-{i}") for i, s in enumerate(op.all())]
-    return wanted
+# ---- completeness -------------------------------------------------------------------------------
 
 
-def gives_gradients(name: str) -> bool:
-    op = samples_of(ROWS[name])
-    assert op
-    result, _ = call(name, op.all()[0], requires_grad=True)
-    return any(t.requires_grad for t in results_of(result))
+@pytest.mark.parametrize("name", sorted(ROWS))
+def test_op_has_samples(name: str) -> None:
+    family = ROWS[name]["file"].rpartition("/")[2].removesuffix(".cpp")
+    assert name in ELSEWHERE or name in SAMPLES, (
+        f"op '{name}' has no samples: add one to tests/samples/{family}.py"
+    )
 
 
-def rebuild(sample: Sample, leaves: list[Any]) -> Any:
-    """The arguments of a sample with its floating-point tensors replaced by leaves."""
-    left = list(leaves)
-
-    def replace(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            tensor = to_tensor(value)
-            return left.pop(0) if tensor.dtype.is_floating_point else tensor
-        if isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) for v in value):
-            return type(value)(replace(v) for v in value)
-        return value
-
-    return [replace(a) for a in sample.args], {k: replace(v) for k, v in sample.kwargs.items()}
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_samples_belong_to_an_op(name: str) -> None:
+    assert name in ROWS
 
 
-def points_of(sample: Sample) -> list[Any]:
-    args = [to_tensor(a) for a in sample.args] + [to_tensor(v) for v in sample.kwargs.values()]
-    return [t for t in tensors_in(args) if t.dtype.is_floating_point]
+@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+def test_ops_without_samples_are_tested_elsewhere(name: str) -> None:
+    assert name in ROWS
+    assert name not in SAMPLES
+    assert re.search(rf"\b{ROWS[name]['name']}\b", (ROOT / ELSEWHERE[name]).read_text())
 
 
-def scalar_of(name: str, sample: Sample) -> Any:
-    def f(leaves: list[Any]) -> Any:
-        args, kwargs = rebuild(sample, leaves)
-        return weighted_sum(function_of(name)(*args, **kwargs))
+@pytest.mark.parametrize("name", sorted(ALIASES))
+def test_an_alias_is_the_op_that_it_stands_for(name: str) -> None:
+    row = ALIASES[name]
+    original = next(n for n, r in ROWS.items() if (r["file"], r["line"]) == (row["file"], row["line"]))
+    for sample in SAMPLES[original].all:
+        all_close(arrays_of(call(name, sample)), arrays_of(call(original, sample)), 0)
 
-    return f
+
+# ---- values -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "sample"), gradient_cases(second=False))
+@pytest.mark.parametrize(("name", "sample"), cases(lambda name: SAMPLES[name].ref is not None))
+def test_value_equals_the_numpy_reference(name: str, sample: Sample) -> None:
+    op = SAMPLES[name]
+    all_close(arrays_of(call(name, sample)), references(op, sample), op.tolerance)
+
+
+@pytest.mark.parametrize(("name", "sample"), cases(lambda name: not writes_input(name)))
+def test_inputs_are_not_changed(name: str, sample: Sample) -> None:
+    tensors = sample.map(tensor_of)
+    function_of(name)(*tensors.args, **tensors.kwargs)
+    for tensor, array in zip(
+        tensors_in(*tensors.args, *tensors.kwargs.values()), sample.arrays(), strict=True
+    ):
+        np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def transposed(array: np.ndarray) -> Any:
+    """The same values in column-major order."""
+    return tensor_of(array.T).mT if array.ndim == 2 else every_second(array)
+
+
+def every_second(array: np.ndarray) -> Any:
+    """The same values in a window with gaps and an offset."""
+    if array.ndim == 0:
+        return tensor_of(np.stack([array, array]))[1]
+    return tensor_of(np.repeat(array, 2, axis=-1))[..., 1::2]
+
+
+@pytest.mark.parametrize("layout", [transposed, every_second])
+@pytest.mark.parametrize("name", SAMPLED)
+def test_layout_does_not_matter(name: str, layout: Callable[[np.ndarray], Any]) -> None:
+    for sample in SAMPLES[name].all:
+        all_close(arrays_of(call(name, sample.map(layout))), arrays_of(call(name, sample)), 1e-12)
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLED if not writes_input(n)])
+def test_expanded_inputs_equal_contiguous_ones(name: str) -> None:
+    def repeated(array: np.ndarray) -> np.ndarray:
+        is_data = array.dtype == np.float64 and array.ndim
+        return np.broadcast_to(array[:1], array.shape) if is_data else array
+
+    def expanded(array: np.ndarray) -> Any:
+        is_data = array.dtype == np.float64 and array.ndim
+        return tensor_of(array[:1]).expand(array.shape) if is_data else tensor_of(array)
+
+    sample = SAMPLES[name].all[0]
+    all_close(
+        arrays_of(call(name, sample.map(expanded))), arrays_of(call(name, sample.map(repeated))), 1e-12
+    )
+
+
+@pytest.mark.parametrize("shape", [(0,), (2, 0, 3), ()], ids=str)
+@pytest.mark.parametrize("name", [n for n in SAMPLED if ROWS[n]["formula"]])
+def test_formula_works_on_empty_and_single_elements(name: str, shape: tuple[int, ...]) -> None:
+    sample = SAMPLES[name].all[0].map(lambda a: np.full(shape, a.flat[0], a.dtype))
+    result = call(name, sample)
+    assert tuple(result.shape) == shape
+
+
+# ---- gradients ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_results_require_grad_when_the_op_has_gradients(name: str) -> None:
+    op = SAMPLES[name]
+    sample = op.all[0]
+    points = [p.requires_grad_() for p in points_of(op, sample)]
+    result = scalar_of(name, op, sample)(points)
+    assert result.requires_grad == (op.grad and bool(points))
+    with rl.no_grad():
+        assert not scalar_of(name, op, sample)(points).requires_grad
+
+
+@pytest.mark.parametrize(("name", "sample"), cases(has_points))
 def test_gradient_equals_finite_differences(name: str, sample: Sample) -> None:
-    directional_check(scalar_of(name, sample), points_of(sample), 1e-5)
+    op = SAMPLES[name]
+    points = points_of(op, sample)
+    if not points:
+        pytest.skip("no floating-point inputs")
+    directional_check(scalar_of(name, op, sample), points, 1e-5)
 
 
-@pytest.mark.parametrize(("name", "sample"), gradient_cases(second=True))
+@pytest.mark.parametrize(("name", "sample"), cases(lambda n: has_points(n) and SAMPLES[n].second))
 def test_second_gradient_equals_finite_differences(name: str, sample: Sample) -> None:
-    first = scalar_of(name, sample)
+    op = SAMPLES[name]
+    points = points_of(op, sample)
+    first = scalar_of(name, op, sample)
 
     def slope(leaves: list[Any]) -> Any:
         with rl.enable_grad():
@@ -148,72 +200,155 @@ def test_second_gradient_equals_finite_differences(name: str, sample: Sample) ->
             )
             return weighted_sum(list(gradients), seed=5)
 
-    probe = slope([p.detach().clone().requires_grad_() for p in points_of(sample)])
+    probe = slope([p.clone().requires_grad_() for p in points])
     if not probe.requires_grad:
         pytest.skip("linear: the gradient does not depend on the input")
-    directional_check(slope, points_of(sample), 1e-4)
+    directional_check(slope, points, 1e-4)
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in SAMPLED if ROWS[n]["inplace"] or ROWS[n]["name"].endswith("_")]
-)
+# ---- in-place and out= --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLED if ROWS[n]["inplace"]])
 def test_in_place_form_equals_the_plain_one(name: str) -> None:
-    row = ROWS[name]
-    if not row["inplace"]:
-        pytest.skip("has no plain form")
-    op = samples_of(row)
-    assert op
-    for sample in op.all():
-        plain, _ = call(name, sample)
-        first = to_tensor(sample.args[0])
-        if not isinstance(plain, rl.Tensor) or plain.shape != first.shape or plain.dtype != first.dtype:
+    compared = 0
+    for sample in SAMPLES[name].all:
+        plain = call(name, sample)
+        tensors = sample.map(tensor_of)
+        first, *rest = tensors.args
+        if plain.shape != first.shape or plain.dtype != first.dtype:
             continue
-        rest = [to_tensor(a) for a in sample.args[1:]]
-        kwargs = {k: to_tensor(v) for k, v in sample.kwargs.items()}
-        written = getattr(first, row["name"] + "_")(*rest, **kwargs)
+        version = first._version
+        written = getattr(first, ROWS[name]["name"] + "_")(*rest, **tensors.kwargs)
         assert written is first
+        assert first._version == version + 1
         close(first.numpy(), plain.numpy(), 1e-12)
+        compared += 1
+    assert compared or SAMPLES[name].all[0].arrays()[0].dtype != plain.numpy().dtype
+
+
+@pytest.mark.parametrize("name", [n for n in SAMPLED if writes_input(n)])
+def test_op_in_place_returns_its_input_with_a_new_version(name: str) -> None:
+    for sample in SAMPLES[name].all:
+        tensors = sample.map(tensor_of)
+        first = tensors.args[0]
+        version = first._version
+        assert function_of(name)(*tensors.args, **tensors.kwargs) is first
+        assert first._version > version
 
 
 @pytest.mark.parametrize("name", [n for n in SAMPLED if ROWS[n]["function"] and ROWS[n]["home"] == "torch"])
 def test_out_argument_gets_the_result(name: str) -> None:
-    op = samples_of(ROWS[name])
-    assert op
-    sample = op.all()[0]
-    plain, _ = call(name, sample)
-    if not isinstance(plain, rl.Tensor):
-        pytest.skip("does not return one tensor")
+    sample = SAMPLES[name].all[0].map(tensor_of)
+    plain = function_of(name)(*sample.args, **sample.kwargs)
+    if not isinstance(plain, rl.Tensor) or writes_input(name):
+        pytest.skip("does not return a new tensor")
     out = rl.empty(0, dtype=plain.dtype)
-    args = [to_tensor(a) for a in sample.args]
-    returned = function_of(name)(*args, **{k: to_tensor(v) for k, v in sample.kwargs.items()}, out=out)
-    assert returned is out
-    close(out.numpy(), plain.numpy(), 1e-12)
+    assert function_of(name)(*sample.args, **sample.kwargs, out=out) is out
+    close(array_of(out), array_of(plain), 1e-12)
 
 
-@pytest.mark.parametrize("dtype", FLOATS, ids=lambda d: d._name)
-@pytest.mark.parametrize("name", [n for n in SAMPLED if ROWS[n]["differentiable"]])
-def test_floating_dtypes_agree_with_float64(name: str, dtype: Any) -> None:
-    op = samples_of(ROWS[name])
-    assert op
-    sample = op.all()[0]
+# ---- dtypes -------------------------------------------------------------------------------------
+
+
+def whole(array: np.ndarray) -> np.ndarray:
+    """Small non-negative numbers that every dtype holds, from float64 ones."""
+    return np.round(np.abs(array) * 2) % 7 if array.dtype == np.float64 else array
+
+
+def changed(array: np.ndarray, change: Callable[[np.ndarray], Any]) -> Any:
+    return change(array) if array.dtype == np.float64 else array
+
+
+@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=lambda d: str(d).removeprefix("torch."))
+@pytest.mark.parametrize("name", [n for n in SAMPLED if SAMPLES[n].all[0].arrays()])
+def test_dtypes_of_the_op_work_and_others_raise(name: str, dtype: Any) -> None:
+    op = SAMPLES[name]
+    sample = op.all[0]
+    if sample.arrays()[0].dtype != np.float64:
+        pytest.skip("the first tensor is not of any dtype")
+    floating = dtype.is_floating_point or dtype.is_complex
+    data = sample if floating else sample.map(whole)
+
+    def cast(array: np.ndarray) -> Any:
+        return tensor_of(array).to(dtype) if array.dtype == np.float64 else tensor_of(array)
+
     if dtype not in ROWS[name]["dtypes"]:
-        with pytest.raises((RuntimeError, NotImplementedError), match="not implemented for"):
-            call(name, sample, dtype=dtype)
+        message = f"not implemented for {str(dtype).removeprefix('torch.')}"
+        with pytest.raises(NotImplementedError, match=message):
+            call(name, data.map(cast))
         return
-    expected, _ = call(name, sample)
-    actual, _ = call(name, sample, dtype=dtype)
-    for mine, theirs in zip(results_of(actual), results_of(expected), strict=True):
-        if theirs.dtype is rl.float64:
-            assert mine.dtype is dtype
-            close(mine.detach().to(rl.float64).numpy(), theirs.numpy(), LOOSE.get(dtype, 1e-9))
+    actual = arrays_of(call(name, data.map(cast)))
+    if floating or op.ref is None:
+        expected = arrays_of(call(name, data))
+    else:
+        expected = references(op, data.map(lambda a: a.astype(int) if a.dtype == np.float64 else a))
+    for mine, theirs in zip(actual, expected, strict=True):
+        theirs = theirs != 0 if mine.dtype == np.bool_ else theirs
+        close(mine, theirs, TOLERANCE.get(dtype, 1e-4))
 
 
-@pytest.mark.parametrize("name", [n for n in SAMPLED if ROWS[n]["formula"]])
-def test_formula_works_on_empty_and_single_elements(name: str) -> None:
-    op = samples_of(ROWS[name])
-    assert op
-    sample = op.all()[0]
-    for shape in [(0,), (2, 0, 3), ()]:
-        args = [np.full(shape, a.flat[0]) if isinstance(a, np.ndarray) else a for a in sample.args]
-        result, _ = call(name, Sample(tuple(args), sample.kwargs))
-        assert tuple(result.shape) == shape
+# ---- wrong arguments ----------------------------------------------------------------------------
+
+ODD_SHAPES = [(0,), (), (7, 5, 3), (1, 1, 1, 1, 1, 1)]
+EXTREMES = [-(2**63), 2**63 - 1, -1]
+
+
+@contextlib.contextmanager
+def standard_message(name: str) -> Any:
+    """Any error must be one of those that PyTorch raises and start with the op's name."""
+    try:
+        yield
+    except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError) as error:
+        assert re.match(rf"{re.escape(ROWS[name]['name'])}(: |\(\))", str(error)), str(error)
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_odd_shapes_work_or_raise_the_standard_message(name: str) -> None:
+    sample = SAMPLES[name].all[0]
+    for position in range(len(sample.arrays())):
+        for shape in ODD_SHAPES:
+            left = iter(range(len(sample.arrays())))
+
+            def odd(array: np.ndarray) -> Any:
+                fill = array.flat[0] if array.size else 0
+                return np.full(shape, fill, array.dtype) if next(left) == position else array  # noqa: B023
+
+            with standard_message(name):
+                call(name, sample.map(odd))
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_extreme_integers_work_or_raise_the_standard_message(name: str) -> None:
+    for sample in SAMPLES[name].all:
+        for i, value in enumerate(sample.args):
+            if not isinstance(value, int) or isinstance(value, bool):
+                continue
+            for extreme in EXTREMES:
+                args = [*sample.args[:i], extreme, *sample.args[i + 1 :]]
+                with standard_message(name):
+                    call(name, Sample(*args, **sample.kwargs))
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_indices_out_of_range_work_or_raise_the_standard_message(name: str) -> None:
+    for extreme in [*EXTREMES, 1000]:
+        sample = SAMPLES[name].all[0].map(
+            lambda a: np.full_like(a, extreme) if a.dtype == np.int64 else a  # noqa: B023
+        )
+        with standard_message(name):
+            call(name, sample)
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in SAMPLED if any(a["name"] == "dim" and a["type"] == 4 for a in ROWS[n]["args"])]
+)
+def test_dims_out_of_range_raise_index_errors(name: str) -> None:
+    names = [a["name"] for a in ROWS[name]["args"]]
+    for sample in SAMPLES[name].all:
+        given = dict(zip(names, sample.args, strict=False)) | sample.kwargs
+        for dim in (100, -100):
+            with pytest.raises(IndexError, match="Dimension out of range"):
+                args = [dim if n == "dim" else v for n, v in zip(names, sample.args, strict=False)]
+                kwargs = sample.kwargs if "dim" in list(given)[: len(args)] else sample.kwargs | {"dim": dim}
+                call(name, Sample(*args, **kwargs))

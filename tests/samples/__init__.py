@@ -1,16 +1,19 @@
 """Inputs for every op of the table, with a NumPy reference each: what the op matrix walks.
 
-A family file holds functions marked @samples("name", ref=...), named as Python finds the op:
-"exp", "max.dim" for an overload, "nn.functional.softplus" outside the root. They yield Sample
-objects or bare tuples of arguments. Arrays in float64 become tensors; ints and lists stay.
+A family file holds generators marked @samples("name", ref=...), named as Python finds the op:
+"exp", "max.dim" for an overload, "nn.functional.softplus" outside the root. They yield a Sample,
+or a bare tuple of arguments, or the only argument. Arrays become tensors; lists and numbers stay.
+Each op has its own random numbers, so that a case stays the same whatever else is imported.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,16 +21,31 @@ import numpy as np
 _generator = np.random.default_rng(20)
 
 
-@dataclass
 class Sample:
-    """One call: positional and keyword arguments, arrays where the op takes tensors."""
+    """One call: positional and keyword arguments, with arrays where the op takes tensors."""
 
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any] = field(default_factory=dict)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args = args
+        self.kwargs = kwargs
 
-    def __str__(self) -> str:
-        shapes = [str(a.shape) if isinstance(a, np.ndarray) else repr(a) for a in self.args]
-        return ", ".join([*shapes, *(f"{k}={v!r}" for k, v in self.kwargs.items())])
+    def map(self, change: Callable[[np.ndarray], Any]) -> Sample:
+        """The same call with every array, also inside lists, replaced by change(array)."""
+        args = [_map(value, change) for value in self.args]
+        return Sample(*args, **{name: _map(value, change) for name, value in self.kwargs.items()})
+
+    def arrays(self) -> list[np.ndarray]:
+        """All arrays among the arguments, in order."""
+        found: list[np.ndarray] = []
+        self.map(found.append)
+        return found
+
+
+def _map(value: Any, change: Callable[[np.ndarray], Any]) -> Any:
+    if isinstance(value, np.ndarray):
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        return type(value)(_map(v, change) for v in value)
+    return value
 
 
 @dataclass
@@ -35,45 +53,46 @@ class OpSamples:
     """All samples of one op and how to judge its results.
 
     ref: computes the result (or a tuple) with NumPy; None when no value can be checked.
-    grad: whether gradients are compared with finite differences; needs smooth samples.
+    grad: whether the op has gradients; they are compared with finite differences.
     second: the same for gradients of gradients.
+    constant: positions of the tensors that have no gradient, in a call without keywords.
     tolerance: relative and absolute, in float64.
     """
 
     name: str
-    ref: Callable[..., Any] | None
     make: Callable[[], Iterator[Any]]
-    grad: bool
-    second: bool
-    tolerance: float
+    ref: Callable[..., Any] | None = None
+    grad: bool = True
+    second: bool = True
+    constant: tuple[int, ...] = field(default=())
+    tolerance: float = 1e-9
 
+    @cached_property
     def all(self) -> list[Sample]:
+        global _generator
+        _generator = np.random.default_rng(zlib.crc32(self.name.encode()))
         made = []
         for item in self.make():
-            if isinstance(item, Sample):
-                made.append(item)
-            else:
-                made.append(Sample(item if isinstance(item, tuple) else (item,)))
+            if not isinstance(item, Sample):
+                item = Sample(*item) if isinstance(item, tuple) else Sample(item)
+            made.append(item)
         return made
 
 
 REGISTRY: dict[str, OpSamples] = {}
 
 
-def samples(
-    *names: str,
-    ref: Callable[..., Any] | None = None,
-    grad: bool = True,
-    second: bool = True,
-    tolerance: float = 1e-9,
-) -> Callable[[Callable[[], Iterator[Any]]], Callable[[], Iterator[Any]]]:
-    """Registers a generator of samples for one op, or for several that share them."""
+def samples(*names: str, **how: Any) -> Callable[[Callable[[], Iterator[Any]]], Any]:
+    """Registers a generator of samples for one op, or for several that share it.
+
+    The keywords are the fields of OpSamples.
+    """
 
     def register(make: Callable[[], Iterator[Any]]) -> Callable[[], Iterator[Any]]:
         for name in names:
             if name in REGISTRY:
                 raise ValueError(f"op '{name}' has samples already")
-            REGISTRY[name] = OpSamples(name, ref, make, grad, second and grad, tolerance)
+            REGISTRY[name] = OpSamples(name, make, **how)
         return make
 
     return register
@@ -81,12 +100,12 @@ def samples(
 
 def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
     """Normally distributed float64 numbers, the same in every run."""
-    return _generator.normal(size=shape) * scale
+    return np.asarray(_generator.normal(size=shape) * scale)
 
 
 def uniform(*shape: int, low: float = 0.0, high: float = 1.0) -> np.ndarray:
     """Uniformly distributed float64 numbers in [low, high)."""
-    return _generator.uniform(low, high, size=shape)
+    return np.asarray(_generator.uniform(low, high, size=shape))
 
 
 def away_from(*points: float, shape: tuple[int, ...] = (3, 4), distance: float = 0.1) -> np.ndarray:
@@ -98,14 +117,20 @@ def away_from(*points: float, shape: tuple[int, ...] = (3, 4), distance: float =
     return values
 
 
+def distinct(*shape: int) -> np.ndarray:
+    """float64 numbers at least 0.1 apart, in random order: no ties, smooth maxima and sorting."""
+    size = int(np.prod(shape))
+    return np.asarray((_generator.permutation(size) - size / 2 + 0.25).reshape(shape) / 4)
+
+
 def integers(low: int, high: int, *shape: int) -> np.ndarray:
     """int64 numbers in [low, high)."""
-    return _generator.integers(low, high, size=shape)
+    return np.asarray(_generator.integers(low, high, size=shape))
 
 
 def booleans(*shape: int) -> np.ndarray:
     """Random truth values."""
-    return _generator.random(size=shape) < 0.5
+    return np.asarray(_generator.random(size=shape) < 0.5)
 
 
 def load_all() -> dict[str, OpSamples]:

@@ -54,10 +54,10 @@ def cross_entropy_ref(
 
 def class_samples() -> Iterator[Any]:
     yield normal(4, 3), integers(0, 3, 4)
-    yield Sample((normal(4, 3), np.array([0, 2, -100, 1]), uniform(3, low=0.5, high=2.0)))
-    yield Sample((normal(2, 3, 4), integers(0, 3, 2, 4)), {"reduction": "sum"})
-    yield Sample((normal(2, 3, 2, 2), integers(0, 3, 2, 2, 2)), {"reduction": "none"})
-    yield Sample((normal(4, 3), np.array([0, 1, 1, 2])), {"ignore_index": 1})
+    yield Sample(normal(4, 3), np.array([0, 2, -100, 1]), uniform(3, low=0.5, high=2.0))
+    yield Sample(normal(2, 3, 4), integers(0, 3, 2, 4), reduction="sum")
+    yield Sample(normal(2, 3, 2, 2), integers(0, 3, 2, 2, 2), reduction="none")
+    yield Sample(normal(4, 3), np.array([0, 1, 1, 2]), ignore_index=1)
     yield normal(3), np.array(2)
 
 
@@ -67,7 +67,7 @@ samples("nn.functional.nll_loss", ref=nll_ref)(class_samples)
 @samples("nn.functional.cross_entropy", ref=cross_entropy_ref)
 def cross_entropy() -> Iterator[Any]:
     yield from class_samples()
-    yield Sample((normal(4, 3), np.array([0, 2, -100, 1])), {"label_smoothing": 0.2})
-    yield Sample((normal(4, 3), integers(0, 3, 4), uniform(3, low=0.5, high=2.0)), {"label_smoothing": 0.1})
-    yield Sample((normal(4, 3), scipy.special.softmax(normal(4, 3), 1)), {"reduction": "mean"})
-    yield Sample((normal(2, 3, 2), scipy.special.softmax(normal(2, 3, 2), 1), uniform(3)), {"reduction": "none"})
+    yield Sample(normal(4, 3), np.array([0, 2, -100, 1]), label_smoothing=0.2)
+    yield Sample(normal(4, 3), integers(0, 3, 4), uniform(3, low=0.5, high=2.0), label_smoothing=0.1)
+    yield Sample(normal(4, 3), scipy.special.softmax(normal(4, 3), 1), reduction="mean")
+    yield Sample(normal(2, 3, 2), scipy.special.softmax(normal(2, 3, 2), 1), uniform(3), reduction="none")

@@ -34,7 +34,7 @@ def mean_over_weights(formula: Callable[..., np.ndarray]) -> Callable[..., Any]:
 
 def in_every_reduction(*args: np.ndarray, **settings: Any) -> Iterator[Sample]:
     for reduction in REDUCTIONS:
-        yield Sample(args, {"reduction": reduction, **settings})
+        yield Sample(*args, reduction=reduction, **settings)
 
 
 def weighted() -> Iterator[Sample]:
@@ -115,7 +115,7 @@ def kl_div() -> Iterator[Sample]:
     p, q = uniform(3, 4, low=0.1), uniform(3, 4, low=0.1)
     yield from in_every_reduction(np.log(p), q)
     yield from in_every_reduction(np.log(p), np.log(q), log_target=True)
-    yield Sample((np.log(p), q), {"reduction": "batchmean"})
+    yield Sample(np.log(p), q, reduction="batchmean")
 
 
 @samples("nn.functional.soft_margin_loss", ref=reduced(lambda x, y: np.logaddexp(0, -y * x)))

@@ -29,9 +29,9 @@ def batch_norm_ref(
 
 @samples("nn.functional.batch_norm", ref=batch_norm_ref)
 def batch_norm() -> Iterator[Any]:
-    yield Sample((normal(4, 3, 5), None, None, normal(3), normal(3)), {"training": True})
-    yield Sample((normal(6, 3), None, None), {"training": True, "eps": 1e-2})
-    yield Sample((normal(2, 3, 4, 2), None, None, normal(3)), {"training": True})
+    yield Sample(normal(4, 3, 5), None, None, normal(3), normal(3), training=True)
+    yield Sample(normal(6, 3), None, None, training=True, eps=1e-2)
+    yield Sample(normal(2, 3, 4, 2), None, None, normal(3), training=True)
 
 
 def layer_norm_ref(x: np.ndarray, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> np.ndarray:
@@ -69,4 +69,4 @@ def rms_norm_ref(x: np.ndarray, shape: Any, weight: Any = None, eps: float | Non
 @samples("nn.functional.rms_norm", ref=rms_norm_ref)
 def rms_norm() -> Iterator[Any]:
     yield uniform(3, 5, low=-2.0, high=3.0), (5,), normal(5)
-    yield Sample((normal(2, 3, 4), (3, 4)), {"eps": 1e-3})
+    yield Sample(normal(2, 3, 4), (3, 4), eps=1e-3)

@@ -29,14 +29,14 @@ def apart() -> Iterator[Any]:
 @samples("add", ref=lambda x, y, alpha=1: x + alpha * y)
 def add() -> Iterator[Any]:
     yield from pairs()
-    yield Sample((normal(3), normal(3)), {"alpha": 2.5})
+    yield Sample(normal(3), normal(3), alpha=2.5)
     yield normal(3), 1.5
 
 
 @samples("sub", ref=lambda x, y, alpha=1: x - alpha * y)
 def sub() -> Iterator[Any]:
     yield from pairs()
-    yield Sample((normal(3), normal(3)), {"alpha": -2.0})
+    yield Sample(normal(3), normal(3), alpha=-2.0)
 
 
 @samples("rsub", ref=lambda x, y, alpha=1: y - alpha * x)
@@ -91,12 +91,12 @@ def lerp() -> Iterator[Any]:
 @samples("addcmul", ref=lambda x, a, b, value=1: x + value * a * b)
 def addcmul() -> Iterator[Any]:
     yield normal(3, 4), normal(3, 4), normal(4)
-    yield Sample((normal(3), normal(3), normal(3)), {"value": 0.5})
+    yield Sample(normal(3), normal(3), normal(3), value=0.5)
 
 
 @samples("addcdiv", ref=lambda x, a, b, value=1: x + value * a / b)
 def addcdiv() -> Iterator[Any]:
-    yield Sample((normal(3), normal(3), uniform(3, low=0.5, high=2.0)), {"value": 0.5})
+    yield Sample(normal(3), normal(3), uniform(3, low=0.5, high=2.0), value=0.5)
 
 
 @samples("where", ref=np.where)
@@ -118,9 +118,9 @@ def masked_fill() -> Iterator[Any]:
 
 @samples("clamp", ref=lambda x, min=None, max=None: np.clip(x, min, max))
 def clamp() -> Iterator[Any]:
-    yield Sample((away_from(-1.0, 1.0),), {"min": -1.0, "max": 1.0})
-    yield Sample((away_from(0.5),), {"min": 0.5})
-    yield Sample((away_from(0.5),), {"max": 0.5})
+    yield Sample(away_from(-1.0, 1.0), min=-1.0, max=1.0)
+    yield Sample(away_from(0.5), min=0.5)
+    yield Sample(away_from(0.5), max=0.5)
 
 
 @samples("clamp_min", ref=np.maximum)

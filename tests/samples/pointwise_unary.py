@@ -111,7 +111,7 @@ for _name, _ref in TESTS.items():
 
 @samples("round.decimals", ref=lambda x, decimals: np.round(x, decimals))
 def round_decimals() -> Iterator[Sample]:
-    yield Sample((np.array([1.2345, -2.3456, 0.111]),), {"decimals": 2})
+    yield Sample(np.array([1.2345, -2.3456, 0.111]), decimals=2)
 
 
 @samples("logical_not", ref=np.logical_not, grad=False)
@@ -130,7 +130,7 @@ def bitwise_not() -> Iterator[np.ndarray]:
 )
 def logit() -> Iterator[object]:
     yield uniform(3, 4, low=0.1, high=0.9)
-    yield Sample((uniform(3, 4, low=0.2, high=0.8),), {"eps": 0.1})
+    yield Sample(uniform(3, 4, low=0.2, high=0.8), eps=0.1)
 
 
 @samples("nan_to_num", ref=np.nan_to_num)

@@ -51,8 +51,8 @@ samples("amin", ref=over(np.min), grad=True)(some_dims)
     over(f)(x, dim, keepdim) for f in (np.min, np.max)))  # fmt: skip
 def aminmax() -> Iterator[Any]:
     yield normal(3, 4)
-    yield Sample((normal(3, 4),), {"dim": 1})
-    yield Sample((normal(3, 4),), {"dim": 0, "keepdim": True})
+    yield Sample(normal(3, 4), dim=1)
+    yield Sample(normal(3, 4), dim=0, keepdim=True)
 
 
 def positions() -> Iterator[Any]:

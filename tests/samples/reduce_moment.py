@@ -28,14 +28,14 @@ def prod_along() -> Iterator[Any]:
 def moments() -> Iterator[Any]:
     yield normal(3, 4)
     yield normal(3, 4), 0
-    yield Sample((normal(3, 4, 5),), {"dim": (0, 2), "correction": 0, "keepdim": True})
-    yield Sample((normal(3, 40),), {"dim": 1, "correction": 2.5})
+    yield Sample(normal(3, 4, 5), dim=(0, 2), correction=0, keepdim=True)
+    yield Sample(normal(3, 40), dim=1, correction=2.5)
 
 
 def unbiased_moments() -> Iterator[Any]:
-    yield Sample((normal(3, 4),), {"unbiased": False})
+    yield Sample(normal(3, 4), unbiased=False)
     yield normal(3, 4), 1, True, True
-    yield Sample((normal(3, 4, 5), (0, 1)), {"unbiased": False, "keepdim": True})
+    yield Sample(normal(3, 4, 5), (0, 1), unbiased=False, keepdim=True)
 
 
 def variance(root: bool, mean: bool) -> Any:

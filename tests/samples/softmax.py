@@ -18,7 +18,7 @@ def softmax_dims() -> Iterator[Any]:
     yield normal(3, 5), 0
     yield normal(2, 70, 3), -2
     yield normal(3, 5, scale=300.0), -1
-    yield Sample((normal(2, 3, 4),), {"dim": 2})
+    yield Sample(normal(2, 3, 4), dim=2)
     yield normal(2, 3)
     yield normal(4)
     yield np.array(3.0), 0
