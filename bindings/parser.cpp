@@ -212,7 +212,8 @@ bool read_value(const Arg& arg, int position, PyObject* object, Arena& arena, Va
         out = PyFloat_AS_DOUBLE(object);
         return true;
       }
-      if (is_tensor(object) && unwrap(object).numel() == 1) value = item(unwrap(object));
+      if (is_tensor(object) && unwrap(object).numel() == 1 && !unwrap(object).requires_grad())
+        value = item(unwrap(object));
       else if (!read_number(object, value)) return false;
       if (value.is_complex()) return false;
       out = value.to<double>();
@@ -235,7 +236,8 @@ bool read_value(const Arg& arg, int position, PyObject* object, Arena& arena, Va
     case number:
     case number_optional: {
       Scalar value;
-      if (is_tensor(object) && unwrap(object).dim() == 0) value = item(unwrap(object));
+      if (is_tensor(object) && unwrap(object).dim() == 0 && !unwrap(object).requires_grad())
+        value = item(unwrap(object));
       else if (!read_number(object, value)) return false;
       out = value;
       return true;

@@ -1,6 +1,14 @@
 """The default generator: seeds and states."""
 
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
+import scipy.stats
 
 import rushlight as torch
 
@@ -54,3 +62,191 @@ def test_fork_rng_leaves_the_state_as_it_was() -> None:
     with torch.random.fork_rng(enabled=False):
         torch.rand(2)
     assert not torch.equal(torch.rand(2), expected)
+
+
+# ---- distributions -------------------------------------------------------------------------------
+
+COUNT = 100_000
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(11)
+
+
+CONTINUOUS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "rand": (lambda: torch.rand(COUNT), scipy.stats.uniform()),
+    "rand_like": (lambda: torch.rand_like(torch.empty(COUNT)), scipy.stats.uniform()),
+    "uniform_": (lambda: torch.empty(COUNT).uniform_(-2, 3), scipy.stats.uniform(-2, 5)),
+    "randn": (lambda: torch.randn(COUNT), scipy.stats.norm()),
+    "randn_like": (lambda: torch.randn_like(torch.empty(COUNT)), scipy.stats.norm()),
+    "normal_": (lambda: torch.empty(COUNT).normal_(1, 3), scipy.stats.norm(1, 3)),
+    "normal numbers": (lambda: torch.normal(1.0, 3.0, (COUNT,)), scipy.stats.norm(1, 3)),
+    "normal means": (lambda: torch.normal(torch.full((COUNT,), 2.0), 3.0), scipy.stats.norm(2, 3)),
+    "normal stds": (lambda: torch.normal(2.0, torch.full((COUNT,), 3.0)), scipy.stats.norm(2, 3)),
+    "normal tensors": (
+        lambda: torch.normal(torch.full((COUNT,), 2.0), torch.full((COUNT,), 3.0)),
+        scipy.stats.norm(2, 3),
+    ),
+    "exponential_": (lambda: torch.empty(COUNT).exponential_(2), scipy.stats.expon(scale=0.5)),
+}
+DISCRETE: dict[str, tuple[Callable[[], Any], int, int]] = {
+    "randint": (lambda: torch.randint(7, (COUNT,)), 0, 7),
+    "randint low": (lambda: torch.randint(-3, 7, (COUNT,)), -3, 7),
+    "randint_like": (lambda: torch.randint_like(torch.empty(COUNT), 7), 0, 7),
+    "randint_like low": (lambda: torch.randint_like(torch.empty(COUNT), -3, 7), -3, 7),
+    "random_ to": (lambda: torch.empty(COUNT).random_(5), 0, 5),
+    "random_ from": (lambda: torch.empty(COUNT).random_(-2, 5), -2, 5),
+    "multinomial": (lambda: torch.multinomial(torch.ones(6), COUNT, replacement=True), 0, 6),
+}
+BINARY: dict[str, Callable[[], Any]] = {
+    "bernoulli": lambda: torch.bernoulli(torch.full((COUNT,), 0.3)),
+    "bernoulli p": lambda: torch.bernoulli(torch.empty(COUNT), 0.3),
+    "bernoulli_": lambda: torch.empty(COUNT).bernoulli_(0.3),
+    "bernoulli_ tensor": lambda: torch.empty(COUNT).bernoulli_(torch.full((COUNT,), 0.3)),
+    "dropout": lambda: torch.nn.functional.dropout(torch.ones(COUNT), 0.7) * 0.3,
+}
+
+
+@pytest.mark.parametrize(("draw", "distribution"), CONTINUOUS.values(), ids=CONTINUOUS)
+def test_continuous_numbers_follow_their_distribution(draw: Callable[[], Any], distribution: Any) -> None:
+    numbers = draw().double().numpy()
+    assert scipy.stats.kstest(numbers, distribution.cdf).pvalue > 1e-3
+    assert numbers.mean() == pytest.approx(distribution.mean(), abs=0.03)
+    assert numbers.std() == pytest.approx(distribution.std(), rel=0.02)
+    neighbours = np.corrcoef(numbers[:-1], numbers[1:])[0, 1]
+    assert abs(neighbours) < 0.015
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_uniform_numbers_stay_below_one_in_every_dtype(dtype: Any) -> None:
+    numbers = torch.rand(COUNT, dtype=dtype).double().numpy()
+    assert numbers.min() >= 0
+    assert numbers.max() < 1
+    assert numbers.mean() == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize(("draw", "low", "high"), DISCRETE.values(), ids=DISCRETE)
+def test_integers_are_equally_likely(draw: Callable[[], Any], low: int, high: int) -> None:
+    numbers = draw().numpy().astype(int)
+    assert numbers.min() == low
+    assert numbers.max() == high - 1
+    assert scipy.stats.chisquare(np.bincount(numbers - low)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("draw", BINARY.values(), ids=BINARY)
+def test_ones_come_with_their_probability(draw: Callable[[], Any]) -> None:
+    numbers = draw().numpy()
+    assert set(np.round(numbers, 5)) == {0.0, 1.0}
+    assert numbers.mean() == pytest.approx(0.3, abs=0.01)
+
+
+def test_random_without_bounds_fills_what_the_dtype_holds() -> None:
+    bytes_ = torch.empty(COUNT, dtype=torch.int8).random_().numpy()
+    assert (bytes_.min(), bytes_.max()) == (0, 127)
+    assert torch.empty(COUNT).random_().max() <= 2**24
+
+
+def test_randperm_is_a_permutation_without_pattern() -> None:
+    order = torch.randperm(1000)
+    assert torch.equal(order.sort().values, torch.arange(1000))
+    firsts = [int(torch.randperm(5)[0]) for _ in range(2000)]
+    assert scipy.stats.chisquare(np.bincount(firsts)).pvalue > 1e-3
+    assert torch.randperm(0).shape == (0,)
+
+
+def test_multinomial_without_replacement_takes_each_once_by_weight() -> None:
+    weights = torch.tensor([0.0, 1.0, 2.0, 5.0])
+    firsts = []
+    for _ in range(2000):
+        drawn = torch.multinomial(weights, 3).tolist()
+        assert sorted(drawn) == [1, 2, 3]
+        firsts.append(drawn[0])
+    assert scipy.stats.chisquare(np.bincount(firsts)[1:], [250, 500, 1250]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: torch.rand(2, -1),
+        lambda: torch.randint(3, 3, (2,)),
+        lambda: torch.bernoulli(torch.tensor([1.5])),
+        lambda: torch.empty(2).normal_(0, -1),
+        lambda: torch.empty(2).uniform_(1, 0),
+        lambda: torch.empty(2).exponential_(-1),
+        lambda: torch.multinomial(torch.ones(3), 4),
+        lambda: torch.multinomial(torch.tensor([-1.0, 1.0]), 1),
+        lambda: torch.randperm(-1),
+        lambda: torch.nn.functional.dropout(torch.ones(2), 1.5),
+    ],
+)
+def test_impossible_parameters_raise(draw: Callable[[], Any]) -> None:
+    with pytest.raises((RuntimeError, ValueError)):
+        draw()
+
+
+# ---- dropout -------------------------------------------------------------------------------------
+
+
+def test_dropout_scales_what_it_keeps_and_its_gradient_alike() -> None:
+    x = torch.randn(1000, dtype=torch.float64, requires_grad=True)
+    y = torch.nn.functional.dropout(x, 0.25)
+    y.sum().backward()
+    kept = y != 0
+    assert torch.allclose(y[kept], x[kept] / 0.75)
+    assert torch.equal(x.grad != 0, kept)
+    assert torch.equal(torch.nn.functional.dropout(x, 0.25, training=False), x)
+    assert (torch.nn.functional.dropout(x, 1.0) == 0).all()
+
+
+@pytest.mark.parametrize(("name", "dims"), [("dropout1d", 3), ("dropout2d", 4), ("dropout3d", 5)])
+def test_channel_dropout_drops_whole_channels(name: str, dims: int) -> None:
+    y = getattr(torch.nn.functional, name)(torch.ones(20, 30, *[4] * (dims - 2)), 0.5)
+    channels = y.reshape(600, -1)
+    assert (channels == channels[:, :1]).all()
+    assert channels[:, 0].mean().item() == pytest.approx(1.0, abs=0.15)
+
+
+@pytest.mark.parametrize("name", ["alpha_dropout", "feature_alpha_dropout"])
+def test_alpha_dropout_keeps_mean_and_variance(name: str) -> None:
+    y = getattr(torch.nn.functional, name)(torch.randn(300, 400), 0.3, training=True)
+    assert y.mean().item() == pytest.approx(0.0, abs=0.02)
+    assert y.std().item() == pytest.approx(1.0, abs=0.02)
+
+
+# ---- the same numbers everywhere -----------------------------------------------------------------
+
+DRAWS = """
+import hashlib, sys
+import rushlight as torch
+torch.set_num_threads(int(sys.argv[1]))
+torch.manual_seed(5)
+digest = hashlib.sha256()
+for x in (
+    torch.rand(100_003), torch.rand(70_001, dtype=torch.float64), torch.randint(1000, (90_001,)),
+    torch.empty(80_001).bernoulli_(0.3), torch.randperm(70_001), torch.rand(50_000, dtype=torch.bfloat16),
+    torch.multinomial(torch.rand(50), 20_000, replacement=True), torch.randn(100_003),
+    torch.empty(90_001).exponential_(), torch.nn.functional.dropout(torch.ones(100_003), 0.4),
+):
+    digest.update(x.view(torch.uint8).numpy().tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_threads_and_instruction_sets_do_not_change_the_numbers() -> None:
+    sets = [s for s in ("baseline", "v3", "v4") if runs(s)]
+    digests = {
+        (isa, threads): subprocess.run(
+            [sys.executable, "-c", DRAWS, str(threads)],
+            env=os.environ | {"RUSHLIGHT_CPU": isa}, capture_output=True, text=True, check=True,
+        ).stdout
+        for isa in sets
+        for threads in (1, 2, 4)
+    }  # fmt: skip
+    assert len(set(digests.values())) == 1, digests
+
+
+def runs(isa: str) -> bool:
+    """Whether this processor has an instruction set."""
+    program = [sys.executable, "-c", "import rushlight"]
+    return subprocess.run(program, env=os.environ | {"RUSHLIGHT_CPU": isa}, capture_output=True).returncode == 0

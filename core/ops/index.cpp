@@ -276,6 +276,7 @@ OP(searchsorted, "(Tensor sorted_sequence, Tensor values, *, bool out_int32=Fals
                  "str? side=None) -> Tensor", {
   .doc     = R"(Where to insert values into sorted rows so that they stay sorted: before equal elements,
 or after them with right=True.)",
+  .dtypes  = real,
   .forward = [](const Tensor& sorted_sequence, const Tensor& values, bool out_int32, bool right,
                 std::optional<std::string_view> side) {
     return search(sorted_sequence, values, search_right(right, side), out_int32);
@@ -285,6 +286,7 @@ or after them with right=True.)",
 OP(bucketize, "(Tensor input, Tensor boundaries, *, bool out_int32=False, "
               "bool right=False) -> Tensor", {
   .doc     = R"(The number of the bucket between sorted boundaries that each element falls into.)",
+  .dtypes  = real,
   .forward = [](const Tensor& input, const Tensor& boundaries, bool out_int32, bool right) {
     CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(",
           boundaries.dim(), ")");

@@ -184,6 +184,7 @@ Example:
 })
 OP(remainder_of_number, "remainder.number(Scalar input, Tensor other) -> Tensor", {
   .doc     = "The remainder of a number.",
+  .dtypes  = real,
   .variants = function,
   .forward = [](Scalar input, const Tensor& other) {
     return remainder(wrapped_number(input), other);

@@ -203,6 +203,7 @@ OP(xlogy, "(Tensor input, Tensor other) -> Tensor", {
 })
 OP(xlogy_of_number, "xlogy.number(Scalar input, Tensor other) -> Tensor", {
   .doc     = "A number times the logarithm of each element.",
+  .dtypes  = real,
   .variants = function,
   .forward = [](Scalar input, const Tensor& other) {
     return call<"xlogy", Tensor>(wrapped_number(input), other);

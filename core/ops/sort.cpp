@@ -63,8 +63,6 @@ struct Sorted {
 // Sorts each row along dim with `arrange(row, spare)`, which must put the first `keep` in place.
 template <class Arrange>
 Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending, Arrange arrange) {
-  CHECK(!is_complex(input.dtype()), ErrorKind::kNotImplemented, "not implemented for ",
-        dtype_name(input.dtype()));
   int64_t d = wrap_dim(dim, input.dim());
   int64_t length = input.dim() ? input.size(d) : 1, stride = input.dim() ? input.stride(d) : 1;
   Shape sizes = input.sizes(), outer = input.sizes(), steps = input.strides();
@@ -147,8 +145,10 @@ using Pair = std::tuple<Tensor, Tensor>;
 
 OP(sort, "(Tensor input, int dim=-1, bool descending=False, *, "
          "bool stable=False) -> (Tensor values, Tensor indices)", {
-  .doc     = R"(The elements along dim in order, and where they were. Equal elements keep their "
-      "order.)",
+  .doc     = R"(The elements along dim in order, and where they were.
+
+Equal elements keep their order.)",
+  .dtypes  = real,
   .forward = [](const Tensor& input, int64_t dim, bool descending, bool) {
     Sorted sorted = sort_along(input, dim, descending);
     return Pair(sorted.values, sorted.indices);
@@ -162,6 +162,7 @@ OP(sort, "(Tensor input, int dim=-1, bool descending=False, *, "
 
 OP(argsort, "(Tensor input, int dim=-1, bool descending=False, *, bool stable=False) -> Tensor", {
   .doc     = R"(Where the elements along dim are, in order. Equal elements keep their order.)",
+  .dtypes  = real,
   .forward = [](const Tensor& input, int64_t dim, bool descending, bool) {
     return sort_along(input, dim, descending).indices;
   },
@@ -169,6 +170,7 @@ OP(argsort, "(Tensor input, int dim=-1, bool descending=False, *, bool stable=Fa
 
 OP(msort, "(Tensor input) -> Tensor", {
   .doc     = R"(The elements along the first dim in order.)",
+  .dtypes  = real,
   .forward = [](const Tensor& input) {
     return std::get<0>(call<"sort", Pair>(input, int64_t(0), false, true));
   },
@@ -177,6 +179,7 @@ OP(msort, "(Tensor input) -> Tensor", {
 OP(topk, "(Tensor input, int k, int dim=-1, bool largest=True, "
          "bool sorted=True) -> (Tensor values, Tensor indices)", {
   .doc     = R"(The k largest (or smallest) elements along dim in order, and where they were.)",
+  .dtypes  = real,
   .forward = [](const Tensor& input, int64_t k, int64_t dim, bool largest, bool) {
     Sorted first = first_along(input, dim, k, largest);
     return Pair(first.values, first.indices);
@@ -192,6 +195,7 @@ OP(topk, "(Tensor input, int k, int dim=-1, bool largest=True, "
 OP(kthvalue, "(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor values, "
              "Tensor indices)", {
   .doc     = R"(The k-th smallest element along dim, and where it was.)",
+  .dtypes  = real,
   .forward = [](const Tensor& input, int64_t k, int64_t dim, bool keepdim) {
     CHECK(k >= 1, "selected number k out of range for dimension ", dim, ": ", k,
           "; k counts from 1");
@@ -205,8 +209,9 @@ OP(kthvalue, "(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor v
 
 OP(_unique, "(Tensor input) -> (Tensor values, Tensor inverse, Tensor counts)", {
   .home    = "private",
-  .doc     = R"(The different elements in order, which of them each element of input is, and how "
-      "often each occurs.)",
+  .doc     = R"(The different elements in order, which of them each element of input is, and how often
+each occurs.)",
+  .dtypes  = real,
   .forward = [](const Tensor& input) {
     GradModeGuard unrecorded(false);
     Tensor flat = reshape(input, Shape{-1});

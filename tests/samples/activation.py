@@ -102,6 +102,7 @@ def hardshrink() -> Iterator[Any]:
 
 @samples("threshold", ref=lambda x, threshold, value: np.where(x > threshold, x, value))
 def threshold() -> Iterator[Any]:
+    yield away_from(1.0), 1, 3
     yield away_from(0.3), 0.3, -2.0
 
 

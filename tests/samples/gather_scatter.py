@@ -55,7 +55,7 @@ def scatter() -> Iterator[Any]:
 def scatter_value() -> Iterator[Any]:
     yield normal(4, 3), 0, integers(0, 4, 2, 3), 1.5
     yield Sample(normal(4, 3), 0, np.array([[0, 0, 1], [0, 2, 1]]), 1.5, reduce="add")
-    yield Sample(normal(4, 3), 1, np.array([[0, 2], [1, 2]]), 1.5, reduce="multiply")
+    yield Sample(integers(1, 9, 4, 3), 1, np.array([[0, 2], [1, 2]]), 3, reduce="multiply")
 
 
 @samples("scatter_add", "scatter_add_", ref=lambda *args: scatter_ref(*args, reduce="add"))

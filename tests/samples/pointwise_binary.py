@@ -53,6 +53,16 @@ samples("float_power", ref=np.float_power)(positive_pairs)
 samples("xlogy", ref=scipy.special.xlogy)(positive_pairs)
 samples("logaddexp", ref=np.logaddexp)(pairs)
 samples("logaddexp2", ref=np.logaddexp2)(pairs)
+
+
+@samples("pow.number", ref=np.power)
+@samples("float_power.number", ref=np.float_power)
+@samples("xlogy.number", ref=scipy.special.xlogy)
+def number_first() -> Iterator[Any]:
+    yield 2.5, uniform(3, 4, low=0.5, high=3.0)
+    yield 0, uniform(3, low=0.5, high=3.0)
+
+
 samples("maximum", ref=np.maximum)(apart)
 samples("minimum", ref=np.minimum)(apart)
 samples("fmax", ref=np.fmax)(apart)
@@ -62,10 +72,20 @@ samples("min.other", ref=np.minimum)(apart)
 samples("copysign", ref=np.copysign)(apart)
 
 
-@samples("floor_divide", ref=np.floor_divide, grad=False)
+@samples("floor_divide", ref=np.floor_divide)
 def floor_divide() -> Iterator[Any]:
-    yield away_from(0.0), away_from(0.0)
+    yield from divisible()
     yield integers(-9, 9, 3, 4), integers(1, 5, 4)
+
+
+@samples(
+    "div.rounding_mode",
+    ref=lambda x, y, rounding_mode: {None: lambda q: q, "floor": np.floor, "trunc": np.trunc}[rounding_mode](x / y),
+)
+def div_rounding_mode() -> Iterator[Any]:
+    for mode in ("floor", "trunc", None):
+        yield from (Sample(x, y, rounding_mode=mode) for x, y in divisible())
+        yield Sample(integers(-9, 9, 3, 4), integers(1, 5, 4), rounding_mode=mode)
 
 
 def divisible() -> Iterator[Any]:
@@ -75,6 +95,7 @@ def divisible() -> Iterator[Any]:
 
 samples("remainder", ref=np.remainder)(divisible)
 samples("fmod", ref=np.fmod)(divisible)
+samples("remainder.number", ref=np.remainder)(lambda: iter([(7.5, away_from(0.0, 1.5, 2.5, 3.75))]))
 
 
 @samples("heaviside", ref=np.heaviside, grad=False)
@@ -112,7 +133,7 @@ def where_self() -> Iterator[Any]:
 
 @samples("masked_fill", ref=lambda x, m, v: np.where(m, v, x))
 def masked_fill() -> Iterator[Any]:
-    yield normal(3, 4), booleans(3, 4), -1.5
+    yield normal(3, 4), booleans(3, 4), 2.0
     yield normal(3, 4), booleans(4), -1.5
 
 

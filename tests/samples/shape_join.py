@@ -76,7 +76,7 @@ def unbind() -> Iterator[Any]:
     yield normal(3, 2), -1
 
 
-for _name in ("atleast_1d", "atleast_2d"):
+for _name in ("atleast_1d", "atleast_2d", "atleast_3d"):
 
     @samples(_name, ref=getattr(np, _name))
     def atleast() -> Iterator[Any]:
@@ -84,25 +84,9 @@ for _name in ("atleast_1d", "atleast_2d"):
         yield normal(3)
         yield normal(2, 3)
 
-    @samples(_name + ".list", ref=getattr(np, _name))
+    @samples(_name + ".list", ref=lambda x, f=getattr(np, _name): [f(v) for v in x])
     def atleast_list() -> Iterator[Any]:
         yield ([normal(), normal(3)],)
-
-
-def atleast_3d_ref(x: Any) -> Any:
-    return [np.atleast_3d(v) for v in x] if isinstance(x, list) else np.atleast_3d(x)
-
-
-@samples("atleast_3d", ref=atleast_3d_ref)
-def atleast_3d() -> Iterator[Any]:
-    yield normal()
-    yield normal(3)
-    yield normal(2, 3)
-
-
-@samples("atleast_3d.list", ref=atleast_3d_ref)
-def atleast_3d_list() -> Iterator[Any]:
-    yield ([normal(), normal(3)],)
 
 
 @samples("broadcast_tensors", ref=lambda *tensors: np.broadcast_arrays(*tensors))
