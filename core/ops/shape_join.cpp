@@ -1,4 +1,6 @@
 // Owns the ops between one tensor and many: joining tensors along a dim, cutting one into views.
+#include <limits>
+
 #include "core/ops/op.h"
 #include "core/ops/shape.h"
 
@@ -106,6 +108,8 @@ std::vector<Tensor> split(const Tensor& tensor, ShapeRef sizes, int64_t dim) {
 
 Shape section_lengths(int64_t size, int64_t sections) {
   CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
+  CHECK(sections <= std::numeric_limits<int32_t>::max(), ErrorKind::kOutOfMemory, "no memory for ",
+        sections, " sections");
   Shape lengths;
   for (int64_t i = 0; i < sections; ++i) lengths.push_back(size / sections + (i < size % sections));
   return lengths;
