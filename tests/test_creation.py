@@ -61,6 +61,11 @@ def test_factories_share_their_arguments(factory: Callable[..., Any]) -> None:
 def test_the_default_dtype_is_that_of_new_floats() -> None:
     torch.set_default_dtype(torch.float64)
     try:
-        assert torch.ones(1).dtype is torch.tensor(1.5).dtype is torch.arange(1.5).dtype is torch.float64
+        assert (
+            torch.ones(1).dtype
+            is torch.tensor(1.5).dtype
+            is torch.arange(1.5).dtype
+            is torch.float64
+        )
     finally:
         torch.set_default_dtype(torch.float32)

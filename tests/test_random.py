@@ -109,7 +109,9 @@ BINARY: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.parametrize(("draw", "distribution"), CONTINUOUS.values(), ids=CONTINUOUS)
-def test_continuous_numbers_follow_their_distribution(draw: Callable[[], Any], distribution: Any) -> None:
+def test_continuous_numbers_follow_their_distribution(
+    draw: Callable[[], Any], distribution: Any
+) -> None:
     numbers = draw().double().numpy()
     assert scipy.stats.kstest(numbers, distribution.cdf).pvalue > 1e-3
     assert numbers.mean() == pytest.approx(distribution.mean(), abs=0.03)
@@ -249,4 +251,9 @@ def test_threads_and_instruction_sets_do_not_change_the_numbers() -> None:
 def runs(isa: str) -> bool:
     """Whether this processor has an instruction set."""
     program = [sys.executable, "-c", "import rushlight"]
-    return subprocess.run(program, env=os.environ | {"RUSHLIGHT_CPU": isa}, capture_output=True).returncode == 0
+    return (
+        subprocess.run(
+            program, env=os.environ | {"RUSHLIGHT_CPU": isa}, capture_output=True
+        ).returncode
+        == 0
+    )

@@ -56,7 +56,9 @@ def function_of(name: str) -> Callable[..., Any]:
     home = row["home"].split()[0]
     if not row["function"]:
         return getattr(rl.Tensor, row["name"])
-    return getattr(rl if home == "torch" else importlib.import_module(f"rushlight.{home}"), row["name"])
+    return getattr(
+        rl if home == "torch" else importlib.import_module(f"rushlight.{home}"), row["name"]
+    )
 
 
 def writes_input(name: str) -> bool:

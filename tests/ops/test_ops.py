@@ -100,7 +100,9 @@ def test_ops_without_samples_are_tested_elsewhere(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(ALIASES))
 def test_an_alias_is_the_op_that_it_stands_for(name: str) -> None:
     row = ALIASES[name]
-    original = next(n for n, r in ROWS.items() if (r["file"], r["line"]) == (row["file"], row["line"]))
+    original = next(
+        n for n, r in ROWS.items() if (r["file"], r["line"]) == (row["file"], row["line"])
+    )
     for sample in SAMPLES[original].all:
         all_close(arrays_of(call(name, sample)), arrays_of(call(original, sample)), 0)
 
@@ -146,7 +148,9 @@ def test_layout_does_not_matter(name: str, layout: Callable[[np.ndarray], Any]) 
         all_close(arrays_of(call(name, sample.map(layout))), arrays_of(call(name, sample)), 1e-12)
 
 
-@pytest.mark.parametrize("name", [n for n in SAMPLED if not writes_input(n) and n not in READS_STORAGE])
+@pytest.mark.parametrize(
+    "name", [n for n in SAMPLED if not writes_input(n) and n not in READS_STORAGE]
+)
 def test_expanded_inputs_equal_contiguous_ones(name: str) -> None:
     def repeated(array: np.ndarray) -> np.ndarray:
         is_data = array.dtype == np.float64 and array.ndim
@@ -158,7 +162,9 @@ def test_expanded_inputs_equal_contiguous_ones(name: str) -> None:
 
     sample = SAMPLES[name].all[0]
     all_close(
-        arrays_of(call(name, sample.map(expanded))), arrays_of(call(name, sample.map(repeated))), 1e-12
+        arrays_of(call(name, sample.map(expanded))),
+        arrays_of(call(name, sample.map(repeated))),
+        1e-12,
     )
 
 
@@ -241,7 +247,9 @@ def test_op_in_place_returns_its_input_with_a_new_version(name: str) -> None:
         assert first._version > version
 
 
-@pytest.mark.parametrize("name", [n for n in SAMPLED if ROWS[n]["function"] and ROWS[n]["home"] == "torch"])
+@pytest.mark.parametrize(
+    "name", [n for n in SAMPLED if ROWS[n]["function"] and ROWS[n]["home"] == "torch"]
+)
 def test_out_argument_gets_the_result(name: str) -> None:
     sample = SAMPLES[name].all[0].map(tensor_of)
     plain = function_of(name)(*sample.args, **sample.kwargs)
@@ -284,7 +292,9 @@ def test_dtypes_of_the_op_work_and_others_raise(name: str, dtype: Any) -> None:
     def cast(array: np.ndarray) -> Any:
         return tensor_of(array).to(dtype) if array.dtype == np.float64 else tensor_of(array)
 
-    message = f"not implemented for {str(dtype).removeprefix('torch.')}|could not infer output dtype"
+    message = (
+        f"not implemented for {str(dtype).removeprefix('torch.')}|could not infer output dtype"
+    )
     if dtype not in ROWS[name]["dtypes"]:
         with pytest.raises(NotImplementedError, match=message):
             call(name, data.map(cast))
@@ -350,15 +360,20 @@ def test_extreme_integers_work_or_raise_the_standard_message(name: str) -> None:
 @pytest.mark.parametrize("name", SAMPLED)
 def test_indices_out_of_range_work_or_raise_the_standard_message(name: str) -> None:
     for extreme in [*EXTREMES, 1000]:
-        sample = SAMPLES[name].all[0].map(
-            lambda a: np.full_like(a, extreme) if a.dtype == np.int64 else a  # noqa: B023
+        sample = (
+            SAMPLES[name]
+            .all[0]
+            .map(
+                lambda a: np.full_like(a, extreme) if a.dtype == np.int64 else a  # noqa: B023
+            )
         )
         with standard_message():
             call(name, sample)
 
 
 @pytest.mark.parametrize(
-    "name", [n for n in SAMPLED if any(a["name"] == "dim" and a["type"] == 4 for a in ROWS[n]["args"])]
+    "name",
+    [n for n in SAMPLED if any(a["name"] == "dim" and a["type"] == 4 for a in ROWS[n]["args"])],
 )
 def test_dims_out_of_range_raise_index_errors(name: str) -> None:
     names = [a["name"] for a in ROWS[name]["args"]]
@@ -367,5 +382,9 @@ def test_dims_out_of_range_raise_index_errors(name: str) -> None:
         for dim in (100, -100):
             with pytest.raises(IndexError, match="Dimension out of range"):
                 args = [dim if n == "dim" else v for n, v in zip(names, sample.args, strict=False)]
-                kwargs = sample.kwargs if "dim" in list(given)[: len(args)] else sample.kwargs | {"dim": dim}
+                kwargs = (
+                    sample.kwargs
+                    if "dim" in list(given)[: len(args)]
+                    else sample.kwargs | {"dim": dim}
+                )
                 call(name, Sample(*args, **kwargs))

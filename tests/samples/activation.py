@@ -18,7 +18,9 @@ def gelu_ref(x: np.ndarray, approximate: str = "none") -> np.ndarray:
     return x * scipy.stats.norm.cdf(x)
 
 
-@samples("nn.functional.softplus", ref=lambda x, beta=1, threshold=20: np.logaddexp(0, x * beta) / beta)
+@samples(
+    "nn.functional.softplus", ref=lambda x, beta=1, threshold=20: np.logaddexp(0, x * beta) / beta
+)
 def softplus() -> Iterator[Any]:
     yield normal(3, 4)
     yield Sample(normal(3, 4), beta=3.0)
@@ -45,12 +47,16 @@ samples("nn.functional.softsign", ref=lambda x: x / (1 + np.abs(x)))(at_zero)
 samples("nn.functional.tanhshrink", ref=lambda x: x - np.tanh(x))(at_zero)
 samples(
     "selu",
-    ref=lambda x, inplace=False: 1.0507009873554805
-    * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))),
+    ref=lambda x, inplace=False: (
+        1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0)))
+    ),
 )(at_zero)
 
 
-@samples("nn.functional.elu", ref=lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))))
+@samples(
+    "nn.functional.elu",
+    ref=lambda x, alpha=1.0: np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),
+)
 def elu() -> Iterator[Any]:
     yield away_from(0.0)
     yield Sample(away_from(0.0), alpha=0.7)
@@ -74,7 +80,9 @@ def leaky_relu() -> Iterator[Any]:
     yield Sample(away_from(0.0), negative_slope=0.2)
 
 
-@samples("nn.functional.hardtanh", ref=lambda x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val))
+@samples(
+    "nn.functional.hardtanh", ref=lambda x, min_val=-1.0, max_val=1.0: np.clip(x, min_val, max_val)
+)
 def hardtanh() -> Iterator[Any]:
     yield away_from(-1.0, 1.0)
     yield Sample(away_from(-0.5, 2.0), min_val=-0.5, max_val=2.0)
@@ -90,7 +98,10 @@ def hardswish() -> Iterator[Any]:
     yield away_from(-3.0, 3.0)
 
 
-@samples("nn.functional.softshrink", ref=lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0))
+@samples(
+    "nn.functional.softshrink",
+    ref=lambda x, lambd=0.5: np.sign(x) * np.maximum(np.abs(x) - lambd, 0),
+)
 def softshrink() -> Iterator[Any]:
     yield away_from(-0.5, 0.5)
 
@@ -112,7 +123,10 @@ def prelu() -> Iterator[Any]:
     yield away_from(0.0, shape=(2, 3, 4)), np.array([0.25])
 
 
-@samples("nn.functional.glu", ref=lambda x, dim=-1: np.split(x, 2, dim)[0] * sigmoid(np.split(x, 2, dim)[1]))
+@samples(
+    "nn.functional.glu",
+    ref=lambda x, dim=-1: np.split(x, 2, dim)[0] * sigmoid(np.split(x, 2, dim)[1]),
+)
 def glu() -> Iterator[Any]:
     yield normal(3, 4)
     yield normal(4, 3), 0

@@ -14,7 +14,13 @@ def spread(value: Any, dims: int) -> list[int]:
 
 
 def conv_ref(
-    x: np.ndarray, w: np.ndarray, b: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
+    x: np.ndarray,
+    w: np.ndarray,
+    b: Any = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
 ) -> np.ndarray:
     dims = w.ndim - 2
     if x.ndim == dims + 1:
@@ -31,7 +37,8 @@ def conv_ref(
     out = np.zeros((x.shape[0], w.shape[0], *size), np.result_type(x, w))
     for tap in product(*map(range, w.shape[2:])):
         window = tuple(
-            slice(t * d, t * d + s * (n - 1) + 1, s) for t, d, s, n in zip(tap, dilation, stride, size, strict=True)
+            slice(t * d, t * d + s * (n - 1) + 1, s)
+            for t, d, s, n in zip(tap, dilation, stride, size, strict=True)
         )
         for g in range(groups):
             part = x[(slice(None), slice(g * inputs, (g + 1) * inputs), *window)]
@@ -50,7 +57,9 @@ def conv1d() -> Iterator[Any]:
 @samples("nn.functional.conv2d", ref=conv_ref)
 def conv2d() -> Iterator[Any]:
     yield normal(2, 3, 5, 6), normal(4, 3, 3, 2), normal(4)
-    yield Sample(normal(2, 4, 7, 6), normal(4, 1, 3, 3), normal(4), stride=(2, 1), padding=(1, 2), groups=4)
+    yield Sample(
+        normal(2, 4, 7, 6), normal(4, 1, 3, 3), normal(4), stride=(2, 1), padding=(1, 2), groups=4
+    )
     yield Sample(normal(1, 2, 7, 7), normal(3, 2, 3, 2), dilation=(2, 3))
     yield normal(3, 4, 4), normal(2, 3, 3, 3)
     yield normal(0, 3, 4, 4), normal(2, 3, 3, 3)
@@ -67,8 +76,12 @@ for _dims in (1, 2, 3):
     @samples(f"nn.functional.conv{_dims}d.padding", ref=conv_ref)
     def conv_padding(dims: int = _dims) -> Iterator[Any]:
         yield Sample(normal(1, 2, *[5] * dims), normal(2, 2, *[3] * dims), padding="same")
-        yield Sample(normal(1, 2, *[5] * dims), normal(2, 2, *[2] * dims), normal(2), padding="same")
-        yield Sample(normal(1, 2, *[5] * dims), normal(2, 2, *[2] * dims), padding="valid", stride=2)
+        yield Sample(
+            normal(1, 2, *[5] * dims), normal(2, 2, *[2] * dims), normal(2), padding="same"
+        )
+        yield Sample(
+            normal(1, 2, *[5] * dims), normal(2, 2, *[2] * dims), padding="valid", stride=2
+        )
 
 
 def conv_transpose_ref(
@@ -78,7 +91,9 @@ def conv_transpose_ref(
     """Each input element adds the kernel, scaled, at its place."""
     dims = w.ndim - 2
     if x.ndim == dims + 1:
-        return conv_transpose_ref(x[None], w, b, stride, padding, output_padding, groups, dilation)[0]
+        return conv_transpose_ref(x[None], w, b, stride, padding, output_padding, groups, dilation)[
+            0
+        ]
     stride, dilation, padding = spread(stride, dims), spread(dilation, dims), spread(padding, dims)
     extra = spread(output_padding, dims)
     inputs, outputs = w.shape[0] // groups, w.shape[1]
@@ -110,6 +125,13 @@ def conv_transpose1d() -> Iterator[Any]:
 @samples("nn.functional.conv_transpose2d", ref=conv_transpose_ref)
 def conv_transpose2d() -> Iterator[Any]:
     yield normal(2, 3, 4, 5), normal(3, 2, 3, 2), normal(2)
-    yield Sample(normal(1, 4, 3, 4), normal(4, 1, 3, 3), stride=(2, 3), padding=1, output_padding=(1, 2), groups=2)
+    yield Sample(
+        normal(1, 4, 3, 4),
+        normal(4, 1, 3, 3),
+        stride=(2, 3),
+        padding=1,
+        output_padding=(1, 2),
+        groups=2,
+    )
     yield Sample(normal(1, 2, 3, 3), normal(2, 2, 2, 2), dilation=2)
     yield normal(2, 3, 3), normal(2, 1, 2, 2)

@@ -34,8 +34,12 @@ samples("scalar_tensor", ref=lambda s: np.asarray(s, FLOAT), grad=False)(lambda:
 samples("zeros_like", ref=np.zeros_like, grad=False)(lambda: iter([normal(2, 3)]))
 samples("ones_like", ref=np.ones_like, grad=False)(lambda: iter([normal(2, 3)]))
 samples("full_like", ref=np.full_like, grad=False)(lambda: iter([(normal(2, 3), 2.5)]))
-samples("new_zeros", ref=lambda x, size: np.zeros(size), grad=False)(lambda: iter([(normal(2), (3, 1))]))
-samples("new_ones", ref=lambda x, size: np.ones(size), grad=False)(lambda: iter([(normal(2), (3, 1))]))
+samples("new_zeros", ref=lambda x, size: np.zeros(size), grad=False)(
+    lambda: iter([(normal(2), (3, 1))])
+)
+samples("new_ones", ref=lambda x, size: np.ones(size), grad=False)(
+    lambda: iter([(normal(2), (3, 1))])
+)
 samples("new_full", ref=lambda x, size, value: np.full(size, value), grad=False)(
     lambda: iter([(normal(2), (3, 1), 2.0)])
 )
@@ -63,7 +67,9 @@ def linspace() -> Iterator[Any]:
     yield 0, 1, 0
 
 
-@samples("logspace", ref=lambda *a, base=10.0: np.logspace(*a, base=base), grad=False, tolerance=1e-5)
+@samples(
+    "logspace", ref=lambda *a, base=10.0: np.logspace(*a, base=base), grad=False, tolerance=1e-5
+)
 def logspace() -> Iterator[Any]:
     yield -1.0, 2.0, 7
     yield Sample(0, 3, 4, base=2.0)
@@ -82,8 +88,12 @@ def triangle() -> Iterator[Any]:
     yield 3, 3, -2
 
 
-samples("tril_indices", ref=lambda n, m, k=0: np.stack(np.tril_indices(n, k, m)), grad=False)(triangle)
-samples("triu_indices", ref=lambda n, m, k=0: np.stack(np.triu_indices(n, k, m)), grad=False)(triangle)
+samples("tril_indices", ref=lambda n, m, k=0: np.stack(np.tril_indices(n, k, m)), grad=False)(
+    triangle
+)
+samples("triu_indices", ref=lambda n, m, k=0: np.stack(np.triu_indices(n, k, m)), grad=False)(
+    triangle
+)
 
 
 @samples("fill_", ref=np.full_like)

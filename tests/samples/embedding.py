@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, integers, normal, samples
+from samples import integers, normal, samples
 
 
 @samples("nn.functional.embedding", ref=lambda index, weight: weight[index])

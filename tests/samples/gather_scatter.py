@@ -23,7 +23,9 @@ def gather() -> Iterator[Any]:
 
 
 def take_along_ref(x: np.ndarray, index: np.ndarray, dim: int | None = None) -> np.ndarray:
-    return np.take_along_axis(x, index, dim) if dim is not None else x.reshape(-1)[index.reshape(-1)]
+    return (
+        np.take_along_axis(x, index, dim) if dim is not None else x.reshape(-1)[index.reshape(-1)]
+    )
 
 
 @samples("take_along_dim", ref=take_along_ref)
@@ -32,7 +34,9 @@ def take_along_dim() -> Iterator[Any]:
     yield normal(4, 3), integers(0, 12, 5)
 
 
-def scatter_ref(x: np.ndarray, dim: int, index: np.ndarray, src: Any, reduce: str = "") -> np.ndarray:
+def scatter_ref(
+    x: np.ndarray, dim: int, index: np.ndarray, src: Any, reduce: str = ""
+) -> np.ndarray:
     out = x.copy()
     where = places(x, dim, index)
     values = src[tuple(slice(n) for n in index.shape)] if isinstance(src, np.ndarray) else src

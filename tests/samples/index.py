@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, booleans, integers, normal, samples
+from samples import Sample, booleans, normal, samples
 
 
 def at(dim: int, index: np.ndarray) -> tuple[Any, ...]:
@@ -25,7 +25,9 @@ def take() -> Iterator[Any]:
     yield normal(3, 4), np.array([[0, 11], [5, -1]])
 
 
-def index_add_ref(x: np.ndarray, dim: int, index: np.ndarray, source: np.ndarray, alpha: float = 1) -> np.ndarray:
+def index_add_ref(
+    x: np.ndarray, dim: int, index: np.ndarray, source: np.ndarray, alpha: float = 1
+) -> np.ndarray:
     out = x.copy()
     np.add.at(out, at(dim, index), source * alpha)
     return out
@@ -55,7 +57,9 @@ def index_fill() -> Iterator[Any]:
     yield normal(4, 3), 1, np.array([1, 1]), 2.5
 
 
-def index_put_ref(x: np.ndarray, indices: Any, values: np.ndarray, accumulate: bool = False) -> np.ndarray:
+def index_put_ref(
+    x: np.ndarray, indices: Any, values: np.ndarray, accumulate: bool = False
+) -> np.ndarray:
     out = x.copy()
     if accumulate:
         np.add.at(out, tuple(indices), values)
@@ -71,7 +75,12 @@ def index_put() -> Iterator[Any]:
     yield normal(4, 3), (np.array([True, False, True, True]),), normal(3, 3)
 
 
-@samples("masked_select", ref=lambda x, mask: np.broadcast_to(x, np.broadcast_shapes(x.shape, mask.shape))[np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))])
+@samples(
+    "masked_select",
+    ref=lambda x, mask: np.broadcast_to(x, np.broadcast_shapes(x.shape, mask.shape))[
+        np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))
+    ],
+)
 def masked_select() -> Iterator[Any]:
     yield normal(3, 4), booleans(3, 4)
     yield normal(3, 4), booleans(4)
@@ -105,7 +114,9 @@ def nonzero_tuple() -> Iterator[Any]:
     yield Sample(np.round(normal(3, 4)), as_tuple=True)
 
 
-def search(x: np.ndarray, values: np.ndarray, right: bool = False, side: str = "left") -> np.ndarray:
+def search(
+    x: np.ndarray, values: np.ndarray, right: bool = False, side: str = "left"
+) -> np.ndarray:
     rows = x.reshape(-1, x.shape[-1])
     wanted = values.reshape(len(rows), -1) if x.ndim > 1 else values.reshape(1, -1)
     side = "right" if right else side

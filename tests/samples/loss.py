@@ -14,7 +14,11 @@ def class_axis(x: np.ndarray) -> int:
 
 
 def nll_ref(
-    x: np.ndarray, target: np.ndarray, weight: Any = None, ignore_index: int = -100, reduction: str = "mean"
+    x: np.ndarray,
+    target: np.ndarray,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
 ) -> np.ndarray:
     axis = class_axis(x)
     kept = target != ignore_index
@@ -68,6 +72,10 @@ samples("nn.functional.nll_loss", ref=nll_ref, constant=(2,))(class_samples)
 def cross_entropy() -> Iterator[Any]:
     yield from class_samples()
     yield Sample(normal(4, 3), np.array([0, 2, -100, 1]), label_smoothing=0.2)
-    yield Sample(normal(4, 3), integers(0, 3, 4), uniform(3, low=0.5, high=2.0), label_smoothing=0.1)
+    yield Sample(
+        normal(4, 3), integers(0, 3, 4), uniform(3, low=0.5, high=2.0), label_smoothing=0.1
+    )
     yield Sample(normal(4, 3), scipy.special.softmax(normal(4, 3), 1), reduction="mean")
-    yield Sample(normal(2, 3, 2), scipy.special.softmax(normal(2, 3, 2), 1), uniform(3), reduction="none")
+    yield Sample(
+        normal(2, 3, 2), scipy.special.softmax(normal(2, 3, 2), 1), uniform(3), reduction="none"
+    )

@@ -44,7 +44,9 @@ def inner() -> Iterator[Any]:
     yield normal(4), normal(4)
 
 
-def plus_product(x: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float = 1, alpha: float = 1) -> np.ndarray:
+def plus_product(
+    x: np.ndarray, a: np.ndarray, b: np.ndarray, beta: float = 1, alpha: float = 1
+) -> np.ndarray:
     return beta * x + alpha * np.matmul(a, b)
 
 

@@ -34,7 +34,9 @@ def batch_norm() -> Iterator[Any]:
     yield Sample(normal(2, 3, 4, 2), None, None, normal(3), training=True)
 
 
-def layer_norm_ref(x: np.ndarray, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> np.ndarray:
+def layer_norm_ref(
+    x: np.ndarray, shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> np.ndarray:
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     z = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
     return affine(z, weight, bias)
@@ -48,7 +50,9 @@ def layer_norm() -> Iterator[Any]:
     yield normal(5), (5,), normal(5), normal(5)
 
 
-def group_norm_ref(x: np.ndarray, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> np.ndarray:
+def group_norm_ref(
+    x: np.ndarray, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> np.ndarray:
     z = x.reshape(x.shape[0], groups, -1)
     z = (z - z.mean(2, keepdims=True)) / np.sqrt(z.var(2, keepdims=True) + eps)
     return affine(z.reshape(x.shape), by_channel(weight, x.ndim), by_channel(bias, x.ndim))
@@ -60,7 +64,9 @@ def group_norm() -> Iterator[Any]:
     yield normal(2, 6), 3
 
 
-def rms_norm_ref(x: np.ndarray, shape: Any, weight: Any = None, eps: float | None = None) -> np.ndarray:
+def rms_norm_ref(
+    x: np.ndarray, shape: Any, weight: Any = None, eps: float | None = None
+) -> np.ndarray:
     axes = tuple(range(x.ndim - len(shape), x.ndim))
     smallest = np.finfo(x.dtype).eps if eps is None else eps
     return affine(x / np.sqrt((x**2).mean(axes, keepdims=True) + smallest), weight, None)

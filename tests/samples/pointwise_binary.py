@@ -80,7 +80,9 @@ def floor_divide() -> Iterator[Any]:
 
 @samples(
     "div.rounding_mode",
-    ref=lambda x, y, rounding_mode: {None: lambda q: q, "floor": np.floor, "trunc": np.trunc}[rounding_mode](x / y),
+    ref=lambda x, y, rounding_mode: {None: lambda q: q, "floor": np.floor, "trunc": np.trunc}[
+        rounding_mode
+    ](x / y),
 )
 def div_rounding_mode() -> Iterator[Any]:
     for mode in (None, "floor", "trunc"):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided, sliding_window_view
 
-from samples import Sample, normal, samples
+from samples import normal, samples
 
 
 def reshaping() -> Iterator[Any]:
@@ -96,7 +96,12 @@ def movedim_int() -> Iterator[Any]:
     yield normal(2, 3, 4), 0, -1
 
 
-@samples("expand", ref=lambda x, size: np.broadcast_to(x, [x.shape[i - len(size)] if n < 0 else n for i, n in enumerate(size)]))
+@samples(
+    "expand",
+    ref=lambda x, size: np.broadcast_to(
+        x, [x.shape[i - len(size)] if n < 0 else n for i, n in enumerate(size)]
+    ),
+)
 def expand() -> Iterator[Any]:
     yield normal(3, 1), (2, 3, 4)
     yield normal(3, 1), (-1, 4)
@@ -157,13 +162,23 @@ def diagonal() -> Iterator[Any]:
     yield normal(3, 3), 5
 
 
-@samples("unfold", ref=lambda x, dim, size, step: sliding_window_view(x, size, dim)[(slice(None),) * dim + (slice(None, None, step),)])
+@samples(
+    "unfold",
+    ref=lambda x, dim, size, step: sliding_window_view(x, size, dim)[
+        (slice(None),) * dim + (slice(None, None, step),)
+    ],
+)
 def unfold() -> Iterator[Any]:
     yield normal(7), 0, 3, 2
     yield normal(2, 5), 1, 2, 1
 
 
-@samples("as_strided", ref=lambda x, size, stride, offset=0: as_strided(np.ascontiguousarray(x)[offset:], size, [8 * s for s in stride]))
+@samples(
+    "as_strided",
+    ref=lambda x, size, stride, offset=0: as_strided(
+        np.ascontiguousarray(x)[offset:], size, [8 * s for s in stride]
+    ),
+)
 def strided() -> Iterator[Any]:
     yield normal(12), (3, 2), (4, 1)
     yield normal(12), (3, 3), (1, 2), 2

@@ -8,7 +8,9 @@ import numpy as np
 from samples import Sample, distinct, integers, normal, samples
 
 
-def argsort_ref(x: np.ndarray, dim: int = -1, descending: bool = False, stable: bool = True) -> np.ndarray:
+def argsort_ref(
+    x: np.ndarray, dim: int = -1, descending: bool = False, stable: bool = True
+) -> np.ndarray:
     if x.ndim == 0:
         return np.zeros((), int)
     return np.argsort(-x if descending else x, dim, kind="stable")
