@@ -226,7 +226,8 @@ torch.manual_seed(5)
 digest = hashlib.sha256()
 for x in (
     torch.rand(100_003), torch.rand(70_001, dtype=torch.float64), torch.randint(1000, (90_001,)),
-    torch.empty(80_001).bernoulli_(0.3), torch.randperm(70_001), torch.rand(50_000, dtype=torch.bfloat16),
+    torch.empty(80_001).bernoulli_(0.3), torch.randperm(70_001),
+    torch.rand(50_000, dtype=torch.bfloat16),
     torch.multinomial(torch.rand(50), 20_000, replacement=True), torch.randn(100_003),
     torch.empty(90_001).exponential_(), torch.nn.functional.dropout(torch.ones(100_003), 0.4),
 ):

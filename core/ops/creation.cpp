@@ -2,6 +2,7 @@
 // Random ones are in random.cpp; tensors from Python data are the bindings' business.
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "core/device/threads.h"
 #include "core/ops/op.h"
@@ -130,6 +131,9 @@ Tensor kept_places(int64_t rows, int64_t columns, std::optional<DType> dtype,
                    std::optional<Device> device, Keep keep) {
   CHECK(rows >= 0 && columns >= 0, "row and col must be non-negative, got ", rows, " and ",
         columns);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  CHECK(rows <= kMost && columns <= kMost, ErrorKind::kOutOfMemory,
+        "no memory for the places in a matrix of ", rows, " x ", columns);
   std::vector<int64_t> row, column;
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c)

@@ -1,4 +1,4 @@
-"""What the op matrix needs: the ops as rows of the table, samples as tensors, finite differences."""
+"""What the op matrix needs: rows of the op table, samples as tensors, finite differences."""
 
 from __future__ import annotations
 

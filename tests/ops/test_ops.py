@@ -323,11 +323,12 @@ EXTREMES = [-(2**63), 2**63 - 1, -1]
 
 @contextlib.contextmanager
 def standard_message() -> Any:
-    """Any error must be one of those that PyTorch raises and name an op, as a rule the innermost."""
+    """Any error must be of a class that PyTorch raises and name an op, usually the innermost."""
     try:
         yield
-    except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError) as error:
-        assert re.match(r"\w+(: |\(\))", str(error)), str(error)
+    except (RuntimeError, IndexError, TypeError, ValueError) as error:
+        if not re.match(r"\w+(: |\(\))", str(error)):
+            raise
 
 
 @pytest.mark.parametrize("name", SAMPLED)
@@ -376,15 +377,13 @@ def test_indices_out_of_range_work_or_raise_the_standard_message(name: str) -> N
     [n for n in SAMPLED if any(a["name"] == "dim" and a["type"] == 4 for a in ROWS[n]["args"])],
 )
 def test_dims_out_of_range_raise_index_errors(name: str) -> None:
-    names = [a["name"] for a in ROWS[name]["args"]]
+    position = [a["name"] for a in ROWS[name]["args"]].index("dim")
     for sample in SAMPLES[name].all:
-        given = dict(zip(names, sample.args, strict=False)) | sample.kwargs
         for dim in (100, -100):
+            if len(sample.args) > position:
+                args = (*sample.args[:position], dim, *sample.args[position + 1 :])
+                wrong = Sample(*args, **sample.kwargs)
+            else:
+                wrong = Sample(*sample.args, **(sample.kwargs | {"dim": dim}))
             with pytest.raises(IndexError, match="Dimension out of range"):
-                args = [dim if n == "dim" else v for n, v in zip(names, sample.args, strict=False)]
-                kwargs = (
-                    sample.kwargs
-                    if "dim" in list(given)[: len(args)]
-                    else sample.kwargs | {"dim": dim}
-                )
-                call(name, Sample(*args, **kwargs))
+                call(name, wrong)

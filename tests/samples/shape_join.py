@@ -77,14 +77,15 @@ def unbind() -> Iterator[Any]:
 
 
 for _name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+    _ref = getattr(np, _name)
 
-    @samples(_name, ref=getattr(np, _name))
+    @samples(_name, ref=_ref)
     def atleast() -> Iterator[Any]:
         yield normal()
         yield normal(3)
         yield normal(2, 3)
 
-    @samples(_name + ".list", ref=lambda x, f=getattr(np, _name): [f(v) for v in x])
+    @samples(_name + ".list", ref=lambda x, f=_ref: [f(v) for v in x])
     def atleast_list() -> Iterator[Any]:
         yield ([normal(), normal(3)],)
 

@@ -48,7 +48,7 @@ def flatten() -> Iterator[Any]:
 
 def flat_shape(x: np.ndarray, start: int, end: int) -> tuple[int, ...]:
     end %= max(x.ndim, 1)
-    return x.shape[:start] + (-1,) + x.shape[end + 1 :]
+    return (*x.shape[:start], -1, *x.shape[end + 1 :])
 
 
 @samples("ravel", ref=np.ravel)

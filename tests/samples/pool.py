@@ -1,0 +1,160 @@
+"""Samples of pooling, against maxima and means of every window."""
+
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from samples import Sample, distinct, normal, samples
+
+
+def spread(value: Any, dims: int) -> list[int]:
+    return list(value) if isinstance(value, (tuple, list)) else [value] * dims
+
+
+def over_windows(
+    x: np.ndarray, windows: list[list[np.ndarray]], reduce: Callable[..., Any]
+) -> np.ndarray:
+    """reduce(elements, their flat places) for each combination of places along the last dims."""
+    dims = len(windows)
+    shape = x.shape[-dims:]
+    rows = x.reshape(-1, *shape)
+    out = []
+    for along in product(*windows):
+        places = np.ravel_multi_index(np.ix_(*along), shape).reshape(-1)
+        out.append(reduce(rows.reshape(len(rows), -1)[:, places], places))
+    return np.stack(out, -1).reshape(*x.shape[:-dims], *map(len, windows))
+
+
+def windows_of(
+    shape: tuple[int, ...], size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+) -> list[list[np.ndarray]]:
+    """The places inside the input that each window covers, for each dim."""
+    dims = len(shape)
+    parts = (spread(v, dims) for v in (size, size if stride is None else stride, padding, dilation))
+    windows = []
+    for n, k, s, p, d in zip(shape, *parts, strict=True):
+        room = n + 2 * p - d * (k - 1) - 1
+        count = (-(-room // s) if ceil_mode else room // s) + 1
+        if ceil_mode and (count - 1) * s >= n + p:
+            count -= 1
+        taps = [np.arange(k) * d + i * s - p for i in range(count)]
+        windows.append([t[(t >= 0) & (t < n)] for t in taps])
+    return windows
+
+
+def max_pool(dims: int, indices: bool) -> Callable[..., Any]:
+    def ref(
+        x: np.ndarray,
+        size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        dilation: Any = 1,
+        ceil_mode: bool = False,
+    ) -> Any:
+        windows = windows_of(x.shape[-dims:], size, stride, padding, dilation, ceil_mode)
+        values = over_windows(x, windows, lambda v, _: v.max(1))
+        places = over_windows(x, windows, lambda v, at: at[v.argmax(1)])
+        return (values, places) if indices else values
+
+    return ref
+
+
+def avg_pool(dims: int) -> Callable[..., Any]:
+    def ref(
+        x: np.ndarray,
+        size: Any,
+        stride: Any = None,
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        windows = windows_of(x.shape[-dims:], size, stride, padding, 1, ceil_mode)
+        whole = divisor_override or int(np.prod(spread(size, dims)))
+        own = not count_include_pad and not divisor_override
+        return over_windows(x, windows, lambda v, at: v.sum(1) / (len(at) if own else whole))
+
+    return ref
+
+
+def adaptive(dims: int, reduce: Callable[..., Any]) -> Callable[..., Any]:
+    def ref(x: np.ndarray, size: Any) -> Any:
+        windows = [
+            [np.arange(i * n // k, -(-(i + 1) * n // k)) for i in range(k)]
+            for n, k in zip(x.shape[-dims:], spread(size, dims), strict=True)
+        ]
+        return over_windows(x, windows, reduce)
+
+    return ref
+
+
+def sequences() -> Iterator[Any]:
+    yield distinct(2, 3, 8), 2
+    yield Sample(distinct(2, 3, 9), 3, stride=2, padding=1)
+    yield Sample(distinct(3, 8), 3, 2, ceil_mode=True)
+
+
+def images() -> Iterator[Any]:
+    yield distinct(2, 3, 6, 4), 2
+    yield Sample(distinct(1, 2, 7, 8), (3, 2), stride=(2, 1), padding=(1, 1))
+    yield Sample(distinct(3, 6, 5), 3, 2, ceil_mode=True)
+
+
+def dilated_sequences() -> Iterator[Any]:
+    yield from sequences()
+    yield Sample(distinct(2, 3, 9), 3, dilation=2)
+
+
+def dilated_images() -> Iterator[Any]:
+    yield from images()
+    yield Sample(distinct(1, 2, 7, 8), 2, stride=1, dilation=(3, 2))
+
+
+samples("max_pool1d", ref=max_pool(1, False))(dilated_sequences)
+samples("max_pool1d_with_indices", ref=max_pool(1, True))(dilated_sequences)
+samples("max_pool2d", ref=max_pool(2, False))(dilated_images)
+samples("max_pool2d_with_indices", ref=max_pool(2, True))(dilated_images)
+
+
+@samples("avg_pool1d", ref=avg_pool(1))
+def avg_pool1d() -> Iterator[Any]:
+    yield distinct(2, 3, 8), 2
+    yield Sample(normal(2, 3, 9), 3, 2, 1, count_include_pad=False)
+
+
+@samples("nn.functional.avg_pool2d", ref=avg_pool(2))
+def avg_pool2d() -> Iterator[Any]:
+    yield normal(2, 3, 6, 4), 2
+    yield Sample(normal(1, 2, 7, 8), (3, 2), (2, 1), (1, 1), count_include_pad=False)
+    yield Sample(normal(1, 2, 7, 8), 3, 2, 1, divisor_override=5)
+    yield Sample(normal(3, 6, 5), 2, padding=1)
+
+
+def adaptive_sequences() -> Iterator[Any]:
+    yield distinct(2, 3, 8), 3
+    yield distinct(3, 5), 1
+
+
+def adaptive_images() -> Iterator[Any]:
+    yield distinct(2, 3, 6, 5), (4, 2)
+    yield distinct(3, 5, 5), 1
+    yield distinct(1, 2, 3, 3), 5
+
+
+def mean(values: np.ndarray, places: np.ndarray) -> np.ndarray:
+    return values.mean(1)
+
+
+def with_places(dims: int) -> Callable[..., Any]:
+    return lambda x, size: (
+        adaptive(dims, lambda v, _: v.max(1))(x, size),
+        adaptive(dims, lambda v, at: at[v.argmax(1)])(x, size),
+    )
+
+
+samples("adaptive_avg_pool1d", ref=adaptive(1, mean))(adaptive_sequences)
+samples("nn.functional.adaptive_avg_pool2d", ref=adaptive(2, mean))(adaptive_images)
+samples("nn.functional.adaptive_max_pool1d_with_indices", ref=with_places(1))(adaptive_sequences)
+samples("nn.functional.adaptive_max_pool2d_with_indices", ref=with_places(2))(adaptive_images)
