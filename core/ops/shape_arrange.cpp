@@ -134,9 +134,9 @@ Tensor embedded_diagonal(const Tensor& input, int64_t offset, int64_t dim1, int6
 OP(flip, "(Tensor input, int[] dims) -> Tensor", {
   .doc     = R"(Reverses the order of elements along the given dims; a copy.)",
   .forward = [](const Tensor& input, ShapeRef dims) { return flipped(input, dims); },
-  .grads   = grads(d<"input">([](const Tensor& g,
-                                 const Shape& dims) { return call<"flip", Tensor>(g,
-                                                                                  ShapeRef(dims)); })),
+  .grads   = grads(d<"input">([](const Tensor& g, const Shape& dims) {
+    return call<"flip", Tensor>(g, ShapeRef(dims));
+  })),
 })
 
 OP(fliplr, "(Tensor input) -> Tensor", {
