@@ -9,7 +9,7 @@
 namespace rushlight {
 namespace {
 
-constexpr int64_t kGrain = 1 << 13;        // elements that are worth a thread
+constexpr int64_t kGrain = 1 << 13;       // elements that are worth a thread
 constexpr int64_t kCacheBytes = 1 << 18;  // of the second level, for one thread
 
 Tensor as_vector(const Tensor& tensor) {
@@ -83,8 +83,13 @@ void for_each_run(const Tensor& self, size_t dim, const Tensor& index, const Ten
       Run<T> run{self.data<T>() + at.at(0) + column * self_step,
                  index.data<int64_t>() + at.at(1) + column * index_step,
                  other.data<T>() + at.at(2) + column * other_step,
-                 self_step, index_step, other_step, columns == inner ? width : inner,
-                 self.strides()[dim], self.sizes()[dim], dim};
+                 self_step,
+                 index_step,
+                 other_step,
+                 columns == inner ? width : inner,
+                 self.strides()[dim],
+                 self.sizes()[dim],
+                 dim};
       for (int64_t j = 0; j < along; ++j) {
         f(run);
         run.index += index.strides()[dim];

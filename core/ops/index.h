@@ -28,7 +28,8 @@ Tensor read_picked(const Tensor& input, const Picked& picked);
 void write_picked(const Tensor& input, const Picked& picked, const Tensor& values, bool accumulate);
 
 // to[i] += from[i] for a run of elements; steps are in bytes.
-void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n);
+void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t from_step,
+             int64_t n);
 
 // The places of the elements that are not zero: shape (count, dims), each column contiguous.
 Tensor nonzero_places(const Tensor& input);

@@ -153,8 +153,9 @@ void write_rows(const Rows& rows, char* picked, char* other, Write&& write) {
     int64_t mine[kChunk];
     for (int64_t b = 0; b < rows.before_count; ++b, before.next())
       for (int64_t i = 0; i < rows.count; i += kChunk) {
-        int64_t n = index_loops().list_between(rows.offsets + i, std::min(kChunk, rows.count - i),
-                                               begin * width, uint64_t((end - begin) * width), mine);
+        int64_t n =
+            index_loops().list_between(rows.offsets + i, std::min(kChunk, rows.count - i),
+                                       begin * width, uint64_t((end - begin) * width), mine);
         for (int64_t k = 0; k < n; ++k) {
           int64_t at = i + mine[k];
           write(picked + before.at(0) + rows.offsets[at] * rows.item,
@@ -305,9 +306,10 @@ void write_picked(const Tensor& input, const Picked& picked, const Tensor& value
         T& target = *reinterpret_cast<T*>(p);
         if (one) target = sum(target, *reinterpret_cast<const T*>(o));
         else
-          for_each_run(rows, p, o, [&](char* x, int64_t x_step, char* y, int64_t y_step, int64_t n) {
-            add_run(input.dtype(), x, x_step, y, y_step, n);
-          });
+          for_each_run(rows, p, o,
+                       [&](char* x, int64_t x_step, char* y, int64_t y_step, int64_t n) {
+                         add_run(input.dtype(), x, x_step, y, y_step, n);
+                       });
       });
     });
   } else {
@@ -323,7 +325,8 @@ void write_picked(const Tensor& input, const Picked& picked, const Tensor& value
   }
 }
 
-void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
+void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t from_step,
+             int64_t n) {
   if (is_complex(dtype) && to_step == from_step && to_step == int64_t(dtype_size(dtype)))
     return add_run(real_dtype(dtype), to, to_step / 2, from, from_step / 2, 2 * n);
   if (to_step == from_step && to_step == int64_t(dtype_size(dtype)))

@@ -18,7 +18,8 @@ struct Item16 {
 };
 
 template <class T>
-void take(const void* from, int64_t stride, int64_t step, const int64_t* places, int64_t n, void* to) {
+void take(const void* from, int64_t stride, int64_t step, const int64_t* places, int64_t n,
+          void* to) {
   const T* in = static_cast<const T*>(from);
   T* out = static_cast<T*>(to);
   if (step == 0 && stride == 1) {

@@ -17,7 +17,8 @@ struct IndexLoops {
   // Writes the places of true flags, plus `first`, to `to`, where there are at most `most`.
   void (*list)(const bool* flags, int64_t n, int64_t first, int64_t most, int64_t* to);
   // Writes the places of values in [low, low + width) to `to`; returns their number.
-  int64_t (*list_between)(const int64_t* values, int64_t n, int64_t low, uint64_t width, int64_t* to);
+  int64_t (*list_between)(const int64_t* values, int64_t n, int64_t low, uint64_t width,
+                          int64_t* to);
 };
 
 // Those of the instruction set in use.
