@@ -102,6 +102,7 @@ _LAZY = {
     "default_generator": "random",
     "set_printoptions": "_printing",
     "einsum": "_functional",
+    "tensordot": "_functional",
     "from_dlpack": "_functional",
     "is_tensor": "_functional",
     "is_storage": "_functional",

@@ -1,0 +1,262 @@
+// Owns einsum: sums of products that an equation gives, reduced to diagonals, sums, permutations
+// and matrix products of the operands from left to right. Gradients are those of these ops.
+#include <algorithm>
+
+#include "core/ops/op.h"
+
+namespace rushlight {
+namespace {
+
+// Labels are numbers: letters in the order of ASCII, then the dims that an ellipsis stands for,
+// counted from the last one.
+using Labels = Shape;
+constexpr int64_t kLetters = 52;
+
+int64_t label_of(char c, size_t place) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  CHECK(c >= 'a' && c <= 'z', "invalid subscript given at index ", place,
+        " in the equation string: '", c, "'. Subscripts must be in [a-zA-Z].");
+  return 26 + (c - 'a');
+}
+
+std::string label_text(int64_t label) {
+  if (label >= kLetters) return "...";
+  return std::string(1, char(label < 26 ? 'A' + label : 'a' + (label - 26)));
+}
+
+bool contains(const Labels& labels, int64_t label) {
+  return std::find(labels.begin(), labels.end(), label) != labels.end();
+}
+
+// One side of a comma: labels before an ellipsis, if there is one, and after it.
+struct Subscripts {
+  Labels before, after;
+  bool has_ellipsis = false;
+
+  // `start` is the place of the text in the equation.
+  Subscripts(std::string_view text, size_t start) {
+    for (size_t i = 0; i < text.size(); ++i) {
+      if (text[i] == ' ') continue;
+      if (text[i] == '.') {
+        CHECK(!has_ellipsis && text.substr(i, 3) == "...", "found '.' at index ", start + i,
+              " that is not part of an ellipsis, of which each operand may have one.");
+        has_ellipsis = true;
+        i += 2;
+      } else {
+        (has_ellipsis ? after : before).push_back(label_of(text[i], start + i));
+      }
+    }
+  }
+
+  int64_t count() const { return int64_t(before.size() + after.size()); }
+  Labels expanded(int64_t ellipsis_dims) const {
+    Labels labels = before;
+    for (int64_t d = ellipsis_dims; d-- > 0;) labels.push_back(kLetters + d);
+    for (int64_t label : after) labels.push_back(label);
+    return labels;
+  }
+};
+
+// A tensor whose dims have labels, all different.
+struct Term {
+  Tensor tensor;
+  Labels labels;
+
+  int64_t dim_of(int64_t label) const {
+    return std::find(labels.begin(), labels.end(), label) - labels.begin();
+  }
+  int64_t size_of(int64_t label) const { return tensor.size(dim_of(label)); }
+};
+
+class Einsum {
+ public:
+  Einsum(std::string_view equation, TensorList operands) {
+    size_t arrow = equation.find("->");
+    read_operands(equation.substr(0, arrow), operands);
+    find_sizes();
+    if (arrow == equation.npos) choose_output();
+    else read_output(equation.substr(arrow + 2), arrow + 2);
+  }
+
+  Tensor evaluate() {
+    for (Term& term : terms_) simplify(term);
+    for (size_t i = 0; i < terms_.size(); ++i)
+      for (int64_t label : terms_[i].labels) last_use_[size_t(label)] = i;
+    for (int64_t label : output_) last_use_[size_t(label)] = terms_.size();
+
+    Term result = summed(terms_[0], 0, {});
+    for (size_t i = 1; i < terms_.size(); ++i)
+      result =
+          contracted(summed(result, i, terms_[i].labels), summed(terms_[i], i, result.labels), i);
+    return arranged(result, output_);
+  }
+
+ private:
+  void read_operands(std::string_view inputs, TensorList operands) {
+    size_t start = 0;
+    for (size_t i = 0;; ++i) {
+      size_t comma = inputs.find(',', start);
+      CHECK(i < operands.size(), "fewer operands were provided than specified in the equation");
+      const Tensor& tensor = operands[i];
+      CHECK(tensor.defined(), ErrorKind::kType, "operand ", i, " is None, not a Tensor");
+      Subscripts subscripts(inputs.substr(start, comma - start), start);
+      int64_t rest = tensor.dim() - subscripts.count();
+      CHECK(rest == 0 || (rest > 0 && subscripts.has_ellipsis), "the number of subscripts in the ",
+            "equation (", subscripts.count(), ") does not match the number of dimensions (",
+            tensor.dim(), ") for operand ", i,
+            subscripts.has_ellipsis ? "." : " and no ellipsis was given.");
+      ellipsis_dims_ = std::max(ellipsis_dims_, subscripts.has_ellipsis ? rest : 0);
+      terms_.push_back({tensor, subscripts.expanded(subscripts.has_ellipsis ? rest : 0)});
+      if (comma == inputs.npos) break;
+      start = comma + 1;
+    }
+    CHECK(terms_.size() == operands.size(),
+          "more operands were provided than specified in the equation");
+  }
+
+  // A label of size 1 in one operand broadcasts to its size in the others.
+  void find_sizes() {
+    sizes_.resize(size_t(kLetters + ellipsis_dims_), -1);
+    last_use_.resize(sizes_.size());
+    for (size_t i = 0; i < terms_.size(); ++i)
+      for (size_t d = 0; d < terms_[i].labels.size(); ++d) {
+        int64_t& known = sizes_[size_t(terms_[i].labels[d])];
+        int64_t size = terms_[i].tensor.sizes()[d];
+        CHECK(known < 0 || known == size || known == 1 || size == 1, "subscript ",
+              label_text(terms_[i].labels[d]), " has size ", size, " for operand ", i,
+              " which does not broadcast with previously seen size ", known);
+        if (known < 0 || known == 1) known = size;
+      }
+  }
+
+  // Without an arrow: the ellipsis, then the letters that appear once.
+  void choose_output() {
+    for (int64_t d = ellipsis_dims_; d-- > 0;) output_.push_back(kLetters + d);
+    for (int64_t label = 0; label < kLetters; ++label) {
+      int64_t uses = 0;
+      for (const Term& term : terms_)
+        uses += std::count(term.labels.begin(), term.labels.end(), label);
+      if (uses == 1) output_.push_back(label);
+    }
+  }
+
+  void read_output(std::string_view text, size_t start) {
+    Subscripts subscripts(text, start);
+    output_ = subscripts.expanded(subscripts.has_ellipsis ? ellipsis_dims_ : 0);
+    for (int64_t label : output_) {
+      CHECK(sizes_[size_t(label)] >= 0, "output subscript ", label_text(label),
+            " does not appear in the equation for any input operand");
+      CHECK(std::count(output_.begin(), output_.end(), label) == 1, "output subscript ",
+            label_text(label), " appears more than once in the output");
+    }
+  }
+
+  // Takes the diagonal of repeated labels and drops dims that broadcast.
+  void simplify(Term& term) {
+    for (size_t d = 0; d < term.labels.size(); ++d)
+      if (term.tensor.sizes()[d] == 1 && sizes_[size_t(term.labels[d])] != 1) {
+        term.tensor = squeeze(term.tensor, int64_t(d));
+        term.labels.erase(d--);
+      }
+    for (size_t d = 0; d < term.labels.size(); ++d)
+      for (size_t e = d + 1; e < term.labels.size(); ++e)
+        if (term.labels[d] == term.labels[e]) {
+          int64_t label = term.labels[d];
+          term.tensor = call<"diagonal", Tensor>(term.tensor, int64_t(0), int64_t(d), int64_t(e));
+          term.labels.erase(e);
+          term.labels.erase(d--);
+          term.labels.push_back(label);
+          break;
+        }
+  }
+
+  // Sums over the labels that are not needed after operand i and that `other` does not have.
+  Term summed(const Term& term, size_t i, const Labels& other) const {
+    Shape dims;
+    Labels kept;
+    for (size_t d = 0; d < term.labels.size(); ++d) {
+      int64_t label = term.labels[d];
+      if (last_use_[size_t(label)] > i || contains(other, label)) kept.push_back(label);
+      else dims.push_back(int64_t(d));
+    }
+    if (dims.empty()) return term;
+    return {cast(sum(term.tensor, dims), term.tensor.dtype()), kept};
+  }
+
+  // The product of what was made so far with operand i, summed over the labels that end there.
+  Term contracted(const Term& left, const Term& right, size_t i) const {
+    Labels batch, ending, left_only, right_only;
+    for (int64_t label : left.labels)
+      (!contains(right.labels, label) ? left_only
+       : last_use_[size_t(label)] > i ? batch
+                                      : ending)
+          .push_back(label);
+    for (int64_t label : right.labels)
+      if (!contains(left.labels, label)) right_only.push_back(label);
+
+    Labels result_labels = joined({batch, left_only, right_only});
+    if (ending.empty()) {
+      Tensor a = with_groups(left, batch, left_only, Labels());
+      Tensor b = with_groups(right, batch, Labels(), right_only);
+      return {reshape(a * b, sizes_of({&left, &right}, result_labels)), result_labels};
+    }
+    Tensor product = matmul(with_groups(left, batch, left_only, ending),
+                            with_groups(right, batch, ending, right_only));
+    return {reshape(product, sizes_of({&left, &right}, result_labels)), result_labels};
+  }
+
+  static Labels joined(std::initializer_list<Labels> groups) {
+    Labels all;
+    for (const Labels& group : groups)
+      for (int64_t label : group) all.push_back(label);
+    return all;
+  }
+
+  static Shape sizes_of(std::initializer_list<const Term*> terms, const Labels& labels) {
+    Shape sizes;
+    for (int64_t label : labels)
+      for (const Term* term : terms)
+        if (contains(term->labels, label)) {
+          sizes.push_back(term->size_of(label));
+          break;
+        }
+    return sizes;
+  }
+
+  // A term as a batch of matrices: the dims of `rows` and of `columns` are each joined into one.
+  static Tensor with_groups(const Term& term, const Labels& batch, const Labels& rows,
+                            const Labels& columns) {
+    Tensor tensor = arranged(term, joined({batch, rows, columns}));
+    Shape sizes = sizes_of({&term}, batch);
+    sizes.push_back(checked_numel(sizes_of({&term}, rows)));
+    sizes.push_back(checked_numel(sizes_of({&term}, columns)));
+    return reshape(tensor, sizes);
+  }
+
+  // The tensor with its dims in this order.
+  static Tensor arranged(const Term& term, const Labels& order) {
+    if (term.labels == order) return term.tensor;
+    Shape dims;
+    for (int64_t label : order) dims.push_back(term.dim_of(label));
+    return permute(term.tensor, dims);
+  }
+
+  std::vector<Term> terms_;
+  Labels output_;
+  int64_t ellipsis_dims_ = 0;
+  Shape sizes_;                   // by label; -1 where it does not appear
+  std::vector<size_t> last_use_;  // by label: the last operand that has it, or their number
+};
+
+}  // namespace
+
+OP(einsum, "(str equation, Tensor[] operands) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The sums of products of the operands' elements that an equation describes.)",
+  .forward = [](std::string_view equation, TensorList operands) {
+    CHECK(!operands.empty(), "at least one operand is needed.");
+    return Einsum(equation, operands).evaluate();
+  },
+})
+
+}  // namespace rushlight
