@@ -5,7 +5,7 @@ namespace rushlight {
 
 OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
   .home    = "private",
-  .doc     = R"(input in another dtype: a copy in the same layout, or input itself when it has that dtype.)",
+  .doc     = R"(input in another dtype: a copy in the same layout, or input itself.)",
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
     if (!dtype || *dtype == input.dtype()) return input;
     Tensor out = input.is_dense() ? empty_strided(input.sizes(), input.strides(), *dtype,
@@ -24,7 +24,7 @@ OP(type_as, "(Tensor input, Tensor other) -> Tensor", {
 })
 
 OP(clone, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
-  .doc     = R"(A copy; gradients flow back to input. The layout is kept unless another is asked for.)",
+  .doc     = R"(A copy in the same layout, unless another is asked for.)",
   .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {
     return clone_dense(input, memory_format.value_or(MemoryFormat::preserve));
   },
@@ -43,7 +43,7 @@ OP(_clone_strided, "(Tensor input, int[] stride) -> Tensor", {
 })
 
 OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
-  .doc     = R"(input itself when its memory is in that order, row-major unless said, else a copy that is.)",
+  .doc     = R"(input itself when its memory is in that order, else a copy that is.)",
   .variants = method,
   .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {
     MemoryFormat format = memory_format.value_or(MemoryFormat::contiguous);

@@ -308,7 +308,7 @@ OP(logspace, "(Scalar start, Scalar end, int steps, float base=10.0, *, dtype? d
 })
 
 OP(eye, "(int n, int? m=None, *, dtype? dtype=None, device? device=None) -> Tensor", {
-  .doc     = R"(The n x m matrix with ones on the diagonal and zeros elsewhere; m is n unless given.)",
+  .doc     = R"(The n x m matrix with ones on the diagonal; m is n unless given.)",
   .forward = [](int64_t n, std::optional<int64_t> m, std::optional<DType> dtype,
                 std::optional<Device> device) {
     int64_t columns = m.value_or(n);
@@ -322,7 +322,7 @@ OP(eye, "(int n, int? m=None, *, dtype? dtype=None, device? device=None) -> Tens
 
 OP(tril_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
                  "device? device=None) -> Tensor", {
-  .doc     = R"(Rows and columns of the lower triangle of a row x col matrix, as a tensor of shape (2, count).)",
+  .doc     = R"(Rows and columns of the lower triangle of a row x col matrix: (2, count).)",
   .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return kept_places(row, col, dtype, device,
@@ -332,7 +332,7 @@ OP(tril_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
 
 OP(triu_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
                  "device? device=None) -> Tensor", {
-  .doc     = R"(Rows and columns of the upper triangle of a row x col matrix, as a tensor of shape (2, count).)",
+  .doc     = R"(Rows and columns of the upper triangle of a row x col matrix: (2, count).)",
   .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return kept_places(row, col, dtype, device,

@@ -82,8 +82,9 @@ OP(gather, "(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> 
 })
 
 OP(take_along_dim, "(Tensor input, Tensor indices, int? dim=None) -> Tensor", {
-  .doc     = R"(Elements of input at places along dim, where input and indices broadcast; without dim, of
-the flat input.)",
+  .doc     = R"(Elements of input at places along dim; without dim, of the flat input.
+
+input and indices broadcast in the other dims.)",
   .forward = [](const Tensor& input, const Tensor& indices, std::optional<int64_t> dim) {
     if (!dim) return gather(reshape(input, Shape{-1}), 0, reshape(indices, Shape{-1}));
     CHECK(input.dim() == indices.dim(),

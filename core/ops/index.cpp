@@ -136,7 +136,7 @@ OP(_index_put_, "(Tensor! input, Tensor[] indices, Tensor values, bool accumulat
 
 OP(index_put_, "(Tensor! input, Tensor[] indices, Tensor values, "
                "bool accumulate=False) -> Tensor", {
-  .doc     = R"(Writes values at the places that the index tensors name, or adds them with accumulate.)",
+  .doc     = R"(Writes values where the index tensors say, or adds them with accumulate.)",
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     return index_put_(input, indices, values, accumulate);
   },
@@ -204,7 +204,7 @@ OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor"
 })
 
 OP(index_fill, "(Tensor input, int dim, Tensor index, Tensor value) -> Tensor", {
-  .doc     = R"(A copy of input with one value over the slices along dim that a vector of indices names.)",
+  .doc     = R"(A copy of input with one value over the slices along dim that index names.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
     return call<"index_fill_", Tensor>(clone(input), dim, index, value);
   },
@@ -274,8 +274,9 @@ OP(nonzero_tuple, "nonzero.tuple(Tensor input, *, bool as_tuple) -> Tensor[]", {
 OP(searchsorted, "(Tensor sorted_sequence, Tensor values, *, bool out_int32=False, bool "
                  "right=False, "
                  "str? side=None) -> Tensor", {
-  .doc     = R"(Where to insert values into sorted rows so that they stay sorted: before equal elements,
-or after them with right=True.)",
+  .doc     = R"(Where to insert values into sorted rows so that they stay sorted.
+
+That is before equal elements, or after them with right=True.)",
   .dtypes  = real,
   .forward = [](const Tensor& sorted_sequence, const Tensor& values, bool out_int32, bool right,
                 std::optional<std::string_view> side) {

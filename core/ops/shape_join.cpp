@@ -115,7 +115,7 @@ Shape section_lengths(int64_t size, int64_t sections) {
   return lengths;
 }
 
-// The pieces between the places where NumPy's array_split cuts; places may be out of range or order.
+// The pieces between the places where array_split of NumPy cuts; they may be out of order.
 std::vector<Tensor> cut_at(const Tensor& input, ShapeRef places, int64_t dim) {
   cut_size(input, dim);
   std::vector<Tensor> pieces;
@@ -216,8 +216,8 @@ OP(column_stack, "(Tensor[] tensors) -> Tensor", {
   .forward = [](TensorList tensors) {
     check_list(tensors);
     std::vector<Tensor> columns;
-    for (const Tensor& t : tensors) columns.push_back(t.dim() < 2 ? reshape(t,
-                                                                            Shape{t.numel(), 1}) : t);
+    for (const Tensor& t : tensors)
+      columns.push_back(t.dim() < 2 ? reshape(t, Shape{t.numel(), 1}) : t);
     return stacked_sideways(columns);
   },
 })
@@ -235,7 +235,8 @@ OP(split_with_sizes, "(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]",
             ShapeText{split_sizes});
     }
     CHECK(sum == size, "split_with_sizes expects split_sizes to sum exactly to ", size,
-          " (input tensor's size at dimension ", dim, "), but got split_sizes=", ShapeText{split_sizes});
+          " (input tensor's size at dimension ", dim,
+          "), but got split_sizes=", ShapeText{split_sizes});
     return cut(input, split_sizes, dim);
   },
   .saves   = saves<"input.shape">,
@@ -349,7 +350,7 @@ OP(broadcast_tensors, "(Tensor[] tensors) -> Tensor[]", {
 })
 
 OP(meshgrid, "(Tensor[] tensors, *, str? indexing=None) -> Tensor[]", {
-  .doc     = R"(Grids of coordinates: result i holds tensors[i] along dim i and repeats it along the others.
+  .doc     = R"(Grids of coordinates: result i holds tensors[i] along dim i, and repeats it.
 
 indexing='xy' swaps the first two dims, as NumPy does; 'ij' is the default.)",
   .forward = [](TensorList tensors, std::optional<std::string_view> indexing) {

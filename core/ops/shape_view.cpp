@@ -481,7 +481,7 @@ The window has the shape of input; stride and offset place it.)",
 })
 
 OP(as_strided, "(Tensor input, int[] size, int[] stride, int? storage_offset=None) -> Tensor", {
-  .doc     = R"(A view on the storage of input with any sizes, strides and offset that stay inside it.)",
+  .doc     = R"(A view on the storage of input: any sizes, strides and offset inside it.)",
   .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride,
                 std::optional<int64_t> storage_offset) {
     return call<"_as_strided", Tensor>(input, size, stride, storage_offset.value_or(input.offset()),

@@ -209,8 +209,7 @@ OP(kthvalue, "(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor v
 
 OP(_unique, "(Tensor input) -> (Tensor values, Tensor inverse, Tensor counts)", {
   .home    = "private",
-  .doc     = R"(The different elements in order, which of them each element of input is, and how often
-each occurs.)",
+  .doc     = R"(The different elements, which of them each element is, and how often each occurs.)",
   .dtypes  = real,
   .forward = [](const Tensor& input) {
     GradModeGuard unrecorded(false);

@@ -97,7 +97,7 @@ def test_ops_without_samples_are_tested_elsewhere(name: str) -> None:
     assert re.search(rf"\b{ROWS[name]['name']}\b", (ROOT / ELSEWHERE[name]).read_text())
 
 
-@pytest.mark.parametrize("name", sorted(ALIASES))
+@pytest.mark.parametrize("name", sorted(n for n in ALIASES if not n.endswith("_")))
 def test_an_alias_is_the_op_that_it_stands_for(name: str) -> None:
     row = ALIASES[name]
     original = next(

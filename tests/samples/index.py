@@ -106,7 +106,7 @@ def truths() -> Iterator[Any]:
     yield normal(0, 3)
 
 
-samples("nonzero", "argwhere", ref=np.argwhere, grad=False)(truths)
+samples("nonzero", ref=np.argwhere, grad=False)(truths)
 
 
 @samples("nonzero.tuple", ref=lambda x, as_tuple: np.nonzero(x), grad=False)

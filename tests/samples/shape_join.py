@@ -8,7 +8,7 @@ import numpy as np
 from samples import Sample, normal, samples
 
 
-@samples("cat", "concat", "concatenate", ref=np.concatenate)
+@samples("cat", ref=np.concatenate)
 def cat() -> Iterator[Any]:
     yield [normal(2, 3), normal(1, 3), normal(4, 3)], 0
     yield [normal(2, 3), normal(2, 0)], -1
@@ -28,7 +28,7 @@ def two_matrices() -> Iterator[Any]:
 
 
 samples("hstack", ref=np.hstack)(two_matrices)
-samples("vstack", "row_stack", ref=np.vstack)(two_matrices)
+samples("vstack", ref=np.vstack)(two_matrices)
 samples("dstack", ref=np.dstack)(two_matrices)
 samples("column_stack", ref=np.column_stack)(two_matrices)
 
