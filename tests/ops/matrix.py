@@ -30,7 +30,20 @@ ROWS = {
 }
 
 # Ops without samples, by the test file that covers them instead.
-ELSEWHERE: dict[str, str] = {}
+ELSEWHERE: dict[str, str] = {
+    name: file
+    for file, names in {
+        "tests/ops/test_random_ops.py": """
+            bernoulli bernoulli.p bernoulli_ bernoulli_.tensor exponential_ multinomial normal_
+            normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor normal.float_float rand
+            rand_like randint randint.low randint_like randint_like.low randn randn_like random_
+            random_.from random_.to randperm uniform_ nn.functional.alpha_dropout
+            nn.functional.dropout nn.functional.dropout1d nn.functional.dropout2d
+            nn.functional.dropout3d nn.functional.feature_alpha_dropout""",
+        "tests/ops/test_creation.py": "empty empty_like empty_strided new_empty",
+    }.items()
+    for name in names.split()
+}
 
 
 def samples_of(row: dict[str, Any]) -> OpSamples | None:
