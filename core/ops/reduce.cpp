@@ -42,25 +42,10 @@ DimSet broadcast_dims(ShapeRef from, ShapeRef size) {
 
 }  // namespace
 
-OP(sum, "(Tensor input, *, dtype? dtype=None) -> Tensor", {
-  .doc     = R"(The sum of all elements.
+OP(sum, "(Tensor input, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
+  .doc     = R"(The sum over dim, an int or several; over all dims when it is None or empty.
 
 Integers and bool are added in int64, half types in float32. dtype converts the elements first.
-
-Example:
-    >>> torch.tensor([1, 2, 3]).sum()
-    tensor(6))",
-  .forward = [](const Tensor& input, std::optional<DType> dtype) {
-    return total(Reduction::sum, input, {}, false, sum_dtype(input, dtype));
-  },
-  .saves   = saves<"input.shape">,
-  .grads   = grads(
-      d<"input">([](const Tensor& g, const Shape& shape) { return expand(g, shape); })),
-})
-
-OP(sum_dim,
-   "sum.dim(Tensor input, int[1]? dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
-  .doc     = R"(The sum over dim, an int or several; over all dims when it is None or empty.
 
 Example:
     >>> torch.ones(2, 3).sum(0)
@@ -105,22 +90,11 @@ OP(nansum,
                    })),
 })
 
-OP(mean, "(Tensor input, *, dtype? dtype=None) -> Tensor", {
-  .doc     = R"(The arithmetic mean of all elements; NaN when there are none.
-
-Half types are added in float32. Integers need a dtype, which converts them first.)",
-  .forward = [](const Tensor& input, std::optional<DType> dtype) {
-    return total(Reduction::mean, input, {}, false, mean_dtype(input, dtype));
-  },
-  .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape) {
-                     return expand(g / double(count_of(shape, {})), shape);
-                   })),
-})
-
-OP(mean_dim,
-   "mean.dim(Tensor input, int[1]? dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
+OP(mean, "(Tensor input, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The mean over dim, an int or several; over all dims when it is None or empty.
+
+It is NaN where there are no elements. Half types are added in float32. Integers need a dtype,
+which converts them first.
 
 Example:
     >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(1)

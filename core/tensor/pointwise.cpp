@@ -74,13 +74,16 @@ Typing typing_of(const Formula& formula, DType common) {
 
 // The dtype that the operands compute in; masks have no part in it.
 DType common_dtype(const FormulaParams& counts, std::span<const Tensor* const> operands) {
-  Promotion promotion;
-  DType first = operands.back()->dtype();
+  const Tensor* first = nullptr;
   bool uniform = true;  // the usual case, decided without looking at priorities
-  for (size_t k = 0; k < operands.size(); ++k)
-    uniform &= counts.is_mask[k] ||
-               (operands[k]->dtype() == first && !operands[k]->impl()->wrapped_number);
-  if (uniform) return first;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (counts.is_mask[k]) continue;
+    if (!first) first = operands[k];
+    uniform &= operands[k]->dtype() == first->dtype() && !operands[k]->impl()->wrapped_number;
+  }
+  if (!first) return DType::bool_;
+  if (uniform) return first->dtype();
+  Promotion promotion;
   for (size_t k = 0; k < operands.size(); ++k)
     if (!counts.is_mask[k]) promotion.add(*operands[k]);
   return promotion.result();
