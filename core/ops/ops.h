@@ -179,8 +179,12 @@ inline Tensor copy_(const Tensor& input, const Tensor& src) {
 }
 
 // reduce.cpp: an empty `dim` means all dims
-inline Tensor sum(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) { return call<"sum", Tensor>(input, std::optional<ShapeRef>(dim), keepdim, std::optional<DType>()); }
-inline Tensor mean(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) { return call<"mean", Tensor>(input, std::optional<ShapeRef>(dim), keepdim, std::optional<DType>()); }
+inline Tensor sum(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) {
+  return call<"sum", Tensor>(input, std::optional<ShapeRef>(dim), keepdim, std::optional<DType>());
+}
+inline Tensor mean(const Tensor& input, ShapeRef dim = {}, bool keepdim = false) {
+  return call<"mean", Tensor>(input, std::optional<ShapeRef>(dim), keepdim, std::optional<DType>());
+}
 // Sums over the dims that broadcasting added, so that the result has these sizes.
 inline Tensor sum_to(const Tensor& input, ShapeRef size) {
   return call<"_sum_to", Tensor>(input, size);

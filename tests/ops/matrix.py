@@ -47,9 +47,7 @@ def row_name(row: dict[str, Any]) -> str:
 
 # Private ops are parts of others, whose samples reach them; aliases are the same op again.
 ROWS = {
-    row_name(row): row
-    for row in _C._op_table()
-    if row["home"] != "private" and not row["alias_of"]
+    row_name(row): row for row in _C._op_table() if row["home"] != "private" and not row["alias_of"]
 }
 
 # Ops without samples, by the test file that covers them instead.
