@@ -45,26 +45,10 @@ def row_name(row: dict[str, Any]) -> str:
     return f"{prefix}{row['name']}{suffix}"
 
 
-# Private ops are parts of others, whose samples reach them; aliases are the same op again.
-ROWS = {
-    row_name(row): row for row in _C._op_table() if row["home"] != "private" and not row["alias_of"]
-}
-
-# Ops without samples, by the test file that covers them instead.
-ELSEWHERE: dict[str, str] = {
-    name: file
-    for file, names in {
-        "tests/ops/test_random_ops.py": """
-            bernoulli bernoulli.p bernoulli_ bernoulli_.tensor exponential_ multinomial normal_
-            normal.Tensor_Tensor normal.Tensor_float normal.float_Tensor normal.float_float rand
-            rand_like randint randint.low randint_like randint_like.low randn randn_like random_
-            random_.from random_.to randperm uniform_ nn.functional.alpha_dropout
-            nn.functional.dropout nn.functional.dropout1d nn.functional.dropout2d
-            nn.functional.dropout3d nn.functional.feature_alpha_dropout""",
-        "tests/ops/test_creation.py": "empty empty_like empty_strided new_empty",
-    }.items()
-    for name in names.split()
-}
+# Private ops are parts of others, whose samples reach them.
+_PUBLIC = {row_name(row): row for row in _C._op_table() if row["home"] != "private"}
+ROWS = {name: row for name, row in _PUBLIC.items() if not row["alias_of"]}
+ALIASES = {name: row for name, row in _PUBLIC.items() if row["alias_of"]}
 
 
 SAMPLED = sorted(SAMPLES.keys() & ROWS.keys())

@@ -1,31 +1,28 @@
-"""Samples of copies."""
+"""Samples of copies and casts."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from samples import normal, samples
+from samples import integers, normal, samples
 
 
 @samples("clone", "contiguous", ref=lambda x: x)
-def one_array() -> Iterator[Any]:
-    yield normal(2, 3)
-    yield np.array(1.0)
+def clone() -> Iterator[Any]:
+    yield normal(3, 4)
+    yield normal()
+    yield normal(0, 3)
 
 
-@samples("type_as", ref=lambda x, other: x.astype(other.dtype), grad=False)
-def two_dtypes() -> Iterator[Any]:
-    yield normal(2, 3) * 5, np.zeros(2, np.int64)
+@samples("type_as", ref=lambda x, other: x.astype(other.dtype), constant=(1,))
+def type_as() -> Iterator[Any]:
+    yield normal(3, 4), normal(2)
+    yield integers(0, 9, 3), normal(2)
 
 
-@samples("copy_", ref=lambda x, src: np.broadcast_to(src, x.shape), grad=False)
-def overwritten() -> Iterator[Any]:
-    yield normal(2, 3), normal(2, 3)
-    yield normal(2, 3), normal(3)
-
-
-@samples("resize_", ref=np.resize, grad=False)
-def resized() -> Iterator[Any]:
-    yield normal(2, 3), (3, 2)
-    yield normal(6), (2, 2)
+@samples("copy_", ref=lambda x, src: np.broadcast_to(src, x.shape).astype(x.dtype))
+def copy_() -> Iterator[Any]:
+    yield normal(3, 4), normal(4)
+    yield normal(3, 4), integers(0, 9, 3, 1)
+    yield normal(0), normal(1)

@@ -1,131 +1,111 @@
-"""Samples of the ops that make or fill tensors."""
+"""Samples of new tensors filled with known values."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-import rushlight as rl
 from samples import Sample, normal, samples
 
+FLOAT = np.float32  # the default dtype
 
-def sizes() -> Iterator[Any]:
+
+@samples("zeros", ref=lambda size: np.zeros(size, FLOAT), grad=False)
+def zeros() -> Iterator[Any]:
     yield ((2, 3),)
     yield ((),)
-    yield ((0, 3),)
+    yield ((2, 0),)
 
 
-samples("zeros", ref=np.zeros)(sizes)
-samples("ones", ref=np.ones)(sizes)
+@samples("ones", ref=lambda size: np.ones(size, FLOAT), grad=False)
+def ones() -> Iterator[Any]:
+    yield ((2, 3),)
+    yield ((),)
 
 
-@samples("full", ref=np.full)
-def filled() -> Iterator[Any]:
+@samples("full", ref=np.full, grad=False)
+def full() -> Iterator[Any]:
     yield (2, 3), 1.5
-    yield (), 7
-    yield (2,), True
-    yield Sample(((2,), float("nan")))
+    yield (2,), 7
+    yield (), True
 
 
-@samples("scalar_tensor", ref=np.array)
-def numbers() -> Iterator[Any]:
-    yield (2.5,)
-
-
-def one_array() -> Iterator[Any]:
-    yield normal(2, 3)
-    yield np.array(1.0)
-
-
-samples("zeros_like", ref=np.zeros_like)(one_array)
-samples("ones_like", ref=np.ones_like)(one_array)
-
-
-@samples("full_like", ref=np.full_like)
-def filled_like() -> Iterator[Any]:
-    yield normal(2, 3), 1.5
-
-
-def new_sizes() -> Iterator[Any]:
-    yield normal(2), (3, 2)
-
-
-samples("new_zeros", ref=lambda x, size: np.zeros(size))(new_sizes)
-samples("new_ones", ref=lambda x, size: np.ones(size))(new_sizes)
-
-
-@samples("new_full", ref=lambda x, size, value: np.full(size, value))
-def new_filled() -> Iterator[Any]:
-    yield normal(2), (3, 2), 2.5
-
-
-@samples("arange", ref=np.arange)
-def ranges() -> Iterator[Any]:
-    yield (5,)
-    yield (2.5,)
-    yield (0,)
-
-
-@samples("arange.start", ref=lambda *range, dtype=None: np.arange(*range))
-def steps() -> Iterator[Any]:
-    yield 2, 7
-    yield 7, 2, -2
-    yield Sample((0.0, 1.0, 0.25), {"dtype": rl.float64})
-
-
-samples("linspace", ref=lambda a, b, n, dtype: np.linspace(a, b, n))(
-    lambda: iter(
-        [Sample((-1, 2, 7), {"dtype": rl.float64}), Sample((3.0, 3.5, 1), {"dtype": rl.float64})]
-    )
+samples("scalar_tensor", ref=lambda s: np.asarray(s, FLOAT), grad=False)(lambda: iter([2.5]))
+samples("zeros_like", ref=np.zeros_like, grad=False)(lambda: iter([normal(2, 3)]))
+samples("ones_like", ref=np.ones_like, grad=False)(lambda: iter([normal(2, 3)]))
+samples("full_like", ref=np.full_like, grad=False)(lambda: iter([(normal(2, 3), 2.5)]))
+samples("new_zeros", ref=lambda x, size: np.zeros(size), grad=False)(
+    lambda: iter([(normal(2), (3, 1))])
 )
-samples("logspace", ref=lambda a, b, n, base=10.0, dtype=None: np.logspace(a, b, n, base=base))(
-    lambda: iter(
-        [Sample((-1, 2, 5), {"dtype": rl.float64}), Sample((0, 3, 4, 2), {"dtype": rl.float64})]
-    )
+samples("new_ones", ref=lambda x, size: np.ones(size), grad=False)(
+    lambda: iter([(normal(2), (3, 1))])
+)
+samples("new_full", ref=lambda x, size, value: np.full(size, value), grad=False)(
+    lambda: iter([(normal(2), (3, 1), 2.0)])
 )
 
 
-@samples("eye", ref=np.eye)
-def identities() -> Iterator[Any]:
-    yield (3,)
+@samples("arange", ref=np.arange, grad=False)
+def arange() -> Iterator[Any]:
+    yield 5
+    yield 0
+    yield Sample(4.5)
+
+
+@samples("arange.start", ref=np.arange, grad=False, tolerance=1e-6)
+def arange_start() -> Iterator[Any]:
+    yield 2, 9
+    yield 9, 2, -3
+    yield 0.5, 2.0, 0.25
+    yield 3, 3, 1
+
+
+@samples("linspace", ref=np.linspace, grad=False, tolerance=1e-6)
+def linspace() -> Iterator[Any]:
+    yield -1.0, 2.0, 7
+    yield 3, 3, 1
+    yield 0, 1, 0
+
+
+@samples(
+    "logspace", ref=lambda *a, base=10.0: np.logspace(*a, base=base), grad=False, tolerance=1e-5
+)
+def logspace() -> Iterator[Any]:
+    yield -1.0, 2.0, 7
+    yield Sample(0, 3, 4, base=2.0)
+
+
+@samples("eye", ref=np.eye, grad=False)
+def eye() -> Iterator[Any]:
+    yield 3
     yield 2, 4
-    yield 0, 2
+    yield 3, 0
 
 
-@samples("tril_indices", ref=lambda r, c, k=0: np.stack(np.tril_indices(r, k, c)))
-def lower_places() -> Iterator[Any]:
-    yield 3, 4
-    yield 4, 3, -1
-
-
-@samples("triu_indices", ref=lambda r, c, k=0: np.stack(np.triu_indices(r, k, c)))
-def upper_places() -> Iterator[Any]:
+def triangle() -> Iterator[Any]:
     yield 3, 4
     yield 4, 3, 1
+    yield 3, 3, -2
 
 
-@samples("fill_", ref=np.full_like, grad=False)
-def overwritten() -> Iterator[Any]:
-    yield normal(2, 3), 1.5
+samples("tril_indices", ref=lambda n, m, k=0: np.stack(np.tril_indices(n, k, m)), grad=False)(
+    triangle
+)
+samples("triu_indices", ref=lambda n, m, k=0: np.stack(np.triu_indices(n, k, m)), grad=False)(
+    triangle
+)
 
 
-@samples("fill_.Tensor", ref=lambda x, value: np.full_like(x, value), grad=False)
-def overwritten_by_tensor() -> Iterator[Any]:
-    yield normal(2, 3), np.array(1.5)
+@samples("fill_", ref=np.full_like)
+def fill_() -> Iterator[Any]:
+    yield normal(2, 3), 2.5
+    yield normal(), -1
+    yield normal(0), 1
 
 
-@samples("zero_", ref=np.zeros_like, grad=False)
-def cleared() -> Iterator[Any]:
-    yield normal(2, 3)
+@samples("fill_.Tensor", ref=np.full_like)
+def fill_tensor_() -> Iterator[Any]:
+    yield normal(2, 3), normal()
 
 
-def with_diagonal(x: np.ndarray, value: float) -> np.ndarray:
-    out = x.copy()
-    np.fill_diagonal(out, value)
-    return out
-
-
-@samples("fill_diagonal_", ref=with_diagonal, grad=False)
-def diagonals() -> Iterator[Any]:
-    yield normal(3, 4), 2.0
-    yield normal(3, 3, 3), 2.0
+samples("zero_", ref=np.zeros_like)(lambda: iter([normal(2, 3)]))

@@ -1,137 +1,138 @@
-"""Samples of index tensors, masks and searches."""
+"""Samples of reading and writing by index tensors and masks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from samples import Sample, booleans, integers, normal, samples
-
-Array = np.ndarray
+from samples import Sample, booleans, normal, samples
 
 
-@samples("index_select", ref=lambda x, dim, index: np.take(x, index, dim))
-def selected() -> Iterator[Any]:
-    yield normal(4, 3), 0, np.array([2, 0, 2])
-    yield normal(4, 3), -1, np.array([1])
-    yield normal(4, 3), 0, np.zeros(0, np.int64)
-
-
-def at(dim: int, index: Array) -> tuple[Any, ...]:
+def at(dim: int, index: np.ndarray) -> tuple[Any, ...]:
+    """The NumPy index that names slices along dim."""
     return (*[slice(None)] * dim, index)
 
 
-def written(how: Callable[..., Any]) -> Callable[..., Any]:
-    """A reference that changes a copy of its first argument."""
-
-    def ref(x: Array, *args: Any, **kwargs: Any) -> Array:
-        out = x.copy()
-        how(out, *args, **kwargs)
-        return out
-
-    return ref
-
-
-def add_slices(x: Array, dim: int, index: Array, source: Array, alpha: float = 1) -> None:
-    np.add.at(x, at(dim, index), alpha * source)
-
-
-def copy_slices(x: Array, dim: int, index: Array, source: Array) -> None:
-    x[at(dim, index)] = source
-
-
-def added() -> Iterator[Any]:
-    yield normal(4, 3), 0, np.array([2, 0, 2]), normal(3, 3)
-    yield Sample((normal(4, 3), 1, np.array([1]), normal(4, 1)), {"alpha": -2})
-
-
-def copied() -> Iterator[Any]:
-    yield normal(4, 3), 0, np.array([2, 0]), normal(2, 3)
-    yield normal(4, 3), 1, np.array([1]), normal(4, 1)
-
-
-def one_value() -> Iterator[Any]:
-    yield normal(4, 3), 0, np.array([2, 0]), 1.5
-    yield normal(4, 3), 1, np.array([1]), np.array(2.5)
-
-
-samples("index_add", ref=written(add_slices))(added)
-samples("index_add_", ref=written(add_slices), grad=False)(added)
-samples("index_copy", ref=written(copy_slices))(copied)
-samples("index_copy_", ref=written(copy_slices), grad=False)(copied)
-samples("index_fill", ref=written(copy_slices))(one_value)
-samples("index_fill_", ref=written(copy_slices), grad=False)(one_value)
-
-
-def put(x: Array, indices: tuple[Array, ...], values: Array, accumulate: bool = False) -> None:
-    if accumulate:
-        np.add.at(x, indices, values)
-    else:
-        x[indices] = values
-
-
-def places() -> Iterator[Any]:
-    yield normal(4, 3), (np.array([2, 0]), np.array([1, 1])), normal(1)
-    yield normal(4, 3), (np.array([[2], [-1]]),), normal(3)
-    yield normal(4, 3), (np.array([2, 2, 0]),), normal(3, 3), True
-    yield normal(4, 3), (np.arange(12).reshape(4, 3) % 3 == 0,), np.array(1.5)
-
-
-samples("index_put", ref=written(put))(places)
-samples("index_put_", ref=written(put), grad=False)(places)
+@samples("index_select", ref=lambda x, dim, index: np.take(x, index, dim))
+def index_select() -> Iterator[Any]:
+    yield normal(4, 3), 0, np.array([2, 0, 2])
+    yield normal(4, 3), -1, np.array([1])
+    yield normal(4, 3), 0, np.zeros(0, int)
 
 
 @samples("take", ref=np.take)
-def taken() -> Iterator[Any]:
-    yield normal(4, 3), np.array([[0, 11], [-1, 5]])
+def take() -> Iterator[Any]:
+    yield normal(3, 4), np.array([[0, 11], [5, -1]])
+
+
+def index_add_ref(
+    x: np.ndarray, dim: int, index: np.ndarray, source: np.ndarray, alpha: float = 1
+) -> np.ndarray:
+    out = x.copy()
+    np.add.at(out, at(dim, index), source * alpha)
+    return out
+
+
+@samples("index_add", "index_add_", ref=index_add_ref)
+def index_add() -> Iterator[Any]:
+    yield normal(4, 3), 0, np.array([2, 0, 2]), normal(3, 3)
+    yield Sample(normal(4, 3), 1, np.array([1, 0]), normal(4, 2), alpha=2)
+
+
+def index_copy_ref(x: np.ndarray, dim: int, index: np.ndarray, source: Any) -> np.ndarray:
+    out = x.copy()
+    out[at(dim, index)] = source
+    return out
+
+
+@samples("index_copy", "index_copy_", ref=index_copy_ref)
+def index_copy() -> Iterator[Any]:
+    yield normal(4, 3), 0, np.array([2, 0]), normal(2, 3)
+    yield normal(4, 3), 1, np.array([1, 0]), normal(4, 2)
+
+
+@samples("index_fill", "index_fill_", ref=index_copy_ref)
+def index_fill() -> Iterator[Any]:
+    yield normal(4, 3), 0, np.array([2, 0]), normal()
+    yield normal(4, 3), 1, np.array([1, 1]), 2.5
+
+
+def index_put_ref(
+    x: np.ndarray, indices: Any, values: np.ndarray, accumulate: bool = False
+) -> np.ndarray:
+    out = x.copy()
+    if accumulate:
+        np.add.at(out, tuple(indices), values)
+    else:
+        out[tuple(indices)] = values
+    return out
+
+
+@samples("index_put", "index_put_", ref=index_put_ref)
+def index_put() -> Iterator[Any]:
+    yield normal(4, 3), (np.array([3, 0]), np.array([1, 1])), normal(2)
+    yield normal(4, 3), (np.array([1, 1, 1]),), normal(3), True
+    yield normal(4, 3), (np.array([True, False, True, True]),), normal(3, 3)
 
 
 @samples(
     "masked_select",
-    ref=lambda x, mask: np.broadcast_arrays(x, mask)[0][np.broadcast_arrays(x, mask)[1]],
+    ref=lambda x, mask: np.broadcast_to(x, np.broadcast_shapes(x.shape, mask.shape))[
+        np.broadcast_to(mask, np.broadcast_shapes(x.shape, mask.shape))
+    ],
 )
-def masked() -> Iterator[Any]:
-    yield normal(4, 3), booleans(4, 3)
-    yield normal(4, 1), booleans(3)
+def masked_select() -> Iterator[Any]:
+    yield normal(3, 4), booleans(3, 4)
+    yield normal(3, 4), booleans(4)
+    yield normal(3, 1), booleans(3, 4)
 
 
-def scattered() -> Iterator[Any]:
-    mask = booleans(4, 3)
-    yield normal(4, 3), mask, normal(12)
+def masked_scatter_ref(x: np.ndarray, mask: np.ndarray, source: np.ndarray) -> np.ndarray:
+    out = x.copy()
+    mask = np.broadcast_to(mask, x.shape)
+    out[mask] = source.reshape(-1)[: mask.sum()]
+    return out
 
 
-def fill_mask(x: Array, mask: Array, source: Array) -> None:
-    x[mask] = source.reshape(-1)[: mask.sum()]
+@samples("masked_scatter", "masked_scatter_", ref=masked_scatter_ref)
+def masked_scatter() -> Iterator[Any]:
+    yield normal(3, 4), booleans(3, 4), normal(12)
+    yield normal(3, 4), booleans(4), normal(4, 4)
 
 
-samples("masked_scatter", ref=written(fill_mask))(scattered)
-samples("masked_scatter_", ref=written(fill_mask), grad=False)(scattered)
+def truths() -> Iterator[Any]:
+    yield np.round(normal(3, 4))
+    yield booleans(2, 3, 2)
+    yield normal(0, 3)
 
 
-@samples("nonzero", ref=np.argwhere)
-def flags() -> Iterator[Any]:
-    yield booleans(4, 3)
-    yield integers(0, 2, 3, 2, 5)
-    yield np.array(True)
+samples("nonzero", ref=np.argwhere, grad=False)(truths)
 
 
-@samples("nonzero.tuple", ref=lambda x, as_tuple: np.nonzero(x))
-def flags_by_dim() -> Iterator[Any]:
-    yield Sample((booleans(4, 3),), {"as_tuple": True})
+@samples("nonzero.tuple", ref=lambda x, as_tuple: np.nonzero(x), grad=False)
+def nonzero_tuple() -> Iterator[Any]:
+    yield Sample(np.round(normal(3, 4)), as_tuple=True)
 
 
-def search(row: Array, values: Array, right: bool = False, side: str = "left", **_: Any) -> Array:
-    return np.searchsorted(row, values, "right" if right or side == "right" else "left")
+def search(
+    x: np.ndarray, values: np.ndarray, right: bool = False, side: str = "left"
+) -> np.ndarray:
+    rows = x.reshape(-1, x.shape[-1])
+    wanted = values.reshape(len(rows), -1) if x.ndim > 1 else values.reshape(1, -1)
+    side = "right" if right else side
+    found = [np.searchsorted(r, v, side) for r, v in zip(rows, wanted, strict=True)]
+    return np.stack(found).reshape(values.shape)
 
 
-@samples("searchsorted", ref=search)
-def searched() -> Iterator[Any]:
-    yield np.array([1.0, 2.0, 2.0, 3.0]), np.array([[0.0, 2.0], [2.5, 9.0]])
-    yield Sample((np.array([1, 2, 2, 3]), np.array([2, 3])), {"right": True})
-    yield Sample((np.array([1, 2, 2, 3]), np.array([2, 3])), {"side": "right"})
+@samples("searchsorted", ref=search, grad=False)
+def searchsorted() -> Iterator[Any]:
+    yield np.sort(normal(5)), normal(3, 2)
+    yield np.sort(normal(2, 5)), normal(2, 3)
+    yield Sample(np.array([1.0, 2.0, 2.0, 3.0]), np.array([2.0, 0.0, 9.0]), right=True)
+    yield Sample(np.array([1.0, 2.0, 2.0, 3.0]), np.array([2.0, 0.0, 9.0]), side="left")
 
 
-@samples("bucketize", ref=lambda x, row, right=False: search(row, x, right))
-def buckets() -> Iterator[Any]:
-    yield normal(3, 4), np.array([-1.0, 0.0, 1.0])
-    yield Sample((np.array([0.0, 1.0]), np.array([-1.0, 0.0, 1.0])), {"right": True})
+@samples("bucketize", ref=lambda x, edges, right=False: search(edges, x, right), grad=False)
+def bucketize() -> Iterator[Any]:
+    yield normal(3, 2), np.sort(normal(5))
+    yield Sample(np.array([1.0, 2.0]), np.array([1.0, 2.0, 3.0]), right=True)

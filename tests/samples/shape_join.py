@@ -1,6 +1,6 @@
-"""Samples of joining and cutting tensors."""
+"""Samples of joining and splitting."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,105 +8,94 @@ import numpy as np
 from samples import Sample, normal, samples
 
 
-@samples("cat", ref=lambda xs, dim=0: np.concatenate(xs, dim))
-def joined() -> Iterator[Any]:
-    yield (normal(2, 3), normal(4, 3)), 0
-    yield Sample(([normal(2, 3), normal(2, 1), normal(2, 2)],), {"dim": -1})
-    yield [normal(3)], 0
+@samples("cat", ref=np.concatenate)
+def cat() -> Iterator[Any]:
+    yield [normal(2, 3), normal(1, 3), normal(4, 3)], 0
+    yield [normal(2, 3), normal(2, 0)], -1
+    yield ([normal(3)],)
 
 
-@samples("stack", ref=lambda xs, dim=0: np.stack(xs, dim))
-def stacked() -> Iterator[Any]:
-    yield (normal(2, 3), normal(2, 3)), 0
-    yield [normal(2, 3), normal(2, 3), normal(2, 3)], -1
-    yield ([np.array(1.0), np.array(2.0)],)
+@samples("stack", ref=np.stack)
+def stack() -> Iterator[Any]:
+    yield [normal(2, 3), normal(2, 3)], 0
+    yield [normal(2, 3), normal(2, 3)], -1
+    yield ([normal(), normal()],)
 
 
-def pairs() -> Iterator[Any]:
-    yield ([normal(3), normal(3)],)
+def two_matrices() -> Iterator[Any]:
     yield ([normal(2, 3), normal(2, 3)],)
+    yield ([normal(3), normal(3)],)
 
 
-samples("hstack", ref=np.hstack)(pairs)
-samples("vstack", ref=np.vstack)(pairs)
-samples("dstack", ref=np.dstack)(pairs)
-samples("column_stack", ref=np.column_stack)(pairs)
+samples("hstack", ref=np.hstack)(two_matrices)
+samples("vstack", ref=np.vstack)(two_matrices)
+samples("dstack", ref=np.dstack)(two_matrices)
+samples("column_stack", ref=np.column_stack)(two_matrices)
 
 
-def cut(x: np.ndarray, length: int, dim: int = 0) -> list[np.ndarray]:
-    return np.split(x, range(length, x.shape[dim], length), dim)
+def by_sizes(x: np.ndarray, sizes: list[int], dim: int = 0) -> list[np.ndarray]:
+    return np.split(x, np.cumsum(sizes)[:-1], dim)
 
 
-def cut_at_lengths(x: np.ndarray, lengths: tuple[int, ...], dim: int = 0) -> list[np.ndarray]:
-    return np.split(x, np.cumsum(lengths)[:-1], dim)
+@samples("split_with_sizes", "split.sizes", ref=by_sizes)
+def split_with_sizes() -> Iterator[Any]:
+    yield normal(5, 2), [1, 0, 4]
+    yield normal(2, 5), [2, 3], -1
 
 
-@samples("split", ref=cut)
+def every(x: np.ndarray, size: int, dim: int = 0) -> list[np.ndarray]:
+    return np.split(x, range(size, x.shape[dim], size), dim)
+
+
+@samples("split", ref=every)
 def split() -> Iterator[Any]:
-    yield normal(7, 3), 2
-    yield normal(3, 4), 4, 1
+    yield normal(5, 2), 2
+    yield normal(2, 6), 3, 1
 
 
-@samples("split.sizes", "split_with_sizes", ref=cut_at_lengths)
-def split_sizes() -> Iterator[Any]:
-    yield normal(7, 3), (2, 0, 5)
-    yield normal(3, 4), (1, 3), -1
+@samples("chunk", ref=lambda x, n, dim=0: every(x, -(-x.shape[dim] // n), dim))
+def chunk() -> Iterator[Any]:
+    yield normal(5, 2), 3
+    yield normal(2, 5), 4, 1
 
 
-@samples("chunk", ref=lambda x, chunks, dim=0: cut(x, -(-x.shape[dim] // chunks), dim))
-def chunks() -> Iterator[Any]:
-    yield normal(7, 3), 3
-    yield normal(3, 4), 9, 1
+@samples("tensor_split", ref=np.array_split)
+def tensor_split() -> Iterator[Any]:
+    yield normal(5, 2), 3
+    yield normal(2, 5), 7, 1
 
 
-def array_split(x: np.ndarray, places: Any, dim: int = 0) -> list[np.ndarray]:
-    return np.array_split(x, places, dim)
+@samples("tensor_split.indices", ref=np.split)
+def tensor_split_indices() -> Iterator[Any]:
+    yield normal(5, 2), [1, 1, 4]
 
 
-@samples("tensor_split", ref=array_split)
-def sections() -> Iterator[Any]:
-    yield normal(7, 3), 3
-    yield normal(2, 3), 5, -1
+@samples("unbind", ref=lambda x, dim=0: list(np.moveaxis(x, dim, 0)))
+def unbind() -> Iterator[Any]:
+    yield normal(3, 2)
+    yield normal(3, 2), -1
 
 
-@samples("tensor_split.indices", ref=array_split)
-def places() -> Iterator[Any]:
-    yield normal(7, 3), (2, 5)
-    yield normal(7), (5, 2, 9)
+for _name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+    _ref = getattr(np, _name)
+
+    @samples(_name, ref=_ref)
+    def atleast() -> Iterator[Any]:
+        yield normal()
+        yield normal(3)
+        yield normal(2, 3)
+
+    @samples(_name + ".list", ref=lambda x, f=_ref: [f(v) for v in x])
+    def atleast_list() -> Iterator[Any]:
+        yield ([normal(), normal(3)],)
 
 
-@samples("unbind", ref=lambda x, dim=0: [np.take(x, i, dim) for i in range(x.shape[dim])])
-def unbound() -> Iterator[Any]:
-    yield normal(3, 4)
-    yield normal(3, 4), -1
+@samples("broadcast_tensors", ref=lambda *tensors: np.broadcast_arrays(*tensors))
+def broadcast_tensors() -> Iterator[Any]:
+    yield normal(3, 1), normal(4)
 
 
-def of_all_dims() -> Iterator[Any]:
-    yield np.array(1.5)
-    yield normal(2)
-    yield normal(2, 3)
-    yield normal(2, 3, 2)
-
-
-def list_of_all_dims() -> Iterator[Any]:
-    yield (list(of_all_dims()),)
-
-
-def each(f: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda xs: [f(x) for x in xs]
-
-
-for name in ("atleast_1d", "atleast_2d", "atleast_3d"):
-    samples(name, ref=getattr(np, name))(of_all_dims)
-    samples(f"{name}.list", ref=each(getattr(np, name)))(list_of_all_dims)
-
-
-@samples("broadcast_tensors", ref=lambda xs: np.broadcast_arrays(*xs))
-def together() -> Iterator[Any]:
-    yield ([normal(3, 1), normal(4)],)
-
-
-@samples("meshgrid", ref=lambda xs, indexing="ij": np.meshgrid(*xs, indexing=indexing))
-def grids() -> Iterator[Any]:
-    yield ([normal(3), normal(4)],)
-    yield Sample(([normal(3), normal(4), normal(2)],), {"indexing": "xy"})
+@samples("meshgrid", ref=lambda *x, indexing="ij": np.meshgrid(*x, indexing=indexing))
+def meshgrid() -> Iterator[Any]:
+    yield Sample(normal(3), normal(4), indexing="ij")
+    yield Sample(normal(3), normal(4), normal(2), indexing="xy")

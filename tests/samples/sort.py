@@ -1,65 +1,66 @@
-"""Samples of sorting."""
+"""Samples of sorting and selection by rank."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from samples import Sample, normal, samples
-
-Array = np.ndarray
+from samples import Sample, distinct, integers, normal, samples
 
 
-def order(x: Array, dim: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    if not descending:
-        return np.argsort(x, dim, kind="stable")
-    backwards = np.flip(np.argsort(np.flip(x, dim), dim, kind="stable"), dim)
-    return x.shape[dim] - 1 - backwards
+def argsort_ref(
+    x: np.ndarray, dim: int = -1, descending: bool = False, stable: bool = True
+) -> np.ndarray:
+    if x.ndim == 0:
+        return np.zeros((), int)
+    return np.argsort(-x if descending else x, dim, kind="stable")
 
 
-def in_order(x: Array, dim: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    places = order(x, dim, descending)
-    return np.take_along_axis(x, places, dim), places
+def sort_ref(x: np.ndarray, dim: int = -1, **how: Any) -> Any:
+    order = argsort_ref(x, dim, **how)
+    return (np.take_along_axis(x, order, dim) if x.ndim else x), order
 
 
-def shuffled(n: int) -> Array:
-    """Different numbers, far enough apart for finite differences."""
-    return np.argsort(normal(n)).astype(np.float64)
+def orders() -> Iterator[Any]:
+    yield distinct(3, 4)
+    yield Sample(distinct(3, 4), 0, descending=True)
+    yield Sample(distinct(50), stable=True)
+    yield distinct()
+    yield normal(0, 3)
 
 
-def rows() -> Iterator[Any]:
-    yield normal(3, 5)
-    yield normal(3, 5), 0
-    yield Sample((normal(3, 5),), {"descending": True})
-    yield Sample((shuffled(700),), {"stable": True})
+samples("sort", ref=sort_ref)(orders)
 
 
-samples("sort", ref=in_order)(rows)
-samples("argsort", ref=order)(rows)
+@samples("argsort", ref=argsort_ref, grad=False)
+def argsort() -> Iterator[Any]:
+    yield from orders()
+    yield Sample(integers(0, 3, 4, 9), stable=True)
+    yield Sample(integers(0, 3, 9), descending=True, stable=True)
+    yield np.array([1.0, np.nan, -np.inf, np.inf, 0.0])
 
 
-@samples("msort", ref=lambda x: np.sort(x, 0))
-def columns() -> Iterator[Any]:
-    yield normal(4, 3)
+samples("msort", ref=lambda x: np.sort(x, 0))(lambda: iter([distinct(4, 3)]))
 
 
-def first(x: Array, k: int, dim: int = -1, largest: bool = True) -> Any:
-    values, places = in_order(x, dim, largest)
-    return np.take(values, range(k), dim), np.take(places, range(k), dim)
+def topk_ref(x: np.ndarray, k: int, dim: int = -1, largest: bool = True) -> Any:
+    values, order = sort_ref(x, dim, descending=largest)
+    return np.take(values, range(k), dim), np.take(order, range(k), dim)
 
 
-@samples("topk", ref=first)
-def best() -> Iterator[Any]:
-    yield normal(3, 5), 2
-    yield normal(5, 3), 4, 0
-    yield Sample((shuffled(100), 3), {"largest": False})
+@samples("topk", ref=topk_ref)
+def topk() -> Iterator[Any]:
+    yield distinct(3, 6), 2
+    yield Sample(distinct(6, 3), 4, 0, largest=False)
+    yield distinct(3, 6), 0
 
 
-def kth(x: Array, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    return tuple(np.take(a, [k - 1] if keepdim else k - 1, dim) for a in in_order(x, dim))
+def kthvalue_ref(x: np.ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    pick = [k - 1] if keepdim else k - 1
+    return tuple(np.take(v, pick, dim) for v in sort_ref(x, dim))
 
 
-@samples("kthvalue", ref=kth)
-def middle() -> Iterator[Any]:
-    yield normal(3, 5), 2
-    yield normal(5, 3), 5, 0, True
+@samples("kthvalue", ref=kthvalue_ref)
+def kthvalue() -> Iterator[Any]:
+    yield distinct(3, 6), 2
+    yield Sample(distinct(6, 3), 6, 0, keepdim=True)
