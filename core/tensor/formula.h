@@ -76,25 +76,48 @@ RUSHLIGHT_SCALAR_MATH_2(RUSHLIGHT_DEFINE)
 RUSHLIGHT_DEFINE(copysign)
 #undef RUSHLIGHT_DEFINE
 
+// x * y + z, rounded once where the processor does that as fast as it multiplies.
+inline float multiply_add(float x, float y, float z) {
+#ifdef __FP_FAST_FMAF
+  return __builtin_fmaf(x, y, z);
+#else
+  return x * y + z;
+#endif
+}
+inline double multiply_add(double x, double y, double z) {
+#ifdef __FP_FAST_FMA
+  return __builtin_fma(x, y, z);
+#else
+  return x * y + z;
+#endif
+}
+// first * x^n + ... + last, by Horner's rule.
+template <class T>
+inline T polynomial(T, T last) {
+  return last;
+}
+template <class T, class... Rest>
+inline T polynomial(T x, T first, T second, Rest... rest) {
+  return polynomial(x, multiply_add(first, x, second), rest...);
+}
+
 // exp(x) = 2^n exp(r) with n = round(x / ln 2), r = x - n ln 2 and 1 + r + r^2 p(r) for exp(r): for
 // float by a minimax p (Remez), for double by the Taylor series. Adding kRound leaves n in the low
 // bits of the sum; ln 2 in two parts makes the product with n exact; the power is applied in two
 // halves, so that it may overflow or become subnormal. Within 1.1 ulp.
 inline float exp_reduced(float x, uint32_t& n_bits) {
   constexpr float kRound = 0x1.8p23f;
-  float shifted = x * 0x1.715476p+0f + kRound, n = shifted - kRound;
-  float r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
-  float p = 0.0013814598649f;
-  p = p * r + 0.00836871687966f;
-  p = p * r + 0.0416683880453f;
-  p = p * r + 0.166665206317f;
-  p = p * r + 0.499999934478f;
+  float shifted = multiply_add(x, 0x1.715476p+0f, kRound), n = shifted - kRound;
+  float r = multiply_add(n, 0x1.bd0106p-13f, multiply_add(n, -0x1.63p-1f, x));
+  float p = polynomial(r, 0.0013814598649f, 0.00836871687966f, 0.0416683880453f, 0.166665206317f,
+                       0.499999934478f);
   n_bits = __builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound);
-  return 1 + (r + r * r * p);
+  return 1 + multiply_add(r * r, p, r);
 }
 inline float exp(float x) {
   constexpr uint32_t kBias = 127;
-  x = x < -120 ? -120 : x > 120 ? 120 : x;  // keeps NaN, and n in range
+  x = x < -120 ? -120 : x;  // keeps NaN, and n in range
+  x = x > 120 ? 120 : x;
   uint32_t n;
   float y = exp_reduced(x, n);
   uint32_t power = n + 2 * kBias, half = power / 2;
@@ -104,22 +127,14 @@ inline float exp(float x) {
 inline double exp(double x) {
   constexpr double kRound = 0x1.8p52;
   constexpr uint64_t kBias = 1023;
-  x = x < -800 ? -800 : x > 800 ? 800 : x;
-  double shifted = x * 0x1.71547652b82fep+0 + kRound, n = shifted - kRound;
-  double r = (x - n * 0x1.62e42fee00000p-1) - n * 0x1.a39ef35793c76p-33;
-  double p = 1.0 / 6227020800;
-  p = p * r + 1.0 / 479001600;
-  p = p * r + 1.0 / 39916800;
-  p = p * r + 1.0 / 3628800;
-  p = p * r + 1.0 / 362880;
-  p = p * r + 1.0 / 40320;
-  p = p * r + 1.0 / 5040;
-  p = p * r + 1.0 / 720;
-  p = p * r + 1.0 / 120;
-  p = p * r + 1.0 / 24;
-  p = p * r + 1.0 / 6;
-  p = p * r + 1.0 / 2;
-  double y = 1 + (r + r * r * p);
+  x = x < -800 ? -800 : x;
+  x = x > 800 ? 800 : x;
+  double shifted = multiply_add(x, 0x1.71547652b82fep+0, kRound), n = shifted - kRound;
+  double r = multiply_add(n, -0x1.a39ef35793c76p-33, multiply_add(n, -0x1.62e42fee00000p-1, x));
+  double p =
+      polynomial(r, 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
+                 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2);
+  double y = 1 + multiply_add(r * r, p, r);
   uint64_t power =
       __builtin_bit_cast(uint64_t, shifted) - __builtin_bit_cast(uint64_t, kRound) + 2 * kBias;
   uint64_t half = power / 2;
@@ -207,17 +222,10 @@ inline T reciprocal(T x) {
 // precision where erf is close to -1. For float, exp(-x^2 / 2) times a polynomial in
 // 1 / (1 + z / 2) with z = |x| / sqrt(2), a minimax fit (Remez) of relative error 4e-8.
 inline float normal_cdf(float x) {
-  float t = 1 / (1 + abs(x) * 0.35355339f);
-  float p = -0.05649810693f;
-  p = p * t + 0.2714113416f;
-  p = p * t - 0.4582479999f;
-  p = p * t + 0.242288314f;
-  p = p * t + 0.0006558068043f;
-  p = p * t + 0.1894253762f;
-  p = p * t + 0.2471985528f;
-  p = p * t + 0.281603357f;
-  p = p * t + 0.2821668473f;
-  p = p * t - 3.524459865e-6f;
+  float t = 1 / multiply_add(abs(x), 0.35355339f, 1.0f);
+  float p =
+      polynomial(t, -0.05649810693f, 0.2714113416f, -0.4582479999f, 0.242288314f, 0.0006558068043f,
+                 0.1894253762f, 0.2471985528f, 0.281603357f, 0.2821668473f, -3.524459865e-6f);
   float tail = p * exp(x * x * -0.5f) * 0.5f;
   return x < 0 ? tail : 1 - tail;
 }
