@@ -212,11 +212,10 @@ OP(selu, "(Tensor input, bool inplace=False) -> Tensor", {
 
 // ---- smooth -------------------------------------------------------------------------------------
 
-// 0.3989... is 1 / sqrt(2 pi). The approximation is input * sigmoid(2 u) with
+// The approximation is input * sigmoid(2 u) with
 // u = sqrt(2 / pi) * (input + 0.044715 * input^3).
 POINTWISE(gelu_value, (T input), input * normal_cdf(input))
-POINTWISE(gelu_grad, (T g, T input),
-          g * (normal_cdf(input) + input * exp(input * input * S(-0.5)) * S(0.3989422804014327)))
+POINTWISE(gelu_grad, (T g, T input), g * (normal_cdf(input) + input * normal_density(input)))
 POINTWISE(gelu_tanh_value, (T input),
           input * sigmoid(input * (S(1.5957691216057308) + S(0.07135481627159602) * input * input)))
 POINTWISE(gelu_tanh_gate, (T input),

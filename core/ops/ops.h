@@ -297,6 +297,7 @@ inline Tensor max(const Tensor& a, double b) { return maximum(a, wrapped_number(
 inline Tensor min(const Tensor& a, double b) { return minimum(a, wrapped_number(b)); }
 inline Tensor pow(const Tensor& a, Scalar b) { return pow(a, wrapped_number(b)); }
 inline Tensor clamp(const Tensor& a, double low, double high) { return min(max(a, low), high); }
+inline Tensor normal_density(const Tensor& a) { return exp(a * a * -0.5) * 0.3989422804014327; }
 inline Tensor normal_cdf(const Tensor& a) { return erfc(a * -0.7071067811865476) * 0.5; }
 inline Tensor select(const Tensor& condition, const Tensor& a, const Tensor& b) {
   return where(condition, a, b);
