@@ -218,19 +218,32 @@ template <class T>
 inline T reciprocal(T x) {
   return T(1) / x;
 }
+// exp(-x^2 / 2) = 2^n 2^f with n + f = -x^2 / (2 ln 2), and a minimax polynomial (Remez) of relative
+// error 8e-8 for 2^f; 0 for subnormal results.
+inline float gaussian(float x) {
+  constexpr float kRound = 0x1.8p23f, kScale = -0.7213475204f;
+  float square = x * x;
+  float shifted = multiply_add(square, kScale, kRound), n = shifted - kRound;
+  float f = multiply_add(square, kScale, -n);
+  float power_of_f = polynomial(f, 0.001327647129f, 0.009675540961f, 0.05550713092f,
+                                0.2402212024f, 0.693146944f, 1.000000119f);
+  uint32_t bits = __builtin_bit_cast(uint32_t, shifted) << 23;  // n, without the bits of kRound
+  float y = __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, power_of_f) + bits);
+  return square > 174.6f ? 0.0f : y;
+}
+inline double gaussian(double x) { return exp(x * x * -0.5); }
 // The density of a normal variable, and the probability that it is below x: erfc(-x / sqrt(2)) / 2,
-// which keeps its precision where erf is close to -1. For float, the density times a polynomial in
-// t = 1 / (1 + 0.42 |x| / sqrt(2)), a minimax fit (Remez) of relative error 4e-8.
+// which keeps its precision where erf is close to -1. For float, the gaussian times a polynomial in
+// t = 1 / (1 + 0.35 |x|), a minimax fit (Remez) of relative error 3e-7.
 template <class T>
 inline T normal_density(T x) {
-  return exp_nonpositive(x * x * T(-0.5)) * T(0.3989422804014327);
+  return gaussian(x) * T(0.3989422804014327);
 }
 inline float normal_cdf(float x) {
-  constexpr float kSqrtTwoPi = 2.50662827f;
-  float t = 1 / multiply_add(abs(x), 0.29698485f, 1.0f);
-  float p = polynomial(t, 0.07838448534f, -0.3569266545f, 0.5102777847f, -0.2031463043f,
-                       0.314167273f, 0.177323167f, 0.2435669457f, 0.2363274452f, 2.58980046e-5f);
-  float tail = p * normal_density(x) * (kSqrtTwoPi / 2);
+  float t = 1 / multiply_add(abs(x), 0.35f, 1.0f);
+  float p = polynomial(t, 0.04894243926f, -0.2021192759f, 0.2406408042f, -0.0170234032f,
+                       0.1559614539f, 0.1333551109f, 0.1402703375f, -2.731539462e-5f);
+  float tail = p * gaussian(x);
   return x < 0 ? tail : 1 - tail;
 }
 inline double normal_cdf(double x) { return erfc(x * -0.7071067811865476) * 0.5; }
