@@ -130,8 +130,7 @@ bool read_number(PyObject* object, Scalar& out);
 // Whether the object counts as an int where an int is asked for; bool does not.
 bool read_int(PyObject* object, int64_t& out);
 
-// ---- the parts of the module
-// ----------------------------------------------------------------------
+// ---- the parts of the module --------------------------------------------------------------------
 
 // The op of this Python name; nullptr when there is none.
 PyObject* find_op_function(const char* name);
@@ -143,6 +142,10 @@ const Value* op_defaults(const OpEntry& entry);
 
 // Notes the line of the user's program for the ops that follow. See call_site.cpp.
 void capture_call_site();
+
+// Whether an operator on the two may write its result, of the same shape and dtype as `object`,
+// into that: nobody will see it again. See Note [Temporaries].
+bool is_reusable(PyObject* object, PyObject* other);
 
 // x[index] and x[index] = value.
 PyObject* get_item(PyObject* self, PyObject* index);

@@ -331,8 +331,7 @@ PyMethodDef tensor_methods[] = {
      "The data as an instance of a subclass of Tensor."},
     {}};
 
-// ---- operators
-// ----------------------------------------------------------------------------------------
+// ---- operators ----------------------------------------------------------------------------------
 
 // The op behind an operator: its first overload on two tensors, or on one for unary operators.
 struct OperatorOp {
@@ -390,6 +389,12 @@ PyObject* call_binary(const OperatorOp& op, PyObject* a, PyObject* b, bool inpla
 }
 template <Operator op>
 PyObject* binary(PyObject* a, PyObject* b) {
+  constexpr bool commutes = op == k_add || op == k_multiply;
+  if constexpr (commutes || op == k_subtract || op == k_true_divide) {
+    if (is_tensor(a) && is_reusable(a, b)) return call_binary(operators[op], a, b, true);
+    if (commutes && is_tensor(b) && is_reusable(b, a))
+      return call_binary(operators[op], b, a, true);
+  }
   return call_binary(operators[op], a, b, false);
 }
 template <Operator op>

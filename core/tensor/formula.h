@@ -218,15 +218,15 @@ template <class T>
 inline T reciprocal(T x) {
   return T(1) / x;
 }
-// exp(-x^2 / 2) = 2^n 2^f with n + f = -x^2 / (2 ln 2), and a minimax polynomial (Remez) of relative
-// error 8e-8 for 2^f; 0 for subnormal results.
+// exp(-x^2 / 2) = 2^n 2^f with n + f = -x^2 / (2 ln 2), and for 2^f a minimax polynomial (Remez) of
+// relative error 8e-8; 0 for subnormal results.
 inline float gaussian(float x) {
   constexpr float kRound = 0x1.8p23f, kScale = -0.7213475204f;
   float square = x * x;
   float shifted = multiply_add(square, kScale, kRound), n = shifted - kRound;
   float f = multiply_add(square, kScale, -n);
-  float power_of_f = polynomial(f, 0.001327647129f, 0.009675540961f, 0.05550713092f,
-                                0.2402212024f, 0.693146944f, 1.000000119f);
+  float power_of_f = polynomial(f, 0.001327647129f, 0.009675540961f, 0.05550713092f, 0.2402212024f,
+                                0.693146944f, 1.000000119f);
   uint32_t bits = __builtin_bit_cast(uint32_t, shifted) << 23;  // n, without the bits of kRound
   float y = __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, power_of_f) + bits);
   return square > 174.6f ? 0.0f : y;

@@ -30,6 +30,7 @@ class StorageImpl : public RefCounted {
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
   bool readonly() const { return readonly_; }
+  bool is_foreign() const { return deleter_ != nullptr; }
   // Grows or shrinks our own memory, keeping the common part. Foreign memory cannot be resized.
   void resize(size_t bytes);
 
