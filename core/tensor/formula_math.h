@@ -1,0 +1,289 @@
+// Owns the part of the formula vocabulary that is built from elementary functions.
+//
+// Plain C++ without library calls and without includes: formula.h and formula.cuh define what it
+// is built from (exp, log, sqrt, abs, ...) for each instruction set and for CUDA, and then include
+// this text.
+#pragma once
+
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+
+// first * x^n + ... + last, by Horner's rule.
+template <class T>
+inline T polynomial(T, T last) {
+  return last;
+}
+template <class T, class... Rest>
+inline T polynomial(T x, T first, T second, Rest... rest) {
+  return polynomial(x, multiply_add(first, x, second), rest...);
+}
+
+// exp(x) = 2^n exp(r) with n = round(x / ln 2), r = x - n ln 2 and 1 + r + r^2 p(r) for exp(r): for
+// float by a minimax p (Remez), for double by the Taylor series. Adding kRound leaves n in the low
+// bits of the sum; ln 2 in two parts makes the product with n exact; the power is applied in two
+// halves, so that it may overflow or become subnormal. Within 1.1 ulp.
+inline float exp_reduced(float x, uint32_t& n_bits) {
+  constexpr float kRound = 0x1.8p23f;
+  float shifted = multiply_add(x, 0x1.715476p+0f, kRound), n = shifted - kRound;
+  float r = multiply_add(n, 0x1.bd0106p-13f, multiply_add(n, -0x1.63p-1f, x));
+  float p = polynomial(r, 0.0013814598649f, 0.00836871687966f, 0.0416683880453f, 0.166665206317f,
+                       0.499999934478f);
+  n_bits = __builtin_bit_cast(uint32_t, shifted) - __builtin_bit_cast(uint32_t, kRound);
+  return 1 + multiply_add(r * r, p, r);
+}
+inline float exp(float x) {
+  constexpr uint32_t kBias = 127;
+  x = x < -120 ? -120 : x;  // keeps NaN, and n in range
+  x = x > 120 ? 120 : x;
+  uint32_t n;
+  float y = exp_reduced(x, n);
+  uint32_t power = n + 2 * kBias, half = power / 2;
+  return y * __builtin_bit_cast(float, half << 23) *
+         __builtin_bit_cast(float, (power - half) << 23);
+}
+inline double exp(double x) {
+  constexpr double kRound = 0x1.8p52;
+  constexpr uint64_t kBias = 1023;
+  x = x < -800 ? -800 : x;
+  x = x > 800 ? 800 : x;
+  double shifted = multiply_add(x, 0x1.71547652b82fep+0, kRound), n = shifted - kRound;
+  double r = multiply_add(n, -0x1.a39ef35793c76p-33, multiply_add(n, -0x1.62e42fee00000p-1, x));
+  double p =
+      polynomial(r, 1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
+                 1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2);
+  double y = 1 + multiply_add(r * r, p, r);
+  uint64_t power =
+      __builtin_bit_cast(uint64_t, shifted) - __builtin_bit_cast(uint64_t, kRound) + 2 * kBias;
+  uint64_t half = power / 2;
+  return y * __builtin_bit_cast(double, half << 52) *
+         __builtin_bit_cast(double, (power - half) << 52);
+}
+
+// exp(x) for x <= 0, with 0 for subnormal results: what softmax needs, in less time.
+inline float exp_nonpositive(float x) {
+  constexpr uint32_t kBias = 127;
+  uint32_t n;
+  float y = exp_reduced(x, n);
+  return x < -0x1.5d589ep+6f ? 0.0f : y * __builtin_bit_cast(float, (n + kBias) << 23);
+}
+inline double exp_nonpositive(double x) { return exp(x); }
+
+template <class T>
+inline T select(bool condition, T a, T b) {
+  return condition ? a : b;
+}
+template <class T>
+inline bool isnan(T x) {
+  return x != x;
+}
+// NaN wins, as in PyTorch and NumPy. In two steps, which are two vector instructions, and no
+// branches for single numbers.
+template <class T>
+inline T max(T x, T y) {
+  T larger = x > y ? x : y;
+  return isnan(x) ? x : larger;
+}
+template <class T>
+inline T min(T x, T y) {
+  T smaller = x < y ? x : y;
+  return isnan(x) ? x : smaller;
+}
+// NaN loses.
+template <class T>
+inline T fmax(T x, T y) {
+  return (x > y) | isnan(y) ? x : y;
+}
+template <class T>
+inline T fmin(T x, T y) {
+  return (x < y) | isnan(y) ? x : y;
+}
+// Not min(max()), whose tests for NaN depend on each other, which GCC does not vectorise.
+template <class T>
+inline T clamp(T x, T low, T high) {
+  T raised = x < low ? low : x;
+  T clamped = raised > high ? high : raised;
+  return isnan(low) | isnan(high) ? low + high : clamped;
+}
+template <class T>
+inline T sign(T x) {
+  return T((x > T(0)) - (x < T(0)));
+}
+template <class T>
+inline T sgn(T x) {
+  return sign(x);
+}
+template <class T>
+inline T rsqrt(T x) {
+  return T(1) / sqrt(x);
+}
+template <class T>
+inline T sigmoid(T x) {
+  return T(1) / (T(1) + exp(-x));
+}
+template <class T>
+inline T reciprocal(T x) {
+  return T(1) / x;
+}
+// exp(-x^2 / 2) = 2^n 2^f with n + f = -x^2 / (2 ln 2), and for 2^f a minimax polynomial (Remez) of
+// relative error 8e-8; 0 for subnormal results.
+inline float gaussian(float x) {
+  constexpr float kRound = 0x1.8p23f, kScale = -0.7213475204f;
+  float square = x * x;
+  float shifted = multiply_add(square, kScale, kRound), n = shifted - kRound;
+  float f = multiply_add(square, kScale, -n);
+  float power_of_f = polynomial(f, 0.001327647129f, 0.009675540961f, 0.05550713092f, 0.2402212024f,
+                                0.693146944f, 1.000000119f);
+  uint32_t bits = __builtin_bit_cast(uint32_t, shifted) << 23;  // n, without the bits of kRound
+  float y = __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, power_of_f) + bits);
+  return square > 174.6f ? 0.0f : y;
+}
+inline double gaussian(double x) { return exp(x * x * -0.5); }
+// The density of a normal variable, and the probability that it is below x: erfc(-x / sqrt(2)) / 2,
+// which keeps its precision where erf is close to -1. For float, the gaussian times a polynomial in
+// t = 1 / (1 + 0.35 |x|), a minimax fit (Remez) of relative error 3e-7.
+template <class T>
+inline T normal_density(T x) {
+  return gaussian(x) * T(0.3989422804014327);
+}
+inline float normal_cdf(float x) {
+  float t = 1 / multiply_add(abs(x), 0.35f, 1.0f);
+  float p = polynomial(t, 0.04894243926f, -0.2021192759f, 0.2406408042f, -0.0170234032f,
+                       0.1559614539f, 0.1333551109f, 0.1402703375f, -2.731539462e-5f);
+  float tail = p * gaussian(x);
+  return x < 0 ? tail : 1 - tail;
+}
+inline double normal_cdf(double x) { return erfc(x * -0.7071067811865476) * 0.5; }
+// log(1 + exp(x)) without overflow.
+template <class T>
+inline T softplus(T x) {
+  return max(x, T(0)) + log1p(exp(-abs(x)));
+}
+template <class T>
+inline T xlogy(T x, T y) {
+  return (x == T(0)) & !isnan(y) ? T(0) : x * log(y);
+}
+template <class T>
+inline bool isfinite(T x) {
+  return x - x == T(0);
+}
+inline bool isfinite(int64_t) { return true; }
+template <class T>
+inline bool isinf(T x) {
+  return !isfinite(x) & !isnan(x);
+}
+inline bool signbit(float x) { return __builtin_bit_cast(int32_t, x) < 0; }
+inline bool signbit(double x) { return __builtin_bit_cast(int64_t, x) < 0; }
+inline bool signbit(int64_t x) { return x < 0; }
+inline float conj(float x) { return x; }
+inline double conj(double x) { return x; }
+inline int64_t conj(int64_t x) { return x; }
+
+// Division of integers in the two roundings. Division by zero is refused before the loop runs;
+// -2^63 / -1 wraps instead of trapping.
+inline int64_t trunc_divide(int64_t x, int64_t y) {
+  return y == -1 ? int64_t(-uint64_t(x)) : x / (y == 0 ? 1 : y);
+}
+template <class T>
+inline T trunc_divide(T x, T y) {
+  return trunc(x / y);
+}
+inline int64_t floor_divide(int64_t x, int64_t y) {
+  int64_t q = trunc_divide(x, y);
+  return q - ((q * y != x) & ((x < 0) != (y < 0)));
+}
+// The remainder with the sign of the divisor; exact where floor(x / y) is not.
+template <class T>
+inline T remainder(T x, T y) {
+  T r = fmod(x, y);
+  return (r != T(0)) & ((r < T(0)) != (y < T(0))) ? r + y : r;
+}
+inline int64_t remainder(int64_t x, int64_t y) {
+  return int64_t(uint64_t(x) - uint64_t(floor_divide(x, y)) * uint64_t(y));
+}
+inline int64_t fmod(int64_t x, int64_t y) {
+  return int64_t(uint64_t(x) - uint64_t(trunc_divide(x, y)) * uint64_t(y));
+}
+template <class T>
+inline T floor_divide(T x, T y) {
+  // Python's rule: derived from the exact remainder, so that 1 // 0.1 is 9, not 10.
+  T r = fmod(x, y);
+  T q = (x - r) / y - ((r != T(0)) & ((r < T(0)) != (y < T(0))) ? T(1) : T(0));
+  T rounded = floor(q);
+  rounded = rounded + (q - rounded > T(0.5) ? T(1) : T(0));
+  return y == T(0) ? x / y : (q == T(0) ? copysign(T(0), x / y) : rounded);
+}
+inline int64_t pow(int64_t base, int64_t exponent) {
+  if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
+  uint64_t result = 1, factor = uint64_t(base);
+  for (; exponent; exponent >>= 1, factor *= factor)
+    if (exponent & 1) result *= factor;
+  return int64_t(result);
+}
+
+// A shift by the width of the type or more moves all bits out; by a negative number, too.
+inline int64_t left_shift(int64_t x, int64_t by) {
+  return uint64_t(by) > 63 ? 0 : int64_t(uint64_t(x) << (by & 63));
+}
+inline int64_t right_shift(int64_t x, int64_t by) { return x >> (uint64_t(by) > 63 ? 63 : by); }
+
+// The derivative of lgamma: reflected to the right, moved up by recurrence, then by the
+// asymptotic series with Bernoulli numbers (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18).
+inline double digamma(double x) {
+  constexpr double kPi = 3.141592653589793;
+  if (x == 0) return __builtin_copysign(__builtin_inf(), -x);
+  if (x < 0 && x == floor(x)) return __builtin_nan("");
+  double sum = 0;
+  if (x < 0) {
+    sum = -kPi / __builtin_tan(kPi * (x - round(x)));
+    x = 1 - x;
+  }
+  for (; x < 10; x += 1) sum -= 1 / x;
+  double y = 1 / (x * x);
+  double series =
+      y * (1.0 / 12 -
+           y * (1.0 / 120 -
+                y * (1.0 / 252 -
+                     y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y * (1.0 / 12)))))));
+  return sum + __builtin_log(x) - 1 / (2 * x) - series;
+}
+// The derivative of digamma, in the same way (6.4.6, 6.4.7, 6.4.12).
+inline double trigamma(double x) {
+  constexpr double kPi = 3.141592653589793;
+  double sum = 0, sign = 1;
+  if (x < 0.5) {
+    double sine = __builtin_sin(kPi * (x - round(x)));
+    sum = kPi * kPi / (sine * sine);
+    sign = -1;
+    x = 1 - x;
+  }
+  double rest = 0;
+  for (; x < 10; x += 1) rest += 1 / (x * x);
+  double y = 1 / (x * x);
+  rest +=
+      1 / x + y / 2 +
+      y / x *
+          (1.0 / 6 -
+           y * (1.0 / 30 - y * (1.0 / 42 - y * (1.0 / 30 - y * (5.0 / 66 - y * (691.0 / 2730))))));
+  return sum + sign * rest;
+}
+inline float digamma(float x) { return float(digamma(double(x))); }
+inline float trigamma(float x) { return float(trigamma(double(x))); }
+
+// Winitzki's approximation, then three steps of Halley's method on the side of erf or erfc where
+// nothing cancels.
+template <class T>
+inline T erfinv(T x) {
+  constexpr T kA = T(0.147), kTwoOverPi = T(0.6366197723675814), kSlope = T(1.1283791670955126);
+  T z = abs(x), tail = T(1) - z;
+  T log_term = log(tail * (T(1) + z));
+  T half = kTwoOverPi / kA + log_term / T(2);
+  T y = sqrt(sqrt(half * half - log_term / kA) - half);
+  for (int step = 0; step < 3; ++step) {
+    T error = z < T(0.5) ? erf(y) - z : tail - erfc(y);
+    T u = error / (kSlope * exp(-y * y));
+    y = y - u / (T(1) + y * u);
+  }
+  T infinite = z == T(1) ? T(__builtin_inf()) : y;
+  return copysign(infinite, x);
+}
+
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
