@@ -40,6 +40,10 @@ std::string join(const Strings& parts, const char* separator) {
   return text;
 }
 
+std::string remedy(const char* command, const LibrarySpec& spec) {
+  return spec.pip_package.empty() ? "" : command + spec.pip_package;
+}
+
 }  // namespace
 
 void set_library_search_path(std::vector<std::string> folders) {
@@ -69,13 +73,13 @@ DynamicLibrary::DynamicLibrary(const LibrarySpec& spec) : spec_(spec) {
   detail::fail(
       spec.title, ": ", join(spec.files, ", "),
       broken.empty() ? " was not found" : " could not be opened (" + join(broken, "; ") + ")",
-      ". Looked in: ", join(folders, ", "), ". Install it with: pip install ", spec.pip_package);
+      ". Looked in: ", join(folders, ", "), ".", remedy(" Install it with: pip install ", spec));
 }
 
 void* DynamicLibrary::symbol(const char* name) const {
   void* address = dlsym(handle_, name);
-  CHECK(address, spec_.title, ": ", path_, " has no function ", name,
-        ". A newer version is needed: pip install --upgrade ", spec_.pip_package);
+  CHECK(address, spec_.title, ": ", path_, " has no function ", name, ". A newer version is needed",
+        remedy(": pip install --upgrade ", spec_));
   return address;
 }
 

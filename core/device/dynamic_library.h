@@ -18,7 +18,7 @@ struct LibrarySpec {
   std::string title;                 // "OpenBLAS", for messages
   std::vector<std::string> files;    // by preference, "libdnnl.so.3"
   std::vector<std::string> folders;  // below each folder of the search path, or absolute
-  std::string pip_package;           // what to install when it is missing
+  std::string pip_package;           // what to install when it is missing; "" when pip has none
 };
 
 class DynamicLibrary {

@@ -1,0 +1,130 @@
+#include "core/device/cuda_pinned.h"
+
+#include <bit>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/device/cuda.h"
+
+namespace rushlight::cuda {
+namespace {
+
+constexpr size_t kSmallest = 4096;  // a page, which is pinned as a whole
+
+struct PinnedBlock {
+  void* data;
+  size_t bytes;
+  bool is_used;
+  std::vector<std::unique_ptr<Event>> uses;  // copies that may still run
+
+  bool is_ready() const {
+    for (const auto& use : uses) {
+      if (!use->is_done()) return false;
+    }
+    return true;
+  }
+};
+
+// Never destroyed, because tensors may die after static objects.
+class PinnedCache {
+ public:
+  static PinnedCache& instance() {
+    static auto* cache = new PinnedCache;
+    return *cache;
+  }
+
+  void* allocate(size_t bytes) {
+    bytes = std::bit_ceil(std::max(bytes, kSmallest));  // pinning is slow, so blocks fit many sizes
+    {
+      std::lock_guard lock(mutex_);
+      for (auto& [data, block] : blocks_) {
+        if (!block.is_used && block.bytes == bytes && block.is_ready()) {
+          block.is_used = true;
+          block.uses.clear();
+          return data;
+        }
+      }
+    }
+    activate(current_device());
+    void* data = nullptr;
+    CUresult result = driver().cuMemAllocHost_v2(&data, bytes);
+    if (result == kErrorOutOfMemory) {
+      empty();
+      result = driver().cuMemAllocHost_v2(&data, bytes);
+    }
+    check(result, "cuMemAllocHost");
+    std::lock_guard lock(mutex_);
+    blocks_[data] = {data, bytes, true, {}};
+    return data;
+  }
+
+  void free(void* data) {
+    std::lock_guard lock(mutex_);
+    blocks_.at(data).is_used = false;
+  }
+
+  bool contains(const void* data) {
+    std::lock_guard lock(mutex_);
+    return find(data) != nullptr;
+  }
+
+  bool record(const void* data, Stream stream) {
+    std::lock_guard lock(mutex_);
+    PinnedBlock* block = find(data);
+    if (!block) return false;
+    std::erase_if(block->uses, [](const auto& use) { return use->is_done(); });
+    block->uses.push_back(std::make_unique<Event>());
+    block->uses.back()->record(stream);
+    return true;
+  }
+
+  void empty() {
+    std::lock_guard lock(mutex_);
+    std::erase_if(blocks_, [](const auto& entry) {
+      const PinnedBlock& block = entry.second;
+      if (block.is_used || !block.is_ready()) return false;
+      check(driver().cuMemFreeHost(block.data), "cuMemFreeHost");
+      return true;
+    });
+  }
+
+ private:
+  PinnedBlock* find(const void* data) {
+    auto after = blocks_.upper_bound(const_cast<void*>(data));
+    if (after == blocks_.begin()) return nullptr;
+    PinnedBlock& block = std::prev(after)->second;
+    return data < static_cast<char*>(block.data) + block.bytes ? &block : nullptr;
+  }
+
+  std::mutex mutex_;
+  std::map<void*, PinnedBlock> blocks_;  // by address
+};
+
+}  // namespace
+
+void* pinned_allocate(size_t bytes) {
+  require();
+  return bytes == 0 ? nullptr : PinnedCache::instance().allocate(bytes);
+}
+
+void pinned_free(void* data) noexcept {
+  // A forked child has neither the memory nor, perhaps, the lock.
+  if (data && !is_forked_child()) PinnedCache::instance().free(data);
+}
+
+bool is_pinned(const void* data) noexcept {
+  return is_initialized() && PinnedCache::instance().contains(data);
+}
+
+bool pinned_record(const void* data, Stream stream) {
+  return PinnedCache::instance().record(data, stream);
+}
+
+void pinned_empty_cache() {
+  if (is_initialized()) PinnedCache::instance().empty();
+}
+
+}  // namespace rushlight::cuda

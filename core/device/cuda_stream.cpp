@@ -1,0 +1,136 @@
+#include "core/device/cuda_stream.h"
+
+#include <array>
+#include <mutex>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/device/cuda.h"
+
+namespace rushlight::cuda {
+namespace {
+
+constexpr size_t kStreamsPerPool = 32;  // PyTorch's number
+
+[[gnu::tls_model(
+    "initial-exec")]] constinit thread_local std::array<CUstream, kMaxDevices> current_streams{};
+
+// The streams of one device and priority, made when their turn first comes.
+class Pool {
+ public:
+  Stream next(int device, int priority) {
+    std::lock_guard lock(mutex_);
+    CUstream& stream = streams_[turn_++ % kStreamsPerPool];
+    if (!stream) {
+      activate(device);
+      check(driver().cuStreamCreateWithPriority(&stream, kStreamNonBlocking, priority),
+            "cuStreamCreateWithPriority");
+    }
+    return {device, stream};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::array<CUstream, kStreamsPerPool> streams_{};
+  size_t turn_ = 0;
+};
+
+// Asks whether something is done; other results are errors.
+bool is_ready(CUresult result, const char* what) {
+  if (result == kErrorNotReady) return false;
+  check(result, what);
+  return true;
+}
+
+}  // namespace
+
+Stream pool_stream(int device, int priority) {
+  static std::array<std::array<Pool, 2>, kMaxDevices> pools;
+  bool is_high = priority < 0;
+  // The driver takes the nearest priority that it has.
+  return pools[size_t(device_index({DeviceType::cuda, int8_t(device)}))][is_high].next(
+      device, is_high ? -1 : 0);
+}
+
+Stream current_stream(int device) noexcept { return {device, current_streams[size_t(device)]}; }
+
+void set_current_stream(Stream stream) { current_streams[size_t(stream.device)] = stream.handle; }
+
+StreamGuard::StreamGuard(Stream stream)
+    : device_before_(current_device()), stream_before_(current_stream(stream.device)) {
+  set_device(stream.device);
+  set_current_stream(stream);
+}
+
+StreamGuard::~StreamGuard() {
+  set_current_stream(stream_before_);
+  set_device(device_before_);
+}
+
+void synchronize(Stream stream) {
+  activate(stream.device);
+  check(driver().cuStreamSynchronize(stream.handle), "cuStreamSynchronize");
+}
+
+bool is_done(Stream stream) {
+  activate(stream.device);
+  return is_ready(driver().cuStreamQuery(stream.handle), "cuStreamQuery");
+}
+
+Event::~Event() {
+  // At exit the driver may be gone; then its error says nothing new.
+  if (handle_ && !is_forked_child()) driver().cuEventDestroy_v2(handle_);
+}
+
+void Event::record(Stream stream) {
+  activate(stream.device);
+  if (!handle_) {
+    unsigned flags =
+        (enable_timing_ ? 0 : kEventDisableTiming) | (blocking_ ? kEventBlockingSync : 0);
+    check(driver().cuEventCreate(&handle_, flags), "cuEventCreate");
+    device_ = stream.device;
+  }
+  CHECK(device_ == stream.device, "Event.record: the event belongs to cuda:", device_,
+        ", but the stream to cuda:", stream.device, ". Use an event per device.");
+  check(driver().cuEventRecord(handle_, stream.handle), "cuEventRecord");
+}
+
+void Event::block(Stream stream) const {
+  if (!handle_) return;
+  activate(stream.device);
+  check(driver().cuStreamWaitEvent(stream.handle, handle_, 0), "cuStreamWaitEvent");
+}
+
+void Event::synchronize() const {
+  if (!handle_) return;
+  activate(device_);
+  check(driver().cuEventSynchronize(handle_), "cuEventSynchronize");
+}
+
+bool Event::is_done() const {
+  if (!handle_) return true;
+  activate(device_);
+  return is_ready(driver().cuEventQuery(handle_), "cuEventQuery");
+}
+
+float Event::elapsed_time(const Event& end) const {
+  CHECK(enable_timing_ && end.enable_timing_, ErrorKind::kValue,
+        "Both events must be created with argument 'enable_timing=True'.");
+  CHECK(handle_ && end.handle_, ErrorKind::kValue,
+        "Both events must be recorded before calculating elapsed time.");
+  CHECK(is_done() && end.is_done(), ErrorKind::kValue,
+        "Both events must be completed before calculating elapsed time.");
+  activate(device_);
+  float milliseconds = 0;
+  check(driver().cuEventElapsedTime(&milliseconds, handle_, end.handle_), "cuEventElapsedTime");
+  return milliseconds;
+}
+
+void order(Stream earlier, Stream later) {
+  if (earlier == later) return;
+  Event event;
+  event.record(earlier);
+  event.block(later);
+}
+
+}  // namespace rushlight::cuda

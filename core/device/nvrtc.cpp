@@ -1,0 +1,179 @@
+#include "core/device/nvrtc.h"
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/device/dynamic_library.h"
+#include "core/device/kernel_cache.h"
+
+namespace rushlight::nvrtc {
+namespace {
+
+using nvrtcResult = int;
+using nvrtcProgram = struct _nvrtcProgram*;
+constexpr nvrtcResult kSuccess = 0;
+constexpr nvrtcResult kErrorInvalidOption = 5;
+
+// _(name, type)
+#define NVRTC_FUNCTIONS(_)                                                                      \
+  _(nvrtcVersion, nvrtcResult(int* major, int* minor))                                          \
+  _(nvrtcGetErrorString, const char*(nvrtcResult result))                                       \
+  _(nvrtcCreateProgram,                                                                         \
+    nvrtcResult(nvrtcProgram* program, const char* text, const char* name, int header_count,    \
+                const char* const* headers, const char* const* header_names))                   \
+  _(nvrtcDestroyProgram, nvrtcResult(nvrtcProgram* program))                                    \
+  _(nvrtcCompileProgram,                                                                        \
+    nvrtcResult(nvrtcProgram program, int option_count, const char* const* options))            \
+  _(nvrtcGetProgramLogSize, nvrtcResult(nvrtcProgram program, size_t* bytes))                   \
+  _(nvrtcGetProgramLog, nvrtcResult(nvrtcProgram program, char* log))                           \
+  _(nvrtcGetCUBINSize, nvrtcResult(nvrtcProgram program, size_t* bytes))                        \
+  _(nvrtcGetCUBIN, nvrtcResult(nvrtcProgram program, char* cubin))                              \
+  _(nvrtcGetPTXSize, nvrtcResult(nvrtcProgram program, size_t* bytes))                          \
+  _(nvrtcGetPTX, nvrtcResult(nvrtcProgram program, char* ptx))
+
+struct Nvrtc {
+#define NVRTC_MEMBER(name, ...)      \
+  using name##_type = __VA_ARGS__;   \
+  name##_type* name;
+  NVRTC_FUNCTIONS(NVRTC_MEMBER)
+#undef NVRTC_MEMBER
+
+  std::string version;
+  std::string path;
+};
+
+std::atomic<int> newest_major_version{std::numeric_limits<int>::max()};
+
+LibrarySpec nvrtc_spec() {
+  if (const char* file = std::getenv("RUSHLIGHT_NVRTC")) {
+    return {"NVRTC", {file}, {}, "rushlight[cuda]"};
+  }
+  LibrarySpec spec{"NVRTC",
+                   {"libnvrtc.so.13", "libnvrtc.so.12"},
+                   {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"},
+                   "rushlight[cuda]"};
+  if (newest_major_version == 12) {
+    spec.files = {"libnvrtc.so.12"};
+    spec.pip_package = "nvidia-cuda-nvrtc-cu12";
+  }
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* home = std::getenv(variable); home && home[0] == '/') {
+      spec.folders.push_back(std::string(home) + "/lib64");
+    }
+  }
+  spec.folders.push_back("/usr/local/cuda/lib64");
+  return spec;
+}
+
+const Nvrtc& functions() {
+  static const Nvrtc table = [] {
+    DynamicLibrary library(nvrtc_spec());
+    Nvrtc loaded;
+#define NVRTC_LOAD(name, ...) library.load(loaded.name, #name);
+    NVRTC_FUNCTIONS(NVRTC_LOAD)
+#undef NVRTC_LOAD
+    int major = 0, minor = 0;
+    loaded.nvrtcVersion(&major, &minor);
+    loaded.version = std::to_string(major) + "." + std::to_string(minor);
+    loaded.path = library.path();
+    return loaded;
+  }();
+  return table;
+}
+
+void check(nvrtcResult result, const char* what) {
+  CHECK(result == kSuccess, "NVRTC error: ", functions().nvrtcGetErrorString(result), " (from ",
+        what, ").");
+}
+
+class Program {
+ public:
+  Program(const std::string& name, const std::string& text) {
+    check(functions().nvrtcCreateProgram(&program_, text.c_str(), (name + ".cu").c_str(), 0,
+                                         nullptr, nullptr),
+          "nvrtcCreateProgram");
+  }
+  ~Program() { functions().nvrtcDestroyProgram(&program_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  nvrtcResult compile(const std::string& arch) {
+    std::string architecture = "--gpu-architecture=" + arch;
+    std::vector<const char*> options = {architecture.c_str()};
+    for (const char* option : kOptions) options.push_back(option);
+    return functions().nvrtcCompileProgram(program_, int(options.size()), options.data());
+  }
+
+  std::string log() {
+    return read(functions().nvrtcGetProgramLogSize, functions().nvrtcGetProgramLog);
+  }
+  std::string cubin() { return read(functions().nvrtcGetCUBINSize, functions().nvrtcGetCUBIN); }
+  std::string ptx() { return read(functions().nvrtcGetPTXSize, functions().nvrtcGetPTX); }
+
+  // Functions without a mark are for the device, so that formulas need none.
+  static constexpr std::array kOptions = {"--std=c++20", "--device-as-default-execution-space"};
+
+ private:
+  std::string read(nvrtcResult (*size)(nvrtcProgram, size_t*),
+                   nvrtcResult (*get)(nvrtcProgram, char*)) {
+    size_t bytes = 0;
+    check(size(program_, &bytes), "a size of a result");
+    std::string result(bytes, '\0');
+    check(get(program_, result.data()), "a result");
+    return result;
+  }
+
+  nvrtcProgram program_ = nullptr;
+};
+
+// The line that says what is wrong, which follows warnings and notes.
+std::string first_error(const std::string& log) {
+  std::string_view text(log.c_str());
+  size_t error = text.find("error");
+  if (error == std::string_view::npos) return std::string(text.substr(0, text.find('\n')));
+  size_t begin = text.rfind('\n', error) + 1;
+  return std::string(text.substr(begin, text.find('\n', error) - begin));
+}
+
+// Virtual architectures for GPUs that are newer than this NVRTC, newest first.
+constexpr std::array kVirtualArchitectures = {120, 100, 90, 80};
+
+}  // namespace
+
+void limit_major_version(int newest) { newest_major_version = newest; }
+
+const std::string& version() { return functions().version; }
+const std::string& library_path() { return functions().path; }
+
+std::string compiler_key() {
+  std::string key = "NVRTC " + version();
+  for (const char* option : Program::kOptions) key += std::string(" ") + option;
+  return key;
+}
+
+std::string compile(const std::string& name, const std::string& text, const std::string& arch) {
+  std::vector<std::string> architectures = {arch};
+  if (arch.starts_with("sm_")) {
+    int capability = std::atoi(arch.c_str() + 3);
+    for (int older : kVirtualArchitectures) {
+      if (older < capability) architectures.push_back("compute_" + std::to_string(older));
+    }
+  }
+  std::string log;
+  for (const std::string& known : architectures) {
+    Program program(name, text);
+    nvrtcResult result = program.compile(known);
+    if (result == kSuccess) return known == arch ? program.cubin() : program.ptx();
+    log = program.log();
+    if (result != kErrorInvalidOption) break;
+  }
+  detail::fail(name, ": NVRTC ", version(), " failed for ", arch, "; the text is kept at ",
+               keep_failed_text(name, text), "; first error: ", first_error(log), ".");
+}
+
+}  // namespace rushlight::nvrtc
