@@ -8,7 +8,11 @@
 #include "core/device/kernel_text.h"
 #include "core/device/nvrtc.h"
 
-namespace rushlight::cuda {
+namespace rushlight {
+
+extern const char* const device_types_cuh;
+
+namespace cuda {
 namespace {
 
 // Never destroyed, because static modules list themselves before and after anything else.
@@ -36,7 +40,9 @@ CudaModule::CudaModule(std::string name, const char* text, std::string prelude)
   registry().modules.push_back(this);
 }
 
-std::string CudaModule::whole_text() const { return prelude_ + with_includes(text_); }
+std::string CudaModule::whole_text() const {
+  return with_includes(device_types_cuh) + prelude_ + with_includes(text_);
+}
 
 std::string CudaModule::code(const std::string& arch) const {
   std::string text = whole_text();
@@ -123,4 +129,5 @@ std::vector<CudaModule*> all_cuda_modules() {
   return modules;
 }
 
-}  // namespace rushlight::cuda
+}  // namespace cuda
+}  // namespace rushlight

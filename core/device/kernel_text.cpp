@@ -33,13 +33,15 @@ class Expansion {
       std::string_view line = text.substr(0, length);
       text.remove_prefix(length);
       ++number;
-      constexpr std::string_view kInclude = "#include \"";
-      if (line.starts_with(kInclude)) {
+      constexpr std::string_view kInclude = "#include \"", kLibrary = "#include <";
+      if (line.starts_with(kLibrary) || line.starts_with("#pragma once")) {
+        result_ += "\n";  // device_types.cuh stands for the library
+      } else if (line.starts_with(kInclude)) {
         line.remove_prefix(kInclude.size());
         include(line.substr(0, line.find('"')), path);
         add_position(number, path);
       } else {
-        result_ += line.starts_with("#pragma once") ? "\n" : line;
+        result_ += line;
       }
     }
   }

@@ -14,7 +14,7 @@ struct KernelText {
 };
 
 // The text with its includes in their places, each once, and #line directives, by which the
-// compiler's messages name our files.
+// compiler's messages name our files. Headers of the standard library are left out.
 std::string with_includes(const char* text);
 
 }  // namespace rushlight

@@ -115,8 +115,11 @@ class Program {
   std::string cubin() { return read(functions().nvrtcGetCUBINSize, functions().nvrtcGetCUBIN); }
   std::string ptx() { return read(functions().nvrtcGetPTXSize, functions().nvrtcGetPTX); }
 
-  // Functions without a mark are for the device, so that formulas need none.
-  static constexpr std::array kOptions = {"--std=c++20", "--device-as-default-execution-space"};
+  // Functions without a mark are for the device, so that texts shared with the CPU need none, and
+  // GCC's attributes and pragmas there are no news. Products are not contracted into fused
+  // multiply-adds, as on the CPU, so that both give the same digits.
+  static constexpr std::array kOptions = {"--std=c++20", "--device-as-default-execution-space",
+                                          "--fmad=false", "--diag-suppress=161,1097"};
 
  private:
   std::string read(nvrtcResult (*size)(nvrtcProgram, size_t*),

@@ -1,6 +1,7 @@
 // Owns the conversion loops between all pairs of dtypes, compiled once per instruction set.
-#include "core/base/half.h"
 #include "core/tensor/formula.h"
+
+#include "core/tensor/convert.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
@@ -14,44 +15,6 @@ using Complex128 = std::complex<double>;
 using Complex64 = Absent;
 using Complex128 = Absent;
 #endif
-
-template <class T>
-inline constexpr bool kHalf = detail::kSame<T, Half> || detail::kSame<T, BFloat16>;
-template <class T>
-inline constexpr bool kSmallInteger = T(0.5f) == T(0) && sizeof(T) < 4;
-template <>
-inline constexpr bool kSmallInteger<bool> = false;
-
-template <class To, class From>
-[[gnu::always_inline]] inline To convert(From x) {
-  if constexpr (detail::kSame<To, From>) {
-    return x;
-  } else if constexpr (kHalf<From>) {
-    return convert<To>(to_float(x));
-  } else if constexpr (detail::kSame<To, Half>) {
-    return to_half(convert<float>(x));
-  } else if constexpr (detail::kSame<To, BFloat16>) {
-    return to_bfloat16(convert<float>(x));
-#if RUSHLIGHT_ISA == 0
-  } else if constexpr (detail::kSame<To, bool> && detail::IsComplex<From>::value) {
-    return x != From(0);
-  } else if constexpr (detail::IsComplex<From>::value && detail::IsComplex<To>::value) {
-    return To(x);
-  } else if constexpr (detail::IsComplex<From>::value) {
-    return convert<To>(x.real());
-  } else if constexpr (detail::IsComplex<To>::value) {
-    return To(convert<typename To::value_type>(x));
-#endif
-  } else if constexpr (detail::kSame<To, bool>) {
-    return x != From(0);
-  } else if constexpr (kSmallInteger<To> && !kSmallInteger<From>) {
-    return To(int32_t(x));  // wraps around, as C does from integers
-  } else if constexpr (detail::kSame<To, uint32_t>) {
-    return To(int64_t(x));
-  } else {
-    return To(x);
-  }
-}
 
 template <class From, class To>
 void cast(const void* from, void* to, int64_t n) {

@@ -109,74 +109,25 @@ inline double lgamma(double x) {
 }
 inline float lgamma(float x) { return float(lgamma(double(x))); }
 
+#if RUSHLIGHT_ISA == 0
+// Complex formulas are compiled for the baseline set only: std::complex defines shared code.
+// What std has (exp, abs, conj, ...) is found by argument-dependent lookup.
+template <class T>
+using Complex = std::complex<T>;
+#endif
+
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
 
 #include "core/tensor/formula_math.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 
-#if RUSHLIGHT_ISA == 0
-// Complex formulas are compiled for the baseline set only: std::complex defines shared code.
-// What std has (exp, abs, conj, ...) is found by argument-dependent lookup.
-template <class T>
-using Complex = std::complex<T>;
-template <class T>
-inline Complex<T> log2(Complex<T> z) {
-  return std::log(z) * T(1.4426950408889634);
-}
-template <class T>
-inline Complex<T> log1p(Complex<T> z) {
-  return std::log(T(1) + z);
-}
-template <class T>
-inline Complex<T> expm1(Complex<T> z) {
-  return std::exp(z) - T(1);
-}
-template <class T>
-inline Complex<T> exp2(Complex<T> z) {
-  return std::exp(z * T(0.6931471805599453));
-}
-template <class T>
-inline Complex<T> sgn(Complex<T> z) {
-  T magnitude = std::abs(z);
-  return magnitude == T(0) ? Complex<T>(0) : z / magnitude;
-}
-template <class T>
-inline bool isnan(Complex<T> z) {
-  return isnan(z.real()) || isnan(z.imag());
-}
-template <class T>
-inline bool isfinite(Complex<T> z) {
-  return isfinite(z.real()) && isfinite(z.imag());
-}
-template <class T>
-inline bool isinf(Complex<T> z) {
-  return isinf(z.real()) || isinf(z.imag());
-}
-#endif
-
 namespace detail {
-
-template <class T>
-struct IsComplex {
-  static constexpr bool value = false;
-};
-#if RUSHLIGHT_ISA == 0
-template <class T>
-struct IsComplex<Complex<T>> {
-  static constexpr bool value = true;
-};
-#endif
 
 template <size_t... I>
 struct Indices {};
 template <size_t N>
 using IndicesTo = Indices<__integer_pack(N)...>;
-
-template <class A, class B>
-inline constexpr bool kSame = false;
-template <class A>
-inline constexpr bool kSame<A, A> = true;
 
 template <class F, class T, size_t I>
 struct Operand {
@@ -186,16 +137,6 @@ struct Operand {
     if constexpr (kMask) return static_cast<const uint8_t*>(operands[I])[i] != 0;
     else return static_cast<const T*>(operands[I])[i];
   }
-};
-
-// What a formula gives: C++ makes an int of `bool & bool`.
-template <class Result>
-struct Given {
-  using type = Result;
-};
-template <>
-struct Given<int> {
-  using type = bool;
 };
 
 template <class F, class T, size_t... I, size_t... J>

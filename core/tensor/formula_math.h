@@ -7,6 +7,9 @@
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 
+inline constexpr double kInfinity = __builtin_bit_cast(double, uint64_t(0x7ff0000000000000));
+inline constexpr double kNaN = __builtin_bit_cast(double, uint64_t(0x7ff8000000000000));
+
 // first * x^n + ... + last, by Horner's rule.
 template <class T>
 inline T polynomial(T, T last) {
@@ -229,11 +232,11 @@ inline int64_t right_shift(int64_t x, int64_t by) { return x >> (uint64_t(by) > 
 // asymptotic series with Bernoulli numbers (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18).
 inline double digamma(double x) {
   constexpr double kPi = 3.141592653589793;
-  if (x == 0) return __builtin_copysign(__builtin_inf(), -x);
-  if (x < 0 && x == floor(x)) return __builtin_nan("");
+  if (x == 0) return copysign(kInfinity, -x);
+  if (x < 0 && x == floor(x)) return kNaN;
   double sum = 0;
   if (x < 0) {
-    sum = -kPi / __builtin_tan(kPi * (x - round(x)));
+    sum = -kPi / tan(kPi * (x - round(x)));
     x = 1 - x;
   }
   for (; x < 10; x += 1) sum -= 1 / x;
@@ -243,14 +246,14 @@ inline double digamma(double x) {
            y * (1.0 / 120 -
                 y * (1.0 / 252 -
                      y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y * (1.0 / 12)))))));
-  return sum + __builtin_log(x) - 1 / (2 * x) - series;
+  return sum + log(x) - 1 / (2 * x) - series;
 }
 // The derivative of digamma, in the same way (6.4.6, 6.4.7, 6.4.12).
 inline double trigamma(double x) {
   constexpr double kPi = 3.141592653589793;
   double sum = 0, sign = 1;
   if (x < 0.5) {
-    double sine = __builtin_sin(kPi * (x - round(x)));
+    double sine = sin(kPi * (x - round(x)));
     sum = kPi * kPi / (sine * sine);
     sign = -1;
     x = 1 - x;
@@ -282,8 +285,73 @@ inline T erfinv(T x) {
     T u = error / (kSlope * exp(-y * y));
     y = y - u / (T(1) + y * u);
   }
-  T infinite = z == T(1) ? T(__builtin_inf()) : y;
+  T infinite = z == T(1) ? T(kInfinity) : y;
   return copysign(infinite, x);
 }
 
+#if RUSHLIGHT_ISA == 0
+template <class T>
+inline Complex<T> log2(Complex<T> z) {
+  return log(z) * T(1.4426950408889634);
+}
+template <class T>
+inline Complex<T> log1p(Complex<T> z) {
+  return log(T(1) + z);
+}
+template <class T>
+inline Complex<T> expm1(Complex<T> z) {
+  return exp(z) - T(1);
+}
+template <class T>
+inline Complex<T> exp2(Complex<T> z) {
+  return exp(z * T(0.6931471805599453));
+}
+template <class T>
+inline Complex<T> sgn(Complex<T> z) {
+  T magnitude = abs(z);
+  return magnitude == T(0) ? Complex<T>(0) : z / magnitude;
+}
+template <class T>
+inline bool isnan(Complex<T> z) {
+  return isnan(z.real()) || isnan(z.imag());
+}
+template <class T>
+inline bool isfinite(Complex<T> z) {
+  return isfinite(z.real()) && isfinite(z.imag());
+}
+template <class T>
+inline bool isinf(Complex<T> z) {
+  return isinf(z.real()) || isinf(z.imag());
+}
+#endif
+
+namespace detail {
+
+template <class T>
+struct IsComplex {
+  static constexpr bool value = false;
+};
+#if RUSHLIGHT_ISA == 0
+template <class T>
+struct IsComplex<Complex<T>> {
+  static constexpr bool value = true;
+};
+#endif
+
+template <class A, class B>
+inline constexpr bool kSame = false;
+template <class A>
+inline constexpr bool kSame<A, A> = true;
+
+// What a formula gives: C++ makes an int of `bool & bool`.
+template <class Result>
+struct Given {
+  using type = Result;
+};
+template <>
+struct Given<int> {
+  using type = bool;
+};
+
+}  // namespace detail
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

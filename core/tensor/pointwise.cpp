@@ -115,14 +115,25 @@ bool overwritten_early(const Tensor& operand, const Tensor& into) {
 
 // The strides of a fresh result: those of the first dense operand of full shape, so that
 // channels_last stays channels_last.
-Tensor empty_result(ShapeRef sizes, DType dtype, std::span<const Tensor* const> operands) {
+Tensor empty_result(ShapeRef sizes, DType dtype, Device device,
+                    std::span<const Tensor* const> operands) {
   for (const Tensor* operand : operands) {
     if (!same_shape(operand->sizes(), sizes)) continue;
     if (operand->is_contiguous()) break;
-    if (operand->is_dense())
-      return empty_strided(sizes, operand->strides(), dtype, operand->device());
+    if (operand->is_dense()) return empty_strided(sizes, operand->strides(), dtype, device);
   }
-  return empty(sizes, dtype, operands[0]->device());
+  return empty(sizes, dtype, device);
+}
+
+void run(const Formula& formula, const Typing& typing, const TileOperand& result,
+         std::span<const TileOperand> operands, const void* scalars) {
+  switch (result.tensor->device().type) {
+    case DeviceType::cpu: return run_tile_loop(result, operands, typing.loop, scalars);
+    case DeviceType::cuda:
+      if (result.tensor->numel() == 0) return;
+      return run_cuda_loop(formula, typing.compute, result, operands, scalars);
+    case DeviceType::meta: return;
+  }
 }
 
 }  // namespace
@@ -131,6 +142,20 @@ DType result_dtype(std::span<const Tensor* const> operands) {
   Promotion promotion;
   for (const Tensor* operand : operands) promotion.add(*operand);
   return promotion.result();
+}
+
+Device common_device(std::span<const Tensor* const> operands) {
+  const Tensor* first = operands[0];
+  for (const Tensor* operand : operands.subspan(1)) {
+    if (operand->device() == first->device()) continue;
+    auto follows = [](const Tensor& t) { return t.device().is_cpu() && t.dim() == 0; };
+    if (follows(*first)) first = operand;
+    else
+      CHECK(follows(*operand),
+            "Expected all tensors to be on the same device, but found at least two devices, ",
+            first->device(), " and ", operand->device(), "!");
+  }
+  return first->device();
 }
 
 Compute compute_of(DType dtype) {
@@ -158,6 +183,7 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
     broadcast = broadcast_shapes(*sizes, operand->sizes());
     sizes = &broadcast;
   }
+  Device device = common_device(operands);
   Typing typing = typing_of(formula, common_dtype(counts, operands));
   alignas(16) char scalar_bytes[kMaxScalars * sizeof(std::complex<double>)];
   if (!scalars.empty()) write_scalars(typing.compute, scalars, scalar_bytes);
@@ -166,10 +192,14 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
     lanes[k] = {operands[k], counts.is_mask[k] ? DType::bool_ : typing.compute};
 
   if (!into) {
-    Tensor result = empty_result(*sizes, typing.result, operands);
-    run_tile_loop({&result, typing.written}, {lanes, operands.size()}, typing.loop, scalar_bytes);
+    Tensor result = empty_result(*sizes, typing.result, device, operands);
+    run(formula, typing, {&result, typing.written}, {lanes, operands.size()}, scalar_bytes);
     return result;
   }
+  CHECK(into->device() == device,
+        "Expected all tensors to be on the same device, but the result is "
+        "on ",
+        into->device(), " and the operands are on ", device, ".");
   CHECK(into->sizes() == *sizes, "output with shape ", into->sizes(),
         " doesn't match the broadcast shape ", *sizes);
   CHECK(can_cast(typing.result, into->dtype()), "result type ", dtype_name(typing.result),
@@ -179,7 +209,7 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
   for (size_t k = 0; k < operands.size(); ++k)
     if (overwritten_early(*operands[k], *into))
       lanes[k].tensor = &(copies[k] = clone_dense(*operands[k]));
-  run_tile_loop({into, typing.written}, {lanes, operands.size()}, typing.loop, scalar_bytes);
+  run(formula, typing, {into, typing.written}, {lanes, operands.size()}, scalar_bytes);
   return *into;
 }
 

@@ -21,6 +21,15 @@ struct Formula {
   IsaSets<PointwiseLoops> loops;
 };
 
+struct TileOperand;
+// Fills `result` on its CUDA device; operands are on it too, or 0-d on the CPU. See tile_loop.h for
+// the rest; `scalars` are in the compute dtype.
+void run_cuda_loop(const Formula& formula, DType compute, const TileOperand& result,
+                   std::span<const TileOperand> operands, const void* scalars);
+
+// The device that operands have in common: 0-d CPU tensors go with any. Raises when there is none.
+Device common_device(std::span<const Tensor* const> operands);
+
 // The dtype that operands have in common, by PyTorch's rule: a 0-d tensor or a Python number
 // changes the result only when it is of a higher category (bool < int < float < complex).
 DType result_dtype(std::span<const Tensor* const> operands);

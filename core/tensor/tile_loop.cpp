@@ -172,12 +172,6 @@ void describe(Lane& lane, const TileOperand& operand, bool is_result) {
                           : cast_loop(tensor.dtype(), operand.kernel_dtype);
 }
 
-// Whether element i of both in memory is the same element; `out` is dense.
-bool same_order(const Tensor& tensor, const Tensor& out) {
-  if (out.is_contiguous()) return tensor.is_contiguous() && tensor.numel() == out.numel();
-  return tensor.sizes() == out.sizes() && tensor.strides() == out.strides();
-}
-
 // Whether every tensor can be handed to the kernel whole, without tiles.
 bool is_direct(const TileOperand& result, std::span<const TileOperand> operands) {
   const Tensor& out = *result.tensor;
@@ -244,6 +238,11 @@ Plan make_plan(const TileOperand& result, std::span<const TileOperand> operands,
 }
 
 }  // namespace
+
+bool same_order(const Tensor& tensor, const Tensor& out) {
+  if (out.is_contiguous()) return tensor.is_contiguous() && tensor.numel() == out.numel();
+  return tensor.sizes() == out.sizes() && tensor.strides() == out.strides();
+}
 
 int active_isa_index() {
   static const int index = std::min(int(active_isa()), kIsaCount - 1);

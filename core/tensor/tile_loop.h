@@ -22,6 +22,9 @@ struct TileOperand {
 void run_tile_loop(const TileOperand& result, std::span<const TileOperand> operands,
                    PointwiseLoop loop, const void* scalars);
 
+// Whether element i of both in memory is the same element; `out` is dense.
+bool same_order(const Tensor& tensor, const Tensor& out);
+
 // Converts with the fastest loop of this processor.
 CastLoop cast_loop(DType from, DType to);
 
