@@ -273,6 +273,7 @@ class DeviceMemory {
 }  // namespace
 
 Block* allocate(size_t bytes, int device) {
+  if (is_forked_child()) require();  // what is cached is the parent's
   return bytes == 0 ? nullptr : DeviceMemory::of(device).allocate(bytes);
 }
 

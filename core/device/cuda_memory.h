@@ -21,7 +21,7 @@ void free(Block* block) noexcept;
 // The address on the device; nullptr for nullptr.
 void* data(const Block* block) noexcept;
 
-// `stream` uses the block too: freed, it is not reused before the work queued there by then is done.
+// `stream` uses the block too: freed, it is not reused before what is queued there by then is done.
 void record_stream(Block* block, Stream stream);
 
 // Memory for the length of a scope, on the current stream; kernels may outlive the scope.

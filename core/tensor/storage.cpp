@@ -2,11 +2,12 @@
 #include "core/tensor/storage.h"
 
 #include <algorithm>
-#include <cstring>
 #include <new>
 
 #include "core/base/error.h"
 #include "core/device/allocator.h"
+#include "core/device/cuda.h"
+#include "core/device/cuda_memory.h"
 
 namespace rushlight {
 namespace {
@@ -18,8 +19,8 @@ static_assert(sizeof(StorageImpl) <= kHeader);
 }  // namespace
 
 Storage StorageImpl::allocate(size_t bytes, Device device) {
-  CHECK(device.is_cpu(), ErrorKind::kNotImplemented, "no memory can be allocated on device ",
-        device);
+  if (!device.is_cpu()) [[unlikely]]
+    return allocate_elsewhere(bytes, device);
   size_t inline_bytes = bytes <= kInlineMax ? bytes : 0;
   void* data = bytes > inline_bytes ? cpu_allocate(bytes) : nullptr;
   auto* block = static_cast<char*>(cpu_allocate(kHeader + inline_bytes));
@@ -27,6 +28,17 @@ Storage StorageImpl::allocate(size_t bytes, Device device) {
   storage->data_ = data ? data : block + kHeader;
   storage->bytes_ = bytes;
   storage->inline_bytes_ = inline_bytes;
+  storage->device_ = device;
+  return Storage::adopt(storage);
+}
+
+Storage StorageImpl::allocate_elsewhere(size_t bytes, Device device) {
+  if (device.is_cuda()) device.index = int8_t(cuda::device_index(device));
+  cuda::Block* block = device.is_cuda() ? cuda::allocate(bytes, device.index) : nullptr;
+  auto* storage = new (cpu_allocate(kHeader)) StorageImpl();
+  storage->data_ = cuda::data(block);
+  storage->block_ = block;
+  storage->bytes_ = bytes;
   storage->device_ = device;
   return Storage::adopt(storage);
 }
@@ -46,6 +58,7 @@ Storage StorageImpl::wrap(void* data, size_t bytes, Device device, Deleter delet
 void StorageImpl::free_data() {
   char* behind_header = reinterpret_cast<char*>(this) + kHeader;
   if (deleter_) deleter_(context_);
+  else if (!device_.is_cpu()) cuda::free(block_);
   else if (data_ != behind_header) cpu_free(data_, bytes_);
 }
 
@@ -63,10 +76,14 @@ void StorageImpl::resize(size_t bytes) {
     bytes_ = bytes;
     return;
   }
-  void* grown = cpu_allocate(bytes);
-  std::memcpy(grown, data_, std::min(bytes, bytes_));
+  cuda::Block* block = device_.is_cuda() ? cuda::allocate(bytes, device_.index) : nullptr;
+  void* grown = device_.is_cpu() ? cpu_allocate(bytes) : cuda::data(block);
+  if (!device_.is_meta()) {
+    cuda::copy_bytes(grown, device_, data_, device_, std::min(bytes, bytes_));
+  }
   free_data();
   data_ = grown;
+  block_ = block;
   bytes_ = bytes;
 }
 

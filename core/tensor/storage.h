@@ -1,4 +1,4 @@
-// Owns Storage: the bytes behind tensors, shared by all their views.
+// Owns Storage: the bytes behind tensors on any device, shared by all their views.
 //
 // The version counts in-place writes, so that backward can tell whether a saved tensor changed;
 // the storage also remembers who wrote last, for the message. See Note [Saved tensors and
@@ -13,13 +13,17 @@
 #include "core/device/device.h"
 
 namespace rushlight {
+namespace cuda {
+struct Block;
+}
 
 class StorageImpl : public RefCounted {
  public:
   // Frees memory that came from elsewhere, e.g. a NumPy array: called with `context`.
   using Deleter = void (*)(void* context);
 
-  // Uninitialised memory of our own allocator; small blocks live behind the header itself.
+  // Uninitialised memory of our own allocators; small blocks of the CPU live behind the header
+  // itself. A CUDA device without an index is the current one; on meta there is no memory.
   static IntrusivePtr<StorageImpl> allocate(size_t bytes, Device device = {});
   // Foreign memory; `readonly` refuses in-place writes.
   static IntrusivePtr<StorageImpl> wrap(void* data, size_t bytes, Device device, Deleter deleter,
@@ -29,6 +33,8 @@ class StorageImpl : public RefCounted {
   void* data() const { return data_; }
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
+  // The memory on a CUDA device, to tell which streams use it; null elsewhere, and when foreign.
+  cuda::Block* cuda_block() const { return block_; }
   bool readonly() const { return readonly_; }
   bool is_foreign() const { return deleter_ != nullptr; }
   // Grows or shrinks our own memory, keeping the common part. Foreign memory cannot be resized.
@@ -45,6 +51,7 @@ class StorageImpl : public RefCounted {
   }
 
  private:
+  static IntrusivePtr<StorageImpl> allocate_elsewhere(size_t bytes, Device device);
   StorageImpl() = default;
   ~StorageImpl() = default;
   void free_data();
@@ -54,6 +61,7 @@ class StorageImpl : public RefCounted {
   size_t inline_bytes_ = 0;  // the room behind the header, for life
   Deleter deleter_ = nullptr;
   void* context_ = nullptr;
+  cuda::Block* block_ = nullptr;
   const char* last_writer_ = "";
   CallSite last_write_site_;
   std::atomic<uint32_t> version_{0};

@@ -100,7 +100,17 @@ void set_default_dtype(DType dtype) {
   default_float = dtype;
 }
 
+namespace {
+
+// Storage lives anywhere, but all loops of the ops run on the CPU.
+void check_loops_run_on(Device device) {
+  CHECK(device.is_cpu(), ErrorKind::kNotImplemented, "no op runs on device ", device, " yet");
+}
+
+}  // namespace
+
 Tensor empty(ShapeRef sizes, DType dtype, Device device) {
+  check_loops_run_on(device);
   int64_t numel = checked_numel(sizes), bytes;
   CHECK(!__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &bytes), "sizes ",
         ShapeText{sizes}, " of ", dtype_name(dtype),
@@ -116,6 +126,7 @@ Tensor empty(ShapeRef sizes, DType dtype, Device device) {
 }
 
 Tensor empty_strided(ShapeRef sizes, ShapeRef strides, DType dtype, Device device) {
+  check_loops_run_on(device);
   CHECK(sizes.size() == strides.size(), "sizes ", ShapeText{sizes}, " and strides ",
         ShapeText{strides}, " must have the same length");
   checked_numel(sizes);
