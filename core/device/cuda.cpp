@@ -33,11 +33,7 @@ struct Platform {
   std::string problem;  // "" when CUDA can be used
 };
 
-std::string no_driver(const std::string& why) {
-  return "Found no NVIDIA driver on your system: " + why +
-         " CUDA needs an NVIDIA GPU and its driver (https://www.nvidia.com/drivers); "
-         "without one, use device='cpu'.";
-}
+Platform unusable(const std::string& why) { return {0, "CUDA cannot be used. " + why}; }
 
 void after_fork() {
   forked = true;
@@ -49,7 +45,9 @@ Platform find_platform() {
   try {
     driver().cuDriverGetVersion(&version);
   } catch (const Error& error) {
-    return {0, no_driver(error.what())};
+    return unusable(std::string(error.what()) +
+                    " Drivers for NVIDIA's GPUs are at https://www.nvidia.com/drivers; without a "
+                    "GPU, use device='cpu'.");
   }
   // From here on the driver is in use, which a forked child cannot inherit.
   pthread_atfork(nullptr, nullptr, after_fork);
@@ -60,14 +58,14 @@ Platform find_platform() {
   if (result != kSuccess) {
     const char* text = nullptr;
     driver().cuGetErrorString(result, &text);
-    return {0, "The NVIDIA driver cannot be used: " + std::string(text ? text : "unknown error") +
-                   ". Check the GPU with nvidia-smi, and CUDA_VISIBLE_DEVICES."};
+    return unusable("NVIDIA driver: " + std::string(text ? text : "unknown error") +
+                    ". Check the GPU with nvidia-smi, and CUDA_VISIBLE_DEVICES.");
   }
   try {
     nvrtc::limit_major_version(version / 1000);
     nvrtc::version();
   } catch (const Error& error) {
-    return {0, "CUDA cannot be used without its run-time compiler. " + std::string(error.what())};
+    return unusable(error.what());
   }
   return {std::min(devices, kMaxDevices), ""};
 }

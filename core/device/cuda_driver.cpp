@@ -13,10 +13,10 @@ constexpr int kOldestDriver = 12000;
 
 LibrarySpec driver_spec() {
   if (const char* file = std::getenv("RUSHLIGHT_CUDA_DRIVER")) {
-    return {"the CUDA driver", {file}, {}, ""};
+    return {"NVIDIA driver", {file}, {}, ""};
   }
   // Under Windows the driver lies outside the loader's path.
-  return {"the CUDA driver", {"libcuda.so.1"}, {"/usr/lib/wsl/lib"}, ""};
+  return {"NVIDIA driver", {"libcuda.so.1"}, {"/usr/lib/wsl/lib"}, ""};
 }
 
 }  // namespace
@@ -30,9 +30,9 @@ const DriverFunctions& driver() {
 #undef CUDA_DRIVER_LOAD
     int version = 0;
     loaded.cuDriverGetVersion(&version);
-    CHECK(version >= kOldestDriver, "the CUDA driver is of version ", version / 1000, ".",
+    CHECK(version >= kOldestDriver, "NVIDIA driver: it runs CUDA up to ", version / 1000, ".",
           version % 1000 / 10, ", but at least ", kOldestDriver / 1000, ".",
-          kOldestDriver % 1000 / 10, " is needed.");
+          kOldestDriver % 1000 / 10, " is needed: a newer driver.");
     return loaded;
   }();
   return table;

@@ -54,6 +54,10 @@ std::string CudaModule::code(const std::string& arch) const {
   return code;
 }
 
+std::string CudaModule::compile(const std::string& arch) const {
+  return nvrtc::compile(name_, whole_text(), arch);
+}
+
 CUfunction CudaModule::function(int device, const std::string& entry) {
   std::lock_guard lock(mutex_);
   CUmodule& loaded = loaded_[size_t(device)];

@@ -24,7 +24,7 @@ struct Dim3 {
 class CudaModule {
  public:
   // `text` is softmax_cu of an embedded file (see kernel_text.h) or one that lives as long;
-  // `prelude` comes before it, such as "#define T float\n". `name` is for messages: "softmax<float>".
+  // `prelude` comes before it, such as "#define T float\n"; `name` is for messages.
   explicit CudaModule(std::string name, const char* text, std::string prelude = "");
   CudaModule(const CudaModule&) = delete;
   CudaModule& operator=(const CudaModule&) = delete;
@@ -34,6 +34,8 @@ class CudaModule {
   std::string whole_text() const;
   // Device code from the cache or from NVRTC, which fills the cache.
   std::string code(const std::string& arch) const;
+  // Device code from NVRTC.
+  std::string compile(const std::string& arch) const;
   // Loads the module on a device at first use, which must be active.
   CUfunction function(int device, const std::string& entry);
 
