@@ -82,6 +82,7 @@ NB_MODULE(_C, m) {
     add_interchange(module);
     add_construct(module);
     add_generator(module);
+    add_cuda(module);
   } catch (const PythonError&) {
     throw nb::python_error();
   }

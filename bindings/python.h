@@ -163,5 +163,6 @@ void add_autograd(PyObject* module);
 void add_interchange(PyObject* module);
 void add_construct(PyObject* module);
 void add_generator(PyObject* module);
+void add_cuda(PyObject* module);
 
 }  // namespace rushlight::python

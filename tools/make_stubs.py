@@ -53,6 +53,16 @@ RETURNS = {
 }
 TENSOR_LIST = 3
 INT_LIST = 6
+CLASSES = [
+    "dtype",
+    "device",
+    "memory_format",
+    "Size",
+    "Generator",
+    "Node",
+    "_TensorMeta",
+    "_CudaEvent",
+]
 HEAD = '''"""{title} Written by tools/make_stubs.py; do not edit."""
 
 # pyright: reportIncompatibleMethodOverride=false, reportOverlappingOverload=false
@@ -158,10 +168,10 @@ def native_stub() -> str:
         + "from rushlight._tensor import Tensor\n\n"
         + ALIASES
     ]
-    for name in ("dtype", "device", "memory_format", "Size", "Generator", "Node", "_TensorMeta"):
+    for name in CLASSES:
         base = {"Size": "(tuple[_int, ...])", "_TensorMeta": "(type)"}.get(name, "")
         lines.append(f"class {name}{base}:")
-        if name in ("device", "Generator", "Size"):
+        if name in ("device", "Generator", "Size", "_CudaEvent"):
             lines.append("    def __init__(self, *args: Any, **kwargs: Any) -> None: ...")
         body = class_members(getattr(_C, name))
         lines += body or ["    ..."]

@@ -1,47 +1,124 @@
-"""The GPU, as far as programs ask about it: there is no GPU back end yet, and this says so."""
+"""The GPU: devices, streams, events and memory, as in PyTorch's torch.cuda.
+
+Nothing of CUDA is opened by importing this; the first question to the driver opens it.
+"""
 
 from __future__ import annotations
 
+from rushlight import _C
 from rushlight._errors import OutOfMemoryError as OutOfMemoryError
+from rushlight.cuda._device import _index as _index
+from rushlight.cuda._device import (
+    current_device,
+    device,
+    device_count,
+    device_of,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    set_device,
+)
+from rushlight.cuda.memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_peak_memory_stats,
+)
+from rushlight.cuda.streams import (
+    Event,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+__all__ = [
+    "is_available",
+    "is_initialized",
+    "init",
+    "device_count",
+    "current_device",
+    "set_device",
+    "device",
+    "device_of",
+    "get_device_name",
+    "get_device_capability",
+    "get_device_properties",
+    "synchronize",
+    "Stream",
+    "StreamContext",
+    "Event",
+    "stream",
+    "current_stream",
+    "default_stream",
+    "set_stream",
+    "memory_allocated",
+    "max_memory_allocated",
+    "reset_peak_memory_stats",
+    "memory_reserved",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_stats",
+    "memory_summary",
+    "empty_cache",
+    "OutOfMemoryError",
+    "manual_seed",
+    "manual_seed_all",
+]
+
 
 def is_available() -> bool:
-    """Returns whether tensors can live on a GPU: not yet.
+    """Returns whether tensors can live on a GPU; it never raises.
+
+    False without an NVIDIA driver, without a GPU, without NVRTC (`pip install rushlight[cuda]`),
+    and in a forked child of a process that asked already whether there is a GPU.
 
     Example:
-        >>> torch.cuda.is_available()
-        False
+        >>> device = "cuda" if torch.cuda.is_available() else "cpu"
     """
-    return False
+    return _C._cuda_is_available()
 
 
-def device_count() -> int:
-    """Returns the number of GPUs that can be used: none yet."""
-    return 0
+def is_initialized() -> bool:
+    """Returns whether this process used a GPU already."""
+    return _C._cuda_is_initialized()
 
 
-def manual_seed(seed: int) -> None:
-    """Seeds the generator of the GPU; without one, nothing happens."""
+def init() -> None:
+    """Initialises the current GPU, which the first use does otherwise.
 
-
-def manual_seed_all(seed: int) -> None:
-    """Seeds the generators of all GPUs; without one, nothing happens."""
-
-
-def empty_cache() -> None:
-    """Frees cached GPU memory; without a GPU, nothing happens."""
+    Raises:
+        RuntimeError: when CUDA cannot be used, with what is missing and what helps.
+    """
+    _C._cuda_initialize()
 
 
 def synchronize(device: Any = None) -> None:
-    """Waits for a GPU.
+    """Waits until a GPU did all that it was asked for.
+
+    Args:
+        device: which one; the current one without it.
 
     Raises:
-        RuntimeError: always, as there is none.
+        RuntimeError: when CUDA cannot be used, or when a kernel failed.
     """
-    raise RuntimeError(
-        "cuda.synchronize: no GPU can be used. Guard the call with torch.cuda.is_available()."
-    )
+    _C._cuda_synchronize(_index(device))
+
+
+def manual_seed(seed: int) -> None:
+    """Does nothing: random.manual_seed seeds all devices."""
+
+
+def manual_seed_all(seed: int) -> None:
+    """Does nothing: random.manual_seed seeds all devices."""

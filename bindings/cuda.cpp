@@ -1,0 +1,196 @@
+// Owns the native side of rushlight.cuda: plain functions on device numbers and stream handles, and
+// the class of events. What waits for the GPU lets other Python threads run.
+#include "core/device/cuda.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/python.h"
+#include "core/device/cuda_kernel.h"
+#include "core/device/cuda_memory.h"
+#include "core/device/cuda_pinned.h"
+#include "core/device/cuda_stream.h"
+#include "core/device/kernel_cache.h"
+#include "core/device/nvrtc.h"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace rushlight::python {
+namespace {
+
+using cuda::Stream;
+using NoGil = nb::call_guard<nb::gil_scoped_release>;
+
+Stream stream_of(int device, uintptr_t handle) {
+  return {cuda::device_index({DeviceType::cuda, int8_t(device)}),
+          reinterpret_cast<cuda::CUstream>(handle)};
+}
+
+uintptr_t handle_of(Stream stream) { return reinterpret_cast<uintptr_t>(stream.handle); }
+
+nb::dict describe(const cuda::Properties& p) {
+  nb::dict out;
+  out["name"] = p.name;
+  out["uuid"] = nb::bytes(p.uuid.data(), p.uuid.size());
+  out["total_memory"] = p.total_memory;
+  out["major"] = p.major;
+  out["minor"] = p.minor;
+  out["multi_processor_count"] = p.multiprocessors;
+  out["warp_size"] = p.warp_size;
+  out["max_threads_per_block"] = p.max_threads_per_block;
+  out["max_threads_per_multi_processor"] = p.max_threads_per_multiprocessor;
+  out["regs_per_multiprocessor"] = p.registers_per_multiprocessor;
+  out["shared_memory_per_block"] = p.shared_memory_per_block;
+  out["shared_memory_per_block_optin"] = p.shared_memory_per_block_optin;
+  out["shared_memory_per_multiprocessor"] = p.shared_memory_per_multiprocessor;
+  out["L2_cache_size"] = p.l2_cache_size;
+  out["is_integrated"] = p.is_integrated;
+  return out;
+}
+
+// By PyTorch's names.
+nb::dict describe(const cuda::MemoryStats& stats) {
+  nb::dict out;
+  auto put = [&](const char* name, const cuda::MemoryStats::Count& count) {
+    std::string key = std::string(name) + ".all.";
+    out[(key + "current").c_str()] = count.current;
+    out[(key + "peak").c_str()] = count.peak;
+    out[(key + "allocated").c_str()] = count.total;
+    out[(key + "freed").c_str()] = count.total - count.current;
+  };
+  put("allocated_bytes", stats.allocated);
+  put("allocation", stats.allocations);
+  out["reserved_bytes.all.current"] = stats.reserved.current;
+  out["reserved_bytes.all.peak"] = stats.reserved.peak;
+  out["inactive_bytes.all.current"] = stats.cached;
+  out["num_alloc_retries"] = stats.retries;
+  out["num_ooms"] = stats.out_of_memory;
+  return out;
+}
+
+cuda::CudaModule* module_named(const std::string& name) {
+  for (cuda::CudaModule* module : cuda::all_cuda_modules()) {
+    if (module->name() == name) return module;
+  }
+  detail::fail("there is no kernel '", name, "'.");
+}
+
+void add_devices(nb::module_& m) {
+  m.def("_cuda_is_available", &cuda::is_available, "Whether CUDA can be used.");
+  m.def("_cuda_is_initialized", &cuda::is_initialized, "Whether a device was used.");
+  m.def("_cuda_require", &cuda::require, "Raises what is missing unless CUDA can be used.");
+  m.def("_cuda_initialize", [] { cuda::activate(cuda::current_device()); });
+  m.def("_cuda_device_count", &cuda::device_count, "The number of devices.");
+  m.def("_cuda_current_device", &cuda::current_device, "The current device of this thread.");
+  m.def("_cuda_set_device", &cuda::set_device, "device"_a, "Sets the current device.");
+  m.def(
+      "_cuda_properties", [](int device) { return describe(cuda::properties(device)); }, "device"_a,
+      "What the driver says about a device.");
+  m.def(
+      "_cuda_synchronize", [](int device) { cuda::synchronize(device); }, "device"_a, NoGil(),
+      "Waits for a device.");
+}
+
+void add_memory(nb::module_& m) {
+  m.def("_cuda_memory_info", &cuda::memory_info, "device"_a, "Free and total bytes of a device.");
+  m.def(
+      "_cuda_memory_stats", [](int device) { return describe(cuda::memory_stats(device)); },
+      "device"_a, "Bytes and numbers of blocks of a device.");
+  m.def("_cuda_reset_peak_memory_stats", &cuda::reset_peak_memory_stats, "device"_a,
+        "Starts the peaks again.");
+  m.def("_cuda_empty_cache", &cuda::empty_cache, NoGil(), "Gives cached memory back.");
+  m.def(
+      "_cuda_record_stream",
+      [](nb::handle tensor, int device, uintptr_t handle) {
+        cuda::record_stream(expect_tensor(tensor.ptr(), "self").storage()->cuda_block(),
+                            stream_of(device, handle));
+      },
+      "tensor"_a, "device"_a, "stream"_a, "Tells that a stream uses the tensor.");
+}
+
+void add_streams(nb::module_& m) {
+  m.def(
+      "_cuda_pool_stream",
+      [](int device, int priority) { return handle_of(cuda::pool_stream(device, priority)); },
+      "device"_a, "priority"_a, "The next stream of the pool.");
+  m.def(
+      "_cuda_current_stream",
+      [](int device) { return handle_of(cuda::current_stream(stream_of(device, 0).device)); },
+      "device"_a, "The current stream of this thread.");
+  m.def(
+      "_cuda_set_stream",
+      [](int device, uintptr_t handle) { cuda::set_current_stream(stream_of(device, handle)); },
+      "device"_a, "stream"_a, "Sets the current stream of a device.");
+  m.def(
+      "_cuda_stream_synchronize",
+      [](int device, uintptr_t handle) { cuda::synchronize(stream_of(device, handle)); },
+      "device"_a, "stream"_a, NoGil(), "Waits for a stream.");
+  m.def(
+      "_cuda_stream_is_done",
+      [](int device, uintptr_t handle) { return cuda::is_done(stream_of(device, handle)); },
+      "device"_a, "stream"_a, "Whether a stream's work is done.");
+
+  nb::class_<cuda::Event>(m, "_CudaEvent")
+      .def(nb::init<bool, bool>(), "enable_timing"_a, "blocking"_a)
+      .def("record", [](cuda::Event& event, int device,
+                        uintptr_t handle) { event.record(stream_of(device, handle)); })
+      .def("block", [](const cuda::Event& event, int device,
+                       uintptr_t handle) { event.block(stream_of(device, handle)); })
+      .def("synchronize", &cuda::Event::synchronize, NoGil())
+      .def("is_done", &cuda::Event::is_done)
+      .def("elapsed_time", &cuda::Event::elapsed_time)
+      .def("device_index", &cuda::Event::device)
+      .def("handle",
+           [](const cuda::Event& event) { return reinterpret_cast<uintptr_t>(event.handle()); });
+}
+
+void add_kernels(nb::module_& m) {
+  m.def(
+      "_cuda_kernels",
+      [] {
+        std::vector<std::string> names;
+        for (cuda::CudaModule* module : cuda::all_cuda_modules()) names.push_back(module->name());
+        return names;
+      },
+      "The names of all kernel texts.");
+  m.def(
+      "_cuda_kernel_text", [](const std::string& name) { return module_named(name)->whole_text(); },
+      "name"_a, "The text that is compiled.");
+  m.def(
+      "_cuda_compile_kernel",
+      [](const std::string& name, const std::string& arch, bool cached) {
+        cuda::CudaModule* module = module_named(name);
+        return (cached ? module->code(arch) : module->compile(arch)).size();
+      },
+      "name"_a, "arch"_a, "cached"_a, NoGil(), "Compiles a kernel; the size of its code.");
+  m.def(
+      "_cuda_compile_text",
+      [](const std::string& name, const std::string& text, const std::string& arch) {
+        return nvrtc::compile(name, text, arch).size();
+      },
+      "name"_a, "text"_a, "arch"_a, NoGil(), "Compiles a text; the size of its code.");
+  m.def("_nvrtc_version", &nvrtc::version, "The version of NVRTC, which is opened.");
+  m.def("_nvrtc_path", &nvrtc::library_path, "The file of NVRTC, which is opened.");
+  m.def(
+      "_cuda_cache",
+      [] {
+        KernelCache& cache = KernelCache::instance();
+        return std::pair(cache.folder(), cache.disabled_because());
+      },
+      "The folder of compiled kernels, and why it is not used, or ''.");
+}
+
+}  // namespace
+
+void add_cuda(PyObject* module) {
+  nb::module_ m = nb::borrow<nb::module_>(module);
+  add_devices(m);
+  add_memory(m);
+  add_streams(m);
+  add_kernels(m);
+}
+
+}  // namespace rushlight::python

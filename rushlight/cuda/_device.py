@@ -1,0 +1,127 @@
+"""The GPUs of this machine, their properties, and the current one of each thread."""
+
+from __future__ import annotations
+
+from rushlight import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+    from typing import Any
+
+
+def _index(device: Any) -> int:
+    """Returns the number of a GPU: of a device, its name or number, or the current one for None."""
+    if device is None:
+        _C._cuda_require()
+        return _C._cuda_current_device()
+    if not isinstance(device, _C.device):
+        device = _C.device("cuda", device) if isinstance(device, int) else _C.device(device)
+    if device.type != "cuda":
+        raise ValueError(f"Expected a cuda device, but got: {device}")
+    _C._cuda_require()
+    return _C._cuda_current_device() if device.index is None else device.index
+
+
+def device_count() -> int:
+    """Returns the number of GPUs that can be used; 0 when CUDA cannot be.
+
+    Example:
+        >>> torch.cuda.device_count() > 0 or not torch.cuda.is_available()
+        True
+    """
+    return _C._cuda_device_count()
+
+
+def current_device() -> int:
+    """Returns the number of the GPU that "cuda" means in this thread.
+
+    Raises:
+        RuntimeError: when CUDA cannot be used.
+    """
+    return _index(None)
+
+
+def set_device(device: Any) -> None:
+    """Makes a GPU the current one of this thread.
+
+    Args:
+        device: a device, its name or its number; negative numbers change nothing.
+
+    Raises:
+        RuntimeError: when there is no such GPU.
+    """
+    if isinstance(device, int) and device < 0:
+        return
+    _C._cuda_set_device(_index(device))
+
+
+class device:
+    """A context in which a GPU is the current one.
+
+    Args:
+        device: a device, its name or its number; None and negative numbers change nothing.
+    """
+
+    def __init__(self, device: Any) -> None:
+        keeps = device is None or (isinstance(device, int) and device < 0)
+        self.idx = -1 if keeps else _index(device)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            self.prev_idx = _C._cuda_current_device()
+            _C._cuda_set_device(self.idx)
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self.idx >= 0:
+            _C._cuda_set_device(self.prev_idx)
+
+
+class device_of(device):
+    """A context in which the GPU of a tensor is the current one.
+
+    Args:
+        obj: a tensor; one of another device changes nothing.
+    """
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.device.index if obj.is_cuda else None)
+
+
+def get_device_properties(device: Any = None) -> SimpleNamespace:
+    """Returns what the driver says about a GPU: name, total_memory, multi_processor_count, ...
+
+    Args:
+        device: which one; the current one without it.
+
+    Raises:
+        RuntimeError: when there is no such GPU.
+    """
+    from types import SimpleNamespace
+
+    values = _C._cuda_properties(_index(device))
+    digits = values["uuid"].hex()
+    values["uuid"] = "-".join(
+        digits[begin:end] for begin, end in ((0, 8), (8, 12), (12, 16), (16, 20), (20, 32))
+    )
+    return SimpleNamespace(**values)
+
+
+def get_device_name(device: Any = None) -> str:
+    """Returns the name of a GPU.
+
+    Args:
+        device: which one; the current one without it.
+    """
+    return get_device_properties(device).name
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """Returns the compute capability of a GPU, (9, 0) for example.
+
+    Args:
+        device: which one; the current one without it.
+    """
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
