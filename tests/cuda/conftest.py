@@ -1,0 +1,52 @@
+"""Fixtures of the tests of rushlight.cuda: fresh processes, since each decides on CUDA once.
+
+The shim (tests/shim) plays driver, NVRTC and GPU on the CPU.
+"""
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+RunPython = Callable[..., str]
+
+
+@pytest.fixture
+def run_python(tmp_path: Path) -> RunPython:
+    """Runs a program in a fresh process with a cache of its own; returns what it printed."""
+
+    def run(program: str, *arguments: str, **variables: str) -> str:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "RUSHLIGHT_CACHE": str(tmp_path / "cache"),
+            **variables,
+        }
+        command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=300
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def run_on_shim(run_python: RunPython) -> RunPython:
+    """The same with the shim as the GPU."""
+    shim = ROOT / "build" / "libcuda_shim.so"
+    if not shim.exists():
+        pytest.skip("the shim is not built: cmake --build build --target cuda_shim")
+
+    def run(program: str, *arguments: str, **variables: str) -> str:
+        libraries = {"RUSHLIGHT_CUDA_DRIVER": str(shim), "RUSHLIGHT_NVRTC": str(shim)}
+        return run_python(program, *arguments, **{**libraries, **variables})
+
+    return run

@@ -1,0 +1,102 @@
+"""A machine without an NVIDIA driver: questions are answered, use is refused with what helps."""
+
+import pytest
+
+NOWHERE = {"RUSHLIGHT_CUDA_DRIVER": "/nowhere/libcuda.so.1"}
+
+
+def test_questions_are_answered_without_a_driver(run_python) -> None:
+    run_python(
+        """
+        import rushlight as torch
+        assert torch.cuda.is_available() is False
+        assert torch.cuda.device_count() == 0
+        assert not torch.cuda.is_initialized()
+        assert torch.cuda.memory_allocated() == torch.cuda.max_memory_reserved() == 0
+        assert torch.cuda.memory_stats()["num_ooms"] == 0
+        assert "bytes of tensors" in torch.cuda.memory_summary()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+        torch.cuda.manual_seed_all(0)
+        with torch.cuda.device(None), torch.cuda.stream(None), torch.cuda.device_of(torch.ones(2)):
+            pass
+        event = torch.cuda.Event()
+        assert event.query() and event.device is None
+        event.synchronize()
+        """,
+        **NOWHERE,
+    )
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "init()",
+        "current_device()",
+        "set_device(0)",
+        "synchronize()",
+        "Stream()",
+        "current_stream()",
+        "get_device_name()",
+        "mem_get_info()",
+        "device(0)",
+        "Event().record()",
+    ],
+)
+def test_use_without_a_driver_names_the_place_and_the_remedy(run_python, use: str) -> None:
+    message = run_python(
+        f"""
+        import rushlight as torch
+        try:
+            torch.cuda.{use}
+        except RuntimeError as error:
+            print(error)
+        """,
+        **NOWHERE,
+    )
+    assert message == (
+        "CUDA cannot be used. NVIDIA driver: /nowhere/libcuda.so.1 was not found. Looked in: the "
+        "system's library path. Drivers for NVIDIA's GPUs are at https://www.nvidia.com/drivers; "
+        "without a GPU, use device='cpu'.\n"
+    )
+
+
+def test_a_device_of_another_kind_is_refused(run_python) -> None:
+    run_python(
+        """
+        import rushlight as torch
+        try:
+            torch.cuda.synchronize("cpu")
+        except ValueError as error:
+            assert str(error) == "Expected a cuda device, but got: cpu"
+        else:
+            raise AssertionError
+        """,
+        **NOWHERE,
+    )
+
+
+def test_import_opens_nothing_of_cuda(run_python) -> None:
+    run_python(
+        """
+        import rushlight as torch
+        torch.ones(3).sum()
+        maps = open("/proc/self/maps").read()
+        assert "libcuda" not in maps and "nvrtc" not in maps
+        """
+    )
+
+
+def test_the_answer_stays_the_same_in_a_forked_child(run_python) -> None:
+    run_python(
+        """
+        import os
+        import rushlight as torch
+        assert not torch.cuda.is_available()
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if not torch.cuda.is_available() else 1)
+        assert os.waitpid(child, 0)[1] == 0
+        """,
+        **NOWHERE,
+    )
