@@ -27,9 +27,9 @@ digits: build
 	$(BIN)/python examples/digits.py $(ARGS)
 
 test: build
-	$(BIN)/cmake --build $(BUILD) -j $(JOBS) --target core_tests
+	$(BIN)/cmake --build $(BUILD) -j $(JOBS) --target core_tests cuda_shim
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
-	$(BIN)/pytest -n 2 $(ARGS)
+	RUSHLIGHT_SHIM=$(abspath $(BUILD)/libcuda_shim.so) $(BIN)/pytest -n 2 $(ARGS)
 
 test-sanitize: $(SANITIZED)/build.ninja
 	$(BIN)/cmake --build $(SANITIZED) -j $(JOBS) --target all core_tests

@@ -1,0 +1,300 @@
+// Owns the entry points for memory, copies, streams and events. Everything has happened when a call
+// returns, so streams and events are only kept account of.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "tests/shim/driver.h"
+#include "tests/shim/memory.h"
+
+namespace shim {
+namespace {
+
+std::set<Stream*> streams;
+std::set<Event*> events;
+std::set<void*> host_memory;
+
+char* to_pointer(DevicePointer address) { return reinterpret_cast<char*>(address); }
+
+// Gives back what the pool holds beyond its threshold, as the driver does when it waits.
+void trim(Pool& pool, uint64_t keep) {
+  pool.reserved = std::max(pool.used, std::min(pool.reserved, keep));
+}
+
+uint64_t* pool_attribute(Pool& pool, int key) {
+  switch (key) {
+    case 4: return &pool.threshold;
+    case 5: return &pool.reserved;
+    case 6: return &pool.reserved_high;
+    case 7: return &pool.used;
+    case 8: return &pool.used_high;
+    default: return nullptr;
+  }
+}
+
+Device* find_device(void* context) {
+  auto found = std::find_if(devices.begin(), devices.end(),
+                            [&](const auto& device) { return device.get() == context; });
+  return found == devices.end() ? nullptr : found->get();
+}
+
+// Host memory must be the host's, for on a real device a pointer of the wrong kind goes wrong too.
+bool is_host(const void* begin) { return begin && !device_memory.find_pages(begin); }
+
+Result set_memory(DevicePointer to, const void* pattern, size_t width, size_t count, void* stream) {
+  if (!find_stream(stream)) return kInvalidHandle;
+  if (count == 0) return kSuccess;
+  Access access;
+  if (to % width || !access.open(to_pointer(to), count * width)) return kInvalidValue;
+  for (size_t i = 0; i < count; ++i) std::memcpy(to_pointer(to) + i * width, pattern, width);
+  return kSuccess;
+}
+
+Event* find_event(void* handle) {
+  auto found = events.find(static_cast<Event*>(handle));
+  return found == events.end() ? nullptr : *found;
+}
+
+}  // namespace
+
+Stream* find_stream(void* handle) {
+  constexpr uintptr_t kPerThread = 2;  // 1 and 2 are CUDA's names for the default streams
+  if (reinterpret_cast<uintptr_t>(handle) <= kPerThread) return &current_device->default_stream;
+  auto found = streams.find(static_cast<Stream*>(handle));
+  return found == streams.end() || (*found)->device != current_device ? nullptr : *found;
+}
+
+}  // namespace shim
+
+using namespace shim;
+
+SHIM_API int cuMemGetInfo_v2(size_t* free, size_t* total) {
+  SHIM_ENTER();
+  *total = kMemoryPerDevice;
+  *free = kMemoryPerDevice - current_device->pool.reserved;
+  return kSuccess;
+}
+
+SHIM_API int cuMemAllocAsync(DevicePointer* result, size_t size, void* stream) {
+  SHIM_ENTER();
+  if (size == 0) return kInvalidValue;
+  if (!find_stream(stream)) return kInvalidHandle;
+  Pool& pool = current_device->pool;
+  if (size > kMemoryPerDevice - pool.used) return kOutOfMemory;
+  char* memory = device_memory.allocate(size, current_device->index);
+  if (!memory) return kOutOfMemory;
+  pool.used += size;
+  pool.used_high = std::max(pool.used_high, pool.used);
+  pool.reserved = std::max(pool.reserved, pool.used);
+  pool.reserved_high = std::max(pool.reserved_high, pool.reserved);
+  *result = reinterpret_cast<DevicePointer>(memory);
+  return kSuccess;
+}
+
+SHIM_API int cuMemFreeAsync(DevicePointer memory, void* stream) {
+  SHIM_ENTER();
+  if (!find_stream(stream)) return kInvalidHandle;
+  Allocation* found = device_memory.find_pages(to_pointer(memory));
+  if (!found || found->begin != to_pointer(memory)) return kInvalidValue;
+  devices[found->device]->pool.used -= found->size;
+  device_memory.free(found->begin);
+  return kSuccess;
+}
+
+SHIM_API int cuDeviceGetDefaultMemPool(void** pool, int device) {
+  std::lock_guard lock(driver_mutex);
+  if (devices.empty()) return kNotInitialized;
+  if (device < 0 || size_t(device) >= devices.size()) return kInvalidDevice;
+  *pool = &devices[device]->pool;
+  return kSuccess;
+}
+
+SHIM_API int cuMemPoolSetAttribute(void* handle, int key, void* value) {
+  std::lock_guard lock(driver_mutex);
+  constexpr int kLastReuse = 3, kThreshold = 4, kReservedHigh = 6, kUsedHigh = 8;
+  Pool& pool = *static_cast<Pool*>(handle);
+  if (key >= 1 && key <= kLastReuse) return kSuccess;  // which order of reuse is allowed
+  uint64_t wanted = *static_cast<uint64_t*>(value);
+  if (key == kThreshold) {
+    pool.threshold = wanted;
+  } else if (key == kReservedHigh && wanted == 0) {
+    pool.reserved_high = pool.reserved;
+  } else if (key == kUsedHigh && wanted == 0) {
+    pool.used_high = pool.used;
+  } else {
+    return kInvalidValue;
+  }
+  return kSuccess;
+}
+
+SHIM_API int cuMemPoolGetAttribute(void* handle, int key, void* value) {
+  std::lock_guard lock(driver_mutex);
+  uint64_t* attribute = pool_attribute(*static_cast<Pool*>(handle), key);
+  if (attribute) *static_cast<uint64_t*>(value) = *attribute;
+  return attribute ? kSuccess : kInvalidValue;
+}
+
+SHIM_API int cuMemPoolTrimTo(void* handle, size_t keep) {
+  std::lock_guard lock(driver_mutex);
+  trim(*static_cast<Pool*>(handle), keep);
+  return kSuccess;
+}
+
+SHIM_API int cuMemHostAlloc(void** result, size_t size, unsigned) {
+  SHIM_ENTER();
+  constexpr size_t kPage = 4096;
+  if (size == 0) return kInvalidValue;
+  *result = std::aligned_alloc(kPage, (size + kPage - 1) / kPage * kPage);
+  if (!*result) return kOutOfMemory;
+  host_memory.insert(*result);
+  return kSuccess;
+}
+
+SHIM_API int cuMemAllocHost_v2(void** result, size_t size) {
+  return cuMemHostAlloc(result, size, 0);
+}
+
+SHIM_API int cuMemFreeHost(void* memory) {
+  SHIM_ENTER();
+  if (host_memory.erase(memory) == 0) return kInvalidValue;
+  std::free(memory);
+  return kSuccess;
+}
+
+SHIM_API int cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t size, void* stream) {
+  SHIM_ENTER();
+  if (!find_stream(stream)) return kInvalidHandle;
+  if (size == 0) return kSuccess;
+  Access access;
+  if (!is_host(from) || !access.open(to_pointer(to), size)) return kInvalidValue;
+  std::memcpy(to_pointer(to), from, size);
+  return kSuccess;
+}
+
+SHIM_API int cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t size, void* stream) {
+  SHIM_ENTER();
+  if (!find_stream(stream)) return kInvalidHandle;
+  if (size == 0) return kSuccess;
+  Access access;
+  if (!is_host(to) || !access.open(to_pointer(from), size)) return kInvalidValue;
+  std::memcpy(to, to_pointer(from), size);
+  return kSuccess;
+}
+
+SHIM_API int cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t size, void* stream) {
+  SHIM_ENTER();
+  if (!find_stream(stream)) return kInvalidHandle;
+  if (size == 0) return kSuccess;
+  Access access;
+  if (!access.open(to_pointer(to), size) || !access.open(to_pointer(from), size)) {
+    return kInvalidValue;
+  }
+  std::memmove(to_pointer(to), to_pointer(from), size);
+  return kSuccess;
+}
+
+SHIM_API int cuMemcpyPeerAsync(DevicePointer to, void* to_context, DevicePointer from,
+                               void* from_context, size_t size, void* stream) {
+  {
+    SHIM_ENTER();
+    Device *to_device = find_device(to_context), *from_device = find_device(from_context);
+    if (!to_device || !from_device) return kInvalidContext;
+    Allocation* target = device_memory.find(to_pointer(to), size);
+    Allocation* source = device_memory.find(to_pointer(from), size);
+    if (size && (!target || target->device != to_device->index)) return kInvalidValue;
+    if (size && (!source || source->device != from_device->index)) return kInvalidValue;
+  }
+  return cuMemcpyDtoDAsync_v2(to, from, size, stream);
+}
+
+SHIM_API int cuMemsetD8Async(DevicePointer to, unsigned char value, size_t count, void* stream) {
+  SHIM_ENTER();
+  return set_memory(to, &value, sizeof(value), count, stream);
+}
+
+SHIM_API int cuMemsetD32Async(DevicePointer to, unsigned value, size_t count, void* stream) {
+  SHIM_ENTER();
+  return set_memory(to, &value, sizeof(value), count, stream);
+}
+
+SHIM_API int cuStreamCreateWithPriority(void** stream, unsigned flags, int) {
+  SHIM_ENTER();
+  if (flags > 1) return kInvalidValue;
+  *stream = *streams.insert(new Stream{current_device}).first;
+  return kSuccess;
+}
+
+SHIM_API int cuStreamDestroy_v2(void* handle) {
+  SHIM_ENTER();
+  Stream* stream = static_cast<Stream*>(handle);
+  if (streams.erase(stream) == 0) return kInvalidHandle;
+  delete stream;
+  return kSuccess;
+}
+
+SHIM_API int cuStreamQuery(void* stream) {
+  SHIM_ENTER();
+  return find_stream(stream) ? kSuccess : kInvalidHandle;
+}
+
+SHIM_API int cuStreamSynchronize(void* stream) {
+  SHIM_ENTER();
+  if (!find_stream(stream)) return kInvalidHandle;
+  trim(current_device->pool, current_device->pool.threshold);
+  return kSuccess;
+}
+
+SHIM_API int cuCtxSynchronize() { return cuStreamSynchronize(nullptr); }
+
+// The event may be another device's; that is what it is for.
+SHIM_API int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+  SHIM_ENTER();
+  if (flags > 1) return kInvalidValue;
+  return find_stream(stream) && find_event(event) ? kSuccess : kInvalidHandle;
+}
+
+SHIM_API int cuEventCreate(void** event, unsigned flags) {
+  SHIM_ENTER();
+  constexpr unsigned kBlocking = 1, kDisableTiming = 2;
+  if (flags & ~(kBlocking | kDisableTiming)) return kInvalidValue;
+  *event = *events.insert(new Event{current_device, !(flags & kDisableTiming), false, {}}).first;
+  return kSuccess;
+}
+
+SHIM_API int cuEventRecord(void* handle, void* stream) {
+  SHIM_ENTER();
+  Event* event = find_event(handle);
+  if (!event || event->device != current_device || !find_stream(stream)) return kInvalidHandle;
+  event->time = std::chrono::steady_clock::now();
+  event->is_recorded = true;
+  return kSuccess;
+}
+
+SHIM_API int cuEventQuery(void* event) {
+  SHIM_ENTER();
+  return find_event(event) ? kSuccess : kInvalidHandle;
+}
+
+SHIM_API int cuEventSynchronize(void* event) { return cuEventQuery(event); }
+
+SHIM_API int cuEventElapsedTime(float* milliseconds, void* start_handle, void* end_handle) {
+  SHIM_ENTER();
+  Event *start = find_event(start_handle), *end = find_event(end_handle);
+  if (!start || !end || start->device != end->device) return kInvalidHandle;
+  for (Event* event : {start, end}) {
+    if (!event->measures_time || !event->is_recorded) return kInvalidHandle;
+  }
+  *milliseconds = std::chrono::duration<float, std::milli>(end->time - start->time).count();
+  return kSuccess;
+}
+
+SHIM_API int cuEventDestroy_v2(void* handle) {
+  SHIM_ENTER();
+  Event* event = static_cast<Event*>(handle);
+  if (events.erase(event) == 0) return kInvalidHandle;
+  delete event;
+  return kSuccess;
+}
