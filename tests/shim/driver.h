@@ -2,7 +2,6 @@
 // documentation, the lock, and the devices, whose addresses are their contexts.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,11 +1,8 @@
 // Owns the entry points for memory, copies, streams and events. Everything has happened when a call
 // returns, so streams and events are only kept account of.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 
 #include "tests/shim/driver.h"
 #include "tests/shim/memory.h"
