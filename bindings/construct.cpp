@@ -124,7 +124,12 @@ bool is_array(PyObject* object) {
 struct DataArgs {
   PyObject* data = nullptr;
   std::optional<DType> dtype;
+  std::optional<Device> device;
   bool requires_grad = false;
+
+  Tensor moved(const Tensor& tensor) const {
+    return device ? call<"_to", Tensor>(tensor, device, false) : tensor;
+  }
 };
 DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {
   static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
@@ -141,7 +146,7 @@ DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {
   Device place;
   CHECK(device == Py_None || read_device(device, place), ErrorKind::kType,
         "argument 'device' must be torch.device, not ", Py_TYPE(device)->tp_name);
-  CHECK(place.is_cpu(), ErrorKind::kNotImplemented, "no memory can be allocated on device ", place);
+  if (device != Py_None) out.device = place;
   out.requires_grad = requires_grad;
   return out;
 }
@@ -149,7 +154,7 @@ DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {
 PyObject* make_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     DataArgs a = read_args(args, kwargs, "O|$OOpp:tensor");
-    Tensor tensor = tensor_from_data(a.data, a.dtype);
+    Tensor tensor = a.moved(tensor_from_data(a.data, a.dtype));
     if (a.requires_grad) set_requires_grad(tensor, true);
     return wrap(tensor);
   });
@@ -160,14 +165,13 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     DataArgs a = read_args(args, kwargs, "O|OO$pp:as_tensor");
     if (is_tensor(a.data)) {
       const Tensor& tensor = unwrap(a.data);
-      return a.dtype && *a.dtype != tensor.dtype() ? wrap(cast(tensor, *a.dtype))
-                                                   : Py_NewRef(a.data);
+      return wrap(a.moved(a.dtype ? cast(tensor, *a.dtype) : tensor));
     }
     if (is_array(a.data)) {
       Tensor tensor = tensor_from_array(a.data, false);
-      return wrap(a.dtype ? to_dtype(tensor, *a.dtype) : tensor);
+      return wrap(a.moved(a.dtype ? to_dtype(tensor, *a.dtype) : tensor));
     }
-    return wrap(tensor_from_data(a.data, a.dtype));
+    return wrap(a.moved(tensor_from_data(a.data, a.dtype)));
   });
 }
 

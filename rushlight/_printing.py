@@ -80,7 +80,11 @@ def tensor_repr(tensor: Tensor) -> str:
     notes = []
     if tensor.device.type != "cpu":
         notes.append(f"device='{tensor.device}'")
-    if tensor.numel() == 0:
+    if tensor.device.type == "meta":
+        body = "..."
+        notes.append(f"size={tuple(tensor.shape)}")
+        usual = (default,)
+    elif tensor.numel() == 0:
         body = "[]"
         if tensor.dim() != 1:
             notes.append(f"size={tuple(tensor.shape)}")

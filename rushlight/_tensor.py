@@ -191,7 +191,8 @@ class Tensor(_C.TensorBase):
         """Returns the tensor with another dtype or device, itself when nothing changes.
 
         Takes a dtype, a device, both, or another tensor to match; `copy=True` always copies,
-        `memory_format` sets the order of the elements, `non_blocking` is accepted.
+        `memory_format` sets the order of the elements. A `non_blocking` copy between the CPU's
+        pinned memory and a GPU returns before it is done.
 
         Example:
             >>> torch.ones(2).to(torch.int64)
@@ -199,7 +200,7 @@ class Tensor(_C.TensorBase):
         """
         dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
         copy, format = kwargs.pop("copy", False), kwargs.pop("memory_format", None)
-        kwargs.pop("non_blocking", None)
+        non_blocking = kwargs.pop("non_blocking", False)
         if other := kwargs.pop("other", None):
             args = (other, *args)
         if kwargs:
@@ -225,22 +226,23 @@ class Tensor(_C.TensorBase):
                 raise TypeError(
                     f"to(): expected a dtype, a device or a Tensor, got {type(arg).__name__}"
                 )
+        result = self
         if device is not None:
-            device = _C.device(device) if not isinstance(device, _C.device) else device
-            if device.type != "cpu":
-                raise NotImplementedError(f"to: no memory can be allocated on device {device}")
-        result = self if dtype is None or dtype == self.dtype else _C._cast(self, dtype)
+            device = device if isinstance(device, _C.device) else _C.device(device)
+            result = _C._to(self, device, non_blocking)
+        if dtype is not None and dtype != self.dtype:
+            result = _C._cast(result, dtype)
         if result is self and copy:
             result = self.clone()
         return result if format is None else result.contiguous(memory_format=format)
 
     def cpu(self) -> Tensor:
-        """Returns the tensor on the CPU: itself."""
-        return self
+        """Returns the tensor on the CPU, itself when it is there."""
+        return self.to("cpu")
 
     def cuda(self, device: Any = None, non_blocking: bool = False) -> Tensor:
         """Returns the tensor on a GPU."""
-        return self.to("cuda" if device is None else device)
+        return self.to("cuda" if device is None else device, non_blocking=non_blocking)
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """Returns the name of the tensor's type, or the tensor as another type."""

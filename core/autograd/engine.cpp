@@ -179,11 +179,12 @@ class Walk {
     sum = sum.defined() ? needs::add(sum, grad) : std::move(grad);
   }
 
-  // Gradients of broadcast inputs are summed back to the input's shape, casts are undone.
+  // Gradients of broadcast inputs are summed back to the input's shape, casts and moves undone.
   Tensor conform(Tensor grad, const Edge& edge) {
     const ResultInfo& info = edge.node->results[edge.slot];
     if (!(grad.sizes() == info.sizes)) grad = needs::sum_to(grad, info.sizes);
     if (grad.dtype() != info.dtype) grad = needs::to_dtype(grad, info.dtype);
+    if (grad.device() != info.device) grad = needs::to_device(grad, info.device);
     return grad;
   }
 

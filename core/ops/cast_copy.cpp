@@ -1,4 +1,5 @@
 // Owns the ops that copy elements: to another dtype, layout or tensor.
+#include "core/device/cuda.h"
 #include "core/ops/op.h"
 
 namespace rushlight {
@@ -12,6 +13,22 @@ OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
                                                   input.device())
                                   : empty(input.sizes(), *dtype, input.device());
     copy_into(out, input);
+    return out;
+  },
+  .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
+})
+
+OP(_to, "(Tensor input, device? device=None, bool non_blocking=False) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(input on another device: a copy in the same layout, or input itself.)",
+  .forward = [](const Tensor& input, std::optional<Device> device, bool non_blocking) {
+    Device to = device.value_or(Device());
+    if (to.is_cuda()) to.index = int8_t(cuda::device_index(to));
+    if (to == input.device()) return input;
+    Tensor out = input.is_dense()
+                     ? empty_strided(input.sizes(), input.strides(), input.dtype(), to)
+                     : empty(input.sizes(), input.dtype(), to);
+    copy_into(out, input, non_blocking);
     return out;
   },
   .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
@@ -57,9 +74,9 @@ OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor",
 OP(copy_, "(Tensor! input, Tensor src, bool non_blocking=False) -> Tensor", {
   .doc     = R"(Writes src, broadcast and converted, over the elements of input.)",
   .variants = method,
-  .forward = [](const Tensor& input, const Tensor& src, bool) {
+  .forward = [](const Tensor& input, const Tensor& src, bool non_blocking) {
     check_expands(src.sizes(), input.sizes());
-    copy_into(input, src);
+    copy_into(input, src, non_blocking);
     return input;
   },
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); }),

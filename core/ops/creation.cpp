@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/device/cuda.h"
 #include "core/device/threads.h"
 #include "core/ops/op.h"
 
@@ -27,6 +28,12 @@ Tensor fresh_like(const Tensor& input, std::optional<DType> dtype, std::optional
 
 // A fresh or dense tensor of zeros: all dtypes have zero as zero bytes.
 Tensor cleared(const Tensor& tensor) {
+  if (tensor.device().is_meta()) return tensor;
+  if (tensor.device().is_cuda()) {
+    cuda::fill_bytes(tensor.address(), tensor.device(), 0,
+                     size_t(tensor.numel()) * tensor.itemsize());
+    return tensor;
+  }
   char* data = tensor.data<char>();
   parallel_for(
       0, tensor.numel() * int64_t(tensor.itemsize()), 4 * kGrain,
@@ -48,6 +55,10 @@ DType dtype_for(const Scalar& value) {
 // out[i] = value(i), where value returns an int64 for integers and a double for floats.
 template <class Integer, class Floating>
 Tensor generated(const Tensor& out, Integer integer, Floating real) {
+  if (!out.device().is_cpu()) {
+    copy_into(out, generated(empty(out.sizes(), out.dtype()), integer, real));
+    return out;
+  }
   visit_dtype(out.dtype(), [&]<class T>(Tag<T>) {
     T* to = out.data<T>();
     parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {

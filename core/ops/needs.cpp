@@ -35,6 +35,9 @@ Tensor clone_strided(const Tensor& input, ShapeRef strides) {
 }
 Tensor sum_to(const Tensor& input, ShapeRef sizes) { return rushlight::sum_to(input, sizes); }
 Tensor to_dtype(const Tensor& input, DType dtype) { return rushlight::cast(input, dtype); }
+Tensor to_device(const Tensor& input, Device device) {
+  return call<"_to", Tensor>(input, std::optional(device), false);
+}
 Tensor ones_like(const Tensor& input) { return rushlight::ones_like(input); }
 Tensor zeros_like(const Tensor& input) { return rushlight::zeros_like(input); }
 

@@ -2,8 +2,10 @@
 // square blocks, so that both sides are read and written in whole cache lines.
 #include <cstring>
 
+#include "core/device/cuda.h"
 #include "core/device/threads.h"
 #include "core/tensor/dims.h"
+#include "core/tensor/pointwise.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -118,31 +120,65 @@ void copy_strided(ShapeRef sizes, int64_t item, char* to, ShapeRef to_strides, c
   });
 }
 
-void copy_into(const Tensor& dst, const Tensor& src) {
-  check_writable(dst);
-  bool same_layout = dst.sizes() == src.sizes() && dst.strides() == src.strides();
-  if (dst.storage() == src.storage() && same_layout && dst.offset() == src.offset() &&
-      dst.dtype() == src.dtype())
-    return;
-  if (dst.numel() == 0) return;
-  Tensor from = may_overlap(dst, src) ? clone_dense(src) : src;
+namespace {
+
+void copy_on_cpu(const Tensor& dst, const Tensor& src) {
   if (src.dtype() == dst.dtype()) {
     int64_t item = int64_t(dst.itemsize());
-    if (dst.is_contiguous() && from.is_contiguous() && dst.numel() == from.numel())
-      return copy_bytes(dst.data<char>(), from.data<char>(), dst.numel() * item);
-    Shape to_strides = dst.strides(), from_strides = broadcast_strides(from, dst.sizes());
+    if (dst.is_contiguous() && src.is_contiguous() && dst.numel() == src.numel())
+      return copy_bytes(dst.data<char>(), src.data<char>(), dst.numel() * item);
+    Shape to_strides = dst.strides(), from_strides = broadcast_strides(src, dst.sizes());
     for (int64_t& stride : to_strides) stride *= item;
     for (int64_t& stride : from_strides) stride *= item;
-    copy_strided(dst.sizes(), item, dst.data<char>(), to_strides, from.data<char>(), from_strides);
+    copy_strided(dst.sizes(), item, dst.data<char>(), to_strides, src.data<char>(), from_strides);
     return;
   }
   // The "formula" is the conversion itself; memory is read and written as it is.
-  TileOperand operand{&from, src.dtype()};
+  TileOperand operand{&src, src.dtype()};
   auto convert = [](const void* const* in, const void* cast, void* out, int64_t n) {
     (*static_cast<const CastLoop*>(cast))(in[0], out, n);
   };
   CastLoop cast = cast_loop(src.dtype(), dst.dtype());
   run_tile_loop({&dst, dst.dtype()}, {&operand, 1}, convert, &cast);
+}
+
+// On one CUDA device; a 0-d source may lie on the CPU.
+void copy_on_cuda(const Tensor& dst, const Tensor& src) {
+  static constexpr Formula kConversion{"copy", "(N input)", "input", read_params("(N input)"), {}};
+  TileOperand operand{&src, src.dtype()};
+  run_cuda_loop(kConversion, src.dtype(), {&dst, dst.dtype()}, {&operand, 1}, nullptr);
+}
+
+// Between devices only whole row-major tensors of one dtype move; the rest happens before, where
+// the source is, or after, where the destination is.
+void copy_across(const Tensor& dst, const Tensor& src, bool non_blocking) {
+  Tensor from = to_contiguous(src);
+  bool direct = dst.is_contiguous() && dst.dtype() == src.dtype() && dst.numel() == src.numel();
+  Tensor there = direct ? dst : empty(src.sizes(), src.dtype(), dst.device());
+  cuda::copy_bytes(there.address(), there.device(), from.address(), from.device(),
+                   size_t(from.numel()) * from.itemsize(), non_blocking && direct);
+  if (!direct) copy_into(dst, there);
+}
+
+}  // namespace
+
+void copy_into(const Tensor& dst, const Tensor& src, bool non_blocking) {
+  check_writable(dst);
+  bool same_layout = dst.sizes() == src.sizes() && dst.strides() == src.strides();
+  if (dst.storage() == src.storage() && same_layout && dst.offset() == src.offset() &&
+      dst.dtype() == src.dtype())
+    return;
+  if (dst.numel() == 0 || dst.device().is_meta()) return;
+  CHECK(!src.device().is_meta(), ErrorKind::kNotImplemented,
+        "Cannot copy out of meta tensor; no data!");
+  if (dst.device() != src.device()) {
+    if (dst.device().is_cuda() && src.device().is_cpu() && src.dim() == 0) copy_on_cuda(dst, src);
+    else copy_across(dst, src, non_blocking);
+    return;
+  }
+  Tensor from = may_overlap(dst, src) ? clone_dense(src) : src;
+  if (dst.device().is_cuda()) copy_on_cuda(dst, from);
+  else copy_on_cpu(dst, from);
 }
 
 Tensor clone_dense(const Tensor& tensor, MemoryFormat format) {

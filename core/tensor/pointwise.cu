@@ -4,9 +4,9 @@
 //   COMPUTE                              the type that the formula computes in
 //   OPERANDS, RESULT                     the dtypes in memory
 //   STRIDED                              defined for any layout, else all lie in one order
-#include "core/base/half.h"
-#include "core/tensor/convert.h"
 #include "core/tensor/formula.cuh"
+
+#include "core/tensor/convert.h"
 #include "core/tensor/pointwise_args.h"
 
 namespace rushlight::on_cuda {

@@ -69,7 +69,7 @@ cuda::CudaKernel& kernel_of(const Variant& variant) {
 // One dim may serve for all lanes only if each vector of a lane starts at a multiple of its size.
 bool is_aligned(const Tensor& tensor, size_t largest_item) {
   size_t vector = kVectorBytes / largest_item * tensor.itemsize();
-  return reinterpret_cast<uintptr_t>(tensor.data()) % vector == 0;
+  return reinterpret_cast<uintptr_t>(tensor.address()) % vector == 0;
 }
 
 // A 0-d CPU tensor as the formula reads it.
@@ -110,7 +110,7 @@ void run_cuda_loop(const Formula& formula, DType compute, const TileOperand& res
   const Tensor& out = *result.tensor;
   Variant variant{&formula, false, compute, out.dtype()};
   PointwiseArgs args;
-  args.result = out.data();
+  args.result = out.address();
   args.numel = out.numel();
   args.single = 0;
   bool in_order = out.is_dense();
@@ -120,7 +120,7 @@ void run_cuda_loop(const Formula& formula, DType compute, const TileOperand& res
     bool is_number = tensor.device().is_cpu();
     variant.operands[k] = is_number ? operands[k].kernel_dtype : tensor.dtype();
     largest = std::max(largest, dtype_size(variant.operands[k]));
-    args.operands[k] = is_number ? nullptr : tensor.data();
+    args.operands[k] = is_number ? nullptr : tensor.address();
     if (is_number) write_number(operands[k], args.numbers[k]);
     if (is_number || (tensor.numel() == 1 && args.numel != 1)) args.single |= 1u << k;
     else in_order &= same_order(tensor, out);

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/device/allocator.h"
+#include "core/device/cuda.h"
 
 namespace rushlight {
 namespace {
@@ -100,17 +101,7 @@ void set_default_dtype(DType dtype) {
   default_float = dtype;
 }
 
-namespace {
-
-// Storage lives anywhere, but all loops of the ops run on the CPU.
-void check_loops_run_on(Device device) {
-  CHECK(device.is_cpu(), ErrorKind::kNotImplemented, "no op runs on device ", device, " yet");
-}
-
-}  // namespace
-
 Tensor empty(ShapeRef sizes, DType dtype, Device device) {
-  check_loops_run_on(device);
   int64_t numel = checked_numel(sizes), bytes;
   CHECK(!__builtin_mul_overflow(numel, int64_t(dtype_size(dtype)), &bytes), "sizes ",
         ShapeText{sizes}, " of ", dtype_name(dtype),
@@ -126,7 +117,6 @@ Tensor empty(ShapeRef sizes, DType dtype, Device device) {
 }
 
 Tensor empty_strided(ShapeRef sizes, ShapeRef strides, DType dtype, Device device) {
-  check_loops_run_on(device);
   CHECK(sizes.size() == strides.size(), "sizes ", ShapeText{sizes}, " and strides ",
         ShapeText{strides}, " must have the same length");
   checked_numel(sizes);
@@ -216,9 +206,20 @@ Tensor shallow_copy(const Tensor& tensor) {
   return out;
 }
 
+void Tensor::refuse_device() const {
+  detail::fail(ErrorKind::kNotImplemented, "not implemented for tensors on ", device(),
+               ". Move them to the CPU with cpu().");
+}
+
 Scalar item(const Tensor& tensor) {
   CHECK(tensor.numel() == 1, "a Tensor with ", tensor.numel(),
         " elements cannot be converted to Scalar. Only one-element tensors can.");
+  CHECK(!tensor.device().is_meta(), "a Tensor on meta has no data.");
+  if (tensor.device().is_cuda()) {
+    Tensor here = empty({}, tensor.dtype());
+    cuda::copy_bytes(here.data(), {}, tensor.address(), tensor.device(), tensor.itemsize());
+    return item(here);
+  }
   return visit_dtype(tensor.dtype(), [&]<class T>(Tag<T>) -> Scalar {
     T value = *tensor.data<T>();
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return to_float(value);

@@ -86,15 +86,25 @@ class Tensor {
   bool is_dense() const;
   bool requires_grad() const { return impl_->requires_grad; }
 
+  // The first element, in the memory of the CPU. Raises for a tensor of another device, so that no
+  // loop of the CPU ever sees a foreign address.
   void* data() const {
-    return static_cast<char*>(impl_->storage->data()) + impl_->offset * int64_t(itemsize());
+    if (!device().is_cpu()) [[unlikely]]
+      refuse_device();
+    return address();
   }
   template <class T>
   T* data() const {
     return static_cast<T*>(data());
   }
+  // The first element in the memory of its device; meaningless on meta.
+  void* address() const {
+    return static_cast<char*>(impl_->storage->data()) + impl_->offset * int64_t(itemsize());
+  }
 
  private:
+  [[noreturn]] void refuse_device() const;
+
   IntrusivePtr<TensorImpl> impl_;
 };
 

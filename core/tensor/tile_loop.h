@@ -43,8 +43,9 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
 // those of the source may be negative.
 void copy_strided(ShapeRef sizes, int64_t item, char* to, ShapeRef to_strides, const char* from,
                   ShapeRef from_strides);
-// dst[...] = src broadcast to dst's shape, converted to its dtype. They may overlap.
-void copy_into(const Tensor& dst, const Tensor& src);
+// dst[...] = src broadcast to dst's shape, converted to its dtype. They may overlap, and may be on
+// different devices; see copy_bytes in device/cuda.h for what non_blocking means.
+void copy_into(const Tensor& dst, const Tensor& src, bool non_blocking = false);
 // A dense copy; `format` preserve keeps the order of dims of a dense source.
 Tensor clone_dense(const Tensor& tensor, MemoryFormat format = MemoryFormat::contiguous);
 // The tensor itself when it is row-major, else a row-major copy. No autograd.
