@@ -14,6 +14,7 @@
 #include "core/device/cuda_stream.h"
 #include "core/device/kernel_cache.h"
 #include "core/device/nvrtc.h"
+#include "core/tensor/tile_loop.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -71,6 +72,18 @@ nb::dict describe(const cuda::MemoryStats& stats) {
   return out;
 }
 
+Tensor pinned_copy(const Tensor& tensor) {
+  CHECK(tensor.device().is_cpu(), "pin_memory: only tensors on the CPU can be pinned, not on ",
+        tensor.device());
+  size_t bytes = size_t(tensor.numel()) * tensor.itemsize();
+  void* data = cuda::pinned_allocate(bytes);
+  Storage storage = StorageImpl::wrap(data, bytes, Device(), cuda::pinned_free, data, false);
+  Tensor copy = from_storage(std::move(storage), tensor.sizes(), contiguous_strides(tensor.sizes()),
+                             tensor.dtype());
+  copy_into(copy, tensor);
+  return copy;
+}
+
 cuda::CudaModule* module_named(const std::string& name) {
   for (cuda::CudaModule* module : cuda::all_cuda_modules()) {
     if (module->name() == name) return module;
@@ -109,6 +122,18 @@ void add_memory(nb::module_& m) {
                             stream_of(device, handle));
       },
       "tensor"_a, "device"_a, "stream"_a, "Tells that a stream uses the tensor.");
+  m.def(
+      "_cuda_pinned_copy",
+      [](nb::handle tensor) {
+        return nb::steal(wrap(pinned_copy(expect_tensor(tensor.ptr(), "self"))));
+      },
+      "tensor"_a, "A copy in pinned memory.");
+  m.def(
+      "_cuda_is_pinned",
+      [](nb::handle tensor) {
+        return cuda::is_pinned(expect_tensor(tensor.ptr(), "self").storage()->data());
+      },
+      "tensor"_a, "Whether the memory is pinned.");
 }
 
 void add_streams(nb::module_& m) {

@@ -107,12 +107,6 @@ Storage wrap_buffer(Py_buffer* view, void* begin, size_t bytes) {
   return StorageImpl::wrap(begin, bytes, Device{}, release_context, view, view->readonly);
 }
 
-Tensor from_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dtype) {
-  Tensor seed = empty(Shape{0}, dtype);
-  seed.impl()->storage = std::move(storage);
-  return alias(seed, sizes, strides, 0);
-}
-
 Py_buffer* acquire(PyObject* object) {
   auto* view = new Py_buffer;
   if (PyObject_GetBuffer(object, view, PyBUF_STRIDES | PyBUF_FORMAT) < 0) {
@@ -351,6 +345,12 @@ PyMethodDef methods[] = {
     {}};
 
 }  // namespace
+
+Tensor from_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dtype) {
+  Tensor seed = empty(Shape{0}, dtype);
+  seed.impl()->storage = std::move(storage);
+  return alias(seed, sizes, strides, 0);
+}
 
 Tensor tensor_from_array(PyObject* array, bool copy) {
   Py_buffer* view;

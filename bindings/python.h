@@ -154,6 +154,8 @@ int set_item(PyObject* self, PyObject* index, PyObject* value);
 // Nested lists, numbers, arrays and tensors to a fresh tensor.
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype);
 Tensor tensor_from_array(PyObject* array, bool copy);
+// A tensor on memory that is there already.
+Tensor from_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dtype);
 PyObject* tensor_to_array(const Tensor& tensor);
 
 void add_objects(PyObject* module);

@@ -310,12 +310,27 @@ class Tensor(_C.TensorBase):
         return UntypedStorage(self)
 
     def pin_memory(self) -> Tensor:
-        """Returns the tensor; memory is pinned only where there is a GPU."""
-        return self
+        """Returns the tensor in pinned memory, which a GPU reads and writes by itself.
+
+        Where there is no GPU, returns the tensor itself.
+        """
+        if self.is_pinned() or not _C._cuda_is_available():
+            return self
+        return _C._cuda_pinned_copy(self)
+
+    def record_stream(self, stream: Any) -> None:
+        """Tells that a stream other than the one it was made on uses the tensor.
+
+        Its memory is then not given to another tensor before that stream's work is done.
+
+        Args:
+            stream: a cuda.Stream.
+        """
+        _C._cuda_record_stream(self, stream.device_index, stream.cuda_stream)
 
     def is_pinned(self) -> bool:
         """Returns whether the memory is pinned for copies to a GPU."""
-        return False
+        return _C._cuda_is_pinned(self)
 
     # Shape
 

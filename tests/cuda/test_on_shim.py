@@ -67,6 +67,23 @@ def test_streams_and_events_follow_pytorch(run_on_shim) -> None:
     )
 
 
+def test_pinned_copies_hold_the_same_numbers(run_on_shim) -> None:
+    run_on_shim(
+        """
+        import rushlight as torch
+        x = torch.arange(12).reshape(3, 4).t()
+        assert not x.is_pinned()
+        pinned = x.pin_memory()
+        assert pinned.is_pinned() and pinned.pin_memory() is pinned and pinned[1:].is_pinned()
+        assert torch.equal(pinned, x) and pinned.is_contiguous()
+        assert torch.empty(0).pin_memory().shape == (0,)
+        address = pinned.data_ptr()
+        del pinned
+        assert x.pin_memory().data_ptr() == address
+        """
+    )
+
+
 def test_a_forked_child_is_told_to_spawn(run_on_shim) -> None:
     run_on_shim(
         """
