@@ -115,21 +115,18 @@ int CudaKernel::max_threads_per_block() {
   return attribute(loaded(current_device()).function, kFunctionMaxThreadsPerBlock);
 }
 
-CudaKernelFamily::CudaKernelFamily(void (*declare)()) {
-  std::lock_guard lock(registry().mutex);
-  registry().families.push_back(declare);
-}
+CudaKernelFamily::CudaKernelFamily(void (*declare)()) { registry().families.push_back(declare); }
 
 std::vector<CudaModule*> all_cuda_modules() {
+  static std::once_flag declared;
+  std::call_once(declared, [] {
+    for (void (*declare)() : registry().families) declare();
+  });
   std::unique_lock lock(registry().mutex);
-  std::vector<void (*)()> families = registry().families;
-  lock.unlock();  // families make modules
-  for (void (*declare)() : families) declare();
-  lock.lock();
   std::vector<CudaModule*> modules = registry().modules;
   lock.unlock();
-  std::sort(modules.begin(), modules.end(),
-            [](CudaModule* a, CudaModule* b) { return a->name() < b->name(); });
+  std::ranges::sort(modules, {}, &CudaModule::name);
+  ASSERT(std::ranges::adjacent_find(modules, {}, &CudaModule::name) == modules.end());
   return modules;
 }
 

@@ -83,14 +83,14 @@ class CudaKernel {
   std::array<Loaded, kMaxDevices> loaded_;
 };
 
-// Kernels that are made when they are needed, such as those of formulas: `declare` makes all that
-// are worth compiling beforehand.
+// Kernels that are made when they are needed, such as those of formulas: `declare`, called once at
+// most, makes all that are worth compiling beforehand. A static object, as it lists itself.
 class CudaKernelFamily {
  public:
   explicit CudaKernelFamily(void (*declare)());
 };
 
-// All modules, those of families too, by name.
+// All modules, those of families too, by name; names are unique.
 std::vector<CudaModule*> all_cuda_modules();
 
 }  // namespace rushlight::cuda

@@ -67,6 +67,22 @@ void a_library_that_is_no_driver_is_refused() {
   });
 }
 
+cuda::CudaKernelFamily family([] { new cuda::CudaModule("made<late>", kText, "#define T int\n"); });
+
+void modules_are_listed_once_by_name() {
+  for (int call = 0; call < 2; ++call) {
+    std::vector<cuda::CudaModule*> modules = cuda::all_cuda_modules();
+    expect(modules.size() == 2);
+    expect(modules[0]->name() == "made<late>" && modules[1]->name() == "test<float>");
+  }
+  std::string whole = text.whole_text();
+  expect(whole.starts_with("#line 1 \"core/device/device_types.cuh\"\n"));
+  expect(whole.find("#define T float\n#line 1 \"kernel\"\n") != std::string::npos);
+  expect(whole.find("#include \"") == std::string::npos &&
+         whole.find("#pragma once") == whole.npos);
+  expect(whole.find("#line 3 \"kernel\"\nextern \"C\" __global__ void scale") != std::string::npos);
+}
+
 std::vector<float> counted(size_t count) {
   std::vector<float> values(count);
   std::iota(values.begin(), values.end(), 1.0f);
@@ -165,7 +181,6 @@ void kernels_run() {
   expect_error(ErrorKind::kRuntime, "bytes of shared memory",
                [&] { last_of_shared.launch({1}, {32}, 1u << 30, nullptr, count); });
   expect(scale.max_threads_per_block() >= 32);
-  expect(cuda::all_cuda_modules().size() >= 1);
 
   // First use from several threads at once, each on its own stream.
   std::vector<std::thread> threads;
@@ -269,6 +284,7 @@ void errors_carry_the_driver_s_words() {
 int main() {
   without_a_driver_one_error_says_what_helps();
   a_library_that_is_no_driver_is_refused();
+  modules_are_listed_once_by_name();
 
   const char* shim = std::getenv("RUSHLIGHT_TEST_SHIM");
   if (!shim || !std::filesystem::exists(shim)) {
