@@ -41,7 +41,7 @@ def run_python(tmp_path: Path) -> RunPython:
 @pytest.fixture
 def run_on_shim(run_python: RunPython) -> RunPython:
     """The same with the shim as the GPU."""
-    shim = ROOT / "build" / "libcuda_shim.so"
+    shim = Path(os.environ.get("RUSHLIGHT_SHIM", ROOT / "build" / "libcuda_shim.so"))
     if not shim.exists():
         pytest.skip("the shim is not built: cmake --build build --target cuda_shim")
 
