@@ -113,6 +113,31 @@ void bytes_go_there_and_back() {
   cuda::copy_bytes(nullptr, kCuda, nullptr, kCpu, 0);
 }
 
+void devices_work_side_by_side() {
+  expect(cuda::device_count() == 2);  // of the shim
+  constexpr Device kOther{DeviceType::cuda, 1};
+  std::vector<float> values = counted(1000), back(1000);
+  size_t bytes = values.size() * sizeof(float);
+  cuda::CudaBuffer here(bytes, 0), there(bytes, 1);
+  cuda::copy_bytes(here.data(), kCuda, values.data(), kCpu, bytes);
+  cuda::copy_bytes(there.data(), kOther, here.data(), kCuda, bytes);
+  {
+    cuda::DeviceGuard guard(1);
+    expect(cuda::current_device() == 1 && cuda::device_index({DeviceType::cuda, -1}) == 1);
+    std::thread([] { expect(cuda::current_device() == 0); }).join();
+    scale.launch({4}, {256}, 0, static_cast<float*>(there.data()), 2.0f, int64_t(1000));
+    cuda::Event event;
+    event.record(cuda::current_stream(1));
+    expect_error(ErrorKind::kRuntime, "the event belongs to cuda:1",
+                 [&] { event.record(cuda::current_stream(0)); });
+    event.block(cuda::current_stream(0));
+  }
+  expect(cuda::current_device() == 0);
+  cuda::copy_bytes(back.data(), kCpu, there.data(), kOther, bytes);
+  for (size_t i = 0; i < back.size(); ++i) expect(back[i] == 2 * values[i]);
+  expect(cuda::memory_stats(1).allocated.current >= int64_t(bytes));
+}
+
 void freed_blocks_serve_the_same_stream_again() {
   cuda::empty_cache();
   cuda::reset_peak_memory_stats(0);
@@ -297,6 +322,7 @@ int main() {
   setenv("RUSHLIGHT_NVRTC", shim, 1);
   devices_are_described();
   bytes_go_there_and_back();
+  devices_work_side_by_side();
   freed_blocks_serve_the_same_stream_again();
   blocks_wait_for_recorded_streams();
   too_much_memory_is_an_error_of_its_own();
