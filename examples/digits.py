@@ -11,11 +11,20 @@ Exit status: 0 done, 2 bad input (one line on stderr), 130 interrupted (the chec
 
 from __future__ import annotations
 
-import argparse
-import math
 import os
 import signal
 import sys
+
+if __name__ == "__main__":  # before the imports that take long: Ctrl-C is never a traceback
+
+    def end_at_once(*_: object) -> None:
+        os.write(2, b"digits: interrupted\n")
+        os._exit(130)  # an exception could be caught by whatever runs just now
+
+    signal.signal(signal.SIGINT, end_at_once)
+
+import argparse
+import math
 import textwrap
 import threading
 import zlib
@@ -136,11 +145,16 @@ class Progress:
         for name, usual in vars(Progress()).items():
             if type(getattr(self, name)) is not type(usual):
                 raise TypeError(f"{name} is not of type {type(usual).__name__}")
+        if any(type(figure) is not float for row in self.history for figure in row):
+            raise TypeError("the history holds something else than numbers")
         if self.epoch < 0 or not 0 <= self.seen <= count:
             raise ValueError(f"epoch {self.epoch}, image {self.seen} is no place in training")
         if [len(row) for row in self.history] != [4] * self.epoch:
             raise ValueError(f"the history is not that of {self.epoch} epochs")
-        if self.seen and not torch.equal(self.order.sort().values, torch.arange(count)):
+        order = torch.arange(count)
+        if self.seen and (
+            self.order.dtype != order.dtype or not torch.equal(self.order.sort().values, order)
+        ):
             raise ValueError(f"the order is not one of {count} images")
 
 
@@ -152,12 +166,17 @@ class Run:
         self.optimizer = torch.optim.AdamW(self.net.parameters(), weight_decay=0.01)
         self.progress = Progress()
 
-    def save(self, options: argparse.Namespace, digits: Digits) -> None:
-        checkpoint = {
+    def state(self) -> dict[str, Any]:
+        """What training continues from; the tensors are not copied."""
+        return {
             "model": self.net.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": self.optimizer.state_dict()["state"],  # its options are in this file
             "rng": torch.get_rng_state(),
             "progress": vars(self.progress),
+        }
+
+    def save(self, options: argparse.Namespace, digits: Digits) -> None:
+        checkpoint = self.state() | {
             "options": {name: getattr(options, name) for name in SAVED_OPTIONS},
             "data": digits.fingerprint,
         }
@@ -169,16 +188,52 @@ class Run:
             raise InputError(f"cannot write {options.save}: {reason(error)}") from None
 
     def restore(self, path: Path, checkpoint: dict[str, Any], digits: Digits) -> None:
-        if checkpoint["data"] != digits.fingerprint:
+        data = checkpoint["data"]
+        if type(data) is not int or data != digits.fingerprint:
             raise InputError(f"{path}: this run was trained on other data; give it the same --data")
         try:
+            usual = state_after_a_step()
+            for name in ("model", "optimizer", "rng"):
+                check_alike(name, checkpoint[name], usual[name])
             self.net.load_state_dict(checkpoint["model"])
-            self.optimizer.load_state_dict(checkpoint["optimizer"])
+            options = self.optimizer.state_dict()["param_groups"]
+            moments = {"state": checkpoint["optimizer"], "param_groups": options}
+            self.optimizer.load_state_dict(moments)
             self.progress = Progress(**checkpoint["progress"])
             self.progress.check(len(digits.train_labels))
             torch.set_rng_state(checkpoint["rng"])
         except Exception as error:  # the file may hold anything under these names
             raise InputError(f"{path}: cannot continue from it: {reason(error)}") from None
+
+
+def state_after_a_step() -> dict[str, Any]:
+    """What a sound checkpoint holds, but for the values of its tensors."""
+    run = Run()
+    for param in run.net.parameters():
+        param.grad = torch.zeros_like(param)
+    run.optimizer.step()
+    return run.state()
+
+
+def check_alike(name: str, found: Any, usual: Any) -> None:
+    """Raises ValueError unless `found` is built like `usual`; only numbers may differ."""
+    if type(found) is not type(usual):
+        raise ValueError(f"{name} is {type(found).__name__}, not {type(usual).__name__}")
+    if isinstance(usual, torch.Tensor):
+        kinds = [f"{tensor.dtype} of shape {tuple(tensor.shape)}" for tensor in (found, usual)]
+        if kinds[0] != kinds[1]:
+            raise ValueError(f"{name} is {kinds[0]}, not {kinds[1]}")
+    elif isinstance(usual, dict):
+        differing = ", ".join(map(repr, found.keys() ^ usual.keys()))
+        if differing:
+            raise ValueError(f"{name} has too much or too little: {differing}")
+        for key in usual:
+            check_alike(f"{name}[{key!r}]", found[key], usual[key])
+    elif isinstance(usual, list | tuple):
+        if len(found) != len(usual):
+            raise ValueError(f"{name} has {len(found)} parts, not {len(usual)}")
+        for i, parts in enumerate(zip(found, usual, strict=True)):
+            check_alike(f"{name}[{i}]", *parts)
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
@@ -352,7 +407,11 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.save.suffix in (".png", ".npz"):
         raise InputError(f"argument --save: {options.save} would be a picture or data by its name")
-    if options.save.is_dir() or not os.access(options.save.parent, os.W_OK):
+    try:
+        writable = not options.save.is_dir() and os.access(options.save.parent, os.W_OK)
+    except OSError:  # the name is too long
+        writable = False
+    if not writable:
         raise InputError(f"argument --save: cannot write {options.save}")
     return options
 
@@ -397,12 +456,14 @@ def run_program(arguments: Sequence[str]) -> None:
     # Here Ctrl-C only sets a flag, which train() reads between two batches: no batch is left half
     # done, and pressing it again cannot stop the saving.
     stop = threading.Event()
-    signal.signal(signal.SIGINT, lambda *_: stop.set())
-    train(run, digits, options, stop)
-    run.save(options, digits)
+    ends_at_once = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    try:
+        train(run, digits, options, stop)
+        run.save(options, digits)
+    finally:
+        signal.signal(signal.SIGINT, ends_at_once)
     if stop.is_set():
         raise KeyboardInterrupt(f"interrupted; continue with --resume {options.save}")
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     show_accuracy("trained", run.net, digits)
     show_accuracy("loaded back", load_net(options.save), digits)
@@ -415,12 +476,12 @@ def run_program(arguments: Sequence[str]) -> None:
 def show_accuracy(name: str, net: nn.Module, digits: Digits) -> None:
     correct = count_correct(read(net, digits.test_images), digits.test_labels)
     count = len(digits.test_labels)
-    print(f"{name}: test accuracy {100 * correct / count:.2f} % ({correct} of {count})")
+    print(f"{name}: test accuracy {100 * correct / count:.2f} % ({correct} of {count})", flush=True)
 
 
 def load_net(path: Path) -> nn.Module:
     net = build_net()
-    net.load_state_dict(torch.load(path)["model"])
+    net.load_state_dict(read_checkpoint(path)["model"])
     return net
 
 

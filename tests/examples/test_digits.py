@@ -3,13 +3,17 @@
 The images are noise with a bright row for each class, so that one epoch already learns something.
 """
 
+import copy
 import importlib
 import os
 import signal
 import subprocess
 import sys
+import time
 import types
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -112,6 +116,54 @@ def test_ctrl_c_saves_a_checkpoint_that_resume_finishes_like_an_uninterrupted_ru
     assert resumed[2:] == whole[-len(resumed) + 2 :]
 
 
+@pytest.mark.parametrize("library", ["numpy", "_C.cpython"])
+def test_ctrl_c_during_the_imports_is_one_line(data: list[str], library: str) -> None:
+    process = start(*data, *SMALL)
+    while library not in Path(f"/proc/{process.pid}/maps").read_text():
+        assert process.poll() is None
+        time.sleep(0.001)
+    process.send_signal(signal.SIGINT)
+    assert process.communicate() == ("", "digits: interrupted\n")
+    assert process.returncode == 130
+
+
+def test_ctrl_c_during_the_drawing_leaves_the_checkpoint(data: list[str]) -> None:
+    process = start(*data, *SMALL, "--epochs", "1")
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("loaded back"):
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    assert process.communicate() == ("", "digits: interrupted\n")
+    assert process.returncode == 130
+    assert "resumed digits.pt after 1 epochs" in run(*data, "--resume", "digits.pt")
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_ctrl_c_during_the_saving_leaves_a_whole_checkpoint(
+    digits: types.ModuleType,
+    capsys: pytest.CaptureFixture[str],
+    data: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    moment: str,
+) -> None:
+    save = torch.save
+
+    def interrupted_save(*arguments: Any) -> None:
+        if moment == "before":
+            signal.raise_signal(signal.SIGINT)
+        save(*arguments)
+        if moment == "after":
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(digits.torch, "save", interrupted_save)
+    handler = signal.getsignal(signal.SIGINT)
+    assert digits.main([*data, *SMALL, "--epochs", "1"]) == 130
+    assert signal.getsignal(signal.SIGINT) is handler
+    assert "continue with --resume digits.pt" in capsys.readouterr().err
+    assert digits.main([*data, "--resume", "digits.pt"]) == 130
+    assert "resumed digits.pt after 1 epochs" in capsys.readouterr().out
+
+
 def test_bad_option_ends_the_program_with_status_2() -> None:
     process = start("--speed", "3")
     assert process.communicate() == ("", "digits: unrecognized arguments: --speed 3\n")
@@ -204,6 +256,7 @@ def test_failed_save_leaves_the_old_checkpoint_whole(
         (["--lr", "0"], "argument --lr: must be a number from"),
         (["--lr", "nan"], "argument --lr: must be a number from"),
         (["--save", "missing/digits.pt"], "argument --save: cannot write missing/digits.pt"),
+        (["--save", "x" * 300], "argument --save: cannot write xxx"),
         (["--save", "."], "argument --save: cannot write ."),
         (["--save", "digits.png"], "argument --save: digits.png would be a picture"),
         (
@@ -286,11 +339,19 @@ def test_files_of_another_kind_are_refused(
     ("part", "value", "message"),
     [
         ("data", 0, "digits.pt: this run was trained on other data"),
-        ("model", {}, "digits.pt: cannot continue from it: Error(s) in loading state_dict"),
+        ("model", {}, "digits.pt: cannot continue from it: model is dict, not OrderedDict"),
         ("rng", torch.zeros(1), "digits.pt: cannot continue from it"),
         ("progress", {"epoch": 1}, "digits.pt: cannot continue from it: the history"),
         ("progress", {"seen": 41}, "digits.pt: cannot continue from it: epoch 0, image 41"),
         ("progress", {"seen": 5}, "digits.pt: cannot continue from it: the order"),
+        (
+            "progress",
+            {"seen": 5, "order": torch.arange(40.0)},
+            "digits.pt: cannot continue from it: the order",
+        ),
+        ("progress", {"epoch": 1, "history": [[1.0, 2.0, "x", 3.0]]}, "the history holds"),
+        ("optimizer", {}, "digits.pt: cannot continue from it: optimizer has too much"),
+        ("data", torch.zeros(3), "digits.pt: this run was trained on other data"),
         ("progress", {"seen": 5.0}, "digits.pt: cannot continue from it: seen is not of type int"),
         ("options", {"epochs": 2}, "the checkpoint lacks the options"),
         ("options", {"epochs": -2, "lr": 1, "batch_size": 1, "seed": 0}, "argument --epochs"),
@@ -307,6 +368,63 @@ def test_damaged_checkpoints_are_refused(
 ) -> None:
     torch.save(digits.read_checkpoint(checkpoint) | {part: value}, checkpoint)
     assert message in refusal(digits, capsys, *data, "--resume", str(checkpoint))
+
+
+def walk(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Goes through everything in a checkpoint, with the keys that lead there."""
+    yield path, part
+    if isinstance(part, dict | list):
+        for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from walk(value, (*path, key))
+
+
+def other_tensors(tensor: torch.Tensor) -> Iterator[Any]:
+    yield tensor.tolist()
+    yield tensor.unsqueeze(0)
+    yield tensor.to(torch.float64)
+    yield tensor.to(torch.complex64)
+    if tensor.numel() > 1:
+        yield tensor.reshape(-1)[:-1]
+
+
+def test_no_altered_entry_of_the_model_or_the_optimizer_is_taken(
+    digits: types.ModuleType, checkpoint: Path
+) -> None:
+    saved, usual = digits.read_checkpoint(checkpoint), digits.state_after_a_step()
+
+    def check_refused(part: str, altered: Any) -> None:
+        with pytest.raises(ValueError, match=part):
+            digits.check_alike(part, altered, usual[part])
+
+    for part in ("model", "optimizer", "rng"):
+        for path, value in walk(saved[part]):
+            others = [None, 3, "x", {}, torch.zeros(3, 5)]
+            if isinstance(value, torch.Tensor):
+                others += list(other_tensors(value))
+            for other in others:
+                if not path:
+                    check_refused(part, other)
+                    continue
+                altered = copy.deepcopy(saved[part])
+                parent = altered
+                for key in path[:-1]:
+                    parent = parent[key]
+                parent[path[-1]] = other
+                check_refused(part, altered)
+                del parent[path[-1]]  # dropped, then renamed
+                check_refused(part, altered)
+                parent["another"] = value
+                check_refused(part, altered)
+
+
+@pytest.mark.parametrize("option", ["--data", "--resume"])
+@pytest.mark.parametrize("path", ["folder", "empty", "/dev/null", "x" * 300])
+def test_paths_to_no_file_of_ours_are_refused(
+    digits: types.ModuleType, capsys: pytest.CaptureFixture[str], option: str, path: str
+) -> None:
+    Path("folder").mkdir()
+    Path("empty").touch()
+    assert f"digits: {path}: " in refusal(digits, capsys, option, path)
 
 
 def test_resume_with_another_seed_is_refused(
