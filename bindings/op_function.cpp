@@ -1,0 +1,294 @@
+// Owns the Python callables made from the op table, and what a call does around an op.
+//
+// An OpFunction is both torch.add and Tensor.add: a method call passes the tensor as `input`.
+// Overloads are tried in the order of the table; the first whose arguments fit is called.
+#include <map>
+
+#include "bindings/parser.h"
+#include "core/autograd/node.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight::python {
+namespace {
+
+constexpr int64_t kReleaseGilFrom = 16384;  // elements: below, handing over the lock costs more
+
+// ---- results ------------------------------------------------------------------------------------
+
+// torch.return_types.max and its like, made when first returned.
+PyTypeObject* return_type(const OpEntry& entry) {
+  static std::map<std::string, PyTypeObject*> types;
+  std::string key(entry.schema.name);
+  auto [it, added] = types.try_emplace(key, nullptr);
+  if (added) {
+    auto* names = new std::deque<std::string>();
+    auto* fields = new std::vector<PyStructSequence_Field>();
+    for (int i = 0; i < entry.schema.return_count; ++i)
+      fields->push_back(
+          {names->emplace_back(entry.schema.returns[size_t(i)].name).c_str(), nullptr});
+    fields->push_back({nullptr, nullptr});
+    auto* title = new std::string("rushlight.return_types." + key);
+    PyStructSequence_Desc description{title->c_str(), nullptr, fields->data(),
+                                      entry.schema.return_count};
+    it->second = PyStructSequence_NewType(&description);
+    if (!it->second) throw PythonError();
+  }
+  return it->second;
+}
+
+PyObject* to_python(const OpEntry& entry, Result&& result) {
+  return std::visit(
+      [&]<class T>(const T& value) -> PyObject* {
+        if constexpr (std::is_same_v<T, Tensor>) {
+          return value.defined() ? wrap(value) : Py_NewRef(Py_None);
+        } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
+          if (entry.schema.returns[0].name.empty()) return wrap_tuple(value);
+          PyObject* named = checked(PyStructSequence_New(return_type(entry)));
+          for (size_t i = 0; i < value.size(); ++i)
+            PyStructSequence_SetItem(named, Py_ssize_t(i), wrap(value[i]));
+          return named;
+        } else if constexpr (std::is_same_v<T, bool>) {
+          return PyBool_FromLong(value);
+        } else if constexpr (std::is_same_v<T, DType>) {
+          return wrap_dtype(value);
+        } else {
+          return wrap_number(Scalar(value));
+        }
+      },
+      result);
+}
+
+// Writes a result to the tensor that the caller gave, which takes the result's shape.
+void write_out(const Tensor& out, const Tensor& result, const char* op) {
+  CHECK(
+      !out.requires_grad() || !is_grad_enabled(), op,
+      ": functions with out=... arguments don't support automatic differentiation, but one of the "
+      "arguments requires grad.");
+  CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
+        " can't be cast to the desired output type ", dtype_name(out.dtype()));
+  if (!(out.sizes() == result.sizes())) {
+    check_writable(out);
+    TensorImpl& impl = *out.impl();
+    int64_t needed = storage_bytes_needed(result.sizes(), contiguous_strides(result.sizes()),
+                                          impl.offset, out.itemsize());
+    if (needed > int64_t(impl.storage->bytes())) impl.storage->resize(size_t(needed));
+    impl.sizes = result.sizes();
+    impl.strides = contiguous_strides(result.sizes());
+    impl.layout_changed();
+  }
+  copy_into(out, result);
+  out.storage()->bump_version(op);
+}
+
+PyObject* deliver(const OpEntry& entry, Result&& result, const Extras& extras) {
+  if (extras.requires_grad) set_requires_grad(std::get<Tensor>(result), true);
+  if (!extras.out) return to_python(entry, std::move(result));
+  const char* op = entry.schema.name_text;
+  if (Tensor* one = std::get_if<Tensor>(&result)) {
+    write_out(expect_tensor(extras.out, "argument 'out'"), *one, op);
+  } else if (auto* many = std::get_if<std::vector<Tensor>>(&result)) {
+    CHECK(PySequence_Check(extras.out) && size_t(PySequence_Size(extras.out)) == many->size(),
+          ErrorKind::kType, op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
+    for (size_t i = 0; i < many->size(); ++i) {
+      Ref item(checked(PySequence_GetItem(extras.out, Py_ssize_t(i))));
+      write_out(expect_tensor(item.get(), "argument 'out'"), (*many)[i], op);
+    }
+  } else {
+    CHECK(false, ErrorKind::kType, op, ": got an unexpected keyword argument 'out'");
+  }
+  return Py_NewRef(extras.out);
+}
+
+// ---- the call -----------------------------------------------------------------------------------
+
+struct Weight {
+  int64_t elements = 0;
+  bool recorded = false;
+};
+void weigh(const Value& value, Weight& weight) {
+  if (auto* one = std::get_if<const Tensor*>(&value)) {
+    weight.elements = std::max(weight.elements, (*one)->numel());
+    weight.recorded |= (*one)->requires_grad();
+  } else if (auto* list = std::get_if<TensorList>(&value)) {
+    for (const Tensor& t : *list) {
+      if (!t.defined()) continue;
+      weight.elements += t.numel();
+      weight.recorded |= t.requires_grad();
+    }
+  }
+}
+
+Result run(const OpEntry& entry, const Value* values, bool inplace, bool into_out = false) {
+  Weight weight;
+  for (int i = 0; i < entry.schema.arg_count; ++i) weigh(values[i], weight);
+  bool writes =
+      inplace || (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
+  if (writes || (weight.recorded && is_grad_enabled())) capture_call_site();
+  CHECK(
+      !into_out || !weight.recorded || !is_grad_enabled(), entry.schema.name_text,
+      ": functions with out=... arguments don't support automatic differentiation, but one of the "
+      "arguments requires grad.");
+  ReleaseGil release(weight.elements >= kReleaseGilFrom);
+  return inplace ? entry.call_inplace(values) : entry.call(values);
+}
+
+struct PyOpFunction {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  std::vector<const OpEntry*>* overloads;
+  std::string* name;  // with the trailing underscore of an in-place form
+  bool inplace;
+};
+
+PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagged,
+                        PyObject* keywords) {
+  return guarded([&]() -> PyObject* {
+    auto* self = reinterpret_cast<PyOpFunction*>(callable);
+    Py_ssize_t nargs = PyVectorcall_NARGS(flagged);
+    std::string best_error;
+    int best_fit = -1;
+    for (const OpEntry* entry : *self->overloads) {
+      Arena arena;
+      Call call(*entry, arena);
+      if (call.parse(args, nargs, keywords)) {
+        Result result = run(*entry, call.values(), self->inplace, call.extras().out != nullptr);
+        return deliver(*entry, std::move(result), call.extras());
+      }
+      if (call.fitted() > best_fit) {
+        best_fit = call.fitted();
+        best_error = call.error();
+      }
+    }
+    std::string message = *self->name + "(): " + best_error;
+    if (self->overloads->size() > 1) {
+      message += ". It takes one of:";
+      for (const OpEntry* entry : *self->overloads)
+        message += "\n  " + signature_text(entry->schema);
+    }
+    PyErr_SetString(PyExc_TypeError, message.c_str());
+    return nullptr;
+  });
+}
+
+PyObject* op_bind(PyObject* self, PyObject* object, PyObject*) {
+  return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
+}
+PyObject* op_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<op %s>", reinterpret_cast<PyOpFunction*>(self)->name->c_str());
+}
+PyObject* op_name(PyObject* self, void*) {
+  return PyUnicode_FromString(reinterpret_cast<PyOpFunction*>(self)->name->c_str());
+}
+PyObject* op_doc(PyObject* self, void*) {
+  auto* op = reinterpret_cast<PyOpFunction*>(self);
+  std::string text;
+  for (const OpEntry* entry : *op->overloads)
+    text += *op->name + signature_text(entry->schema) + "\n";
+  for (const OpEntry* entry : *op->overloads)
+    if (*entry->doc) text += "\n" + std::string(entry->doc) + "\n";
+  return PyUnicode_FromString(text.c_str());
+}
+PyObject* op_module(PyObject* self, void*) {
+  std::string home = (*reinterpret_cast<PyOpFunction*>(self)->overloads)[0]->home;
+  home = home.substr(0, home.find(' '));
+  return PyUnicode_FromString(home == "torch" ? "rushlight" : ("rushlight." + home).c_str());
+}
+PyObject* op_reduce(PyObject* self, PyObject*) { return op_name(self, nullptr); }
+
+PyGetSetDef op_attributes[] = {{"__name__", op_name, nullptr, nullptr, nullptr},
+                               {"__qualname__", op_name, nullptr, nullptr, nullptr},
+                               {"__doc__", op_doc, nullptr, nullptr, nullptr},
+                               {"__module__", op_module, nullptr, nullptr, nullptr},
+                               {}};
+PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "Pickles by name."}, {}};
+
+PyTypeObject OpFunctionType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C.OpFunction",
+    .tp_basicsize = sizeof(PyOpFunction),
+    .tp_vectorcall_offset = offsetof(PyOpFunction, vectorcall),
+    .tp_repr = op_repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_methods = op_methods,
+    .tp_getset = op_attributes,
+    .tp_descr_get = op_bind};
+
+PyObject* make_function(std::string name, std::vector<const OpEntry*> overloads, bool inplace) {
+  PyObject* object = checked(OpFunctionType.tp_alloc(&OpFunctionType, 0));
+  auto* self = reinterpret_cast<PyOpFunction*>(object);
+  self->vectorcall = op_vectorcall;
+  self->overloads = new std::vector<const OpEntry*>(std::move(overloads));
+  self->name = new std::string(std::move(name));
+  self->inplace = inplace;
+  return object;
+}
+
+// Puts a function where .home says; several homes are separated by spaces. Private ops are
+// attributes of _C itself.
+void add_to_homes(PyObject* module, PyObject* homes, const char* home_list, const std::string& name,
+                  PyObject* function) {
+  std::string_view rest = home_list;
+  while (!rest.empty()) {
+    std::string home(detail::next_part(rest, ' '));
+    if (home == "private") {
+      checked(PyModule_AddObjectRef(module, name.c_str(), function));
+      continue;
+    }
+    PyObject* dict = PyDict_GetItemString(homes, home.c_str());
+    if (!dict) {
+      Ref fresh(checked(PyDict_New()));
+      checked(PyDict_SetItemString(homes, home.c_str(), fresh.get()));
+      dict = fresh.get();
+    }
+    checked(PyDict_SetItemString(dict, name.c_str(), function));
+  }
+}
+
+}  // namespace
+
+const OpEntry& op_entry(std::string_view name, std::string_view overload) {
+  for (const OpEntry& entry : op_table())
+    if (entry.schema.name == name && entry.schema.overload == overload) return entry;
+  CHECK(false, "there is no op ", name);
+  __builtin_unreachable();
+}
+
+PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {
+  return to_python(entry, run(entry, args, inplace));
+}
+
+// _C._op_homes: {"torch": {name: function}, "nn.functional": {...}, ..., "Tensor": {methods}}.
+void add_ops(PyObject* module) {
+  checked(PyType_Ready(&OpFunctionType));
+  Ref homes(checked(PyDict_New()));
+  const auto& table = op_table();
+  for (size_t i = 0; i < table.size();) {
+    size_t end = i;
+    std::vector<const OpEntry*> functions, methods, inplace_forms;
+    for (; end < table.size() && table[end].schema.name == table[i].schema.name; ++end) {
+      const OpEntry* entry = &table[end];
+      if (entry->variants & function) functions.push_back(entry);
+      if (entry->variants & method) methods.push_back(entry);
+      if (entry->call_inplace) inplace_forms.push_back(entry);
+    }
+    std::string name(table[i].schema.name);
+    if (!functions.empty()) {
+      Ref f(make_function(name, functions, false));
+      add_to_homes(module, homes.get(), functions[0]->home, name, f.get());
+      if (methods == functions) add_to_homes(module, homes.get(), "Tensor", name, f.get());
+    }
+    if (!methods.empty() && methods != functions) {
+      Ref f(make_function(name, methods, false));
+      add_to_homes(module, homes.get(), "Tensor", name, f.get());
+    }
+    if (!inplace_forms.empty()) {
+      Ref f(make_function(name + "_", inplace_forms, true));
+      add_to_homes(module, homes.get(), "Tensor", name + "_", f.get());
+      add_to_homes(module, homes.get(), inplace_forms[0]->home, name + "_", f.get());
+    }
+    i = end;
+  }
+  checked(PyModule_AddObjectRef(module, "_op_homes", homes.get()));
+}
+
+}  // namespace rushlight::python

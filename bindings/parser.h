@@ -1,0 +1,72 @@
+// Declares the reading of a call's arguments by the schema of an op.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "bindings/python.h"
+
+namespace rushlight::python {
+
+// Owns what the Values of one call look at.
+struct Arena {
+  static constexpr int kInts = 32;
+  int64_t ints[kInts];
+  int ints_used = 0;
+  std::deque<Shape> long_lists;
+  std::deque<Tensor> tensors;
+  std::deque<std::vector<Tensor>> tensor_lists;
+
+  std::span<int64_t> make_ints(size_t count) {
+    if (ints_used + int(count) <= kInts) {
+      int64_t* start = ints + ints_used;
+      ints_used += int(count);
+      return {start, count};
+    }
+    Shape& list = long_lists.emplace_back(count);
+    return {list.data(), count};
+  }
+};
+
+// Keyword arguments that belong to the caller, not to the schema.
+struct Extras {
+  PyObject* out = nullptr;
+  bool requires_grad = false;
+};
+
+// Reads the arguments of one call of one overload.
+class Call {
+ public:
+  Call(const OpEntry& entry, Arena& arena) : entry_(entry), schema_(entry.schema), arena_(arena) {}
+
+  // Fills values(); on failure error() says what does not fit.
+  bool parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords);
+
+  const Value* values() const { return values_.data(); }
+  const Extras& extras() const { return extras_; }
+  const std::string& error() const { return error_; }
+  // Mistakes in the kind of call (not of a value's type) are worth more than a list of overloads.
+  int fitted() const { return fitted_; }
+
+ private:
+  bool put(int i, PyObject* object);
+  bool put_tensors(PyObject* const* args, Py_ssize_t nargs);
+  bool put_keyword(PyObject* key, PyObject* object);
+  bool fail(std::string message);
+
+  const OpEntry& entry_;
+  const Schema& schema_;
+  Arena& arena_;
+  std::array<Value, kMaxArgs> values_;
+  std::array<bool, kMaxArgs> given_{};
+  Extras extras_;
+  std::string error_;
+  int fitted_ = 0;
+};
+
+// The parameters as error messages and docstrings show them.
+std::string signature_text(const Schema& schema);
+
+}  // namespace rushlight::python
