@@ -3,6 +3,7 @@
 // An OpFunction is both torch.add and Tensor.add: a method call passes the tensor as `input`.
 // Overloads are tried in the order of the table; the first whose arguments fit is called.
 #include <map>
+#include <sstream>
 
 #include "bindings/parser.h"
 #include "core/autograd/node.h"
@@ -58,79 +59,104 @@ PyObject* to_python(const OpEntry& entry, Result&& result) {
       result);
 }
 
-// Writes a result to the tensor that the caller gave, which takes the result's shape.
-void write_out(const Tensor& out, const Tensor& result, const char* op) {
-  CHECK(
-      !out.requires_grad() || !is_grad_enabled(), op,
-      ": functions with out=... arguments don't support automatic differentiation, but one of the "
-      "arguments requires grad.");
-  CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
-        " can't be cast to the desired output type ", dtype_name(out.dtype()));
-  if (!(out.sizes() == result.sizes())) {
-    check_writable(out);
-    TensorImpl& impl = *out.impl();
-    int64_t needed = storage_bytes_needed(result.sizes(), contiguous_strides(result.sizes()),
-                                          impl.offset, out.itemsize());
-    if (needed > int64_t(impl.storage->bytes())) impl.storage->resize(size_t(needed));
-    impl.sizes = result.sizes();
-    impl.strides = contiguous_strides(result.sizes());
-    impl.layout_changed();
-  }
-  copy_into(out, result);
-  out.storage()->bump_version(op);
-}
-
-PyObject* deliver(const OpEntry& entry, Result&& result, const Extras& extras) {
-  if (extras.requires_grad) set_requires_grad(std::get<Tensor>(result), true);
-  if (!extras.out) return to_python(entry, std::move(result));
-  const char* op = entry.schema.name_text;
-  if (Tensor* one = std::get_if<Tensor>(&result)) {
-    write_out(expect_tensor(extras.out, "argument 'out'"), *one, op);
-  } else if (auto* many = std::get_if<std::vector<Tensor>>(&result)) {
-    CHECK(PySequence_Check(extras.out) && size_t(PySequence_Size(extras.out)) == many->size(),
-          ErrorKind::kType, op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
-    for (size_t i = 0; i < many->size(); ++i) {
-      Ref item(checked(PySequence_GetItem(extras.out, Py_ssize_t(i))));
-      write_out(expect_tensor(item.get(), "argument 'out'"), (*many)[i], op);
-    }
-  } else {
-    CHECK(false, ErrorKind::kType, op, ": got an unexpected keyword argument 'out'");
-  }
-  return Py_NewRef(extras.out);
-}
-
 // ---- the call -----------------------------------------------------------------------------------
 
 struct Weight {
   int64_t elements = 0;
   bool recorded = false;
-};
-void weigh(const Value& value, Weight& weight) {
-  if (auto* one = std::get_if<const Tensor*>(&value)) {
-    weight.elements = std::max(weight.elements, (*one)->numel());
-    weight.recorded |= (*one)->requires_grad();
-  } else if (auto* list = std::get_if<TensorList>(&value)) {
-    for (const Tensor& t : *list) {
-      if (!t.defined()) continue;
-      weight.elements += t.numel();
-      weight.recorded |= t.requires_grad();
+
+  void add(const Value& value) {
+    if (auto* one = std::get_if<const Tensor*>(&value)) {
+      elements = std::max(elements, (*one)->numel());
+      recorded |= (*one)->requires_grad();
+    } else if (auto* list = std::get_if<TensorList>(&value)) {
+      for (const Tensor& t : *list) {
+        if (!t.defined()) continue;
+        elements += t.numel();
+        recorded |= t.requires_grad();
+      }
     }
   }
+};
+Weight weigh(const OpEntry& entry, const Value* values) {
+  Weight weight;
+  for (int i = 0; i < entry.schema.arg_count; ++i) weight.add(values[i]);
+  return weight;
 }
 
-Result run(const OpEntry& entry, const Value* values, bool inplace, bool into_out = false) {
-  Weight weight;
-  for (int i = 0; i < entry.schema.arg_count; ++i) weigh(values[i], weight);
-  bool writes =
-      inplace || (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
+// With `out`, the result is written there if the op can do so and the shape fits.
+Result run(const OpEntry& entry, const Value* values, bool inplace, const Tensor* out = nullptr) {
+  Weight weight = weigh(entry, values);
+  bool writes = inplace || out ||
+                (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
   if (writes || (weight.recorded && is_grad_enabled())) capture_call_site();
-  CHECK(
-      !into_out || !weight.recorded || !is_grad_enabled(), entry.schema.name_text,
-      ": functions with out=... arguments don't support automatic differentiation, but one of the "
-      "arguments requires grad.");
   ReleaseGil release(weight.elements >= kReleaseGilFrom);
+  if (out && entry.call_into) return entry.call_into(values, *out);
   return inplace ? entry.call_inplace(values) : entry.call(values);
 }
+
+// ---- out= ---------------------------------------------------------------------------------------
+
+void refuse_to_record(bool wants_grad, const char* op) {
+  CHECK(
+      !wants_grad || !is_grad_enabled(), op,
+      ": functions with out=... arguments don't support automatic differentiation, but one of the "
+      "arguments requires grad.");
+}
+
+// Gives `out` the sizes of a result, in row-major order.
+void resize_out(const Tensor& out, ShapeRef sizes, const char* op) {
+  check_writable(out);
+  if (out.numel() > 0) {
+    std::ostringstream text;
+    text << op << ": An output with one or more elements was resized since it had shape "
+         << out.sizes() << ", which does not match the required output shape " << ShapeText{sizes}
+         << ". Pass out of that shape, or of 0 elements.";
+    checked(PyErr_WarnEx(PyExc_UserWarning, text.str().c_str(), 1));
+  }
+  TensorImpl& impl = *out.impl();
+  Shape strides = contiguous_strides(sizes);
+  int64_t needed = storage_bytes_needed(sizes, strides, impl.offset, out.itemsize());
+  if (needed > int64_t(impl.storage->bytes())) impl.storage->resize(size_t(needed));
+  impl.sizes = sizes;
+  impl.strides = strides;
+  impl.layout_changed();
+}
+
+// Brings a result into the tensor that the caller gave, unless the op has written it there.
+void write_out(const Tensor& out, const Tensor& result, const char* op) {
+  refuse_to_record(out.requires_grad(), op);
+  if (!result.is(out)) {
+    CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
+          " can't be cast to the desired output type ", dtype_name(out.dtype()));
+    if (!(out.sizes() == result.sizes())) resize_out(out, result.sizes(), op);
+    copy_into(out, result);
+  }
+  if (!out.impl()->untracked) out.storage()->bump_version(op);
+}
+
+PyObject* call_with_out(const OpEntry& entry, const Value* values, PyObject* out) {
+  const char* op = entry.schema.name_text;
+  refuse_to_record(weigh(entry, values).recorded, op);
+  const Tensor* target = is_tensor(out) ? &unwrap(out) : nullptr;
+  if (target) refuse_to_record(target->requires_grad(), op);
+  Result result = run(entry, values, false, target);
+  if (Tensor* one = std::get_if<Tensor>(&result)) {
+    write_out(expect_tensor(out, "argument 'out'"), *one, op);
+  } else if (auto* many = std::get_if<std::vector<Tensor>>(&result)) {
+    CHECK(PySequence_Check(out) && size_t(PySequence_Size(out)) == many->size(), ErrorKind::kType,
+          op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
+    for (size_t i = 0; i < many->size(); ++i) {
+      Ref item(checked(PySequence_GetItem(out, Py_ssize_t(i))));
+      write_out(expect_tensor(item.get(), "argument 'out'"), (*many)[i], op);
+    }
+  } else {
+    CHECK(false, ErrorKind::kType, op, ": got an unexpected keyword argument 'out'");
+  }
+  return Py_NewRef(out);
+}
+
+// ---- the callables ------------------------------------------------------------------------------
 
 struct PyOpFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -150,8 +176,11 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
       Arena arena;
       Call call(*entry, arena);
       if (call.parse(args, nargs, keywords)) {
-        Result result = run(*entry, call.values(), self->inplace, call.extras().out != nullptr);
-        return deliver(*entry, std::move(result), call.extras());
+        const Extras& extras = call.extras();
+        if (extras.out) return call_with_out(*entry, call.values(), extras.out);
+        Result result = run(*entry, call.values(), self->inplace);
+        if (extras.requires_grad) set_requires_grad(std::get<Tensor>(result), true);
+        return to_python(*entry, std::move(result));
       }
       if (call.fitted() > best_fit) {
         best_fit = call.fitted();

@@ -1,7 +1,7 @@
 // Owns the Python type of tensors: its lifetime, its attributes and its operators.
 //
-// Ops come from the op table (op_function.cpp); only what is not an op, or is too hot for the parser, is
-// written here. rushlight/_tensor.py subclasses this type with what reads better in Python.
+// Ops come from the op table (op_function.cpp); only what is not an op, or is too hot for the
+// parser, is written here. rushlight/_tensor.py subclasses this type with what reads better in Python.
 //
 // Note [One Python object per tensor]
 // A TensorImpl has at most one Python object, so that `x.grad is x.grad`. While Python holds the

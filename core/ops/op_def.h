@@ -1,6 +1,6 @@
 // Owns the fields of an OP block and the checks on it that happen at compile time.
 //
-// What a block does when it is called is in record.h.
+// What a block does when it is called is in record.h, what it leaves on the tape in op_node.h.
 #pragma once
 
 #include <array>

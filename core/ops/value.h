@@ -23,6 +23,7 @@ using Value = std::variant<std::monostate, const Tensor*, TensorList, int64_t, S
 using Result = std::variant<Tensor, std::vector<Tensor>, bool, int64_t, double, Scalar, DType>;
 
 using BoxedCall = Result (*)(const Value* args);
+using BoxedCallInto = Result (*)(const Value* args, const Tensor& out);
 
 // A set of dtypes, one bit each.
 class DTypeSet {
@@ -66,8 +67,9 @@ struct OpEntry {
   DTypeSet dtypes;
   Variants variants;
   BoxedCall call;
-  BoxedCall call_inplace;  // null when there is no such form
-  const Formula* formula;  // of the forward, when it is one
+  BoxedCall call_inplace;   // null when there is no such form
+  BoxedCallInto call_into;  // tries to write into `out`; null when the op cannot
+  const Formula* formula;   // of the forward, when it is one
   bool differentiable;
   const char* file;
   int line;

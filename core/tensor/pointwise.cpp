@@ -158,6 +158,14 @@ Device common_device(std::span<const Tensor* const> operands) {
   return first->device();
 }
 
+bool has_broadcast_shape(const Tensor& out, std::span<const Tensor* const> operands) {
+  Shape sizes;
+  for (const Tensor* operand : operands)
+    if (operand && !same_shape(operand->sizes(), sizes))
+      sizes = broadcast_shapes(sizes, operand->sizes());
+  return out.sizes() == sizes;
+}
+
 Compute compute_of(DType dtype) {
   if (dtype == DType::float64) return Compute::f64;
   if (dtype == DType::complex64) return Compute::c64;

@@ -43,6 +43,9 @@ DType dtype_of_compute(Compute compute);
 Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands,
                  std::span<const Scalar> scalars, const Tensor* into = nullptr);
 
+// Whether the operands (null for those that are not given) broadcast to the shape of `out`.
+bool has_broadcast_shape(const Tensor& out, std::span<const Tensor* const> operands);
+
 // pointwise_into<softplus_value>(into, input, beta, threshold): operands first, then scalars.
 template <class F, class... Args>
 Tensor pointwise_into(const Tensor* into, const Args&... args) {
