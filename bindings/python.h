@@ -143,6 +143,9 @@ const Value* op_defaults(const OpEntry& entry);
 // Notes the line of the user's program for the ops that follow. See call_site.cpp.
 void capture_call_site();
 
+// Gives the type of tensors its operators; before it is made ready.
+void install_operators(PyTypeObject& type);
+
 // Whether an operator on the two may write its result, of the same shape and dtype as `object`,
 // into that: nobody will see it again. See Note [Temporaries].
 bool is_reusable(PyObject* object, PyObject* other);

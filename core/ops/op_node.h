@@ -1,4 +1,4 @@
-// Owns the node that an op leaves on the tape: what it keeps, and how gradients of its block are run.
+// Owns the node that an op leaves on the tape: what it keeps, and how its gradients are run.
 //
 // OpNode::backward() calls the block's gradients, each only if its argument wants one.
 #pragma once

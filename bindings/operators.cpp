@@ -1,0 +1,197 @@
+// Owns the operators of tensors, which are too hot for the parser: + - * / @ == [], and what Python
+// asks a number or a sequence for.
+#include "bindings/python.h"
+
+namespace rushlight::python {
+namespace {
+
+// The op behind an operator: its first overload on two tensors, or on one for unary operators.
+struct OperatorOp {
+  const OpEntry* entry = nullptr;
+  const Value* defaults = nullptr;
+
+  void resolve(std::string_view name, int tensors) {
+    for (const OpEntry& e : op_table()) {
+      if (e.schema.name != name || e.schema.arg_count < tensors) continue;
+      if (tensors == 2 && e.schema.args[1].type != ArgType::tensor) continue;
+      entry = &e;
+      defaults = op_defaults(e);
+      return;
+    }
+  }
+};
+
+// _(slot, op)
+#define RUSHLIGHT_BINARY(_)                                                                       \
+  _(add, add) _(subtract, sub) _(multiply, mul) _(true_divide, div) _(floor_divide, floor_divide) \
+  _(remainder, remainder) _(matrix_multiply, matmul) _(and, bitwise_and) _(or, bitwise_or)        \
+  _(xor, bitwise_xor) _(lshift, bitwise_left_shift) _(rshift, bitwise_right_shift)
+#define RUSHLIGHT_UNARY(_) _(negative, neg) _(absolute, abs) _(invert, bitwise_not)
+#define RUSHLIGHT_COMPARE(_) \
+  _(Py_LT, lt) _(Py_LE, le) _(Py_EQ, eq) _(Py_NE, ne) _(Py_GT, gt) _(Py_GE, ge)
+
+enum Operator {
+#define RUSHLIGHT_NAME(slot, op) k_##slot,
+  RUSHLIGHT_BINARY(RUSHLIGHT_NAME) RUSHLIGHT_UNARY(RUSHLIGHT_NAME) k_power,
+#undef RUSHLIGHT_NAME
+  kOperatorCount
+};
+OperatorOp operators[kOperatorCount];
+OperatorOp comparisons[6];
+
+// A tensor or number as an operand; null when it is something else.
+const Tensor* operand(PyObject* object, Tensor& number) {
+  if (is_tensor(object)) return &unwrap(object);
+  Scalar value;
+  if (!read_number(object, value)) return nullptr;
+  number = wrapped_number(value);
+  return &number;
+}
+
+PyObject* call_binary(const OperatorOp& op, PyObject* a, PyObject* b, bool inplace) {
+  return guarded([&]() -> PyObject* {
+    Tensor numbers[2];
+    const Tensor* x = operand(a, numbers[0]);
+    const Tensor* y = operand(b, numbers[1]);
+    if (!x || !y || !op.entry) Py_RETURN_NOTIMPLEMENTED;
+    Value values[4] = {x, y};
+    for (int i = 2; i < op.entry->schema.arg_count; ++i) values[i] = op.defaults[i];
+    return call_op(*op.entry, values, inplace && op.entry->call_inplace);
+  });
+}
+template <Operator op>
+PyObject* binary(PyObject* a, PyObject* b) {
+  constexpr bool commutes = op == k_add || op == k_multiply;
+  if constexpr (commutes || op == k_subtract || op == k_true_divide) {
+    if (is_tensor(a) && is_reusable(a, b)) return call_binary(operators[op], a, b, true);
+    if (commutes && is_tensor(b) && is_reusable(b, a))
+      return call_binary(operators[op], b, a, true);
+  }
+  return call_binary(operators[op], a, b, false);
+}
+template <Operator op>
+PyObject* inplace_binary(PyObject* a, PyObject* b) {
+  return call_binary(operators[op], a, b, true);
+}
+template <Operator op>
+PyObject* unary(PyObject* a) {
+  return guarded([&]() -> PyObject* {
+    CHECK(operators[op].entry, ErrorKind::kType, "bad operand type for unary operator");
+    Value value = &unwrap(a);
+    return call_op(*operators[op].entry, &value, false);
+  });
+}
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
+  return call_binary(operators[k_power], a, b, false);
+}
+PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) {
+  return call_binary(operators[k_power], a, b, true);
+}
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  return call_binary(comparisons[op], a, b, false);
+}
+
+int truth(PyObject* self) {
+  return guarded([&] {
+    const Tensor& t = unwrap(self);
+    CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
+    CHECK(t.numel() == 1,
+          "Boolean value of Tensor with more than one value is ambiguous. Use .any() or .all().");
+    return int(item(t).to<bool>());
+  });
+}
+PyObject* as_int(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    Ref number(checked(wrap_number(item(unwrap(self)))));
+    return PyNumber_Long(number.get());
+  });
+}
+PyObject* as_float(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    Scalar value = item(unwrap(self));
+    CHECK(!value.is_complex(),
+          "value cannot be converted to type double without overflow: it is complex");
+    return PyFloat_FromDouble(value.to<double>());
+  });
+}
+PyObject* as_index(PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& t = unwrap(self);
+    CHECK(t.numel() == 1 && (is_integral(t.dtype()) || is_bool(t.dtype())), ErrorKind::kType,
+          "only integer tensors of a single element can be converted to an index");
+    return PyLong_FromLongLong(item(t).to<int64_t>());
+  });
+}
+
+PyNumberMethods number_methods = {.nb_add = binary<k_add>,
+                                  .nb_subtract = binary<k_subtract>,
+                                  .nb_multiply = binary<k_multiply>,
+                                  .nb_remainder = binary<k_remainder>,
+                                  .nb_power = power,
+                                  .nb_negative = unary<k_negative>,
+                                  .nb_positive = [](PyObject* self) { return Py_NewRef(self); },
+                                  .nb_absolute = unary<k_absolute>,
+                                  .nb_bool = truth,
+                                  .nb_invert = unary<k_invert>,
+                                  .nb_lshift = binary<k_lshift>,
+                                  .nb_rshift = binary<k_rshift>,
+                                  .nb_and = binary<k_and>,
+                                  .nb_xor = binary<k_xor>,
+                                  .nb_or = binary<k_or>,
+                                  .nb_int = as_int,
+                                  .nb_float = as_float,
+                                  .nb_inplace_add = inplace_binary<k_add>,
+                                  .nb_inplace_subtract = inplace_binary<k_subtract>,
+                                  .nb_inplace_multiply = inplace_binary<k_multiply>,
+                                  .nb_inplace_remainder = inplace_binary<k_remainder>,
+                                  .nb_inplace_power = inplace_power,
+                                  .nb_inplace_lshift = inplace_binary<k_lshift>,
+                                  .nb_inplace_rshift = inplace_binary<k_rshift>,
+                                  .nb_inplace_and = inplace_binary<k_and>,
+                                  .nb_inplace_xor = inplace_binary<k_xor>,
+                                  .nb_inplace_or = inplace_binary<k_or>,
+                                  .nb_floor_divide = binary<k_floor_divide>,
+                                  .nb_true_divide = binary<k_true_divide>,
+                                  .nb_inplace_floor_divide = inplace_binary<k_floor_divide>,
+                                  .nb_inplace_true_divide = inplace_binary<k_true_divide>,
+                                  .nb_index = as_index,
+                                  .nb_matrix_multiply = binary<k_matrix_multiply>};
+
+Py_ssize_t length(PyObject* self) {
+  return guarded([&]() -> Py_ssize_t {
+    const Tensor& t = unwrap(self);
+    CHECK(t.dim() > 0, ErrorKind::kType, "len() of a 0-d tensor");
+    return Py_ssize_t(t.sizes()[0]);
+  });
+}
+PyMappingMethods mapping_methods = {
+    .mp_length = length, .mp_subscript = get_item, .mp_ass_subscript = set_item};
+// PySequence_Check must hold, so that NumPy and friends see a sequence; items go through mapping.
+PySequenceMethods sequence_methods = {.sq_length = length,
+                                      .sq_item = [](PyObject* self, Py_ssize_t i) -> PyObject* {
+                                        Ref index(PyLong_FromSsize_t(i));
+                                        return index ? get_item(self, index.get()) : nullptr;
+                                      }};
+
+}  // namespace
+
+void install_operators(PyTypeObject& type) {
+#define RUSHLIGHT_RESOLVE(slot, op) operators[k_##slot].resolve(#op, 2);
+  RUSHLIGHT_BINARY(RUSHLIGHT_RESOLVE)
+#undef RUSHLIGHT_RESOLVE
+#define RUSHLIGHT_RESOLVE(slot, op) operators[k_##slot].resolve(#op, 1);
+  RUSHLIGHT_UNARY(RUSHLIGHT_RESOLVE)
+#undef RUSHLIGHT_RESOLVE
+  operators[k_power].resolve("pow", 2);
+#define RUSHLIGHT_RESOLVE(slot, op) comparisons[slot].resolve(#op, 2);
+  RUSHLIGHT_COMPARE(RUSHLIGHT_RESOLVE)
+#undef RUSHLIGHT_RESOLVE
+
+  type.tp_as_number = &number_methods;
+  type.tp_as_sequence = &sequence_methods;
+  type.tp_as_mapping = &mapping_methods;
+  type.tp_richcompare = compare;
+}
+
+}  // namespace rushlight::python
