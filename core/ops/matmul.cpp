@@ -230,6 +230,7 @@ OP(addmm, "(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alp
 
 The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
+  .variants = function | method | inplace,
   .forward = [](const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta,
                 Scalar alpha) {
     check_dim(mat1, "mat1", 2);
@@ -243,11 +244,26 @@ OP(addmv, "(Tensor input, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha
 
 The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
+  .variants = function | method | inplace,
   .forward = [](const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta,
                 Scalar alpha) {
     check_dim(mat, "mat", 2);
     check_dim(vec, "vec", 1);
     return add_product(input, matmul(mat, vec), beta, alpha);
+  },
+})
+
+OP(addr, "(Tensor input, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", {
+  .doc     = R"(beta * input + alpha * outer(vec1, vec2).
+
+The input broadcasts, and with beta = 0 it is not read.)",
+  .dtypes  = numeric,
+  .variants = function | method | inplace,
+  .forward = [](const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar beta,
+                Scalar alpha) {
+    check_dim(vec1, "vec1", 1);
+    check_dim(vec2, "vec2", 1);
+    return add_product(input, unsqueeze(vec1, 1) * vec2, beta, alpha);
   },
 })
 
@@ -257,6 +273,7 @@ OP(baddbmm,
 
 The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
+  .variants = function | method | inplace,
   .forward = [](const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta,
                 Scalar alpha) {
     check_batches(batch1, batch2);
@@ -270,6 +287,7 @@ OP(addbmm,
 
 The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
+  .variants = function | method | inplace,
   .forward = [](const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta,
                 Scalar alpha) {
     check_batches(batch1, batch2);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/autograd/needs.h"
 #include "core/ops/op_node.h"
 #include "core/tensor/tile_loop.h"
 
@@ -83,6 +84,13 @@ struct Invoke<Block, R (*)(Args...)> {
       bool records = is_grad_enabled() && (wants_grad(args) || ...);
       if constexpr (P::kRecords) {
         if (records) node = make_node(true, args...);
+      } else if constexpr (!P::kWritesInto) {
+        if (records) {  // made of other ops, which record themselves
+          Tensor result = forward(args...);
+          check_fits(result, self);
+          needs::copy_(self, result);
+          return self;
+        }
       } else {
         CHECK(!records, ErrorKind::kNotImplemented,
               "has no derivative, so it cannot write a tensor "
@@ -94,10 +102,7 @@ struct Invoke<Block, R (*)(Args...)> {
           forward_into(&self, args...);
         } else {
           Tensor result = forward(args...);
-          CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
-                " doesn't match the broadcast shape ", result.sizes());
-          CHECK(can_cast(result.dtype(), self.dtype()), "result type ", dtype_name(result.dtype()),
-                " can't be cast to the desired output type ", dtype_name(self.dtype()));
+          check_fits(result, self);
           copy_into(self, result);
         }
       }
@@ -166,6 +171,12 @@ struct Invoke<Block, R (*)(Args...)> {
   }
   static void check_dtype() {}
 
+  static void check_fits(const Tensor& result, const Tensor& self) {
+    CHECK(result.sizes() == self.sizes(), "output with shape ", self.sizes(),
+          " doesn't match the broadcast shape ", result.sizes());
+    CHECK(can_cast(result.dtype(), self.dtype()), "result type ", dtype_name(result.dtype()),
+          " can't be cast to the desired output type ", dtype_name(self.dtype()));
+  }
   static void prepare_write(Args... args) {
     check_inplace(first(args...), is_grad_enabled() && (wants_grad(args) || ...));
   }

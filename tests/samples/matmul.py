@@ -57,6 +57,13 @@ def addmm() -> Iterator[Any]:
     yield normal(3, 2), normal(3, 0), normal(0, 2)
 
 
+@samples("addr", ref=lambda x, a, b, beta=1, alpha=1: beta * x + alpha * np.outer(a, b))
+def addr() -> Iterator[Any]:
+    yield normal(3, 4), normal(3), normal(4)
+    yield Sample(normal(4), normal(3), normal(4), beta=0.5, alpha=2.0)
+    yield normal(0, 4), normal(0), normal(4)
+
+
 @samples("addmv", ref=plus_product)
 def addmv() -> Iterator[Any]:
     yield normal(3), normal(3, 4), normal(4)
