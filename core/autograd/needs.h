@@ -20,6 +20,9 @@ Tensor as_strided(const Tensor& input, ShapeRef sizes, ShapeRef strides, int64_t
 // The gradient of as_strided with respect to a base of the given layout.
 Tensor as_strided_backward(const Tensor& grad, ShapeRef base_sizes, ShapeRef base_strides,
                            int64_t base_offset, ShapeRef strides, int64_t offset);
+// Complex numbers as pairs in a last dim, and back; they share memory.
+Tensor view_as_real(const Tensor& input);
+Tensor view_as_complex(const Tensor& input);
 // Writes src over the window and records it.
 void copy_(const Tensor& window, const Tensor& src);
 

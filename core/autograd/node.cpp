@@ -16,22 +16,40 @@ namespace {
 
 thread_local uint64_t next_sequence = 0;
 
-// Where a window lies in the storage; enough to rebuild a view and its gradient.
+// Where a window lies in the storage; enough to rebuild a view and its gradient. When one of base
+// and view is complex and the other is not, both are measured in parts: real numbers, two for each
+// complex one.
 struct Geometry {
   Shape sizes, strides;
   int64_t offset;
-  explicit Geometry(const Tensor& t) : sizes(t.sizes()), strides(t.strides()), offset(t.offset()) {}
+  bool joins_parts;  // the tensor is complex, but measured in parts
+
+  Geometry(const Tensor& t, const Tensor& other)
+      : sizes(t.sizes()),
+        strides(t.strides()),
+        offset(t.offset()),
+        joins_parts(is_complex(t.dtype()) && !is_complex(other.dtype())) {
+    if (!joins_parts) return;
+    for (int64_t& stride : strides) stride *= 2;
+    sizes.push_back(2);
+    strides.push_back(1);
+    offset *= 2;
+  }
+  // A tensor of this geometry's kind as it is measured, and back.
+  Tensor measured(const Tensor& t) const { return joins_parts ? needs::view_as_real(t) : t; }
+  Tensor restored(const Tensor& t) const { return joins_parts ? needs::view_as_complex(t) : t; }
 };
 
 // The gradient of looking through a window: what flows back fills the window, zero elsewhere.
 class WindowBackward final : public Node {
  public:
-  WindowBackward(const Tensor& base, const Tensor& view) : base_(base), view_(view) {}
+  WindowBackward(const Tensor& base, const Tensor& view) : base_(base, view), view_(view, base) {}
 
   void backward(TensorList grads, std::span<Tensor> input_grads) override {
     if (!wants(0)) return;
-    input_grads[0] = needs::as_strided_backward(grads[0], base_.sizes, base_.strides, base_.offset,
-                                                view_.strides, view_.offset);
+    input_grads[0] = base_.restored(
+        needs::as_strided_backward(view_.measured(grads[0]), base_.sizes, base_.strides,
+                                   base_.offset, view_.strides, view_.offset));
   }
   const char* op() const override { return "as_strided"; }
 
@@ -43,21 +61,22 @@ class WindowBackward final : public Node {
 class CopySlices final : public Node {
  public:
   CopySlices(const Tensor& base, const Tensor& view, NodePtr write)
-      : base_(base), view_(view), write_(std::move(write)) {
+      : base_(base, view), view_(view, base), write_(std::move(write)) {
     edges.resize(write_->edges.size());
     edges[0] = gradient_edge(base);
     for (size_t i = 1; i < edges.size(); ++i) edges[i] = write_->edges[i];
   }
 
   void backward(TensorList grads, std::span<Tensor> input_grads) override {
-    Tensor whole = needs::clone_strided(grads[0], base_.strides);
+    Tensor whole = needs::clone_strided(base_.measured(grads[0]), base_.strides);
     Tensor window =
         needs::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
-    Tensor window_grad = needs::clone(window);
+    Tensor window_grad = view_.restored(needs::clone(window));
     write_->backward({&window_grad, 1}, input_grads);
     if (!wants(0)) return;
-    needs::copy_(window, input_grads[0].defined() ? input_grads[0] : needs::zeros_like(window));
-    input_grads[0] = whole;
+    needs::copy_(window, input_grads[0].defined() ? view_.measured(input_grads[0])
+                                                  : needs::zeros_like(window));
+    input_grads[0] = base_.restored(whole);
   }
   void release_saved() override { write_->release_saved(); }
   const char* op() const override { return write_->op(); }

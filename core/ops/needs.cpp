@@ -63,6 +63,9 @@ Tensor as_strided_backward(const Tensor& grad, ShapeRef base_sizes, ShapeRef bas
   return rushlight::as_strided(sums, base_sizes, base_strides, sums.offset() + base_offset - begin);
 }
 
+Tensor view_as_real(const Tensor& input) { return call<"view_as_real", Tensor>(input); }
+Tensor view_as_complex(const Tensor& input) { return call<"view_as_complex", Tensor>(input); }
+
 void copy_(const Tensor& window, const Tensor& src) { rushlight::copy_(window, src); }
 
 }  // namespace rushlight::needs

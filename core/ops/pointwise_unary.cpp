@@ -184,7 +184,6 @@ OP(isfinite, "(Tensor input) -> Tensor", {
 POINTWISE(logical_not_value, (B input), !input)
 OP(logical_not, "(Tensor input) -> Tensor", {
   .doc     = "Whether each element is zero.",
-  .dtypes  = real,
   .forward = formula<logical_not_value>,
 })
 

@@ -22,8 +22,20 @@ double correction_of(const Correction& correction) {
   return correction ? correction->to<double>() : 1;
 }
 
+// The variance (or deviation) and the mean. The variance of complex numbers is the sum of those of
+// their parts.
 std::pair<Tensor, Tensor> moments(Reduction reduction, const Tensor& input, Dims dim,
                                   const Correction& correction, bool keepdim) {
+  if (is_complex(input.dtype())) {
+    auto of_part = [&](const Tensor& part) {
+      return moments(Reduction::variance, part, dim, correction, keepdim);
+    };
+    auto [real_variance, real_mean] = of_part(call<"real", Tensor>(input));
+    auto [imag_variance, imag_mean] = of_part(call<"imag", Tensor>(input));
+    Tensor variance = real_variance + imag_variance;
+    return {reduction == Reduction::deviation ? sqrt(variance) : variance,
+            call<"complex", Tensor>(real_mean, imag_mean)};
+  }
   return reduce_pair(reduction, input, reduced_dims(dim, input.dim()), keepdim, input.dtype(),
                      correction_of(correction));
 }
@@ -127,12 +139,13 @@ OP(var,
    "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) -> Tensor", {
   .doc     = R"(The variance over dim: sum((x - mean)^2) / max(0, count - correction).
 
-correction=1 gives the unbiased estimate of a sample, 0 the variance of a population.
+correction=1 gives the unbiased estimate of a sample, 0 the variance of a population. For complex
+numbers it is real: the square is that of the magnitude.
 
 Example:
     >>> torch.tensor([1.0, 2.0, 3.0]).var()
     tensor(1.))",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, Dims dim, Correction correction, bool keepdim) {
     return moments(Reduction::variance, input, dim, correction, keepdim).first;
   },
@@ -147,7 +160,7 @@ OP(var_unbiased,
    "var.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, bool keepdim=False) "
    "-> Tensor", {
   .doc     = R"(The variance over dim with correction 1, or 0 when unbiased is False.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, Dims dim, bool unbiased, bool keepdim) {
     return call<"var", Tensor>(input, dim, unbiased_correction(unbiased), keepdim);
   },
@@ -156,7 +169,7 @@ OP(var_unbiased,
 OP(std,
    "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) -> Tensor", {
   .doc     = R"(The standard deviation over dim: the square root of var.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, Dims dim, Correction correction, bool keepdim) {
     return moments(Reduction::deviation, input, dim, correction, keepdim).first;
   },
@@ -171,7 +184,7 @@ OP(std_unbiased,
    "std.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, bool keepdim=False) "
    "-> Tensor", {
   .doc     = R"(The standard deviation over dim with correction 1, or 0 when unbiased is False.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, Dims dim, bool unbiased, bool keepdim) {
     return call<"std", Tensor>(input, dim, unbiased_correction(unbiased), keepdim);
   },
@@ -181,7 +194,7 @@ OP(var_mean,
    "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) "
    "-> (Tensor, Tensor)", {
   .doc     = R"(The variance and the mean over dim, computed in one pass.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = [](const Tensor& input, Dims dim, Correction correction,
                 bool keepdim) -> std::tuple<Tensor, Tensor> {
@@ -201,7 +214,7 @@ OP(var_mean_unbiased,
    "var_mean.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, "
    "bool keepdim=False) -> (Tensor, Tensor)", {
   .doc     = R"(The mean and the variance with correction 1, or 0 when unbiased is False.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = [](const Tensor& input, Dims dim, bool unbiased, bool keepdim) {
     return call<"var_mean", std::tuple<Tensor, Tensor>>(input, dim, unbiased_correction(unbiased),
@@ -213,7 +226,7 @@ OP(std_mean,
    "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) "
    "-> (Tensor, Tensor)", {
   .doc     = R"(The standard deviation and the mean over dim, computed in one pass.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = [](const Tensor& input, Dims dim, Correction correction,
                 bool keepdim) -> std::tuple<Tensor, Tensor> {
@@ -235,7 +248,7 @@ OP(std_mean_unbiased,
    "std_mean.unbiased(Tensor input, int[1]? dim=None, bool unbiased=True, "
    "bool keepdim=False) -> (Tensor, Tensor)", {
   .doc     = R"(The mean and the deviation with correction 1, or 0 when unbiased is False.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = [](const Tensor& input, Dims dim, bool unbiased, bool keepdim) {
     return call<"std_mean", std::tuple<Tensor, Tensor>>(input, dim, unbiased_correction(unbiased),

@@ -106,10 +106,12 @@ def arrays_of(result: Any) -> list[np.ndarray]:
 
 
 def weighted_sum(tensors: list[Any], seed: int = 3) -> Any:
-    """A scalar that depends on every floating-point tensor with fixed random weights."""
+    """A scalar that depends on every float or complex tensor with fixed random weights."""
     generator = np.random.default_rng(seed)
     total = rl.tensor(0.0, dtype=rl.float64)
     for tensor in tensors:
+        if tensor.dtype.is_complex:
+            tensor = rl.view_as_real(tensor)
         if tensor.dtype.is_floating_point:
             total = total + (tensor * tensor_of(generator.normal(size=tuple(tensor.shape)))).sum()
     return total
@@ -118,7 +120,7 @@ def weighted_sum(tensors: list[Any], seed: int = 3) -> Any:
 def is_point(op: OpSamples, sample: Sample) -> Callable[[np.ndarray], bool]:
     """Tells which arrays of a sample gradients are taken for."""
     constant = [id(sample.args[i]) for i in op.constant if i < len(sample.args)]
-    return lambda array: array.dtype == np.float64 and id(array) not in constant
+    return lambda array: array.dtype in (np.float64, np.complex128) and id(array) not in constant
 
 
 def points_of(op: OpSamples, sample: Sample) -> list[Any]:
@@ -139,6 +141,11 @@ def scalar_of(name: str, op: OpSamples, sample: Sample) -> Callable[[list[Any]],
     return f
 
 
+def direction_of(point: Any, generator: np.random.Generator) -> Any:
+    parts = generator.normal(size=(2, *point.shape))
+    return tensor_of(parts[0] + 1j * parts[1] if point.dtype.is_complex else parts[0])
+
+
 def directional_check(f: Callable[[list[Any]], Any], points: list[Any], tolerance: float) -> None:
     """Compares the gradient of the scalar f with central differences along random directions."""
     leaves = [p.detach().clone().requires_grad_() for p in points]
@@ -146,10 +153,12 @@ def directional_check(f: Callable[[list[Any]], Any], points: list[Any], toleranc
     generator = np.random.default_rng(7)
     step = 1e-5
     for _ in range(3):
-        directions = [tensor_of(np.asarray(generator.normal(size=tuple(p.shape)))) for p in points]
+        directions = [direction_of(p, generator) for p in points]
         with rl.no_grad():
             ahead = f([p + d * step for p, d in zip(points, directions, strict=True)]).item()
             behind = f([p - d * step for p, d in zip(points, directions, strict=True)]).item()
         slope = (ahead - behind) / (2 * step)
-        analytic = sum((g * d).sum().item() for g, d in zip(gradients, directions, strict=True))
+        # The gradient of a complex number is that of its real part + 1j that of its imaginary one.
+        products = zip(gradients, directions, strict=True)
+        analytic = sum((g.conj() * d).sum().real.item() for g, d in products)
         np.testing.assert_allclose(analytic, slope, rtol=tolerance, atol=tolerance)

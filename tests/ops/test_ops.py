@@ -138,7 +138,11 @@ def every_second(array: np.ndarray) -> Any:
     return tensor_of(np.repeat(array, 2, axis=-1))[..., 1::2]
 
 
-READS_STORAGE = {"as_strided", "view.dtype"}  # so that layout is part of what it is asked
+READS_STORAGE = {
+    "as_strided",
+    "view.dtype",
+    "view_as_complex",
+}  # so that layout is part of what it is asked
 
 
 @pytest.mark.parametrize("layout", [transposed, every_second])

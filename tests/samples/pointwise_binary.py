@@ -163,6 +163,7 @@ for _name in ("logical_and", "logical_or", "logical_xor"):
     def logical() -> Iterator[Any]:
         yield booleans(3, 4), booleans(4)
         yield np.array([0.0, 1.0, 2.0]), np.array([0.0, 0.0, 3.0])
+        yield np.array([0, 1, 1j, 2j]), np.array([1j, 0, 0, 1.0])
 
 
 for _name, _ref in {

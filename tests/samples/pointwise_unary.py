@@ -117,6 +117,7 @@ def round_decimals() -> Iterator[Sample]:
 @samples("logical_not", ref=np.logical_not, grad=False)
 def logical_not() -> Iterator[np.ndarray]:
     yield np.array([0.0, 1.0, -2.0])
+    yield np.array([0, 1, 1j, -0.5j, np.nan * 1j])
 
 
 @samples("bitwise_not", ref=np.bitwise_not, grad=False)

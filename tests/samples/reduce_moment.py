@@ -38,6 +38,15 @@ def unbiased_moments() -> Iterator[Any]:
     yield Sample(normal(3, 4, 5), (0, 1), unbiased=False, keepdim=True)
 
 
+def with_complex(make: Any) -> Any:
+    def more() -> Iterator[Any]:
+        yield from make()
+        yield normal(3, 4) + 1j * normal(3, 4)
+        yield normal(3, 4) + 1j * normal(3, 4), 1
+
+    return more
+
+
 def variance(root: bool, mean: bool) -> Any:
     def ref(
         x: np.ndarray,
@@ -60,8 +69,8 @@ for name, ref in {
     "var_mean": variance(False, True),
     "std_mean": variance(True, True),
 }.items():
-    samples(name, ref=ref)(moments)
-    samples(name + ".unbiased", ref=ref)(unbiased_moments)
+    samples(name, ref=ref)(with_complex(moments))
+    samples(name + ".unbiased", ref=ref)(with_complex(unbiased_moments))
 
 
 def vector_norm(x: np.ndarray, p: Any = 2, dim: Dim = None, keepdim: bool = False) -> Any:
