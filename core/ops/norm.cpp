@@ -1,5 +1,5 @@
-// Owns batch_norm, layer_norm, group_norm and rms_norm: shapes, dtypes, running statistics and
-// gradients. norm_cpu.cpp has the kernels.
+// Owns batch_norm, layer_norm, group_norm, instance_norm and rms_norm: shapes, dtypes, running
+// statistics and gradients. norm_cpu.cpp has the kernels.
 #include "core/ops/norm.h"
 
 #include <cmath>
@@ -292,6 +292,59 @@ input: (N, C, *). Raises RuntimeError when num_groups does not divide C.)",
     Tensor z = reshape(layer_normalized(rows, 1, Tensor(), Tensor(), eps), input.sizes());
     if (weight.defined()) z = z * by_channel(weight, input.dim());
     return bias.defined() ? z + by_channel(bias, input.dim()) : z;
+  },
+})
+
+OP(instance_norm,
+   "(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, "
+   "Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-5) -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(Normalises each channel of each sample (Ulyanov et al. 2016).
+
+(x - mean) / sqrt(var + eps) * weight + bias, for input of shape (N, C, *). With use_input_stats,
+running statistics move towards the mean over the samples by momentum, the variance with Bessel's
+correction; without, they are used. Raises ValueError when a channel of a sample has a single
+value.)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                const Tensor& weight, const Tensor& bias, bool use_input_stats, double momentum,
+                double eps) {
+    CHECK(input.dim() >= 2, "input must have at least 2 dims (N, C, *), got shape ", input.sizes());
+    if (!use_input_stats) {
+      CHECK(running_mean.defined() && running_var.defined(),
+            "Expected running_mean and running_var to be defined when use_input_stats=False");
+      return call<"batch_norm", Tensor>(input, running_mean, running_var, weight, bias, false,
+                                        momentum, eps);
+    }
+    int64_t samples = input.sizes()[0], channels = input.sizes()[1];
+    CHECK(samples * channels == 0 || input.numel() / (samples * channels) > 1, ErrorKind::kValue,
+          "Expected more than 1 spatial element when training, got input size ", input.sizes());
+    check_channels(running_mean, channels, "running_mean");
+    check_channels(running_var, channels, "running_var");
+    check_channels(weight, channels, "weight");
+    check_channels(bias, channels, "bias");
+    if (input.numel() == 0) return clone(input);
+    // Each channel of each sample is a channel of one sample to batch_norm.
+    auto for_each_sample = [&](const Tensor& t) {
+      return t.defined() ? reshape(expand(t, Shape{samples, channels}), Shape{samples * channels})
+                         : t;
+    };
+    Shape sizes = input.sizes();
+    sizes[0] = 1;
+    sizes[1] = samples * channels;
+    Tensor means = for_each_sample(running_mean), vars = for_each_sample(running_var);
+    if (means.defined()) means = clone(means);
+    if (vars.defined()) vars = clone(vars);
+    Tensor output =
+        call<"batch_norm", Tensor>(reshape(input, sizes), means, vars, for_each_sample(weight),
+                                   for_each_sample(bias), true, momentum, eps);
+    auto keep_mean = [&](const Tensor& running, const Tensor& moved) {
+      if (running.defined())
+        copy_(running, mean(reshape(moved, Shape{samples, channels}), Shape{0}, false));
+    };
+    keep_mean(running_mean, means);
+    keep_mean(running_var, vars);
+    return reshape(output, input.sizes());
   },
 })
 

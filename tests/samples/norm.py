@@ -64,6 +64,21 @@ def group_norm() -> Iterator[Any]:
     yield normal(2, 6), 3
 
 
+def instance_norm_ref(
+    x: np.ndarray, mean: Any = None, var: Any = None, weight: Any = None, bias: Any = None,
+    use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
+) -> np.ndarray:  # fmt: skip
+    axes = tuple(range(2, x.ndim))
+    z = (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+    return affine(z, by_channel(weight, x.ndim), by_channel(bias, x.ndim))
+
+
+@samples("nn.functional.instance_norm", ref=instance_norm_ref)
+def instance_norm() -> Iterator[Any]:
+    yield Sample(normal(2, 3, 5), weight=normal(3), bias=normal(3))
+    yield Sample(normal(2, 3, 2, 4), eps=1e-2)
+
+
 def rms_norm_ref(
     x: np.ndarray, shape: Any, weight: Any = None, eps: float | None = None
 ) -> np.ndarray:

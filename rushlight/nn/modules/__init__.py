@@ -39,6 +39,7 @@ from rushlight.nn.modules.dropout import (
     FeatureAlphaDropout,
 )
 from rushlight.nn.modules.flatten import Flatten, Unflatten
+from rushlight.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from rushlight.nn.modules.linear import Bilinear, Identity, Linear
 from rushlight.nn.modules.loss import (
     BCELoss,
@@ -75,6 +76,9 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",

@@ -16,16 +16,10 @@ if TYPE_CHECKING:
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
 
 
-class _BatchNorm(Module):
-    """What batch norms share: affine parameters, running statistics and their update.
-
-    In training, running = (1 - momentum) * running + momentum * batch statistic, with the unbiased
-    variance; momentum None makes the running values plain means over all batches.
-    """
+class NormBase(Module):
+    """What batch and instance norms share: affine parameters and running statistics."""
 
     _version = 2  # version 1 had no num_batches_tracked
-    _dims: tuple[int, ...]  # numbers of input dimensions that forward takes
-
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -79,30 +73,6 @@ class _BatchNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, input: Tensor) -> Tensor:
-        if input.dim() not in self._dims:
-            raise ValueError(
-                f"{type(self).__name__}: expected {'D or '.join(map(str, self._dims))}D input "
-                f"(got {input.dim()}D input). Dimension 1 holds the channels."
-            )
-        mean, var, momentum = self.running_mean, self.running_var, self.momentum
-        if self.training and not self.track_running_stats:
-            mean = var = None
-        if self.training and mean is not None and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if momentum is None:
-                momentum = 1.0 / self.num_batches_tracked.item()
-        return F.batch_norm(
-            input,
-            mean,
-            var,
-            self.weight,
-            self.bias,
-            self.training or mean is None,
-            0.0 if momentum is None else momentum,
-            self.eps,
-        )
-
     def extra_repr(self) -> str:
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
@@ -126,6 +96,40 @@ class _BatchNorm(Module):
             state_dict[key] = rl.tensor(0, dtype=rl.int64)
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+
+class _BatchNorm(NormBase):
+    """What batch norms share: the update of the running statistics.
+
+    In training, running = (1 - momentum) * running + momentum * batch statistic, with the unbiased
+    variance; momentum None makes the running values plain means over all batches.
+    """
+
+    _dims: tuple[int, ...]  # numbers of input dimensions that forward takes
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() not in self._dims:
+            raise ValueError(
+                f"{type(self).__name__}: expected {'D or '.join(map(str, self._dims))}D input "
+                f"(got {input.dim()}D input). Dimension 1 holds the channels."
+            )
+        mean, var, momentum = self.running_mean, self.running_var, self.momentum
+        if self.training and not self.track_running_stats:
+            mean = var = None
+        if self.training and mean is not None and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if momentum is None:
+                momentum = 1.0 / self.num_batches_tracked.item()
+        return F.batch_norm(
+            input,
+            mean,
+            var,
+            self.weight,
+            self.bias,
+            self.training or mean is None,
+            0.0 if momentum is None else momentum,
+            self.eps,
         )
 
 
