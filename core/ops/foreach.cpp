@@ -1,4 +1,4 @@
-// Owns the ops that update many tensors in one call: the steps of the optimizers.
+// Owns the ops on many tensors in one call: the steps of the optimizers, and norms.
 //
 // All elements of all parameters are one range that the threads split, so that a hundred small
 // parameters cost as much as a large one. Half types compute in float32.
@@ -176,6 +176,18 @@ amsgrad there are no max_exp_avg_sqs.)",
                   1 - std::pow(beta2, step), decoupled, amsgrad, maximize};
     update.run(loops().adam, adam, "_fused_adam_");
     return update.size();
+  },
+})
+
+OP(_foreach_norm, "(Tensor[] tensors, Scalar ord=2, *, dtype? dtype=None) -> Tensor[]", {
+  .doc     = R"(The norm of each tensor: see linalg.vector_norm.)",
+  .forward = [](TensorList tensors, Scalar ord, std::optional<DType> dtype) {
+    std::vector<Tensor> norms;
+    norms.reserve(tensors.size());
+    for (const Tensor& tensor : tensors)
+      norms.push_back(
+          call<"vector_norm", Tensor>(tensor, ord, std::optional<ShapeRef>(), false, dtype));
+    return norms;
   },
 })
 

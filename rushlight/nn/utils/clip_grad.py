@@ -44,8 +44,9 @@ def get_total_norm(
     if not tensors:
         return rl.tensor(0.0)
     device = tensors[0].device
-    norms = [tensor.detach().norm(norm_type).to(device) for tensor in tensors]
-    total = rl.stack(norms).norm(norm_type)
+    with rl.no_grad():
+        norms = [norm.to(device) for norm in rl._foreach_norm(tensors, norm_type)]
+        total = rl.stack(norms).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
             f"The total norm of order {norm_type} for gradients from `parameters` is non-finite, "
