@@ -185,6 +185,8 @@ PyGetSetDef tensor_attributes[] = {
                        to_bool(t.device().is_meta())),
     RUSHLIGHT_READONLY("is_sparse", "Always False: tensors are dense.", to_bool(false)),
     RUSHLIGHT_READONLY("is_quantized", "Always False.", to_bool(false)),
+    RUSHLIGHT_READONLY("output_nr", "Which result of its node the tensor is.",
+                       PyLong_FromLong(grad_fn_of(t) ? long(find_meta(t)->slot) : 0)),
     RUSHLIGHT_READONLY("retains_grad", "Whether a computed tensor keeps its gradient.",
                        to_bool(find_meta(t) && find_meta(t)->retains_grad)),
     RUSHLIGHT_READONLY("_version", "The number of in-place writes to its memory.",
@@ -306,6 +308,14 @@ PyMethodDef tensor_methods[] = {
      "The number of elements."},
     {"nelement", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.numel()); }>,
      METH_NOARGS, "The number of elements."},
+    {"is_floating_point", no_args<[](const Tensor& t) { return to_bool(is_floating(t.dtype())); }>,
+     METH_NOARGS, "Whether the elements are floating-point numbers."},
+    {"is_complex", no_args<[](const Tensor& t) { return to_bool(is_complex(t.dtype())); }>,
+     METH_NOARGS, "Whether the elements are complex numbers."},
+    {"is_signed", no_args<[](const Tensor& t) {
+       return to_bool(!is_bool(t.dtype()) && !is_unsigned(t.dtype()));
+     }>,
+     METH_NOARGS, "Whether the elements have a sign."},
     {"element_size", no_args<[](const Tensor& t) { return PyLong_FromSize_t(t.itemsize()); }>,
      METH_NOARGS, "The number of bytes of an element."},
     {"storage_offset", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.offset()); }>,

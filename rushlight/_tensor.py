@@ -113,11 +113,6 @@ class Tensor(_C.TensorBase):
         """The node that made the tensor, or None for a leaf."""
         return _C._grad_fn(self)
 
-    @property
-    def output_nr(self) -> int:
-        """Which result of its node the tensor is."""
-        return 0
-
     def backward(
         self,
         gradient: Tensor | None = None,
@@ -338,6 +333,28 @@ class Tensor(_C.TensorBase):
     def layout(self) -> str:
         """Always strided: tensors are dense."""
         return "torch.strided"
+
+    @property
+    def real(self) -> Tensor:
+        """The real part of complex numbers, a view; a real tensor itself."""
+        import rushlight as rl
+
+        return rl.real(self)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real.copy_(value)
+
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part of complex numbers, a view."""
+        import rushlight as rl
+
+        return rl.imag(self)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        self.imag.copy_(value)
 
     @property
     def T(self) -> Tensor:
