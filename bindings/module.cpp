@@ -24,6 +24,7 @@ nb::dict describe(const OpEntry& entry) {
   row["home"] = entry.home;
   row["alias_of"] = text(entry.alias_of);
   row["doc"] = entry.doc;
+  row["no_gpu"] = entry.no_gpu;
   row["file"] = entry.file;
   row["line"] = entry.line;
   row["function"] = bool(entry.variants & function);

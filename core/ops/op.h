@@ -22,6 +22,7 @@
 //   .variants  function | method | inplace; by home and forward unless said
 //   .aliases   other names with spaces between
 //   .is_view   the results share the input's storage
+//   .gpu       none<"why"> when it has no form for CUDA, as all others have
 //   .forward   formula<name> or a lambda in the types of the schema; runs unrecorded when the op
 //              has grads, recorded when it is made of other ops. A lambda that takes one argument
 //              more, `const Tensor* into`, writes its result there unless it is null.

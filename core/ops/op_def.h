@@ -37,6 +37,13 @@ inline constexpr FormulaRef<F> formula{};
 
 struct UsesAll {};
 
+// Why an op has no form for CUDA; empty when it has one.
+struct GpuForm {
+  const char* missing = "";
+};
+template <FixedString reason>
+inline constexpr GpuForm none{reason.text};
+
 // The gradient of the named arguments: a formula, or a lambda that sees `Used` of what is saved.
 template <class Function, class Used, FixedString... names>
 struct Gradient {
@@ -73,6 +80,7 @@ struct OpDef {
   Variants variants = automatic;
   const char* aliases = "";  // separated by spaces
   bool is_view = false;
+  GpuForm gpu = {};
   Forward forward;
   Saved saves{};
   Gradients grads{};

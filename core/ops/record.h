@@ -246,9 +246,9 @@ OpEntry make_entry(const char* file, int line) {
   using Call = Invoke<Block>;
   using P = Plan<Block>;
   constexpr auto& def = Block::def;
-  OpEntry entry{Block::name, Block::schema, def.home,     def.aliases,  "",
-                def.doc,     def.dtypes,    def.variants, &Call::boxed, nullptr,
-                nullptr,     nullptr,       P::kRecords,  file,         line};
+  OpEntry entry{Block::name, Block::schema,   def.home,     def.aliases, "",      def.doc,
+                def.dtypes,  def.variants,    &Call::boxed, nullptr,     nullptr, nullptr,
+                P::kRecords, def.gpu.missing, file,         line};
   if constexpr (Returns<typename Types<Block>::Return>::tensor && !P::kMutates &&
                 Block::schema.arg_count > 0)
     if constexpr (Block::schema.args[0].type == ArgType::tensor)

@@ -71,6 +71,7 @@ struct OpEntry {
   BoxedCallInto call_into;  // tries to write into `out`; null when the op cannot
   const Formula* formula;   // of the forward, when it is one
   bool differentiable;
+  const char* no_gpu;  // why it has no form for CUDA; empty when it has one
   const char* file;
   int line;
 };

@@ -1,0 +1,15 @@
+"""Settings of all tests: without a GPU, the shim (tests/shim) plays one where it is built.
+
+CUDA is decided on once per process, at the first question, so this happens before any test.
+"""
+
+import os
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[1]
+_SHIM = Path(os.environ.get("RUSHLIGHT_SHIM", _ROOT / "build" / "libcuda_shim.so"))
+
+if _SHIM.exists():
+    os.environ.setdefault("RUSHLIGHT_CUDA_DRIVER", str(_SHIM))
+    os.environ.setdefault("RUSHLIGHT_NVRTC", str(_SHIM))
+    os.environ.setdefault("RUSHLIGHT_CACHE", str(_SHIM.parent / "kernels"))

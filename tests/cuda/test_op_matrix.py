@@ -1,0 +1,80 @@
+"""The op matrix on CUDA: every op gives there what it gives on the CPU, gradients too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ops.matrix import (
+    ROWS,
+    SAMPLED,
+    SAMPLES,
+    array_of,
+    function_of,
+    is_point,
+    tensor_of,
+    tensors_in,
+    weighted_sum,
+)
+from samples import Sample
+
+import rushlight as rl
+
+pytestmark = pytest.mark.skipif(not rl.cuda.is_available(), reason="there is neither GPU nor shim")
+
+# Ops whose kernels are still to be written.
+PENDING = frozenset((Path(__file__).parent / "pending.txt").read_text().split())
+
+CASES = [
+    pytest.param(name, sample, id=f"{name}-{i}")
+    for name in SAMPLED
+    if not ROWS[name]["no_gpu"] and name not in PENDING
+    for i, sample in enumerate(SAMPLES[name].all)
+]
+
+
+def run(name: str, sample: Sample, device: str) -> tuple[list[Any], list[Any]]:
+    """The results of an op on a device, and the gradients of what can have them."""
+    op = SAMPLES[name]
+    points: list[Any] = []
+    varies = is_point(op, sample)
+
+    def place(array: np.ndarray) -> Any:
+        tensor = tensor_of(array).to(device)
+        if op.grad and varies(array):
+            points.append(tensor.requires_grad_())
+            return tensor.clone()  # which an op may write in place
+        return tensor
+
+    filled = sample.map(place)
+    options = {} if sample.arrays() else {"device": device}
+    results = tensors_in(function_of(name)(*filled.args, **filled.kwargs, **options))
+    gradients: list[Any] = []
+    if points and any(r.requires_grad for r in results):
+        total = weighted_sum([r.cpu() for r in results])
+        gradients = list(rl.autograd.grad(total, points, allow_unused=True))
+    return results, gradients
+
+
+def assert_same(name: str, mine: list[Any], reference: list[Any]) -> None:
+    assert len(mine) == len(reference)
+    tolerance = max(SAMPLES[name].tolerance, 1e-9)
+    for on_cuda, on_cpu in zip(mine, reference, strict=True):
+        assert (on_cuda is None) == (on_cpu is None)
+        if on_cuda is None:
+            continue
+        assert on_cuda.device.type == "cuda"
+        assert on_cuda.dtype is on_cpu.dtype
+        np.testing.assert_allclose(
+            array_of(on_cuda.cpu()), array_of(on_cpu), rtol=tolerance, atol=tolerance
+        )
+
+
+@pytest.mark.parametrize(("name", "sample"), CASES)
+def test_cuda_agrees_with_the_cpu(name: str, sample: Sample) -> None:
+    results, gradients = run(name, sample, "cuda")
+    expected, expected_gradients = run(name, sample, "cpu")
+    assert_same(name, results, expected)
+    assert_same(name, gradients, expected_gradients)
