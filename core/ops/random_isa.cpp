@@ -15,8 +15,9 @@ constexpr int kLanes = 8;
 #endif
 typedef uint64_t Words __attribute__((vector_size(8 * kLanes)));
 
-// The compiler knows no vector type of 32-bit factors with a 64-bit product, the processor does.
-[[gnu::always_inline]] inline Words multiply(Words words, uint32_t factor) {
+// The compiler knows no vector type of 32-bit factors with a 64-bit product, the processor does. A
+// lambda, because a call through a function pointer is inlined only at higher optimisation levels.
+constexpr auto multiply = [](Words words, uint32_t factor) __attribute__((always_inline)) {
   Words factors = Words{} + factor;
 #if RUSHLIGHT_ISA == 4
   typedef int Halves __attribute__((vector_size(64)));
@@ -31,7 +32,7 @@ typedef uint64_t Words __attribute__((vector_size(8 * kLanes)));
 #else
   return (words & 0xffffffff) * factors;
 #endif
-}
+};
 
 template <size_t... I>
 [[gnu::always_inline]] inline void store_pairs(Words first, Words second, void* out,
