@@ -300,6 +300,7 @@ Tensor import_tensor(Managed* managed, bool readonly) {
         "from_dlpack: only CPU memory is supported, got device type ", dl.device.type);
   CHECK(dl.ndim >= 0 && dl.ndim <= kMaxDims, "from_dlpack: ", dl.ndim, " dims are not supported");
   Shape sizes(dl.shape, dl.shape + dl.ndim);
+  checked_numel(sizes);
   Shape strides = dl.strides ? Shape(dl.strides, dl.strides + dl.ndim) : contiguous_strides(sizes);
   int64_t bytes = storage_bytes_needed(sizes, strides, 0, dtype_size(dtype));
   auto release = [](void* context) {

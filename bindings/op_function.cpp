@@ -72,7 +72,7 @@ struct Weight {
     } else if (auto* list = std::get_if<TensorList>(&value)) {
       for (const Tensor& t : *list) {
         if (!t.defined()) continue;
-        elements += t.numel();
+        elements += std::min(t.numel(), kReleaseGilFrom);  // a sum of sizes may overflow
         recorded |= t.requires_grad();
       }
     }

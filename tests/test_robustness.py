@@ -43,7 +43,9 @@ def test_the_cache_goes_back_on_request() -> None:
     assert _C._memory_stats()["cached"] < 4_000_000
 
 
-@pytest.mark.parametrize("shape", [(2**62, 4), (2**40, 2**40), (2**63 - 1,), (3, -1)])
+@pytest.mark.parametrize(
+    "shape", [(2**62, 4), (2**40, 2**40), (2**63 - 1,), (0, 2**62, 8), (2**62, 8, 0), (3, -1)]
+)
 def test_sizes_that_overflow_or_are_negative_raise(shape: tuple[int, ...]) -> None:
     with pytest.raises(RuntimeError):
         torch.zeros(shape)

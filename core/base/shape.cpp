@@ -17,11 +17,11 @@ int64_t checked_numel(ShapeRef sizes) {
     CHECK(size >= 0, "Trying to create tensor with negative dimension ", size, ": ",
           ShapeText{sizes});
     empty |= size == 0;
-    if (size != 0) overflow |= __builtin_mul_overflow(count, size, &count);
+    overflow |= __builtin_mul_overflow(count, std::max<int64_t>(size, 1), &count);
   }
-  if (empty) return 0;
+  // Of an empty tensor too, whose strides are products of its other sizes.
   CHECK(!overflow, "sizes ", ShapeText{sizes}, " overflow: a tensor has at most 2^63 - 1 elements");
-  return count;
+  return empty ? 0 : count;
 }
 
 Shape contiguous_strides(ShapeRef sizes) {

@@ -25,10 +25,11 @@ inline std::ostream& operator<<(std::ostream& out, const Shape& shape) {
   return out << ShapeText{shape};
 }
 
-// The number of elements. Raises when a size is negative or the product overflows 63 bits.
+// The number of elements. Raises when a size is negative or the product overflows 63 bits; sizes of
+// 0 do not make the others small.
 int64_t checked_numel(ShapeRef sizes);
 
-// The strides of a row-major tensor of these sizes.
+// The strides of a row-major tensor of these sizes, which checked_numel has accepted.
 Shape contiguous_strides(ShapeRef sizes);
 
 // Maps a dim in [-ndim, ndim) to [0, ndim); a 0-d tensor accepts -1 and 0.

@@ -239,7 +239,8 @@ num_classes is one more than the largest number unless given.)",
     const int64_t* label = labels.data<int64_t>();
     int64_t largest = -1;
     for (int64_t i = 0; i < labels.numel(); ++i) {
-      CHECK(label[i] >= 0, "Class values must be non-negative, got ", label[i]);
+      CHECK(label[i] >= 0 && label[i] < INT64_MAX,
+            "Class values must be non-negative and less than 2^63 - 1, got ", label[i]);
       largest = std::max(largest, label[i]);
     }
     CHECK(labels.numel() > 0 || num_classes > 0,

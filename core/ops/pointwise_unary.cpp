@@ -126,8 +126,7 @@ OP(round_decimals, "round.decimals(Tensor input, *, int decimals) -> Tensor", {
 A negative number of decimals rounds to tens, hundreds and so on.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, int64_t decimals, const Tensor* into) {
-    double unit = 1;
-    for (int64_t i = 0; i < std::abs(decimals) && unit < 1e300; ++i) unit *= 10;
+    double unit = std::pow(10.0, std::min(std::abs(double(decimals)), 300.0));
     return decimals < 0 ? pointwise_into<round_tens>(into, input, unit)
                         : pointwise_into<round_fraction>(into, input, unit);
   },

@@ -126,6 +126,7 @@ Tensor embedded_diagonal(const Tensor& input, int64_t offset, int64_t dim1, int6
   Shape sizes;
   for (int64_t d = 0, next = 0; d < ndim; ++d)
     sizes.push_back(d == row || d == column ? length : input.size(next++));
+  checked_numel(sizes);
   return window_backward(input, sizes, diagonal_window(row_major(sizes), offset, row, column));
 }
 

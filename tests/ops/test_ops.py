@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -322,7 +322,7 @@ def test_dtypes_of_the_op_work_and_others_raise(name: str, dtype: Any) -> None:
 # ---- wrong arguments ----------------------------------------------------------------------------
 
 ODD_SHAPES = [(0,), (), (7, 5, 3), (1, 1, 1, 1, 1, 1)]
-EXTREMES = [-(2**63), 2**63 - 1, -1]
+EXTREMES = [-(2**63), 2**63 - 1, 2**62, -1]
 
 
 @contextlib.contextmanager
@@ -350,16 +350,28 @@ def test_odd_shapes_work_or_raise_the_standard_message(name: str) -> None:
                 call(name, sample.map(odd))
 
 
+def with_an_extreme(value: Any) -> Iterator[Any]:
+    """The value again and again, each time with an extreme in place of one of its integers."""
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int):
+        yield from EXTREMES
+    elif isinstance(value, tuple | list):
+        for i, item in enumerate(value):
+            for changed in with_an_extreme(item):
+                yield type(value)([*value[:i], changed, *value[i + 1 :]])
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            for changed in with_an_extreme(item):
+                yield value | {key: changed}
+
+
 @pytest.mark.parametrize("name", SAMPLED)
 def test_extreme_integers_work_or_raise_the_standard_message(name: str) -> None:
     for sample in SAMPLES[name].all:
-        for i, value in enumerate(sample.args):
-            if not isinstance(value, int) or isinstance(value, bool):
-                continue
-            for extreme in EXTREMES:
-                args = [*sample.args[:i], extreme, *sample.args[i + 1 :]]
-                with standard_message():
-                    call(name, Sample(*args, **sample.kwargs))
+        for args, kwargs in with_an_extreme((sample.args, sample.kwargs)):
+            with standard_message():
+                call(name, Sample(*args, **kwargs))
 
 
 @pytest.mark.parametrize("name", SAMPLED)
