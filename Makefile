@@ -10,9 +10,11 @@ CMAKE_ARGS ?=
 ARGS ?=
 
 BIN := $(VENV)/bin
-# A sanitized module loads into an ordinary Python, so its runtime must be there first.
+# A sanitized module loads into an ordinary Python, so its runtime must be there first. Leaks are
+# looked for in the C++ tests only: Python itself keeps memory until its end.
 SANITIZED := $(BUILD)-sanitize
-SANITIZER_ENV = PYTHONPATH=$(SANITIZED)/package ASAN_OPTIONS=detect_leaks=0 \
+SANITIZER_ENV = PYTHONPATH=$(abspath $(SANITIZED)/package) \
+  ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"
 
 .PHONY: build digits test test-sanitize lint format bench stubs wheel clean
@@ -31,15 +33,17 @@ test: build
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
 	RUSHLIGHT_SHIM=$(abspath $(BUILD)/libcuda_shim.so) $(BIN)/pytest -n 2 $(ARGS)
 
+# The tests run in a copy, because the programs that they start import what lies beside them. To
+# read the report of a worker that crashed, run its test with ARGS="-n 0 -s TEST".
 test-sanitize: $(SANITIZED)/build.ninja
 	$(BIN)/cmake --build $(SANITIZED) -j $(JOBS) --target all core_tests
 	$(BIN)/ctest --test-dir $(SANITIZED) --output-on-failure
 	rm -rf $(SANITIZED)/package
 	mkdir -p $(SANITIZED)/package
-	cp -r rushlight $(SANITIZED)/package
+	cp -r rushlight bench docs examples tests tools *.md pyproject.toml $(SANITIZED)/package
 	rm -f $(SANITIZED)/package/rushlight/_C*.so
 	$(BIN)/cmake --install $(SANITIZED) --prefix $(SANITIZED)/package
-	$(SANITIZER_ENV) $(BIN)/pytest -n 2 $(ARGS)
+	cd $(SANITIZED)/package && $(SANITIZER_ENV) $(abspath $(BIN))/pytest -n 2 $(ARGS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
