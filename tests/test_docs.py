@@ -43,3 +43,16 @@ def test_code_in_the_guide_stands_in_the_sources_word_for_word(language: str, fo
 
 def test_readme_and_quickstart_have_programs_to_run() -> None:
     assert {path.name for path in PROGRAMS} >= {"README.md", "quickstart.md"}
+
+
+def test_index_of_notes_names_every_note_and_its_home() -> None:
+    title = re.compile(r"^(?://|#) Note \[(.+)\]$", re.MULTILINE)
+    homes = {
+        note: str(path.relative_to(ROOT))
+        for folder in ("core", "bindings", "rushlight")
+        for path in (ROOT / folder).rglob("*.*")
+        if path.suffix in {".h", ".cpp", ".cu", ".cuh", ".py"}
+        for note in title.findall(path.read_text())
+    }
+    index = (ROOT / "ARCHITECTURE.md").read_text().partition("## Index of Notes")[2]
+    assert dict(re.findall(r"^\| (.+) \| `(.+)` \|$", index, re.MULTILINE)) == homes

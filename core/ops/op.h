@@ -25,7 +25,7 @@
 //   .gpu       none<"why"> when it has no form for CUDA, as all others have
 //   .forward   formula<name> or a lambda in the types of the schema; runs unrecorded when the op
 //              has grads, recorded when it is made of other ops. A lambda that takes one argument
-//              more, `const Tensor* into`, writes its result there unless it is null.
+//              more, `const Tensor* into`, writes there unless it is null: in place, or to out=.
 //   .saves     saves<"input", "result", "input.shape">: what backward needs, and so what it costs
 //   .grads     d<"input">(formula<...>) or a lambda (g, saved..., attributes...) for each Tensor
 //              argument; no_grad<"index"> for those without. d<"a", "b">(lambda) is a joint form
