@@ -164,6 +164,8 @@ def parse_options() -> argparse.Namespace:
     unknown = set(options.suites) - set(SUITES)
     if unknown:
         parser.error(f"unknown suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
+    if not chosen(options.suites or SUITES, options.filter):
+        parser.error(f"no case has {options.filter!r} in its name; bench/cases.py lists them")
     if not options.torch_python and importlib.util.find_spec("torch"):
         options.torch_python = sys.executable
     return options

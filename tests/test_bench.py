@@ -38,6 +38,12 @@ def test_table_has_a_row_for_each_case_asked_for() -> None:
     assert " 0.30 " in row
 
 
+def test_filter_that_no_case_has_is_refused() -> None:
+    done = run_bench("ops", "--filter", "softminus")
+    assert done.returncode == 2
+    assert "no case has 'softminus' in its name" in done.stderr
+
+
 def test_unknown_suite_is_refused() -> None:
     done = run_bench("speed")
     assert done.returncode == 2
