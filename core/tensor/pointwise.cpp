@@ -138,6 +138,16 @@ void run(const Formula& formula, const Typing& typing, const TileOperand& result
 
 }  // namespace
 
+namespace {
+std::vector<const Formula*>& formulas() {
+  static std::vector<const Formula*> all;
+  return all;
+}
+}  // namespace
+
+FormulaListing::FormulaListing(const Formula& formula) { formulas().push_back(&formula); }
+const std::vector<const Formula*>& all_formulas() { return formulas(); }
+
 DType result_dtype(std::span<const Tensor* const> operands) {
   Promotion promotion;
   for (const Tensor* operand : operands) promotion.add(*operand);

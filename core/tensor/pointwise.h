@@ -21,6 +21,12 @@ struct Formula {
   IsaSets<PointwiseLoops> loops;
 };
 
+// Lists a formula among all_formulas().
+struct FormulaListing {
+  explicit FormulaListing(const Formula& formula);
+};
+const std::vector<const Formula*>& all_formulas();
+
 struct TileOperand;
 // Fills `result` on its CUDA device; operands are on it too, or 0-d on the CPU. See tile_loop.h for
 // the rest; `scalars` are in the compute dtype.
@@ -86,4 +92,5 @@ Tensor pointwise(const Args&... args) {
     static auto apply PARAMS {                                                               \
       return __VA_ARGS__;                                                                    \
     }                                                                                        \
-  };
+  };                                                                                         \
+  static const FormulaListing NAME##_listing(NAME::formula);

@@ -41,19 +41,26 @@ struct PointwiseKernel {
   cuda::CudaKernel kernel{module, "run"};
 
   explicit PointwiseKernel(const Variant& variant)
-      : module(variant.formula->name, pointwise_cu, prelude(variant)) {}
+      : module(name(variant), pointwise_cu, prelude(variant)) {}
 
+  static std::string operands(const Variant& variant) {
+    std::string list;
+    for (int k = 0; k < variant.formula->counts.operands; ++k)
+      list += (k ? ", " : "") + std::string(device_type(variant.operands[size_t(k)]));
+    return list;
+  }
+  static std::string name(const Variant& variant) {
+    return std::string(variant.formula->name) + "(" + operands(variant) + ") -> " +
+           device_type(variant.result) + (variant.strided ? ", strided" : "");
+  }
   static std::string prelude(const Variant& variant) {
     const Formula& formula = *variant.formula;
-    std::string operands;
-    for (int k = 0; k < formula.counts.operands; ++k)
-      operands += (k ? ", " : "") + std::string(device_type(variant.operands[size_t(k)]));
     auto define = [](const char* name, const std::string& text) {
       return "#define " + std::string(name) + " " + text + "\n";
     };
     return define("FORMULA_PARAMS", formula.params) +
            define("FORMULA_EXPRESSION", formula.expression) +
-           define("COMPUTE", device_type(variant.compute)) + define("OPERANDS", operands) +
+           define("COMPUTE", device_type(variant.compute)) + define("OPERANDS", operands(variant)) +
            define("RESULT", device_type(variant.result)) +
            (variant.strided ? define("STRIDED", "") : "");
   }
@@ -65,6 +72,32 @@ cuda::CudaKernel& kernel_of(const Variant& variant) {
   std::lock_guard lock(*mutex);
   return kernels->try_emplace(variant, variant).first->second.kernel;
 }
+
+// The variant in which all operands have one dtype, and the masks are bool.
+Variant uniform_variant(const Formula& formula, DType dtype, bool strided) {
+  Compute compute = compute_of(dtype);
+  Variant variant{&formula, strided, dtype_of_compute(compute), dtype};
+  for (int k = 0; k < formula.counts.operands; ++k)
+    variant.operands[size_t(k)] = formula.counts.is_mask[k] ? DType::bool_ : dtype;
+  switch (formula.loops[0]->stored[int(compute)]) {
+    case Stored::same: break;
+    case Stored::boolean: variant.result = DType::bool_; break;
+    case Stored::real: variant.result = real_dtype(dtype);
+  }
+  return variant;
+}
+
+// What most programs use; the rest compiles when it is met.
+void declare_usual_variants() {
+  for (const Formula* formula : all_formulas()) {
+    for (DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::int64}) {
+      if (!formula->loops[0]->run[int(compute_of(dtype))]) continue;
+      kernel_of(uniform_variant(*formula, dtype, false));
+      if (dtype == DType::float32) kernel_of(uniform_variant(*formula, dtype, true));
+    }
+  }
+}
+const cuda::CudaKernelFamily family(declare_usual_variants);
 
 // One dim may serve for all lanes only if each vector of a lane starts at a multiple of its size.
 bool is_aligned(const Tensor& tensor, size_t largest_item) {

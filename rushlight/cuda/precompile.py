@@ -22,12 +22,15 @@ def default_architectures() -> list[str]:
     return sorted({f"sm_{p['major']}{p['minor']}" for p in here}) or DEFAULT_ARCHITECTURES
 
 
-def precompile(architectures: list[str], cached: bool = True) -> tuple[int, list[str]]:
+def precompile(
+    architectures: list[str], cached: bool = True, part: str = ""
+) -> tuple[int, list[str]]:
     """Compiles all kernels for some architectures.
 
     Args:
         architectures: "sm_90", ...
         cached: whether to use and fill the cache of compiled kernels.
+        part: what the names of the kernels have in common.
 
     Returns:
         How many compiled, and the messages of those that did not.
@@ -41,7 +44,7 @@ def precompile(architectures: list[str], cached: bool = True) -> tuple[int, list
             return str(error)
         return ""
 
-    jobs = [(name, arch) for arch in architectures for name in _C._cuda_kernels()]
+    jobs = [(name, arch) for arch in architectures for name in _C._cuda_kernels() if part in name]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(pool.map(compile_one, jobs))
     failures = [message for message in results if message]
@@ -60,6 +63,7 @@ def main(arguments: list[str] | None = None) -> int:
         help="what to compile for: the GPUs here, or, without one, sm_80 sm_90 sm_100",
     )
     parser.add_argument("--no-cache", action="store_true", help="compile all, and keep nothing")
+    parser.add_argument("--filter", default="", metavar="NAME", help="kernels whose name has this")
     options = parser.parse_args(arguments)
     try:
         version = _C._nvrtc_version()
@@ -68,7 +72,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     architectures = options.arch or default_architectures()
     start = time.perf_counter()
-    compiled, failures = precompile(architectures, not options.no_cache)
+    compiled, failures = precompile(architectures, not options.no_cache, options.filter)
     print(*failures, sep="\n", end="\n" if failures else "")
     seconds = time.perf_counter() - start
     print(

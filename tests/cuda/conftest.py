@@ -15,6 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 RunPython = Callable[..., str]
+SHIM_VARIABLES = {"RUSHLIGHT_CUDA_DRIVER", "RUSHLIGHT_NVRTC"}  # set by tests/conftest.py
 
 
 @pytest.fixture
@@ -22,8 +23,9 @@ def run_python(tmp_path: Path) -> RunPython:
     """Runs a program in a fresh process with a cache of its own; returns what it printed."""
 
     def run(program: str, *arguments: str, **variables: str) -> str:
+        real = {k: v for k, v in os.environ.items() if k not in SHIM_VARIABLES}
         environment = {
-            **os.environ,
+            **real,
             "PYTHONPATH": str(ROOT),
             "RUSHLIGHT_CACHE": str(tmp_path / "cache"),
             **variables,
