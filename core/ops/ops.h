@@ -148,8 +148,9 @@ Tensor reduce_weighted_loss(const Tensor& losses, const Tensor& weight, const Te
                             std::string_view reduction);
 
 // creation.cpp
-inline Tensor full(ShapeRef size, Scalar value, std::optional<DType> dtype = {}) {
-  return call<"full", Tensor>(size, value, dtype, std::optional<Device>());
+inline Tensor full(ShapeRef size, Scalar value, std::optional<DType> dtype = {},
+                   Device device = {}) {
+  return call<"full", Tensor>(size, value, dtype, std::optional<Device>(device));
 }
 inline Tensor zeros_like(const Tensor& input) {
   return call<"zeros_like", Tensor>(input, std::optional<DType>(), std::optional<Device>(),
@@ -159,8 +160,8 @@ inline Tensor ones_like(const Tensor& input) {
   return call<"ones_like", Tensor>(input, std::optional<DType>(), std::optional<Device>(),
                                    std::optional<MemoryFormat>());
 }
-inline Tensor zeros(ShapeRef size, DType dtype) {
-  return call<"zeros", Tensor>(size, std::optional<DType>(dtype), std::optional<Device>());
+inline Tensor zeros(ShapeRef size, DType dtype, Device device = {}) {
+  return call<"zeros", Tensor>(size, std::optional<DType>(dtype), std::optional<Device>(device));
 }
 
 // cast_copy.cpp

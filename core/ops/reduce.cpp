@@ -19,8 +19,8 @@ Tensor truth(Reduction reduction, const Tensor& input, Dims dim, bool keepdim) {
   DimSet dims = dim && dim->empty() ? DimSet() : reduced_dims(dim, input.dim());
   DType dtype = input.dtype() == DType::uint8 ? DType::uint8 : DType::bool_;  // as in PyTorch
   if (reduced_numel(input.sizes(), dims) == 0)
-    return full(reduced_sizes(input.sizes(), dims, keepdim), reduction == Reduction::minimum,
-                dtype);
+    return full(reduced_sizes(input.sizes(), dims, keepdim), reduction == Reduction::minimum, dtype,
+                input.device());
   Tensor result = reduce(reduction, to_dtype(input, DType::bool_), dims, keepdim, DType::bool_);
   return to_dtype(result, dtype);
 }

@@ -12,20 +12,52 @@
 
 #include "core/ops/op.h"
 #include "core/ops/reduce.h"
+#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 namespace {
 
 // Element i is t[i + 1], or t[i - 1] when `back`; `fill` stands where there is none.
 Tensor shifted(const Tensor& t, int64_t dim, bool back, double fill) {
-  if (t.dim() == 0 || t.size(dim) == 0) return full(t.sizes(), fill, t.dtype());
+  if (t.dim() == 0 || t.size(dim) == 0) return full(t.sizes(), fill, t.dtype(), t.device());
   int64_t n = t.size(dim);
   Shape edge = t.sizes();
   edge[size_t(wrap_dim(dim, t.dim()))] = 1;
-  Tensor end = full(edge, fill, t.dtype());
+  Tensor end = full(edge, fill, t.dtype(), t.device());
   Tensor parts[] = {back ? end : narrow(t, dim, 1, n - 1), back ? narrow(t, dim, 0, n - 1) : end};
   return cat(parts, dim);
 }
+
+// ---- the choice of the device's kernels ---------------------------------------------------------
+
+Tensor scan_along(Scan scan, const Tensor& input, int64_t dim, bool reverse, DType dtype) {
+  dim = wrap_dim(dim, input.dim());
+  if (input.device().is_cpu()) return scan_cpu(scan, input, dim, reverse, dtype);
+  Tensor result = empty(input.sizes(), dtype, input.device());
+  if (input.device().is_cuda()) scan_cuda(scan, input, {}, dim, reverse, result, {});
+  return result;
+}
+
+Tensor linear_scan_along(const Tensor& input, const Tensor& factor, int64_t dim, bool reverse) {
+  dim = wrap_dim(dim, input.dim());
+  if (input.device().is_cpu()) return linear_scan_cpu(input, factor, dim, reverse);
+  Tensor result = empty(input.sizes(), input.dtype(), input.device());
+  if (input.device().is_cuda())
+    scan_cuda(Scan::linear, input, to_dtype(factor, input.dtype()), dim, reverse, result, {});
+  return result;
+}
+
+std::pair<Tensor, Tensor> extreme_scan(const Tensor& input, int64_t dim, bool largest) {
+  dim = wrap_dim(dim, input.dim());
+  if (input.device().is_cpu()) return extreme_scan_cpu(input, dim, largest);
+  Tensor values = empty(input.sizes(), input.dtype(), input.device());
+  Tensor positions = empty(input.sizes(), DType::int64, input.device());
+  if (input.device().is_cuda())
+    scan_cuda(largest ? Scan::maximum : Scan::minimum, input, {}, dim, false, values, positions);
+  return {values, positions};
+}
+
+// ---- gradients ----------------------------------------------------------------------------------
 
 Tensor linear_scan(const Tensor& input, const Tensor& factor, int64_t dim, bool reverse) {
   return call<"_linear_scan", Tensor>(input, factor, dim, reverse);
@@ -39,7 +71,7 @@ Tensor product_grad(const Tensor& g, const Tensor& input, const Tensor& result, 
 }
 
 Tensor extreme_grad(TensorList grads, const Tensor& indices, int64_t dim) {
-  Tensor zero = zeros(indices.sizes(), grads[0].dtype());
+  Tensor zero = zeros(indices.sizes(), grads[0].dtype(), grads[0].device());
   return call<"scatter_add_", Tensor>(zero, dim, indices, grads[0]);
 }
 
@@ -63,7 +95,7 @@ Example:
     tensor([1, 3, 6]))",
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
-    return scan_cpu(Scan::sum, input, dim, false, sum_dtype(input, dtype));
+    return scan_along(Scan::sum, input, dim, false, sum_dtype(input, dtype));
   },
   .grads   = grads(d<"input">([](const Tensor& g, int64_t dim, std::optional<DType>) {
                      return call<"_cumsum", Tensor>(g, dim, true);
@@ -75,7 +107,7 @@ OP(_cumsum, "(Tensor input, int dim, bool reverse) -> Tensor", {
   .doc     = R"(cumsum of floats, from the last element backwards when reverse is True.)",
   .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, int64_t dim, bool reverse) {
-    return scan_cpu(Scan::sum, input, dim, reverse, input.dtype());
+    return scan_along(Scan::sum, input, dim, reverse, input.dtype());
   },
   .grads   = grads(d<"input">([](const Tensor& g, int64_t dim, bool reverse) {
                      return call<"_cumsum", Tensor>(g, dim, !reverse);
@@ -88,7 +120,7 @@ OP(cumprod, "(Tensor input, int dim, *, dtype? dtype=None) -> Tensor", {
 Integers and bool are multiplied in int64, floats in float64. dtype converts the elements first.)",
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
-    return scan_cpu(Scan::product, input, dim, false, sum_dtype(input, dtype));
+    return scan_along(Scan::product, input, dim, false, sum_dtype(input, dtype));
   },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
@@ -102,7 +134,7 @@ OP(_cumprod, "(Tensor input, int dim, bool reverse) -> Tensor", {
   .doc     = R"(cumprod of floats, from the last element backwards when reverse is True.)",
   .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, int64_t dim, bool reverse) {
-    return scan_cpu(Scan::product, input, dim, reverse, input.dtype());
+    return scan_along(Scan::product, input, dim, reverse, input.dtype());
   },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
@@ -120,7 +152,7 @@ When reverse is True it runs from the last element backwards, with result[i + 1]
   .forward = [](const Tensor& input, const Tensor& factor, int64_t dim, bool reverse) {
     CHECK(input.sizes() == factor.sizes(), "factor has shape ", factor.sizes(), " and input ",
           input.sizes(), "; they must be equal");
-    return linear_scan_cpu(input, factor, dim, reverse);
+    return linear_scan_along(input, factor, dim, reverse);
   },
   .saves   = saves<"factor", "result">,
   .grads   = grads(d<"input", "factor">([](const Tensor& g, const Tensor& factor,
@@ -136,7 +168,7 @@ OP(logcumsumexp, "(Tensor input, int dim) -> Tensor", {
   .doc     = R"(log(cumsum(exp(input))) along dim, without overflow.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, int64_t dim) {
-    return scan_cpu(Scan::log_sum_exp, input, dim, false, input.dtype());
+    return scan_along(Scan::log_sum_exp, input, dim, false, input.dtype());
   },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
@@ -155,7 +187,7 @@ OP(cummax, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
 NaN is the largest.)",
   .dtypes  = ordered,
   .forward = [](const Tensor& input, int64_t dim) -> std::tuple<Tensor, Tensor> {
-    return extreme_scan_cpu(input, dim, true);
+    return extreme_scan(input, dim, true);
   },
   .saves   = saves<"indices">,
   .grads   = grads(d<"input">([](TensorList grads, const Tensor& indices, int64_t dim) {
@@ -169,7 +201,7 @@ OP(cummin, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
 NaN is the smallest.)",
   .dtypes  = ordered,
   .forward = [](const Tensor& input, int64_t dim) -> std::tuple<Tensor, Tensor> {
-    return extreme_scan_cpu(input, dim, false);
+    return extreme_scan(input, dim, false);
   },
   .saves   = saves<"indices">,
   .grads   = grads(d<"input">([](TensorList grads, const Tensor& indices, int64_t dim) {

@@ -5,7 +5,7 @@
 
 namespace rushlight {
 
-enum class Scan { sum, product, log_sum_exp };
+enum class Scan : uint8_t { sum, product, log_sum_exp, linear, maximum, minimum };
 
 // Result i combines elements 0 to i, or i to the last when `reverse`; row-major, in `dtype`.
 Tensor scan_cpu(Scan scan, const Tensor& input, int64_t dim, bool reverse, DType dtype);
@@ -15,6 +15,10 @@ Tensor linear_scan_cpu(const Tensor& input, const Tensor& factor, int64_t dim, b
 
 // The largest or smallest of elements 0 to i, and its last position. NaN is both.
 std::pair<Tensor, Tensor> extreme_scan_cpu(const Tensor& input, int64_t dim, bool largest);
+
+// Any of these into row-major results; `factor` and `positions` are there where the scan has them.
+void scan_cuda(Scan scan, const Tensor& input, const Tensor& factor, int64_t dim, bool reverse,
+               const Tensor& result, const Tensor& positions);
 
 // The products of all elements along dim but one each, which holds where some are zero; recorded.
 Tensor products_of_others(const Tensor& input, int64_t dim);

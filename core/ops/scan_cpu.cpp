@@ -1,4 +1,4 @@
-// Owns the walk of scans over memory. Along a dim they go one element after the other, so threads
+// Owns the walk of scans over the memory of the CPU. Along a dim they go one element after the other, so threads
 // share the other dims. Floats are accumulated in double, as the chains are long.
 #include "core/ops/scan.h"
 

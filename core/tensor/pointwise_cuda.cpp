@@ -1,9 +1,7 @@
 // Defines formulas on CUDA: a kernel is compiled for each combination of a formula with the dtypes
 // that it meets, and kept for the life of the process.
-#include <map>
-#include <mutex>
-
-#include "core/device/cuda_kernel.h"
+#include "core/device/cuda_kernel_map.h"
+#include "core/tensor/cuda_types.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/pointwise.h"
 #include "core/tensor/pointwise_args.h"
@@ -17,15 +15,6 @@ namespace {
 
 constexpr int kThreads = 256;  // of a block
 
-const char* device_type(DType dtype) {
-  constexpr const char* kNames[] = {"bool",    "uint8_t",        "int8_t",         "uint16_t",
-                                    "int16_t", "uint32_t",       "int32_t",        "uint64_t",
-                                    "int64_t", "Half",           "BFloat16",       "float",
-                                    "double",  "Complex<float>", "Complex<double>"};
-  static_assert(std::size(kNames) == kDTypeCount);
-  return kNames[int(dtype)];
-}
-
 // What a kernel is compiled for.
 struct Variant {
   const Formula* formula;
@@ -34,43 +23,28 @@ struct Variant {
   std::array<DType, kMaxOperands> operands{};
 
   friend auto operator<=>(const Variant&, const Variant&) = default;
-};
 
-struct PointwiseKernel {
-  cuda::CudaModule module;
-  cuda::CudaKernel kernel{module, "run"};
-
-  explicit PointwiseKernel(const Variant& variant)
-      : module(name(variant), pointwise_cu, prelude(variant)) {}
-
-  static std::string operands(const Variant& variant) {
-    std::string list;
-    for (int k = 0; k < variant.formula->counts.operands; ++k)
-      list += (k ? ", " : "") + std::string(device_type(variant.operands[size_t(k)]));
-    return list;
+  std::string types() const {
+    std::string types;
+    for (int k = 0; k < formula->counts.operands; ++k)
+      types += (k ? ", " : "") + std::string(device_type(operands[size_t(k)]));
+    return types;
   }
-  static std::string name(const Variant& variant) {
-    return std::string(variant.formula->name) + "(" + operands(variant) + ") -> " +
-           device_type(variant.result) + (variant.strided ? ", strided" : "");
+  std::string name() const {
+    return formula->name + std::string("<") + types() + (strided ? ", strided" : "") + " -> " +
+           device_type(compute) + " -> " + device_type(result) + ">";
   }
-  static std::string prelude(const Variant& variant) {
-    const Formula& formula = *variant.formula;
-    auto define = [](const char* name, const std::string& text) {
-      return "#define " + std::string(name) + " " + text + "\n";
-    };
-    return define("FORMULA_PARAMS", formula.params) +
-           define("FORMULA_EXPRESSION", formula.expression) +
-           define("COMPUTE", device_type(variant.compute)) + define("OPERANDS", operands(variant)) +
-           define("RESULT", device_type(variant.result)) +
-           (variant.strided ? define("STRIDED", "") : "");
+  std::string prelude() const {
+    return cuda::define("FORMULA_PARAMS", formula->params) +
+           cuda::define("FORMULA_EXPRESSION", formula->expression) +
+           cuda::define("COMPUTE", device_type(compute)) + cuda::define("OPERANDS", types()) +
+           cuda::define("RESULT", device_type(result)) + (strided ? cuda::define("STRIDED") : "");
   }
 };
 
 cuda::CudaKernel& kernel_of(const Variant& variant) {
-  static auto* mutex = new std::mutex;
-  static auto* kernels = new std::map<Variant, PointwiseKernel>;
-  std::lock_guard lock(*mutex);
-  return kernels->try_emplace(variant, variant).first->second.kernel;
+  static auto* kernels = new cuda::CudaKernelMap<Variant>(pointwise_cu, "run");
+  return (*kernels)[variant];
 }
 
 // The variant in which all operands have one dtype, and the masks are bool.
@@ -130,12 +104,6 @@ PointwiseLayout layout_of(const Tensor& result, std::span<const TileOperand> ope
   return layout;
 }
 
-unsigned blocks_for(int64_t numel, int64_t per_block) {
-  int64_t blocks = (numel + per_block - 1) / per_block;
-  CHECK(blocks < int64_t(1) << 31, "a tensor of ", numel, " elements is too large for one kernel.");
-  return unsigned(blocks);
-}
-
 }  // namespace
 
 void run_cuda_loop(const Formula& formula, DType compute, const TileOperand& result,
@@ -170,9 +138,9 @@ void run_cuda_loop(const Formula& formula, DType compute, const TileOperand& res
   cuda::CudaKernel& kernel = kernel_of(variant);
   if (in_order) {
     int64_t per_thread = int64_t(kVectorBytes / largest) * kVectors;
-    kernel.launch({blocks_for(args.numel, kThreads * per_thread)}, {kThreads}, 0, args);
+    kernel.launch({cuda::blocks_for(args.numel, kThreads * per_thread)}, {kThreads}, 0, args);
   } else {
-    kernel.launch({blocks_for(args.numel, kThreads)}, {kThreads}, 0, args,
+    kernel.launch({cuda::blocks_for(args.numel, kThreads)}, {kThreads}, 0, args,
                   layout_of(out, operands));
   }
 }

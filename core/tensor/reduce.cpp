@@ -1,439 +1,16 @@
-// Defines the reduce loop: how a tensor is cut into matrices for the kernels of reduce_isa.cpp.
-//
-// Note [Pairwise sums]
-// ~~~~~~~~~~~~~~~~~~~~
-// A kernel adds at most a few dozen numbers in one chain (it has many chains side by side). What
-// the kernels return for consecutive blocks is merged like the carries of a binary counter, so any
-// element takes part in about chain + log2(blocks) additions (Higham, "Accuracy and Stability of
-// Numerical Algorithms", section 4.2). A large reduction to few results is first cut into pieces,
-// whose number depends on the sizes only; threads share out the pieces.
+// Defines reductions: the shapes and dtypes of their results, what they are over no elements, and
+// the choice of the device's loop.
 #include "core/tensor/reduce.h"
 
-#include <bit>
 #include <limits>
 
-#include "core/device/allocator.h"
-#include "core/device/threads.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/pointwise.h"
+#include "core/tensor/reduce_split.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
-
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const ReduceLoops name;     \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, reduce_loops)
-#undef RUSHLIGHT_DECLARE
-
 namespace {
-
-constexpr int64_t kTile = 4096;      // elements that are converted or gathered at once
-constexpr int64_t kBlock = 8192;     // elements of a row that are reduced at once
-constexpr int64_t kTask = 32768;     // elements that are worth a thread
-constexpr int64_t kPieces = 64;      // enough for the cores of a large machine
-constexpr int64_t kColumns = 1024;   // results that are accumulated side by side
-constexpr int64_t kRows = 64;        // elements that a column adds in one chain,
-constexpr int64_t kMaxRows = 256;    // or, where there are few columns to share a call, at most
-constexpr int64_t kMaxGroup = 1024;  // results that one task makes
-constexpr int64_t kShortRow = 8;     // rows below this do not fill a vector
-constexpr int64_t kShortRun = 64;    // runs below this are gathered several at a time
-constexpr int64_t kMaxItem = sizeof(std::complex<double>);
-constexpr int64_t kMaxAccumulator = 16;  // bytes
-
-// Some dims of the input, walked as one index whose last dim is the nearest in memory.
-struct Space {
-  Shape sizes;
-  Shape strides;  // in bytes
-  int64_t numel = 1;
-
-  void add(int64_t size, int64_t stride) {
-    sizes.push_back(size);
-    strides.push_back(stride);
-    numel *= size;
-  }
-  int64_t run() const { return sizes.empty() ? 1 : sizes.back(); }
-  int64_t rest_of_run(int64_t index) const {
-    return sizes.size() <= 1 ? numel - index : sizes.back() - index % sizes.back();
-  }
-  int64_t run_stride() const { return strides.empty() ? 0 : strides.back(); }
-};
-
-struct Target {
-  char* data = nullptr;  // null: nobody wants it
-  int64_t item = 0;
-  CastLoop cast = nullptr;
-};
-
-struct Plan {
-  const Reducer* reducer;
-  double parameter;
-  char* data;
-  int64_t item;  // bytes of an element in memory
-  int64_t kernel_item;
-  CastLoop cast = nullptr;  // null: the kernel reads the memory's own dtype
-  Space outputs;
-  Shape output_strides;  // of the results, in elements
-  Space reduced;
-  bool by_rows;      // the rows of the matrices run along reduced dims
-  bool unit_stride;  // their elements are neighbours
-  Target targets[2];
-
-  // The work: group * pieces tasks. A group is some results within one run of `outputs`.
-  int64_t group;
-  int64_t groups_per_run;
-  int64_t block;  // elements (by_rows) or rows that a kernel reduces at once
-  int64_t piece;  // reduced elements of a task
-  int64_t pieces;
-
-  bool is_direct() const { return unit_stride && !cast; }
-  int64_t groups() const { return outputs.numel / outputs.run() * groups_per_run; }
-  int64_t accumulator_bytes(int64_t n) const { return n * reducer->accumulator_bytes; }
-};
-
-// ---- making the plan ----------------------------------------------------------------------------
-
-// Orders dims by their strides, joins those that are walked as one, and sorts them by role.
-void split_dims(Plan& plan, const Tensor& input, DimSet reduced) {
-  Shape sizes = input.sizes(), strides = input.strides(), output_strides(sizes.size());
-  int64_t output_stride = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
-    if (reduced[d]) continue;
-    output_strides[d] = output_stride;
-    output_stride *= sizes[d];
-  }
-  Shape* lanes[] = {&strides, &output_strides};
-  join_dims(sizes, lanes);
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    bool is_reduced = output_strides[d] == 0;
-    (is_reduced ? plan.reduced : plan.outputs).add(sizes[d], strides[d] * plan.item);
-    if (!is_reduced) plan.output_strides.push_back(output_strides[d]);
-  }
-  // Rows too short for the vectors are gathered so that the vectors run across results.
-  bool short_rows = plan.reduced.numel < kShortRow && plan.outputs.numel > 1;
-  plan.by_rows = !short_rows && (sizes.empty() || output_strides.back() == 0);
-  const Space& inner = plan.by_rows ? plan.reduced : plan.outputs;
-  plan.unit_stride = sizes.empty() || inner.run_stride() == plan.item;
-}
-
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-void divide_work(Plan& plan) {
-  int64_t run = plan.outputs.run(), reduced = plan.reduced.numel;
-  if (plan.by_rows) {
-    plan.block = plan.is_direct() ? kBlock : kTile;
-    bool whole_rows =
-        reduced <= plan.block && (!plan.is_direct() || plan.reduced.sizes.size() <= 1);
-    int64_t most = plan.is_direct() ? kTask : kTile;
-    plan.group = whole_rows ? std::clamp<int64_t>(most / reduced, 1, kMaxGroup) : 1;
-  } else {
-    plan.group = plan.is_direct() ? kColumns : kColumns / 4;
-  }
-  plan.group = std::min(plan.group, run);
-  if (!plan.by_rows) {
-    plan.block = std::min(kTile / plan.group, kMaxRows);
-    if (plan.is_direct()) plan.block = std::max(plan.block, kRows);
-  }
-  plan.groups_per_run = ceil_divide(run, plan.group);
-  plan.pieces = 1;
-  plan.piece = reduced;
-  int64_t work = plan.group * reduced;
-  if (plan.groups() < kPieces && work > kTask && reduced > plan.block) {
-    int64_t wanted = std::min(kPieces / plan.groups(), ceil_divide(work, kTask));
-    plan.piece = ceil_divide(ceil_divide(reduced, wanted), plan.block) * plan.block;
-    plan.pieces = ceil_divide(reduced, plan.piece);
-  }
-}
-
-// ---- running it ---------------------------------------------------------------------------------
-
-// Where the kernel finds a matrix whose rows are `stride` elements apart.
-struct Matrix {
-  const char* data;
-  int64_t stride;
-};
-
-// The buffers of one thread, for what does not lie right in memory.
-class Tiles {
- public:
-  explicit Tiles(const Plan& plan) : plan_(plan) {}
-
-  // Brings reduced elements [begin, begin + n) of `results` results, at most kTile in all.
-  Matrix load(char* from, int64_t results, int64_t begin, int64_t n) {
-    int64_t result_stride = plan_.outputs.run_stride();
-    if (plan_.by_rows) {
-      for (int64_t r = 0; r < results; ++r)
-        for_each_run(from + r * result_stride, plan_.reduced.sizes, plan_.reduced.strides, begin, n,
-                     [&](char* p, int64_t stride, int64_t run, int64_t done) {
-                       fetch(p, stride, run, r * n + done);
-                     });
-      return {converted_, n};
-    }
-    for_each_run(from, plan_.reduced.sizes, plan_.reduced.strides, begin, n,
-                 [&](char* p, int64_t stride, int64_t run, int64_t done) {
-                   for (int64_t k = 0; k < run; ++k)
-                     fetch(p + k * stride, result_stride, results, (done + k) * results);
-                 });
-    return {converted_, results};
-  }
-
-  // Brings `n` elements that lie side by side.
-  const char* convert(const char* from, int64_t n) {
-    plan_.cast(from, converted_, n);
-    return converted_;
-  }
-
- private:
-  void fetch(const char* from, int64_t stride, int64_t n, int64_t at) {
-    char* to = converted_ + at * plan_.kernel_item;
-    if (!plan_.cast) {
-      copy_run(to, plan_.item, from, stride, plan_.item, n);
-    } else if (stride == plan_.item) {
-      plan_.cast(from, to, n);
-    } else {
-      copy_run(gathered_, plan_.item, from, stride, plan_.item, n);
-      plan_.cast(gathered_, to, n);
-    }
-  }
-
-  const Plan& plan_;
-  alignas(64) char gathered_[kTile * kMaxItem];
-  alignas(64) char converted_[kTile * kMaxItem];
-};
-
-// Accumulators of consecutive blocks, merged when two cover the same number of blocks.
-class Cascade {
- public:
-  // The total will stand in `total`; `most` blocks of n results at most will come.
-  Cascade(const Plan& plan, int64_t n, int64_t most, char* total)
-      : plan_(plan),
-        n_(n),
-        item_(plan.accumulator_bytes(n)),
-        total_(total),
-        bytes_(size_t(item_) * size_t(std::bit_width(uint64_t(most)))) {
-    scratch_ = static_cast<char*>(cpu_allocate(bytes_));
-  }
-  ~Cascade() { cpu_free(scratch_, bytes_); }
-  Cascade(const Cascade&) = delete;
-  Cascade& operator=(const Cascade&) = delete;
-
-  // Where the accumulators of the next block are to be written.
-  char* next() { return level(depth_); }
-  void push(int64_t count) {
-    counts_[depth_++] = count;
-    int64_t blocks = ++blocks_;
-    for (; depth_ > 1 && blocks % 2 == 0; blocks /= 2) merge_top();
-  }
-  void finish() {
-    while (depth_ > 1) merge_top();
-  }
-
- private:
-  char* level(int64_t i) { return i == 0 ? total_ : scratch_ + (i - 1) * item_; }
-  void merge_top() {
-    --depth_;
-    plan_.reducer->merge(level(depth_ - 1), counts_[depth_ - 1], level(depth_), counts_[depth_],
-                         n_);
-    counts_[depth_ - 1] += counts_[depth_];
-  }
-
-  const Plan& plan_;
-  int64_t n_, item_;
-  char* total_;
-  size_t bytes_;
-  char* scratch_;
-  int64_t counts_[64];
-  int64_t depth_ = 0, blocks_ = 0;
-};
-
-// Some results, side by side within a run of `outputs`.
-struct Group {
-  char* from;      // the first element of the first result
-  int64_t output;  // where the first result goes, in elements
-  int64_t results;
-
-  Group(const Plan& plan, int64_t index) {
-    int64_t run = plan.outputs.run();
-    int64_t within = index % plan.groups_per_run * plan.group;
-    int64_t first = index / plan.groups_per_run * run + within;
-    from = plan.data + offset_of(plan.outputs.sizes, plan.outputs.strides, first);
-    output = offset_of(plan.outputs.sizes, plan.output_strides, first);
-    results = std::min(plan.group, run - within);
-  }
-};
-
-// How many of the reduced elements [begin, end) the next kernel call takes. Whole runs are left
-// in place; short ones are gathered.
-int64_t next_block(const Plan& plan, int64_t results, int64_t begin, int64_t end) {
-  int64_t n = std::min(plan.block, end - begin);
-  int64_t width = plan.by_rows ? 1 : results;
-  if (plan.is_direct()) {
-    int64_t rest = plan.reduced.rest_of_run(begin);
-    if (n <= rest) return n;
-    if (rest * width >= kShortRun) return rest;
-  }
-  return std::min(n, std::max<int64_t>(kTile / width, 1));
-}
-
-void run_block(const Plan& plan, Tiles* tiles, const Group& group, int64_t begin, int64_t n,
-               char* accumulators) {
-  const Space& outer = plan.by_rows ? plan.outputs : plan.reduced;
-  int64_t rows = plan.by_rows ? group.results : n, columns = plan.by_rows ? n : group.results;
-  bool one_run = n <= plan.reduced.rest_of_run(begin);
-  Matrix matrix;
-  if (plan.unit_stride && one_run &&
-      (!plan.cast || rows == 1 || outer.run_stride() == columns * plan.item)) {
-    const char* from = group.from + offset_of(plan.reduced.sizes, plan.reduced.strides, begin);
-    matrix = {from, outer.run_stride() / plan.item};
-    if (plan.cast) matrix = {tiles->convert(from, rows * columns), columns};
-  } else {
-    matrix = tiles->load(group.from, group.results, begin, n);
-  }
-  auto kernel =
-      plan.by_rows ? plan.reducer->columns_of_each_row : plan.reducer->rows_of_each_column;
-  kernel(matrix.data, matrix.stride, rows, columns, plan.parameter, accumulators);
-}
-
-// Reduces elements [begin, end) of every result of the group.
-void accumulate(const Plan& plan, Tiles* tiles, const Group& group, int64_t begin, int64_t end,
-                char* accumulators) {
-  int64_t n = next_block(plan, group.results, begin, end);
-  if (begin + n == end) return run_block(plan, tiles, group, begin, n, accumulators);
-  Cascade cascade(plan, group.results, end - begin, accumulators);
-  for (; begin < end; begin += n) {
-    n = next_block(plan, group.results, begin, end);
-    run_block(plan, tiles, group, begin, n, cascade.next());
-    cascade.push(n);
-  }
-  cascade.finish();
-}
-
-void finish(const Plan& plan, const Group& group, const char* accumulators) {
-  alignas(64) char written[2][kMaxGroup * kMaxItem];
-  alignas(64) char converted[kMaxGroup * kMaxItem];
-  int64_t stride = plan.output_strides.empty() ? 1 : plan.output_strides.back();
-  bool in_place[2];
-  char* kernel_targets[2];
-  for (int k = 0; k < 2; ++k) {
-    const Target& target = plan.targets[k];
-    in_place[k] = target.data && !target.cast && (stride == 1 || group.results == 1);
-    kernel_targets[k] = in_place[k] ? target.data + group.output * target.item : written[k];
-  }
-  plan.reducer->finish(accumulators, plan.reduced.numel, group.results, plan.parameter,
-                       kernel_targets[0], kernel_targets[1]);
-  for (int k = 0; k < 2; ++k) {
-    const Target& target = plan.targets[k];
-    if (!target.data || in_place[k]) continue;
-    const char* from = written[k];
-    if (target.cast) {
-      target.cast(from, converted, group.results);
-      from = converted;
-    }
-    copy_run(target.data + group.output * target.item, stride * target.item, from, target.item,
-             target.item, group.results);
-  }
-}
-
-// The accumulators of the pieces of all groups, when there are several.
-class Pieces {
- public:
-  explicit Pieces(const Plan& plan)
-      : plan_(plan),
-        bytes_(size_t(plan.accumulator_bytes(plan.group) * plan.pieces * plan.groups())),
-        data_(static_cast<char*>(cpu_allocate(bytes_))) {}
-  ~Pieces() { cpu_free(data_, bytes_); }
-  Pieces(const Pieces&) = delete;
-  Pieces& operator=(const Pieces&) = delete;
-
-  char* at(int64_t group, int64_t piece) {
-    return data_ + (group * plan_.pieces + piece) * plan_.accumulator_bytes(plan_.group);
-  }
-  int64_t count(int64_t piece, int64_t pieces) const {
-    return std::min((piece + pieces) * plan_.piece, plan_.reduced.numel) - piece * plan_.piece;
-  }
-  // Merges neighbours until the first holds all.
-  void merge(const Group& group, int64_t index) {
-    for (int64_t step = 1; step < plan_.pieces; step *= 2)
-      for (int64_t p = 0; p + step < plan_.pieces; p += 2 * step)
-        plan_.reducer->merge(at(index, p), count(p, step), at(index, p + step),
-                             count(p + step, step), group.results);
-  }
-
- private:
-  const Plan& plan_;
-  size_t bytes_;
-  char* data_;
-};
-
-void run_groups(const Plan& plan, Tiles* tiles, int64_t begin, int64_t end) {
-  alignas(64) char accumulators[kMaxGroup * kMaxAccumulator];
-  for (int64_t i = begin; i < end; ++i) {
-    Group group(plan, i);
-    accumulate(plan, tiles, group, 0, plan.reduced.numel, accumulators);
-    finish(plan, group, accumulators);
-  }
-}
-
-void run_pieces(const Plan& plan, Pieces& pieces, Tiles* tiles, int64_t begin, int64_t end) {
-  for (int64_t i = begin; i < end; ++i) {
-    int64_t group = i / plan.pieces, piece = i % plan.pieces;
-    int64_t from = piece * plan.piece;
-    accumulate(plan, tiles, Group(plan, group), from,
-               std::min(from + plan.piece, plan.reduced.numel), pieces.at(group, piece));
-  }
-}
-
-// Calls f with buffers when the layout may need them: they are too large to set up in vain.
-template <class F>
-[[gnu::noinline]] void with_tiles(const Plan& plan, F&& f) {
-  Tiles tiles(plan);
-  f(&tiles);
-}
-template <class F>
-void with_tiles_if_needed(const Plan& plan, F&& f) {
-  if (plan.is_direct() && plan.reduced.sizes.size() <= 1) f(nullptr);
-  else with_tiles(plan, f);
-}
-
-void run(const Plan& plan) {
-  int64_t task = plan.group * plan.piece;
-  int64_t grain = std::max<int64_t>(kTask / task, 1);
-  if (plan.pieces == 1) {
-    parallel_for(0, plan.groups(), grain, [&](int64_t begin, int64_t end) {
-      with_tiles_if_needed(plan, [&](Tiles* tiles) { run_groups(plan, tiles, begin, end); });
-    });
-    return;
-  }
-  Pieces pieces(plan);
-  parallel_for(0, plan.groups() * plan.pieces, grain, [&](int64_t begin, int64_t end) {
-    with_tiles_if_needed(plan, [&](Tiles* tiles) { run_pieces(plan, pieces, tiles, begin, end); });
-  });
-  int64_t merged = plan.group * plan.pieces;
-  parallel_for(0, plan.groups(), std::max<int64_t>(kTask / merged, 1),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t i = begin; i < end; ++i) {
-                   Group group(plan, i);
-                   pieces.merge(group, i);
-                   finish(plan, group, pieces.at(i, 0));
-                 }
-               });
-}
-
-// ---- dtypes and results -------------------------------------------------------------------------
-
-const Reducer& reducer_of(Reduction reduction, DType dtype) {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<ReduceLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, reduce_loops)};
-#undef RUSHLIGHT_ADDRESS
-  int kernel = int(reduction), compute = int(compute_of(dtype));
-  const Reducer* reducer = &active(sets).of[kernel][compute];
-  if (!reducer->finish) reducer = &sets[0]->of[kernel][compute];  // complex: baseline only
-  CHECK(reducer->finish, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype),
-        ".");
-  return *reducer;
-}
 
 bool is_extreme(Reduction r) {
   using enum Reduction;
@@ -454,17 +31,9 @@ void fill_from_nothing(Reduction reduction, const Tensor& result) {
   copy_into(result, scalar_tensor(value, result.dtype()));
 }
 
-// Kernels write the compute type, but positions as they are.
-Target target_of(const Tensor& result, DType compute) {
-  if (!result.defined()) return {};
-  bool converts = result.dtype() != compute && result.dtype() != DType::int64;
-  return {static_cast<char*>(result.data()), int64_t(result.itemsize()),
-          converts ? cast_loop(compute, result.dtype()) : nullptr};
-}
-
 void run_reduce(Reduction reduction, const Tensor& input, DimSet dims, DType dtype,
                 double parameter, const Tensor& first, const Tensor& second) {
-  const Reducer& reducer = reducer_of(reduction, dtype);
+  reducer_of(reduction, dtype);
   if (first.numel() == 0) return;
   if (input.numel() == 0) {
     fill_from_nothing(reduction, first);
@@ -472,29 +41,13 @@ void run_reduce(Reduction reduction, const Tensor& input, DimSet dims, DType dty
     return;
   }
   DType compute = dtype_of_compute(compute_of(dtype));
-  if (first.numel() == 1 && input.is_contiguous() && input.numel() <= kTile &&
-      input.dtype() == compute && dtype == compute) {
-    // Small and in one run: no plan is needed.
-    alignas(16) char accumulator[kMaxAccumulator];
-    int64_t n = input.numel();
-    double ignored;
-    reducer.columns_of_each_row(input.data(), n, 1, n, parameter, accumulator);
-    reducer.finish(accumulator, n, 1, parameter, first.data(),
-                   second.defined() ? second.data() : &ignored);
-    return;
+  switch (input.device().type) {
+    case DeviceType::cpu:
+      return run_reduce_cpu(reduction, input, dims, compute, parameter, first, second);
+    case DeviceType::cuda:
+      return run_reduce_cuda(reduction, input, dims, compute, parameter, first, second);
+    case DeviceType::meta: return;
   }
-  Plan plan;
-  plan.reducer = &reducer;
-  plan.parameter = parameter;
-  plan.data = static_cast<char*>(input.data());
-  plan.item = int64_t(input.itemsize());
-  plan.kernel_item = int64_t(dtype_size(compute));
-  if (input.dtype() != compute) plan.cast = cast_loop(input.dtype(), compute);
-  plan.targets[0] = target_of(first, compute);
-  plan.targets[1] = target_of(second, compute);
-  split_dims(plan, input, dims);
-  divide_work(plan);
-  run(plan);
 }
 
 }  // namespace
@@ -528,6 +81,27 @@ int64_t reduced_numel(ShapeRef sizes, DimSet dims) {
   for (size_t d = 0; d < sizes.size(); ++d)
     if (dims[d]) numel *= sizes[d];
   return numel;
+}
+
+ReduceSplit split_dims(const Tensor& input, DimSet reduced) {
+  ReduceSplit split;
+  Shape sizes = input.sizes(), strides = input.strides(), output_strides(sizes.size());
+  int64_t output_stride = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    if (reduced[d]) continue;
+    output_strides[d] = output_stride;
+    output_stride *= sizes[d];
+  }
+  Shape* lanes[] = {&strides, &output_strides};
+  join_dims(sizes, lanes);
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    bool is_reduced = output_strides[d] == 0;
+    (is_reduced ? split.reduced : split.outputs)
+        .add(sizes[d], strides[d] * int64_t(input.itemsize()));
+    if (!is_reduced) split.output_strides.push_back(output_strides[d]);
+  }
+  split.reduced_is_nearest = sizes.empty() || output_strides.back() == 0;
+  return split;
 }
 
 Tensor reduce(Reduction reduction, const Tensor& input, DimSet dims, bool keepdim, DType dtype,

@@ -1,0 +1,15 @@
+// Owns the ends of the ranges of the types that kernels compute in, which NVRTC has no <limits> for.
+#pragma once
+
+namespace rushlight::on_cuda {
+
+template <class T>
+inline constexpr T kLowest = T(-kInfinity);
+template <>
+inline constexpr int64_t kLowest<int64_t> = -0x7fffffffffffffff - 1;
+template <class T>
+inline constexpr T kHighest = T(kInfinity);
+template <>
+inline constexpr int64_t kHighest<int64_t> = 0x7fffffffffffffff;
+
+}  // namespace rushlight::on_cuda
