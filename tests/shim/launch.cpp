@@ -81,7 +81,8 @@ void forget_memory() { asm volatile("" ::: "memory"); }
 // Of its own, because GCC loses the target of a jump that a function makes to another one.
 [[noreturn, gnu::noinline]] void jump(void** target) { __builtin_longjmp(target, 1); }
 
-[[gnu::noinline]] void wait_in_fiber() {
+// Other threads use all registers meanwhile, which noipa keeps callers from overlooking.
+[[gnu::noipa]] void wait_in_fiber() {
   forget_memory();
   if (__builtin_setjmp(machine.current->fiber->resume)) {
     forget_memory();
@@ -115,7 +116,7 @@ void start(Fiber& fiber) {
   setcontext(&fiber.context);
 }
 
-[[gnu::noinline]] void switch_to(Fiber& fiber) {
+[[gnu::noipa]] void switch_to(Fiber& fiber) {
   forget_memory();
   if (__builtin_setjmp(machine.scheduler)) {
     forget_memory();
