@@ -86,9 +86,10 @@ cuda::CudaKernelFamily family([] {
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+// Whether vectors of items are aligned; a tensor that is not there does not matter.
 bool is_aligned(const Tensor& tensor) {
-  size_t vector = kScanItems * tensor.itemsize();
-  return !tensor.defined() || reinterpret_cast<uintptr_t>(tensor.address()) % vector == 0;
+  return !tensor.defined() ||
+         reinterpret_cast<uintptr_t>(tensor.address()) % (kScanItems * tensor.itemsize()) == 0;
 }
 
 }  // namespace
