@@ -2,12 +2,14 @@
 #include "core/tensor/generator.h"
 
 #include "bindings/python.h"
+#include "core/device/cuda.h"
 
 namespace rushlight::python {
 namespace {
 
 struct PyGenerator {
   PyObject_HEAD Generator* generator;
+  Device device;
 };
 
 Generator& generator_in(PyObject* self) { return *reinterpret_cast<PyGenerator*>(self)->generator; }
@@ -47,7 +49,9 @@ PyObject* set_state(PyObject* self, PyObject* state) {
     return Py_NewRef(self);
   });
 }
-PyObject* device(PyObject*, void*) { return wrap_device(Device()); }
+PyObject* device(PyObject* self, void*) {
+  return wrap_device(reinterpret_cast<PyGenerator*>(self)->device);
+}
 
 PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
@@ -59,10 +63,12 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Device device;
     CHECK(place == Py_None || read_device(place, device), ErrorKind::kType,
           "Generator(): argument 'device' must be str or device, not ", Py_TYPE(place)->tp_name);
-    CHECK(device.is_cpu(), ErrorKind::kNotImplemented, "Generator(): there is none on device ",
-          device);
+    CHECK(!device.is_meta(),
+          "Generator(): Device type META is not supported for torch.Generator()");
+    if (device.is_cuda()) device.index = int8_t(cuda::device_index(device));
     PyObject* self = checked(type->tp_alloc(type, 0));
     reinterpret_cast<PyGenerator*>(self)->generator = new Generator();
+    reinterpret_cast<PyGenerator*>(self)->device = device;
     return self;
   });
 }
@@ -108,6 +114,7 @@ void add_generator(PyObject* module) {
   // One reference is never given back, because nobody may delete this generator.
   PyObject* object = checked(GeneratorType.tp_alloc(&GeneratorType, 0));
   reinterpret_cast<PyGenerator*>(object)->generator = &default_generator();
+  reinterpret_cast<PyGenerator*>(object)->device = Device();
   checked(PyModule_AddObjectRef(module, "default_generator", object));
 }
 

@@ -73,6 +73,11 @@ template <class T>
   return __builtin_bit_cast(double, bits >> 12 | 0x3ff0000000000000) - (1 - 0x1p-53);
 }
 
+// -log(u) / rate.
+[[gnu::always_inline]] inline double exponential_number(uint64_t bits, double rate) {
+  return -log_of_unit(positive_unit(bits)) / rate;
+}
+
 template <class T>
 struct NormalPair {
   T first, second;

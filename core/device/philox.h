@@ -62,13 +62,24 @@ constexpr uint64_t philox_counters(uint64_t n, uint64_t words_per_element) {
   return (n * words_per_element + 3) / 4;
 }
 
-// Uniform in [0, 1): the upper 24 bits, as many as a float holds, so 1 is never reached. Signed
-// conversions, because the processor has no vector instruction for unsigned ones before AVX-512.
-constexpr float uniform_float(uint32_t bits) { return float(int32_t(bits >> 8)) * 0x1p-24f; }
+// Uniform in [0, 1): the upper bits, at most as many as a float holds, so that 1 is never reached.
+// Signed conversions, because the processor has no vector instruction for unsigned ones before
+// AVX-512.
+[[gnu::always_inline]] constexpr float uniform_float(uint32_t word, int bits = 24) {
+  return float(int32_t(word >> (32 - bits))) * (1.0f / float(1 << bits));
+}
 
 // Uniform in [0, 1): 53 bits out of two lanes.
 constexpr double uniform_double(uint32_t low, uint32_t high) {
   return double(int64_t((uint64_t(high) << 32 | low) >> 11)) * 0x1p-53;
+}
+
+// A uniform number in [from, from + width). The product may round up to the end of the range, which
+// is not part of it.
+template <class T>
+[[gnu::always_inline]] constexpr T scaled_uniform(T unit, T from, T width) {
+  T x = from + unit * width;
+  return x < from + width ? x : from;
 }
 
 }  // namespace rushlight

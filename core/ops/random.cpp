@@ -6,13 +6,14 @@
 
 #include "core/ops/op.h"
 #include "core/ops/random_draw.h"
+#include "core/tensor/default_device.h"
 
 namespace rushlight {
 namespace {
 
 Tensor fresh(ShapeRef size, std::optional<DType> dtype, std::optional<Device> device,
              DType otherwise = default_dtype()) {
-  return empty(size, dtype.value_or(otherwise), device.value_or(Device()));
+  return empty(size, dtype.value_or(otherwise), device.value_or(default_device()));
 }
 
 Tensor fresh_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
@@ -27,7 +28,8 @@ Tensor normal_like(const Tensor& mean, const Tensor& std, Generator* generator) 
   const Tensor* both[] = {&mean, &std};
   DType dtype = result_dtype(both);
   Tensor z = empty(broadcast_shapes(mean.sizes(), std.sizes()),
-                   is_floating(dtype) ? dtype : default_dtype());
+                   is_floating(dtype) ? dtype : default_dtype(),
+                   (mean.impl()->wrapped_number ? std : mean).device());
   draw_normal(z, 0, 1, generator);
   return z * std + mean;
 }
@@ -144,13 +146,12 @@ OP(randperm, "(int n, *, Generator? generator=None, dtype? dtype=None, "
   .forward = [](int64_t n, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device) {
     CHECK(n >= 0, "n must be non-negative, got ", n);
-    Tensor order = permutation(n, generator);
     Tensor out = fresh(Shape{n}, dtype, device, DType::int64);
     int64_t most = is_bool(out.dtype()) ? 1 : whole_range(out.dtype()).second;
     CHECK(n - 1 <= most, "n is too large for result tensor type: ", dtype_name(out.dtype()),
           " holds numbers up to ",
           most, ", got n = ", n);
-    copy_into(out, order);
+    if (!out.device().is_meta()) copy_into(out, permutation(n, generator));
     return out;
   },
 })

@@ -67,25 +67,16 @@ void make_words(uint64_t seed, uint64_t counter, int64_t counters, uint32_t* out
   }
 }
 
-// The product may round up to the end of the range, which is not part of it.
-template <class T>
-[[gnu::always_inline]] inline T scaled(T unit, T from, T width) {
-  T x = from + unit * width;
-  return x < from + width ? x : from;
-}
-
 void uniform_f32(const uint32_t* words, int64_t n, int bits, float from, float width, float* out) {
-  int drop = 32 - bits;
-  float unit = 1.0f / float(1 << bits);
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i)
-    out[i] = scaled(float(int32_t(words[i] >> drop)) * unit, from, width);
+    out[i] = scaled_uniform(uniform_float(words[i], bits), from, width);
 }
 
 void uniform_f64(const uint32_t* words, int64_t n, double from, double width, double* out) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i)
-    out[i] = scaled(uniform_double(words[2 * i], words[2 * i + 1]), from, width);
+    out[i] = scaled_uniform(uniform_double(words[2 * i], words[2 * i + 1]), from, width);
 }
 
 void normal_f32(const uint32_t* words, int64_t pairs, float mean, float std, float* out) {
@@ -112,7 +103,7 @@ void normal_f64(const uint32_t* words, int64_t pairs, double mean, double std, d
 
 void exponential_f64(const uint32_t* words, int64_t n, double rate, double* out) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = -log_of_unit(positive_unit(wide(words + 2 * i))) / rate;
+  for (int64_t i = 0; i < n; ++i) out[i] = exponential_number(wide(words + 2 * i), rate);
 }
 
 // The upper half of the product of 64 random bits and the range: even to one part in 2^32 at least.

@@ -29,6 +29,17 @@ from rushlight.cuda.memory import (
     memory_summary,
     reset_peak_memory_stats,
 )
+from rushlight.cuda.random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
 from rushlight.cuda.streams import (
     Event,
     Stream,
@@ -75,6 +86,13 @@ __all__ = [
     "OutOfMemoryError",
     "manual_seed",
     "manual_seed_all",
+    "seed",
+    "seed_all",
+    "initial_seed",
+    "get_rng_state",
+    "get_rng_state_all",
+    "set_rng_state",
+    "set_rng_state_all",
 ]
 
 
@@ -114,11 +132,3 @@ def synchronize(device: Any = None) -> None:
         RuntimeError: when CUDA cannot be used, or when a kernel failed.
     """
     _C._cuda_synchronize(_index(device))
-
-
-def manual_seed(seed: int) -> None:
-    """Does nothing: random.manual_seed seeds all devices."""
-
-
-def manual_seed_all(seed: int) -> None:
-    """Does nothing: random.manual_seed seeds all devices."""

@@ -1,0 +1,103 @@
+// Owns the draws on CUDA: each thread turns one counter into 4 numbers of 32 bits or 2 of 64.
+//   DISTRIBUTION   one of the structs below, named as in enum Distribution
+//   RESULT         the dtype in memory
+// The numbers are those of random_isa.cpp, bit for bit. See Note [Random numbers].
+#include "core/tensor/formula.cuh"
+
+// NVRTC has no such builtins; both round correctly.
+#define __builtin_sqrtf sqrtf
+#define __builtin_sqrt sqrt
+#include "core/device/normal.h"
+#include "core/ops/random_args.h"
+#include "core/tensor/convert.h"
+
+namespace rushlight::on_cuda {
+
+uint64_t wide(uint32_t low, uint32_t high) { return uint64_t(high) << 32 | low; }
+
+struct uniform_f32 {
+  using Number = float;
+  static void make(Philox4 w, const DrawArgs& args, float* out) {
+    float from = float(args.first), width = float(args.second);
+    const uint32_t words[] = {w.x, w.y, w.z, w.w};
+#pragma unroll
+    for (int e = 0; e < 4; ++e)
+      out[e] = scaled_uniform(uniform_float(words[e], args.bits), from, width);
+  }
+};
+
+struct uniform_f64 {
+  using Number = double;
+  static void make(Philox4 w, const DrawArgs& args, double* out) {
+    out[0] = scaled_uniform(uniform_double(w.x, w.y), args.first, args.second);
+    out[1] = scaled_uniform(uniform_double(w.z, w.w), args.first, args.second);
+  }
+};
+
+struct normal_f32 {
+  using Number = float;
+  static void make(Philox4 w, const DrawArgs& args, float* out) {
+    float mean = float(args.first), std = float(args.second);
+    NormalPair<float> low = normal_pair(w.x, w.y), high = normal_pair(w.z, w.w);
+    out[0] = low.first * std + mean;
+    out[1] = low.second * std + mean;
+    out[2] = high.first * std + mean;
+    out[3] = high.second * std + mean;
+  }
+};
+
+struct normal_f64 {
+  using Number = double;
+  static void make(Philox4 w, const DrawArgs& args, double* out) {
+    NormalPair<double> pair = normal_pair(wide(w.x, w.y), wide(w.z, w.w));
+    out[0] = pair.first * args.second + args.first;
+    out[1] = pair.second * args.second + args.first;
+  }
+};
+
+struct exponential {
+  using Number = double;
+  static void make(Philox4 w, const DrawArgs& args, double* out) {
+    out[0] = exponential_number(wide(w.x, w.y), args.first);
+    out[1] = exponential_number(wide(w.z, w.w), args.first);
+  }
+};
+
+struct integers {
+  using Number = int64_t;
+  static void make(Philox4 w, const DrawArgs& args, int64_t* out) {
+    out[0] = int64_t(args.low + below(args.last, wide(w.x, w.y)));
+    out[1] = int64_t(args.low + below(args.last, wide(w.z, w.w)));
+  }
+  // The upper half of the product of (last + 1) and the bits, 128 bits wide.
+  static uint64_t below(uint64_t last, uint64_t bits) {
+    return __umul64hi(last, bits) + (last * bits + bits < bits);
+  }
+};
+
+using Number = DISTRIBUTION::Number;
+constexpr int kEach = 16 / sizeof(Number);  // numbers of a counter
+
+struct alignas(kEach * sizeof(RESULT)) Results {
+  RESULT at[kEach];
+};
+
+extern "C" __global__ void draw(DrawPlace place, DrawArgs args) {
+  int64_t counter = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, first = counter * kEach;
+  if (first >= place.numel) return;
+  Number numbers[kEach];
+  DISTRIBUTION::make(philox(place.seed, place.offset + uint64_t(counter)), args, numbers);
+  RESULT* out = static_cast<RESULT*>(place.out) + first;
+  if (first + kEach <= place.numel && reinterpret_cast<uint64_t>(out) % sizeof(Results) == 0) {
+    Results results;
+#pragma unroll
+    for (int e = 0; e < kEach; ++e) results.at[e] = convert<RESULT>(numbers[e]);
+    *reinterpret_cast<Results*>(out) = results;
+    return;
+  }
+#pragma unroll
+  for (int e = 0; e < kEach; ++e)
+    if (first + e < place.numel) out[e] = convert<RESULT>(numbers[e]);
+}
+
+}  // namespace rushlight::on_cuda
