@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/device/threads.h"
+#include "core/ops/foreach_cuda.h"
 #include "core/ops/foreach_loops.h"
 #include "core/ops/op.h"
 
@@ -33,13 +34,6 @@ const StepLoops& loops() {
   return active(sets);
 }
 
-// A parameter with its gradient and state: arrays of one dtype and memory order.
-struct Item {
-  DType dtype;         // real: a complex number is two elements
-  int64_t begin, end;  // its place in the range of all elements
-  char* arrays[kMaxStepArrays] = {};
-};
-
 // The parameters, their gradients and their state: one list each, some of them empty.
 class Update {
  public:
@@ -56,13 +50,8 @@ class Update {
   // Calls loop(arrays, n) on pieces that cover all elements, `loop` being that of the dtype.
   template <class Loop, class Step>
   void run(const Loop* loops, const Step& step, const char* op) {
-    parallel_for(0, size(), kGrain, [&](int64_t begin, int64_t end) {
-      auto first = std::upper_bound(items_.begin(), items_.end(), begin,
-                                    [](int64_t at, const Item& item) { return at < item.end; });
-      for (auto item = first; item != items_.end() && item->begin < end; ++item)
-        run_part(*item, std::max(begin, item->begin) - item->begin,
-                 std::min(end, item->end) - item->begin, loops, step);
-    });
+    if (device_.is_cuda()) step_cuda(items_, step);
+    else if (device_.is_cpu()) run_on_cpu(loops, step);
     for (auto& [original, copy] : copied_) copy_into(original, copy);
     for (size_t k = 0; k < lists_.size(); ++k)
       for (const Tensor& tensor : lists_[k])
@@ -72,10 +61,25 @@ class Update {
   int64_t size() const { return items_.empty() ? 0 : items_.back().end; }
 
  private:
+  template <class Loop, class Step>
+  void run_on_cpu(const Loop* loops, const Step& step) {
+    parallel_for(0, size(), kGrain, [&](int64_t begin, int64_t end) {
+      auto first = std::upper_bound(items_.begin(), items_.end(), begin,
+                                    [](int64_t at, const StepItem& item) { return at < item.end; });
+      for (auto item = first; item != items_.end() && item->begin < end; ++item)
+        run_part(*item, std::max(begin, item->begin) - item->begin,
+                 std::min(end, item->end) - item->begin, loops, step);
+    });
+  }
+
   void add(size_t i) {
     const Tensor& param = lists_[0][i];
     CHECK(param.defined() && is_differentiable(param.dtype()), "parameter ", i,
           " is not a floating-point or complex tensor.");
+    Device device = param.device();
+    if (i == 0) device_ = device;
+    CHECK(device.type == device_.type, "parameters are on ", device_, " and on ", device,
+          ". They must be on one kind of device.");
     bool same_order = true;
     for (size_t k = 0; k < lists_.size(); ++k) {
       if (lists_[k].empty()) continue;
@@ -83,13 +87,15 @@ class Update {
       CHECK(tensor.defined() && tensor.sizes() == param.sizes() && tensor.dtype() == param.dtype(),
             "parameter ", i, " has shape ", param.sizes(), " and dtype ", dtype_name(param.dtype()),
             ", but its gradient or state has not. They must have the same.");
+      CHECK(tensor.device() == device, "parameter ", i, " is on ", device,
+            ", but its gradient or state is on ", tensor.device(), ". Move it there.");
       if (k != kGradients) check_writable(tensor);
       same_order &= tensor.is_contiguous()
                         ? param.is_contiguous()
                         : tensor.strides() == param.strides() && tensor.is_dense();
     }
     int64_t begin = size(), elements = param.numel() * (is_complex(param.dtype()) ? 2 : 1);
-    Item item{real_dtype(param.dtype()), begin, begin + elements};
+    StepItem item{real_dtype(param.dtype()), device, begin, begin + elements};
     for (size_t k = 0; k < lists_.size(); ++k) {
       if (lists_[k].empty()) continue;
       Tensor tensor = lists_[k][i];
@@ -98,13 +104,14 @@ class Update {
         if (k == kGradients) gradients_.push_back(tensor);
         else copied_.push_back({lists_[k][i], tensor});
       }
-      item.arrays[k] = static_cast<char*>(tensor.data());
+      item.arrays[k] = static_cast<char*>(tensor.address());
     }
     items_.push_back(item);
   }
 
   template <class Loop, class Step>
-  void run_part(const Item& item, int64_t begin, int64_t end, const Loop* loops, const Step& step) {
+  void run_part(const StepItem& item, int64_t begin, int64_t end, const Loop* loops,
+                const Step& step) {
     void* arrays[kMaxStepArrays] = {};
     if (is_half(item.dtype)) {
       CastLoop widen = cast_loop(item.dtype, DType::float32);
@@ -129,8 +136,9 @@ class Update {
     loops[item.dtype == DType::float64](step, arrays, end - begin);
   }
 
+  Device device_;
   std::vector<TensorList> lists_;
-  std::vector<Item> items_;
+  std::vector<StepItem> items_;
   std::vector<Tensor> gradients_;                  // copies in row-major order
   std::vector<std::pair<Tensor, Tensor>> copied_;  // written tensors with their copies
 };
