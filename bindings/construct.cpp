@@ -5,6 +5,7 @@
 #include "bindings/python.h"
 #include "core/autograd/node.h"
 #include "core/ops/ops.h"
+#include "core/tensor/default_device.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
@@ -128,7 +129,9 @@ struct DataArgs {
   bool requires_grad = false;
 
   Tensor moved(const Tensor& tensor) const {
-    return device ? call<"_to", Tensor>(tensor, device, false) : tensor;
+    Device place = device.value_or(default_device());
+    return device || !place.is_cpu() ? call<"_to", Tensor>(tensor, std::optional(place), false)
+                                     : tensor;
   }
 };
 DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {

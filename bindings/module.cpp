@@ -8,6 +8,7 @@
 #include "core/device/cpu_features.h"
 #include "core/device/dynamic_library.h"
 #include "core/device/threads.h"
+#include "core/tensor/default_device.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -142,6 +143,18 @@ NB_MODULE(_C, m) {
         set_default_dtype(dtype);
       },
       "d"_a, "Sets the dtype of new float tensors.");
+  m.def(
+      "_default_device", [] { return nb::steal(wrap_device(default_device())); },
+      "The device of new tensors.");
+  m.def(
+      "_set_default_device",
+      [](nb::handle d) {
+        Device device;
+        CHECK(read_device(d.ptr(), device), ErrorKind::kType,
+              "set_default_device: expected a device or its name, got ", Py_TYPE(d.ptr())->tp_name);
+        set_default_device(device);
+      },
+      "d"_a, "Sets the device of new tensors in this thread.");
   m.def(
       "promote_types",
       [](nb::handle a, nb::handle b) {

@@ -1,8 +1,10 @@
 // Owns the small Python objects: dtype, device, memory_format and Size, and number conversions.
 #include <array>
 #include <string>
+#include <vector>
 
 #include "bindings/python.h"
+#include "core/tensor/default_device.h"
 
 namespace rushlight::python {
 namespace {
@@ -116,12 +118,32 @@ PyGetSetDef device_attributes[] = {
      },
      nullptr, "The number of the device, or None.", nullptr},
     {}};
-PyMethodDef device_methods[] = {{"__reduce__",
-                                 [](PyObject* self, PyObject*) {
-                                   return Py_BuildValue("(O(N))", Py_TYPE(self), device_str(self));
-                                 },
-                                 METH_NOARGS, "Pickles by its string."},
-                                {}};
+// The default devices that `with` blocks of this thread replaced; they end in reverse order.
+thread_local std::vector<Device> devices_before;
+
+PyMethodDef device_methods[] = {
+    {"__reduce__",
+     [](PyObject* self, PyObject*) {
+       return Py_BuildValue("(O(N))", Py_TYPE(self), device_str(self));
+     },
+     METH_NOARGS, "Pickles by its string."},
+    {"__enter__",
+     [](PyObject* self, PyObject*) {
+       devices_before.push_back(default_device());
+       set_default_device(device_in(self));
+       return Py_NewRef(self);
+     },
+     METH_NOARGS, "Makes it the device of new tensors in a with block."},
+    {"__exit__",
+     [](PyObject*, PyObject*) {
+       if (!devices_before.empty()) {
+         set_default_device(devices_before.back());
+         devices_before.pop_back();
+       }
+       return Py_NewRef(Py_None);
+     },
+     METH_VARARGS, "Goes back to the default device from before."},
+    {}};
 PyTypeObject DeviceType_ = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "rushlight.device",

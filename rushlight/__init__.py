@@ -112,6 +112,7 @@ _LAZY = {
     "broadcast_shapes": "_functional",
     "typename": "_functional",
     "set_default_device": "_functional",
+    "get_default_device": "_functional",
     "use_deterministic_algorithms": "_functional",
     "are_deterministic_algorithms_enabled": "_functional",
     "set_float32_matmul_precision": "_functional",

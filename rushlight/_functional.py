@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from rushlight import device
+
 
 def is_tensor(obj: Any) -> bool:
     """Returns whether an object is a tensor.
@@ -98,11 +100,35 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
 
 
 def set_default_device(device: Any) -> None:
-    """Sets the device of new tensors; only the CPU is there."""
-    if device is not None and _C.device(device).type != "cpu":
-        raise NotImplementedError(
-            f"set_default_device: no memory can be allocated on device {device}"
-        )
+    """Sets the device of tensors that are made without one, in this thread.
+
+    `with torch.device("cuda"):` does the same for a block. What follows an input, as zeros_like
+    does, is made where the input is.
+
+    Args:
+        device: a device or its name; None is the CPU.
+
+    Example:
+        >>> torch.set_default_device("meta")
+        >>> torch.ones(2).device
+        device(type='meta')
+        >>> torch.set_default_device(None)
+        >>> torch.ones(2).device
+        device(type='cpu')
+    """
+    _C._set_default_device("cpu" if device is None else device)
+
+
+def get_default_device() -> device:
+    """Returns the device of tensors that are made without one.
+
+    Example:
+        >>> with torch.device("meta"):
+        ...     torch.get_default_device()
+        device(type='meta')
+    """
+    place = _C._default_device()
+    return place if place.index is not None else _C.tensor([]).device
 
 
 _settings = {"deterministic": False, "precision": "highest"}

@@ -6,7 +6,9 @@
 
 #include "core/device/cuda.h"
 #include "core/device/threads.h"
+#include "core/ops/generate_cuda.h"
 #include "core/ops/op.h"
+#include "core/tensor/default_device.h"
 
 namespace rushlight {
 namespace {
@@ -14,7 +16,7 @@ namespace {
 constexpr int64_t kGrain = 32768;  // elements that are worth a thread
 
 Tensor fresh(ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
-  return empty(size, dtype.value_or(default_dtype()), device.value_or(Device()));
+  return empty(size, dtype.value_or(default_dtype()), device.value_or(default_device()));
 }
 
 // Uninitialised, in the layout of input unless another is asked for.
@@ -52,24 +54,27 @@ DType dtype_for(const Scalar& value) {
   return is_floating(dtype) ? default_dtype() : dtype;
 }
 
-// out[i] = value(i), where value returns an int64 for integers and a double for floats.
-template <class Integer, class Floating>
-Tensor generated(const Tensor& out, Integer integer, Floating real) {
-  if (!out.device().is_cpu()) {
-    copy_into(out, generated(empty(out.sizes(), out.dtype()), integer, real));
-    return out;
-  }
+// out[i] = sequence.integer(i) for integers and sequence.real(i) for floats.
+template <class Sequence>
+Tensor generated_on_cpu(const Tensor& out, const Sequence& sequence) {
   visit_dtype(out.dtype(), [&]<class T>(Tag<T>) {
     T* to = out.data<T>();
     parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        if constexpr (std::is_same_v<T, Half>) to[i] = to_half(float(real(i)));
-        else if constexpr (std::is_same_v<T, BFloat16>) to[i] = to_bfloat16(float(real(i)));
-        else if constexpr (std::is_integral_v<T>) to[i] = T(integer(i));
-        else to[i] = T(real(i));
+        if constexpr (std::is_same_v<T, Half>) to[i] = to_half(float(sequence.real(i)));
+        else if constexpr (std::is_same_v<T, BFloat16>)
+          to[i] = to_bfloat16(float(sequence.real(i)));
+        else if constexpr (std::is_integral_v<T>) to[i] = T(sequence.integer(i));
+        else to[i] = T(sequence.real(i));
       }
     });
   });
+  return out;
+}
+template <class Sequence>
+Tensor generated(const Tensor& out, const Sequence& sequence) {
+  if (out.device().is_cpu()) return generated_on_cpu(out, sequence);
+  if (out.device().is_cuda()) generate_cuda(out, sequence);
   return out;
 }
 
@@ -113,27 +118,20 @@ Tensor range(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype,
   if (type == DType::int64)
     for (Scalar* number : {&start, &end, &step}) *number = as_integer(*number);
   Tensor out = fresh(Shape{range_length(start, end, step)}, type, device);
-  uint64_t first = uint64_t(start.to<int64_t>()), by = uint64_t(step.to<int64_t>());
-  double real_first = start.to<double>(), real_by = step.to<double>();
-  return generated(
-      out, [=](int64_t i) { return int64_t(first + uint64_t(i) * by); },
-      [=](int64_t i) { return real_first + double(i) * real_by; });
+  return generated(out, Range{uint64_t(start.to<int64_t>()), uint64_t(step.to<int64_t>()),
+                              start.to<double>(), step.to<double>()});
 }
 
-// `steps` numbers from start to end, both exact, through `map`.
-template <class Map>
-Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, std::optional<DType> dtype,
-              std::optional<Device> device, Map map) {
+// `steps` numbers from start to end, both exact, or the powers of a base with such exponents.
+Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, std::optional<double> base,
+              std::optional<DType> dtype, std::optional<Device> device) {
   CHECK(steps >= 0, "number of steps must be non-negative, got ", steps);
   CHECK(!start.is_complex() && !end.is_complex() && !(dtype && is_complex(*dtype)),
         ErrorKind::kNotImplemented, "not implemented for complex numbers");
   Tensor out = fresh(Shape{steps}, dtype, device);
   double first = start.to<double>(), last = end.to<double>();
   double by = steps > 1 ? (last - first) / double(steps - 1) : 0;
-  auto value = [=](int64_t i) {
-    return map(i < (steps + 1) / 2 ? first + double(i) * by : last - double(steps - 1 - i) * by);
-  };
-  return generated(out, [=](int64_t i) { return int64_t(value(i)); }, value);
+  return generated(out, Spaced{first, last, by, base.value_or(0), steps, base.has_value()});
 }
 
 // The places (row, column) of a matrix that `keep` keeps, row by row: shape (2, count).
@@ -153,9 +151,16 @@ Tensor kept_places(int64_t rows, int64_t columns, std::optional<DType> dtype,
         column.push_back(c);
       }
   int64_t count = int64_t(row.size());
-  auto place = [&](int64_t i) { return i < count ? row[size_t(i)] : column[size_t(i - count)]; };
-  return generated(fresh(Shape{2, count}, dtype.value_or(DType::int64), device), place,
-                   [&](int64_t i) { return double(place(i)); });
+  row.insert(row.end(), column.begin(), column.end());
+  struct Places {
+    const std::vector<int64_t>& all;
+    int64_t integer(int64_t i) const { return all[size_t(i)]; }
+    double real(int64_t i) const { return double(integer(i)); }
+  };
+  Tensor out = fresh(Shape{2, count}, dtype.value_or(DType::int64), device);
+  Tensor here = out.device().is_cpu() ? out : empty(out.sizes(), out.dtype());
+  copy_into(out, generated_on_cpu(here, Places{row}));
+  return out;
 }
 
 }  // namespace
@@ -173,7 +178,7 @@ OP(empty_strided, "(int[] size, int[] stride, *, dtype? dtype=None, "
   .forward = [](ShapeRef size, ShapeRef stride, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return rushlight::empty_strided(size, stride, dtype.value_or(default_dtype()),
-                                    device.value_or(Device()));
+                                    device.value_or(default_device()));
   },
 })
 
@@ -305,7 +310,7 @@ OP(linspace, "(Scalar start, Scalar end, int steps, *, dtype? dtype=None, "
   .doc     = R"(`steps` evenly spaced numbers from start to end, both included.)",
   .forward = [](Scalar start, Scalar end, int64_t steps, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return spaced(start, end, steps, dtype, device, [](double x) { return x; });
+    return spaced(start, end, steps, std::nullopt, dtype, device);
   },
 })
 
@@ -314,7 +319,7 @@ OP(logspace, "(Scalar start, Scalar end, int steps, float base=10.0, *, dtype? d
   .doc     = R"(`steps` numbers from base**start to base**end, evenly spaced in their logarithm.)",
   .forward = [](Scalar start, Scalar end, int64_t steps, double base, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return spaced(start, end, steps, dtype, device, [=](double x) { return std::pow(base, x); });
+    return spaced(start, end, steps, base, dtype, device);
   },
 })
 
