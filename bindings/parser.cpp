@@ -205,7 +205,8 @@ bool read_value(const Arg& arg, int position, PyObject* object, Arena& arena, Va
     case number:
     case number_optional: {
       Scalar value;
-      if (is_tensor(object) && unwrap(object).dim() == 0 && !unwrap(object).requires_grad())
+      if (is_tensor(object) && unwrap(object).dim() == 0 && !unwrap(object).requires_grad() &&
+          !unwrap(object).device().is_meta())
         value = item(unwrap(object));
       else if (!read_number(object, value)) return false;
       out = value;

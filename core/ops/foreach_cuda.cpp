@@ -27,9 +27,15 @@ struct Variant {
   }
 };
 
+struct StepKernel {
+  cuda::CudaModule module;
+  cuda::CudaKernel kernel{module, "step"};
+  explicit StepKernel(const Variant& variant)
+      : module(variant.name(), foreach_cu, variant.prelude()) {}
+};
+
 cuda::CudaKernel& kernel_of(const Variant& variant) {
-  static auto* kernels = new cuda::CudaKernelMap<Variant>(foreach_cu, "step");
-  return (*kernels)[variant];
+  return cuda::kernels_of<StepKernel>(variant).kernel;
 }
 
 cuda::CudaKernelFamily family([] {

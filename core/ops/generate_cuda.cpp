@@ -26,9 +26,15 @@ struct Variant {
   }
 };
 
+struct GenerateKernel {
+  cuda::CudaModule module;
+  cuda::CudaKernel kernel{module, "generate"};
+  explicit GenerateKernel(const Variant& variant)
+      : module(variant.name(), generate_cu, variant.prelude()) {}
+};
+
 cuda::CudaKernel& kernel_of(const Variant& variant) {
-  static auto* kernels = new cuda::CudaKernelMap<Variant>(generate_cu, "generate");
-  return (*kernels)[variant];
+  return cuda::kernels_of<GenerateKernel>(variant).kernel;
 }
 
 cuda::CudaKernelFamily family([] {

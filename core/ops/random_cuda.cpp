@@ -42,13 +42,25 @@ struct DropoutVariant {
   std::string prelude() const { return cuda::define("ITEM", device_type(item)); }
 };
 
+struct DrawKernel {
+  cuda::CudaModule module;
+  cuda::CudaKernel kernel{module, "draw"};
+  explicit DrawKernel(const DrawVariant& variant)
+      : module(variant.name(), random_cu, variant.prelude()) {}
+};
+
+struct DropoutKernel {
+  cuda::CudaModule module;
+  cuda::CudaKernel kernel{module, "dropout"};
+  explicit DropoutKernel(const DropoutVariant& variant)
+      : module(variant.name(), dropout_cu, variant.prelude()) {}
+};
+
 cuda::CudaKernel& draw_kernel(Distribution distribution, DType result) {
-  static auto* kernels = new cuda::CudaKernelMap<DrawVariant>(random_cu, "draw");
-  return (*kernels)[{distribution, result}];
+  return cuda::kernels_of<DrawKernel>(DrawVariant{distribution, result}).kernel;
 }
 cuda::CudaKernel& dropout_kernel(DType item) {
-  static auto* kernels = new cuda::CudaKernelMap<DropoutVariant>(dropout_cu, "dropout");
-  return (*kernels)[{item}];
+  return cuda::kernels_of<DropoutKernel>(DropoutVariant{item}).kernel;
 }
 cuda::CudaModule bernoulli_module("bernoulli", bernoulli_cu);
 cuda::CudaKernel bernoulli_kernel(bernoulli_module, "bernoulli");

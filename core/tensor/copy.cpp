@@ -145,8 +145,10 @@ void copy_on_cpu(const Tensor& dst, const Tensor& src) {
 // On one CUDA device; a 0-d source may lie on the CPU.
 void copy_on_cuda(const Tensor& dst, const Tensor& src) {
   static constexpr Formula kConversion{"copy", "(N input)", "input", read_params("(N input)"), {}};
-  TileOperand operand{&src, src.dtype()};
-  run_cuda_loop(kConversion, src.dtype(), {&dst, dst.dtype()}, {&operand, 1}, nullptr);
+  // Formulas take an int32 for a truth value.
+  DType compute = src.dtype() == DType::int32 ? DType::int64 : src.dtype();
+  TileOperand operand{&src, compute};
+  run_cuda_loop(kConversion, compute, {&dst, dst.dtype()}, {&operand, 1}, nullptr);
 }
 
 // Between devices only whole row-major tensors of one dtype move; the rest happens before, where

@@ -106,6 +106,13 @@ class _Storages:
                 location = str(result.device)
         if location == "cpu":
             return data
+        if location.startswith("cuda") and not rl.cuda.is_available():
+            raise RuntimeError(
+                "load: Attempting to deserialize object on a CUDA device but "
+                "torch.cuda.is_available() is False. If you are running on a CPU-only machine, "
+                "please use torch.load with map_location=torch.device('cpu') to map your storages "
+                "to the CPU."
+            )
         try:
             return data.to(location)
         except RuntimeError as error:

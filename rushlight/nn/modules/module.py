@@ -190,6 +190,7 @@ class Module(Stateful):
 
         Raises:
             TypeError: if dtype is neither floating nor complex.
+            NotImplementedError: if parameters are on meta, where they have no data to move.
 
         Example:
             >>> torch.nn.Linear(2, 3).to(torch.float64).weight.dtype == torch.float64
@@ -210,7 +211,16 @@ class Module(Stateful):
                 options["dtype"] = dtype
             if memory_format is not None and tensor.dim() in (4, 5):
                 options["memory_format"] = memory_format
-            return tensor.to(**options)
+            try:
+                return tensor.to(**options)
+            except NotImplementedError as error:
+                if not tensor.is_meta:
+                    raise
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() "
+                    "instead of torch.nn.Module.to() when moving module from meta to a different "
+                    "device."
+                ) from error
 
         return self._apply(convert)
 

@@ -1,0 +1,142 @@
+"""The op matrix on meta: every op gives the shapes, dtypes and strides that it gives on the CPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ops.matrix import SAMPLED, SAMPLES, function_of, tensor_of, tensors_in
+from samples import Sample
+
+import rushlight as rl
+
+# Ops that cannot have a form, and ops whose form is still to be written.
+DEPEND_ON_VALUES = frozenset({
+    "allclose", "bincount", "equal", "item", "masked_select", "nonzero",
+    "nonzero.tuple", "repeat_interleave.index", "repeat_interleave.tensor",
+})  # fmt: skip
+PENDING = frozenset((Path(__file__).parent / "meta_pending.txt").read_text().split())
+
+CASES = [
+    pytest.param(name, sample, id=f"{name}-{i}")
+    for name in SAMPLED
+    if name not in PENDING
+    for i, sample in enumerate(SAMPLES[name].all)
+]
+
+
+def run(name: str, sample: Sample, device: str) -> list[Any]:
+    def place(array: np.ndarray) -> Any:
+        return tensor_of(array).to(device)
+
+    filled = sample.map(place)
+    options = {} if sample.arrays() else {"device": device}
+    return tensors_in(function_of(name)(*filled.args, **filled.kwargs, **options))
+
+
+@pytest.mark.parametrize(("name", "sample"), CASES)
+def test_meta_has_the_shapes_of_the_cpu(name: str, sample: Sample) -> None:
+    if name in DEPEND_ON_VALUES:
+        with pytest.raises(NotImplementedError, match="meta"):
+            run(name, sample, "meta")
+        return
+    results, expected = run(name, sample, "meta"), run(name, sample, "cpu")
+    assert [r.device.type for r in results] == ["meta"] * len(expected)
+    for mine, theirs in zip(results, expected, strict=True):
+        assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)
+        assert mine.stride() == theirs.stride()
+
+
+DRAWS = {
+    "rand": lambda x: rl.rand(2, 3, device=x.device),
+    "randn_like": lambda x: rl.randn_like(x),
+    "randint": lambda x: rl.randint(3, (4,), device=x.device),
+    "randperm": lambda x: rl.randperm(5, device=x.device),
+    "normal": lambda x: rl.normal(x, x.abs()),
+    "normal_": lambda x: x.clone().normal_(),
+    "bernoulli": lambda x: rl.bernoulli(x.sigmoid()),
+    "multinomial": lambda x: rl.multinomial(x.abs(), 2),
+    "dropout": lambda x: rl.nn.functional.dropout(x),
+    "dropout2d": lambda x: rl.nn.functional.dropout2d(x[:, :, None, None]),
+    "alpha_dropout": lambda x: rl.nn.functional.alpha_dropout(x, training=True),
+}
+
+
+@pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)
+def test_draws_on_meta_take_no_random_numbers(draw: Any) -> None:
+    x = rl.ones(4, 5)
+    rl.manual_seed(0)
+    expected = draw(x)
+    rl.manual_seed(0)
+    result = draw(x.to("meta"))
+    assert rl.equal(rl.get_rng_state(), rl.manual_seed(0).get_state())
+    assert result.is_meta
+    assert (result.shape, result.dtype) == (expected.shape, expected.dtype)
+    assert result.stride() == expected.stride()
+
+
+def test_a_meta_tensor_prints_its_shape() -> None:
+    assert repr(rl.empty(2, 3, device="meta")) == "tensor(..., device='meta', size=(2, 3))"
+    long = rl.zeros(2, dtype=rl.int64, device="meta", requires_grad=False)
+    assert repr(long) == "tensor(..., device='meta', size=(2,), dtype=torch.int64)"
+
+
+def test_meta_tensors_have_no_data_to_take() -> None:
+    x = rl.ones(3, device="meta")
+    for take in (x.cpu, lambda: x.to("cpu"), lambda: rl.ones(3).copy_(x)):
+        with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor; no data!"):
+            take()
+    for read in (lambda: x.sum().item(), x.tolist, x.numpy, lambda: bool(x[0])):
+        with pytest.raises((NotImplementedError, RuntimeError, TypeError), match="meta"):
+            read()
+    assert x.to("meta") is x
+    assert x.copy_(rl.ones(3)).is_meta
+
+
+def test_modules_are_made_on_meta_and_get_memory_later() -> None:
+    layer = rl.nn.Linear(3, 4, device="meta")
+    assert layer.weight.is_meta and layer.weight.requires_grad
+    with pytest.raises(NotImplementedError, match="to_empty"):
+        layer.to("cpu")
+    layer.to_empty(device="cpu")
+    with rl.no_grad():
+        layer.weight.fill_(1)
+        layer.bias.zero_()
+    assert layer(rl.ones(2, 3)).tolist() == [[3.0] * 4] * 2
+
+    with rl.device("meta"):
+        model = rl.nn.Sequential(rl.nn.Linear(2, 8), rl.nn.BatchNorm1d(8), rl.nn.Linear(8, 1))
+    assert all(t.is_meta for t in model.state_dict().values())
+    source = rl.nn.Sequential(rl.nn.Linear(2, 8), rl.nn.BatchNorm1d(8), rl.nn.Linear(8, 1))
+    model.load_state_dict(source.state_dict(), assign=True)
+    x = rl.randn(5, 2)
+    assert rl.equal(model(x), source(x))
+
+
+def test_the_default_device_is_that_of_new_tensors() -> None:
+    assert rl.get_default_device() == rl.device("cpu")
+    with rl.device("meta"):
+        made = [
+            rl.empty(2),
+            rl.ones(2),
+            rl.arange(3),
+            rl.rand(2),
+            rl.tensor([1]),
+            rl.as_tensor(2.0),
+        ]
+        assert all(t.is_meta for t in made)
+        assert rl.zeros(2, device="cpu").device.type == "cpu"
+        with rl.device("cpu"):
+            assert rl.get_default_device().type == "cpu"
+            assert rl.eye(2).device.type == "cpu"
+        assert rl.get_default_device().type == "meta"
+    like = rl.ones(2)
+    rl.set_default_device("meta")
+    try:
+        assert rl.full((2,), 1.0).is_meta
+        assert rl.zeros_like(like).device.type == "cpu" and like.new_ones(3).device.type == "cpu"
+    finally:
+        rl.set_default_device(None)
+    assert rl.ones(1).device.type == "cpu"
