@@ -217,9 +217,9 @@ class Module(Stateful):
                 if not tensor.is_meta:
                     raise
                 raise NotImplementedError(
-                    "Cannot copy out of meta tensor; no data! Please use torch.nn.Module.to_empty() "
-                    "instead of torch.nn.Module.to() when moving module from meta to a different "
-                    "device."
+                    "Cannot copy out of meta tensor; no data! Please use "
+                    "torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module "
+                    "from meta to a different device."
                 ) from error
 
         return self._apply(convert)
