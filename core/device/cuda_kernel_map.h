@@ -1,11 +1,9 @@
-// Owns what the host sides of kernels share that are compiled in several variants: the kernels of
-// each, kept for the life of the process, and the number of blocks.
+// Owns the map of kernels that are made when a variant of them is first needed.
 #pragma once
 
 #include <map>
 #include <mutex>
 
-#include "core/base/error.h"
 #include "core/device/cuda_kernel.h"
 
 namespace rushlight::cuda {
@@ -19,16 +17,9 @@ Kernels& kernels_of(const Variant& variant) {
   return made->try_emplace(variant, variant).first->second;
 }
 
-// A line of a prelude.
-inline std::string define(const std::string& name, const std::string& text = "") {
-  return "#define " + name + " " + text + "\n";
-}
-
-// Blocks that cover `numel` elements.
-inline unsigned blocks_for(int64_t numel, int64_t per_block) {
-  int64_t blocks = (numel + per_block - 1) / per_block;
-  CHECK(blocks < int64_t(1) << 31, "a tensor of ", numel, " elements is too large for one kernel.");
-  return unsigned(blocks);
+// A line of a module's prelude.
+inline std::string define(const char* name, const std::string& text = "") {
+  return "#define " + std::string(name) + " " + text + "\n";
 }
 
 }  // namespace rushlight::cuda

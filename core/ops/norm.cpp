@@ -1,5 +1,6 @@
 // Owns batch_norm, layer_norm, group_norm, instance_norm and rms_norm: shapes, dtypes, running
-// statistics and gradients. norm_cpu.cpp has the kernels.
+// statistics and gradients. norm_cpu.cpp, batch_norm_cuda.cpp and layer_norm_cuda.cpp have the
+// kernels.
 #include "core/ops/norm.h"
 
 #include <cmath>
@@ -9,12 +10,23 @@
 namespace rushlight {
 namespace {
 
-// The dtype that the kernels compute in.
+// The dtype of statistics, and of all tensors in the kernels of the CPU.
 DType kernel_dtype(const Tensor& input) {
   return input.dtype() == DType::float64 ? DType::float64 : DType::float32;
 }
+// That of the input in the kernels of its device.
+DType input_dtype(const Tensor& input) {
+  return input.device().is_cpu() ? kernel_dtype(input) : input.dtype();
+}
 Tensor prepared(const Tensor& t, DType dtype) {
   return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
+}
+
+void check_same_device(const Tensor& input, std::initializer_list<const Tensor*> others) {
+  for (const Tensor* t : others)
+    CHECK(!t->defined() || t->device() == input.device(),
+          "Expected all tensors to be on the same device, but found at least two devices, ",
+          input.device(), " and ", t->device(), "!");
 }
 
 void check_channels(const Tensor& t, int64_t channels, const char* name) {
@@ -119,10 +131,20 @@ OP(batch_norm_kernel,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias,
                 const Tensor& running_mean, const Tensor& running_var, bool training,
                 double momentum, double eps) {
+    check_same_device(input, {&weight, &bias, &running_mean, &running_var});
     DType dtype = kernel_dtype(input);
     bool channels_last = is_channels_last(input);
-    Tensor x = in_kernel_order(input, dtype, channels_last);
+    Tensor x = in_kernel_order(input, input_dtype(input), channels_last);
     ChannelView view = view_of(x, channels_last);
+    Tensor output = empty_strided(x.sizes(), x.strides(), x.dtype(), x.device());
+    if (!x.device().is_cpu()) {
+      Shape channels{view.channels};
+      Tensor mean = empty(channels, dtype, x.device()), rstd = empty(channels, dtype, x.device());
+      if (x.device().is_cuda())
+        batch_norm_cuda(x, view, weight, bias, running_mean, running_var, training, momentum, eps,
+                        output, mean, rstd);
+      return std::tuple(output, mean, rstd);
+    }
     Tensor mean, var;
     if (training) {
       ChannelStats stats = channel_stats_cpu(x, view);
@@ -136,7 +158,6 @@ OP(batch_norm_kernel,
       var = prepared(running_var, dtype);
     }
     Tensor rstd = inverse_root(var, eps);
-    Tensor output = empty_strided(x.sizes(), x.strides(), dtype);
     batch_norm_cpu(x, view, mean, rstd, prepared(weight, dtype), prepared(bias, dtype), output);
     if (input.dtype() != dtype) {
       Tensor narrow = empty_strided(x.sizes(), x.strides(), input.dtype());
@@ -165,10 +186,16 @@ OP(batch_norm_kernel,
         }
         DType dtype = kernel_dtype(input);
         bool channels_last = is_channels_last(input);
-        Tensor x = in_kernel_order(input, dtype, channels_last);
-        return batch_norm_backward_cpu(in_kernel_order(g, dtype, channels_last), x,
-                                       view_of(x, channels_last), mean, rstd,
-                                       prepared(weight, dtype), training);
+        Tensor x = in_kernel_order(input, input_dtype(input), channels_last);
+        Tensor h = in_kernel_order(g, x.dtype(), channels_last);
+        ChannelView view = view_of(x, channels_last);
+        if (x.device().is_meta()) {
+          Tensor by_channel = empty(Shape{view.channels}, dtype, x.device());
+          return std::tuple(x, by_channel, by_channel);
+        }
+        if (x.device().is_cuda())
+          return batch_norm_backward_cuda(h, x, view, mean, rstd, weight, training);
+        return batch_norm_backward_cpu(h, x, view, mean, rstd, prepared(weight, dtype), training);
       }),
       no_grad<"running_mean">, no_grad<"running_var">),
 })
@@ -211,16 +238,21 @@ OP(layer_norm_kernel,
   .dtypes  = floating,
   .forward = [](const Tensor& input, int64_t dims, const Tensor& weight, const Tensor& bias,
                 double eps) {
+    check_same_device(input, {&weight, &bias});
     DType dtype = kernel_dtype(input);
-    Tensor x = prepared(input, dtype);
+    Tensor x = prepared(input, input_dtype(input));
     Shape stats = x.sizes();
     int64_t n = 1;
     for (size_t d = stats.size() - size_t(dims); d < stats.size(); ++d) {
       n *= stats[d];
       stats[d] = 1;
     }
-    Tensor output = empty(x.sizes(), dtype), mean = empty(stats, dtype), rstd = empty(stats, dtype);
-    layer_norm_cpu(x, n, prepared(weight, dtype), prepared(bias, dtype), eps, output, mean, rstd);
+    Tensor output = empty(x.sizes(), x.dtype(), x.device());
+    Tensor mean = empty(stats, dtype, x.device()), rstd = empty(stats, dtype, x.device());
+    if (x.device().is_cpu())
+      layer_norm_cpu(x, n, prepared(weight, dtype), prepared(bias, dtype), eps, output, mean, rstd);
+    else if (x.device().is_cuda())
+      layer_norm_cuda(x, n, weight, bias, eps, output, mean, rstd);
     return std::tuple(to_dtype(output, input.dtype()), mean, rstd);
   },
   .saves   = saves<"input", "weight", "mean", "rstd">,
@@ -239,13 +271,20 @@ OP(layer_norm_kernel,
           auto over_rows = [&](const Tensor& t) { return first.empty() ? t : sum(t, first); };
           return std::tuple(through_statistics(h, z, r, last), over_rows(g * z), over_rows(g));
         }
-        DType dtype = kernel_dtype(input);
         int64_t n = 1;
         for (int64_t d : last) n *= input.sizes()[size_t(d)];
-        auto [grad_input, grad_weight, grad_bias] = layer_norm_backward_cpu(
-            prepared(g, dtype), prepared(input, dtype), n, mean, rstd, prepared(weight, dtype),
-            wants[1], wants[2]);
         Shape normalized(input.sizes().end() - dims, input.sizes().end());
+        Tensor x = prepared(input, input_dtype(input)), h = prepared(g, x.dtype());
+        if (x.device().is_meta()) {
+          Tensor parameter = empty(normalized, kernel_dtype(input), x.device());
+          return std::tuple(x, parameter, parameter);
+        }
+        auto [grad_input, grad_weight, grad_bias] =
+            x.device().is_cuda()
+                ? layer_norm_backward_cuda(h, x, n, mean, rstd, weight, wants[1], wants[2])
+                : layer_norm_backward_cpu(h, x, n, mean, rstd,
+                                          prepared(weight, kernel_dtype(input)), wants[1],
+                                          wants[2]);
         auto shaped = [&](const Tensor& t) { return t.defined() ? reshape(t, normalized) : t; };
         return std::tuple(grad_input, shaped(grad_weight), shaped(grad_bias));
       })),

@@ -2,6 +2,7 @@
 #include "core/ops/softmax.h"
 
 #include "core/ops/op.h"
+#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 namespace {
@@ -16,11 +17,33 @@ DType softmax_dtype(const Tensor& input, std::optional<DType> dtype) {
 Tensor softmax_of(SoftmaxKind kind, const Tensor& input, std::optional<int64_t> dim,
                   std::optional<DType> dtype) {
   DType to = softmax_dtype(input, dtype);
-  return softmax_cpu(kind, is_floating(input.dtype()) ? input : to_dtype(input, to),
-                     softmax_dim(dim, input.dim()), to);
+  return softmax_kernel(kind, is_floating(input.dtype()) ? input : to_dtype(input, to),
+                        softmax_dim(dim, input.dim()), to);
 }
 
 }  // namespace
+
+int64_t softmax_dim(std::optional<int64_t> dim, int64_t ndim) {
+  if (dim) return wrap_dim(*dim, ndim);
+  return ndim <= 1 || ndim == 3 ? 0 : 1;
+}
+
+Tensor softmax_kernel(SoftmaxKind kind, const Tensor& input, int64_t dim, DType dtype) {
+  Tensor result = empty(input.sizes(), dtype, input.device());
+  if (result.numel() == 0 || input.device().is_meta()) return result;
+  auto run = input.device().is_cuda() ? softmax_cuda : softmax_cpu;
+  run(kind, to_contiguous(input), AroundDim(input.sizes(), dim), result);
+  return result;
+}
+
+Tensor softmax_backward_kernel(SoftmaxKind kind, const Tensor& grad, const Tensor& result,
+                               int64_t dim) {
+  Tensor grad_input = empty(result.sizes(), grad.dtype(), grad.device());
+  if (grad_input.numel() == 0 || grad.device().is_meta()) return grad_input;
+  auto run = grad.device().is_cuda() ? softmax_backward_cuda : softmax_backward_cpu;
+  run(kind, to_contiguous(grad), to_contiguous(result), AroundDim(result.sizes(), dim), grad_input);
+  return grad_input;
+}
 
 OP(softmax, "(Tensor input, int? dim=None, dtype? dtype=None, int _stacklevel=3) -> Tensor", {
   .home    = "torch nn.functional",
@@ -64,7 +87,7 @@ OP(_softmax_backward, "(Tensor grad, Tensor result, int dim) -> Tensor", {
   .doc     = R"(The gradient of softmax: result * (grad - sum(grad * result)).)",
   .dtypes  = floating,
   .forward = [](const Tensor& grad, const Tensor& result, int64_t dim) {
-    return softmax_backward_cpu(SoftmaxKind::softmax, grad, result, dim);
+    return softmax_backward_kernel(SoftmaxKind::softmax, grad, result, dim);
   },
   .saves   = saves<"grad", "result">,
   .grads   = grads(d<"grad">(uses<"result">, [](const Tensor& g, const Tensor& result,
@@ -84,7 +107,7 @@ OP(_log_softmax_backward, "(Tensor grad, Tensor result, int dim) -> Tensor", {
   .doc     = R"(The gradient of log_softmax: grad - exp(result) * sum(grad).)",
   .dtypes  = floating,
   .forward = [](const Tensor& grad, const Tensor& result, int64_t dim) {
-    return softmax_backward_cpu(SoftmaxKind::log_softmax, grad, result, dim);
+    return softmax_backward_kernel(SoftmaxKind::log_softmax, grad, result, dim);
   },
   .saves   = saves<"grad", "result">,
   .grads   = grads(d<"grad">(uses<"result">, [](const Tensor& g, const Tensor& result,

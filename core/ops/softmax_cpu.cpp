@@ -6,7 +6,6 @@
 #include "core/device/allocator.h"
 #include "core/device/threads.h"
 #include "core/ops/softmax_loops.h"
-#include "core/tensor/dims.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -126,48 +125,35 @@ decltype(auto) by_compute(DType dtype, F&& f) {
 
 }  // namespace
 
-int64_t softmax_dim(std::optional<int64_t> dim, int64_t ndim) {
-  if (dim) return wrap_dim(*dim, ndim);
-  return ndim <= 1 || ndim == 3 ? 0 : 1;
-}
-
-Tensor softmax_cpu(SoftmaxKind kind, const Tensor& input, int64_t dim, DType dtype) {
-  Tensor from = to_contiguous(input), result = empty(input.sizes(), dtype, input.device());
-  if (result.numel() == 0) return result;
-  by_compute(dtype, [&]<class T>(Tag<T>) {
+void softmax_cpu(SoftmaxKind kind, const Tensor& input, AroundDim blocks, const Tensor& result) {
+  by_compute(result.dtype(), [&]<class T>(Tag<T>) {
     const SoftmaxLoopsOf<T>& loop = loops<T>();
     bool logs = kind == SoftmaxKind::log_softmax;
     auto along = logs ? loop.log_softmax : loop.softmax;
     auto down = logs ? loop.log_softmax_down : loop.softmax_down;
     walk<T, 2>(
-        AroundDim(input.sizes(), dim), {input_lane<T>(from), result_lane<T>(result)},
+        blocks, {input_lane<T>(input), result_lane<T>(result)},
         [&](auto& at, int64_t rows, int64_t n) { along(at[0], at[1], rows, n); },
         [&](auto& at, int64_t stride, int64_t rows, int64_t columns, T* scratch) {
           down(at[0], at[1], stride, rows, columns, scratch);
         });
   });
-  return result;
 }
 
-Tensor softmax_backward_cpu(SoftmaxKind kind, const Tensor& grad, const Tensor& result,
-                            int64_t dim) {
-  Tensor g = to_contiguous(grad), y = to_contiguous(result);
-  Tensor grad_input = empty(result.sizes(), grad.dtype(), grad.device());
-  if (grad_input.numel() == 0) return grad_input;
+void softmax_backward_cpu(SoftmaxKind kind, const Tensor& grad, const Tensor& result,
+                          AroundDim blocks, const Tensor& grad_input) {
   by_compute(grad.dtype(), [&]<class T>(Tag<T>) {
     const SoftmaxLoopsOf<T>& loop = loops<T>();
     bool logs = kind == SoftmaxKind::log_softmax;
     auto along = logs ? loop.log_softmax_grad : loop.softmax_grad;
     auto down = logs ? loop.log_softmax_down_grad : loop.softmax_down_grad;
     walk<T, 3>(
-        AroundDim(result.sizes(), dim),
-        {input_lane<T>(g), input_lane<T>(y), result_lane<T>(grad_input)},
+        blocks, {input_lane<T>(grad), input_lane<T>(result), result_lane<T>(grad_input)},
         [&](auto& at, int64_t rows, int64_t n) { along(at[0], at[1], at[2], rows, n); },
         [&](auto& at, int64_t stride, int64_t rows, int64_t columns, T* scratch) {
           down(at[0], at[1], at[2], stride, rows, columns, scratch);
         });
   });
-  return grad_input;
 }
 
 }  // namespace rushlight
