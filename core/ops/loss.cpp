@@ -20,6 +20,8 @@ NllShape nll_shape(const Shape& sizes) {
 DType kernel_dtype(const Tensor& t) {
   return t.dtype() == DType::float64 ? DType::float64 : DType::float32;
 }
+// That of input and output in the kernels of a device.
+DType input_dtype(const Tensor& t) { return t.device().is_cpu() ? kernel_dtype(t) : t.dtype(); }
 Tensor prepared(const Tensor& t, DType dtype) {
   return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
 }
@@ -30,7 +32,8 @@ Shape without_class(const Shape& sizes) {
   return out;
 }
 
-// Shapes, dtypes and the range of the classes; the first bad one is named with its position.
+// Shapes, dtypes and, on the CPU, the range of the classes: the first bad one is named with its
+// position. Elsewhere it would have to be waited for.
 void check_target(const Tensor& input, const Tensor& target, const Tensor& weight,
                   int64_t ignore_index) {
   CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");
@@ -44,6 +47,11 @@ void check_target(const Tensor& input, const Tensor& target, const Tensor& weigh
         "weight tensor should be defined either for all ", classes,
         " classes or no classes but got weight tensor of shape: ",
         weight.defined() ? weight.sizes() : Shape());
+  for (const Tensor* t : {&target, &weight})
+    CHECK(!t->defined() || t->device() == input.device(),
+          "Expected all tensors to be on the same device, but found at least two devices, ",
+          input.device(), " and ", t->device(), "!");
+  if (!input.device().is_cpu()) return;
   Tensor flat = prepared(target, DType::int64);
   for (int64_t i = 0; i < flat.numel(); ++i) {
     int64_t c = flat.data<int64_t>()[i];
@@ -93,11 +101,16 @@ The caller has checked the targets.)",
   .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, int64_t reduction) {
     DType dtype = kernel_dtype(input);
+    Device device = input.device();
     LossReduction how{reduction};
     Shape sizes = how == LossReduction::none ? without_class(input.sizes()) : Shape();
-    Tensor output = empty(sizes, dtype), total_weight = empty(Shape(), dtype);
-    nll_loss_cpu(prepared(input, dtype), prepared(target, DType::int64), prepared(weight, dtype),
-                 nll_shape(input.sizes()), ignore_index, how, output, total_weight);
+    Tensor x = prepared(input, input_dtype(input));
+    Tensor output = empty(sizes, x.dtype(), device), total_weight = empty(Shape(), dtype, device);
+    if (!device.is_meta()) {
+      auto run = device.is_cuda() ? nll_loss_cuda : nll_loss_cpu;
+      run(x, prepared(target, DType::int64), prepared(weight, dtype), nll_shape(input.sizes()),
+          ignore_index, how, output, total_weight);
+    }
     return std::tuple(to_dtype(output, input.dtype()), total_weight);
   },
   .saves   = saves<"input.shape", "target", "weight", "total_weight">,
@@ -121,11 +134,14 @@ OP(nll_loss_backward,
                 const Tensor& total_weight, ShapeRef sizes, int64_t ignore_index,
                 int64_t reduction) {
     DType dtype = kernel_dtype(grad);
-    Tensor grad_input = empty(sizes, dtype);
-    nll_loss_backward_cpu(prepared(grad, dtype), prepared(target, DType::int64),
-                          prepared(weight, dtype), prepared(total_weight, dtype),
-                          nll_shape(Shape(sizes)), ignore_index, LossReduction{reduction},
-                          grad_input);
+    Device device = grad.device();
+    Tensor g = prepared(grad, input_dtype(grad)), grad_input = empty(sizes, g.dtype(), device);
+    if (!device.is_meta()) {
+      auto run = device.is_cuda() ? nll_loss_backward_cuda : nll_loss_backward_cpu;
+      run(g, prepared(target, DType::int64), prepared(weight, dtype),
+          prepared(total_weight, dtype), nll_shape(Shape(sizes)), ignore_index,
+          LossReduction{reduction}, grad_input);
+    }
     return to_dtype(grad_input, grad.dtype());
   },
   .saves   = saves<"target", "weight">,
@@ -145,7 +161,8 @@ OP(nll_loss,
   .doc     = R"(The negative log likelihood: -weight[target] * input[target], averaged by weight.
 
 input: log-probabilities (C), (N, C) or (N, C, d1, ...); target: classes (), (N) or (N, d1, ...),
-int64. Raises IndexError for a class outside [0, C) that is not ignore_index.)",
+int64. Raises IndexError for a class outside [0, C) that is not ignore_index; on CUDA, where that
+would wait for the GPU, its loss is NaN instead.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, std::string_view reduction) {
@@ -163,7 +180,8 @@ OP(cross_entropy,
 
 target holds classes, or probabilities in the shape of input. label_smoothing mixes that share of
 the uniform distribution into the target (Szegedy et al. 2016).
-Raises IndexError for a class outside [0, C) that is not ignore_index.)",
+Raises IndexError for a class outside [0, C) that is not ignore_index; on CUDA, where that would
+wait for the GPU, its loss is NaN instead.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, std::string_view reduction, double smoothing) {
