@@ -94,13 +94,15 @@ struct Run {
   }
 
   void apply(const Tensor& grad, const cuda::CudaBuffer& changes, const Tensor& output) const {
-    unsigned blocks = blocks_for(input.numel(), int64_t(kThreads) * (vectors ? chunk : 1));
+    unsigned blocks = cuda::blocks_for(input.numel(), int64_t(kThreads) * (vectors ? chunk : 1));
     kernels.apply.launch({blocks}, {kThreads}, 0, address_or_null(grad), input.address(),
                          changes.data(), output.address(), input.numel(), view.channels, view.inner,
                          vectors);
   }
 
-  unsigned channel_blocks() const { return blocks_for(view.channels, ColumnPieces::kColumns); }
+  unsigned channel_blocks() const {
+    return cuda::blocks_for(view.channels, ColumnPieces::kColumns);
+  }
 };
 
 }  // namespace

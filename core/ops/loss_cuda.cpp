@@ -72,7 +72,7 @@ void nll_loss_backward_cuda(const Tensor& grad, const Tensor& target, const Tens
   const void* divisor = reduction == LossReduction::mean ? total_weight.address() : nullptr;
   bool is_single = reduction != LossReduction::none;
   cuda::kernels_of<NllKernels>(grad.dtype())
-      .place.launch({blocks_for(positions, kThreads)}, {kThreads}, 0, grad.address(),
+      .place.launch({cuda::blocks_for(positions, kThreads)}, {kThreads}, 0, grad.address(),
                     target.address(), address_or_null(weight), positions, shape.classes,
                     shape.inner, ignore_index, is_single, divisor, grad_input.address());
 }

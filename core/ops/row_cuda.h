@@ -26,13 +26,6 @@ inline bool starts_at_chunk(int chunk, std::initializer_list<const Tensor*> tens
   });
 }
 
-inline unsigned blocks_for(int64_t count, int64_t per_block) {
-  int64_t blocks = (count + per_block - 1) / per_block;
-  CHECK(blocks < int64_t(1) << 31, "a tensor is too large for one kernel: it takes ", blocks,
-        " blocks.");
-  return unsigned(blocks);
-}
-
 // How many threads share a row of n elements, and how many are in a block. Short rows are shared
 // by some lanes of a warp, long ones by a block that keeps them in registers if it can.
 struct RowTeams {
@@ -49,7 +42,7 @@ struct RowTeams {
       int64_t wanted = (chunks / kKept + kWarp - 1) / kWarp * kWarp;
       team = threads = int(std::clamp<int64_t>(wanted, 64, 512));
     }
-    blocks = blocks_for(rows * team, threads);
+    blocks = cuda::blocks_for(rows * team, threads);
   }
 };
 
@@ -60,7 +53,7 @@ struct ColumnPieces {
   unsigned blocks;  // of columns
   int64_t count, rows;
 
-  ColumnPieces(int64_t total, int64_t columns) : blocks(blocks_for(columns, kColumns)) {
+  ColumnPieces(int64_t total, int64_t columns) : blocks(cuda::blocks_for(columns, kColumns)) {
     int64_t most = std::clamp<int64_t>(kBlocks / std::max(blocks, 1u), 1, 256);
     rows = std::max((total + most - 1) / most, 4 * kRows);
     count = (total + rows - 1) / rows;

@@ -69,7 +69,7 @@ void normalise(SoftmaxKind kind, const Tensor& x, const Tensor& y, AroundDim blo
   constexpr unsigned kThreads = 256;
   unsigned sharing = blocks.length >= 32 ? 8 : 1, columns_of_block = kThreads / sharing;
   int64_t columns = blocks.outer * blocks.inner;
-  kernels.down.launch({blocks_for(columns, columns_of_block)}, {columns_of_block, sharing}, 0,
+  kernels.down.launch({cuda::blocks_for(columns, columns_of_block)}, {columns_of_block, sharing}, 0,
                       first, second, result.address(), columns, blocks.length, blocks.inner);
 }
 

@@ -1,12 +1,11 @@
-// Owns the names that dtypes have in device texts.
+// Owns how the host side of CUDA kernels names dtypes.
 #pragma once
-
-#include <iterator>
 
 #include "core/base/dtype.h"
 
 namespace rushlight {
 
+// The type of a dtype's elements in device text.
 inline const char* device_type(DType dtype) {
   constexpr const char* kNames[] = {"bool",    "uint8_t",        "int8_t",         "uint16_t",
                                     "int16_t", "uint32_t",       "int32_t",        "uint64_t",
