@@ -57,7 +57,9 @@ template <class... Operand, int... J>
 RESULT evaluate(const PointwiseArgs& args, Indices<J...>, Operand... operands) {
   auto result = Formula::apply<COMPUTE, COMPUTE, bool>(
       operands..., *reinterpret_cast<const COMPUTE*>(args.scalars[J])...);
-  return convert<RESULT>(typename detail::Given<decltype(result)>::type(result));
+  // Copies compute in the dtype that they read, where an int is a number.
+  if constexpr (detail::kSame<COMPUTE, int>) return convert<RESULT>(result);
+  else return convert<RESULT>(typename detail::Given<decltype(result)>::type(result));
 }
 
 // Operand k where it is one element for all.
