@@ -1,10 +1,11 @@
 // Owns the convolutions. What Python calls is made of three private ops, each the gradient of the
-// other two, so that gradients of any order come from the three kernels of conv_cpu.cpp.
+// other two, so that gradients of any order come from the three kernels of conv_kernel.cpp.
 #include "core/ops/conv.h"
 
 #include <limits>
 
 #include "core/ops/op.h"
+#include "core/tensor/pointwise.h"
 
 namespace rushlight {
 namespace {
@@ -77,7 +78,9 @@ void check_output(const Convolution& conv, const Tensor& grad) {
 void check_operands(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   CHECK(input.dtype() == weight.dtype(), "Input type (", dtype_name(input.dtype()),
         ") and weight type (", dtype_name(weight.dtype()), ") should be the same.");
+  common_device(std::array{&input, &weight});
   if (!bias.defined()) return;
+  common_device(std::array{&input, &bias});
   CHECK(input.dtype() == bias.dtype(), "Input type (", dtype_name(input.dtype()),
         ") and bias type (", dtype_name(bias.dtype()), ") should be the same.");
 }
@@ -215,7 +218,7 @@ OP(_conv,
     Convolution conv =
         describe(input.sizes(), weight.sizes(), {stride, before, after, dilation, groups});
     check_bias(bias, weight, conv.out_channels);
-    return conv_cpu(conv, input, weight, bias);
+    return conv_forward(conv, input, weight, bias);
   },
   .saves   = saves<"input", "weight", "input.shape", "weight.shape">,
   .grads   = grads(
@@ -250,7 +253,7 @@ OP(_conv_input,
     checked_numel(input);
     Convolution conv = describe(input, weight.sizes(), {stride, before, after, dilation, groups});
     check_output(conv, grad);
-    return conv_input_cpu(conv, grad, weight);
+    return conv_backward_input(conv, grad, weight);
   },
   .saves   = saves<"grad", "weight", "weight.shape">,
   .grads   = grads(
@@ -284,7 +287,7 @@ OP(_conv_weight,
     checked_numel(weight);
     Convolution conv = describe(input.sizes(), weight, {stride, before, after, dilation, groups});
     check_output(conv, grad);
-    auto [weight_grad, bias_grad] = conv_weight_cpu(conv, input, grad, bias);
+    auto [weight_grad, bias_grad] = conv_backward_weight(conv, input, grad, bias);
     return std::tuple(weight_grad, bias_grad);
   },
   .saves   = saves<"input", "grad", "input.shape">,

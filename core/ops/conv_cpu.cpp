@@ -1,5 +1,5 @@
-// Defines the kernels of convolution: oneDNN where it has the code, else products of the weights
-// with the windows of each image, copied out into columns.
+// Defines the kernels of convolution on the CPU: oneDNN where it has the code, else products of the
+// weights with the windows of each image, copied out into columns.
 #include <algorithm>
 #include <cstring>
 
@@ -11,75 +11,6 @@
 
 namespace rushlight {
 namespace {
-
-using onednn::Layout;
-
-// ---- layouts -----------------------------------------------------------------------------------
-
-// The name that "channels last" has for this number of dims; sequences have none.
-MemoryFormat format_of(Layout layout, int dims) {
-  if (layout == Layout::channels_first) return MemoryFormat::contiguous;
-  return dims == 2 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
-}
-
-Layout layout_of(const Tensor& tensor, int dims) {
-  bool last = dims > 1 && !tensor.is_contiguous() &&
-              tensor.is_contiguous(format_of(Layout::channels_last, dims));
-  return last ? Layout::channels_last : Layout::channels_first;
-}
-
-// The layout of the results: that of the operands, where channels_last wins.
-Layout common_layout(const Tensor& a, const Tensor& b, int dims) {
-  return layout_of(a, dims) == Layout::channels_last ? Layout::channels_last : layout_of(b, dims);
-}
-
-Tensor in_layout(const Tensor& tensor, Layout layout, int dims) {
-  if (layout == Layout::channels_first) return to_contiguous(tensor);
-  MemoryFormat format = format_of(layout, dims);
-  return tensor.is_contiguous(format) ? tensor : clone_dense(tensor, format);
-}
-
-Tensor empty_in_layout(ShapeRef sizes, DType dtype, Layout layout, int dims) {
-  return empty_strided(sizes, strides_for(sizes, format_of(layout, dims)), dtype);
-}
-
-// ---- shapes ------------------------------------------------------------------------------------
-
-Shape input_sizes(const Convolution& conv) {
-  Shape sizes{conv.batch, conv.in_channels};
-  for (int d = 0; d < conv.dims; ++d) sizes.push_back(conv.size[size_t(d)]);
-  return sizes;
-}
-
-Shape output_sizes(const Convolution& conv) {
-  Shape sizes{conv.batch, conv.out_channels};
-  for (int d = 0; d < conv.dims; ++d) sizes.push_back(conv.out_size(d));
-  return sizes;
-}
-
-Shape weight_sizes(const Convolution& conv) {
-  Shape sizes{conv.out_channels, conv.in_channels / conv.groups};
-  for (int d = 0; d < conv.dims; ++d) sizes.push_back(conv.kernel[size_t(d)]);
-  return sizes;
-}
-
-// ---- columns -----------------------------------------------------------------------------------
-
-// The same convolution with leading dims of size 1.
-Convolution in_three_dims(Convolution conv) {
-  for (; conv.dims < 3; ++conv.dims) {
-    auto prepend = [](std::array<int64_t, 3>& list, int64_t value) {
-      list = {value, list[0], list[1]};
-    };
-    prepend(conv.size, 1);
-    prepend(conv.kernel, 1);
-    prepend(conv.stride, 1);
-    prepend(conv.dilation, 1);
-    prepend(conv.padding_before, 0);
-    prepend(conv.padding_after, 0);
-  }
-  return conv;
-}
 
 // One group of one image as a matrix: a column for each output point, holding its window.
 class Columns {
@@ -241,18 +172,14 @@ T* data_or_null(const Tensor& tensor) {
 
 }  // namespace
 
-Tensor conv_cpu(Convolution conv, const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  conv.dtype = input.dtype();
-  conv.layout = common_layout(input, weight, conv.dims);
-  conv.weight_layout = layout_of(weight, conv.dims);
-  Tensor output = empty_in_layout(output_sizes(conv), conv.dtype, conv.layout, conv.dims);
-  if (output.numel() == 0) return output;
+void conv_forward_on_cpu(const Convolution& conv, const Tensor& input, const Tensor& weight,
+                         const Tensor& bias, const Tensor& output) {
   if (input.numel() != 0 && weight.numel() != 0) {
     Tensor x = in_layout(input, conv.layout, conv.dims);
     Tensor w = in_layout(weight, conv.weight_layout, conv.dims);
     Tensor b = bias.defined() ? to_contiguous(bias) : bias;
     if (onednn::conv_forward(conv, x.data(), w.data(), data_or_null<void>(b), false, output.data()))
-      return output;
+      return;
   }
   Tensor x = for_columns(input), w = for_columns(weight), b = for_columns(bias);
   Tensor result = result_for_columns(output);
@@ -260,46 +187,35 @@ Tensor conv_cpu(Convolution conv, const Tensor& input, const Tensor& weight, con
     forward(conv, x.data<T>(), w.data<T>(), data_or_null<T>(b), result.data<T>());
   });
   deliver(result, output);
-  return output;
 }
 
-Tensor conv_input_cpu(Convolution conv, const Tensor& grad, const Tensor& weight) {
-  conv.dtype = grad.dtype();
-  conv.layout = common_layout(grad, weight, conv.dims);
-  conv.weight_layout = layout_of(weight, conv.dims);
-  Tensor grad_input = empty_in_layout(input_sizes(conv), conv.dtype, conv.layout, conv.dims);
-  if (grad_input.numel() == 0) return grad_input;
+void conv_backward_input_on_cpu(const Convolution& conv, const Tensor& grad, const Tensor& weight,
+                                const Tensor& grad_input) {
   if (grad.numel() != 0 && weight.numel() != 0) {
     Tensor g = in_layout(grad, conv.layout, conv.dims);
     Tensor w = in_layout(weight, conv.weight_layout, conv.dims);
-    if (onednn::conv_backward_input(conv, g.data(), w.data(), grad_input.data())) return grad_input;
+    if (onednn::conv_backward_input(conv, g.data(), w.data(), grad_input.data())) return;
   }
   Tensor g = for_columns(grad), w = for_columns(weight), result = result_for_columns(grad_input);
   visit_columns_type(g.dtype(), [&]<class T>(Tag<T>) {
     backward_input(conv, g.data<T>(), w.data<T>(), result.data<T>());
   });
   deliver(result, grad_input);
-  return grad_input;
 }
 
-std::pair<Tensor, Tensor> conv_weight_cpu(Convolution conv, const Tensor& input, const Tensor& grad,
-                                          bool wants_bias) {
-  conv.dtype = input.dtype();
-  conv.layout = conv.weight_layout = common_layout(input, grad, conv.dims);
-  Tensor grad_weight =
-      empty_in_layout(weight_sizes(conv), conv.dtype, conv.weight_layout, conv.dims);
-  Tensor grad_bias = wants_bias ? empty(Shape{conv.out_channels}, conv.dtype) : Tensor();
+void conv_backward_weight_on_cpu(const Convolution& conv, const Tensor& input, const Tensor& grad,
+                                 const Tensor& grad_weight, const Tensor& grad_bias) {
   if (grad.numel() == 0) {
     for (const Tensor& zero : {grad_weight, grad_bias})
       if (zero.defined()) std::memset(zero.data(), 0, size_t(zero.numel()) * zero.itemsize());
-    return {grad_weight, grad_bias};
+    return;
   }
   if (input.numel() != 0) {
     Tensor x = in_layout(input, conv.layout, conv.dims);
     Tensor g = in_layout(grad, conv.layout, conv.dims);
     if (onednn::conv_backward_weight(conv, x.data(), g.data(), grad_weight.data(),
                                      data_or_null<void>(grad_bias)))
-      return {grad_weight, grad_bias};
+      return;
   }
   Tensor x = for_columns(input), g = for_columns(grad);
   Tensor weight_result = result_for_columns(grad_weight);
@@ -309,8 +225,7 @@ std::pair<Tensor, Tensor> conv_weight_cpu(Convolution conv, const Tensor& input,
                     data_or_null<T>(bias_result));
   });
   deliver(weight_result, grad_weight);
-  if (wants_bias) deliver(bias_result, grad_bias);
-  return {grad_weight, grad_bias};
+  if (grad_bias.defined()) deliver(bias_result, grad_bias);
 }
 
 }  // namespace rushlight

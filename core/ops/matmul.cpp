@@ -1,10 +1,11 @@
-// Owns the ops that multiply vectors and matrices. The kernels are in matmul_cpu.cpp.
+// Owns the ops that multiply vectors and matrices. The kernels are in matmul_kernel.cpp.
 //
 // Three ops compute: mm, _matmul (batches) and linear. The others are made of them, so that their
 // gradients come for free; no gradient copies a transposed matrix.
 #include "core/ops/matmul.h"
 
 #include "core/ops/op.h"
+#include "core/tensor/pointwise.h"
 
 namespace rushlight {
 namespace {
@@ -21,10 +22,12 @@ Tensor as_rows(const Tensor& tensor) {
   return reshape(tensor, Shape{rows, tensor.size(-1)});
 }
 
-void check_dtypes(const Tensor& a, const Tensor& b) {
+// Both must have one dtype and one device.
+void check_kinds(const Tensor& a, const Tensor& b) {
   CHECK(a.dtype() == b.dtype(),
         "expected m1 and m2 to have the same dtype, but got: ", dtype_name(a.dtype()),
         " != ", dtype_name(b.dtype()), ". Convert one with .to(dtype).");
+  common_device(std::array{&a, &b});
 }
 
 void check_dim(const Tensor& tensor, const char* name, int64_t dim) {
@@ -88,9 +91,9 @@ Example:
   .forward = [](const Tensor& input, const Tensor& mat2) {
     check_dim(input, "input", 2);
     check_dim(mat2, "mat2", 2);
-    check_dtypes(input, mat2);
+    check_kinds(input, mat2);
     check_inner(input, mat2);
-    return matmul_cpu(input, mat2);
+    return matmul_kernel(input, mat2);
   },
   .saves   = saves<"input", "mat2">,
   .grads   = grads(
@@ -109,9 +112,9 @@ OP(_matmul, "(Tensor input, Tensor other) -> Tensor", {
   .forward = [](const Tensor& input, const Tensor& other) {
     CHECK(input.dim() >= 2 && other.dim() >= 2, "both must have at least two dims, got shapes ",
           input.sizes(), " and ", other.sizes(), ".");
-    check_dtypes(input, other);
+    check_kinds(input, other);
     check_inner(input, other);
-    return matmul_cpu(input, other);
+    return matmul_kernel(input, other);
   },
   .saves   = saves<"input", "other">,
   .grads   = grads(
@@ -139,7 +142,7 @@ Example:
     int64_t left = input.dim(), right = other.dim();
     CHECK(left > 0 && right > 0, "both arguments to matmul need to be at least 1D, but they are ",
           left, "D and ", right, "D");
-    check_dtypes(input, other);
+    check_kinds(input, other);
     check_inner(input, other);
     if (left == 2 && right == 2) return mm(input, other);
     if (left == 1 && right == 1) return dot(input, other);
@@ -177,10 +180,10 @@ Complex elements are not conjugated; vdot does that.)",
   .forward = [](const Tensor& input, const Tensor& tensor) {
     CHECK(input.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", input.dim(),
           "D and ", tensor.dim(), "D tensors");
-    check_dtypes(input, tensor);
+    check_kinds(input, tensor);
     CHECK(input.numel() == tensor.numel(), "inconsistent tensor size, expected tensor ",
           input.sizes(), " and src ", tensor.sizes(), " to have the same number of elements.");
-    return dot_cpu(input, tensor);
+    return dot_kernel(input, tensor);
   },
   .saves   = saves<"input", "tensor">,
   .grads   = grads(
@@ -318,16 +321,16 @@ Example:
   .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias) {
     check_dim(weight, "weight", 2);
-    check_dtypes(input, weight);
+    check_kinds(input, weight);
     CHECK(input.dim() > 0, "input must have at least one dim, the features, but is 0-d.");
     CHECK(input.size(-1) == weight.size(1), "input ", input.sizes(), " has ", input.size(-1),
           " features, but weight ", weight.sizes(), " takes ", weight.size(1), ".");
     if (bias.defined()) {
-      check_dtypes(input, bias);
+      check_kinds(input, bias);
       CHECK(bias.dim() == 1 && bias.size(0) == weight.size(0), "bias ", bias.sizes(), " must be (",
             weight.size(0), ",), one number for each output of weight ", weight.sizes(), ".");
     }
-    return linear_cpu(input, weight, bias);
+    return linear_kernel(input, weight, bias);
   },
   .saves   = saves<"input", "weight">,
   .grads   = grads(

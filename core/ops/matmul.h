@@ -1,7 +1,8 @@
 // Owns the products behind mm, matmul, linear and their relatives, on tensors in memory.
 //
-// They choose among OpenBLAS, oneDNN and a loop for integers. Nothing is recorded, and transposed
-// or broadcast operands are not copied as long as rows or columns lie without gaps.
+// matmul_kernel.cpp brings tensors into the form of MatrixProducts: transposed or broadcast
+// operands are not copied as long as rows or columns lie without gaps. Each device computes those.
+// Nothing is recorded.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -9,12 +10,43 @@
 namespace rushlight {
 
 // a @ b for tensors of one dtype and at least two dims; those before the last two broadcast.
-Tensor matmul_cpu(const Tensor& a, const Tensor& b);
+Tensor matmul_kernel(const Tensor& a, const Tensor& b);
 
 // input @ weight.T + bias, where weight is a matrix and bias may be undefined.
-Tensor linear_cpu(const Tensor& input, const Tensor& weight, const Tensor& bias);
+Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias);
 
 // sum of input[i] * other[i] over two vectors of one dtype and length.
-Tensor dot_cpu(const Tensor& input, const Tensor& other);
+Tensor dot_kernel(const Tensor& input, const Tensor& other);
+
+// Rows, or columns when `transposed`, lie `stride` elements apart, their elements side by side.
+struct MatrixLayout {
+  bool transposed;
+  int64_t stride;
+
+  int64_t row_stride() const { return transposed ? 1 : stride; }
+  int64_t column_stride() const { return transposed ? stride : 1; }
+};
+
+struct Matrix {
+  const char* data;
+  MatrixLayout layout;
+};
+
+// c = a @ b, plus the bias in each row, for a batch of matrices that lie some elements apart.
+// c has elements; k may be 0.
+struct MatrixProduct {
+  DType dtype;
+  int64_t m, n, k;
+  Matrix a{}, b{};
+  const char* bias = nullptr;  // n elements
+  char* c;                     // dense
+  int64_t batch = 1, a_step = 0, b_step = 0;
+};
+
+// Returns false, having done nothing, for half types when oneDNN does not take them.
+bool multiply_on_cpu(const MatrixProduct& product);
+
+// On the current stream of the current device.
+void multiply_on_cuda(const MatrixProduct& product);
 
 }  // namespace rushlight

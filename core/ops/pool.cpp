@@ -1,5 +1,5 @@
 // Owns the pooling ops: maxima and means over windows of images; a sequence is an image one pixel
-// high. What Python calls prepares sizes for four private ops, which call pool_cpu.cpp.
+// high. What Python calls prepares sizes for four private ops, which call pool_kernel.cpp.
 #include "core/ops/pool.h"
 
 #include <limits>
@@ -178,30 +178,41 @@ An empty kernel_size gives adaptive windows; the numbers after it are then not r
     check_images(input);
     PoolWindows2d windows =
         make_windows(image_size(input.sizes()), out, kernel_size, stride, padding, dilation);
-    auto [values, indices] = max_pool_cpu(windows, input);
+    auto [values, indices] = max_pool_kernel(windows, input);
     return std::tuple(values, indices);
   },
   .saves   = saves<"indices", "input.shape">,
-  .grads   = grads(d<"input">([](TensorList g, const Tensor& indices, const Shape& size) {
-    return call<"_max_pool2d_backward", Tensor>(g[0], indices, image_size(size));
+  .grads   = grads(d<"input">([](TensorList g, const Tensor& indices, const Shape& size,
+                                 const Shape&, const Shape& kernel_size, const Shape& stride,
+                                 const Shape& padding, const Shape& dilation) {
+    return call<"_max_pool2d_backward", Tensor>(g[0], indices, image_size(size),
+                                                ShapeRef(kernel_size), ShapeRef(stride),
+                                                ShapeRef(padding), ShapeRef(dilation));
   })),
 })
 
-OP(_max_pool2d_backward, "(Tensor grad, Tensor indices, int[] size) -> Tensor", {
+OP(_max_pool2d_backward,
+   "(Tensor grad, Tensor indices, int[] size, int[] kernel_size, int[] stride, int[] padding, "
+   "int[] dilation) -> Tensor", {
   .home    = "private",
-  .doc     = R"(Images of `size` with each element of grad added to the place that indices names.)",
+  .doc     = R"(Images of `size` with each element of grad added to the place that indices names.
+
+The indices must be those that _max_pool2d found with the same windows.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& grad, const Tensor& indices, ShapeRef size) {
+  .forward = [](const Tensor& grad, const Tensor& indices, ShapeRef size, ShapeRef kernel_size,
+                ShapeRef stride, ShapeRef padding, ShapeRef dilation) {
     check_images(grad);
     CHECK(indices.sizes() == grad.sizes() && indices.dtype() == DType::int32,
           "indices must be int32 of the shape of grad, but have shape ", indices.sizes(),
           " and dtype ", dtype_name(indices.dtype()), ".");
-    check_range(size, "image size", 1);
-    return max_pool_backward_cpu(grad, indices, size[0], size[1]);
+    PoolWindows2d windows = make_windows(size, image_size(grad.sizes()), kernel_size, stride,
+                                         padding, dilation);
+    return max_pool_backward_kernel(windows, grad, indices);
   },
   .saves   = saves<"indices">,
   .grads   = grads(
-    d<"grad">([](const Tensor& g, const Tensor& indices) {
+    d<"grad">([](const Tensor& g, const Tensor& indices, const Shape&, const Shape&, const Shape&,
+                 const Shape&, const Shape&) {
       Shape planes{indices.size(0), indices.size(1), indices.size(2) * indices.size(3)};
       Tensor places = reshape(cast(indices, DType::int64), planes);
       Tensor pixels = reshape(g, Shape{g.size(0), g.size(1), g.size(2) * g.size(3)});
@@ -223,7 +234,7 @@ An empty kernel_size gives adaptive windows; stride and padding are then not rea
     check_images(input);
     PoolWindows2d windows =
         make_windows(image_size(input.sizes()), out, kernel_size, stride, padding, Shape{1, 1});
-    return avg_pool_cpu(windows, {divisor, count_include_pad}, input);
+    return avg_pool_kernel(windows, {divisor, count_include_pad}, input);
   },
   .saves   = saves<"input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g, const Shape& size, const Shape&,
@@ -246,7 +257,7 @@ OP(_avg_pool2d_backward,
     check_images(grad);
     PoolWindows2d windows = make_windows(size, image_size(grad.sizes()), kernel_size, stride,
                                          padding, Shape{1, 1});
-    return avg_pool_backward_cpu(windows, {divisor, count_include_pad}, grad);
+    return avg_pool_backward_kernel(windows, {divisor, count_include_pad}, grad);
   },
   .saves   = saves<"grad.shape">,
   .grads   = grads(d<"grad">([](const Tensor& g, const Shape& out, const Shape&,

@@ -1,4 +1,5 @@
-// Defines the kernels of pooling: layouts, threads, and the tables of windows for pool_isa.cpp.
+// Defines the kernels of pooling on the CPU: layouts, threads, and the tables of windows for
+// pool_isa.cpp.
 #include "core/ops/pool.h"
 
 #include <atomic>
@@ -38,8 +39,6 @@ class AxisTables {
  public:
   explicit AxisTables(const PoolWindows& windows) : windows_(windows) {
     for (int64_t o = 0; o < windows.out; ++o) {
-      CHECK(windows.begin(o) < windows.end(o), "window ", o, " of ", windows.out,
-            " has no element inside the image.");
       begin_.push_back(int32_t(windows.begin(o)));
       end_.push_back(int32_t(windows.end(o)));
     }
@@ -66,10 +65,6 @@ struct Images {
   bool channels_last;
   int64_t in_pixels, out_pixels;
 };
-
-bool is_channels_last(const Tensor& tensor) {
-  return !tensor.is_contiguous() && tensor.is_contiguous(MemoryFormat::channels_last);
-}
 
 // Calls f(where the input begins, where the output begins, channels side by side, their distance
 // from pixel to pixel) for parts of the images that have no element in common.
@@ -103,13 +98,8 @@ Tensor prepared(const Tensor& tensor, bool channels_last) {
   return wide;
 }
 
-Tensor empty_images(ShapeRef sizes, DType dtype, bool channels_last) {
-  MemoryFormat format = channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous;
-  return empty_strided(sizes, strides_for(sizes, format), dtype);
-}
-
 Tensor zero_images(ShapeRef sizes, DType dtype, bool channels_last) {
-  Tensor zeros = empty_images(sizes, dtype, channels_last);
+  Tensor zeros = empty_images(sizes, dtype, {}, channels_last);
   std::memset(zeros.data(), 0, size_t(zeros.numel()) * zeros.itemsize());
   return zeros;
 }
@@ -147,29 +137,12 @@ char* bytes_at(const Tensor& tensor, int64_t element) {
 
 }  // namespace
 
-int64_t PoolWindows::begin(int64_t output) const {
-  if (kernel == 0) return output * size / out;
-  int64_t start = output * stride - padding;
-  return start < 0 ? start + ceil_div(-start, dilation) * dilation : start;
-}
-
-int64_t PoolWindows::end(int64_t output) const {
-  if (kernel == 0) return ceil_div((output + 1) * size, out);
-  return std::min(output * stride - padding + (kernel - 1) * dilation + 1, size);
-}
-
-int64_t PoolWindows::padded_count(int64_t output) const {
-  if (kernel == 0) return end(output) - begin(output);
-  int64_t start = output * stride - padding;
-  return std::min(start + kernel, size + padding) - start;
-}
-
-std::pair<Tensor, Tensor> max_pool_cpu(const PoolWindows2d& windows, const Tensor& input) {
+std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows2d& windows, const Tensor& input) {
   bool channels_last = is_channels_last(input);
   Tensor x = prepared(input, channels_last);
   Shape sizes{input.size(0), input.size(1), windows[0].out, windows[1].out};
-  Tensor values = empty_images(sizes, x.dtype(), channels_last);
-  Tensor indices = empty_images(sizes, DType::int32, channels_last);
+  Tensor values = empty_images(sizes, x.dtype(), {}, channels_last);
+  Tensor indices = empty_images(sizes, DType::int32, {}, channels_last);
   AxisTables rows(windows[0]), columns(windows[1]);
   MaxPoolLoop loop = loops().max[x.dtype() == DType::float64];
   for_each_part(images_of(windows, x, channels_last), [&](int64_t in, int64_t out, int64_t channels,
@@ -180,8 +153,9 @@ std::pair<Tensor, Tensor> max_pool_cpu(const PoolWindows2d& windows, const Tenso
   return {narrowed(values, input.dtype()), indices};
 }
 
-Tensor max_pool_backward_cpu(const Tensor& grad, const Tensor& indices, int64_t height,
-                             int64_t width) {
+Tensor max_pool_backward_on_cpu(const PoolWindows2d& windows, const Tensor& grad,
+                                const Tensor& indices) {
+  int64_t height = windows[0].size, width = windows[1].size;
   bool channels_last = is_channels_last(indices);
   Tensor places = prepared(indices, channels_last), g = prepared(grad, channels_last);
   Shape sizes{grad.size(0), grad.size(1), height, width};
@@ -209,11 +183,11 @@ Tensor max_pool_backward_cpu(const Tensor& grad, const Tensor& indices, int64_t 
   return narrowed(result, grad.dtype());
 }
 
-Tensor avg_pool_cpu(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input) {
+Tensor avg_pool_on_cpu(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input) {
   bool channels_last = is_channels_last(input);
   Tensor x = prepared(input, channels_last);
   Shape sizes{input.size(0), input.size(1), windows[0].out, windows[1].out};
-  Tensor means = empty_images(sizes, x.dtype(), channels_last);
+  Tensor means = empty_images(sizes, x.dtype(), {}, channels_last);
   Tensor divisors = divisors_of(windows, divisor, x.dtype());
   AxisTables rows(windows[0]), columns(windows[1]);
   AvgPoolLoop loop = loops().avg[x.dtype() == DType::float64];
@@ -225,8 +199,8 @@ Tensor avg_pool_cpu(const PoolWindows2d& windows, PoolDivisor divisor, const Ten
   return narrowed(means, input.dtype());
 }
 
-Tensor avg_pool_backward_cpu(const PoolWindows2d& windows, PoolDivisor divisor,
-                             const Tensor& grad) {
+Tensor avg_pool_backward_on_cpu(const PoolWindows2d& windows, PoolDivisor divisor,
+                                const Tensor& grad) {
   bool channels_last = is_channels_last(grad);
   Tensor g = prepared(grad, channels_last);
   Shape sizes{grad.size(0), grad.size(1), windows[0].size, windows[1].size};

@@ -1,0 +1,71 @@
+// Defines the kernels of pooling but for the arithmetic: checks and memory for results.
+#include "core/ops/pool.h"
+
+namespace rushlight {
+namespace {
+
+void check_windows(const PoolWindows2d& windows) {
+  for (const PoolWindows& along : windows)
+    for (int64_t o = 0; o < along.out; ++o)
+      CHECK(along.begin(o) < along.end(o), "window ", o, " of ", along.out,
+            " has no element inside the image.");
+}
+
+// A result for the windows of a tensor, in its layout and on its device.
+Tensor pooled_images(const PoolWindows2d& windows, const Tensor& tensor, DType dtype) {
+  Shape sizes{tensor.size(0), tensor.size(1), windows[0].out, windows[1].out};
+  return empty_images(sizes, dtype, tensor.device(), is_channels_last(tensor));
+}
+
+// The gradient of the images that outputs were made of, in the layout of one of these.
+Tensor whole_images(const PoolWindows2d& windows, const Tensor& tensor, DType dtype) {
+  Shape sizes{tensor.size(0), tensor.size(1), windows[0].size, windows[1].size};
+  return empty_images(sizes, dtype, tensor.device(), is_channels_last(tensor));
+}
+
+bool is_to_compute(const Tensor& result) {
+  return !result.device().is_meta() && result.numel() != 0;
+}
+
+}  // namespace
+
+Tensor empty_images(ShapeRef sizes, DType dtype, Device device, bool channels_last) {
+  MemoryFormat format = channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+  return empty_strided(sizes, strides_for(sizes, format), dtype, device);
+}
+
+std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows2d& windows, const Tensor& input) {
+  check_windows(windows);
+  if (input.device().is_cpu()) return max_pool_on_cpu(windows, input);
+  Tensor values = pooled_images(windows, input, input.dtype());
+  Tensor indices = pooled_images(windows, input, DType::int32);
+  if (is_to_compute(values)) max_pool_on_cuda(windows, input, values, indices);
+  return {values, indices};
+}
+
+Tensor max_pool_backward_kernel(const PoolWindows2d& windows, const Tensor& grad,
+                                const Tensor& indices) {
+  if (grad.device().is_cpu()) return max_pool_backward_on_cpu(windows, grad, indices);
+  Tensor result = whole_images(windows, indices, grad.dtype());
+  if (is_to_compute(result)) max_pool_backward_on_cuda(windows, grad, indices, result);
+  return result;
+}
+
+Tensor avg_pool_kernel(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input) {
+  check_windows(windows);
+  if (input.device().is_cpu()) return avg_pool_on_cpu(windows, divisor, input);
+  Tensor means = pooled_images(windows, input, input.dtype());
+  if (is_to_compute(means)) avg_pool_on_cuda(windows, divisor, input, means);
+  return means;
+}
+
+Tensor avg_pool_backward_kernel(const PoolWindows2d& windows, PoolDivisor divisor,
+                                const Tensor& grad) {
+  check_windows(windows);
+  if (grad.device().is_cpu()) return avg_pool_backward_on_cpu(windows, divisor, grad);
+  Tensor result = whole_images(windows, grad, grad.dtype());
+  if (is_to_compute(result)) avg_pool_backward_on_cuda(windows, divisor, grad, result);
+  return result;
+}
+
+}  // namespace rushlight
