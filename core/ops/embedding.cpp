@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/autograd/grad_mode.h"
+#include "core/autograd/needs.h"
 #include "core/ops/index.h"
 #include "core/ops/op.h"
 
@@ -10,7 +11,13 @@ namespace {
 
 // Refuses numbers that are no row, naming the first and its place.
 void check_rows(const Tensor& input, int64_t rows) {
+  if (input.numel() == 0 || input.device().is_meta()) return;
   Tensor numbers = to_contiguous(to_dtype(input, DType::int64));
+  if (input.device().is_cuda()) {
+    Bounds bounds = bounds_of(numbers);
+    if (bounds.least >= 0 && bounds.greatest < rows) return;
+    numbers = needs::to_device(numbers, {});
+  }
   const int64_t* number = numbers.data<int64_t>();
   for (int64_t i = 0; i < numbers.numel(); ++i) {
     if (uint64_t(number[i]) < uint64_t(rows)) continue;
@@ -29,27 +36,14 @@ void renormalize(const Tensor& weight, const Tensor& input, double max_norm, dou
   CHECK(is_floating(weight.dtype()), "max_norm needs a floating-point table, got ",
         dtype_name(weight.dtype()));
   check_writable(weight);
-  Tensor numbers = to_contiguous(to_dtype(input, DType::int64));
-  std::vector<int64_t> rows(numbers.data<int64_t>(), numbers.data<int64_t>() + numbers.numel());
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
-  for (int64_t r : rows) {
-    Tensor place = alias(weight, Shape{weight.size(1)}, Shape{weight.stride(1)},
-                         weight.offset() + r * weight.stride(0));
-    Tensor row = to_contiguous(to_dtype(place, DType::float64));
-    double* value = row.data<double>();
-    double sum = 0, largest = 0;
-    for (int64_t i = 0; i < row.numel(); ++i) {
-      sum += std::pow(std::abs(value[i]), norm_type);
-      largest = std::max(largest, std::abs(value[i]));
-    }
-    double norm = std::isinf(norm_type) ? largest : std::pow(sum, 1 / norm_type);
-    if (!(norm > max_norm)) continue;
-    Tensor scaled = empty(row.sizes(), DType::float64);
-    for (int64_t i = 0; i < row.numel(); ++i)
-      scaled.data<double>()[i] = value[i] * (max_norm / (norm + 1e-7));
-    copy_into(place, scaled);
-  }
+  GradModeGuard unrecorded(false);
+  const Tensor rows[] = {std::get<0>(call<"_unique", std::tuple<Tensor, Tensor, Tensor>>(input))};
+  Tensor used = cast(index(weight, rows), DType::float64);
+  Tensor norms = call<"vector_norm", Tensor>(
+      used, Scalar(norm_type), std::optional(ShapeRef(Shape{1})), true, std::optional<DType>());
+  Tensor scale = where(norms > Scalar(max_norm), Scalar(max_norm) / (norms + Scalar(1e-7)),
+                       full({}, 1.0, DType::float64, weight.device()));
+  write_picked(weight, pick(weight, rows, true), used * scale, false);
   weight.storage()->bump_version("embedding");
 }
 
@@ -79,7 +73,7 @@ scale_grad_by_freq divides a row's gradient by how often it was used.)",
     check_rows(input, rows);
     if (max_norm) renormalize(weight, input, *max_norm, norm_type);
     const Tensor indices[] = {input};
-    return read_picked(weight, pick(weight, indices));
+    return read_picked(weight, pick(weight, indices, true));
   },
   .saves   = saves<"input", "weight.shape">,
   .grads   = grads(no_grad<"input">,
@@ -89,16 +83,16 @@ scale_grad_by_freq divides a row's gradient by how often it was used.)",
     Tensor used = g;
     if (padding_idx) {
       Scalar padding = *padding_idx < 0 ? *padding_idx + shape[0] : *padding_idx;
-      used = where(unsqueeze(input == padding, -1), zeros({}, g.dtype()), used);
+      used = where(unsqueeze(input == padding, -1), zeros({}, g.dtype(), g.device()), used);
     }
     if (scale_grad_by_freq) {
       const Tensor indices[] = {input};
-      Tensor counts = zeros(Shape{shape[0]}, g.dtype());
-      index_put_(counts, indices, full({}, 1.0, g.dtype()), true);
+      Tensor counts = zeros(Shape{shape[0]}, g.dtype(), g.device());
+      index_put_(counts, indices, full({}, 1.0, g.dtype(), g.device()), true);
       used = used / unsqueeze(index(counts, indices), -1);
     }
     const Tensor indices[] = {input};
-    return index_put_(zeros(shape, g.dtype()), indices, used, true);
+    return index_put_(zeros(shape, g.dtype(), g.device()), indices, used, true);
   })),
 })
 

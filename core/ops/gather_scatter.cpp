@@ -4,9 +4,36 @@
 
 #include "core/ops/op.h"
 #include "core/ops/shape.h"
+#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 namespace {
+
+Tensor as_vector(const Tensor& tensor) {
+  return tensor.dim() ? tensor : alias(tensor, Shape{1}, Shape{1}, tensor.offset());
+}
+
+void check_beside(const Tensor& input, const Tensor& other) {
+  CHECK(input.device() == other.device(),
+        "Expected all tensors to be on the same device, but found at least two devices, ",
+        input.device(), " and ", other.device(), "!");
+}
+
+Tensor checked_index(const Tensor& input, const Tensor& index) {
+  check_beside(input, index);
+  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
+        "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
+  return to_dtype(as_vector(index), DType::int64);
+}
+
+void check_fits(const Shape& index, const Shape& other, size_t but, const char* name) {
+  CHECK(index.size() == other.size(), "Index tensor must have the same number of dimensions as ",
+        name, " tensor: got ", index.size(), " and ", other.size());
+  for (size_t d = 0; d < index.size(); ++d)
+    CHECK(d == but || index[d] <= other[d], "Size does not match at dimension ", d,
+          ": expected index ", index, " to be no larger than ", name, " ", other,
+          " apart from dimension ", but);
+}
 
 Scatter scatter_mode(const std::optional<std::string_view>& reduce) {
   CHECK(!reduce || *reduce == "add" || *reduce == "multiply",
@@ -19,9 +46,14 @@ Tensor scatter_into(const Tensor& input, int64_t dim, const Tensor& index, const
   return call<"scatter_", Tensor>(input, dim, index, src, reduce);
 }
 
+void check_has_values(const Tensor& tensor) {
+  CHECK(!tensor.device().is_meta(), ErrorKind::kNotImplemented,
+        "not implemented for tensors on meta, whose shape would depend on values.");
+}
+
 // A number as the values to scatter.
 Tensor repeated_value(const Tensor& input, const Tensor& index, const Scalar& value) {
-  return expand(rushlight::scalar_tensor(value, input.dtype()), index.sizes());
+  return expand(full({}, value, input.dtype(), input.device()), index.sizes());
 }
 
 // The gradient of the part of src that the index covers, zero elsewhere.
@@ -56,7 +88,7 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
   if (!sums) return scatter_extreme(base, dim, index, values, largest);
   Tensor sum = call<"scatter_add_", Tensor>(clone(base), dim, index, values);
   if (reduce == "sum") return sum;
-  Tensor counts = full(input.sizes(), 1.0, input.dtype());
+  Tensor counts = full(input.sizes(), 1.0, input.dtype(), input.device());
   if (!include_self) scatter_into(counts, dim, index, repeated_value(input, index, 0), {});
   call<"scatter_add_", Tensor>(counts, dim, index, Tensor(repeated_value(input, index, 1)));
   counts = maximum(counts, wrapped_number(1));
@@ -65,6 +97,32 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
 }
 
 }  // namespace
+
+Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index) {
+  Tensor self = as_vector(input), places = checked_index(input, index);
+  size_t d = size_t(wrap_dim(dim, self.dim()));
+  Tensor out = empty(index.sizes(), input.dtype(), input.device());
+  if (out.numel() == 0) return out;
+  check_fits(places.sizes(), self.sizes(), d, "input");
+  if (out.device().is_meta()) return out;
+  (out.device().is_cuda() ? gather_cuda : gather_cpu)(self, d, places, as_vector(out));
+  return out;
+}
+
+void scatter_along(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
+                   Scatter how) {
+  Tensor self = as_vector(input), places = checked_index(input, index);
+  size_t d = size_t(wrap_dim(dim, self.dim()));
+  CHECK(src.dtype() == input.dtype(), "Expected self.dtype to be equal to src.dtype, got ",
+        dtype_name(input.dtype()), " and ", dtype_name(src.dtype()));
+  check_beside(input, src);
+  if (index.numel() == 0) return;
+  Tensor values = as_vector(may_overlap(input, src) ? clone_dense(src) : src);
+  check_fits(places.sizes(), self.sizes(), d, "self");
+  check_fits(places.sizes(), values.sizes(), places.sizes().size(), "src");
+  if (input.device().is_meta()) return;
+  (input.device().is_cuda() ? scatter_cuda : scatter_cpu)(self, d, places, values, how);
+}
 
 OP(gather, "(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", {
   .doc     = R"(Elements of input at places along dim: out[i][j] = input[index[i][j]][j] for dim "
@@ -76,7 +134,8 @@ OP(gather, "(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> 
   .saves   = saves<"index", "input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& index, const Shape& shape,
                                  int64_t dim, bool) {
-                     return call<"scatter_add_", Tensor>(zeros(shape, g.dtype()), dim, index, g);
+                     Tensor sums = zeros(shape, g.dtype(), g.device());
+                     return call<"scatter_add_", Tensor>(sums, dim, index, g);
                    }),
                    no_grad<"index">),
 })
@@ -110,7 +169,7 @@ reduce='add' or 'multiply' combines the values with those that are there.)",
                 std::optional<std::string_view> reduce) {
     bool number = src.impl()->wrapped_number;
     scatter_along(input, dim, index,
-                  number ? expand(to_dtype(src, input.dtype()), index.sizes()) : src,
+                  number ? repeated_value(input, index, item(src)) : src,
                   scatter_mode(reduce));
     return input;
   },
@@ -121,7 +180,7 @@ reduce='add' or 'multiply' combines the values with those that are there.)",
                            "reduce='multiply' has no gradient");
                      if (reduce) return g;
                      return scatter_into(clone(g), dim, index,
-                                         expand(zeros({}, g.dtype()), index.sizes()), {});
+                                         repeated_value(g, index, 0), {});
                    }),
                    no_grad<"index">,
                    d<"src">([](const Tensor& g, const Tensor& index, const Shape& shape,
@@ -235,26 +294,27 @@ num_classes is one more than the largest number unless given.)",
     CHECK(tensor.dtype() == DType::int64,
           "one_hot is only applicable to index tensor of type LongTensor, got ",
           dtype_name(tensor.dtype()));
-    Tensor labels = to_contiguous(tensor);
-    const int64_t* label = labels.data<int64_t>();
-    int64_t largest = -1;
-    for (int64_t i = 0; i < labels.numel(); ++i) {
-      CHECK(label[i] >= 0 && label[i] < INT64_MAX,
-            "Class values must be non-negative and less than 2^63 - 1, got ", label[i]);
-      largest = std::max(largest, label[i]);
-    }
-    CHECK(labels.numel() > 0 || num_classes > 0,
+    CHECK(tensor.numel() > 0 || num_classes > 0,
           "Can not infer total number of classes from empty tensor.");
     CHECK(num_classes == -1 || num_classes >= 1, "num_classes should be positive, got ",
           num_classes);
+    check_has_values(tensor);
+    int64_t largest = -1;
+    if (tensor.numel() > 0) {
+      Bounds bounds = bounds_of(to_contiguous(tensor));
+      largest = bounds.greatest;
+      CHECK(bounds.least >= 0 && bounds.greatest < INT64_MAX,
+            "Class values must be non-negative and less than 2^63 - 1, got ",
+            bounds.least < 0 ? bounds.least : bounds.greatest);
+    }
     CHECK(num_classes == -1 || largest < num_classes,
           "Class values must be smaller than num_classes: got ",
           largest, " with num_classes ", num_classes);
     Shape sizes = tensor.sizes();
     sizes.push_back(num_classes == -1 ? largest + 1 : num_classes);
-    Tensor out = zeros(sizes, DType::int64);
-    int64_t* to = out.data<int64_t>();
-    for (int64_t i = 0; i < labels.numel(); ++i) to[i * sizes.back() + label[i]] = 1;
+    Tensor out = zeros(sizes, DType::int64, tensor.device());
+    Tensor places = unsqueeze(tensor, -1);
+    scatter_along(out, -1, places, repeated_value(out, places, 1), Scatter::write);
     return out;
   },
 })
@@ -272,20 +332,23 @@ OP(bincount, "(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", 
           "weights should be 1-d and have the same length as "
           "input");
     Tensor numbers = to_contiguous(to_dtype(input, DType::int64));
-    const int64_t* number = numbers.data<int64_t>();
     int64_t length = minlength;
-    for (int64_t i = 0; i < numbers.numel(); ++i) {
-      CHECK(number[i] >= 0 && number[i] < INT64_MAX,
-            "only supports 1-d non-negative integral inputs, got ", number[i]);
-      length = std::max(length, number[i] + 1);
+    check_has_values(input);
+    if (numbers.numel() > 0) {
+      Bounds bounds = bounds_of(numbers);
+      CHECK(bounds.least >= 0, "only supports 1-d non-negative integral inputs, got ",
+            bounds.least);
+      CHECK(bounds.greatest < INT64_MAX, "only supports 1-d non-negative integral inputs, got ",
+            bounds.greatest);
+      length = std::max(length, bounds.greatest + 1);
     }
     if (!weights.defined()) {
-      Tensor out = zeros(Shape{length}, DType::int64);
-      for (int64_t i = 0; i < numbers.numel(); ++i) ++out.data<int64_t>()[number[i]];
+      Tensor out = zeros(Shape{length}, DType::int64, input.device());
+      scatter_along(out, 0, numbers, repeated_value(out, numbers, 1), Scatter::add);
       return out;
     }
     DType dtype = weights.dtype() == DType::float32 ? DType::float32 : DType::float64;
-    Tensor out = zeros(Shape{length}, dtype);
+    Tensor out = zeros(Shape{length}, dtype, input.device());
     scatter_along(out, 0, numbers, to_dtype(weights, dtype), Scatter::add);
     return out;
   },

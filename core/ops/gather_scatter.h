@@ -2,17 +2,22 @@
 // along one dim.
 #pragma once
 
-#include "core/tensor/tensor.h"
+#include "core/ops/index.h"
 
 namespace rushlight {
-
-// How a value meets the element it is scattered to.
-enum class Scatter { write, add, multiply, maximum, minimum };
 
 Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index);
 // input[..., index[...], ...] becomes or is combined with src[...]. Where an element is named
 // twice the values come in the order of the index, for any number of threads.
 void scatter_along(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                    Scatter how);
+
+// The kernels, of tensors with dims and elements; the index is of int64.
+void gather_cpu(const Tensor& input, size_t dim, const Tensor& index, const Tensor& out);
+void gather_cuda(const Tensor& input, size_t dim, const Tensor& index, const Tensor& out);
+void scatter_cpu(const Tensor& input, size_t dim, const Tensor& index, const Tensor& src,
+                 Scatter how);
+void scatter_cuda(const Tensor& input, size_t dim, const Tensor& index, const Tensor& src,
+                  Scatter how);
 
 }  // namespace rushlight

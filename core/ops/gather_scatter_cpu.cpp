@@ -12,25 +12,6 @@ namespace {
 constexpr int64_t kGrain = 1 << 13;       // elements that are worth a thread
 constexpr int64_t kCacheBytes = 1 << 18;  // of the second level, for one thread
 
-Tensor as_vector(const Tensor& tensor) {
-  return tensor.dim() ? tensor : alias(tensor, Shape{1}, Shape{1}, tensor.offset());
-}
-
-Tensor checked_index(const Tensor& index) {
-  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
-        "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
-  return to_dtype(as_vector(index), DType::int64);
-}
-
-void check_fits(const Shape& index, const Shape& other, size_t but, const char* name) {
-  CHECK(index.size() == other.size(), "Index tensor must have the same number of dimensions as ",
-        name, " tensor: got ", index.size(), " and ", other.size());
-  for (size_t d = 0; d < index.size(); ++d)
-    CHECK(d == but || index[d] <= other[d], "Size does not match at dimension ", d,
-          ": expected index ", index, " to be no larger than ", name, " ", other,
-          " apart from dimension ", but);
-}
-
 // A run of positions of the index: element k lies at self + k * self_step (in front of the move
 // along dim), index + k * index_step, other + k * other_step.
 template <class T>
@@ -123,15 +104,10 @@ T combined(T a, T b, Scatter how) {
 
 }  // namespace
 
-Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index) {
-  Tensor self = as_vector(input), places = checked_index(index);
-  size_t d = size_t(wrap_dim(dim, self.dim()));
-  Tensor out = empty(index.sizes(), input.dtype(), input.device());
-  if (out.numel() == 0) return out;
-  check_fits(places.sizes(), self.sizes(), d, "input");
+void gather_cpu(const Tensor& self, size_t d, const Tensor& places, const Tensor& out) {
   visit_item(int64_t(out.itemsize()), [&]<class T>(Tag<T>) {
     auto take = index_loops().take[__builtin_ctzll(sizeof(T))];
-    for_each_run<T>(self, d, places, as_vector(out), true, [&](const Run<T>& run) {
+    for_each_run<T>(self, d, places, out, true, [&](const Run<T>& run) {
       if (run.is_rigid()) {
         copy_run(reinterpret_cast<char*>(run.other), run.other_step * int64_t(sizeof(T)),
                  reinterpret_cast<const char*>(run.moved(*run.index)),
@@ -144,31 +120,22 @@ Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index) {
       }
     });
   });
-  return out;
 }
 
-void scatter_along(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
-                   Scatter how) {
-  Tensor self = as_vector(input), places = checked_index(index);
-  size_t d = size_t(wrap_dim(dim, self.dim()));
-  CHECK(src.dtype() == input.dtype(), "Expected self.dtype to be equal to src.dtype, got ",
-        dtype_name(input.dtype()), " and ", dtype_name(src.dtype()));
-  if (index.numel() == 0) return;
-  Tensor values = as_vector(may_overlap(input, src) ? clone_dense(src) : src);
-  check_fits(places.sizes(), self.sizes(), d, "self");
-  check_fits(places.sizes(), values.sizes(), places.sizes().size(), "src");
+void scatter_cpu(const Tensor& self, size_t d, const Tensor& places, const Tensor& values,
+                 Scatter how) {
   if (how == Scatter::write) {
-    visit_item(int64_t(input.itemsize()), [&]<class T>(Tag<T>) {
+    visit_item(int64_t(self.itemsize()), [&]<class T>(Tag<T>) {
       for_each_run<T>(self, d, places, values, false, [](const Run<T>& run) {
         for (int64_t k = 0; k < run.length; ++k) run.at(k) = run.other[k * run.other_step];
       });
     });
     return;
   }
-  visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
+  visit_dtype(self.dtype(), [&]<class T>(Tag<T>) {
     for_each_run<T>(self, d, places, values, false, [&](const Run<T>& run) {
       if (how == Scatter::add && run.is_rigid() && run.self_step != 0) {
-        add_run(input.dtype(), reinterpret_cast<char*>(run.moved(*run.index)),
+        add_run(self.dtype(), reinterpret_cast<char*>(run.moved(*run.index)),
                 run.self_step * int64_t(sizeof(T)), reinterpret_cast<const char*>(run.other),
                 run.other_step * int64_t(sizeof(T)), run.length);
         return;

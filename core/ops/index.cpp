@@ -1,8 +1,8 @@
 // Owns the ops of index tensors and masks: reading, writing, adding, and finding places.
 #include "core/ops/index.h"
 
-#include "core/device/threads.h"
 #include "core/ops/op.h"
+#include "core/ops/sort.h"
 
 namespace rushlight {
 namespace {
@@ -46,13 +46,6 @@ Tensor expanded_mask(const Tensor& mask, ShapeRef sizes) {
   return same_shape(mask.sizes(), sizes) ? mask : expand(mask, sizes);
 }
 
-template <class T>
-T to_comparable(T value) {
-  return value;
-}
-float to_comparable(Half value) { return to_float(value); }
-float to_comparable(BFloat16 value) { return to_float(value); }
-
 // Where each value would be inserted into its sorted row; a NaN comes last.
 Tensor search(const Tensor& sorted, const Tensor& values, bool right, bool out_int32) {
   CHECK(sorted.dim() > 0, "boundaries tensor must have at least one dim");
@@ -69,24 +62,9 @@ Tensor search(const Tensor& sorted, const Tensor& values, bool right, bool out_i
   CHECK(!is_complex(dtype), ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype));
   Tensor rows = to_contiguous(to_dtype(sorted, dtype)),
          wanted = to_contiguous(to_dtype(values, dtype));
-  Tensor places = empty(values.sizes(), DType::int64);
-  int64_t length = sorted.size(-1), width = one_row ? values.numel() : values.size(-1);
-  int64_t* to = places.data<int64_t>();
-  visit_dtype(dtype, [&]<class T>(Tag<T>) {
-    if constexpr (!std::is_same_v<T, std::complex<float>> &&
-                  !std::is_same_v<T, std::complex<double>>) {
-      parallel_for(0, values.numel(), 1024, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const T* row = rows.data<T>() + (one_row ? 0 : i / width * length);
-          T value = wanted.data<T>()[i];
-          auto from = [](T x, T y) { return !(to_comparable(x) >= to_comparable(y)); };
-          auto above = [](T y, T x) { return to_comparable(x) > to_comparable(y); };
-          to[i] = right ? std::upper_bound(row, row + length, value, above) - row
-                        : std::lower_bound(row, row + length, value, from) - row;
-        }
-      });
-    }
-  });
+  Tensor places = empty(values.sizes(), DType::int64, common_device(both));
+  if (places.numel() > 0 && !places.device().is_meta())
+    (places.device().is_cuda() ? search_rows_cuda : search_rows_cpu)(places, rows, wanted, right);
   return out_int32 ? to_dtype(places, DType::int32) : places;
 }
 
@@ -110,7 +88,7 @@ OP(_index, "(Tensor input, Tensor[] indices) -> Tensor", {
   .saves   = saves<"indices", "input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g, const std::vector<Tensor>& indices,
                                  const Shape& shape) {
-                     return index_put_(zeros(shape, g.dtype()), indices, g, true);
+                     return index_put_(zeros(shape, g.dtype(), g.device()), indices, g, true);
                    }),
                    no_grad<"indices">),
 })
@@ -125,8 +103,8 @@ OP(_index_put_, "(Tensor! input, Tensor[] indices, Tensor values, bool accumulat
   .saves   = saves<"indices">,
   .grads   = grads(d<"input">([](const Tensor& g, const std::vector<Tensor>& indices,
                                  bool accumulate) {
-                     return accumulate ? g : index_put_(clone(g), indices, zeros({}, g.dtype()),
-                                                        false);
+                     if (accumulate) return g;
+                     return index_put_(clone(g), indices, zeros({}, g.dtype(), g.device()), false);
                    }),
                    no_grad<"indices">,
                    d<"values">([](const Tensor& g, const std::vector<Tensor>& indices) {

@@ -15,13 +15,18 @@ struct Picked {
   Shape before_strides, after_strides;  // of input, in elements
   Tensor offsets;                       // int64, one for each position of `shape`, in elements
   int64_t reach = 0;                    // the largest that an offset could be
+  int64_t unit = 0;                     // divides all offsets; 0 when all are 0
+  bool distinct = false;                // no two offsets are equal
 
   Shape sizes() const;
 };
 
-// Checks the indices. Undefined ones take the whole dim; a mask stands for the places of its true
-// elements; negative numbers count from the end.
-Picked pick(const Tensor& input, TensorList indices);
+// How a value meets the element it is written to.
+enum class Scatter { write, add, multiply, maximum, minimum };
+
+// Checks the indices, unless that is done already. Undefined ones take the whole dim; a mask stands
+// for the places of its true elements; negative numbers count from the end.
+Picked pick(const Tensor& input, TensorList indices, bool checked = false);
 Tensor read_picked(const Tensor& input, const Picked& picked);
 // Writes values, which broadcast to the picked shape, or adds them. Where an element is named twice
 // the last value wins, or all are added in order, for any number of threads.
@@ -33,5 +38,32 @@ void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t f
 
 // The places of the elements that are not zero: shape (count, dims), each column contiguous.
 Tensor nonzero_places(const Tensor& input);
+
+struct Bounds {
+  int64_t least, greatest;
+};
+// Of a row-major int64 tensor with elements. On CUDA this waits for the device.
+Bounds bounds_of(const Tensor& numbers);
+[[noreturn, gnu::cold]] void refuse_index(int64_t index, size_t dim, int64_t size);
+// Refuses indices that are not from `first` to `end` - 1.
+void check_bounds(const Tensor& index, int64_t first, int64_t end, size_t dim, int64_t size);
+
+// The kernels, of what has elements.
+
+// to[i] += index[i] * stride, for an index broadcast to `shape`.
+void add_offsets_cpu(const Tensor& to, const Shape& shape, const Tensor& index, size_t dim,
+                     int64_t size, int64_t stride);
+void add_offsets_cuda(const Tensor& to, const Shape& shape, const Tensor& index, int64_t size,
+                      int64_t stride);
+void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& out);
+void read_picked_cuda(const Tensor& input, const Picked& picked, const Tensor& out);
+// `source` broadcasts to the picked shape.
+void write_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& source,
+                      bool accumulate);
+void write_picked_cuda(const Tensor& input, const Picked& picked, const Tensor& source,
+                       Scatter how);
+Tensor nonzero_places_cpu(const Tensor& flags);
+Tensor nonzero_places_cuda(const Tensor& flags);
+Bounds bounds_of_cuda(const Tensor& numbers);
 
 }  // namespace rushlight

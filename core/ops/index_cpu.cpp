@@ -21,74 +21,6 @@ namespace {
 
 constexpr int64_t kGrain = 1 << 15;  // bytes that are worth a thread
 
-[[noreturn, gnu::cold]] void refuse_index(int64_t index, size_t dim, int64_t size) {
-  CHECK(false, ErrorKind::kIndex, "index ", index, " is out of bounds for dimension ", dim,
-        " with size ", size);
-  __builtin_unreachable();
-}
-
-// The index tensors by dim of input, masks replaced by the places of their true elements.
-std::vector<Tensor> by_dim(const Tensor& input, TensorList indices) {
-  std::vector<Tensor> out;
-  for (const Tensor& index : indices) {
-    if (!index.defined()) {
-      out.emplace_back();
-    } else if (is_bool(index.dtype()) || index.dtype() == DType::uint8) {
-      Tensor places = nonzero_places(index);
-      for (int64_t d = 0; d < index.dim(); ++d) {
-        int64_t dim = int64_t(out.size());
-        CHECK(dim < input.dim() && index.size(d) == input.size(dim), ErrorKind::kIndex,
-              "The shape of the mask ", index.sizes(), " at index ", d,
-              " does not match the shape of the indexed tensor ", input.sizes(), " at index ", dim);
-        out.push_back(alias(places, Shape{places.size(0)}, Shape{1}, d * places.size(0)));
-      }
-    } else {
-      CHECK(is_integral(index.dtype()), ErrorKind::kIndex,
-            "tensors used as indices must be long, int, byte or bool tensors, got ",
-            dtype_name(index.dtype()));
-      out.push_back(to_dtype(index, DType::int64));
-    }
-  }
-  CHECK(int64_t(out.size()) <= input.dim(), ErrorKind::kIndex,
-        "too many indices for tensor of dimension ", input.dim(), " (got ", out.size(), ")");
-  return out;
-}
-
-Shape broadcast_indices(const Shape& a, const Shape& b) {
-  try {
-    return broadcast_shapes(a, b);
-  } catch (const Error&) {
-    CHECK(false, ErrorKind::kIndex,
-          "shape mismatch: indexing tensors could not be broadcast together "
-          "with shapes ",
-          a, ", ", b);
-    __builtin_unreachable();
-  }
-}
-
-// offsets[i] += index[i] * stride, for an index broadcast to `shape`.
-void add_offsets(int64_t* offsets, const Shape& shape, const Tensor& index, size_t dim,
-                 int64_t size, int64_t stride) {
-  Shape strides = broadcast_strides(index, shape);
-  const int64_t* from = index.data<int64_t>();
-  int64_t count = checked_numel(shape);
-  bool flat = shape.empty() || (index.is_contiguous() && index.numel() == count);
-  int64_t inner = flat ? count : shape.back(), step = flat ? 1 : strides.back();
-  ShapeRef outer = ShapeRef(shape).first(flat ? 0 : shape.size() - 1);
-  parallel_for(0, count, kGrain, [&](int64_t begin, int64_t end) {
-    Odometer<1> row(outer, {ShapeRef(strides).first(outer.size())}, begin / inner);
-    for (int64_t i = begin; i < end; row.next()) {
-      int64_t last = std::min(end, i - i % inner + inner);
-      for (int64_t k = i % inner; i < last; ++i, ++k) {
-        int64_t at = from[row.at(0) + k * step];
-        if (at < 0) at += size;
-        if (uint64_t(at) >= uint64_t(size)) refuse_index(from[row.at(0) + k * step], dim, size);
-        offsets[i] += at * stride;
-      }
-    }
-  });
-}
-
 // One side of the copies between picked elements and a tensor of the picked shape: picked elements
 // lie at before + offsets[i] + after, those of the other tensor at before + i * step + after.
 struct Rows {
@@ -203,54 +135,30 @@ const IndexLoops& index_loops() {
   return active(sets);
 }
 
-Shape Picked::sizes() const {
-  Shape out = before;
-  for (int64_t size : shape) out.push_back(size);
-  for (int64_t size : after) out.push_back(size);
-  return out;
-}
-
-Picked pick(const Tensor& input, TensorList indices) {
-  std::vector<Tensor> index = by_dim(input, indices);
-  index.resize(size_t(input.dim()));
-  Picked picked;
-  bool any = false, adjacent = true;
-  size_t last = 0;
-  for (size_t d = 0; d < index.size(); ++d) {
-    if (!index[d].defined()) continue;
-    if (any) {
-      adjacent &= last + 1 == d;
-      picked.shape = broadcast_indices(picked.shape, index[d].sizes());
-    } else {
-      picked.shape = index[d].sizes();
+void add_offsets_cpu(const Tensor& to, const Shape& shape, const Tensor& index, size_t dim,
+                     int64_t size, int64_t stride) {
+  int64_t* offsets = to.data<int64_t>();
+  Shape strides = broadcast_strides(index, shape);
+  const int64_t* from = index.data<int64_t>();
+  int64_t count = checked_numel(shape);
+  bool flat = shape.empty() || (index.is_contiguous() && index.numel() == count);
+  int64_t inner = flat ? count : shape.back(), step = flat ? 1 : strides.back();
+  ShapeRef outer = ShapeRef(shape).first(flat ? 0 : shape.size() - 1);
+  parallel_for(0, count, kGrain, [&](int64_t begin, int64_t end) {
+    Odometer<1> row(outer, {ShapeRef(strides).first(outer.size())}, begin / inner);
+    for (int64_t i = begin; i < end; row.next()) {
+      int64_t last = std::min(end, i - i % inner + inner);
+      for (int64_t k = i % inner; i < last; ++i, ++k) {
+        int64_t at = from[row.at(0) + k * step];
+        if (at < 0) at += size;
+        if (uint64_t(at) >= uint64_t(size)) refuse_index(from[row.at(0) + k * step], dim, size);
+        offsets[i] += at * stride;
+      }
     }
-    any = true;
-    last = d;
-  }
-  CHECK(any, ErrorKind::kIndex, "at least one index must be a tensor");
-  for (size_t d = 0; d < index.size(); ++d) {
-    if (index[d].defined()) continue;
-    bool in_front = adjacent && d < last;
-    (in_front ? picked.before : picked.after).push_back(input.sizes()[d]);
-    (in_front ? picked.before_strides : picked.after_strides).push_back(input.strides()[d]);
-  }
-  checked_numel(picked.sizes());
-  int64_t count = checked_numel(picked.shape);
-  picked.offsets = empty(Shape{count}, DType::int64);
-  int64_t* offsets = picked.offsets.data<int64_t>();
-  std::fill_n(offsets, count, 0);
-  if (count == 0) return picked;
-  for (size_t d = 0; d < index.size(); ++d) {
-    if (!index[d].defined()) continue;
-    add_offsets(offsets, picked.shape, index[d], d, input.sizes()[d], input.strides()[d]);
-    picked.reach += (input.sizes()[d] - 1) * input.strides()[d];
-  }
-  return picked;
+  });
 }
 
-Tensor read_picked(const Tensor& input, const Picked& picked) {
-  Tensor out = empty(picked.sizes(), input.dtype(), input.device());
-  if (out.numel() == 0) return out;
+void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& out) {
   int64_t step = 1;
   for (int64_t size : picked.after) step *= size;
   Rows rows = make_rows(picked, out, step);
@@ -276,25 +184,20 @@ Tensor read_picked(const Tensor& input, const Picked& picked) {
                      });
     }
   });
-  return out;
 }
 
-void write_picked(const Tensor& input, const Picked& picked, const Tensor& values,
-                  bool accumulate) {
-  Shape sizes = picked.sizes();
-  check_expands(values.sizes(), sizes);
-  if (checked_numel(sizes) == 0) return;
-  Tensor source =
-      to_dtype(may_overlap(input, values) ? clone_dense(values) : values, input.dtype());
+void write_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& source,
+                      bool accumulate) {
   // Over the index dims the values must be one row, or one value repeated.
-  Shape shape = picked.shape, strides = broadcast_strides(source, sizes), middle;
+  Shape sizes = picked.sizes(), shape = picked.shape, strides = broadcast_strides(source, sizes),
+        middle;
   for (size_t d = 0; d < shape.size(); ++d) middle.push_back(strides[picked.before.size() + d]);
   Shape* lanes[] = {&middle};
   join_dims(shape, lanes);
   if (shape.size() > 1) {
     Tensor dense = empty(sizes, source.dtype(), source.device());
     copy_into(dense, source);
-    return write_picked(input, picked, dense, accumulate);
+    return write_picked_cpu(input, picked, dense, accumulate);
   }
   Rows rows = make_rows(picked, source, middle.empty() ? 0 : middle[0]);
   char* to = input.data<char>();
@@ -339,10 +242,9 @@ void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t f
   });
 }
 
-Tensor nonzero_places(const Tensor& input) {
-  Tensor flags = to_dtype(to_contiguous(input), DType::bool_);
+Tensor nonzero_places_cpu(const Tensor& flags) {
   const bool* flag = flags.data<bool>();
-  int64_t numel = input.numel(), ndim = input.dim();
+  int64_t numel = flags.numel(), ndim = flags.dim();
   int64_t shares = numel > kGrain ? num_threads() : 1, each = numel / shares + 1;
   auto start_of = [&](int64_t share) { return std::min(numel, share * each); };
   std::vector<int64_t> counts(size_t(shares) + 1);
@@ -363,7 +265,7 @@ Tensor nonzero_places(const Tensor& input) {
       int64_t first = counts[size_t(s)], n = counts[size_t(s) + 1] - first;
       index_loops().list(flag + start_of(s), start_of(s + 1) - start_of(s), start_of(s), n,
                          last + first);
-      if (ndim > 1) split_places(places, input.sizes(), first, n);
+      if (ndim > 1) split_places(places, flags.sizes(), first, n);
     }
   });
   return places;

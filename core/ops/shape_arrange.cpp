@@ -2,6 +2,7 @@
 // triangles.
 #include <cstring>
 
+#include "core/autograd/needs.h"
 #include "core/device/threads.h"
 #include "core/ops/op.h"
 #include "core/ops/shape.h"
@@ -13,17 +14,16 @@ Tensor flipped(const Tensor& input, ShapeRef dims) {
   Shape reversed = unique_dims(dims, input.dim());
   Tensor out = empty(input.sizes(), input.dtype(), input.device());
   if (out.numel() == 0) return out;
-  int64_t item = int64_t(input.itemsize());
-  Shape to_strides = out.strides(), from_strides = input.strides();
-  const char* from = input.data<char>();
-  for (int64_t& stride : to_strides) stride *= item;
-  for (int64_t& stride : from_strides) stride *= item;
+  // The same elements from the other end: strides are negative for this one copy.
+  Tensor source = shallow_copy(input);
+  TensorImpl& impl = *source.impl();
   for (int64_t dim : reversed) {
     if (input.dim() == 0) continue;
-    from += (input.size(dim) - 1) * from_strides[size_t(dim)];
-    from_strides[size_t(dim)] *= -1;
+    impl.offset += (input.size(dim) - 1) * input.stride(dim);
+    impl.strides[size_t(dim)] = -input.stride(dim);
   }
-  copy_strided(out.sizes(), item, out.data<char>(), to_strides, from, from_strides);
+  impl.layout_changed();
+  copy_into(out, source);
   return out;
 }
 
@@ -72,7 +72,10 @@ Tensor repeated_index(const Tensor& repeats, std::optional<int64_t> output_size)
         repeats.sizes());
   CHECK(is_integral(repeats.dtype()), "repeats has to be an integer tensor, got ",
         dtype_name(repeats.dtype()));
-  Tensor counts = to_contiguous(to_dtype(repeats, DType::int64));
+  CHECK(!repeats.device().is_meta(), ErrorKind::kNotImplemented,
+        "not implemented for tensors on meta, whose shape would depend on values.");
+  // The sum decides the shape, so that the counts are needed here wherever they are.
+  Tensor counts = to_contiguous(needs::to_device(to_dtype(repeats, DType::int64), {}));
   const int64_t* count = counts.data<int64_t>();
   int64_t total = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {
@@ -85,13 +88,24 @@ Tensor repeated_index(const Tensor& repeats, std::optional<int64_t> output_size)
   Tensor index = empty(Shape{total}, DType::int64);
   int64_t* to = index.data<int64_t>();
   for (int64_t i = 0; i < counts.numel(); ++i) to = std::fill_n(to, count[i], i);
-  return index;
+  return needs::to_device(index, repeats.device());
+}
+
+Tensor triangle_by_mask(const Tensor& input, int64_t diagonal, bool lower) {
+  auto numbers = [&](int64_t dim) {
+    return call<"arange", Tensor>(Scalar(input.size(dim)), std::optional(DType::int64),
+                                  std::optional(input.device()));
+  };
+  Tensor above = numbers(-1) - unsqueeze(numbers(-2), 1);  // columns right of the main diagonal
+  Tensor kept = lower ? above <= Scalar(diagonal) : above >= Scalar(diagonal);
+  return where(kept, input, zeros({}, input.dtype(), input.device()));
 }
 
 // Keeps columns up to (lower) or from (upper) the diagonal, zero elsewhere.
 Tensor triangle(const Tensor& input, int64_t diagonal, bool lower) {
   CHECK(input.dim() >= 2, "input tensor must have at least 2 dimensions, got shape ",
         input.sizes());
+  if (!input.device().is_cpu()) return triangle_by_mask(input, diagonal, lower);
   Tensor source = to_contiguous(input), out = empty(input.sizes(), input.dtype(), input.device());
   int64_t rows = input.size(-2), columns = input.size(-1), item = int64_t(input.itemsize());
   if (out.numel() == 0) return out;

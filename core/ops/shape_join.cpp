@@ -84,15 +84,15 @@ std::vector<Tensor> cut(const Tensor& tensor, ShapeRef lengths, int64_t dim) {
 
 // The gradient of cut(): zeros where none flowed.
 Tensor join_grads(TensorList grads, const Shape& shape, ShapeRef lengths, int64_t dim) {
-  DType dtype = std::find_if(grads.begin(), grads.end(), [](const Tensor& g) {
-                  return g.defined();
-                })->dtype();
+  const Tensor& given = *std::ranges::find_if(grads, &Tensor::defined);
+  DType dtype = given.dtype();
+  Device device = given.device();
   std::vector<Tensor> all(grads.begin(), grads.end());
   for (size_t i = 0; i < all.size(); ++i) {
     if (all[i].defined()) continue;
     Shape sizes = shape;
     sizes[size_t(wrap_dim(dim, int64_t(shape.size())))] = lengths[i];
-    all[i] = zeros(sizes, dtype);
+    all[i] = zeros(sizes, dtype, device);
   }
   return cat(all, dim);
 }
@@ -170,7 +170,7 @@ The dtype of the result is the common one.)",
     int64_t at = 0;
     for (const Shape& shape : shapes) {
       if (is_nothing(shape)) {
-        pieces.push_back(zeros(shape, g.dtype()));
+        pieces.push_back(zeros(shape, g.dtype(), g.device()));
         continue;
       }
       int64_t length = shape[size_t(wrap_dim(dim, g.dim()))];

@@ -464,7 +464,7 @@ OP(_window_backward, "(Tensor input, int[] size, int[] stride, int offset) -> Te
 
 The window has the shape of input; stride and offset place it.)",
   .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride, int64_t offset) {
-    Tensor out = zeros(size, input.dtype());
+    Tensor out = zeros(size, input.dtype(), input.device());
     if (input.numel() == 0) return out;
     Tensor window = alias(out, input.sizes(), stride, offset);
     if (may_self_overlap(input.sizes(), stride)) add_window(window, input);

@@ -1,142 +1,43 @@
 // Owns sorting and what is made of it. All sorts are stable; NaN is greater than every number.
-#include <algorithm>
-#include <numeric>
+#include "core/ops/sort.h"
 
-#include "core/device/threads.h"
+#include "core/autograd/grad_mode.h"
+#include "core/ops/index.h"
 #include "core/ops/op.h"
-#include "core/tensor/dims.h"
+#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
+
+Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending) {
+  size_t d = size_t(wrap_dim(dim, input.dim()));
+  Shape sizes = input.sizes();
+  if (input.dim()) sizes[d] = keep;
+  if (checked_numel(sizes) == 0 || input.device().is_meta())
+    return {empty(sizes, input.dtype(), input.device()),
+            empty(sizes, DType::int64, input.device())};
+  return (input.device().is_cuda() ? sort_rows_cuda : sort_rows_cpu)(input, int64_t(d), keep,
+                                                                     descending);
+}
+
 namespace {
 
-// A number as an unsigned integer of the same order.
-template <class T>
-uint64_t ordered_key(T value) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-    return ordered_key(to_float(value));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    constexpr Bits sign = Bits(1) << (8 * sizeof(T) - 1);
-    if (value != value) return Bits(-1);
-    Bits bits = std::bit_cast<Bits>(value + T(0));  // -0 becomes 0
-    return bits & sign ? Bits(~bits) : Bits(bits | sign);
-  } else if constexpr (std::is_signed_v<T>) {
-    return uint64_t(int64_t(value)) ^ uint64_t(1) << 63;
-  } else {
-    return uint64_t(value);
-  }
-}
-
-// An element of a row that is sorted: its key, and its place, which decides between equals.
-struct Ranked {
-  uint64_t key;
-  int64_t place;
-  friend bool operator<(const Ranked& a, const Ranked& b) {
-    return a.key < b.key || (a.key == b.key && a.place < b.place);
-  }
-};
-
-// Sorts by one byte of the key after the other, the lowest first; bytes that are all equal cost
-// one look.
-void radix_sort(std::vector<Ranked>& row, std::vector<Ranked>& spare) {
-  constexpr int kBytes = sizeof(uint64_t);
-  std::vector<std::array<int64_t, 256>> counts(kBytes);
-  for (auto& count : counts) count.fill(0);
-  for (const Ranked& r : row)
-    for (int b = 0; b < kBytes; ++b) ++counts[size_t(b)][r.key >> 8 * b & 255];
-  spare.resize(row.size());
-  for (int b = 0; b < kBytes; ++b) {
-    std::array<int64_t, 256>& count = counts[size_t(b)];
-    if (count[row[0].key >> 8 * b & 255] == int64_t(row.size())) continue;
-    std::exclusive_scan(count.begin(), count.end(), count.begin(), int64_t(0));
-    for (const Ranked& r : row) spare[size_t(count[r.key >> 8 * b & 255]++)] = r;
-    row.swap(spare);
-  }
-}
-
-constexpr size_t kRadixFrom = 512;  // shorter rows are sorted faster by comparison
-
-struct Sorted {
-  Tensor values, indices;
-};
-
-// Sorts each row along dim with `arrange(row, spare)`, which must put the first `keep` in place.
-template <class Arrange>
-Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending, Arrange arrange) {
-  int64_t d = wrap_dim(dim, input.dim());
-  int64_t length = input.dim() ? input.size(d) : 1, stride = input.dim() ? input.stride(d) : 1;
-  Shape sizes = input.sizes(), outer = input.sizes(), steps = input.strides();
-  if (input.dim()) {
-    sizes[size_t(d)] = keep;
-    outer.erase(size_t(d));
-    steps.erase(size_t(d));
-  }
-  Tensor values = empty(sizes, input.dtype(), input.device()), indices = empty(sizes, DType::int64);
-  if (values.numel() == 0) return {values, indices};
-  Shape to_steps = values.strides();
-  int64_t to_stride = input.dim() ? to_steps[size_t(d)] : 1;
-  if (input.dim()) to_steps.erase(size_t(d));
-  visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
-    if constexpr (!std::is_same_v<T, std::complex<float>> &&
-                  !std::is_same_v<T, std::complex<double>>) {
-      const T* from = input.data<T>();
-      parallel_for(0, checked_numel(outer), 4096 / length + 1, [&](int64_t begin, int64_t end) {
-        Odometer<2> at(outer, {steps, to_steps}, begin);
-        std::vector<Ranked> row, spare;
-        for (int64_t r = begin; r < end; ++r, at.next()) {
-          row.resize(size_t(length));
-          for (int64_t i = 0; i < length; ++i) {
-            uint64_t key = ordered_key(from[at.at(0) + i * stride]);
-            row[size_t(i)] = {descending ? ~key : key, i};
-          }
-          arrange(row, spare);
-          for (int64_t i = 0; i < keep; ++i) {
-            values.data<T>()[at.at(1) + i * to_stride] =
-                from[at.at(0) + row[size_t(i)].place * stride];
-            indices.data<int64_t>()[at.at(1) + i * to_stride] = row[size_t(i)].place;
-          }
-        }
-      });
-    }
-  });
-  return {values, indices};
-}
-
-Sorted sort_along(const Tensor& input, int64_t dim, bool descending) {
-  int64_t length = input.dim() ? input.size(dim) : 1;
-  return sort_rows(input, dim, length, descending,
-                   [](std::vector<Ranked>& row, std::vector<Ranked>& spare) {
-                     if (row.size() >= kRadixFrom) radix_sort(row, spare);
-                     else std::sort(row.begin(), row.end());
-                   });
-}
+int64_t row_length(const Tensor& input, int64_t dim) { return input.dim() ? input.size(dim) : 1; }
 
 // The first k of each sorted row.
 Sorted first_along(const Tensor& input, int64_t dim, int64_t k, bool descending) {
-  int64_t length = input.dim() ? input.size(dim) : 1;
+  int64_t length = row_length(input, dim);
   CHECK(k >= 0 && k <= length, "selected index k out of range: k = ", k, " for ", length,
         " elements along dim ", dim);
-  return sort_rows(input, dim, k, descending, [k](std::vector<Ranked>& row, std::vector<Ranked>&) {
-    auto kth = row.begin() + k;
-    if (k < int64_t(row.size()) / 8) {
-      // A heap of the first k so far: few of the rest are better than its worst.
-      std::make_heap(row.begin(), kth);
-      for (auto r = kth; k > 0 && r != row.end(); ++r) {
-        if (r->key >= row.front().key) continue;
-        std::pop_heap(row.begin(), kth);
-        kth[-1] = *r;
-        std::push_heap(row.begin(), kth);
-      }
-    } else if (k < int64_t(row.size())) {
-      std::nth_element(row.begin(), kth, row.end());
-    }
-    std::sort(row.begin(), kth);
-  });
+  return sort_rows(input, dim, k, descending);
+}
+
+Sorted sort_along(const Tensor& input, int64_t dim, bool descending) {
+  return sort_rows(input, dim, row_length(input, dim), descending);
 }
 
 // The gradient of values that were taken from `indices` along dim.
 Tensor taken_backward(const Tensor& g, const Tensor& indices, const Shape& shape, int64_t dim) {
-  return call<"scatter_add_", Tensor>(zeros(shape, g.dtype()), dim, indices, g);
+  return call<"scatter_add_", Tensor>(zeros(shape, g.dtype(), g.device()), dim, indices, g);
 }
 
 using Pair = std::tuple<Tensor, Tensor>;
@@ -215,32 +116,28 @@ OP(_unique, "(Tensor input) -> (Tensor values, Tensor inverse, Tensor counts)", 
     GradModeGuard unrecorded(false);
     Tensor flat = reshape(input, Shape{-1});
     Sorted sorted = sort_along(flat, 0, false);
-    const int64_t* place = sorted.indices.data<int64_t>();
-    Tensor inverse = empty(input.sizes(), DType::int64);
-    std::vector<int64_t> starts;  // of the runs of equal elements
-    visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
-      if constexpr (!std::is_same_v<T, std::complex<float>> && !std::is_same_v<T,
-          std::complex<double>>) {
-        const T* value = sorted.values.data<T>();
-        for (int64_t i = 0; i < flat.numel(); ++i) {
-          bool nan = false;
-          if constexpr (std::is_floating_point_v<T>) nan =
-              value[i] != value[i];  // differs from itself
-          if (i == 0 || nan ||
-              ordered_key(value[i]) != ordered_key(value[i - 1])) starts.push_back(i);
-          inverse.data<int64_t>()[place[i]] = int64_t(starts.size()) - 1;
-        }
-      }
-    });
-    int64_t count = int64_t(starts.size());
-    Tensor values = empty(Shape{count}, input.dtype()), counts = empty(Shape{count}, DType::int64);
-    starts.push_back(flat.numel());
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t start = starts[size_t(i)];
-      copy_into(alias(values, {}, {}, i), alias(sorted.values, {}, {}, start));
-      counts.data<int64_t>()[i] = starts[size_t(i) + 1] - start;
+    int64_t numel = flat.numel();
+    Device device = input.device();
+    // A run of equal elements starts where one differs from that before it; NaN differs from all.
+    Tensor differs = empty(flat.sizes(), DType::bool_, device);
+    if (numel > 0) {
+      call<"fill_", Tensor>(narrow(differs, 0, 0, 1), Scalar(true));
+      copy_into(narrow(differs, 0, 1, numel - 1),
+                narrow(sorted.values, 0, 1, numel - 1) != narrow(sorted.values, 0, 0, numel - 1));
     }
-    return std::tuple(values, inverse, counts);
+    Tensor starts = reshape(nonzero_places(differs), Shape{-1});
+    int64_t count = starts.numel();
+    const Tensor at_starts[] = {starts}, at_places[] = {sorted.indices};
+    Tensor last = full(Shape{1}, numel, DType::int64, device);
+    const Tensor bounds[] = {starts, last};
+    Tensor ends = narrow(cat(bounds, 0), 0, 1, count);
+    Tensor run_of = call<"searchsorted", Tensor>(
+        starts, call<"arange", Tensor>(Scalar(numel), std::optional(DType::int64),
+                                       std::optional(device)),
+        false, true, std::optional<std::string_view>()) - Scalar(int64_t(1));
+    Tensor inverse = empty(Shape{numel}, DType::int64, device);
+    index_put_(inverse, at_places, run_of, false);
+    return std::tuple(index(sorted.values, at_starts), view(inverse, input.sizes()), ends - starts);
   },
 })
 

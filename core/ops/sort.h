@@ -1,0 +1,25 @@
+// Owns the kernels of sorting and of searching sorted rows. Sorts are stable; NaN is greater than
+// every number.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+struct Sorted {
+  Tensor values, indices;
+};
+
+// The first `keep` elements of each row along dim, in order, and where they were.
+Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending);
+Sorted sort_rows_cpu(const Tensor& input, int64_t dim, int64_t keep, bool descending);
+Sorted sort_rows_cuda(const Tensor& input, int64_t dim, int64_t keep, bool descending);
+// A contiguous vector of int64 on CUDA, all from 0 to `most`.
+Sorted sort_offsets(const Tensor& offsets, int64_t most);
+
+// Where each value would be inserted into its sorted row: before equals, or behind them when
+// `right`. Both are row-major and of one dtype; `sorted` of one dim serves for all values.
+void search_rows_cpu(const Tensor& places, const Tensor& sorted, const Tensor& values, bool right);
+void search_rows_cuda(const Tensor& places, const Tensor& sorted, const Tensor& values, bool right);
+
+}  // namespace rushlight
