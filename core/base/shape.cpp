@@ -1,6 +1,8 @@
 // Defines the shape arithmetic of shape.h.
 #include "core/base/shape.h"
 
+#include <algorithm>
+
 namespace rushlight {
 
 std::ostream& operator<<(std::ostream& out, ShapeText text) {

@@ -1,5 +1,8 @@
 // Owns the ops on one tensor that take a number apart: sign, rounding, classification, units.
 // Functions of mathematics are in pointwise_math.cpp.
+#include <algorithm>
+#include <cmath>
+
 #include "core/ops/op.h"
 
 namespace rushlight {

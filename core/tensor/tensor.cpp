@@ -231,21 +231,22 @@ Scalar item(const Tensor& tensor) {
 }
 
 int64_t storage_bytes_needed(ShapeRef sizes, ShapeRef strides, int64_t offset, size_t itemsize) {
-  int64_t last = offset;
-  bool overflow = false;
+  int64_t end, unused = 0, bytes;
+  bool overflow = __builtin_add_overflow(offset, 1, &end), empty = false;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    if (sizes[d] == 0) return 0;
     CHECK(strides[d] >= 0, "negative strides are not supported, got ", ShapeText{strides});
-    int64_t reach;
-    overflow |= __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach);
-    overflow |= __builtin_add_overflow(last, reach, &last);
+    // Each dim has its whole width, of size 0 too, so that views compute new strides and offsets
+    // without overflow.
+    int64_t width;
+    overflow |= __builtin_mul_overflow(std::max<int64_t>(sizes[d], 1), strides[d], &width);
+    overflow |= __builtin_add_overflow(end, width, &end);
+    overflow |= __builtin_add_overflow(unused, strides[d], &unused);
+    empty |= sizes[d] == 0;
   }
-  int64_t bytes;
-  overflow |= __builtin_add_overflow(last, 1, &bytes);
-  overflow |= __builtin_mul_overflow(bytes, int64_t(itemsize), &bytes);
+  overflow |= __builtin_mul_overflow(end, int64_t(itemsize), &bytes);
   CHECK(!overflow, "sizes ", ShapeText{sizes}, " with strides ", ShapeText{strides},
         " overflow: a storage has at most 2^63 - 1 bytes");
-  return bytes;
+  return empty ? 0 : (end - unused) * int64_t(itemsize);
 }
 
 bool may_overlap(const Tensor& a, const Tensor& b) {

@@ -89,6 +89,8 @@ def test_elements_that_share_memory_are_not_written() -> None:
         lambda x: x.as_strided((2**40,), (2**40,)),
         lambda x: x.as_strided((2,), (1,), 2),
         lambda x: x.as_strided((2,), (-1,), 2),
+        lambda x: x.as_strided((1, 1), (2**62, 2**62)),
+        lambda x: x.as_strided((0,), (1,), 2**63 - 1),
         lambda x: x.view(2**62, -1),
         lambda x: x.repeat_interleave(2**62),
         lambda x: torch.stack([x.expand(2**60, 3)] * 9),
