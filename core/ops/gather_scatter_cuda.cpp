@@ -2,9 +2,9 @@
 // offsets are those of the index.
 #include <numeric>
 
+#include "core/device/cuda_kernel_map.h"
 #include "core/ops/gather_scatter.h"
 #include "core/ops/index_cuda.h"
-#include "core/device/cuda_kernel_map.h"
 #include "core/tensor/cuda_types.h"
 #include "core/tensor/tile_loop.h"
 
@@ -24,9 +24,9 @@ void gather_cuda(const Tensor& self, size_t dim, const Tensor& index, const Tens
   strides[dim] = 0;
   cuda::DeviceGuard guard(self.device().index);
   cuda::kernels_of<MoveKernels>(int64_t(self.itemsize()))
-      .gather.launch({cuda::blocks_for(out.numel(), kIndexThreads)}, {kIndexThreads}, 0, self.address(),
-                     places.address(), index_layout(index.sizes(), strides), out.numel(),
-                     self.strides()[dim], out.address());
+      .gather.launch({cuda::blocks_for(out.numel(), kIndexThreads)}, {kIndexThreads}, 0,
+                     self.address(), places.address(), index_layout(index.sizes(), strides),
+                     out.numel(), self.strides()[dim], out.address());
 }
 
 void scatter_cuda(const Tensor& self, size_t dim, const Tensor& index, const Tensor& src,

@@ -4,9 +4,9 @@
 #include <numeric>
 
 #include "core/device/cuda.h"
+#include "core/device/cuda_kernel_map.h"
 #include "core/ops/index_cuda.h"
 #include "core/ops/sort.h"
-#include "core/device/cuda_kernel_map.h"
 #include "core/tensor/cuda_types.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/tile_loop.h"
@@ -32,7 +32,8 @@ struct CombineKernel {
   explicit CombineKernel(std::pair<DType, Scatter> key)
       : module(std::string("index_") + name(key.second) + "<" + dtype_name(key.first) + ">",
                index_combine_cu,
-               cuda::define("DTYPE", device_type(key.first)) + cuda::define("COMBINE", name(key.second))) {}
+               cuda::define("DTYPE", device_type(key.first)) +
+                   cuda::define("COMBINE", name(key.second))) {}
 
   static const char* name(Scatter how) {
     switch (how) {
@@ -100,10 +101,10 @@ PickedArgs args_of(const Tensor& input, const Picked& picked) {
 MoveKernels::MoveKernels(int64_t item)
     : module("index_move<" + std::to_string(item) + ">", index_move_cu,
              cuda::define("ITEM", item == 16 ? "Item16"
-                                       : device_type(item == 1   ? DType::uint8
-                                                     : item == 2 ? DType::uint16
-                                                     : item == 4 ? DType::uint32
-                                                                 : DType::uint64))) {}
+                                             : device_type(item == 1   ? DType::uint8
+                                                           : item == 2 ? DType::uint16
+                                                           : item == 4 ? DType::uint32
+                                                                       : DType::uint64))) {}
 
 IndexLayout index_layout(const Shape& sizes, const Shape& strides) {
   // Elements are numbered in row-major order of the sizes.
@@ -146,7 +147,7 @@ void read_picked_cuda(const Tensor& input, const Picked& picked, const Tensor& o
   int64_t item = widen(args, picked, int64_t(input.itemsize()), out.address());
   cuda::DeviceGuard guard(out.device().index);
   cuda::kernels_of<MoveKernels>(item).read_picked.launch(grid_of(args.total), kBlock, 0, args,
-                                                    out.address());
+                                                         out.address());
 }
 
 void write_picked_cuda(const Tensor& input, const Picked& picked, const Tensor& source,
@@ -172,7 +173,7 @@ void write_picked_cuda(const Tensor& input, const Picked& picked, const Tensor& 
     auto item = int64_t(input.itemsize());
     if (!single) item = widen(args, picked, item, dense.address());
     cuda::kernels_of<MoveKernels>(item).write_picked.launch(grid_of(args.total), kBlock, 0, args,
-                                                       dense.address(), single);
+                                                            dense.address(), single);
   } else {
     CHECK(how == Scatter::add || how == Scatter::multiply || !is_complex(input.dtype()),
           ErrorKind::kNotImplemented, "complex numbers have no order");

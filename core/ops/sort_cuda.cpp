@@ -4,10 +4,10 @@
 #include <bit>
 
 #include "core/device/cuda_kernel.h"
+#include "core/device/cuda_kernel_map.h"
 #include "core/ops/shape.h"
 #include "core/ops/sort.h"
 #include "core/ops/sort_args.h"
-#include "core/device/cuda_kernel_map.h"
 #include "core/tensor/cuda_types.h"
 #include "core/tensor/tile_loop.h"
 
@@ -78,8 +78,9 @@ void sort_long(SortKernels& kernels, const Tensor& input, const Tensor& values,
     std::swap(places, moved_places);
     earlier = places.address();
   }
-  kernels.take_sorted.launch({cuda::blocks_for(values.numel(), kSortThreads)}, block, 0, from, earlier,
-                             values.address(), indices.address(), values.numel(), length, keep);
+  kernels.take_sorted.launch({cuda::blocks_for(values.numel(), kSortThreads)}, block, 0, from,
+                             earlier, values.address(), indices.address(), values.numel(), length,
+                             keep);
 }
 
 void sort_short(SortKernels& kernels, const Tensor& input, const Tensor& values,
