@@ -8,6 +8,8 @@ namespace rushlight {
 
 void refuse_integer_division_by_zero(const Tensor& input, const Tensor& other) {
   if (is_differentiable(input.dtype()) || is_differentiable(other.dtype())) return;
+  // Other devices would have to be waited for; as in PyTorch, they give some number instead.
+  if (!other.device().is_cpu()) return;
   Tensor divisors = to_contiguous(other);
   bool any_zero = visit_dtype(divisors.dtype(), [&]<class T>(Tag<T>) {
     if constexpr (std::is_integral_v<T>) {
@@ -26,6 +28,8 @@ Tensor scaled(const Tensor& g, const Scalar& factor) {
 }
 
 bool all_true(const Tensor& input) {
+  if (!input.device().is_cpu())
+    return item(call<"all", Tensor>(input, std::optional<ShapeRef>(), false)).to<bool>();
   Tensor flags = to_contiguous(input);
   const bool* first = flags.data<bool>();
   return std::find(first, first + flags.numel(), false) == first + flags.numel();

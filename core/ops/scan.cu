@@ -4,9 +4,9 @@
 //   EXTREME                   defined where positions are written too
 //   WALK_ROWS                 LINE_THREADS threads share a line in one run,
 //   WALK_COLUMNS              each thread has its own line, and neighbours lie side by side,
-//   WALK_CARRIES              or a warp makes of what the pieces of a line give what they start with
+//   WALK_CARRIES              or a warp turns the totals of a line's pieces into their starts
 //
-// Partial results are merged as a tree whose form depends on sizes only, and so do the digits.
+// Partial results are merged as a tree whose form, and so the digits, depend on sizes only.
 #include "core/tensor/formula.cuh"
 
 #include "core/ops/scan_args.h"

@@ -1,5 +1,5 @@
-// Owns the walk of scans over the memory of the CPU. Along a dim they go one element after the other, so threads
-// share the other dims. Floats are accumulated in double, as the chains are long.
+// Owns the walk of scans over the memory of the CPU. Along a dim they go one element after the
+// other, so threads share the other dims. Floats are accumulated in double, as the chains are long.
 #include "core/ops/scan.h"
 
 #include <cmath>

@@ -1,5 +1,5 @@
-// Defines scans on CUDA: how lines are shared out to threads, and cut into pieces where they are few
-// and long. What each piece gives by itself is computed first, then what comes before each.
+// Defines scans on CUDA: how lines are shared out to threads, and cut into pieces where they are
+// few and long. What each piece gives by itself is computed first, then what comes before each.
 #include <bit>
 #include <optional>
 

@@ -1,4 +1,4 @@
-// Owns the ends of the ranges of the types that kernels compute in, which NVRTC has no <limits> for.
+// Owns the ends of the ranges of the types that kernels compute in: NVRTC has no <limits>.
 #pragma once
 
 namespace rushlight::on_cuda {
