@@ -5,41 +5,37 @@ namespace rushlight::on_cuda {
 
 namespace detail {
 
-// A shuffle moves words.
-template <class T>
-union Words {
-  T value;
-  uint32_t words[(sizeof(T) + 3) / 4];
-  Words(T value) : value(value) {}
-};
+// Moves a value word by word.
+template <class T, class Shuffle>
+T shuffled(T value, Shuffle shuffle) {
+  static_assert(sizeof(T) % sizeof(uint32_t) == 0);
+  struct Words {
+    uint32_t at[sizeof(T) / sizeof(uint32_t)];
+  };
+  Words words = __builtin_bit_cast(Words, value);
+#pragma unroll
+  for (uint32_t& word : words.at) word = shuffle(word);
+  return __builtin_bit_cast(T, words);
+}
 
 }  // namespace detail
 
 // What lane (own ^ lanes) gives.
 template <class T>
 T shuffle_xor(T value, unsigned lanes) {
-  detail::Words<T> moved(value);
-#pragma unroll
-  for (uint32_t& word : moved.words) word = __shfl_xor_sync(~0u, word, int(lanes));
-  return moved.value;
+  return detail::shuffled(value, [=](uint32_t x) { return __shfl_xor_sync(~0u, x, int(lanes)); });
 }
 
 // What lane (own - lanes) gives; the own value where there is none.
 template <class T>
 T shuffle_up(T value, unsigned lanes) {
-  detail::Words<T> moved(value);
-#pragma unroll
-  for (uint32_t& word : moved.words) word = __shfl_up_sync(~0u, word, lanes);
-  return moved.value;
+  return detail::shuffled(value, [=](uint32_t x) { return __shfl_up_sync(~0u, x, lanes); });
 }
 
 // What one lane gives to all.
 template <class T>
 T shuffle_from(T value, unsigned lane) {
-  detail::Words<T> moved(value);
-#pragma unroll
-  for (uint32_t& word : moved.words) word = __shfl_sync(~0u, word, int(lane));
-  return moved.value;
+  return detail::shuffled(value, [=](uint32_t x) { return __shfl_sync(~0u, x, int(lane)); });
 }
 
 }  // namespace rushlight::on_cuda
