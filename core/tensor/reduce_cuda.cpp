@@ -92,13 +92,14 @@ int64_t widest_vector(DType memory) {
 }
 
 cuda::CudaKernelFamily family([] {
-  for (int r = 0; r < kReductionCount; ++r)
-    for (Walk walk : {Walk::rows, Walk::columns})
-      kernel_of({Reduction(r), walk, 4, DType::float32, DType::float32, DType::float32});
+  constexpr DType f32 = DType::float32;
+  for (int r = 0; r < kReductionCount; ++r) kernel_of({Reduction(r), Walk::rows, 4, f32, f32, f32});
+  for (Reduction r : {Reduction::sum, Reduction::mean, Reduction::variance})
+    kernel_of({r, Walk::columns, 4, f32, f32, f32});
   for (DType dtype : {DType::float16, DType::bfloat16})
     for (Walk walk : {Walk::rows, Walk::columns})
-      kernel_of({Reduction::sum, walk, kMaxVector, DType::float32, dtype, dtype});
-  kernel_of({Reduction::sum, Walk::partials, 1, DType::float32, DType::float32, DType::float32});
+      kernel_of({Reduction::sum, walk, kMaxVector, f32, dtype, dtype});
+  kernel_of({Reduction::sum, Walk::partials, 1, f32, f32, f32});
   kernel_of({Reduction::sum, Walk::rows, 2, DType::int64, DType::int64, DType::int64});
   kernel_of({Reduction::sum, Walk::rows, 2, DType::complex64, DType::complex64, DType::complex64});
 });
