@@ -66,10 +66,11 @@ void sort_long(SortKernels& kernels, const Tensor& input, const Tensor& values,
   kernels.make_keys.launch({cuda::blocks_for(input.numel(), kSortThreads)}, {kSortThreads}, 0, from,
                            keys.address(), input.numel(), descending);
   cuda::Dim3 grid{cuda::blocks_for(rows * tiles, 1)}, block{kSortThreads};
+  auto scanners = unsigned(std::min<int64_t>((tiles + 31) / 32 * 32, kSortThreads));
   for (int32_t shift = bits.first; shift < bits.end; shift += 8) {
     kernels.count_bytes.launch(grid, block, 0, keys.address(), counts.address(), length, tiles,
                                shift);
-    kernels.sum_counts.launch({cuda::blocks_for(rows * 256, 1)}, block, 0, counts.address(),
+    kernels.sum_counts.launch({cuda::blocks_for(rows * 256, 1)}, {scanners}, 0, counts.address(),
                               totals.address(), tiles);
     kernels.move_keys.launch(grid, block, 0, keys.address(), earlier, moved_keys.address(),
                              moved_places.address(), counts.address(), totals.address(), length,
