@@ -28,4 +28,7 @@ struct PickedArgs {
 inline constexpr int kIndexThreads = 256;
 inline constexpr int kFlagsPerBlock = 2048;
 
+// Sorted positions that one thread combines at most.
+inline constexpr int kRunChunk = 64;
+
 }  // namespace rushlight

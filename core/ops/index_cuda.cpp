@@ -5,6 +5,7 @@
 
 #include "core/device/cuda.h"
 #include "core/device/cuda_kernel_map.h"
+#include "core/device/cuda_memory.h"
 #include "core/ops/index_cuda.h"
 #include "core/ops/sort.h"
 #include "core/tensor/cuda_types.h"
@@ -27,7 +28,7 @@ cuda::CudaKernel add_offsets(index_module, "add_offsets"),
 
 struct CombineKernel {
   cuda::CudaModule module;
-  cuda::CudaKernel combine{module, "combine_picked"};
+  cuda::CudaKernel combine_picked{module, "combine_picked"}, combine_parts{module, "combine_parts"};
 
   explicit CombineKernel(std::pair<DType, Scatter> key)
       : module(std::string("index_") + name(key.second) + "<" + dtype_name(key.first) + ">",
@@ -94,6 +95,24 @@ PickedArgs args_of(const Tensor& input, const Picked& picked) {
   args.before = index_layout(picked.before, in_bytes(picked.before_strides));
   args.after = index_layout(picked.after, in_bytes(picked.after_strides));
   return args;
+}
+
+void combine(const PickedArgs& args, const Tensor& input, const Tensor& dense, bool single,
+             Scatter how) {
+  CHECK(how == Scatter::add || how == Scatter::multiply || !is_complex(input.dtype()),
+        ErrorKind::kNotImplemented, "complex numbers have no order");
+  auto& kernels = cuda::kernels_of<CombineKernel>(std::pair(input.dtype(), how));
+  PickedArgs by_chunk = args;
+  int64_t chunks = by_chunk.positions = (args.positions + kRunChunk - 1) / kRunChunk;
+  by_chunk.total = args.total / args.positions * chunks;
+  bool in_parts = args.order && chunks > 1;
+  // Halves and small integers are combined in 4 bytes.
+  size_t bytes = in_parts ? size_t(by_chunk.total) * 2 * std::max<size_t>(4, input.itemsize()) : 0;
+  cuda::CudaBuffer parts(bytes, input.device().index);
+  kernels.combine_picked.launch(grid_of(args.total), kBlock, 0, args, dense.address(), single,
+                                parts.data(), chunks);
+  if (in_parts)
+    kernels.combine_parts.launch(grid_of(by_chunk.total), kBlock, 0, args, by_chunk, parts.data());
 }
 
 }  // namespace
@@ -175,10 +194,7 @@ void write_picked_cuda(const Tensor& input, const Picked& picked, const Tensor& 
     cuda::kernels_of<MoveKernels>(item).write_picked.launch(grid_of(args.total), kBlock, 0, args,
                                                             dense.address(), single);
   } else {
-    CHECK(how == Scatter::add || how == Scatter::multiply || !is_complex(input.dtype()),
-          ErrorKind::kNotImplemented, "complex numbers have no order");
-    cuda::kernels_of<CombineKernel>(std::pair(input.dtype(), how))
-        .combine.launch(grid_of(args.total), kBlock, 0, args, dense.address(), single);
+    combine(args, input, dense, single, how);
   }
 }
 

@@ -188,7 +188,19 @@ def test_adding_is_the_same_in_every_run() -> None:
     values, index = rl.tensor(drawn).cuda(), places(1, 5, 6000).cuda()
     sums = [rl.zeros(5, 2, device="cuda").index_add_(0, index, values) for _ in range(2)]
     assert_equal(sums[0], sums[1].cpu())
-    assert_equal(sums[0], rl.zeros(5, 2).index_add_(0, index.cpu(), values.cpu()))
+    expected = rl.zeros(5, 2).index_add_(0, index.cpu(), values.cpu())
+    np.testing.assert_allclose(sums[0].cpu().numpy(), expected.numpy(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "ends", [[200], [63, 200], [64, 200], [65, 128, 200], [1, 64, 65, 193, 200]]
+)
+def test_long_runs_are_added_in_parts(ends) -> None:
+    """Runs of equal indices that begin and end at, before and behind the borders of chunks."""
+    lengths = np.diff([0, *ends])
+    index, values = rl.tensor(np.repeat(np.arange(len(ends)), lengths)), numbers(0, 3, 200, 2)
+    mine = numbers(1, 3, len(ends), 2).cuda().index_add_(1, index.cuda(), values.cuda())
+    assert_equal(mine, numbers(1, 3, len(ends), 2).index_add_(1, index, values))
 
 
 @pytest.mark.parametrize(
