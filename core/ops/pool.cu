@@ -109,7 +109,7 @@ Sum divisor_of(const PoolArgs& args, const Place& output) {
 extern "C" __global__ void max_pool(PoolArgs args) {
   for_place(args, args.windows[0].out, args.windows[1].out, [&](const Place& output) {
     int64_t width = args.windows[1].size;
-    Sum best = -__builtin_inf();
+    Sum best = -kInfinity;
     int64_t index =
         args.windows[0].begin(output.at[kRow]) * width + args.windows[1].begin(output.at[kColumn]);
     for_window(args, output, [&](Sum x, int64_t row, int64_t column) {
