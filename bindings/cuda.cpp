@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/python.h"
+#include "core/device/cublaslt.h"
 #include "core/device/cuda_kernel.h"
 #include "core/device/cuda_memory.h"
 #include "core/device/cuda_pinned.h"
@@ -197,6 +198,9 @@ void add_kernels(nb::module_& m) {
         return nvrtc::compile(name, text, arch).size();
       },
       "name"_a, "text"_a, "arch"_a, NoGil(), "Compiles a text; the size of its code.");
+  m.def("_cuda_allow_tf32", &cublaslt::allow_tf32, "allow"_a,
+        "Lets products of float32 round their factors to TF32.");
+  m.def("_cuda_allows_tf32", &cublaslt::allows_tf32, "Whether they may.");
   m.def("_nvrtc_version", &nvrtc::version, "The version of NVRTC, which is opened.");
   m.def("_nvrtc_path", &nvrtc::library_path, "The file of NVRTC, which is opened.");
   m.def(

@@ -147,11 +147,12 @@ def are_deterministic_algorithms_enabled() -> bool:
 def set_float32_matmul_precision(precision: str) -> None:
     """Sets how float32 products may be computed: 'highest', 'high' or 'medium'.
 
-    On the CPU products always have full precision.
+    On the CPU products always have full precision; on CUDA all but 'highest' allow TF32.
     """
     if precision not in ("highest", "high", "medium"):
         raise RuntimeError(f"set_float32_matmul_precision: unknown precision '{precision}'")
     _settings["precision"] = precision
+    _C._cuda_allow_tf32(precision != "highest")
 
 
 def get_float32_matmul_precision() -> str:

@@ -1,6 +1,8 @@
-// Defines the products of matrices on CUDA.
+// Defines the products of matrices on CUDA: cuBLASLt where it has the code, else our kernels.
 #include <bit>
+#include <limits>
 
+#include "core/device/cublaslt.h"
 #include "core/device/cuda_kernel_map.h"
 #include "core/device/cuda_memory.h"
 #include "core/ops/gemm_args.h"
@@ -48,6 +50,19 @@ DType gemm_dtype(DType dtype) {
   return kBySize[std::countr_zero(dtype_size(dtype))];
 }
 
+// cuBLASLt counts batches in 32 bits, and takes none of nothing.
+bool run_cublaslt(const MatrixProduct& p) {
+  if (p.k == 0 || p.batch > std::numeric_limits<int32_t>::max()) return false;
+  cublaslt::Gemm gemm{p.dtype,
+                      p.batch,
+                      p.m,
+                      p.n,
+                      p.k,
+                      {p.a.layout.transposed, p.a.layout.stride, p.a_step},
+                      {p.b.layout.transposed, p.b.layout.stride, p.b_step}};
+  return cublaslt::gemm(gemm, p.a.data, p.b.data, p.bias, p.c);
+}
+
 cuda::CudaKernelFamily family([] {
   for (DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16})
     for (bool left_inner : {true, false})
@@ -61,6 +76,10 @@ cuda::CudaKernelFamily family([] {
 }  // namespace
 
 void multiply_on_cuda(const MatrixProduct& p) {
+  // A block for each element reads long vectors of the inner index, which lie side by side.
+  bool is_vector = (p.m == 1 || p.n == 1) && (p.m == 1 || !p.a.layout.transposed) &&
+                   (p.n == 1 || p.b.layout.transposed) && p.k >= kGemmThreads;
+  if (!is_vector && run_cublaslt(p)) return;
   GemmArgs args{.a = p.a.data,
                 .b = p.b.data,
                 .bias = p.bias,
@@ -78,11 +97,8 @@ void multiply_on_cuda(const MatrixProduct& p) {
                 .grid = {}};
   Kernels& kernels = cuda::kernels_of<Kernels>(
       Variant{gemm_dtype(p.dtype), !p.a.layout.transposed, p.b.layout.transposed});
-  GemmPlan plan = plan_gemm({p.m, p.n, p.k, p.batch}, p.dtype);
-  // A block for each element reads long vectors of the inner index, which lie side by side.
-  bool is_vector = (p.m == 1 || p.n == 1) && (p.m == 1 || !p.a.layout.transposed) &&
-                   (p.n == 1 || p.b.layout.transposed) && p.k >= kGemmThreads;
-  if (is_vector) plan = plan_gemm_blocks({p.m, p.n, p.k, p.batch}, p.dtype);
+  GemmSize size{p.m, p.n, p.k, p.batch};
+  GemmPlan plan = is_vector ? plan_gemm_blocks(size, p.dtype) : plan_gemm(size, p.dtype);
   args.grid = plan.grid;
   cuda::CudaBuffer partial(plan.partial_bytes, cuda::current_device());
   args.partial = partial.data();

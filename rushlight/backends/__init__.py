@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight import _functional
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -18,6 +20,19 @@ class _Backend:
         return False
 
 
+class _Matmul:
+    """Settings of matrix products on CUDA."""
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether products of float32 may round their factors to TF32."""
+        return _functional.get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, allow: bool) -> None:
+        _functional.set_float32_matmul_precision("high" if allow else "highest")
+
+
 cudnn = _Backend(enabled=False, benchmark=False, deterministic=True, allow_tf32=False)
-cuda = _Backend(matmul=_Backend(allow_tf32=False))
+cuda = _Backend(matmul=_Matmul())
 mps = _Backend()

@@ -2,6 +2,9 @@
 
 import pytest
 
+import rushlight as rl
+from rushlight import _C
+
 NOWHERE = {"RUSHLIGHT_CUDA_DRIVER": "/nowhere/libcuda.so.1"}
 
 
@@ -100,3 +103,17 @@ def test_the_answer_stays_the_same_in_a_forked_child(run_python) -> None:
         """,
         **NOWHERE,
     )
+
+
+def test_tf32_is_allowed_in_two_ways() -> None:
+    matmul = rl.backends.cuda.matmul
+    assert not matmul.allow_tf32 and rl.get_float32_matmul_precision() == "highest"
+    try:
+        rl.set_float32_matmul_precision("medium")
+        assert matmul.allow_tf32 and _C._cuda_allows_tf32()
+        matmul.allow_tf32 = False
+        assert rl.get_float32_matmul_precision() == "highest" and not _C._cuda_allows_tf32()
+        matmul.allow_tf32 = True
+        assert rl.get_float32_matmul_precision() == "high" and _C._cuda_allows_tf32()
+    finally:
+        matmul.allow_tf32 = False
