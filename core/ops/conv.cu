@@ -4,6 +4,7 @@
 //   ELEMENT                                      the type in memory
 //   DIMS                                         1, 2 or 3
 //   CHANNELS_LAST                                true when channels lie side by side
+//   SMALL_TILES                                  defined for tiles of 32 x 32 elements
 #include "core/ops/conv_args.h"
 #include "core/ops/gemm.cuh"
 
@@ -205,21 +206,11 @@ struct Kernel : Conv {
 
 #endif
 
-template <int per>
-void run_tiles(const ConvArgs& args) {
+extern "C" __global__ void __launch_bounds__(kGemmThreads) tiles(ConvArgs args) {
   GemmPlace place(args.grid, blockIdx.x, Kernel(args, 0, 0).inner);
-  constexpr int kTile = kSide * per;
-  multiply_tile<per>(Kernel(args, place.batch, place.piece), place.row * kTile,
-                     place.column * kTile, place.begin, place.end);
-}
-
-extern "C" __global__ void __launch_bounds__(kGemmThreads) small_tiles(ConvArgs args) {
-  run_tiles<2>(args);
-}
-
-// Sums of 8 bytes take too many registers for the largest tile.
-extern "C" __global__ void __launch_bounds__(kGemmThreads) large_tiles(ConvArgs args) {
-  run_tiles<(sizeof(ElementSum) > 4 ? 4 : 8)>(args);
+  constexpr int kPer = kSumsPerThread<ElementSum>, kTile = kSide * kPer;
+  multiply_tile<kPer>(Kernel(args, place.batch, place.piece), place.row * kTile,
+                      place.column * kTile, place.begin, place.end);
 }
 
 #ifdef WEIGHT_GRADIENT

@@ -28,15 +28,14 @@ struct Variant {
   Kind kind;
   DType dtype;
   int dims;
-  bool channels_last;
+  bool channels_last, small_tiles;
 
   friend auto operator<=>(const Variant&, const Variant&) = default;
 };
 
 struct Kernels {
   CudaModule module;
-  CudaKernel small_tiles{module, "small_tiles"}, large_tiles{module, "large_tiles"};
-  CudaKernel few_channels{module, "few_channels"};
+  CudaKernel tiles{module, "tiles"}, few_channels{module, "few_channels"};
   // These are there for the weight's gradient only.
   CudaKernel add_pieces{module, "add_pieces"}, bias_gradient{module, "bias_gradient"};
 
@@ -45,23 +44,26 @@ struct Kernels {
                cuda::define(kMacros[int(variant.kind)]) +
                    cuda::define("ELEMENT", device_type(variant.dtype)) +
                    cuda::define("DIMS", std::to_string(variant.dims)) +
-                   cuda::define("CHANNELS_LAST", variant.channels_last ? "true" : "false")) {}
+                   cuda::define("CHANNELS_LAST", variant.channels_last ? "true" : "false") +
+                   (variant.small_tiles ? cuda::define("SMALL_TILES") : "")) {}
 
   static std::string name(const Variant& variant) {
     constexpr const char* kNames[] = {"conv", "conv_input", "conv_weight"};
     return std::string(kNames[int(variant.kind)]) + std::to_string(variant.dims) + "d<" +
-           device_type(variant.dtype) + (variant.channels_last ? ",last>" : ",first>");
+           device_type(variant.dtype) + (variant.channels_last ? ",last" : ",first") +
+           (variant.small_tiles ? ",small>" : ",large>");
   }
   static constexpr const char* kMacros[] = {"FORWARD", "INPUT_GRADIENT", "WEIGHT_GRADIENT"};
 };
 
 cuda::CudaKernelFamily family([] {
-  for (Kind kind : {Kind::forward, Kind::input_gradient, Kind::weight_gradient}) {
-    for (DType dtype : {DType::float32, DType::float16, DType::bfloat16})
-      for (bool channels_last : {false, true})
-        cuda::kernels_of<Kernels>(Variant{kind, dtype, 2, channels_last});
-    for (int dims : {1, 3}) cuda::kernels_of<Kernels>(Variant{kind, DType::float32, dims, false});
-  }
+  for (Kind kind : {Kind::forward, Kind::input_gradient, Kind::weight_gradient})
+    for (bool small_tiles : {true, false}) {
+      for (DType dtype : {DType::float32, DType::float16, DType::bfloat16})
+        for (bool channels_last : {false, true})
+          cuda::kernels_of<Kernels>(Variant{kind, dtype, 2, channels_last, small_tiles});
+      cuda::kernels_of<Kernels>(Variant{kind, DType::float32, 1, false, small_tiles});
+    }
 });
 
 int32_t narrow(int64_t number) {
@@ -89,8 +91,7 @@ class CudaConvolution {
                   const Tensor& output)
       : conv_(in_three_dims(conv)),
         guard_(input.device().index),
-        kernels_(cuda::kernels_of<Kernels>(
-            Variant{kind, conv.dtype, conv.dims, conv.layout == Layout::channels_last})) {
+        variant_{kind, conv.dtype, conv.dims, conv.layout == Layout::channels_last, true} {
     args_.input = images_of(input);
     args_.output = images_of(output);
     args_.weight = weight.address();
@@ -129,7 +130,7 @@ class CudaConvolution {
     GemmSize size{channels, args_.points, inner * args_.taps, conv_.groups};
     if (channels <= kFewChannels) {
       unsigned blocks = cuda::blocks_for(size.m * size.n * size.batch, kGemmThreads);
-      kernels_.few_channels.launch({blocks}, {kGemmThreads}, 0, args_);
+      kernels().few_channels.launch({blocks}, {kGemmThreads}, 0, args_);
       return;
     }
     run_tiles(plan_gemm(size, conv_.dtype, 1));
@@ -145,31 +146,32 @@ class CudaConvolution {
     args_.partial = partial.data();
     if (few_channels) {
       args_.grid = plan.grid;
-      kernels_.few_channels.launch({cuda::blocks_for(plan.grid.blocks(), 1)}, {kGemmThreads}, 0,
-                                   args_);
+      kernels().few_channels.launch({cuda::blocks_for(plan.grid.blocks(), 1)}, {kGemmThreads}, 0,
+                                    args_);
     } else {
       run_tiles(plan);
     }
     if (plan.grid.pieces == 1) return;
     unsigned blocks = cuda::blocks_for(size.m * size.n * size.batch, kGemmThreads);
-    kernels_.add_pieces.launch({blocks}, {kGemmThreads}, 0, args_);
+    kernels().add_pieces.launch({blocks}, {kGemmThreads}, 0, args_);
   }
 
   void make_bias() {
-    kernels_.bias_gradient.launch({cuda::blocks_for(conv_.out_channels, 1)}, {kGemmThreads}, 0,
-                                  args_);
+    kernels().bias_gradient.launch({cuda::blocks_for(conv_.out_channels, 1)}, {kGemmThreads}, 0,
+                                   args_);
   }
 
  private:
+  Kernels& kernels() { return cuda::kernels_of<Kernels>(variant_); }
   void run_tiles(const GemmPlan& plan) {
     args_.grid = plan.grid;
-    CudaKernel& kernel = plan.small_tiles ? kernels_.small_tiles : kernels_.large_tiles;
-    kernel.launch({cuda::blocks_for(plan.grid.blocks(), 1)}, {kGemmThreads}, 0, args_);
+    variant_.small_tiles = plan.small_tiles;
+    kernels().tiles.launch({cuda::blocks_for(plan.grid.blocks(), 1)}, {kGemmThreads}, 0, args_);
   }
 
   Convolution conv_;
   cuda::DeviceGuard guard_;
-  Kernels& kernels_;
+  Variant variant_;
   ConvArgs args_{};
 };
 

@@ -1,6 +1,7 @@
 // Owns the products of matrices on CUDA where cuBLASLt does not serve. Macros name a variant:
 //   ELEMENT                  the type in memory; unsigned integers stand for signed ones
 //   LEFT_INNER, RIGHT_INNER  whether the columns of a, the rows of b, lie side by side
+//   SMALL_TILES              defined for tiles of 32 x 32 elements
 #include "core/ops/gemm.cuh"
 
 namespace rushlight::on_cuda {
@@ -47,21 +48,11 @@ struct Gemm {
   }
 };
 
-template <int per>
-void run_tiles(const GemmArgs& args) {
+extern "C" __global__ void __launch_bounds__(kGemmThreads) tiles(GemmArgs args) {
   GemmPlace place(args.grid, blockIdx.x, args.k);
-  constexpr int kTile = kSide * per;
-  multiply_tile<per>(Gemm(args, place), place.row * kTile, place.column * kTile, place.begin,
-                     place.end);
-}
-
-extern "C" __global__ void __launch_bounds__(kGemmThreads) small_tiles(GemmArgs args) {
-  run_tiles<2>(args);
-}
-
-// Sums of 8 bytes and more take too many registers for the largest tile.
-extern "C" __global__ void __launch_bounds__(kGemmThreads) large_tiles(GemmArgs args) {
-  run_tiles<(sizeof(Gemm::Sum) > 4 ? 4 : 8)>(args);
+  constexpr int kPer = kSumsPerThread<Gemm::Sum>, kTile = kSide * kPer;
+  multiply_tile<kPer>(Gemm(args, place), place.row * kTile, place.column * kTile, place.begin,
+                      place.end);
 }
 
 extern "C" __global__ void __launch_bounds__(kGemmThreads) vectors(GemmArgs args) {

@@ -212,6 +212,16 @@ void multiply_tile(const Problem& problem, int64_t first_row, int64_t first_colu
   }
 }
 
+// How many sums along each side of a tile a thread has. Those of 8 bytes and more would take too
+// many registers for the largest tile.
+#ifdef SMALL_TILES
+template <class Sum>
+constexpr int kSumsPerThread = 2;
+#else
+template <class Sum>
+constexpr int kSumsPerThread = sizeof(Sum) > 4 ? 4 : 8;
+#endif
+
 // ---- grids -------------------------------------------------------------------------------------
 
 // What a block of a grid works on; see GemmGrid.

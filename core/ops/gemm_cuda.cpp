@@ -50,8 +50,10 @@ GemmPlan plan_gemm(const GemmSize& size, DType dtype, int64_t most_pieces) {
 
 GemmPlan plan_gemm_blocks(const GemmSize& size, DType dtype) {
   int64_t processors = cuda::properties(cuda::current_device()).multiprocessors;
-  return plan_pieces(size, dtype, {size.m, size.n, size.batch, 1, 0}, 4 * processors,
-                     kShortestVector, kMostPieces);
+  GemmPlan plan = plan_pieces(size, dtype, {size.m, size.n, size.batch, 1, 0}, 4 * processors,
+                              kShortestVector, kMostPieces);
+  plan.small_tiles = true;
+  return plan;
 }
 
 }  // namespace rushlight

@@ -13,7 +13,7 @@ struct GemmSize {
 };
 
 struct GemmPlan {
-  bool small_tiles;
+  bool small_tiles;  // which module is wanted
   GemmGrid grid;
   size_t partial_bytes;  // room for the sums of pieces; 0 for one piece
 };

@@ -21,25 +21,27 @@ using cuda::CudaKernel, cuda::CudaModule;
 // What kernels are compiled for.
 struct Variant {
   DType dtype;
-  bool left_inner, right_inner;
+  bool left_inner, right_inner, small_tiles;
 
   friend auto operator<=>(const Variant&, const Variant&) = default;
 };
 
 struct Kernels {
   CudaModule module;
-  CudaKernel small_tiles{module, "small_tiles"}, large_tiles{module, "large_tiles"};
+  CudaKernel tiles{module, "tiles"};
   CudaKernel vectors{module, "vectors"}, add_pieces{module, "add_pieces"};
 
   explicit Kernels(const Variant& variant)
       : module(name(variant), gemm_cu,
                cuda::define("ELEMENT", device_type(variant.dtype)) +
                    cuda::define("LEFT_INNER", variant.left_inner ? "true" : "false") +
-                   cuda::define("RIGHT_INNER", variant.right_inner ? "true" : "false")) {}
+                   cuda::define("RIGHT_INNER", variant.right_inner ? "true" : "false") +
+                   (variant.small_tiles ? cuda::define("SMALL_TILES") : "")) {}
 
   static std::string name(const Variant& variant) {
     return "gemm<" + std::string(device_type(variant.dtype)) + "," +
-           (variant.left_inner ? "n" : "t") + (variant.right_inner ? "t" : "n") + ">";
+           (variant.left_inner ? "n" : "t") + (variant.right_inner ? "t" : "n") +
+           (variant.small_tiles ? ",small>" : ",large>");
   }
 };
 
@@ -67,10 +69,11 @@ cuda::CudaKernelFamily family([] {
   for (DType dtype : {DType::float32, DType::float64, DType::float16, DType::bfloat16})
     for (bool left_inner : {true, false})
       for (bool right_inner : {false, true})
-        cuda::kernels_of<Kernels>(Variant{dtype, left_inner, right_inner});
+        for (bool small_tiles : {true, false})
+          cuda::kernels_of<Kernels>(Variant{dtype, left_inner, right_inner, small_tiles});
   for (DType dtype : {DType::uint8, DType::uint16, DType::uint32, DType::uint64, DType::complex64,
                       DType::complex128})
-    cuda::kernels_of<Kernels>(Variant{dtype, true, false});
+    cuda::kernels_of<Kernels>(Variant{dtype, true, false, true});
 });
 
 }  // namespace
@@ -95,16 +98,14 @@ void multiply_on_cuda(const MatrixProduct& p) {
                 .a_step = p.a_step,
                 .b_step = p.b_step,
                 .grid = {}};
-  Kernels& kernels = cuda::kernels_of<Kernels>(
-      Variant{gemm_dtype(p.dtype), !p.a.layout.transposed, p.b.layout.transposed});
   GemmSize size{p.m, p.n, p.k, p.batch};
   GemmPlan plan = is_vector ? plan_gemm_blocks(size, p.dtype) : plan_gemm(size, p.dtype);
+  Kernels& kernels = cuda::kernels_of<Kernels>(Variant{gemm_dtype(p.dtype), !p.a.layout.transposed,
+                                                       p.b.layout.transposed, plan.small_tiles});
   args.grid = plan.grid;
   cuda::CudaBuffer partial(plan.partial_bytes, cuda::current_device());
   args.partial = partial.data();
-  CudaKernel& kernel = is_vector          ? kernels.vectors
-                       : plan.small_tiles ? kernels.small_tiles
-                                          : kernels.large_tiles;
+  CudaKernel& kernel = is_vector ? kernels.vectors : kernels.tiles;
   kernel.launch({cuda::blocks_for(args.grid.blocks(), 1)}, {kGemmThreads}, 0, args);
   if (args.grid.pieces == 1) return;
   kernels.add_pieces.launch({cuda::blocks_for(p.batch * p.m * p.n, kGemmThreads)}, {kGemmThreads},
