@@ -104,9 +104,13 @@ class Update {
         if (k == kGradients) gradients_.push_back(tensor);
         else copied_.push_back({lists_[k][i], tensor});
       }
-      item.arrays[k] = static_cast<char*>(tensor.address());
+      item.arrays[k] = tensor.address();
     }
     items_.push_back(item);
+  }
+
+  static char* address(const StepItem& item, size_t k) {
+    return static_cast<char*>(item.arrays[k]);
   }
 
   template <class Loop, class Step>
@@ -122,17 +126,17 @@ class Update {
         for (size_t k = 0; k < kMaxStepArrays; ++k) {
           if (!item.arrays[k]) continue;
           arrays[k] = tiles[k];
-          widen(item.arrays[k] + i * int64_t(sizeof(Half)), tiles[k], n);
+          widen(address(item, k) + i * int64_t(sizeof(Half)), tiles[k], n);
         }
         loops[0](step, arrays, n);
         for (size_t k = 0; k < kMaxStepArrays; ++k)
           if (item.arrays[k] && k != kGradients)
-            narrow(tiles[k], item.arrays[k] + i * int64_t(sizeof(Half)), n);
+            narrow(tiles[k], address(item, k) + i * int64_t(sizeof(Half)), n);
       }
       return;
     }
     for (size_t k = 0; k < kMaxStepArrays; ++k)
-      if (item.arrays[k]) arrays[k] = item.arrays[k] + begin * int64_t(dtype_size(item.dtype));
+      if (item.arrays[k]) arrays[k] = address(item, k) + begin * int64_t(dtype_size(item.dtype));
     loops[item.dtype == DType::float64](step, arrays, end - begin);
   }
 
@@ -142,6 +146,19 @@ class Update {
   std::vector<Tensor> gradients_;                  // copies in row-major order
   std::vector<std::pair<Tensor, Tensor>> copied_;  // written tensors with their copies
 };
+
+// Which norm one launch takes of all the tensors, if there is one: none when it must be recorded.
+std::optional<NormKind> kind_of_many(TensorList tensors, const Scalar& ord) {
+  for (const Tensor& tensor : tensors) {
+    bool alike = tensor.device() == tensors[0].device() && tensor.dtype() == tensors[0].dtype();
+    if (!alike || !tensor.device().is_cuda() || !is_floating(tensor.dtype()) ||
+        !tensor.is_dense() || tensor.numel() == 0 || (is_grad_enabled() && tensor.requires_grad()))
+      return std::nullopt;
+  }
+  double order = ord.to<double>();
+  if (tensors.empty() || (order != 1 && order != 2 && order != HUGE_VAL)) return std::nullopt;
+  return order == 2 ? NormKind::euclidean : order == 1 ? NormKind::sum : NormKind::largest;
+}
 
 }  // namespace
 
@@ -190,6 +207,8 @@ amsgrad there are no max_exp_avg_sqs.)",
 OP(_foreach_norm, "(Tensor[] tensors, Scalar ord=2, *, dtype? dtype=None) -> Tensor[]", {
   .doc     = R"(The norm of each tensor: see linalg.vector_norm.)",
   .forward = [](TensorList tensors, Scalar ord, std::optional<DType> dtype) {
+    std::optional<NormKind> kind = kind_of_many(tensors, ord);
+    if (kind && !dtype) return norms_cuda(tensors, *kind);
     std::vector<Tensor> norms;
     norms.reserve(tensors.size());
     for (const Tensor& tensor : tensors)

@@ -31,4 +31,7 @@ struct ManyTensors {
   int32_t count;
 };
 
+// Norms of order 2, 1 and infinity.
+enum class NormKind : int32_t { euclidean, sum, largest };
+
 }  // namespace rushlight

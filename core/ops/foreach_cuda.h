@@ -1,11 +1,8 @@
-// Owns what the steps of the optimizers hand to a device: memory, in place of tensors.
+// Owns the declarations of the ops on many tensors for CUDA.
 #pragma once
 
-#include <span>
-
-#include "core/base/dtype.h"
-#include "core/device/device.h"
 #include "core/ops/foreach_args.h"
+#include "core/tensor/tensor.h"
 
 namespace rushlight {
 
@@ -14,11 +11,14 @@ struct StepItem {
   DType dtype;  // real: a complex number is two elements
   Device device;
   int64_t begin, end;  // its place in the range of all elements
-  char* arrays[kMaxStepArrays] = {};
+  void* arrays[kMaxStepArrays] = {};
 };
 
 // One step for all items, which lie on CUDA.
 void step_cuda(std::span<const StepItem> items, const SgdStep& step);
 void step_cuda(std::span<const StepItem> items, const AdamStep& step);
+
+// The norms of dense tensors of one floating dtype on one device, none of them empty.
+std::vector<Tensor> norms_cuda(TensorList tensors, NormKind kind);
 
 }  // namespace rushlight

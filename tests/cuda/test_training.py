@@ -60,6 +60,24 @@ def test_optimizers_refuse_gradients_of_another_device() -> None:
         )
 
 
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@pytest.mark.parametrize("order", [1, 2, float("inf")])
+def test_norms_of_many_tensors_are_close_to_those_of_the_cpu(order: float, dtype: Any) -> None:
+    torch.manual_seed(2)
+    shapes = [(3,), (), (5, 7), (4096,), (4097,), (9, 5000), *((n,) for n in range(1, 70))]
+    tensors = [torch.randn(shape, dtype=torch.float64).to(dtype) for shape in shapes]
+    tensors += [tensors[5].t(), tensors[3][1:]]
+    mine = torch._foreach_norm([t.cuda() for t in tensors], order)
+    expected = torch._foreach_norm([t.double() for t in tensors], order)
+    for a, b in zip(mine, expected, strict=True):
+        assert (a.shape, a.dtype) == ((), dtype)
+        torch.testing.assert_close(a.cpu(), b.to(dtype))
+    wrong = [torch.ones(9000, device="cuda"), torch.tensor([1.0, float("nan"), 2.0], device="cuda")]
+    good, bad = torch._foreach_norm(wrong, order)
+    assert good.item() == torch._foreach_norm([torch.ones(9000)], order)[0].item()
+    assert bad.cpu().isnan()
+
+
 SEQUENCES = {
     "arange": lambda dtype, v: torch.arange(3, 100, 4, dtype=dtype, device=v),
     "arange down": lambda dtype, v: torch.arange(100, 3, -4, dtype=dtype, device=v),
