@@ -168,7 +168,7 @@ def test_bins_and_classes_are_counted() -> None:
     assert_equal(x.cuda().bincount(weights.cuda()), x.bincount(weights))
     one_hot = rl.nn.functional.one_hot
     assert_equal(one_hot(x[:50].cuda()), one_hot(x[:50]))
-    with pytest.raises(RuntimeError, match="Class values must be non-negative, got -2"):
+    with pytest.raises(RuntimeError, match="Class values must be non-negative.*, got -2"):
         one_hot(x[:50].cuda() - 2)
 
 
