@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,17 +11,18 @@ from samples import Sample
 
 import rushlight as rl
 
-# Ops that cannot have a form, and ops whose form is still to be written.
+# Ops that cannot have a form, and those that have none for masks and for classes to be counted.
 DEPEND_ON_VALUES = frozenset({
     "allclose", "bincount", "equal", "item", "masked_select", "nonzero",
     "nonzero.tuple", "repeat_interleave.index", "repeat_interleave.tensor",
 })  # fmt: skip
-PENDING = frozenset((Path(__file__).parent / "meta_pending.txt").read_text().split())
+MAY_DEPEND_ON_VALUES = frozenset({
+    "index_put", "index_put_", "masked_scatter", "masked_scatter_", "nn.functional.one_hot",
+})  # fmt: skip
 
 CASES = [
     pytest.param(name, sample, id=f"{name}-{i}")
     for name in SAMPLED
-    if name not in PENDING
     for i, sample in enumerate(SAMPLES[name].all)
 ]
 
@@ -42,7 +42,13 @@ def test_meta_has_the_shapes_of_the_cpu(name: str, sample: Sample) -> None:
         with pytest.raises(NotImplementedError, match="meta"):
             run(name, sample, "meta")
         return
-    results, expected = run(name, sample, "meta"), run(name, sample, "cpu")
+    try:
+        results = run(name, sample, "meta")
+    except NotImplementedError:
+        if name not in MAY_DEPEND_ON_VALUES:
+            raise
+        return
+    expected = run(name, sample, "cpu")
     assert [r.device.type for r in results] == ["meta"] * len(expected)
     for mine, theirs in zip(results, expected, strict=True):
         assert (mine.shape, mine.dtype) == (theirs.shape, theirs.dtype)

@@ -214,7 +214,8 @@ void Tensor::refuse_device() const {
 Scalar item(const Tensor& tensor) {
   CHECK(tensor.numel() == 1, "a Tensor with ", tensor.numel(),
         " elements cannot be converted to Scalar. Only one-element tensors can.");
-  CHECK(!tensor.device().is_meta(), "a Tensor on meta has no data.");
+  CHECK(!tensor.device().is_meta(), ErrorKind::kNotImplemented,
+        "a Tensor on meta has no data to read.");
   if (tensor.device().is_cuda()) {
     Tensor here = empty({}, tensor.dtype());
     cuda::copy_bytes(here.data(), {}, tensor.address(), tensor.device(), tensor.itemsize());

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,10 @@ import rushlight as rl
 
 pytestmark = pytest.mark.skipif(not rl.cuda.is_available(), reason="there is neither GPU nor shim")
 
-# Ops whose kernels are still to be written.
-PENDING = frozenset((Path(__file__).parent / "pending.txt").read_text().split())
-
 CASES = [
     pytest.param(name, sample, id=f"{name}-{i}")
     for name in SAMPLED
-    if not ROWS[name]["no_gpu"] and name not in PENDING
+    if not ROWS[name]["no_gpu"]
     for i, sample in enumerate(SAMPLES[name].all)
 ]
 
