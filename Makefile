@@ -14,6 +14,7 @@ BIN := $(VENV)/bin
 # looked for in the C++ tests only: Python itself keeps memory until its end.
 SANITIZED := $(BUILD)-sanitize
 SANITIZER_ENV = PYTHONPATH=$(abspath $(SANITIZED)/package) \
+  RUSHLIGHT_SHIM=$(abspath $(SANITIZED)/libcuda_shim.so) \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"
 
@@ -36,12 +37,11 @@ test: build
 # The tests run in a copy, because the programs that they start import what lies beside them. To
 # read the report of a worker that crashed, run its test with ARGS="-n 0 -s TEST".
 test-sanitize: $(SANITIZED)/build.ninja
-	$(BIN)/cmake --build $(SANITIZED) -j $(JOBS) --target all core_tests
+	$(BIN)/cmake --build $(SANITIZED) -j $(JOBS) --target all core_tests cuda_shim
 	$(BIN)/ctest --test-dir $(SANITIZED) --output-on-failure
 	rm -rf $(SANITIZED)/package
 	mkdir -p $(SANITIZED)/package
-	cp -r rushlight bench docs examples tests tools *.md pyproject.toml $(SANITIZED)/package
-	rm -f $(SANITIZED)/package/rushlight/_C*.so
+	git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t $(SANITIZED)/package
 	$(BIN)/cmake --install $(SANITIZED) --prefix $(SANITIZED)/package
 	cd $(SANITIZED)/package && $(SANITIZER_ENV) $(abspath $(BIN))/pytest -n 2 $(ARGS)
 

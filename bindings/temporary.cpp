@@ -104,6 +104,7 @@ bool is_interpreters_own(PyObject*) {
   constexpr int kMost = 16;
   void* stack[kMost];
   int depth = backtrace(stack, kMost), i = 0;
+  while (i < depth && !code.ours.contains(stack[i])) ++i;  // a sanitizer's backtrace is in front
   while (i < depth && code.ours.contains(stack[i])) ++i;
   if (i < depth && code.python.contains(stack[i]) && !code.is_operator(stack[i])) ++i;
   return i + 1 < depth && code.is_operator(stack[i]) && code.interpreter.contains(stack[i + 1]) &&

@@ -131,7 +131,8 @@ Tensor shallow_copy(const Tensor& tensor);
 // Reads the one element.
 Scalar item(const Tensor& tensor);
 
-// Bytes from the first to past the last element reached by sizes and strides; checked for overflow.
+// Bytes from the start of the storage to past the last element that sizes and strides reach. Raises
+// when this, or what a view could compute from the strides, overflows.
 int64_t storage_bytes_needed(ShapeRef sizes, ShapeRef strides, int64_t offset, size_t itemsize);
 // Whether two tensors can touch the same byte.
 bool may_overlap(const Tensor& a, const Tensor& b);
