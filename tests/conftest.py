@@ -12,4 +12,5 @@ _SHIM = Path(os.environ.get("RUSHLIGHT_SHIM", _ROOT / "build" / "libcuda_shim.so
 if _SHIM.exists():
     os.environ.setdefault("RUSHLIGHT_CUDA_DRIVER", str(_SHIM))
     os.environ.setdefault("RUSHLIGHT_NVRTC", str(_SHIM))
+    os.environ.setdefault("RUSHLIGHT_CUDA_CACHING", "off")  # so that the shim sees each block
     os.environ.setdefault("RUSHLIGHT_CACHE", str(_SHIM.parent / "kernels"))

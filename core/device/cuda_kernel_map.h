@@ -1,4 +1,4 @@
-// Owns what the host sides of kernels share that are compiled in several variants: a kernel for
+// Owns what the host sides of kernels share that are compiled in several variants: the kernels of
 // each, kept for the life of the process, and the number of blocks.
 #pragma once
 
@@ -15,33 +15,7 @@ inline std::string define(const std::string& name, const std::string& text = "")
   return "#define " + name + " " + text + "\n";
 }
 
-// Kernels of one text by what they are compiled for. `Key` has an order and the functions name(),
-// for messages, and prelude().
-template <class Key>
-class CudaKernelMap {
- public:
-  CudaKernelMap(const char* text, const char* entry) : text_(text), entry_(entry) {}
-
-  CudaKernel& operator[](const Key& key) {
-    std::lock_guard lock(mutex_);
-    return kernels_.try_emplace(key, key, text_, entry_).first->second.kernel;
-  }
-
- private:
-  struct Compiled {
-    CudaModule module;
-    CudaKernel kernel;
-    Compiled(const Key& key, const char* text, const char* entry)
-        : module(key.name(), text, key.prelude()), kernel(module, entry) {}
-  };
-
-  const char* text_;
-  const char* entry_;
-  std::mutex mutex_;
-  std::map<Key, Compiled> kernels_;
-};
-
-// The same for structs of a module and its kernels, which are made of a variant.
+// The kernels of a variant: a struct of a module and its entries, made of the variant once.
 template <class Kernels, class Variant>
 Kernels& kernels_of(const Variant& variant) {
   static auto* mutex = new std::mutex;

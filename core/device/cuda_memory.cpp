@@ -4,11 +4,13 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstdlib>
 #include <deque>
 #include <iomanip>
 #include <memory>
 #include <mutex>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.h"
@@ -33,6 +35,16 @@ namespace {
 constexpr size_t kLargestKept = size_t(8) << 20;
 constexpr size_t kMostKept = size_t(256) << 20;  // per device; the driver reuses the rest better
 constexpr size_t kAlignment = 512;
+
+// RUSHLIGHT_CUDA_CACHING=off: each block comes from the driver at its exact size and goes back at
+// once, so that tools that watch memory see every mistake.
+bool is_caching() {
+  static const bool caching = [] {
+    const char* setting = std::getenv("RUSHLIGHT_CUDA_CACHING");
+    return !setting || std::string_view(setting) != "off";
+  }();
+  return caching;
+}
 
 // 512, 1024, 1536, 2048, then four sizes per power of two, so at most 20 % is unused.
 constexpr int size_class_of(size_t bytes) {
@@ -79,7 +91,7 @@ class DeviceMemory {
 
   Block* allocate(size_t bytes) {
     Stream stream = current_stream(device_);
-    int size_class = size_class_of(bytes);
+    int size_class = is_caching() ? size_class_of(bytes) : -1;
     {
       std::lock_guard lock(mutex_);
       if (!pending_.empty()) [[unlikely]]
@@ -95,7 +107,8 @@ class DeviceMemory {
       }
     }
     size_t whole = size_class >= 0 ? class_bytes(size_class)
-                                   : (bytes + kAlignment - 1) / kAlignment * kAlignment;
+                   : is_caching()  ? (bytes + kAlignment - 1) / kAlignment * kAlignment
+                                   : bytes;
     auto block = std::make_unique<Block>(Block{0, whole, stream, size_class, nullptr, {}});
     block->data = allocate_from_driver(whole, bytes, stream);
     std::lock_guard lock(mutex_);

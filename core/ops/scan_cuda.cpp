@@ -69,9 +69,15 @@ struct Variant {
   }
 };
 
+struct Kernels {
+  cuda::CudaModule module;
+  cuda::CudaKernel run{module, "run"};
+
+  explicit Kernels(const Variant& variant) : module(variant.name(), scan_cu, variant.prelude()) {}
+};
+
 cuda::CudaKernel& kernel_of(const Variant& variant) {
-  static auto* kernels = new cuda::CudaKernelMap<Variant>(scan_cu, "run");
-  return (*kernels)[variant];
+  return cuda::kernels_of<Kernels>(variant).run;
 }
 
 cuda::CudaKernelFamily family([] {

@@ -42,9 +42,16 @@ struct Variant {
   }
 };
 
+struct Kernels {
+  cuda::CudaModule module;
+  cuda::CudaKernel run{module, "run"};
+
+  explicit Kernels(const Variant& variant)
+      : module(variant.name(), pointwise_cu, variant.prelude()) {}
+};
+
 cuda::CudaKernel& kernel_of(const Variant& variant) {
-  static auto* kernels = new cuda::CudaKernelMap<Variant>(pointwise_cu, "run");
-  return (*kernels)[variant];
+  return cuda::kernels_of<Kernels>(variant).run;
 }
 
 // The variant in which all operands have one dtype, and the masks are bool.

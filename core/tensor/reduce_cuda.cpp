@@ -82,9 +82,15 @@ struct Variant {
   }
 };
 
+struct Kernels {
+  cuda::CudaModule module;
+  cuda::CudaKernel run{module, "run"};
+
+  explicit Kernels(const Variant& variant) : module(variant.name(), reduce_cu, variant.prelude()) {}
+};
+
 cuda::CudaKernel& kernel_of(const Variant& variant) {
-  static auto* kernels = new cuda::CudaKernelMap<Variant>(reduce_cu, "run");
-  return (*kernels)[variant];
+  return cuda::kernels_of<Kernels>(variant).run;
 }
 
 int64_t widest_vector(DType memory) {
