@@ -1,4 +1,5 @@
-"""Compares Rushlight with PyTorch: `run.py [ops] [models] [startup]`, all three by default.
+"""Compares Rushlight with PyTorch: `run.py [ops] [models] [startup]`, all three by default, and
+`run.py gpu` where there is a GPU.
 
 The two run in turn, sample by sample, in processes of their own; the table shows the fastest
 sample of each, which the rest of the machine disturbs least. The results also keep the medians.
@@ -25,7 +26,7 @@ from typing import Any
 from cases import CASES
 
 HERE = Path(__file__).parent
-SUITES = ("ops", "models", "startup")
+SUITES = ("ops", "models", "startup", "gpu")
 IMPORT, IMPORT_GOAL = "import", 0.08
 THREADS = 2
 # Threads that wait for their next parallel region spin for a while; by then they have gone to
@@ -155,7 +156,7 @@ def save(rows: list[dict[str, Any]], about: dict[str, Any]) -> Path:
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Compares Rushlight's speed with PyTorch's.")
-    parser.add_argument("suites", nargs="*", metavar="suite", help="ops, models, startup")
+    parser.add_argument("suites", nargs="*", metavar="suite", help=", ".join(SUITES))
     parser.add_argument("--filter", default="", metavar="NAME", help="cases whose name has this")
     parser.add_argument("--quick", action="store_true", help="a tenth of the time for each case")
     parser.add_argument("--torch-python", metavar="PATH", help="an interpreter that has PyTorch")
@@ -181,7 +182,7 @@ def chosen(suites: Sequence[str], part: str) -> list[tuple[str, float]]:
 
 def main() -> None:
     options = parse_options()
-    suites, budget = options.suites or SUITES, 0.1 if options.quick else 1.0
+    suites, budget = options.suites or SUITES[:3], 0.1 if options.quick else 1.0
     workers = [Worker(sys.executable, "rushlight")]
     if options.torch_python:
         workers.append(Worker(options.torch_python, "torch"))

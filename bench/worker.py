@@ -20,19 +20,20 @@ WARM_UP = 0.05  # seconds, and at least two calls
 SAMPLE = 0.01  # seconds that one sample lasts at least, so that the clock's grain is nothing
 
 
-def time_calls(call: Call, count: int) -> float:
+def time_calls(call: Call, count: int, finish: Call) -> float:
     start = time.perf_counter()
     for _ in range(count):
         call()
+    finish()
     return time.perf_counter() - start
 
 
-def calls_per_sample(call: Call) -> int:
+def calls_per_sample(call: Call, finish: Call) -> int:
     """Warms up and finds how many calls a sample needs."""
     call()
     count, spent = 1, 0.0
     while True:
-        elapsed = time_calls(call, count)
+        elapsed = time_calls(call, count, finish)
         spent += elapsed
         if elapsed >= SAMPLE and spent >= WARM_UP:
             return count
@@ -46,16 +47,20 @@ class Worker:
         self.torch.set_num_threads(threads)
         self.cases = {case.name: case for case in CASES}
         self.call: Call = lambda: None
+        self.finish: Call = lambda: None  # waits for what the calls queued
         self.count = 0
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         if "prepare" in request:
             self.torch.manual_seed(0)
-            self.call = self.cases[request["prepare"]].make(self.torch)
-            self.count = calls_per_sample(self.call)
+            case = self.cases[request["prepare"]]
+            self.call = case.make(self.torch)
+            self.finish = self.torch.cuda.synchronize if case.suite == "gpu" else lambda: None
+            self.count = calls_per_sample(self.call, self.finish)
             return {"count": self.count}
         self.call()  # takes the caches back from the other framework
-        return {"seconds": time_calls(self.call, self.count) / self.count}
+        self.finish()
+        return {"seconds": time_calls(self.call, self.count, self.finish) / self.count}
 
 
 def main() -> None:

@@ -3,13 +3,23 @@
 CUDA is decided on once per process, at the first question, so this happens before any test.
 """
 
+import ctypes
 import os
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
 _SHIM = Path(os.environ.get("RUSHLIGHT_SHIM", _ROOT / "build" / "libcuda_shim.so"))
 
-if _SHIM.exists():
+
+def _has_driver() -> bool:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
+if _SHIM.exists() and not _has_driver():
     os.environ.setdefault("RUSHLIGHT_CUDA_DRIVER", str(_SHIM))
     os.environ.setdefault("RUSHLIGHT_NVRTC", str(_SHIM))
     os.environ.setdefault("RUSHLIGHT_CUDA_CACHING", "off")  # so that the shim sees each block

@@ -16,7 +16,10 @@ with pytest.MonkeyPatch.context() as patch:
     cases = importlib.import_module("cases")
 
 
-@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+ON_CPU = [case for case in cases.CASES if case.suite != "gpu"]  # the others are large
+
+
+@pytest.mark.parametrize("case", ON_CPU, ids=lambda case: case.name)
 def test_case_runs_again_and_again(case) -> None:
     call = case.make(torch)
     for _ in range(2):
@@ -47,4 +50,4 @@ def test_filter_that_no_case_has_is_refused() -> None:
 def test_unknown_suite_is_refused() -> None:
     done = run_bench("speed")
     assert done.returncode == 2
-    assert "unknown suite speed; there are ops, models, startup" in done.stderr
+    assert "unknown suite speed; there are ops, models, startup, gpu" in done.stderr
