@@ -7,6 +7,8 @@ import ctypes
 import os
 from pathlib import Path
 
+import pytest
+
 _ROOT = Path(__file__).resolve().parents[1]
 _SHIM = Path(os.environ.get("RUSHLIGHT_SHIM", _ROOT / "build" / "libcuda_shim.so"))
 
@@ -24,3 +26,9 @@ if _SHIM.exists() and not _has_driver():
     os.environ.setdefault("RUSHLIGHT_NVRTC", str(_SHIM))
     os.environ.setdefault("RUSHLIGHT_CUDA_CACHING", "off")  # so that the shim sees each block
     os.environ.setdefault("RUSHLIGHT_CACHE", str(_SHIM.parent / "kernels"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    marker = item.get_closest_marker("not_sanitized")
+    if marker and "libasan" in os.environ.get("LD_PRELOAD", ""):
+        pytest.skip(f"under the address sanitizer {marker.args[0]}")

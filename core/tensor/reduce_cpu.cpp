@@ -40,6 +40,7 @@ constexpr int64_t kShortRow = 8;     // rows below this do not fill a vector
 constexpr int64_t kShortRun = 64;    // runs below this are gathered several at a time
 constexpr int64_t kMaxItem = sizeof(std::complex<double>);
 constexpr int64_t kMaxAccumulator = 16;  // bytes
+constexpr int64_t kWord = 8;             // bytes of the widest number in an accumulator
 
 struct Target {
   char* data = nullptr;  // null: nobody wants it
@@ -67,7 +68,10 @@ struct Plan : ReduceSplit {
 
   bool is_direct() const { return unit_stride && !cast; }
   int64_t groups() const { return outputs.numel / outputs.run() * groups_per_run; }
-  int64_t accumulator_bytes(int64_t n) const { return n * reducer->accumulator_bytes; }
+  // Of n results: whole words, so that what follows is aligned.
+  int64_t accumulator_bytes(int64_t n) const {
+    return (n * reducer->accumulator_bytes + kWord - 1) / kWord * kWord;
+  }
 };
 
 // ---- making the plan ----------------------------------------------------------------------------

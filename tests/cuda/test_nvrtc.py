@@ -10,6 +10,8 @@ import pytest
 
 from rushlight import _C
 
+pytestmark = pytest.mark.not_sanitized("NVRTC does not find the second of its libraries")
+
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
 KERNEL = """
 extern "C" __global__ void add_one(float* x, long n) {

@@ -83,7 +83,7 @@ def test_nan_is_the_largest_and_the_smallest() -> None:
     assert at.tolist() == [[0, 1, 1, 3], [0, 1, 2, 2]]
 
 
-@pytest.mark.parametrize("shape", [(50,), (3, 50), (50, 3), (5, 50, 2)])
+@pytest.mark.parametrize("shape", [(50,), (3, 50), (50, 3), (5, 50, 2), (3, 40001)])
 def test_the_first_of_equal_extremes_is_found(shape: tuple[int, ...]) -> None:
     x = rng.integers(0, 3, shape)
     for dim in range(len(shape)):
