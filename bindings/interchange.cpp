@@ -50,8 +50,7 @@ bool read_format(const char* format, size_t itemsize, DType& out) {
   return false;
 }
 
-// ---- the buffer protocol, out
-// -----------------------------------------------------------------------------
+// ---- the buffer protocol, out -------------------------------------------------------------------
 
 struct BufferShape {
   Shape sizes, strides;
@@ -64,6 +63,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, why);
     return -1;
   };
+  if (!t.device().is_cpu()) return refuse("the tensor is not on the CPU; use .cpu() first");
   const char* format = format_of(t.dtype());
   if (!format) return refuse("bfloat16 has no buffer format; convert with .float() first");
   if (gradient_edge_exists(t)) return refuse("the tensor requires grad; use .detach()");
@@ -91,8 +91,7 @@ void release_buffer(PyObject*, Py_buffer* view) {
 }
 PyBufferProcs buffer_methods = {.bf_getbuffer = get_buffer, .bf_releasebuffer = release_buffer};
 
-// ---- the buffer protocol, in
-// --------------------------------------------------------------------------------
+// ---- the buffer protocol, in --------------------------------------------------------------------
 
 void release_context(void* context) {
   if (!Py_IsInitialized()) return;
@@ -272,6 +271,11 @@ PyObject* to_dlpack(PyObject*, PyObject* args) {
     if (gradient_edge_exists(t)) {
       PyErr_SetString(PyExc_BufferError,
                       "Can't export tensors that require gradient, use tensor.detach()");
+      return nullptr;
+    }
+    if (!t.device().is_cpu()) {
+      PyErr_SetString(PyExc_BufferError,
+                      "only tensors on the CPU can be exported; use tensor.cpu() first");
       return nullptr;
     }
     if (copy) t = clone_dense(t);

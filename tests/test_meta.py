@@ -146,3 +146,9 @@ def test_the_default_device_is_that_of_new_tensors() -> None:
     finally:
         rl.set_default_device(None)
     assert rl.ones(1).device.type == "cpu"
+
+
+@pytest.mark.parametrize("export", [memoryview, rl.from_dlpack, bytes])
+def test_memory_that_is_not_the_cpus_is_never_exported(export: Any) -> None:
+    with pytest.raises(BufferError, match="CPU"):
+        export(rl.ones(3, device="meta"))
