@@ -18,7 +18,7 @@ SANITIZER_ENV = PYTHONPATH=$(abspath $(SANITIZED)/package) \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"
 
-.PHONY: build digits test test-sanitize lint format bench stubs wheel clean
+.PHONY: build digits test test-sanitize lint format bench stubs docs wheel clean
 .DEFAULT_GOAL := build
 export CXX
 
@@ -64,6 +64,9 @@ bench: build
 
 stubs: build
 	$(BIN)/python tools/make_stubs.py
+
+docs: build
+	$(BIN)/python tools/make_docs.py
 
 wheel: $(VENV)/installed
 	$(BIN)/pip wheel --no-deps --wheel-dir dist .

@@ -1,0 +1,16 @@
+"""The committed files that tools write from the op table are fresh: type stubs, pages of docs/."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.parametrize("tool", ["make_stubs.py", "make_docs.py"])
+def test_generated_files_are_fresh(tool: str) -> None:
+    path = Path(__file__).parent.parent / "tools" / tool
+    done = subprocess.run(
+        [sys.executable, str(path), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
