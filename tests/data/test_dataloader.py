@@ -220,3 +220,15 @@ def test_what_the_sampler_was_made_of_cannot_be_changed(name) -> None:
         setattr(loader, name, None)
     loader.collate_fn = tuple
     assert list(loader) == [(0,), (1,), (2,)]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="pinning needs a GPU or the shim")
+def test_batches_are_pinned_on_request() -> None:
+    samples = [{"x": torch.ones(2) * i, "y": (i, "name")} for i in range(4)]
+    plain = next(iter(DataLoader(samples, batch_size=2)))
+    pinned = next(iter(DataLoader(samples, batch_size=2, pin_memory=True)))
+    assert not plain["x"].is_pinned()
+    assert pinned["x"].is_pinned()
+    assert pinned["y"][0].is_pinned()
+    assert list(pinned["y"][1]) == list(plain["y"][1])
+    assert torch.equal(pinned["x"], plain["x"])

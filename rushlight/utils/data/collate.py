@@ -15,6 +15,7 @@ from rushlight import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 
@@ -79,10 +80,24 @@ def default_convert(data: Any) -> Any:
         return data
     if _is_numpy(data, "ndarray") or _is_numpy(data, "generic"):
         return rl.as_tensor(data)
+    return _map_items(data, default_convert)
+
+
+def pin_batch(data: Any) -> Any:
+    """Returns a batch with its tensors in pinned memory, and all that has a method pin_memory."""
+    if hasattr(data, "pin_memory"):
+        return data.pin_memory()
+    if isinstance(data, str | bytes):
+        return data
+    return _map_items(data, pin_batch)
+
+
+def _map_items(data: Any, function: Callable[[Any], Any]) -> Any:
+    """Returns a mapping or sequence with function(item) for each item; all else as it is."""
     if isinstance(data, Mapping):
-        return _mapping_like(data, {key: default_convert(data[key]) for key in data})
+        return _mapping_like(data, {key: function(data[key]) for key in data})
     if isinstance(data, Sequence):
-        return _sequence_like(data, [default_convert(item) for item in data])
+        return _sequence_like(data, [function(item) for item in data])
     return data
 
 

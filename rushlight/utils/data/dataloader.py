@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import types
 
-from rushlight.utils.data.collate import default_collate, default_convert
+from rushlight import _C
+from rushlight.utils.data.collate import default_collate, default_convert, pin_batch
 from rushlight.utils.data.dataset import IterableDataset, get_collated, get_samples
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
@@ -33,7 +34,8 @@ class DataLoader:
         num_workers: 0: batches are made in this process, when they are asked for.
         collate_fn: makes a batch of a list of samples; None is default_collate, or
             default_convert where batch_size is None.
-        pin_memory: accepted; it changes nothing on a machine without a GPU.
+        pin_memory: put batches into pinned memory, from where copies to a GPU do not wait;
+            changes nothing on a machine without a GPU.
         drop_last: leave out the last batch if it is smaller.
         timeout: accepted, for workers.
         worker_init_fn: accepted, for workers.
@@ -181,6 +183,7 @@ class _Epoch:
         self._is_batched = loader.batch_sampler is not None
         self._drop_last = loader.drop_last
         self._collate = loader.collate_fn
+        self._pins = loader.pin_memory and _C._cuda_is_available()
         self._stream = iter(self._dataset) if loader._is_stream else None
 
     def __iter__(self) -> _Epoch:
@@ -190,6 +193,10 @@ class _Epoch:
         return len(self._sampler)
 
     def __next__(self) -> Any:
+        batch = self._next_batch()
+        return pin_batch(batch) if self._pins else batch
+
+    def _next_batch(self) -> Any:
         index = next(self._indices)
         if self._stream is not None:
             return self._collate(self._read(self._stream, index))
