@@ -180,6 +180,129 @@ def conv_inference(torch: Any) -> Call:
     return call
 
 
+# Functions of tensors.
+
+
+@case("cumsum, 2048x2048", "ops", 1.0)
+def cumsum(torch: Any) -> Call:
+    a = torch.randn(2048, 2048)
+    return lambda: a.cumsum(1)
+
+
+@case("cumsum(0), 2048x2048", "ops", 1.0)
+def cumsum_columns(torch: Any) -> Call:
+    a = torch.randn(2048, 2048)
+    return lambda: a.cumsum(0)
+
+
+@case("sort, 1M floats", "ops", 1.0)
+def sort(torch: Any) -> Call:
+    a = torch.randn(1_000_000)
+    return lambda: a.sort()
+
+
+@case("topk 10 of 1000, 1000 rows", "ops", 1.0)
+def topk(torch: Any) -> Call:
+    a = torch.randn(1000, 1000)
+    return lambda: a.topk(10)
+
+
+@case("topk 100 of 1M floats", "ops", 1.0)
+def topk_long(torch: Any) -> Call:
+    a = torch.randn(1_000_000)
+    return lambda: a.topk(100)
+
+
+@case("argmax, 2048x2048", "ops", 1.0)
+def argmax(torch: Any) -> Call:
+    a = torch.randn(2048, 2048)
+    return lambda: a.argmax(1)
+
+
+@case("50,000 rows of 100,000x64 by index", "ops", 1.0)
+def index_rows(torch: Any) -> Call:
+    a, rows = torch.randn(100_000, 64), torch.randint(0, 100_000, (50_000,))
+    return lambda: a[rows]
+
+
+@case("mask select, 4M floats", "ops", 1.0)
+def mask_select(torch: Any) -> Call:
+    a = torch.randn(MILLIONS_4)
+    mask = a > 0
+    return lambda: a[mask]
+
+
+@case("cat of four, 4M floats", "ops", 1.0)
+def cat(torch: Any) -> Call:
+    parts = [torch.randn(1024, 1024) for _ in range(4)]
+    return lambda: torch.cat(parts, dim=1)
+
+
+@case("transpose copy, 2048x2048", "ops", 1.0)
+def transpose_copy(torch: Any) -> Call:
+    a = torch.randn(2048, 2048)
+    return lambda: a.t().contiguous()
+
+
+@case("NCHW to NHWC copy, 16x64x56x56", "ops", 1.0)
+def channels_last_copy(torch: Any) -> Call:
+    a = torch.randn(16, 64, 56, 56)
+    return lambda: a.contiguous(memory_format=torch.channels_last)
+
+
+@case("cast float32 to bfloat16, 4M floats", "ops", 1.0)
+def cast(torch: Any) -> Call:
+    a = torch.randn(MILLIONS_4)
+    return lambda: a.bfloat16()
+
+
+@case("randn, 4M floats", "ops", 0.5)
+def randn(torch: Any) -> Call:
+    return lambda: torch.randn(MILLIONS_4)
+
+
+@case("bmm, 64 of 128x128", "ops", 1.0)
+def bmm(torch: Any) -> Call:
+    a, b = torch.randn(64, 128, 128), torch.randn(64, 128, 128)
+    return lambda: torch.bmm(a, b)
+
+
+@case("matrix @ vector, 2048x2048", "ops", 1.0)
+def matvec(torch: Any) -> Call:
+    a, b = torch.randn(2048, 2048), torch.randn(2048)
+    return lambda: a @ b
+
+
+@case("einsum of attention, 8x8x128x64", "ops", 1.0)
+def einsum_attention(torch: Any) -> Call:
+    q, k = torch.randn(8, 128, 8, 64), torch.randn(8, 128, 8, 64)
+    return lambda: torch.einsum("bqhd,bkhd->bhqk", q, k)
+
+
+@case("matmul 512x512, float64", "ops", 1.0)
+def matmul_double(torch: Any) -> Call:
+    a, b = (torch.randn(512, 512, dtype=torch.float64) for _ in range(2))
+    return lambda: a @ b
+
+
+@case("svd, 200x200", "ops", 1.0)
+def svd(torch: Any) -> Call:
+    a = torch.randn(200, 200)
+    return lambda: torch.linalg.svd(a)
+
+
+@case("solve, 500x500", "ops", 1.0)
+def solve(torch: Any) -> Call:
+    a, b = torch.randn(500, 500), torch.randn(500, 500)
+    return lambda: torch.linalg.solve(a, b)
+
+
+@case("fft2, 512x512", "ops", 1.0)
+def fft2(torch: Any) -> Call:
+    a = torch.randn(512, 512, dtype=torch.complex64)
+    return lambda: torch.fft.fft2(a)
+
+
 # Layers, optimizers and training steps.
 
 

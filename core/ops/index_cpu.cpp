@@ -73,6 +73,14 @@ void for_each_run(const Rows& rows, char* picked, char* other, F&& f) {
 
 int64_t bytes_after(const Rows& rows) { return checked_numel(rows.after) * rows.item; }
 
+// Rows at random places arrive late from memory, so some are asked for ahead of their copy; the
+// processor itself sees the rest of a long row coming.
+constexpr int64_t kRowsAhead = 8;
+void prefetch(const char* row, int64_t bytes) {
+  constexpr int64_t kCacheLine = 64, kMost = 512;
+  for (int64_t i = 0; i < std::min(bytes, kMost); i += kCacheLine) __builtin_prefetch(row + i);
+}
+
 // Calls write(picked, other) for the elements of all index positions, on several threads. Each
 // thread takes those of a range of offsets, so that no two write one element and the order stays.
 template <class Write>
@@ -165,7 +173,8 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
   char* from = input.data<char>();
   char* to = out.data<char>();
   auto take = index_loops().take[__builtin_ctzll(uint64_t(rows.item))];
-  int64_t count = rows.before_count * rows.count, grain = kGrain / bytes_after(rows) + 1;
+  int64_t row_bytes = bytes_after(rows);
+  int64_t count = rows.before_count * rows.count, grain = kGrain / row_bytes + 1;
   parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
     Odometer<2> before(rows.before, {rows.picked_before, rows.other_before}, begin / rows.count);
     for (int64_t r = begin; r < end; before.next()) {
@@ -177,11 +186,14 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
         take(source, 1, 0, rows.offsets + first, last - first, row);
         continue;
       }
-      for (int64_t i = first; i < last; ++i, row += rows.step)
+      for (int64_t i = first; i < last; ++i, row += rows.step) {
+        if (i + kRowsAhead < last)
+          prefetch(source + rows.offsets[i + kRowsAhead] * rows.item, row_bytes);
         for_each_run(rows, source + rows.offsets[i] * rows.item, row,
                      [&](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
                        copy_run(o, o_step, p, p_step, rows.item, n);
                      });
+      }
     }
   });
 }
