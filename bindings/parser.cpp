@@ -74,7 +74,8 @@ const char* type_text(const Arg& arg) {
     case tensor:
     case tensor_optional:
     case tensor_mutable: return "Tensor";
-    case tensor_list: return "tuple of Tensors";
+    case tensor_list:
+    case tensor_list_optional: return "tuple of Tensors";
     case integer:
     case integer_optional: return "int";
     case ints:
@@ -130,13 +131,13 @@ bool read_ints(PyObject* object, int expand_to, Arena& arena, Value& out) {
   return true;
 }
 
-bool read_tensor_list(PyObject* object, Arena& arena, Value& out) {
+bool read_tensor_list(PyObject* object, bool takes_none, Arena& arena, Value& out) {
   if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
   std::vector<Tensor> list;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(object, i);
     if (is_tensor(item)) list.push_back(unwrap(item));
-    else if (item == Py_None) list.emplace_back();
+    else if (takes_none && item == Py_None) list.emplace_back();
     else return false;
   }
   out = TensorList(arena.tensor_lists.emplace_back(std::move(list)));
@@ -164,7 +165,9 @@ bool read_value(const Arg& arg, int position, PyObject* object, Arena& arena, Va
       out = &arena.tensors.emplace_back(wrapped_number(value));
       return true;
     }
-    case tensor_list: return read_tensor_list(object, arena, out);
+    case tensor_list:
+    case tensor_list_optional:
+      return read_tensor_list(object, arg.type == tensor_list_optional, arena, out);
     case integer:
     case integer_optional: {
       int64_t value;

@@ -25,6 +25,7 @@ TYPES = [
     "Tensor | None",
     "Tensor",
     "Sequence[Tensor]",
+    "Sequence[Tensor | None]",
     "_int",
     "_int | None",
     "Sequence[_int]",
@@ -52,7 +53,7 @@ RETURNS = {
     "dtype": "_dtype",
 }
 TENSOR_LIST = 3
-INT_LIST = 6
+INT_LIST = 7
 CLASSES = [
     "dtype",
     "device",

@@ -18,6 +18,7 @@ enum class ArgType : unsigned char {
   tensor_optional,         // Tensor?        const Tensor&, undefined for None
   tensor_mutable,          // Tensor!        const Tensor&, written in place
   tensor_list,             // Tensor[]       TensorList
+  tensor_list_optional,    // Tensor?[]      TensorList, undefined where None
   integer,                 // int            int64_t
   integer_optional,        // int?           std::optional<int64_t>
   ints,                    // int[]          ShapeRef; int[2] takes one int for both
@@ -74,7 +75,10 @@ struct Schema {
   }
 };
 
-constexpr bool is_tensor_type(ArgType t) { return t <= ArgType::tensor_list; }
+constexpr bool is_tensor_type(ArgType t) { return t <= ArgType::tensor_list_optional; }
+constexpr bool is_tensor_list(ArgType t) {
+  return t == ArgType::tensor_list || t == ArgType::tensor_list_optional;
+}
 
 namespace detail {
 
@@ -117,6 +121,7 @@ consteval ArgType parse_type(std::string_view t, int& expand_to) {
                                {"Tensor?", ArgType::tensor_optional},
                                {"Tensor!", ArgType::tensor_mutable},
                                {"Tensor[]", ArgType::tensor_list},
+                               {"Tensor?[]", ArgType::tensor_list_optional},
                                {"int", ArgType::integer},
                                {"int?", ArgType::integer_optional},
                                {"int[]", ArgType::ints},

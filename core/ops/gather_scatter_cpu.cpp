@@ -53,7 +53,7 @@ void for_each_run(const Tensor& self, size_t dim, const Tensor& index, const Ten
   int64_t self_step = along_last ? 0 : self.strides()[last];
   int64_t index_step = index.strides()[last], other_step = other.strides()[last];
   // So many columns at a time that all their places of self stay in the cache.
-  int64_t cached = kCacheBytes / int64_t(sizeof(T)) / self.sizes()[dim];
+  int64_t cached = kCacheBytes / int64_t(sizeof(T)) / std::max<int64_t>(self.sizes()[dim], 1);
   int64_t block = along_last ? columns : std::max<int64_t>(cached, 64 / sizeof(T));
   int64_t per_column = index.numel() / (checked_numel(outer) * columns);
   int64_t grain = kGrain / per_column + 1;

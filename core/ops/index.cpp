@@ -79,7 +79,7 @@ bool search_right(bool right, std::optional<std::string_view> side) {
 
 }  // namespace
 
-OP(_index, "(Tensor input, Tensor[] indices) -> Tensor", {
+OP(_index, "(Tensor input, Tensor?[] indices) -> Tensor", {
   .home    = "private",
   .doc     = R"(input[indices] for index tensors by dim; None takes the whole dim.)",
   .forward = [](const Tensor& input, TensorList indices) {
@@ -93,7 +93,7 @@ OP(_index, "(Tensor input, Tensor[] indices) -> Tensor", {
                    no_grad<"indices">),
 })
 
-OP(_index_put_, "(Tensor! input, Tensor[] indices, Tensor values, bool accumulate) -> Tensor", {
+OP(_index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, bool accumulate) -> Tensor", {
   .home    = "private",
   .doc     = R"(input[indices] = values, or += with accumulate.)",
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
@@ -112,7 +112,7 @@ OP(_index_put_, "(Tensor! input, Tensor[] indices, Tensor values, bool accumulat
                    })),
 })
 
-OP(index_put_, "(Tensor! input, Tensor[] indices, Tensor values, "
+OP(index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, "
                "bool accumulate=False) -> Tensor", {
   .doc     = R"(Writes values where the index tensors say, or adds them with accumulate.)",
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
@@ -120,7 +120,7 @@ OP(index_put_, "(Tensor! input, Tensor[] indices, Tensor values, "
   },
 })
 
-OP(index_put, "(Tensor input, Tensor[] indices, Tensor values, bool accumulate=False) -> Tensor", {
+OP(index_put, "(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", {
   .doc     = R"(A copy of input with values written at the places that the index tensors name.)",
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     return index_put_(clone(input), indices, values, accumulate);

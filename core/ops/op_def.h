@@ -95,7 +95,7 @@ consteval auto cpp_type() {
   using enum ArgType;
   if constexpr (type == tensor || type == tensor_optional || type == tensor_mutable)
     return Tag<const Tensor&>{};
-  else if constexpr (type == tensor_list) return Tag<TensorList>{};
+  else if constexpr (is_tensor_list(type)) return Tag<TensorList>{};
   else if constexpr (type == integer) return Tag<int64_t>{};
   else if constexpr (type == integer_optional) return Tag<std::optional<int64_t>>{};
   else if constexpr (type == ints) return Tag<ShapeRef>{};
@@ -273,7 +273,7 @@ struct Plan {
   // Whether it is a Tensor[] argument, or the shapes of one.
   static constexpr bool is_list(size_t saved) {
     int arg = argument_of(saved);
-    return arg >= 0 && schema.args[size_t(arg)].type == ArgType::tensor_list;
+    return arg >= 0 && is_tensor_list(schema.args[size_t(arg)].type);
   }
   static constexpr int result_of(size_t saved) {
     return Saved::list[saved] == "result" ? 0 : schema.return_index(Saved::list[saved]);

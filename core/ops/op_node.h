@@ -144,7 +144,7 @@ class OpNode final : public Node {
   template <class G>
   size_t edge_count() const {
     constexpr size_t first = size_t(schema.index_of(G::arguments[0]));
-    if constexpr (schema.args[first].type == ArgType::tensor_list) return edges.size();
+    if constexpr (is_tensor_list(schema.args[first].type)) return edges.size();
     else return G::arguments.size();
   }
 

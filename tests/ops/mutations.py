@@ -1,0 +1,59 @@
+"""Calls that users get wrong: the samples of an op with one argument changed at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from samples import Sample
+
+
+def mutations(sample: Sample) -> Iterator[tuple[str, Sample]]:
+    """Yields variants of a call, each with a name that says which argument became what."""
+    args = list(sample.args)
+    for i, value in enumerate(args):
+        for name, other in _others(value):
+            yield f"{i}: {name}", Sample(*args[:i], other, *args[i + 1 :], **sample.kwargs)
+    for key, value in sample.kwargs.items():
+        for name, other in _others(value):
+            yield f"{key}: {name}", Sample(*args, **{**sample.kwargs, key: other})
+    yield "one less", Sample(*args[:-1], **sample.kwargs)
+    yield "one more", Sample(*args, object(), **sample.kwargs)
+
+
+def _others(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, np.ndarray):
+        yield from _other_arrays(value)
+        others: list[Any] = [None, "x", 2, [1.0, 2.0]]
+    elif isinstance(value, bool):
+        others = ["x", 1.5, None]
+    elif isinstance(value, int):
+        others = [value + 100, value - 100, -1, 0, 1.5, "x", None, True, 2**63 - 1, 2**70, [value]]
+    elif isinstance(value, float):
+        others = [-1.0, float("nan"), float("inf"), "x", None, True, 2, 1j]
+    elif isinstance(value, (list, tuple)) and value and isinstance(value[0], np.ndarray):
+        others = [[], value[0], [None], [*value, value[0][None]], [*value, None], list(value[:1])]
+    elif isinstance(value, (list, tuple)):
+        items = list(value)
+        far = [x + 100 if isinstance(x, int) else x for x in items]
+        others = [[*items, 1], items[:-1], items * 2, far, [-5] * len(items), ["x"], None, 1]
+    else:
+        others = [None, "x", -3]
+    for other in others:
+        yield (repr(other) if not isinstance(other, np.ndarray) else "its first"), other
+
+
+def _other_arrays(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    is_number = array.dtype.kind in "fc"
+    yield "other kind", np.abs(array * 3).astype(np.int64) if is_number else array.astype(float)
+    for dtype in (bool, np.float32, np.complex128):
+        with np.errstate(all="ignore"):
+            yield np.dtype(dtype).name, (array.real if dtype is np.float32 else array).astype(dtype)
+    yield "one dim more", array[None]
+    yield "0-d", array.reshape(-1)[0] if array.size else np.zeros((), array.dtype)
+    if array.ndim:
+        yield "one dim less", array[0] if len(array) else array.reshape(-1)
+        yield "twice as many rows", np.concatenate([array, array])
+        yield "twice as many columns", np.concatenate([array, array], -1)
+        yield "no rows", array[:0]
