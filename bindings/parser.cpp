@@ -144,8 +144,8 @@ bool read_tensor_list(PyObject* object, bool takes_none, Arena& arena, Value& ou
   return true;
 }
 
-// Reads one argument; false when the object does not fit.
-bool read_value(const Arg& arg, int position, PyObject* object, Arena& arena, Value& out) {
+// Reads one argument; false when the object does not fit. takes_number: for a tensor.
+bool read_value(const Arg& arg, bool takes_number, PyObject* object, Arena& arena, Value& out) {
   using enum ArgType;
   if (object == Py_None) {
     if (!is_optional(arg.type)) return false;
@@ -161,7 +161,7 @@ bool read_value(const Arg& arg, int position, PyObject* object, Arena& arena, Va
         return true;
       }
       Scalar value;
-      if (position == 0 || arg.type == tensor_mutable || !read_number(object, value)) return false;
+      if (!takes_number || arg.type == tensor_mutable || !read_number(object, value)) return false;
       out = &arena.tensors.emplace_back(wrapped_number(value));
       return true;
     }
@@ -245,6 +245,11 @@ bool read_value(const Arg& arg, int position, PyObject* object, Arena& arena, Va
 
 // ---- all arguments of a call --------------------------------------------------------------------
 
+bool is_number(const Value& value) {
+  auto tensor = std::get_if<const Tensor*>(&value);
+  return tensor && (*tensor)->defined() && (*tensor)->impl()->wrapped_number;
+}
+
 // NumPy's names for PyTorch's arguments.
 const char* canonical_name(const char* name) {
   if (!std::strcmp(name, "axis")) return "dim";
@@ -302,6 +307,8 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
     if (!given_[size_t(i)] && !arg.has_default)
       return fail("missing required argument '" + std::string(arg.name) + "'");
   }
+  if (is_number(values_[0]) && is_number(values_[1]))
+    return fail("at least one argument must be a Tensor");
   return true;
 }
 
@@ -310,7 +317,10 @@ bool Call::put(int i, PyObject* object) {
   if (given_[size_t(i)])
     return fail("got multiple values for argument '" + std::string(arg.name) + "'");
   given_[size_t(i)] = true;
-  if (!read_value(arg, i, object, arena_, values_[size_t(i)]))
+  // torch.mul(2, x) reads as well as torch.mul(x, 2).
+  bool takes_number =
+      i > 0 || (schema_.arg_count > 1 && schema_.args[1].type == ArgType::tensor);
+  if (!read_value(arg, takes_number, object, arena_, values_[size_t(i)]))
     return fail("argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
                 ") must be " + type_text(arg) + ", not " + Py_TYPE(object)->tp_name);
   ++fitted_;

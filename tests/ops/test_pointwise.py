@@ -427,3 +427,22 @@ ERRORS: list[tuple[Any, type[Exception], str]] = [
 def test_mistakes_are_told(call: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    "name", ["add", "sub", "mul", "div", "floor_divide", "bitwise_and", "maximum"]
+)
+def test_the_first_operand_may_be_a_number(name: str) -> None:
+    x = torch.tensor([1, 2, 3])
+    function = getattr(torch, name)
+    result = function(5, x)
+    assert torch.equal(result, function(torch.full_like(x, 5), x))
+    with pytest.raises(TypeError):
+        function(5, 3)
+    with pytest.raises(TypeError):
+        torch.relu(5)
+
+
+def test_a_number_in_front_promotes_as_one_behind() -> None:
+    assert torch.mul(2.5, torch.ones(2, dtype=torch.float16)).dtype == torch.float16
+    assert torch.sub(1, torch.ones(2, requires_grad=True)).requires_grad
