@@ -318,8 +318,7 @@ bool Call::put(int i, PyObject* object) {
     return fail("got multiple values for argument '" + std::string(arg.name) + "'");
   given_[size_t(i)] = true;
   // torch.mul(2, x) reads as well as torch.mul(x, 2).
-  bool takes_number =
-      i > 0 || (schema_.arg_count > 1 && schema_.args[1].type == ArgType::tensor);
+  bool takes_number = i > 0 || (schema_.arg_count > 1 && schema_.args[1].type == ArgType::tensor);
   if (!read_value(arg, takes_number, object, arena_, values_[size_t(i)]))
     return fail("argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
                 ") must be " + type_text(arg) + ", not " + Py_TYPE(object)->tp_name);
