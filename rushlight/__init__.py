@@ -83,6 +83,7 @@ _SUBMODULES = (
     "autograd",
     "backends",
     "cuda",
+    "fft",
     "linalg",
     "nn",
     "optim",

@@ -1,56 +1,20 @@
 // Owns the loops that move elements between layouts, compiled once per instruction set: runs along
 // one dim, and blocks of two dims that swap.
 //
-// Squares of kWidth x kWidth elements are transposed in registers: log2(kWidth) rounds that each
-// interleave row i with row i + kWidth / 2. What is left at the edges goes element by element.
-#include "core/tensor/formula.h"
+// Squares of kWidth x kWidth elements are transposed in registers. What is left at the edges goes
+// element by element.
+#include "core/tensor/vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
-
-#if RUSHLIGHT_ISA == 0
-constexpr int kVectorBytes = 16;
-#elif RUSHLIGHT_ISA == 3
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 64;
-#endif
-
-// At most 16 rows, so that a square stays in the registers; AVX-512 has no shuffle of 64 bytes.
-template <class T>
-constexpr int kWidth = kVectorBytes / int(sizeof(T)) < 16 ? kVectorBytes / int(sizeof(T)) : 16;
-
-template <class T>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(kWidth<T> * sizeof(T))));
-};
-template <class T>
-using Vector = typename VectorOf<T>::type;
-
-template <class T, int half, size_t... I>
-[[gnu::always_inline]] inline Vector<T> interleave(Vector<T> a, Vector<T> b,
-                                                   detail::Indices<I...>) {
-  return __builtin_shufflevector(a, b,
-                                 (half * kWidth<T> / 2 + int(I) / 2 + (I % 2 ? kWidth<T> : 0))...);
-}
 
 template <class T>
 [[gnu::always_inline]] inline void transpose_square(const char* from, int64_t from_stride, char* to,
                                                     int64_t to_stride) {
   constexpr int n = kWidth<T>;
-  using Lanes = detail::IndicesTo<size_t(n)>;
-  Vector<T> a[n], b[n];
+  Vector<T> a[n];
   for (int i = 0; i < n; ++i) __builtin_memcpy(&a[i], from + i * from_stride, sizeof(Vector<T>));
-#pragma GCC unroll 4
-  for (int round = 1; round < n; round *= 2) {
-#pragma GCC unroll 8
-    for (int i = 0; i < n / 2; ++i) {
-      b[2 * i] = interleave<T, 0>(a[i], a[i + n / 2], Lanes{});
-      b[2 * i + 1] = interleave<T, 1>(a[i], a[i + n / 2], Lanes{});
-    }
-#pragma GCC unroll 16
-    for (int i = 0; i < n; ++i) a[i] = b[i];
-  }
+  transpose_vectors<T>(a);
   for (int i = 0; i < n; ++i) __builtin_memcpy(to + i * to_stride, &a[i], sizeof(Vector<T>));
 }
 

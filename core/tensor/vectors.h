@@ -1,0 +1,123 @@
+// Owns Vector, as many elements as fill a register, for kernels that are compiled once per
+// instruction set and must say themselves how elements move between lanes.
+//
+// Loops that a compiler can vectorise are written as loops instead.
+#pragma once
+
+#include "core/tensor/formula.h"
+
+#ifdef __FMA__
+#include <immintrin.h>
+#endif
+
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+
+#if RUSHLIGHT_ISA == 0
+inline constexpr int kVectorBytes = 16;
+#elif RUSHLIGHT_ISA == 3
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 64;
+#endif
+
+// At most 16 lanes, so that a square stays in the registers; AVX-512 has no shuffle of 64 bytes.
+template <class T>
+inline constexpr int kWidth =
+    kVectorBytes / int(sizeof(T)) < 16 ? kVectorBytes / int(sizeof(T)) : 16;
+
+namespace detail {
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(kWidth<T> * sizeof(T))));
+};
+}  // namespace detail
+template <class T>
+using Vector = typename detail::VectorOf<T>::type;
+
+// From and to memory of any alignment.
+template <class T>
+[[gnu::always_inline]] inline Vector<T> load_vector(const T* from) {
+  Vector<T> v;
+  __builtin_memcpy(&v, from, sizeof(v));
+  return v;
+}
+template <class T>
+[[gnu::always_inline]] inline void store_vector(T* to, Vector<T> v) {
+  __builtin_memcpy(to, &v, sizeof(v));
+}
+
+namespace detail {
+template <class T, int half, size_t... I>
+[[gnu::always_inline]] inline Vector<T> interleave(Vector<T> a, Vector<T> b, Indices<I...>) {
+  return __builtin_shufflevector(a, b,
+                                 (half * kWidth<T> / 2 + int(I) / 2 + (I % 2 ? kWidth<T> : 0))...);
+}
+template <class T, int first, size_t... I>
+[[gnu::always_inline]] inline Vector<T> every_second(Vector<T> a, Vector<T> b, Indices<I...>) {
+  return __builtin_shufflevector(a, b, (2 * int(I) + first)...);
+}
+template <class T, size_t... I>
+[[gnu::always_inline]] inline Vector<T> reversed(Vector<T> a, Indices<I...>) {
+  return __builtin_shufflevector(a, a, (kWidth<T> - 1 - int(I))...);
+}
+}  // namespace detail
+
+// The first (half 0) or second lanes of a0 b0 a1 b1 ...
+template <class T, int half>
+[[gnu::always_inline]] inline Vector<T> interleave(Vector<T> a, Vector<T> b) {
+  return detail::interleave<T, half>(a, b, detail::IndicesTo<size_t(kWidth<T>)>{});
+}
+// Lanes first, first + 2, ... of a followed by b.
+template <class T, int first>
+[[gnu::always_inline]] inline Vector<T> every_second(Vector<T> a, Vector<T> b) {
+  return detail::every_second<T, first>(a, b, detail::IndicesTo<size_t(kWidth<T>)>{});
+}
+template <class T>
+[[gnu::always_inline]] inline Vector<T> reversed(Vector<T> a) {
+  return detail::reversed<T>(a, detail::IndicesTo<size_t(kWidth<T>)>{});
+}
+
+// x * y + z, rounded once where the processor has an instruction for it.
+#if RUSHLIGHT_ISA == 4
+[[gnu::always_inline]] inline Vector<float> multiply_add(Vector<float> x, Vector<float> y,
+                                                         Vector<float> z) {
+  return _mm512_fmadd_ps(x, y, z);
+}
+[[gnu::always_inline]] inline Vector<double> multiply_add(Vector<double> x, Vector<double> y,
+                                                          Vector<double> z) {
+  return _mm512_fmadd_pd(x, y, z);
+}
+#elif RUSHLIGHT_ISA == 3
+[[gnu::always_inline]] inline Vector<float> multiply_add(Vector<float> x, Vector<float> y,
+                                                         Vector<float> z) {
+  return _mm256_fmadd_ps(x, y, z);
+}
+[[gnu::always_inline]] inline Vector<double> multiply_add(Vector<double> x, Vector<double> y,
+                                                          Vector<double> z) {
+  return _mm256_fmadd_pd(x, y, z);
+}
+#else
+template <class V>
+[[gnu::always_inline]] inline V multiply_add(V x, V y, V z) {
+  return x * y + z;
+}
+#endif
+
+// Transposes a square: log2(kWidth) rounds that each interleave row i with row i + kWidth / 2.
+template <class T>
+[[gnu::always_inline]] inline void transpose_vectors(Vector<T> (&a)[kWidth<T>]) {
+  constexpr int n = kWidth<T>;
+  Vector<T> b[n];
+#pragma GCC unroll 4
+  for (int round = 1; round < n; round *= 2) {
+#pragma GCC unroll 8
+    for (int i = 0; i < n / 2; ++i) {
+      b[2 * i] = interleave<T, 0>(a[i], a[i + n / 2]);
+      b[2 * i + 1] = interleave<T, 1>(a[i], a[i + n / 2]);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < n; ++i) a[i] = b[i];
+  }
+}
+
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
