@@ -89,6 +89,7 @@ _SUBMODULES = (
     "optim",
     "random",
     "serialization",
+    "signal",
     "testing",
     "utils",
 )

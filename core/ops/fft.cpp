@@ -21,6 +21,7 @@ namespace rushlight {
 namespace {
 
 constexpr DTypeSet transformable([](DType t) { return !is_half(t); });
+constexpr DTypeSet transformable_real([](DType t) { return !is_half(t) && !is_complex(t); });
 constexpr DTypeSet single_or_complex([](DType t) { return is_differentiable(t) && !is_half(t); });
 
 // ---- what the private ops do --------------------------------------------------------------------
@@ -115,8 +116,6 @@ Tensor resized(const Tensor& input, int64_t dim, int64_t count) {
 // back run in one direction only: in the other, the halves are conjugates.
 Tensor transformed(Kind kind, bool inverse, const Tensor& input, Points points,
                    std::optional<std::string_view> norm) {
-  CHECK(kind != Kind::r2c || !is_complex(input.dtype()), "expects a real input tensor, but got ",
-        dtype_name(input.dtype()), ".");
   CHECK(kind == Kind::c2c || !points.dims.empty(), "must transform at least one axis");
   DType dtype = is_differentiable(input.dtype()) ? input.dtype() : default_dtype();
   Tensor x = cast(input, kind == Kind::c2r ? complex_dtype(dtype) : dtype);
@@ -280,7 +279,7 @@ OP(rfft, "(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor", {
 Example:
     >>> torch.fft.rfft(torch.ones(4)).real
     tensor([4., 0., 0.]))",
-  .dtypes  = transformable,
+  .dtypes  = transformable_real,
   .forward = [](const Tensor& input, std::optional<int64_t> n, int64_t dim,
                 std::optional<std::string_view> norm) {
     return along_one(Kind::r2c, false, input, n, dim, norm);
@@ -318,7 +317,7 @@ n is the number of results, by default 2 (m - 1) for m numbers in input.)",
 OP(ihfft, "(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor", {
   .home    = "fft",
   .doc     = R"(The inverse of hfft: the first n / 2 + 1 numbers of the ifft of real numbers.)",
-  .dtypes  = transformable,
+  .dtypes  = transformable_real,
   .forward = [](const Tensor& input, std::optional<int64_t> n, int64_t dim,
                 std::optional<std::string_view> norm) {
     return along_one(Kind::r2c, true, input, n, dim, norm);
@@ -348,7 +347,7 @@ OP(ifft2, "(Tensor input, int[1]? s=None, int[1] dim=(-2, -1), str? norm=None) -
 OP(rfft2, "(Tensor input, int[1]? s=None, int[1] dim=(-2, -1), str? norm=None) -> Tensor", {
   .home    = "fft",
   .doc     = R"(fft2 of real numbers: the first n / 2 + 1 numbers along the last of two dims.)",
-  .dtypes  = transformable,
+  .dtypes  = transformable_real,
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, ShapeRef dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::r2c, false, input, s, dim, norm);
@@ -378,7 +377,7 @@ OP(hfft2, "(Tensor input, int[1]? s=None, int[1] dim=(-2, -1), str? norm=None) -
 OP(ihfft2, "(Tensor input, int[1]? s=None, int[1] dim=(-2, -1), str? norm=None) -> Tensor", {
   .home    = "fft",
   .doc     = R"(The inverse of hfft2.)",
-  .dtypes  = transformable,
+  .dtypes  = transformable_real,
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, ShapeRef dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::r2c, true, input, s, dim, norm);
@@ -410,7 +409,7 @@ OP(ifftn, "(Tensor input, int[1]? s=None, int[1]? dim=None, str? norm=None) -> T
 OP(rfftn, "(Tensor input, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", {
   .home    = "fft",
   .doc     = R"(fftn of real numbers: the first n / 2 + 1 numbers along the last of dims.)",
-  .dtypes  = transformable,
+  .dtypes  = transformable_real,
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, std::optional<ShapeRef> dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::r2c, false, input, s, dim, norm);
@@ -440,7 +439,7 @@ OP(hfftn, "(Tensor input, int[1]? s=None, int[1]? dim=None, str? norm=None) -> T
 OP(ihfftn, "(Tensor input, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", {
   .home    = "fft",
   .doc     = R"(The inverse of hfftn.)",
-  .dtypes  = transformable,
+  .dtypes  = transformable_real,
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, std::optional<ShapeRef> dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::r2c, true, input, s, dim, norm);
