@@ -15,6 +15,7 @@ MODULES = [
     "rushlight.optim.sgd",
     "rushlight.random",
     "rushlight.serialization",
+    "rushlight.signal.windows",
     "rushlight.testing._comparison",
     "rushlight.testing._creation",
     "rushlight.utils.data.collate",

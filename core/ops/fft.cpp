@@ -70,8 +70,8 @@ Points points_of(const Tensor& input, std::optional<ShapeRef> s, std::optional<S
       int64_t wrapped = wrap_dim(d, ndim);
       CHECK(ndim > 0, ErrorKind::kIndex, "Dimension specified as ", d,
             " but tensor has no dimensions");
-      for (int64_t other : points.dims) CHECK(other != wrapped, "FFT dims must be unique, got ", d,
-            " twice.");
+      for (int64_t other : points.dims)
+        CHECK(other != wrapped, "FFT dims must be unique, got ", d, " twice.");
       points.dims.push_back(wrapped);
     }
     CHECK(!s || s->size() == dim->size(),
@@ -131,8 +131,7 @@ Tensor transformed(Kind kind, bool inverse, const Tensor& input, Points points,
       Tensor half = r2c(x, points.dims, scale);
       return inverse ? conj(half) : half;
     }
-    default:
-      return c2r(inverse ? x : conj(x), points.dims, points.counts.back(), scale);
+    default: return c2r(inverse ? x : conj(x), points.dims, points.counts.back(), scale);
   }
 }
 
@@ -155,8 +154,8 @@ Tensor along_many(Kind kind, bool inverse, const Tensor& input, std::optional<Sh
 // ---- frequencies --------------------------------------------------------------------------------
 
 // first / (n d), ..., of which those from `negative` on count from -n / 2.
-Tensor frequencies(int64_t n, int64_t count, int64_t negative, double d,
-                   std::optional<DType> dtype, std::optional<Device> device) {
+Tensor frequencies(int64_t n, int64_t count, int64_t negative, double d, std::optional<DType> dtype,
+                   std::optional<Device> device) {
   DType type = dtype.value_or(default_dtype());
   CHECK(is_floating(type), "requires a floating point dtype, got ", dtype_name(type), ".");
   CHECK(count >= 0, "Trying to create tensor with negative dimension ", n, ": [", n, "]");
@@ -243,7 +242,7 @@ OP(_fft_c2r, "(Tensor input, int[] dim, int length, float scale) -> Tensor", {
 
 OP(fft, "(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor", {
   .home    = "fft",
-  .doc     = R"(The discrete Fourier transform along dim: X[k] = sum over j of x[j] exp(-2 pi i j k / n).
+  .doc     = R"(The discrete Fourier transform: X[k] = sum over j of x[j] exp(-2 pi i j k / n).
 
 n cuts the input or fills it with zeros. norm says where the scale goes: "backward" (None) divides
 the inverse transform by n, "forward" the forward one, "ortho" both by sqrt(n).
@@ -304,7 +303,7 @@ Example:
 
 OP(hfft, "(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor", {
   .home    = "fft",
-  .doc     = R"(fft of a signal of which input is half, the other half being conjugates; the result is real.
+  .doc     = R"(fft of a signal of which input is half, the other half being conjugates: real.
 
 n is the number of results, by default 2 (m - 1) for m numbers in input.)",
   .dtypes  = transformable,
@@ -466,8 +465,7 @@ Example:
     >>> torch.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000]))",
   .forward = [](int64_t n, double d, std::optional<DType> dtype, std::optional<Device> device) {
-    int64_t count = n < 0 ? n : n / 2 + 1;
-    return frequencies(n, count, count, d, dtype, device);
+    return frequencies(n, n / 2 + 1, n / 2 + 1, d, dtype, device);
   },
 })
 

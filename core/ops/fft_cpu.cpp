@@ -43,8 +43,7 @@ class RowTransform {
 
   void run(FftRows<T>& rows, const T* in, int64_t in_stride, T* out, int64_t out_stride,
            int64_t count) const {
-    if (kind_ == Kind::c2c)
-      return rows.run(scale_, in, in_stride / 2, out, out_stride / 2, count);
+    if (kind_ == Kind::c2c) return rows.run(scale_, in, in_stride / 2, out, out_stride / 2, count);
     if (!halves_) return run_odd(rows, in, in_stride, out, out_stride, count);
     const auto& k = fft_loops<T>();
     int64_t m = n_ / 2;
@@ -101,7 +100,8 @@ class RowTransform {
       const T* row = all + i * 2 * n_;
       T* to = out + i * out_stride;
       if (from_real()) std::copy(row, row + out_width(), to);
-      else for (int64_t j = 0; j < n_; ++j) to[j] = row[2 * j];
+      else
+        for (int64_t j = 0; j < n_; ++j) to[j] = row[2 * j];
     }
   }
 

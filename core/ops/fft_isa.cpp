@@ -38,7 +38,9 @@ template <class T>
 struct PairsFrom {
   const T* data;
   int64_t stride;
-  [[gnu::always_inline]] Lanes<T> load(int64_t i) const { return load_pairs(data + i * 2 * stride); }
+  [[gnu::always_inline]] Lanes<T> load(int64_t i) const {
+    return load_pairs(data + i * 2 * stride);
+  }
 };
 template <class T>
 struct PairsTo {
@@ -161,8 +163,8 @@ int64_t scratch_pairs(int64_t n) {
 template <class T>
 void columns(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int64_t in_stride,
              T* out, int64_t out_stride, T* scratch) {
-  transform(plan, PairsFrom<T>{in, in_stride},
-            PairsTo<T>{out, out_stride, plan.n, inverse, scale}, scratch);
+  transform(plan, PairsFrom<T>{in, in_stride}, PairsTo<T>{out, out_stride, plan.n, inverse, scale},
+            scratch);
 }
 
 // Element by element.
@@ -249,8 +251,7 @@ void split_second(const FftSplit<T>& plan, T scale, const T* middle, T* out, int
       for (int64_t part = 0; part < 2; ++part) {
         const T* from = middle + row * 2 * n2 + part * n2 + at;
 #pragma GCC unroll 16
-        for (int64_t l = 0; l < lanes; ++l)
-          a[l] = load_vector(from + (l < count ? l : 0) * 2 * n2);
+        for (int64_t l = 0; l < lanes; ++l) a[l] = load_vector(from + (l < count ? l : 0) * 2 * n2);
         transpose_vectors<T>(a);
 #pragma GCC unroll 16
         for (int64_t l = 0; l < lanes; ++l)
@@ -375,7 +376,7 @@ void half_to_pairs(const T* x, const T* w, T* z, int64_t m) {
 
 template <class T>
 constexpr FftLoopsOf<T> loops_of() {
-  return {kWidth<T>,       &scratch_pairs<T>, &columns<T>,       &scattered<T>,     &rows<T>,
+  return {kWidth<T>,       &scratch_pairs<T>, &columns<T>,  &scattered<T>,     &rows<T>,
           &split_first<T>, &split_second<T>,  &multiply<T>, &pairs_to_half<T>, &half_to_pairs<T>};
 }
 

@@ -90,8 +90,11 @@ template <int kRoom, class T>
 template <int R>
 struct Dft {
   template <class T>
-  static constexpr T kTurns3[] = {T(1), T(-0.5), T(-0.5),
-                                  T(0), T(0.866025403784438646763723170752936183),
+  static constexpr T kTurns3[] = {T(1),
+                                  T(-0.5),
+                                  T(-0.5),
+                                  T(0),
+                                  T(0.866025403784438646763723170752936183),
                                   T(-0.866025403784438646763723170752936183)};
   template <class T>
   static constexpr T kTurns5[] = {T(1),

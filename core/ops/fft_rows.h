@@ -48,8 +48,7 @@ void for_each_group(const FftPlan<T>& plan, int64_t count, Body&& body) {
   int64_t grain = std::max<int64_t>(1, kFftGrain / (group * plan.n));
   parallel_for(0, (count + group - 1) / group, grain, [&](int64_t begin, int64_t end) {
     FftRows<T> rows(plan, count);
-    for (int64_t g = begin; g < end; ++g)
-      body(rows, g * group, std::min(group, count - g * group));
+    for (int64_t g = begin; g < end; ++g) body(rows, g * group, std::min(group, count - g * group));
   });
 }
 

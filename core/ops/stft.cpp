@@ -66,15 +66,17 @@ struct Frames {
   Frames(const Tensor& input, int64_t n, std::optional<int64_t> hop_length,
          std::optional<int64_t> length, const Tensor& given)
       : n_fft(n), hop(hop_length.value_or(n / 4)), win_length(length.value_or(n)) {
-    CHECK(0 < win_length && win_length <= n_fft, "expected 0 < win_length <= n_fft, but got "
-          "win_length=", win_length, " and n_fft=", n_fft, ".");
+    CHECK(0 < win_length && win_length <= n_fft,
+          "expected 0 < win_length <= n_fft, but got "
+          "win_length=",
+          win_length, " and n_fft=", n_fft, ".");
     CHECK(hop > 0, "expected hop_length > 0, but got hop_length=", hop, ".");
     CHECK(!given.defined() || (given.dim() == 1 && given.size(0) == win_length),
           "expected a 1D window tensor of size equal to win_length=", win_length,
           ", but got window with size ", given.defined() ? given.sizes() : Shape{}, ".");
-    Tensor middle = given.defined() ? given
-                                    : full(Shape{win_length}, 1, real_dtype(input.dtype()),
-                                           input.device());
+    Tensor middle = given.defined()
+                        ? given
+                        : full(Shape{win_length}, 1, real_dtype(input.dtype()), input.device());
     int64_t left = (n_fft - win_length) / 2;
     window = between_zeros(middle, left, n_fft - win_length - left);
   }
@@ -106,8 +108,8 @@ Args:
     hop_length: how many samples apart frames begin; n_fft // 4 by default.
     win_length: the length of window, which zeros around fill up to n_fft; n_fft by default.
     window: ones by default.
-    center: whether frame t is centred at sample t * hop_length, with n_fft // 2 samples added on both
-        sides as pad_mode says.
+    center: whether frame t is centred at sample t * hop_length, with n_fft // 2 samples added on
+        both sides as pad_mode says.
     normalized: whether to divide by sqrt(n_fft).
     onesided: whether to give n_fft // 2 + 1 frequencies only; True for real numbers by default.
     return_complex: False gives pairs of real numbers in a last dim instead.
@@ -159,8 +161,8 @@ OP(istft, "(Tensor input, int n_fft, int? hop_length=None, int? win_length=None,
           "int? length=None, bool return_complex=False) -> Tensor", {
   .doc     = R"(The signal whose stft is nearest to input in the least-squares sense.
 
-Frames are added up and divided by the sum of squared windows, which must not be zero anywhere (D. W.
-Griffin, J. S. Lim: Signal estimation from modified short-time Fourier transform, 1984).
+Frames are added up and divided by the sum of squared windows, which must not be zero anywhere
+(D. W. Griffin, J. S. Lim: Signal estimation from modified short-time Fourier transform, 1984).
 
 Args:
     input: complex, (frequencies, frames) or (batch, frequencies, frames).

@@ -82,7 +82,9 @@ n is window_length, or one less if not periodic.)",
 
 OP(bartlett_window, "(int window_length, bool periodic=True, *, dtype? dtype=None, "
                     "device? device=None) -> Tensor", {
-  .doc     = R"(A triangle: 1 - |2 k / n - 1|, n being window_length, or one less if not periodic.)",
+  .doc     = R"(A triangle: 1 - |2 k / n - 1|.
+
+n is window_length, or one less if not periodic.)",
   .forward = [](int64_t window_length, bool periodic, DTypeOrNone dtype, DeviceOrNone device) {
     return window(window_length, periodic, dtype, device,
                   [](double x) { return 1 - std::abs(2 * x - 1); });

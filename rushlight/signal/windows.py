@@ -52,11 +52,11 @@ def _window(
     requires_grad: bool,
 ) -> Tensor:
     """value(k, n) for k = 0 to M - 1, where n is the distance between equal ends."""
-    if M == 1:
-        return rl.ones(1, dtype=dtype, device=device, requires_grad=requires_grad)
+    if M == 0:
+        return rl.empty(0, dtype=dtype, device=device, requires_grad=requires_grad)
     with rl.no_grad():
         points = rl.arange(M, dtype=rl.float64, device=device)
-        window = value(points, M - 1 if sym else M).to(dtype)
+        window = value(points, M - 1 if sym or M == 1 else M).to(dtype)
     return window.requires_grad_(requires_grad)
 
 
@@ -206,7 +206,7 @@ def general_cosine(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A sum of cosines of alternating signs: a[0] - a[1] cos(2 pi k / n) + a[2] cos(4 pi k / n) - ...
+    """A sum of cosines: a[0] - a[1] cos(2 pi k / n) + a[2] cos(4 pi k / n) - ...
 
     Args:
         M: the length; n is M - 1, or M if not sym.
@@ -228,6 +228,8 @@ def general_cosine(
         raise ValueError("Coefficients cannot be empty")
 
     def value(k: Tensor, n: int) -> Tensor:
+        if n == 0:
+            return rl.ones_like(k)
         total = rl.zeros_like(k)
         for i, weight in enumerate(a):
             total = total + (k * (2 * math.pi * i / n)).cos() * (-weight if i % 2 else weight)
@@ -334,9 +336,9 @@ def nuttall(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A general_cosine of four terms (A. H. Nuttall: Some windows with very good sidelobe behavior, 1981).
+    """A general_cosine of four terms. See bartlett for the arguments.
 
-    See bartlett for the arguments.
+    Source: A. H. Nuttall, Some windows with very good sidelobe behavior (1981).
 
     Example:
         >>> torch.signal.windows.nuttall(3)

@@ -49,7 +49,6 @@ def of_halves() -> Iterator[Any]:
     yield complexes(0, 4)
 
 
-
 for _name, _make in {
     "fft": of_complex,
     "ifft": of_complex,
