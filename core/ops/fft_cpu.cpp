@@ -11,8 +11,6 @@
 namespace rushlight {
 namespace {
 
-constexpr size_t kMostLanes = 16;
-
 template <class F>
 void by_type(DType dtype, F&& f) {
   if (real_dtype(dtype) == DType::float32) f(Tag<float>{});
@@ -22,11 +20,11 @@ void by_type(DType dtype, F&& f) {
 // `whole` gives all numbers of the transform of real ones.
 enum class Kind { c2c, r2c, c2r, whole };
 
-// The transform of contiguous rows, of whatever kind. Strides count elements of T.
+// A transform of whatever kind. Strides of rows count elements of T.
 template <class T>
-class RowTransform {
+class Transform {
  public:
-  RowTransform(Kind kind, int64_t n, bool inverse, double scale)
+  Transform(Kind kind, int64_t n, bool inverse, double scale)
       : kind_(kind),
         n_(n),
         inverse_(inverse),
@@ -39,7 +37,30 @@ class RowTransform {
   // Elements of T in a row.
   int64_t in_width() const { return from_real() ? n_ : width(kind_ == Kind::c2r); }
   int64_t out_width() const { return kind_ == Kind::c2r ? n_ : width(kind_ == Kind::r2c); }
+  // How many elements, of how many T.
+  int64_t in_item() const { return from_real() ? 1 : 2; }
+  int64_t out_item() const { return kind_ == Kind::c2r ? 1 : 2; }
+  int64_t in_length() const { return in_width() / in_item(); }
+  int64_t out_length() const { return out_width() / out_item(); }
   const FftPlan<T>& plan() const { return *plan_; }
+
+  // Whether it has kernels for columns side by side.
+  bool has_columns() const {
+    return plan_->has_columns && (kind_ == Kind::c2c || (halves_ && kind_ != Kind::whole));
+  }
+  // Strides count elements here.
+  void run_columns(const T* in, int64_t in_stride, T* out, int64_t out_stride, T* scratch) const {
+    const auto& k = fft_loops<T>();
+    const auto& columns = plan_->columns;
+    if (kind_ == Kind::c2c)
+      k.columns(columns, inverse_, scale_, in, in_stride, out, out_stride, scratch);
+    else if (kind_ == Kind::r2c)
+      k.columns_to_half(columns, plan_->half_turns, scale_, in, in_stride, out, out_stride,
+                        scratch);
+    else
+      k.half_to_columns(columns, plan_->half_turns, scale_, in, in_stride, out, out_stride,
+                        scratch);
+  }
 
   void run(FftRows<T>& rows, const T* in, int64_t in_stride, T* out, int64_t out_stride,
            int64_t count) const {
@@ -47,37 +68,31 @@ class RowTransform {
     if (!halves_) return run_odd(rows, in, in_stride, out, out_stride, count);
     const auto& k = fft_loops<T>();
     int64_t m = n_ / 2;
+    // Long rows, of which there are few, on several threads.
+    auto on_pairs = [&](auto&& part) { parallel_for(0, m / 2 + 1, kFftLong / 4, part); };
     if (from_real()) {
       rows.run(T(1), in, in_stride / 2, out, out_stride / 2, count);
       for (int64_t i = 0; i < count; ++i) {
         T* row = out + i * out_stride;
-        k.pairs_to_half(row, plan_->half_turns, scale_, row, m);
-        if (kind_ == Kind::whole) mirror(row);
+        on_pairs([&](int64_t begin, int64_t end) {
+          k.pairs_to_half(row, plan_->half_turns, scale_, row, m, begin, end);
+        });
+        if (kind_ == Kind::whole) k.complete(row, inverse_, n_);
       }
       return;
     }
     CpuBuffer buffer(size_t(count * n_) * sizeof(T));
     T* pairs = static_cast<T*>(buffer.data());
     for (int64_t i = 0; i < count; ++i)
-      k.half_to_pairs(in + i * in_stride, plan_->half_turns, pairs + i * n_, m);
+      on_pairs([&](int64_t begin, int64_t end) {
+        k.half_to_pairs(in + i * in_stride, plan_->half_turns, pairs + i * n_, m, begin, end);
+      });
     rows.run(scale_, pairs, m, out, out_stride / 2, count);
   }
 
  private:
   bool from_real() const { return kind_ == Kind::r2c || kind_ == Kind::whole; }
   int64_t width(bool half) const { return 2 * (half ? n_ / 2 + 1 : n_); }
-
-  // Number n - k of a transform of real ones is the conjugate of number k; the inverse one is the
-  // conjugate of all.
-  void mirror(T* row) const {
-    T sign = inverse_ ? -1 : 1;
-    for (int64_t k = 1; k < n_ / 2; ++k) {
-      T re = row[2 * k], im = row[2 * k + 1] * sign;
-      row[2 * k + 1] = im;
-      row[2 * (n_ - k)] = re;
-      row[2 * (n_ - k) + 1] = -im;
-    }
-  }
 
   // By a transform of complex numbers.
   void run_odd(FftRows<T>& rows, const T* in, int64_t in_stride, T* out, int64_t out_stride,
@@ -115,11 +130,11 @@ class RowTransform {
 
 // A row-major tensor around one dim.
 struct Around {
-  int64_t outer, inner;
+  int64_t outer, length, inner;
 };
 
 template <class T>
-void transform_rows(const RowTransform<T>& transform, const T* in, T* out, int64_t count) {
+void transform_rows(const Transform<T>& transform, const T* in, T* out, int64_t count) {
   int64_t in_width = transform.in_width(), out_width = transform.out_width();
   for_each_group(transform.plan(), count, [&](FftRows<T>& rows, int64_t first, int64_t number) {
     transform.run(rows, in + first * in_width, in_width, out + first * out_width, out_width,
@@ -129,12 +144,10 @@ void transform_rows(const RowTransform<T>& transform, const T* in, T* out, int64
 
 // Gathers a few neighbouring columns into rows, and scatters their transforms.
 template <class T>
-void transform_panels(const RowTransform<T>& transform, Kind kind, int64_t n, const T* in, T* out,
-                      Around around) {
+void transform_panels(const Transform<T>& transform, const T* in, T* out, Around around) {
   constexpr int64_t kColumns = 16;
-  constexpr int64_t pair = 2 * sizeof(T);
-  int64_t in_item = kind == Kind::r2c || kind == Kind::whole ? sizeof(T) : pair;
-  int64_t out_item = kind == Kind::c2r ? sizeof(T) : pair;
+  int64_t in_item = transform.in_item() * int64_t(sizeof(T));
+  int64_t out_item = transform.out_item() * int64_t(sizeof(T));
   int64_t in_bytes = transform.in_width() * int64_t(sizeof(T));
   int64_t out_bytes = transform.out_width() * int64_t(sizeof(T));
   auto move = [](int64_t columns, int64_t rows, int64_t item, auto* to, Shape to_strides,
@@ -144,7 +157,8 @@ void transform_panels(const RowTransform<T>& transform, Kind kind, int64_t n, co
                  reinterpret_cast<const char*>(from), from_strides);
   };
   int64_t panels = (around.inner + kColumns - 1) / kColumns;
-  int64_t grain = std::max<int64_t>(1, kFftGrain / (n * std::min(kColumns, around.inner)));
+  int64_t grain =
+      std::max<int64_t>(1, kFftGrain / (around.length * std::min(kColumns, around.inner)));
   parallel_for(0, around.outer * panels, grain, [&](int64_t begin, int64_t end) {
     CpuBuffer in_rows(size_t(kColumns * in_bytes)), out_rows(size_t(kColumns * out_bytes));
     T* from = static_cast<T*>(in_rows.data());
@@ -168,34 +182,42 @@ void transform_panels(const RowTransform<T>& transform, Kind kind, int64_t n, co
   });
 }
 
-// Columns in blocks of as many as vectors have lanes. What is left over is scattered, across slices
+// Columns in blocks of as many as vectors have lanes. What is left over is gathered, across slices
 // where they have few columns.
 template <class T>
-void transform_columns(const FftPlan<T>& plan, double scale, const T* in, T* out, Around around) {
-  const auto& k = fft_loops<T>();
-  int64_t n = plan.n, inner = around.inner, slice = n * inner;
-  int64_t whole = inner / k.lanes, left = inner % k.lanes;
-  int64_t grain = std::max<int64_t>(1, kFftGrain / (n * k.lanes));
+void transform_columns(const Transform<T>& transform, const T* in, T* out, Around around) {
+  int64_t lanes = fft_loops<T>().lanes, inner = around.inner;
+  int64_t in_item = transform.in_item(), out_item = transform.out_item();
+  int64_t in_slice = transform.in_length() * inner, out_slice = transform.out_length() * inner;
+  int64_t whole = inner / lanes, left = inner % lanes;
+  int64_t grain = std::max<int64_t>(1, kFftGrain / (around.length * lanes));
   auto on_threads = [&](int64_t blocks, auto&& block) {
     parallel_for(0, blocks, grain, [&](int64_t begin, int64_t end) {
-      CpuBuffer buffer(size_t(k.scratch(n)) * 2 * sizeof(T));
-      for (int64_t i = begin; i < end; ++i) block(i, static_cast<T*>(buffer.data()));
+      CpuBuffer scratch(size_t(fft_loops<T>().scratch(transform.plan().n)) * 2 * sizeof(T));
+      for (int64_t i = begin; i < end; ++i) block(i, static_cast<T*>(scratch.data()));
     });
   };
   on_threads(around.outer * whole, [&](int64_t i, T* scratch) {
-    int64_t at = 2 * (i / whole * slice + i % whole * k.lanes);
-    k.columns(plan.columns, plan.inverse, T(scale), in + at, inner, out + at, inner, scratch);
+    int64_t slice = i / whole, column = i % whole * lanes;
+    transform.run_columns(in + (slice * in_slice + column) * in_item, inner,
+                          out + (slice * out_slice + column) * out_item, inner, scratch);
   });
   int64_t columns = around.outer * left;
-  on_threads((columns + k.lanes - 1) / k.lanes, [&](int64_t i, T* scratch) {
-    std::array<int64_t, kMostLanes> at;
-    int64_t count = std::min(k.lanes, columns - i * k.lanes);
+  on_threads((columns + lanes - 1) / lanes, [&](int64_t i, T* scratch) {
+    int64_t count = std::min(lanes, columns - i * lanes);
+    FftLaneOffsets from{}, to{};
     for (int64_t l = 0; l < count; ++l) {
-      int64_t c = i * k.lanes + l;
-      at[size_t(l)] = c / left * slice + whole * k.lanes + c % left;
+      int64_t c = i * lanes + l, column = whole * lanes + c % left;
+      from[size_t(l)] = c / left * in_slice + column;
+      to[size_t(l)] = c / left * out_slice + column;
     }
-    k.scattered(plan.columns, plan.inverse, T(scale), in, at.data(), inner, out, at.data(), inner,
-                count, scratch);
+    int64_t in_count = transform.in_width() * lanes, out_count = transform.out_width() * lanes;
+    CpuBuffer blocks(size_t(in_count + out_count) * sizeof(T));
+    T* in_block = static_cast<T*>(blocks.data());
+    T* out_block = in_block + in_count;
+    gather_columns(in, from, inner, in_item, transform.in_length(), count, lanes, in_block);
+    transform.run_columns(in_block, lanes, out_block, lanes, scratch);
+    scatter_columns(out_block, lanes, out_item, transform.out_length(), count, out, to, inner);
   });
 }
 
@@ -206,22 +228,24 @@ void transform_dim(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, 
   if (in.numel() == 0 || out.numel() == 0) return;
   const T* from = in.data<T>();
   T* to = out.data<T>();
-  RowTransform<T> transform(kind, shape.length, inverse, scale);
-  Around around{shape.outer, shape.inner};
-  if (shape.inner == 1) return transform_rows(transform, from, to, shape.outer);
-  if (kind == Kind::c2c && transform.plan().has_columns)
-    return transform_columns(transform.plan(), scale, from, to, around);
-  transform_panels(transform, kind, shape.length, from, to, around);
+  Transform<T> transform(kind, shape.length, inverse, scale);
+  Around around{shape.outer, shape.length, shape.inner};
+  if (shape.inner == 1) transform_rows(transform, from, to, shape.outer);
+  else if (transform.has_columns()) transform_columns(transform, from, to, around);
+  else transform_panels(transform, from, to, around);
 }
 
 }  // namespace
 
 void fft_c2c_cpu(const Tensor& in, const Tensor& out, ShapeRef dims, bool inverse, double scale) {
   by_type(out.dtype(), [&]<class T>(Tag<T>) {
+    bool is_real = !is_complex(in.dtype()), by_rows = out.stride(dims.back()) == 1;
+    if (is_real && !by_rows) copy_into(out, in);
     for (size_t i = dims.size(); i-- > 0;) {
       bool first = i + 1 == dims.size();
-      Kind kind = first && !is_complex(in.dtype()) ? Kind::whole : Kind::c2c;
-      transform_dim<T>(kind, first ? in : out, out, dims[i], inverse, i == 0 ? scale : 1);
+      Kind kind = first && is_real && by_rows ? Kind::whole : Kind::c2c;
+      transform_dim<T>(kind, first && (by_rows || !is_real) ? in : out, out, dims[i], inverse,
+                       i == 0 ? scale : 1);
     }
   });
 }

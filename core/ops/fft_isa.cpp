@@ -53,6 +53,28 @@ struct PairsTo {
   }
 };
 
+// Pairs of rows of real numbers in memory, as real and imaginary parts.
+template <class T>
+struct RealFrom {
+  const T* data;
+  int64_t stride;
+  [[gnu::always_inline]] Lanes<T> load(int64_t i) const {
+    const T* row = data + i * 2 * stride;
+    return {load_vector(row), load_vector(row + stride)};
+  }
+};
+template <class T>
+struct InverseToReal {
+  T* data;
+  int64_t stride, n;
+  T scale;
+  [[gnu::always_inline]] void store(int64_t i, Lanes<T> x) const {
+    T* row = data + row_of(i, n, true) * 2 * stride;
+    store_vector(row, x.re * scale);
+    store_vector(row + stride, x.im * scale);
+  }
+};
+
 // The middle of a split transform: rows of n2 real numbers followed by n2 imaginary ones. Rotates.
 template <class T>
 struct MiddleTo {
@@ -165,33 +187,6 @@ void columns(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int6
              T* out, int64_t out_stride, T* scratch) {
   transform(plan, PairsFrom<T>{in, in_stride}, PairsTo<T>{out, out_stride, plan.n, inverse, scale},
             scratch);
-}
-
-// Element by element.
-template <class T>
-void scattered(const FftColumns<T>& plan, bool inverse, T scale, const T* in, const int64_t* in_at,
-               int64_t in_stride, T* out, const int64_t* out_at, int64_t out_stride, int64_t count,
-               T* scratch) {
-  constexpr int64_t lanes = kWidth<T>;
-  int64_t n = plan.n;
-  for (int64_t i = 0; i < n; ++i) {
-    T* row = scratch + i * 2 * lanes;
-    for (int64_t l = 0; l < lanes; ++l) {
-      const T* pair = in + (in_at[l < count ? l : 0] + i * in_stride) * 2;
-      row[l] = pair[0];
-      row[lanes + l] = pair[1];
-    }
-  }
-  T* result = scratch + n * 4 * lanes;
-  transform(plan, Blocks<T>{scratch}, Blocks<T>{result}, scratch);
-  for (int64_t i = 0; i < n; ++i) {
-    const T* row = result + row_of(i, n, inverse) * 2 * lanes;
-    for (int64_t l = 0; l < count; ++l) {
-      T* pair = out + (out_at[l] + i * out_stride) * 2;
-      pair[0] = row[l] * scale;
-      pair[1] = row[lanes + l] * scale;
-    }
-  }
 }
 
 // Rows of at least a vector of elements, in squares that are transposed; the last square of a row
@@ -332,22 +327,20 @@ template <class T>
   return {a.re, -a.im};
 }
 
-// Elements k and m - k for 0 < k < m, all at once where the two ends do not meet yet.
+// Elements k and m - k for k in [begin, end), 0 < k <= m / 2; several k at once where the two ends
+// do not meet yet.
 template <bool kBack, class T>
-void unmix_all(const T* in, const T* w, T scale, T* out, int64_t m) {
+void unmix_range(const T* in, const T* w, T scale, T* out, int64_t m, int64_t begin, int64_t end) {
   constexpr int64_t lanes = kWidth<T>;
-  int64_t k = 1;
-  for (; 2 * (k + lanes) <= m + 1; k += lanes) {
+  int64_t k = begin;
+  for (; k + lanes <= end && 2 * (k + lanes) <= m + 1; k += lanes) {
     int64_t other = m - k - lanes + 1;
-    Lanes<T> a = load_pairs(in + 2 * k), b = load_pairs(in + 2 * other);
-    b = {reversed<T>(b.re), reversed<T>(b.im)};
+    Lanes<T> a = load_pairs(in + 2 * k), b = reversed(load_pairs(in + 2 * other));
     unmix<kBack>(a, b, load_pairs(w + 2 * k));
-    a = a * scale;
-    b = b * scale;
-    store_pairs(out + 2 * k, a);
-    store_pairs(out + 2 * other, Lanes<T>{reversed<T>(b.re), reversed<T>(b.im)});
+    store_pairs(out + 2 * k, a * scale);
+    store_pairs(out + 2 * other, reversed(b * scale));
   }
-  for (; 2 * k <= m; ++k) {
+  for (; k < end; ++k) {
     One<T> a = {in[2 * k], in[2 * k + 1]}, b = {in[2 * (m - k)], in[2 * (m - k) + 1]};
     unmix<kBack>(a, b, One<T>{w[2 * k], w[2 * k + 1]});
     out[2 * k] = a.re * scale;
@@ -358,26 +351,100 @@ void unmix_all(const T* in, const T* w, T scale, T* out, int64_t m) {
 }
 
 template <class T>
-void pairs_to_half(const T* z, const T* w, T scale, T* out, int64_t m) {
-  T re = z[0], im = z[1];
-  unmix_all<false>(z, w, scale / 2, out, m);
-  out[0] = (re + im) * scale;
-  out[2 * m] = (re - im) * scale;
-  out[1] = out[2 * m + 1] = 0;
+void pairs_to_half(const T* z, const T* w, T scale, T* out, int64_t m, int64_t begin, int64_t end) {
+  if (begin == 0) {
+    T re = z[0], im = z[1];
+    out[0] = (re + im) * scale;
+    out[2 * m] = (re - im) * scale;
+    out[1] = out[2 * m + 1] = 0;
+    begin = 1;
+  }
+  unmix_range<false>(z, w, scale / 2, out, m, begin, end);
 }
 
 template <class T>
-void half_to_pairs(const T* x, const T* w, T* z, int64_t m) {
-  T first = x[0], last = x[2 * m];
-  unmix_all<true>(x, w, T(1), z, m);
-  z[0] = first + last;
-  z[1] = first - last;
+void half_to_pairs(const T* x, const T* w, T* z, int64_t m, int64_t begin, int64_t end) {
+  if (begin == 0) {
+    T first = x[0], last = x[2 * m];
+    z[0] = first + last;
+    z[1] = first - last;
+    begin = 1;
+  }
+  unmix_range<true>(x, w, T(1), z, m, begin, end);
+}
+
+// The same for columns side by side.
+template <class T>
+void columns_to_half(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
+                     T* out, int64_t out_stride, T* scratch) {
+  int64_t m = plan.n;
+  Blocks<T> z{scratch + m * 4 * kWidth<T>};
+  transform(plan, RealFrom<T>{in, in_stride}, z, scratch);
+  auto put = [&](int64_t row, Lanes<T> x)
+                 __attribute__((always_inline)) { store_pairs(out + row * 2 * out_stride, x); };
+  Lanes<T> first = z.load(0);
+  put(0, {(first.re + first.im) * scale, Vector<T>{}});
+  put(m, {(first.re - first.im) * scale, Vector<T>{}});
+  for (int64_t k = 1; 2 * k <= m; ++k) {
+    Lanes<T> a = z.load(k), b = z.load(m - k);
+    unmix<false>(a, b, all_lanes(w[2 * k], w[2 * k + 1]));
+    put(k, a * (scale / 2));
+    put(m - k, b * (scale / 2));
+  }
+}
+
+template <class T>
+void half_to_columns(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
+                     T* out, int64_t out_stride, T* scratch) {
+  int64_t m = plan.n;
+  Blocks<T> z{scratch};
+  PairsFrom<T> x{in, in_stride};
+  Vector<T> first = x.load(0).re, last = x.load(m).re;
+  z.store(0, {first + last, first - last});
+  for (int64_t k = 1; 2 * k <= m; ++k) {
+    Lanes<T> a = x.load(k), b = x.load(m - k);
+    unmix<true>(a, b, all_lanes(w[2 * k], w[2 * k + 1]));
+    z.store(k, a);
+    z.store(m - k, b);
+  }
+  transform(plan, z, InverseToReal<T>{out, out_stride, m, scale}, scratch);
+}
+
+// Adds the conjugates that complete the first half of a transform of n real numbers; of the inverse
+// one, the first half is conjugate itself.
+template <class T>
+void complete(T* row, bool inverse, int64_t n) {
+  constexpr int64_t lanes = kWidth<T>;
+  T sign = inverse ? -1 : 1;
+  int64_t k = 1;
+  for (; 2 * (k + lanes) <= n + 1; k += lanes) {
+    Lanes<T> x = load_pairs(row + 2 * k);
+    x.im = x.im * sign;
+    store_pairs(row + 2 * k, x);
+    store_pairs(row + 2 * (n - k - lanes + 1), reversed(conj(x)));
+  }
+  for (; 2 * k < n; ++k) {
+    T re = row[2 * k], im = row[2 * k + 1] * sign;
+    row[2 * k + 1] = im;
+    row[2 * (n - k)] = re;
+    row[2 * (n - k) + 1] = -im;
+  }
 }
 
 template <class T>
 constexpr FftLoopsOf<T> loops_of() {
-  return {kWidth<T>,       &scratch_pairs<T>, &columns<T>,  &scattered<T>,     &rows<T>,
-          &split_first<T>, &split_second<T>,  &multiply<T>, &pairs_to_half<T>, &half_to_pairs<T>};
+  return {.lanes = kWidth<T>,
+          .scratch = &scratch_pairs<T>,
+          .columns = &columns<T>,
+          .columns_to_half = &columns_to_half<T>,
+          .half_to_columns = &half_to_columns<T>,
+          .rows = &rows<T>,
+          .split_first = &split_first<T>,
+          .split_second = &split_second<T>,
+          .multiply = &multiply<T>,
+          .pairs_to_half = &pairs_to_half<T>,
+          .half_to_pairs = &half_to_pairs<T>,
+          .complete = &complete<T>};
 }
 
 }  // namespace

@@ -48,16 +48,18 @@ template <class T>
 struct FftLoopsOf {
   int64_t lanes;  // columns side by side
 
-  // How many pairs of scratch the next five need for columns of n rows.
+  // How many pairs of scratch the next six need for columns of n rows.
   int64_t (*scratch)(int64_t n);
-  // Exactly `lanes` columns. `in` may be `out`, here and below.
+  // `lanes` columns. `in` may be `out`.
   void (*columns)(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int64_t in_stride,
                   T* out, int64_t out_stride, T* scratch);
-  // Up to `lanes` columns that begin anywhere.
-  void (*scattered)(const FftColumns<T>& plan, bool inverse, T scale, const T* in,
-                    const int64_t* in_at, int64_t in_stride, T* out, const int64_t* out_at,
-                    int64_t out_stride, int64_t count, T* scratch);
-  // Up to `lanes` rows of n numbers, 2 n >= lanes.
+  // `lanes` columns of 2 n real numbers to the first n + 1 numbers of their transforms, and back
+  // by the inverse transform. Strides of real numbers count those; w as below.
+  void (*columns_to_half)(const FftColumns<T>& plan, const T* w, T scale, const T* in,
+                          int64_t in_stride, T* out, int64_t out_stride, T* scratch);
+  void (*half_to_columns)(const FftColumns<T>& plan, const T* w, T scale, const T* in,
+                          int64_t in_stride, T* out, int64_t out_stride, T* scratch);
+  // Up to `lanes` rows of n numbers, 2 n >= lanes. `in` may be `out`.
   void (*rows)(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int64_t in_stride,
                T* out, int64_t out_stride, int64_t count, T* scratch);
   // The two halves of a split transform, n2 >= lanes: blocks of `lanes` columns of n1 rows, then of
@@ -67,12 +69,17 @@ struct FftLoopsOf {
   void (*split_second)(const FftSplit<T>& plan, T scale, const T* middle, T* out, int64_t begin,
                        int64_t end, T* scratch);
 
-  // out = factor * a * b, elementwise.
+  // out = factor * a * b, elementwise. `out` may be an operand.
   void (*multiply)(FftMultiply form, const T* a, const T* b, T factor, T* out, int64_t n);
   // From the transform z of m pairs of real numbers to the first m + 1 numbers of their own, and
-  // back. w has exp(-pi i k / m) for k <= m / 2.
-  void (*pairs_to_half)(const T* z, const T* w, T scale, T* out, int64_t m);
-  void (*half_to_pairs)(const T* x, const T* w, T* z, int64_t m);
+  // back: numbers k and m - k for k in [begin, end), a part of [0, m / 2 + 1). w has
+  // exp(-pi i k / m) for these k. `out` may be z.
+  void (*pairs_to_half)(const T* z, const T* w, T scale, T* out, int64_t m, int64_t begin,
+                        int64_t end);
+  void (*half_to_pairs)(const T* x, const T* w, T* z, int64_t m, int64_t begin, int64_t end);
+  // Fills a row of n numbers from its first n / 2 + 1, the transform of real numbers; conjugates
+  // all for the inverse transform.
+  void (*complete)(T* row, bool inverse, int64_t n);
 };
 
 struct FftLoops {

@@ -37,6 +37,10 @@ template <class T>
 [[gnu::always_inline]] inline Lanes<T> conj(Lanes<T> a) {
   return {a.re, -a.im};
 }
+template <class T>
+[[gnu::always_inline]] inline Lanes<T> reversed(Lanes<T> a) {
+  return {reversed<T>(a.re), reversed<T>(a.im)};
+}
 // The same number in all lanes.
 template <class T>
 [[gnu::always_inline]] inline Lanes<T> all_lanes(T re, T im) {

@@ -3,7 +3,6 @@
 #include "core/ops/fft_rows.h"
 
 #include <algorithm>
-#include <array>
 
 #include "core/tensor/tile_loop.h"
 
@@ -27,14 +26,6 @@ const FftLoopsOf<T>& fft_loops() {
 template const FftLoopsOf<float>& fft_loops();
 template const FftLoopsOf<double>& fft_loops();
 
-namespace {
-
-// From this length on, one transform is worth several threads.
-constexpr int64_t kLong = 4 * kFftGrain;
-constexpr size_t kMostLanes = 16;
-
-}  // namespace
-
 template <class T>
 bool FftRows<T>::by_columns(const FftPlan<T>& plan, int64_t count) {
   if (!plan.has_split || !plan.has_columns) return plan.has_columns;
@@ -53,7 +44,7 @@ size_t FftRows<T>::scratch_bytes(int64_t count) const {
   const auto& k = fft_loops<T>();
   int64_t pairs = 0;
   if (by_columns_) pairs = k.scratch(plan_.n);
-  else if (plan_.has_split && plan_.n < kLong)
+  else if (plan_.has_split && plan_.n < kFftLong)
     pairs = plan_.n + k.scratch(std::max(plan_.split.first.n, plan_.split.second.n));
   else if (plan_.padded) pairs = plan_.padded->n * group(plan_, count);
   return size_t(pairs) * 2 * sizeof(T);
@@ -92,13 +83,15 @@ void FftRows<T>::run_columns(T scale, const T* in, int64_t in_stride, T* out, in
   if (2 * plan_.n >= k.lanes)
     return k.rows(plan_.columns, plan_.inverse, scale, in, in_stride, out, out_stride, count,
                   scratch);
-  std::array<int64_t, kMostLanes> in_at, out_at;
+  FftLaneOffsets from{}, to{};
   for (int64_t l = 0; l < count; ++l) {
-    in_at[size_t(l)] = l * in_stride;
-    out_at[size_t(l)] = l * out_stride;
+    from[size_t(l)] = l * in_stride;
+    to[size_t(l)] = l * out_stride;
   }
-  k.scattered(plan_.columns, plan_.inverse, scale, in, in_at.data(), 1, out, out_at.data(), 1,
-              count, scratch);
+  T block[kFftMostLanes * kFftMostLanes];
+  gather_columns(in, from, 1, 2, plan_.n, count, k.lanes, block);
+  k.columns(plan_.columns, plan_.inverse, scale, block, k.lanes, block, k.lanes, scratch);
+  scatter_columns(block, k.lanes, 2, plan_.n, count, out, to, 1);
 }
 
 template <class T>
@@ -107,7 +100,7 @@ void FftRows<T>::run_split(T scale, const T* in, T* out) {
   const FftSplit<T>& split = plan_.split;
   int64_t n1 = split.first.n, n2 = split.second.n;
   auto blocks = [&](int64_t n) { return (n + k.lanes - 1) / k.lanes; };
-  if (plan_.n < kLong) {
+  if (plan_.n < kFftLong) {
     T* middle = static_cast<T*>(scratch_.data());
     T* scratch = middle + 2 * plan_.n;
     k.split_first(split, in, middle, 0, blocks(n2), scratch);

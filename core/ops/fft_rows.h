@@ -3,6 +3,8 @@
 // How a row is transformed depends on its plan and the number of rows, never on threads.
 #pragma once
 
+#include <array>
+
 #include "core/device/allocator.h"
 #include "core/device/threads.h"
 #include "core/ops/fft_plan.h"
@@ -38,8 +40,36 @@ class FftRows {
   CpuBuffer scratch_;
 };
 
-// Numbers that are worth a thread.
+// Numbers that are worth a thread, and the length from which on one transform is worth several.
 inline constexpr int64_t kFftGrain = 8192;
+inline constexpr int64_t kFftLong = 4 * kFftGrain;
+
+inline constexpr size_t kFftMostLanes = 16;
+using FftLaneOffsets = std::array<int64_t, kFftMostLanes>;
+
+// Copies columns of elements of `item` numbers between memory, where column l begins at at[l], and
+// rows of `lanes` elements. The lanes without a column repeat the first.
+template <class T>
+void gather_columns(const T* from, const FftLaneOffsets& at, int64_t stride, int64_t item,
+                    int64_t rows, int64_t count, int64_t lanes, T* to) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t l = 0; l < lanes; ++l, to += item) {
+      const T* element = from + (at[size_t(l < count ? l : 0)] + i * stride) * item;
+      to[0] = element[0];
+      if (item == 2) to[1] = element[1];
+    }
+}
+template <class T>
+void scatter_columns(const T* from, int64_t lanes, int64_t item, int64_t rows, int64_t count, T* to,
+                     const FftLaneOffsets& at, int64_t stride) {
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t l = 0; l < count; ++l) {
+      const T* element = from + (i * lanes + l) * item;
+      T* place = to + (at[size_t(l)] + i * stride) * item;
+      place[0] = element[0];
+      if (item == 2) place[1] = element[1];
+    }
+}
 
 // Calls body(rows, first, number) for all groups of `count` rows, on several threads.
 template <class T, class Body>
