@@ -20,6 +20,7 @@ constexpr int64_t kReleaseGilFrom = 16384;  // elements: below, handing over the
 PyTypeObject* return_type(const OpEntry& entry) {
   static std::map<std::string, PyTypeObject*> types;
   std::string key(entry.schema.name);
+  if (std::string_view(entry.home) == "linalg") key = "linalg_" + key;
   auto [it, added] = types.try_emplace(key, nullptr);
   if (added) {
     auto* names = new std::deque<std::string>();
@@ -294,7 +295,11 @@ void add_ops(PyObject* module) {
   for (size_t i = 0; i < table.size();) {
     size_t end = i;
     std::vector<const OpEntry*> functions, methods, inplace_forms;
-    for (; end < table.size() && table[end].schema.name == table[i].schema.name; ++end) {
+    auto is_same = [&](const OpEntry& other) {  // torch.svd and linalg.svd are two functions
+      return other.schema.name == table[i].schema.name &&
+             std::string_view(other.home) == table[i].home;
+    };
+    for (; end < table.size() && is_same(table[end]); ++end) {
       const OpEntry* entry = &table[end];
       if (entry->variants & function) functions.push_back(entry);
       if (entry->variants & method) methods.push_back(entry);

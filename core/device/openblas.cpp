@@ -10,6 +10,19 @@
 #include "core/device/threads.h"
 
 namespace rushlight::openblas {
+
+const DynamicLibrary& library() {
+  static const DynamicLibrary opened = [] {
+    DynamicLibrary found(
+        {"OpenBLAS", {"libscipy_openblas.so"}, {"scipy_openblas32/lib"}, "scipy-openblas32"});
+    void (*set_num_threads)(int);
+    found.load(set_num_threads, "scipy_openblas_set_num_threads");
+    set_num_threads(1);
+    return found;
+  }();
+  return opened;
+}
+
 namespace {
 
 // CBLAS as the package exports it, with 32-bit integers. Complex scalars go by address.
@@ -40,18 +53,6 @@ struct Functions {
   Gemv* gemv;
   std::conditional_t<kIsComplex<T>, ComplexDot, RealDot>* dot;
 };
-
-const DynamicLibrary& library() {
-  static const DynamicLibrary opened = [] {
-    DynamicLibrary found(
-        {"OpenBLAS", {"libscipy_openblas.so"}, {"scipy_openblas32/lib"}, "scipy-openblas32"});
-    void (*set_num_threads)(int);
-    found.load(set_num_threads, "scipy_openblas_set_num_threads");
-    set_num_threads(1);
-    return found;
-  }();
-  return opened;
-}
 
 template <class T>
 const Functions<T>& functions() {

@@ -10,7 +10,14 @@
 #include "core/base/dtype.h"
 #include "core/base/scalar.h"
 
+namespace rushlight {
+class DynamicLibrary;
+}
+
 namespace rushlight::openblas {
+
+// The opened library, for LAPACK, whose wrapper is lapack.h.
+const DynamicLibrary& library();
 
 // c = alpha * op(a) @ op(b) + beta * c, where op transposes when the flag says so.
 // a holds m x k, b k x n and c m x n elements after op; lda, ldb, ldc are the distances between

@@ -129,6 +129,7 @@ OP(_matmul, "(Tensor input, Tensor other) -> Tensor", {
 })
 
 OP(matmul, "(Tensor input, Tensor other) -> Tensor", {
+  .home    = "torch linalg",
   .doc     = R"(The matrix product of two tensors.
 
 Vectors give their dot product; a vector on the left is a row and on the right a column, a dim that

@@ -29,8 +29,8 @@ Variants resolve_variants(const OpEntry& e) {
 const std::vector<OpEntry>& op_table() {
   static const bool sorted = [] {
     std::sort(entries().begin(), entries().end(), [](const OpEntry& a, const OpEntry& b) {
-      return std::pair(a.schema.name, a.schema.overload) <
-             std::pair(b.schema.name, b.schema.overload);
+      return std::tuple(a.schema.name, std::string_view(a.home), a.schema.overload) <
+             std::tuple(b.schema.name, std::string_view(b.home), b.schema.overload);
     });
     return true;
   }();

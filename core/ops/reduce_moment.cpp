@@ -299,18 +299,6 @@ OP(norm,
   },
 })
 
-OP(norm_named,
-   "norm.named(Tensor input, str p, int[1]? dim=None, bool keepdim=False, dtype? dtype=None) "
-   "-> Tensor", {
-  .doc     = R"(The Frobenius norm, p='fro': the root of the sum of squares over dim.)",
-  .dtypes  = floating_or_complex,
-  .forward = [](const Tensor& input, std::string_view p, Dims dim, bool keepdim,
-                std::optional<DType> dtype) {
-    CHECK(p == "fro", "order '", p, "' is not supported. p is a number or 'fro'.");
-    return vector_norm_of(input, Scalar(2), dim, keepdim, dtype);
-  },
-})
-
 OP(logsumexp, "(Tensor input, int[1] dim, bool keepdim=False) -> Tensor", {
   .doc     = R"(log(sum(exp(input))) over dim, without overflow; -inf when there are no elements.)",
   .dtypes  = real,

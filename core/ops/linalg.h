@@ -1,0 +1,159 @@
+// Declares what the families of linear algebra share: checks, the layout that LAPACK wants, and the
+// kernels of the CPU.
+//
+// Kernels work in place on matrices in the last two dims that are column-major, as LAPACK has them,
+// in a dense batch. They are never called on meta, where results are shapes only.
+#pragma once
+
+#include "core/device/threads.h"
+#include "core/ops/op.h"
+
+namespace rushlight {
+
+inline constexpr DTypeSet lapack_dtypes([](DType t) {
+  return is_differentiable(t) && !is_half(t);
+});
+inline constexpr GpuForm needs_cusolver = none<"needs cuSOLVER, which is not opened yet">;
+
+// ---- linalg.cpp: checks and layouts -------------------------------------------------------------
+
+void check_matrices(const Tensor& t, const char* name);
+void check_square(const Tensor& t, const char* name);
+// Both must be of one dtype and on one device.
+void check_alike(const Tensor& a, const char* a_name, const Tensor& b, const char* b_name);
+
+// The dims before the last two, and with two more.
+Shape batch_sizes(const Tensor& t);
+Shape with_matrix(Shape batch, int64_t rows, int64_t columns);
+Shape with_vector(Shape batch, int64_t length);
+// Whether right sides are vectors: they have a dim less than the matrices, and fit them.
+bool are_vectors(const Tensor& A, const Tensor& B);
+int64_t smaller_side(const Tensor& t);
+
+Tensor column_major(const Shape& sizes, DType dtype, Device device);
+Tensor column_major_copy(const Tensor& t);
+// Whether there is work for a kernel of the CPU: not on meta. Raises on other devices.
+bool computes(const Tensor& t);
+// "(Batch element 3): " before what is said of one matrix of many.
+std::string in_batch(const Tensor& info, int64_t index);
+// Calls fail(index, info) for the first matrix whose info is not 0.
+template <class F>
+void check_info(const Tensor& info, F&& fail) {
+  if (!computes(info)) return;
+  for (int64_t i = 0; i < info.numel(); ++i)
+    if (info.data<int>()[i] != 0) fail(i, info.data<int>()[i]);
+}
+
+// ---- gradients are made of these ----------------------------------------------------------------
+
+inline Tensor turned(const Tensor& t) { return transpose(t, -2, -1); }
+inline Tensor adjoint(const Tensor& t) { return call<"adjoint", Tensor>(t); }
+inline Tensor tril(const Tensor& t, int64_t diagonal = 0) {
+  return call<"tril", Tensor>(t, diagonal);
+}
+inline Tensor triu(const Tensor& t, int64_t diagonal = 0) {
+  return call<"triu", Tensor>(t, diagonal);
+}
+inline Tensor diagonal_of(const Tensor& t) {
+  return call<"diagonal", Tensor>(t, int64_t(0), int64_t(-2), int64_t(-1));
+}
+inline Tensor diagonal_matrix(const Tensor& t) {
+  return call<"diag_embed", Tensor>(t, int64_t(0), int64_t(-2), int64_t(-1));
+}
+// Columns times numbers, (*, m, n) by (*, n); and rows, (*, m, n) by (*, m).
+inline Tensor scale_columns(const Tensor& t, const Tensor& by) { return t * unsqueeze(by, -2); }
+inline Tensor scale_rows(const Tensor& t, const Tensor& by) { return t * unsqueeze(by, -1); }
+inline Tensor real_part(const Tensor& t) { return call<"real", Tensor>(t); }
+inline Tensor eye_like(const Tensor& t, int64_t n) {
+  return call<"eye", Tensor>(n, std::optional<int64_t>(), std::optional(t.dtype()),
+                             std::optional(t.device()));
+}
+// The sum of what is defined.
+inline Tensor plus(const Tensor& a, const Tensor& b) {
+  return !a.defined() ? b : !b.defined() ? a : a + b;
+}
+
+// linalg.cpp
+// The gradient of P = pinv(A) by Golub and Pereyra 1973, equation 4.12:
+// dP = -P dA P + P P^H dA^H (I - A P) + (I - P A) dA^H P^H P.
+Tensor pinv_gradient(const Tensor& g, const Tensor& A, const Tensor& P);
+// The imaginary numbers by which a loss changes with the phases of complex vectors must be zero.
+void check_phases(const Tensor& changes, const char* op, const char* vectors);
+// The relative rounding error of a dtype.
+double rounding_error(DType dtype);
+
+inline Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, bool left = true,
+                               bool unitriangular = false) {
+  return call<"linalg_solve_triangular", Tensor>(a, b, upper, left, unitriangular);
+}
+inline Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool adjoint) {
+  return call<"linalg_lu_solve", Tensor>(lu, pivots, b, true, adjoint);
+}
+
+// ---- kernels of the CPU -------------------------------------------------------------------------
+
+// The dtypes of LAPACK as C++ types.
+template <class F>
+void visit_lapack_type(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::float32: return f(Tag<float>{});
+    case DType::float64: return f(Tag<double>{});
+    case DType::complex64: return f(Tag<std::complex<float>>{});
+    case DType::complex128: return f(Tag<std::complex<double>>{});
+    default: ASSERT(!"a dtype of LAPACK");
+  }
+}
+
+// A batch in column-major order; null when the tensor is undefined.
+template <class T>
+struct Matrices {
+  explicit Matrices(const Tensor& t) {
+    if (!t.defined()) return;
+    data = t.data<T>();
+    rows = t.size(-2);
+    columns = t.size(-1);
+  }
+  T* operator[](int64_t i) const { return data ? data + i * rows * columns : nullptr; }
+
+  T* data = nullptr;
+  int64_t rows = 0, columns = 0;
+};
+
+// Matrices of a batch, spread over threads when one of them is worth `work` multiplications.
+template <class F>
+void for_each_matrix(const Tensor& batch, double work, F&& f) {
+  int64_t count = checked_numel(batch_sizes(batch));
+  // 4e4: far below this a thread costs more than it gains; LAPACK adds about 500 to each matrix.
+  parallel_for(0, count, int64_t(4e4 / (work + 500)) + 1, f);
+}
+
+// linalg_factor_cpu.cpp
+void cholesky_cpu(const Tensor& a, bool upper, const Tensor& info);
+void lu_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info);
+// b = op(A)^-1 b, where trans is 'N', 'T' or 'C'.
+void lu_solve_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& b, char trans);
+void det_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& result);
+void slogdet_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& sign,
+                 const Tensor& logabsdet);
+// b = A^-1 b; A may lie in any order.
+void solve_triangular_cpu(const Tensor& a, const Tensor& b, bool upper, bool unitriangular);
+// The permutation that row exchanges make: row i of P^T A is row result[i] of A.
+Tensor permutation_cpu(const Tensor& pivots, int64_t rows);
+void ldl_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info, bool hermitian);
+void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian);
+void geqrf_cpu(const Tensor& a, const Tensor& tau);
+void householder_cpu(const Tensor& a, const Tensor& tau);
+void ormqr_cpu(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, bool adjoint);
+
+// linalg_spectral_cpu.cpp; info is -1 for a matrix with NaN or infinity
+// u and vh may be undefined; a is destroyed.
+void svd_cpu(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh,
+             const Tensor& info);
+// The eigenvectors replace a when they are wanted.
+void eigh_cpu(const Tensor& a, const Tensor& values, bool upper, bool vectors, const Tensor& info);
+void eig_cpu(const Tensor& a, const Tensor& values, const Tensor& vectors, const Tensor& info);
+enum class LeastSquares { gels, gelsy, gelsd, gelss };
+void lstsq_cpu(LeastSquares driver, const Tensor& a, const Tensor& b, double rcond,
+               const Tensor& rank, const Tensor& s, const Tensor& info);
+
+}  // namespace rushlight
