@@ -291,8 +291,8 @@ OP(linalg_det, "det(Tensor A) -> Tensor", {
   .doc     = R"(The determinants of square matrices: (*, n, n) gives (*).
 
 Example:
-    >>> torch.linalg.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-    tensor(-2.))",
+    >>> torch.linalg.det(torch.tensor([[4.0, 2.0], [2.0, 3.0]]))
+    tensor(8.))",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& A) { return std::get<0>(call<"det_kernel", Triple>(A)); },

@@ -105,7 +105,7 @@ Tensor triangle_by_mask(const Tensor& input, int64_t diagonal, bool lower) {
 Tensor triangle(const Tensor& input, int64_t diagonal, bool lower) {
   CHECK(input.dim() >= 2, "input tensor must have at least 2 dimensions, got shape ",
         input.sizes());
-  if (!input.device().is_cpu()) return triangle_by_mask(input, diagonal, lower);
+  if (!input.device().is_cpu()) return triangle_by_mask(to_contiguous(input), diagonal, lower);
   Tensor source = to_contiguous(input), out = empty(input.sizes(), input.dtype(), input.device());
   int64_t rows = input.size(-2), columns = input.size(-1), item = int64_t(input.itemsize());
   if (out.numel() == 0) return out;

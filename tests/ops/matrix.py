@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -75,10 +76,16 @@ def tensor_of(array: np.ndarray) -> Any:
     return rl.from_numpy(array.copy())
 
 
+def seen(name: str) -> Callable[..., Any]:
+    """The function of an op, or what its samples want to see of it."""
+    view = SAMPLES[name].seen_as if name in SAMPLES else None
+    return function_of(name) if view is None else functools.partial(view, function_of(name))
+
+
 def call(name: str, sample: Sample) -> Any:
     """The result of an op on a sample whose arrays became tensors before, or become them here."""
     sample = sample.map(tensor_of)
-    return function_of(name)(*sample.args, **sample.kwargs)
+    return seen(name)(*sample.args, **sample.kwargs)
 
 
 def tensors_in(*values: Any) -> list[Any]:
@@ -136,7 +143,7 @@ def scalar_of(name: str, op: OpSamples, sample: Sample) -> Callable[[list[Any]],
         left = [p.clone() for p in points] if writes_input(name) else list(points)
 
         filled = sample.map(lambda a: left.pop(0) if varies(a) else tensor_of(a))
-        return weighted_sum(tensors_in(function_of(name)(*filled.args, **filled.kwargs)))
+        return weighted_sum(tensors_in(seen(name)(*filled.args, **filled.kwargs)))
 
     return f
 

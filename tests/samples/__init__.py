@@ -57,6 +57,8 @@ class OpSamples:
     second: the same for gradients of gradients.
     constant: positions of the tensors that have no gradient, in a call without keywords.
     tolerance: relative and absolute, in float64.
+    seen_as: called with the op and its arguments in place of the op, where a result is not unique
+        or an input must be special; ref is for what this gives.
     """
 
     name: str
@@ -66,6 +68,7 @@ class OpSamples:
     second: bool = True
     constant: tuple[int, ...] = field(default=())
     tolerance: float = 1e-9
+    seen_as: Callable[..., Any] | None = None
 
     @cached_property
     def all(self) -> list[Sample]:

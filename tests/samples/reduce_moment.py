@@ -92,12 +92,6 @@ def norms() -> Iterator[Any]:
     yield normal(3, 4, 5), 2.0, (0, 2), True
 
 
-@samples("norm.named", ref=vector_norm)
-def named_norms() -> Iterator[Any]:
-    yield normal(3, 4), "fro"
-    yield normal(3, 4, 2), "fro", (0, 1), True
-
-
 @samples(
     "logsumexp",
     ref=lambda x, dim, keepdim=False: scipy.special.logsumexp(x, axis=dim, keepdims=keepdim),
