@@ -73,6 +73,19 @@ class UntypedStorage:
     __len__ = nbytes
 
 
+def _removed_method(name: str) -> Callable[..., Any]:
+    """A method that PyTorch has removed: it raises and says what to use."""
+
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Any:
+        import rushlight._linalg
+
+        return getattr(rushlight._linalg, name)(self, *args, **kwargs)
+
+    method.__name__ = name
+    method.__doc__ = f"Raises a RuntimeError; see torch.{name}."
+    return method
+
+
 class Tensor(_C.TensorBase):
     """A multi-dimensional array of numbers of one type, with gradients.
 
@@ -370,6 +383,24 @@ class Tensor(_C.TensorBase):
     def H(self) -> Tensor:
         """The conjugate transpose of a matrix."""
         return self.transpose(-2, -1).conj()
+
+    @property
+    def mH(self) -> Tensor:
+        """The conjugate transposes of the matrices in the last two dims."""
+        return self.adjoint()
+
+    # Linear algebra
+
+    def lu(self, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+        """Returns the compact LU factorisation; see torch.lu."""
+        from rushlight._linalg import lu
+
+        return lu(self, pivot, get_infos)
+
+    eig = _removed_method("eig")
+    lstsq = _removed_method("lstsq")
+    solve = _removed_method("solve")
+    symeig = _removed_method("symeig")
 
     # Python
 
