@@ -52,17 +52,36 @@ bool any_zero(const Tensor& t) {
   return item(call<"any", Tensor>(t == 0, std::optional<ShapeRef>(), false)).to<bool>();
 }
 
-// A, moved off the singular matrices by about the root of the rounding error of its elements: the
-// gradient of a determinant is a polynomial, so it moves no more than that.
-Tensor without_singular(const Tensor& A, const Tensor& LU, const Tensor& pivots) {
+// What takes the zeros from the diagonal of U, as small as `step` of its elements: (*, n).
+Tensor shift_of(const Tensor& LU, double step) {
   GradModeGuard unrecorded(false);
-  double step = std::sqrt(rounding_error(A.dtype()));
-  auto [P, L, U] = call<"lu_unpack", Triple>(LU, pivots, true, true);
-  Tensor diagonal = diagonal_of(U);
+  Tensor U = triu(LU);
   Tensor scale = call<"amax", Tensor>(abs(U), std::optional<ShapeRef>(Shape{-2, -1}), false);
   scale = unsqueeze(select(scale == 0, 1.0, scale), -1);
-  Tensor shift = cast((diagonal == 0) * scale * step, A.dtype());
-  return matmul(P, scale_columns(L, shift));
+  return cast((diagonal_of(U) == 0) * scale * step, LU.dtype());
+}
+
+// conj(det A) A^-H g near A where that is singular, which is near it: the gradient of a determinant
+// is a polynomial of the elements of A. `g` is that of each determinant.
+Tensor singular_gradient(const Tensor& g, const Tensor& A, const Tensor& LU, const Tensor& pivots) {
+  if (!is_grad_enabled()) {
+    double step = rounding_error(A.dtype());
+    Tensor moved = column_major_copy(LU + diagonal_matrix(shift_of(LU, step)));
+    Tensor det = empty(g.sizes(), A.dtype());
+    det_cpu(moved, pivots, det);
+    return scaled_inverse(g * conj(det), A, moved, pivots);
+  }
+  // Its own gradient holds differences of terms of 1 / step.
+  double step = std::sqrt(rounding_error(A.dtype()));
+  Tensor change;
+  {
+    GradModeGuard unrecorded(false);
+    auto [P, L, U] = call<"lu_unpack", Triple>(LU, pivots, true, true);
+    change = matmul(P, scale_columns(L, shift_of(LU, step)));
+  }
+  Tensor moved = A + change;
+  auto [det, moved_LU, moved_pivots] = call<"det_kernel", Triple>(moved);
+  return scaled_inverse(g * conj(det), moved, moved_LU, moved_pivots);
 }
 
 std::tuple<Tensor, Tensor> slogdet_of(const Tensor& A) {
@@ -279,10 +298,8 @@ OP(det_kernel, "_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", {
   // conj(det A) A^-H g: Giles 2008, section 2.2.4.
   .grads   = grads(d<"A">([](TensorList g, const Tensor& A, const Tensor& det, const Tensor& LU,
                              const Tensor& pivots) {
-    if (!any_zero(det)) return scaled_inverse(g[0] * conj(det), A, LU, pivots);
-    Tensor moved = A + without_singular(A, LU, pivots);
-    auto [moved_det, moved_LU, moved_pivots] = call<"det_kernel", Triple>(moved);
-    return scaled_inverse(g[0] * conj(moved_det), moved, moved_LU, moved_pivots);
+    if (any_zero(det)) return singular_gradient(g[0], A, LU, pivots);
+    return scaled_inverse(g[0] * conj(det), A, LU, pivots);
   })),
 })
 

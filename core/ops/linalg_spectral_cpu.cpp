@@ -17,11 +17,19 @@ bool is_finite(const T* a, int64_t n) {
   // NaN and infinity times zero are NaN.
   auto* parts = reinterpret_cast<const Real<T>*>(a);
   Real<T> sum = 0;
+#pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n * int64_t(sizeof(T) / sizeof(Real<T>)); ++i) sum += parts[i] * 0;
   return sum == 0;
 }
 
-// Calls f(index, matrix, workspace) for each matrix, spread over threads; what it returns is info.
+template <class T>
+bool is_finite_triangle(const T* a, int64_t n, bool upper) {
+  for (int64_t j = 0; j < n; ++j)
+    if (!(upper ? is_finite(a + j * n, j + 1) : is_finite(a + j * (n + 1), n - j))) return false;
+  return true;
+}
+
+// Calls f(index, matrix, workspace) for each matrix, spread over threads; it returns info.
 template <class T, class F>
 void decompose(const Tensor& a, const Tensor& info, F&& f) {
   int64_t m = a.size(-2), n = a.size(-1);
@@ -30,7 +38,7 @@ void decompose(const Tensor& a, const Tensor& info, F&& f) {
   for_each_matrix(a, work, [&](int64_t begin, int64_t end) {
     Workspace<T> space;
     for (int64_t i = begin; i < end; ++i)
-      info.data<int>()[i] = is_finite(all[i], m * n) ? f(i, all[i], space) : kNotFinite;
+      info.data<int>()[i] = f(i, all[i], space);
   });
 }
 
@@ -55,6 +63,7 @@ void svd_cpu(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh
         set_identity(right[i], right.rows == right.columns ? n : 0);
         return 0;
       }
+      if (!is_finite(matrix, m * n)) return kNotFinite;
       return lapack::gesdd(job, m, n, matrix, m, s.data<Real<T>>() + i * k, left[i], m, right[i],
                            right.rows, space);
     });
@@ -65,6 +74,7 @@ void eigh_cpu(const Tensor& a, const Tensor& values, bool upper, bool vectors, c
   int64_t n = a.size(-1);
   visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
     decompose<T>(a, info, [&](int64_t i, T* matrix, Workspace<T>& space) {
+      if (!is_finite_triangle(matrix, n, upper)) return kNotFinite;
       return lapack::heevd(vectors, upper ? 'U' : 'L', n, matrix, n,
                            values.data<Real<T>>() + i * n, space);
     });
@@ -77,6 +87,7 @@ void eig_cpu(const Tensor& a, const Tensor& values, const Tensor& vectors, const
     using Complex = std::complex<Real<T>>;
     Matrices<Complex> columns(vectors);
     decompose<T>(a, info, [&](int64_t i, T* matrix, Workspace<T>& space) {
+      if (!is_finite(matrix, n * n)) return kNotFinite;
       return lapack::geev(n, matrix, n, values.data<Complex>() + i * n, columns[i], space);
     });
   });
@@ -90,7 +101,7 @@ void lstsq_cpu(LeastSquares driver, const Tensor& a, const Tensor& b, double rco
     Matrices<T> sides(b);
     decompose<T>(a, info, [&](int64_t i, T* matrix, Workspace<T>& space) {
       T* side = sides[i];
-      if (!is_finite(side, rows * columns)) return kNotFinite;
+      if (!is_finite(matrix, m * n) || !is_finite(side, rows * columns)) return kNotFinite;
       if (driver == LeastSquares::gels)
         return lapack::gels(m, n, columns, matrix, m, side, rows, space);
       int found = 0, failed;
