@@ -3,6 +3,8 @@
 #include "core/ops/scan.h"
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "core/device/threads.h"
 #include "core/tensor/dims.h"
@@ -14,6 +16,10 @@ namespace {
 
 constexpr int64_t kGrain = 16384;  // elements that are worth a thread
 constexpr int64_t kWidth = 64;     // columns that advance together
+constexpr int64_t kChains = 8;     // rows that advance together
+constexpr int64_t kLag = 17;       // more than a cache line
+// Elements of a segment; not a power of two, so that segments differ in their places in the cache.
+constexpr int64_t kSegment = 528;
 
 // Where element i along the dim lies in the order of the scan.
 struct Order {
@@ -37,18 +43,9 @@ void for_each_columns(const AroundDim& shape, F&& f) {
 
 // state = step(state, i-th element); result = T(state), for each column.
 template <class T, class State, class Step>
-void run_scan(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
+void run_columns(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
   Order order{shape.length, shape.inner, reverse};
   for_each_columns(shape, [&](int64_t offset, int64_t columns) {
-    if (columns == 1) {
-      State state = start;
-      for (int64_t i = 0; i < shape.length; ++i) {
-        int64_t at = offset + order.at(i);
-        state = step(state, x[at]);
-        y[at] = T(state);
-      }
-      return;
-    }
     State states[kWidth];
     std::fill_n(states, columns, start);
     for (int64_t i = 0; i < shape.length; ++i) {
@@ -60,6 +57,96 @@ void run_scan(const AroundDim& shape, bool reverse, const T* x, T* y, State star
       }
     }
   });
+}
+
+template <class T, class State, class Step>
+State run_row(const T* x, T* y, int64_t length, int64_t stride, State state, Step step) {
+  for (int64_t i = 0; i < length; ++i) {
+    state = step(state, x[i * stride]);
+    y[i * stride] = T(state);
+  }
+  return state;
+}
+
+// The same for kChains rows at once, which begin at `starts` and each have a state: a row by itself
+// would wait for every addition before the next. The states are left behind the last elements.
+template <bool writes, class T, class State, class Step>
+void advance(const int64_t* starts, int64_t length, int64_t stride, const T* x, T* y, State* states,
+             Step step) {
+  State local[kChains];
+  std::copy_n(states, kChains, local);
+  for (int64_t i = 0, at = 0; i < length; ++i, at += stride)
+    for (int64_t c = 0; c < kChains; ++c) {
+      local[c] = step(local[c], x[starts[c] + at]);
+      if constexpr (writes) y[starts[c] + at] = T(local[c]);
+    }
+  std::copy_n(local, kChains, states);
+}
+
+// Rows that lie one after the other in memory. Long ones advance kLag elements behind each other,
+// or rows of 4096 bytes would compete for the same places in the cache.
+template <class T, class State, class Step>
+void run_rows(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
+  int64_t length = shape.length, first = reverse ? length - 1 : 0, stride = reverse ? -1 : 1;
+  int64_t lag = length * int64_t(sizeof(T)) < 4096 ? 0 : kLag, shared = length - (kChains - 1) * lag;
+  int64_t groups = (shape.outer + kChains - 1) / kChains;
+  parallel_for(0, groups, kGrain / (length * kChains) + 1, [&](int64_t begin, int64_t end) {
+    auto run_part = [&](int64_t row, int64_t from, int64_t count, State state) {
+      int64_t at = row * length + first + from * stride;
+      return run_row(x + at, y + at, count, stride, state, step);
+    };
+    for (int64_t group = begin; group < end; ++group) {
+      int64_t row = group * kChains;
+      if (row + kChains > shape.outer) {
+        for (; row < shape.outer; ++row) run_part(row, 0, length, start);
+        continue;
+      }
+      int64_t starts[kChains];
+      State states[kChains];
+      for (int64_t c = 0; c < kChains; ++c) {
+        starts[c] = (row + c) * length + first + c * lag * stride;
+        states[c] = run_part(row + c, 0, c * lag, start);
+      }
+      advance<true>(starts, shared, stride, x, y, states, step);
+      for (int64_t c = 0; c < kChains; ++c)
+        run_part(row + c, c * lag + shared, (kChains - 1 - c) * lag, states[c]);
+    }
+  });
+}
+
+// One long row of sums, cut into segments: first the sum of each, then their elements, which start
+// at the sum of the segments before.
+template <class T, class State, class Step>
+void run_long_row(int64_t length, bool reverse, const T* x, T* y, State start, Step step) {
+  int64_t stride = reverse ? -1 : 1, first = reverse ? length - 1 : 0;
+  int64_t groups = length / (kSegment * kChains);
+  std::vector<State> states(size_t(groups * kChains), start);
+  auto for_each_group = [&](auto&& f) {
+    parallel_for(0, groups, kGrain / (kSegment * kChains), [&](int64_t begin, int64_t end) {
+      for (int64_t group = begin; group < end; ++group) {
+        int64_t starts[kChains];
+        for (int64_t c = 0; c < kChains; ++c)
+          starts[c] = first + (group * kChains + c) * kSegment * stride;
+        f(starts, states.data() + group * kChains);
+      }
+    });
+  };
+  for_each_group([&](const int64_t* starts, State* sums) {
+    advance<false>(starts, kSegment, stride, x, y, sums, step);
+  });
+  State total = start;
+  for (State& state : states) state = std::exchange(total, total + state);
+  for_each_group([&](const int64_t* starts, State* before) {
+    advance<true>(starts, kSegment, stride, x, y, before, step);
+  });
+  int64_t done = groups * kChains * kSegment, rest = first + done * stride;
+  run_row(x + rest, y + rest, length - done, stride, total, step);
+}
+
+template <class T, class State, class Step>
+void run_scan(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
+  if (shape.inner == 1) run_rows(shape, reverse, x, y, start, step);
+  else run_columns(shape, reverse, x, y, start, step);
 }
 
 // The type that sums and products of T are kept in; unsigned, because integers wrap around.
@@ -74,7 +161,12 @@ template <class T>
 void scan_as(Scan scan, const AroundDim& shape, bool reverse, const T* x, T* y) {
   using State = typename Wide<T>::type;
   if (scan == Scan::sum) {
-    run_scan(shape, reverse, x, y, State(0), [](State a, T v) { return a + State(v); });
+    auto add = [](State a, T v) { return a + State(v); };
+    // Not of doubles: the sum of a segment could overflow where the running sum does not.
+    bool splits = std::is_integral_v<T> || std::is_same_v<T, float>;
+    if (splits && shape.outer * shape.inner == 1 && shape.length >= kGrain)
+      run_long_row(shape.length, reverse, x, y, State(0), add);
+    else run_scan(shape, reverse, x, y, State(0), add);
   } else if (scan == Scan::product) {
     run_scan(shape, reverse, x, y, State(1), [](State a, T v) { return a * State(v); });
   } else if constexpr (std::is_floating_point_v<T>) {
