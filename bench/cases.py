@@ -183,40 +183,70 @@ def conv_inference(torch: Any) -> Call:
 # Functions of tensors.
 
 
-@case("cumsum, 2048x2048", "ops", 1.0)
-def cumsum(torch: Any) -> Call:
-    a = torch.randn(2048, 2048)
-    return lambda: a.cumsum(1)
-
-
-@case("cumsum(0), 2048x2048", "ops", 1.0)
-def cumsum_columns(torch: Any) -> Call:
-    a = torch.randn(2048, 2048)
+@case("cumsum, 4M floats", "ops", 1.0)
+def cumsum_large(torch: Any) -> Call:
+    a = torch.randn(MILLIONS_4)
     return lambda: a.cumsum(0)
 
 
+@case("cumsum(0), 1000x1000", "ops", 1.0)
+def cumsum_columns(torch: Any) -> Call:
+    a = torch.randn(1000, 1000)
+    return lambda: a.cumsum(0)
+
+
+@case("cumsum(1), 1000x1000", "ops", 1.0)
+def cumsum_rows(torch: Any) -> Call:
+    a = torch.randn(1000, 1000)
+    return lambda: a.cumsum(1)
+
+
 @case("sort, 1M floats", "ops", 1.0)
-def sort(torch: Any) -> Call:
-    a = torch.randn(1_000_000)
+def sort_large(torch: Any) -> Call:
+    a = torch.randn(1 << 20)
     return lambda: a.sort()
 
 
-@case("topk 10 of 1000, 1000 rows", "ops", 1.0)
-def topk(torch: Any) -> Call:
-    a = torch.randn(1000, 1000)
+@case("topk 1000 of 1M floats", "ops", 1.0)
+def topk_large(torch: Any) -> Call:
+    a = torch.randn(1 << 20)
+    return lambda: a.topk(1000)
+
+
+@case("topk 10, 100x10000", "ops", 1.0)
+def topk_rows(torch: Any) -> Call:
+    a = torch.randn(100, 10000)
     return lambda: a.topk(10)
 
 
-@case("topk 100 of 1M floats", "ops", 1.0)
-def topk_long(torch: Any) -> Call:
-    a = torch.randn(1_000_000)
-    return lambda: a.topk(100)
+@case("argmax, 4M floats", "ops", 1.0)
+def argmax_large(torch: Any) -> Call:
+    a = torch.randn(MILLIONS_4)
+    return lambda: a.argmax()
 
 
-@case("argmax, 2048x2048", "ops", 1.0)
-def argmax(torch: Any) -> Call:
+@case("argmax(1), 2048x2048", "ops", 1.0)
+def argmax_rows(torch: Any) -> Call:
     a = torch.randn(2048, 2048)
     return lambda: a.argmax(1)
+
+
+@case("kthvalue, 1M floats", "ops", 1.0)
+def kthvalue_large(torch: Any) -> Call:
+    a = torch.randn(1 << 20)
+    return lambda: a.kthvalue(1 << 18)
+
+
+@case("median, 1M floats", "ops", 1.0)
+def median_large(torch: Any) -> Call:
+    a = torch.randn(1 << 20)
+    return lambda: a.median()
+
+
+@case("einsum bhqd,bhkd->bhqk, 8x8x256x64", "ops", 1.0)
+def einsum_attention(torch: Any) -> Call:
+    q, k = torch.randn(8, 8, 256, 64), torch.randn(8, 8, 256, 64)
+    return lambda: torch.einsum("bhqd,bhkd->bhqk", q, k)
 
 
 @case("50,000 rows of 100,000x64 by index", "ops", 1.0)
@@ -271,12 +301,6 @@ def bmm(torch: Any) -> Call:
 def matvec(torch: Any) -> Call:
     a, b = torch.randn(2048, 2048), torch.randn(2048)
     return lambda: a @ b
-
-
-@case("einsum of attention, 8x8x128x64", "ops", 1.0)
-def einsum_attention(torch: Any) -> Call:
-    q, k = torch.randn(8, 128, 8, 64), torch.randn(8, 128, 8, 64)
-    return lambda: torch.einsum("bqhd,bkhd->bhqk", q, k)
 
 
 @case("matmul 512x512, float64", "ops", 1.0)

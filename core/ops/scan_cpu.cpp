@@ -88,7 +88,8 @@ void advance(const int64_t* starts, int64_t length, int64_t stride, const T* x, 
 template <class T, class State, class Step>
 void run_rows(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
   int64_t length = shape.length, first = reverse ? length - 1 : 0, stride = reverse ? -1 : 1;
-  int64_t lag = length * int64_t(sizeof(T)) < 4096 ? 0 : kLag, shared = length - (kChains - 1) * lag;
+  int64_t lag = length * int64_t(sizeof(T)) < 4096 ? 0 : kLag,
+          shared = length - (kChains - 1) * lag;
   int64_t groups = (shape.outer + kChains - 1) / kChains;
   parallel_for(0, groups, kGrain / (length * kChains) + 1, [&](int64_t begin, int64_t end) {
     auto run_part = [&](int64_t row, int64_t from, int64_t count, State state) {

@@ -93,21 +93,6 @@ OP(topk, "(Tensor input, int k, int dim=-1, bool largest=True, "
   })),
 })
 
-OP(kthvalue, "(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor values, "
-             "Tensor indices)", {
-  .doc     = R"(The k-th smallest element along dim, and where it was.)",
-  .dtypes  = real,
-  .forward = [](const Tensor& input, int64_t k, int64_t dim, bool keepdim) {
-    CHECK(k >= 1, "selected number k out of range for dimension ", dim, ": ", k,
-          "; k counts from 1");
-    auto [values, indices] = call<"topk", Pair>(input, k, dim, false, true);
-    Tensor value = input.dim() ? narrow(values, dim, k - 1, 1) : values;
-    Tensor index = input.dim() ? narrow(indices, dim, k - 1, 1) : indices;
-    return keepdim || input.dim() == 0 ? Pair(value, index) : Pair(squeeze(value, dim),
-                                                                   squeeze(index, dim));
-  },
-})
-
 OP(_unique, "(Tensor input) -> (Tensor values, Tensor inverse, Tensor counts)", {
   .home    = "private",
   .doc     = R"(The different elements, which of them each element is, and how often each occurs.)",

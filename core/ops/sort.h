@@ -14,6 +14,9 @@ struct Sorted {
 Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending);
 Sorted sort_rows_cpu(const Tensor& input, int64_t dim, int64_t keep, bool descending);
 Sorted sort_rows_cuda(const Tensor& input, int64_t dim, int64_t keep, bool descending);
+// The elements that the sorted rows along dim have at `ranks`, and where they were. The ranks are
+// int64 and have the sizes of the input but along dim; those out of range are taken as the nearest.
+Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim);
 // A contiguous vector of int64 on CUDA, all from 0 to `most`.
 Sorted sort_offsets(const Tensor& offsets, int64_t most);
 

@@ -4,81 +4,11 @@
 
 #include "core/device/threads.h"
 #include "core/ops/sort.h"
+#include "core/ops/sort_row.h"
 #include "core/tensor/dims.h"
 
 namespace rushlight {
 namespace {
-
-// A number as an unsigned integer of the same order.
-template <class T>
-uint64_t ordered_key(T value) {
-  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-    return ordered_key(to_float(value));
-  } else if constexpr (std::is_floating_point_v<T>) {
-    using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-    constexpr Bits sign = Bits(1) << (8 * sizeof(T) - 1);
-    if (value != value) return Bits(-1);
-    Bits bits = std::bit_cast<Bits>(value + T(0));  // -0 becomes 0
-    return bits & sign ? Bits(~bits) : Bits(bits | sign);
-  } else if constexpr (std::is_signed_v<T>) {
-    return uint64_t(int64_t(value)) ^ uint64_t(1) << 63;
-  } else {
-    return uint64_t(value);
-  }
-}
-
-// An element of a row that is sorted: its key, and its place, which decides between equals.
-struct Ranked {
-  uint64_t key;
-  int64_t place;
-  friend bool operator<(const Ranked& a, const Ranked& b) {
-    return a.key < b.key || (a.key == b.key && a.place < b.place);
-  }
-};
-
-// Sorts by one byte of the key after the other, the lowest first; bytes that are all equal cost
-// one look.
-void radix_sort(std::vector<Ranked>& row, std::vector<Ranked>& spare) {
-  constexpr int kBytes = sizeof(uint64_t);
-  std::vector<std::array<int64_t, 256>> counts(kBytes);
-  for (auto& count : counts) count.fill(0);
-  for (const Ranked& r : row)
-    for (int b = 0; b < kBytes; ++b) ++counts[size_t(b)][r.key >> 8 * b & 255];
-  spare.resize(row.size());
-  for (int b = 0; b < kBytes; ++b) {
-    std::array<int64_t, 256>& count = counts[size_t(b)];
-    if (count[row[0].key >> 8 * b & 255] == int64_t(row.size())) continue;
-    std::exclusive_scan(count.begin(), count.end(), count.begin(), int64_t(0));
-    for (const Ranked& r : row) spare[size_t(count[r.key >> 8 * b & 255]++)] = r;
-    row.swap(spare);
-  }
-}
-
-constexpr size_t kRadixFrom = 512;  // shorter rows are sorted faster by comparison
-
-// Puts the first `keep` of a row in place.
-void arrange(std::vector<Ranked>& row, std::vector<Ranked>& spare, int64_t keep) {
-  auto length = int64_t(row.size());
-  if (keep == length) {
-    if (row.size() >= kRadixFrom) radix_sort(row, spare);
-    else std::sort(row.begin(), row.end());
-    return;
-  }
-  auto kth = row.begin() + keep;
-  if (keep < length / 8) {
-    // A heap of the first so far: few of the rest are better than its worst.
-    std::make_heap(row.begin(), kth);
-    for (auto r = kth; keep > 0 && r != row.end(); ++r) {
-      if (r->key >= row.front().key) continue;
-      std::pop_heap(row.begin(), kth);
-      kth[-1] = *r;
-      std::push_heap(row.begin(), kth);
-    }
-  } else {
-    std::nth_element(row.begin(), kth, row.end());
-  }
-  std::sort(row.begin(), kth);
-}
 
 template <class T>
 T to_comparable(T value) {
@@ -87,46 +17,92 @@ T to_comparable(T value) {
 float to_comparable(Half value) { return to_float(value); }
 float to_comparable(BFloat16 value) { return to_float(value); }
 
+// The rows of a tensor along a dim, and results with `keep` elements for each.
+struct Rows {
+  Tensor input;
+  Sorted results;
+  Shape outer, steps, to_steps;  // the other dims: sizes, strides of the input and of the results
+  int64_t length = 1, stride = 1, to_stride = 1, count, grain;
+
+  Rows(const Tensor& tensor, int64_t dim, int64_t keep)
+      : input(tensor), outer(tensor.sizes()), steps(tensor.strides()) {
+    Shape sizes = tensor.sizes();
+    if (tensor.dim()) sizes[size_t(dim)] = keep;
+    results = {empty(sizes, tensor.dtype()), empty(sizes, DType::int64)};
+    to_steps = results.values.strides();
+    if (tensor.dim()) {
+      length = take(outer, dim);
+      stride = take(steps, dim);
+      to_stride = take(to_steps, dim);
+    }
+    count = checked_numel(outer);
+    grain = 4096 / length + 1;
+  }
+
+  const void* row(const Odometer<2>& at) const { return start(input, at.at(0)); }
+  // Writes the elements at these places, and the places.
+  void write(const Odometer<2>& at, std::span<const Ranked> elements) const {
+    const char* from = start(input, at.at(0));
+    char* values = start(results.values, at.at(1));
+    int64_t* places = results.indices.data<int64_t>() + at.at(1);
+    auto n = int64_t(elements.size());
+    for (int64_t i = 0; i < n; ++i) places[i * to_stride] = elements[size_t(i)].place;
+    visit_item(int64_t(input.itemsize()), [&]<class T>(Tag<T>) {
+      for (int64_t i = 0; i < n; ++i)
+        reinterpret_cast<T*>(values)[i * to_stride] =
+            reinterpret_cast<const T*>(from)[elements[size_t(i)].place * stride];
+    });
+  }
+
+ private:
+  static char* start(const Tensor& tensor, int64_t element) {
+    return tensor.data<char>() + element * int64_t(tensor.itemsize());
+  }
+  static int64_t take(Shape& shape, int64_t dim) {
+    int64_t item = shape[size_t(dim)];
+    shape.erase(size_t(dim));
+    return item;
+  }
+};
+
 }  // namespace
 
 Sorted sort_rows_cpu(const Tensor& input, int64_t dim, int64_t keep, bool descending) {
-  size_t d = size_t(dim);
-  int64_t length = input.dim() ? input.sizes()[d] : 1,
-          stride = input.dim() ? input.strides()[d] : 1;
-  Shape sizes = input.sizes(), outer = input.sizes(), steps = input.strides();
-  if (input.dim()) {
-    sizes[d] = keep;
-    outer.erase(d);
-    steps.erase(d);
-  }
-  Tensor values = empty(sizes, input.dtype(), input.device()), indices = empty(sizes, DType::int64);
-  Shape to_steps = values.strides();
-  int64_t to_stride = input.dim() ? to_steps[d] : 1;
-  if (input.dim()) to_steps.erase(d);
-  visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
-    if constexpr (!std::is_same_v<T, std::complex<float>> &&
-                  !std::is_same_v<T, std::complex<double>>) {
-      const T* from = input.data<T>();
-      parallel_for(0, checked_numel(outer), 4096 / length + 1, [&](int64_t begin, int64_t end) {
-        Odometer<2> at(outer, {steps, to_steps}, begin);
-        std::vector<Ranked> row, spare;
-        for (int64_t r = begin; r < end; ++r, at.next()) {
-          row.resize(size_t(length));
-          for (int64_t i = 0; i < length; ++i) {
-            uint64_t key = ordered_key(from[at.at(0) + i * stride]);
-            row[size_t(i)] = {descending ? ~key : key, i};
-          }
-          arrange(row, spare, keep);
-          for (int64_t i = 0; i < keep; ++i) {
-            values.data<T>()[at.at(1) + i * to_stride] =
-                from[at.at(0) + row[size_t(i)].place * stride];
-            indices.data<int64_t>()[at.at(1) + i * to_stride] = row[size_t(i)].place;
-          }
-        }
-      });
+  Rows rows(input, dim, keep);
+  parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
+    RowSorter sorter(input.dtype(), rows.length, rows.stride, descending);
+    Odometer<2> at(rows.outer, {rows.steps, rows.to_steps}, begin);
+    for (int64_t r = begin; r < end; ++r, at.next())
+      rows.write(at, sorter.first(rows.row(at), keep));
+  });
+  return rows.results;
+}
+
+Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim) {
+  int64_t many = ranks.size(dim), rank_stride = ranks.stride(dim);
+  Rows rows(input, dim, many);
+  Shape rank_steps = ranks.strides();
+  rank_steps.erase(size_t(dim));
+  parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
+    RowSorter sorter(input.dtype(), rows.length, rows.stride, false);
+    Odometer<2> at(rows.outer, {rows.steps, rows.to_steps}, begin);
+    Odometer<1> rank_at(rows.outer, {rank_steps}, begin);
+    std::vector<int64_t> wanted(static_cast<size_t>(many)), order(wanted), sorted(wanted);
+    std::vector<Ranked> found(wanted.size()), elements(wanted.size());
+    for (int64_t r = begin; r < end; ++r, at.next(), rank_at.next()) {
+      const int64_t* rank = ranks.data<int64_t>() + rank_at.at(0);
+      for (size_t i = 0; i < wanted.size(); ++i)
+        wanted[i] = std::clamp<int64_t>(rank[int64_t(i) * rank_stride], 0, rows.length - 1);
+      std::iota(order.begin(), order.end(), 0);
+      std::sort(order.begin(), order.end(),
+                [&](int64_t a, int64_t b) { return wanted[size_t(a)] < wanted[size_t(b)]; });
+      for (size_t i = 0; i < order.size(); ++i) sorted[i] = wanted[size_t(order[i])];
+      sorter.at_ranks(rows.row(at), sorted, found.data());
+      for (size_t i = 0; i < order.size(); ++i) elements[size_t(order[i])] = found[i];
+      rows.write(at, elements);
     }
   });
-  return {values, indices};
+  return rows.results;
 }
 
 void search_rows_cpu(const Tensor& places, const Tensor& sorted, const Tensor& values, bool right) {

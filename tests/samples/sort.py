@@ -53,14 +53,3 @@ def topk() -> Iterator[Any]:
     yield distinct(3, 6), 2
     yield Sample(distinct(6, 3), 4, 0, largest=False)
     yield distinct(3, 6), 0
-
-
-def kthvalue_ref(x: np.ndarray, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    pick = [k - 1] if keepdim else k - 1
-    return tuple(np.take(v, pick, dim) for v in sort_ref(x, dim))
-
-
-@samples("kthvalue", ref=kthvalue_ref)
-def kthvalue() -> Iterator[Any]:
-    yield distinct(3, 6), 2
-    yield Sample(distinct(6, 3), 6, 0, keepdim=True)
