@@ -131,6 +131,8 @@ _LAZY = {
     "symeig": "_linalg",
     "unique": "_functional",
     "unique_consecutive": "_functional",
+    "gradient": "_numeric",
+    "unravel_index": "_numeric",
 }
 
 
