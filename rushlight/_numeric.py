@@ -45,7 +45,9 @@ def gradient(
         [1.0, 2.0, 4.0, 6.0]
     """
     if edge_order not in (1, 2):
-        raise RuntimeError(f"gradient: only supports edge_order=1 and edge_order=2, not {edge_order}.")
+        raise RuntimeError(
+            f"gradient: only supports edge_order=1 and edge_order=2, not {edge_order}."
+        )
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
     dims = [_wrapped(d, input.dim()) for d in dims]
     if len(set(dims)) < len(dims):

@@ -5,9 +5,7 @@
 namespace rushlight {
 namespace {
 
-Tensor first_to_last_but_one(const Tensor& t, int64_t dim) {
-  return slice(t, dim, 0, -1, 1);
-}
+Tensor first_to_last_but_one(const Tensor& t, int64_t dim) { return slice(t, dim, 0, -1, 1); }
 Tensor second_to_last(const Tensor& t, int64_t dim) { return slice(t, dim, 1, INT64_MAX, 1); }
 
 Tensor difference(const Tensor& t, int64_t dim) {
@@ -17,8 +15,8 @@ Tensor difference(const Tensor& t, int64_t dim) {
 
 // The width between two neighbours, in dims that broadcast with those of y along dim.
 Tensor widths(const Tensor& y, const Tensor& x, int64_t dim) {
-  CHECK(!is_bool(x.dtype()), "received a bool input for `x`, but bool is not supported. Convert it ",
-        "with .float().");
+  CHECK(!is_bool(x.dtype()),
+        "received a bool input for `x`, but bool is not supported. Convert it ", "with .float().");
   int64_t length = y.size(dim);
   if (x.dim() != 1) {
     int64_t along = x.dim() - (y.dim() - wrap_dim(dim, y.dim()));
@@ -38,9 +36,7 @@ Tensor pair_sums(const Tensor& y, int64_t dim) {
   return second_to_last(y, dim) + first_to_last_but_one(y, dim);
 }
 
-Tensor integral(const Tensor& areas, int64_t dim) {
-  return sum(areas, ShapeRef(&dim, 1)) / 2.0;
-}
+Tensor integral(const Tensor& areas, int64_t dim) { return sum(areas, ShapeRef(&dim, 1)) / 2.0; }
 Tensor running_integral(const Tensor& areas, int64_t dim) {
   return call<"cumsum", Tensor>(areas, dim, std::optional<DType>()) / 2.0;
 }

@@ -51,52 +51,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return result if bias is None else result + bias
 
 
-def pairwise_distance(
-    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
-) -> Tensor:
-    """Returns the norms of the differences along the last dimension: ||x1 - x2 + eps||_p.
-
-    Args:
-        x1: (*, D).
-        x2: a shape that broadcasts with x1's.
-        p: order of the norm.
-        eps: added to every difference, so that the gradient exists at 0.
-        keepdim: whether to keep the last dimension, with size 1.
-
-    Returns:
-        (*), or (*, 1) with keepdim.
-
-    Example:
-        >>> x = torch.tensor([[3.0, 4.0]])
-        >>> torch.nn.functional.pairwise_distance(x, torch.zeros(1, 2), eps=0.0).tolist()
-        [5.0]
-    """
-    return (x1 - x2 + eps).norm(p, dim=-1, keepdim=keepdim)
-
-
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """Returns the cosines of the angles between vectors: x1 . x2 / (||x1|| ||x2||).
-
-    Args:
-        x1: vectors along dim.
-        x2: a shape that broadcasts with x1's.
-        dim: dimension of the vectors' elements.
-        eps: smallest norm to divide by.
-
-    Returns:
-        The broadcast shape without dim.
-
-    Example:
-        >>> x = torch.tensor([3.0, 4.0])
-        >>> torch.nn.functional.cosine_similarity(x, torch.tensor([4.0, -3.0]), dim=0).item()
-        0.0
-    """
-    x1, x2 = rl.broadcast_tensors(x1, x2)
-    norm1 = x1.norm(2, dim=dim).clamp_min(eps)
-    norm2 = x2.norm(2, dim=dim).clamp_min(eps)
-    return (x1 * x2).sum(dim) / (norm1 * norm2)
-
-
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """Returns vectors divided by their norm: input / max(||input||_p, eps).
 

@@ -55,7 +55,7 @@ def ascending(*shape: int, dim: int = -1) -> np.ndarray:
 
 
 def with_places() -> Iterator[Any]:
-    yield normal(3, 5), ascending(5)
+    yield normal(3, 5), np.array([0, 1, 3, 4, 7], np.uint8)
     yield Sample(normal(5, 3), ascending(5), dim=0)
     yield normal(2, 3, 4), ascending(3, 4)
     yield Sample(normal(2, 3), ascending(2, 3, dim=0), dim=0)
