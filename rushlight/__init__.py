@@ -132,6 +132,8 @@ _LAZY = {
     "unique": "_functional",
     "unique_consecutive": "_functional",
     "gradient": "_numeric",
+    "histogram": "_numeric",
+    "histogramdd": "_numeric",
     "unravel_index": "_numeric",
 }
 

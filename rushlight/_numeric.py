@@ -1,16 +1,16 @@
-"""Numeric functions of the package root whose results are lists of tensors, one for each dim."""
+"""Numeric functions of the package root whose arguments or results come one for each dim."""
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import _C, Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
 
 def gradient(
@@ -151,3 +151,138 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
         coordinates.append(rest % size if size else rest)
         rest = rest.div(size, rounding_mode="floor") if size else rest
     return tuple(reversed(coordinates))
+
+
+class histogram_result(NamedTuple):
+    """What histogram and histogramdd return."""
+
+    hist: Tensor
+    bin_edges: Any
+
+
+def histogram(
+    input: Tensor,
+    bins: int | Tensor = 100,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> histogram_result:
+    """Returns how many elements fall into each bin, and the edges of the bins.
+
+    Bins contain their left edge, and the last one its right edge too. Elements outside do not count.
+
+    Args:
+        input: floats of any shape.
+        bins: the number of bins of equal width, or their edges in ascending order.
+        range: the outermost edges; the smallest and the largest element unless given.
+        weight: what each element counts, of the input's shape and dtype; 1 unless given.
+        density: whether to divide by the sum and the widths, so that the integral is 1.
+
+    Returns:
+        The named tuple (hist, bin_edges), both of the input's dtype.
+
+    Raises:
+        RuntimeError: if bins, range or weight do not fit.
+
+    Example:
+        >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=4, range=(0.0, 3.0)).hist
+        tensor([0., 2., 1., 0.])
+    """
+    hist, edges = _histogram(
+        "histogram", input.reshape(-1, 1), [bins], range, _flat(weight, input.shape), density
+    )
+    return histogram_result(hist, edges[0])
+
+
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> histogram_result:
+    """Returns how many points fall into each bin of a grid, and the edges of the bins by dim.
+
+    Args:
+        input: points along the last dim: (*, D).
+        bins: the number of bins of equal width, one for all D dims or one for each; or their edges.
+        range: the outermost edges of each dim, 2 * D numbers; those of the data unless given.
+        weight: what each point counts, of shape (*) and the input's dtype; 1 unless given.
+        density: whether to divide by the sum and the volumes, so that the integral is 1.
+
+    Returns:
+        The named tuple (hist, bin_edges), where bin_edges is a tuple with a tensor for each dim.
+
+    Raises:
+        RuntimeError: if bins, range or weight do not fit.
+
+    Example:
+        >>> points = torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]])
+        >>> torch.histogramdd(points, bins=2).hist.tolist()
+        [[0.0, 1.0], [1.0, 1.0]]
+    """
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"histogramdd: input must have at least 2 dims, but has shape {tuple(input.shape)}."
+        )
+    dims = input.shape[-1]
+    each: Any = [bins] * dims if isinstance(bins, int) else list(bins)
+    if len(each) != dims:
+        raise RuntimeError(
+            f"histogramdd: bins must have one entry for each of {dims} dims, but have {len(each)}."
+        )
+    weight = _flat(weight, input.shape[:-1])
+    return histogram_result(
+        *_histogram("histogramdd", input.reshape(-1, dims), each, range, weight, density)
+    )
+
+
+def _flat(weight: Tensor | None, shape: Sequence[int]) -> Tensor | None:
+    if weight is not None and tuple(weight.shape) != tuple(shape):
+        raise RuntimeError(
+            f"histogram: weight has shape {tuple(weight.shape)}, but must have {tuple(shape)}, one "
+            f"for each element that is counted."
+        )
+    return None if weight is None else weight.reshape(-1)
+
+
+def _histogram(
+    op: str, points: Tensor, bins: list[Any], range: Any, weight: Tensor | None, density: bool
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The histogram of points (N, D), and the edges by dim."""
+    even = not any(isinstance(b, Tensor) for b in bins)
+    if range is not None and not even:
+        raise RuntimeError(f"{op}: range cannot be given together with edges; leave it out.")
+    if range is not None and len(range) != 2 * len(bins):
+        raise RuntimeError(f"{op}: range must have {2 * len(bins)} numbers, but has {len(range)}.")
+    edges = []
+    for d, count in enumerate(bins):
+        if isinstance(count, Tensor):
+            edges.append(count)
+            continue
+        if count <= 0:
+            raise RuntimeError(f"{op}: bins must be positive, but is {count}.")
+        low, high = range[2 * d : 2 * d + 2] if range is not None else _extent(points[:, d])
+        if not (math.isfinite(low) and math.isfinite(high)):
+            raise RuntimeError(f"{op}: dimension {d}'s range [{low}, {high}] is not finite.")
+        if low > high:
+            raise RuntimeError(f"{op}: min should not exceed max, but got {low} and {high}.")
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        edges.append(rl.linspace(low, high, count + 1, dtype=points.dtype, device=points.device))
+    hist = _C._histogram(points, edges, weight, even)
+    if density:
+        hist = hist / hist.sum()
+        for d, edge in enumerate(edges):
+            hist = hist / edge.diff().reshape([-1] + [1] * (len(edges) - 1 - d))
+    return hist, tuple(edges)
+
+
+def _extent(values: Tensor) -> tuple[float, float]:
+    """The smallest and the largest value; 0 and 1 when there are none."""
+    if values.numel() == 0:
+        return 0.0, 1.0
+    low, high = values.aminmax()
+    return low.item(), high.item()

@@ -485,6 +485,19 @@ class Tensor(_C.TensorBase):
 
         return unique_consecutive(self, return_inverse, return_counts, dim)
 
+    def histogram(
+        self,
+        bins: int | Tensor = 100,
+        *,
+        range: Sequence[float] | None = None,
+        weight: Tensor | None = None,
+        density: bool = False,
+    ) -> Any:
+        """Returns how many elements fall into each bin, and the edges; see torch.histogram."""
+        from rushlight._numeric import histogram
+
+        return histogram(self, bins, range=range, weight=weight, density=density)
+
     def new_tensor(
         self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> Tensor:
