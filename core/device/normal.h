@@ -43,25 +43,61 @@ struct NormalMath<double> {
 template <class T, int n>
 [[gnu::always_inline]] constexpr T polynomial(const T (&coefficients)[n], T x) {
   T sum = coefficients[n - 1];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int i = n - 2; i >= 0; --i) sum = sum * x + coefficients[i];
   return sum;
 }
 
 }  // namespace detail
 
-// log(u) for u in (0, 1]. With u = m * 2^e and m near 1, s = (m - 1) / (m + 1):
-// log(u) = e * log(2) + 2 * (s + s^3/3 + s^5/5 + ...).
+// log(1 + m) for m near 0, with s = m / (2 + m): 2 * (s + s^3/3 + s^5/5 + ...).
 template <class T>
-[[gnu::always_inline]] inline T log_of_unit(T u) {
+[[gnu::always_inline]] inline T log_near_one(T m) {
+  T s = m / (m + T(2)), z = s * s;
+  return s + s + s * z * detail::polynomial(detail::NormalMath<T>::kLog, z);
+}
+
+// log(x) for normal x > 0, with x = (1 + m) * 2^e: e * log(2) + log(1 + m).
+template <class T>
+[[gnu::always_inline]] inline T log_of(T x) {
   using Math = detail::NormalMath<T>;
   using Bits = typename Math::Bits;
-  Bits bits = __builtin_bit_cast(Bits, u);
+  Bits bits = __builtin_bit_cast(Bits, x);
   Bits exponent = (bits - Math::kSqrtHalf) >> Math::kMantissa;
   T m = __builtin_bit_cast(T, bits - (exponent << Math::kMantissa)) - T(1);
-  T s = m / (m + T(2)), z = s * s;
-  return T(int32_t(exponent)) * T(0.69314718055994530942) +
-         (s + s + s * z * detail::polynomial(Math::kLog, z));
+  return T(int32_t(exponent)) * T(0.69314718055994530942) + log_near_one(m);
+}
+
+// exp(x) = 2^n * exp(r) with n = round(x / log(2)) and the Taylor series for exp(r). Adding kRound
+// leaves n in the low bits of the sum; log(2) in two parts makes the first product exact; the power
+// is applied in two halves, so that it may overflow or become subnormal.
+[[gnu::always_inline]] inline double exp_of(double x) {
+  constexpr double kRound = 0x1.8p52;
+  constexpr uint64_t kBias = 1023;
+  constexpr double kTerms[] = {1.0,
+                               1.0,
+                               1.0 / 2,
+                               1.0 / 6,
+                               1.0 / 24,
+                               1.0 / 120,
+                               1.0 / 720,
+                               1.0 / 5040,
+                               1.0 / 40320,
+                               1.0 / 362880,
+                               1.0 / 3628800,
+                               1.0 / 39916800,
+                               1.0 / 479001600,
+                               1.0 / 6227020800};
+  x = x < -800 ? -800 : x;  // keeps NaN, and n in range
+  x = x > 800 ? 800 : x;
+  double shifted = x * 0x1.71547652b82fep+0 + kRound, n = shifted - kRound;
+  double r = (x - n * 0x1.62e42fee00000p-1) - n * 0x1.a39ef35793c76p-33;
+  double y = detail::polynomial(kTerms, r);
+  uint64_t power =
+      __builtin_bit_cast(uint64_t, shifted) - __builtin_bit_cast(uint64_t, kRound) + 2 * kBias;
+  uint64_t half = power / 2;
+  return y * __builtin_bit_cast(double, half << 52) *
+         __builtin_bit_cast(double, (power - half) << 52);
 }
 
 // Uniform in (0, 1]: never 0, so that its logarithm is finite.
@@ -73,9 +109,20 @@ template <class T>
   return __builtin_bit_cast(double, bits >> 12 | 0x3ff0000000000000) - (1 - 0x1p-53);
 }
 
+// x, or the end of the range that it left. Keeps NaN.
+[[gnu::always_inline]] inline double limited(double x, double least, double most) {
+  return x < least ? least : x > most ? most : x;
+}
+
 // -log(u) / rate.
 [[gnu::always_inline]] inline double exponential_number(uint64_t bits, double rate) {
-  return -log_of_unit(positive_unit(bits)) / rate;
+  return -log_of(positive_unit(bits)) / rate;
+}
+
+// How often one tries until the first success, when each fails with probability exp(-rate):
+// an exponential number rounded up.
+[[gnu::always_inline]] inline double geometric_number(uint64_t bits, double rate) {
+  return __builtin_ceil(exponential_number(bits, rate));
 }
 
 template <class T>
@@ -95,22 +142,36 @@ template <class T>
   return {radius * ((quadrant + 1) & 2 ? -across : across), radius * (quadrant & 2 ? -up : up)};
 }
 
+namespace detail {
+// All bits but the two that name the quadrant, as a number in [-1/2, 1/2).
+[[gnu::always_inline]] inline double part_of_quarter(uint64_t turn) {
+  uint64_t fraction = (turn & 0x3fffffffffffffff) >> 10 | 0x3ff0000000000000;
+  return __builtin_bit_cast(double, fraction) - 1.5;
+}
+}  // namespace detail
+
 // Two independent standard normal numbers from two words.
 // Box and Muller, "A note on the generation of random normal deviates", 1958.
 [[gnu::always_inline]] inline NormalPair<float> normal_pair(uint32_t a, uint32_t b) {
   constexpr float kQuarterTurn = 1.5707963267948966f;
-  float radius = __builtin_sqrtf(-2.0f * log_of_unit(positive_unit(a)));
+  float radius = __builtin_sqrtf(-2.0f * log_of(positive_unit(a)));
   uint32_t turn = b + (1u << 29);
   float part = float(int32_t(turn & 0x3fffffff) - (1 << 29)) * 0x1p-30f;
   return on_circle(radius, turn >> 30, part * kQuarterTurn);
 }
 [[gnu::always_inline]] inline NormalPair<double> normal_pair(uint64_t a, uint64_t b) {
   constexpr double kQuarterTurn = 1.5707963267948966;
-  double radius = __builtin_sqrt(-2.0 * log_of_unit(positive_unit(a)));
+  double radius = __builtin_sqrt(-2.0 * log_of(positive_unit(a)));
   uint64_t turn = b + (uint64_t(1) << 61);
-  uint64_t fraction = (turn & 0x3fffffffffffffff) >> 10 | 0x3ff0000000000000;
-  double part = __builtin_bit_cast(double, fraction) - 1.5;
-  return on_circle(radius, uint32_t(turn >> 62), part * kQuarterTurn);
+  return on_circle(radius, uint32_t(turn >> 62), detail::part_of_quarter(turn) * kQuarterTurn);
+}
+
+// median + sigma * tan(angle) of an angle that is uniform over the circle and never quite upright.
+[[gnu::always_inline]] inline double cauchy_number(uint64_t turn, double median, double sigma) {
+  constexpr double kQuarterTurn = 1.5707963267948966;
+  double part = detail::part_of_quarter(turn) + 0x1p-53;
+  NormalPair<double> point = on_circle(1.0, uint32_t(turn >> 62), part * kQuarterTurn);
+  return median + sigma * (point.second / point.first);
 }
 
 }  // namespace rushlight

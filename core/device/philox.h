@@ -18,6 +18,8 @@ namespace rushlight {
 // - A draw moves the generator's offset by philox_counters(n, words per element), so two draws
 //   never use one counter twice.
 // - Counters are 64 bits, low word first; the upper two counter words are zero.
+// - Where the number of words depends on the words (rejection.h), an element takes one counter, and
+//   the upper two counter words number its attempts.
 
 struct Philox4 {
   uint32_t x, y, z, w;
@@ -74,12 +76,12 @@ constexpr double uniform_double(uint32_t low, uint32_t high) {
   return double(int64_t((uint64_t(high) << 32 | low) >> 11)) * 0x1p-53;
 }
 
-// A uniform number in [from, from + width). The product may round up to the end of the range, which
-// is not part of it.
+// A uniform number from `from` to `most`, the last one below the end of the range: rounding could
+// reach the end, which is not part of it.
 template <class T>
-[[gnu::always_inline]] constexpr T scaled_uniform(T unit, T from, T width) {
+[[gnu::always_inline]] constexpr T scaled_uniform(T unit, T from, T width, T most) {
   T x = from + unit * width;
-  return x < from + width ? x : from;
+  return x < most ? x : most;
 }
 
 }  // namespace rushlight

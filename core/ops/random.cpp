@@ -35,20 +35,16 @@ Tensor normal_like(const Tensor& mean, const Tensor& std, Generator* generator) 
 }
 
 Tensor chances_of(const Tensor& chances) {
-  CHECK(is_floating(chances.dtype()), "expected probabilities of floating-point dtype, got ",
-        dtype_name(chances.dtype()));
+  CHECK(is_floating(chances.dtype()), ErrorKind::kNotImplemented,
+        "not implemented for probabilities of ", dtype_name(chances.dtype()),
+        ". Pass a floating-point tensor.");
   return chances;
 }
 
 // The bounds of random_(): all integers that the dtype holds exactly.
 std::pair<int64_t, int64_t> whole_range(DType dtype) {
-  if (is_bool(dtype)) return {0, 1};
-  if (dtype == DType::float64) return {0, int64_t(1) << 53};
-  if (dtype == DType::float32) return {0, 1 << 24};
-  if (dtype == DType::float16) return {0, 1 << 11};
-  if (dtype == DType::bfloat16) return {0, 1 << 8};
-  int bits = int(8 * dtype_size(dtype)) - !is_unsigned(dtype);
-  return {0, bits >= 63 ? INT64_MAX : (int64_t(1) << bits) - 1};
+  if (is_floating(dtype)) return {0, int64_t(1) << float_digits(dtype)};
+  return {0, integer_range(dtype).second};
 }
 
 // zeros_like as the gradient of what an in-place draw overwrote.
@@ -211,6 +207,7 @@ OP(bernoulli_p, "bernoulli.p(Tensor input, float p, *, Generator? generator=None
 
 OP(bernoulli_, "(Tensor! input, float p=0.5, *, Generator? generator=None) -> Tensor", {
   .doc     = R"(Sets each element to one with probability p, else to zero.)",
+  .dtypes  = real,
   .variants = method,
   .forward = [](const Tensor& input, double p, Generator* generator) {
     return draw_bernoulli(input, scalar_tensor(p, DType::float64), generator);
@@ -221,6 +218,7 @@ OP(bernoulli_, "(Tensor! input, float p=0.5, *, Generator? generator=None) -> Te
 OP(bernoulli_tensor_, "bernoulli_.tensor(Tensor! input, Tensor p, *, "
                       "Generator? generator=None) -> Tensor", {
   .doc     = R"(Sets each element to one with the probability that p gives, else to zero.)",
+  .dtypes  = real,
   .variants = method,
   .forward = [](const Tensor& input, const Tensor& p, Generator* generator) {
     check_expands(p.sizes(), input.sizes());
@@ -234,7 +232,6 @@ OP(uniform_, "(Tensor! input, float from=0, float to=1, *, Generator? generator=
   .dtypes  = floating_or_complex,
   .variants = method,
   .forward = [](const Tensor& input, double from, double to, Generator* generator) {
-    CHECK(from <= to, "expects to return a [from, to) range, but found from=", from, " > to=", to);
     return draw_uniform(input, from, to, generator);
   },
   .grads   = grads(d<"input">(overwritten)),
@@ -257,6 +254,46 @@ OP(exponential_, "(Tensor! input, float lambd=1, *, Generator? generator=None) -
   .forward = [](const Tensor& input, double lambd, Generator* generator) {
     CHECK(lambd > 0, "expects lambda > 0.0, but found lambda=", lambd);
     return draw_exponential(input, lambd, generator);
+  },
+  .grads   = grads(d<"input">(overwritten)),
+})
+
+OP(log_normal_, "(Tensor! input, float mean=1, float std=2, *, "
+                "Generator? generator=None) -> Tensor", {
+  .doc     = R"(Sets each element to exp(z) with a normal random number z of this mean and std.)",
+  .dtypes  = floating,
+  .variants = method,
+  .forward = [](const Tensor& input, double mean, double std, Generator* generator) {
+    CHECK(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+    return draw_log_normal(input, mean, std, generator);
+  },
+  .grads   = grads(d<"input">(overwritten)),
+})
+
+OP(cauchy_, "(Tensor! input, float median=0, float sigma=1, *, "
+            "Generator? generator=None) -> Tensor", {
+  .doc     = R"(Sets each element to a number of density proportional to 1 / (1 + z^2).
+
+There z = (x - median) / sigma. The numbers are finite in every dtype.)",
+  .dtypes  = floating,
+  .variants = method,
+  .forward = [](const Tensor& input, double median, double sigma, Generator* generator) {
+    CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+    return draw_cauchy(input, median, sigma, generator);
+  },
+  .grads   = grads(d<"input">(overwritten)),
+})
+
+OP(geometric_, "(Tensor! input, float p, *, Generator? generator=None) -> Tensor", {
+  .doc     = R"(Sets each element to k = 1, 2, ... with probability p * (1 - p)^(k - 1).
+
+It is the number of tries until the first success, at most what the dtype holds.)",
+  .dtypes  = real,
+  .variants = method,
+  .forward = [](const Tensor& input, double p, Generator* generator) {
+    CHECK(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+    CHECK(!is_bool(input.dtype()), ErrorKind::kNotImplemented, "not implemented for bool");
+    return draw_geometric(input, p, generator);
   },
   .grads   = grads(d<"input">(overwritten)),
 })

@@ -4,9 +4,10 @@
 // The numbers are those of random_isa.cpp, bit for bit. See Note [Random numbers].
 #include "core/tensor/formula.cuh"
 
-// NVRTC has no such builtins; both round correctly.
+// NVRTC has no such builtins; all round correctly.
 #define __builtin_sqrtf sqrtf
 #define __builtin_sqrt sqrt
+#define __builtin_ceil ceil
 #include "core/device/normal.h"
 #include "core/ops/random_args.h"
 #include "core/tensor/convert.h"
@@ -18,19 +19,19 @@ uint64_t wide(uint32_t low, uint32_t high) { return uint64_t(high) << 32 | low; 
 struct uniform_f32 {
   using Number = float;
   static void make(Philox4 w, const DrawArgs& args, float* out) {
-    float from = float(args.first), width = float(args.second);
+    float from = float(args.first), width = float(args.second), most = float(args.most);
     const uint32_t words[] = {w.x, w.y, w.z, w.w};
 #pragma unroll
     for (int e = 0; e < 4; ++e)
-      out[e] = scaled_uniform(uniform_float(words[e], args.bits), from, width);
+      out[e] = scaled_uniform(uniform_float(words[e], args.bits), from, width, most);
   }
 };
 
 struct uniform_f64 {
   using Number = double;
   static void make(Philox4 w, const DrawArgs& args, double* out) {
-    out[0] = scaled_uniform(uniform_double(w.x, w.y), args.first, args.second);
-    out[1] = scaled_uniform(uniform_double(w.z, w.w), args.first, args.second);
+    out[0] = scaled_uniform(uniform_double(w.x, w.y), args.first, args.second, args.most);
+    out[1] = scaled_uniform(uniform_double(w.z, w.w), args.first, args.second, args.most);
   }
 };
 
@@ -57,9 +58,43 @@ struct normal_f64 {
 
 struct exponential {
   using Number = double;
+  static double number(uint64_t bits, const DrawArgs& args) {
+    return limited(exponential_number(bits, args.first), args.least, args.most);
+  }
   static void make(Philox4 w, const DrawArgs& args, double* out) {
-    out[0] = exponential_number(wide(w.x, w.y), args.first);
-    out[1] = exponential_number(wide(w.z, w.w), args.first);
+    out[0] = number(wide(w.x, w.y), args);
+    out[1] = number(wide(w.z, w.w), args);
+  }
+};
+
+struct geometric {
+  using Number = double;
+  static double number(uint64_t bits, const DrawArgs& args) {
+    return limited(geometric_number(bits, args.first), args.least, args.most);
+  }
+  static void make(Philox4 w, const DrawArgs& args, double* out) {
+    out[0] = number(wide(w.x, w.y), args);
+    out[1] = number(wide(w.z, w.w), args);
+  }
+};
+
+struct cauchy {
+  using Number = double;
+  static double number(uint64_t bits, const DrawArgs& args) {
+    return limited(cauchy_number(bits, args.first, args.second), args.least, args.most);
+  }
+  static void make(Philox4 w, const DrawArgs& args, double* out) {
+    out[0] = number(wide(w.x, w.y), args);
+    out[1] = number(wide(w.z, w.w), args);
+  }
+};
+
+struct log_normal {
+  using Number = double;
+  static void make(Philox4 w, const DrawArgs& args, double* out) {
+    normal_f64::make(w, args, out);
+    out[0] = exp_of(out[0]);
+    out[1] = exp_of(out[1]);
   }
 };
 

@@ -4,22 +4,23 @@
 // for 64-bit types. See Note [Random numbers] in device/philox.h.
 #pragma once
 
-#include <stdint.h>
+#include "core/ops/random_args.h"
 
 namespace rushlight {
 
 struct RandomLoops {
   // The words of `counters` counters from `counter` on, four each.
   void (*words)(uint64_t seed, uint64_t counter, int64_t counters, uint32_t* out);
-  // Uniform in [from, from + width) with `bits` random bits, at most 24.
-  void (*uniform_f32)(const uint32_t* words, int64_t n, int bits, float from, float width,
-                      float* out);
-  void (*uniform_f64)(const uint32_t* words, int64_t n, double from, double width, double* out);
-  // 2 * pairs normal numbers.
-  void (*normal_f32)(const uint32_t* words, int64_t pairs, float mean, float std, float* out);
-  void (*normal_f64)(const uint32_t* words, int64_t pairs, double mean, double std, double* out);
-  // -log(u) / rate.
-  void (*exponential_f64)(const uint32_t* words, int64_t n, double rate, double* out);
+  // Numbers of the distributions in random_kernels.h. Normal and log-normal ones come in pairs: an
+  // odd n has one more.
+  void (*uniform_f32)(const uint32_t* words, int64_t n, const DrawArgs& args, float* out);
+  void (*uniform_f64)(const uint32_t* words, int64_t n, const DrawArgs& args, double* out);
+  void (*normal_f32)(const uint32_t* words, int64_t n, const DrawArgs& args, float* out);
+  void (*normal_f64)(const uint32_t* words, int64_t n, const DrawArgs& args, double* out);
+  void (*exponential)(const uint32_t* words, int64_t n, const DrawArgs& args, double* out);
+  void (*geometric)(const uint32_t* words, int64_t n, const DrawArgs& args, double* out);
+  void (*cauchy)(const uint32_t* words, int64_t n, const DrawArgs& args, double* out);
+  void (*log_normal)(const uint32_t* words, int64_t n, const DrawArgs& args, double* out);
   // Uniform in [low, low + range), for range up to 2^32; two words each.
   void (*integers)(const uint32_t* words, int64_t n, int64_t low, uint64_t range, int64_t* out);
   // out = keep ? in * scale : 0, keeping where the word is at least `threshold`.

@@ -8,6 +8,7 @@ namespace rushlight {
 // What a draw fills a tensor with.
 struct DrawArgs {
   double first = 0, second = 0;  // the numbers of the distribution, see Distribution
+  double least = 0, most = 0;    // what results are limited to, where the dtype holds no more
   uint64_t low = 0, last = 0;    // integers from low to low + last
   int32_t bits = 24;             // random bits of a uniform float
 };

@@ -45,9 +45,10 @@ void for_each_tile(Generator::Draw draw, int64_t numel, int64_t words_each, F&& 
   });
 }
 
-// Fills `out` with numbers that `make(words, n, to)` makes as T, converted to out's dtype.
-template <class T, class Make>
-void fill_as(const Tensor& out, Generator::Draw draw, Make make) {
+// Fills `out` with numbers that `make` makes as T, converted to out's dtype.
+template <class T>
+void fill_as(const Tensor& out, Generator::Draw draw, const DrawArgs& args,
+             void (*make)(const uint32_t* words, int64_t n, const DrawArgs& args, T* out)) {
   bool direct = out.dtype() == dtype_of<T>;
   CastLoop convert = cast_loop(dtype_of<T>, out.dtype());
   char* data = out.data<char>();
@@ -58,7 +59,7 @@ void fill_as(const Tensor& out, Generator::Draw draw, Make make) {
                   // Numbers come in pairs: an odd tile has room for one more, the tensor may have
                   // not.
                   T* to = direct && n % 2 == 0 ? reinterpret_cast<T*>(data) + first : tile;
-                  make(words, n, to);
+                  make(words, n, args, to);
                   if (to == tile) convert(tile, data + first * item, n);
                 });
 }
@@ -77,32 +78,16 @@ void make_integers(const uint32_t* words, int64_t n, const DrawArgs& args, int64
 
 void draw_cpu(const Tensor& out, Distribution distribution, const DrawArgs& args,
               Generator::Draw draw) {
-  double first = args.first, second = args.second;
   switch (distribution) {
-    case Distribution::uniform_f32:
-      return fill_as<float>(out, draw, [&](const uint32_t* words, int64_t n, float* to) {
-        loops().uniform_f32(words, n, args.bits, float(first), float(second), to);
-      });
-    case Distribution::uniform_f64:
-      return fill_as<double>(out, draw, [&](const uint32_t* words, int64_t n, double* to) {
-        loops().uniform_f64(words, n, first, second, to);
-      });
-    case Distribution::normal_f32:
-      return fill_as<float>(out, draw, [&](const uint32_t* words, int64_t n, float* to) {
-        loops().normal_f32(words, (n + 1) / 2, float(first), float(second), to);
-      });
-    case Distribution::normal_f64:
-      return fill_as<double>(out, draw, [&](const uint32_t* words, int64_t n, double* to) {
-        loops().normal_f64(words, (n + 1) / 2, first, second, to);
-      });
-    case Distribution::exponential:
-      return fill_as<double>(out, draw, [&](const uint32_t* words, int64_t n, double* to) {
-        loops().exponential_f64(words, n, first, to);
-      });
-    case Distribution::integers:
-      return fill_as<int64_t>(out, draw, [&](const uint32_t* words, int64_t n, int64_t* to) {
-        make_integers(words, n, args, to);
-      });
+    case Distribution::uniform_f32: return fill_as<float>(out, draw, args, loops().uniform_f32);
+    case Distribution::uniform_f64: return fill_as<double>(out, draw, args, loops().uniform_f64);
+    case Distribution::normal_f32: return fill_as<float>(out, draw, args, loops().normal_f32);
+    case Distribution::normal_f64: return fill_as<double>(out, draw, args, loops().normal_f64);
+    case Distribution::exponential: return fill_as<double>(out, draw, args, loops().exponential);
+    case Distribution::geometric: return fill_as<double>(out, draw, args, loops().geometric);
+    case Distribution::cauchy: return fill_as<double>(out, draw, args, loops().cauchy);
+    case Distribution::log_normal: return fill_as<double>(out, draw, args, loops().log_normal);
+    case Distribution::integers: return fill_as<int64_t>(out, draw, args, make_integers);
   }
 }
 

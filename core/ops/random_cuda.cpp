@@ -22,7 +22,8 @@ struct DrawVariant {
 
   const char* distribution_name() const {
     constexpr const char* kNames[] = {"uniform_f32", "uniform_f64", "normal_f32",
-                                      "normal_f64",  "exponential", "integers"};
+                                      "normal_f64",  "exponential", "geometric",
+                                      "cauchy",      "log_normal",  "integers"};
     return kNames[int(distribution)];
   }
   std::string name() const {
@@ -71,7 +72,9 @@ cuda::CudaKernelFamily family([] {
     bool is_double = dtype == DType::float64;
     draw_kernel(is_double ? Distribution::uniform_f64 : Distribution::uniform_f32, dtype);
     draw_kernel(is_double ? Distribution::normal_f64 : Distribution::normal_f32, dtype);
-    draw_kernel(Distribution::exponential, dtype);
+    for (auto distribution : {Distribution::exponential, Distribution::geometric,
+                              Distribution::cauchy, Distribution::log_normal})
+      draw_kernel(distribution, dtype);
     dropout_kernel(dtype);
   }
   for (DType dtype : {DType::int64, DType::int32, DType::uint8, DType::bool_, DType::float32})

@@ -45,9 +45,33 @@ Tensor fill_parts(const Tensor& out, Fill fill) {
   return out;
 }
 
-// How many random bits a uniform number has, so that rounding never makes it 1.
-int uniform_bits(DType dtype) {
-  return dtype == DType::float16 ? 11 : dtype == DType::bfloat16 ? 8 : 24;
+// The least number above zero, which is subnormal.
+double smallest_positive(DType dtype) {
+  if (dtype == DType::float16) return 0x1p-24;
+  if (dtype == DType::bfloat16) return 0x1p-133;
+  return dtype == DType::float32 ? 0x1p-149 : 0x1p-1074;
+}
+
+// The largest number of a floating-point dtype that is less than a finite x.
+double last_below(double x, DType dtype) {
+  if (x == 0) return -smallest_positive(dtype);
+  int exponent;
+  if (std::frexp(x, &exponent) == 0.5) --exponent;  // numbers are closer below a power of two
+  double step = std::ldexp(1.0, exponent - float_digits(dtype));
+  step = std::max(step, smallest_positive(dtype));
+  return std::min((std::ceil(x / step) - 1) * step, largest_finite(dtype));
+}
+
+// The number that a floating-point dtype with so many digits holds and that is x or the next below.
+int64_t rounded_down(int64_t x, int digits) {
+  uint64_t size = x < 0 ? uint64_t(~x) : uint64_t(x);
+  int excess = 64 - __builtin_clzll(size | 1) - digits;
+  return excess > 0 ? (x >> excess) << excess : x;
+}
+
+template <class T>
+void check_bound(bool right, const char* name, T value, DType dtype) {
+  CHECK(right, name, " is out of bounds for ", dtype_name(dtype), ", got ", value);
 }
 
 void check_floating(const Tensor& out) {
@@ -69,13 +93,38 @@ Tensor on_cpu(const Tensor& tensor) {
 
 }  // namespace
 
+std::pair<int64_t, int64_t> integer_range(DType dtype) {
+  if (is_bool(dtype)) return {0, 1};
+  int bits = int(8 * dtype_size(dtype)) - !is_unsigned(dtype);
+  int64_t most = bits >= 63 ? INT64_MAX : (int64_t(1) << bits) - 1;
+  return {is_unsigned(dtype) ? 0 : -most - 1, most};
+}
+
+int float_digits(DType dtype) {
+  if (dtype == DType::float16) return 11;
+  if (dtype == DType::bfloat16) return 8;
+  return dtype == DType::float32 ? 24 : 53;
+}
+
 Tensor draw_uniform(const Tensor& out, double from, double to, Generator* generator) {
   check_floating(out);
+  DType dtype = real_dtype(out.dtype());
+  double largest = largest_finite(dtype);
+  check_bound(std::abs(from) <= largest, "from", from, dtype);
+  check_bound(std::abs(to) <= largest, "to", to, dtype);
+  CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
+        " > to=", to);
+  CHECK(to - from <= largest, "uniform_ expects to - from <= ", largest, ", the largest number of ",
+        dtype_name(dtype), ", but found to=", to, " and from=", from);
+  // As the loop and the conversion to the dtype round them.
+  double first = dtype == DType::float64 ? from : double(float(from));
+  bool is_double = dtype == DType::float64;
   return fill_parts(out, [&](const Tensor& parts) {
-    Distribution distribution =
-        parts.dtype() == DType::float64 ? Distribution::uniform_f64 : Distribution::uniform_f32;
-    return fill(parts, distribution,
-                {.first = from, .second = to - from, .bits = uniform_bits(parts.dtype())},
+    return fill(parts, is_double ? Distribution::uniform_f64 : Distribution::uniform_f32,
+                {.first = from,
+                 .second = to - from,
+                 .most = std::max(first, last_below(to, dtype)),
+                 .bits = std::min(24, float_digits(dtype))},
                 generator);
   });
 }
@@ -92,16 +141,57 @@ Tensor draw_normal(const Tensor& out, double mean, double std, Generator* genera
   });
 }
 
+Tensor draw_log_normal(const Tensor& out, double mean, double std, Generator* generator) {
+  return fill(out, Distribution::log_normal, {.first = mean, .second = std}, generator);
+}
+
 Tensor draw_exponential(const Tensor& out, double rate, Generator* generator) {
-  return fill(out, Distribution::exponential, {.first = rate}, generator);
+  return fill(
+      out, Distribution::exponential,
+      {.first = rate, .least = smallest_positive(out.dtype()), .most = largest_finite(out.dtype())},
+      generator);
+}
+
+Tensor draw_geometric(const Tensor& out, double p, Generator* generator) {
+  double most;
+  if (is_floating(out.dtype())) most = largest_finite(out.dtype());
+  // Of 64-bit integers, the largest that is a double.
+  else if (out.itemsize() == 8) most = 0x1.fffffffffffffp62;
+  else most = double(integer_range(out.dtype()).second);
+  return fill(out, Distribution::geometric, {.first = -std::log1p(-p), .least = 1, .most = most},
+              generator);
+}
+
+Tensor draw_cauchy(const Tensor& out, double median, double sigma, Generator* generator) {
+  double most =
+      std::isfinite(median) && std::isfinite(sigma) ? largest_finite(out.dtype()) : INFINITY;
+  return fill(out, Distribution::cauchy,
+              {.first = median, .second = sigma, .least = -most, .most = most}, generator);
 }
 
 Tensor draw_integers(const Tensor& out, int64_t low, int64_t high, Generator* generator,
                      bool included) {
   CHECK(included ? low <= high : low < high,
-        "random expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
-  uint64_t last = uint64_t(high) - uint64_t(low) - !included;
-  return fill(out, Distribution::integers, {.low = uint64_t(low), .last = last}, generator);
+        "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+  DType dtype = out.dtype();
+  CHECK(!is_complex(dtype), ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype));
+  int64_t end = included ? high : high - 1;
+  auto inside = [&](int64_t x) {
+    if (is_floating(dtype)) return std::abs(double(x)) <= largest_finite(dtype);
+    auto [least, most] = integer_range(dtype);
+    return x >= least && x <= most;
+  };
+  check_bound(inside(low), "from", low, dtype);
+  check_bound(inside(end), "to - 1", end, dtype);
+  // Numbers that the dtype would round out of the range are not drawn.
+  if (is_floating(dtype)) {
+    int digits = float_digits(dtype);
+    int64_t up = low == INT64_MIN ? low : -rounded_down(-low, digits);
+    end = std::max(rounded_down(end, digits), rounded_down(low, digits));
+    low = std::min(up, end);
+  }
+  return fill(out, Distribution::integers,
+              {.low = uint64_t(low), .last = uint64_t(end) - uint64_t(low)}, generator);
 }
 
 Tensor draw_bernoulli(const Tensor& out, const Tensor& chances, Generator* generator) {

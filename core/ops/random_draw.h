@@ -6,10 +6,20 @@
 
 namespace rushlight {
 
+// The least and the largest number of an integral dtype or bool that an int64 holds.
+std::pair<int64_t, int64_t> integer_range(DType dtype);
+// How many binary digits a floating-point dtype has.
+int float_digits(DType dtype);
+
 // Each fills `out`, whatever its layout, and returns it.
 Tensor draw_uniform(const Tensor& out, double from, double to, Generator* generator);
 Tensor draw_normal(const Tensor& out, double mean, double std, Generator* generator);
+Tensor draw_log_normal(const Tensor& out, double mean, double std, Generator* generator);
+// Neither 0 nor infinite, whatever the rate and the dtype.
 Tensor draw_exponential(const Tensor& out, double rate, Generator* generator);
+Tensor draw_cauchy(const Tensor& out, double median, double sigma, Generator* generator);
+// 1, 2, ...; at most what the dtype holds.
+Tensor draw_geometric(const Tensor& out, double p, Generator* generator);
 // From low to high - 1, or to high itself when it is `included`.
 Tensor draw_integers(const Tensor& out, int64_t low, int64_t high, Generator* generator,
                      bool included = false);

@@ -67,21 +67,25 @@ void make_words(uint64_t seed, uint64_t counter, int64_t counters, uint32_t* out
   }
 }
 
-void uniform_f32(const uint32_t* words, int64_t n, int bits, float from, float width, float* out) {
+void uniform_f32(const uint32_t* words, int64_t n, const DrawArgs& args, float* out) {
+  float from = float(args.first), width = float(args.second), most = float(args.most);
+  int bits = args.bits;
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i)
-    out[i] = scaled_uniform(uniform_float(words[i], bits), from, width);
+    out[i] = scaled_uniform(uniform_float(words[i], bits), from, width, most);
 }
 
-void uniform_f64(const uint32_t* words, int64_t n, double from, double width, double* out) {
+void uniform_f64(const uint32_t* words, int64_t n, const DrawArgs& args, double* out) {
+  double from = args.first, width = args.second, most = args.most;
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i)
-    out[i] = scaled_uniform(uniform_double(words[2 * i], words[2 * i + 1]), from, width);
+    out[i] = scaled_uniform(uniform_double(words[2 * i], words[2 * i + 1]), from, width, most);
 }
 
-void normal_f32(const uint32_t* words, int64_t pairs, float mean, float std, float* out) {
+void normal_f32(const uint32_t* words, int64_t n, const DrawArgs& args, float* out) {
+  float mean = float(args.first), std = float(args.second);
 #pragma omp simd
-  for (int64_t i = 0; i < pairs; ++i) {
+  for (int64_t i = 0; i < (n + 1) / 2; ++i) {
     NormalPair<float> pair = normal_pair(words[2 * i], words[2 * i + 1]);
     out[2 * i] = pair.first * std + mean;
     out[2 * i + 1] = pair.second * std + mean;
@@ -92,18 +96,41 @@ void normal_f32(const uint32_t* words, int64_t pairs, float mean, float std, flo
   return uint64_t(words[1]) << 32 | words[0];
 }
 
-void normal_f64(const uint32_t* words, int64_t pairs, double mean, double std, double* out) {
+void normal_f64(const uint32_t* words, int64_t n, const DrawArgs& args, double* out) {
+  double mean = args.first, std = args.second;
 #pragma omp simd
-  for (int64_t i = 0; i < pairs; ++i) {
+  for (int64_t i = 0; i < (n + 1) / 2; ++i) {
     NormalPair<double> pair = normal_pair(wide(words + 4 * i), wide(words + 4 * i + 2));
     out[2 * i] = pair.first * std + mean;
     out[2 * i + 1] = pair.second * std + mean;
   }
 }
 
-void exponential_f64(const uint32_t* words, int64_t n, double rate, double* out) {
+void log_normal(const uint32_t* words, int64_t n, const DrawArgs& args, double* out) {
+  normal_f64(words, n, args, out);
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = exponential_number(wide(words + 2 * i), rate);
+  for (int64_t i = 0; i < n; ++i) out[i] = exp_of(out[i]);
+}
+
+void exponential(const uint32_t* words, int64_t n, const DrawArgs& args, double* out) {
+  double rate = args.first, least = args.least, most = args.most;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = limited(exponential_number(wide(words + 2 * i), rate), least, most);
+}
+
+void geometric(const uint32_t* words, int64_t n, const DrawArgs& args, double* out) {
+  double rate = args.first, least = args.least, most = args.most;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = limited(geometric_number(wide(words + 2 * i), rate), least, most);
+}
+
+void cauchy(const uint32_t* words, int64_t n, const DrawArgs& args, double* out) {
+  double median = args.first, sigma = args.second, least = args.least, most = args.most;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = limited(cauchy_number(wide(words + 2 * i), median, sigma), least, most);
 }
 
 // The upper half of the product of 64 random bits and the range: even to one part in 2^32 at least.
@@ -130,8 +157,8 @@ void dropout(const uint32_t* words, int64_t n, uint32_t threshold, T scale, cons
 }  // namespace
 
 extern const RandomLoops random_loops;
-constexpr RandomLoops random_loops = {make_words, uniform_f32,    uniform_f64,
-                                      normal_f32, normal_f64,     exponential_f64,
-                                      integers,   dropout<float>, dropout<double>};
+constexpr RandomLoops random_loops = {make_words, uniform_f32, uniform_f64,    normal_f32,
+                                      normal_f64, exponential, geometric,      cauchy,
+                                      log_normal, integers,    dropout<float>, dropout<double>};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

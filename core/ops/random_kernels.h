@@ -8,13 +8,17 @@
 namespace rushlight {
 
 // What is drawn, in which type, before it is converted to the tensor's. DrawArgs::first and second
-// are where a uniform number begins and its width; mean and standard deviation; the rate.
+// are where a uniform number begins and its width; mean and standard deviation, also of the
+// logarithm; median and width; the rate, for geometric numbers that of failures.
 enum class Distribution : uint8_t {
   uniform_f32,
   uniform_f64,
   normal_f32,
   normal_f64,
   exponential,
+  geometric,
+  cauchy,
+  log_normal,
   integers
 };
 // Words of the stream that a number takes.
