@@ -1,6 +1,8 @@
 // Owns the Python class Generator.
 #include "core/tensor/generator.h"
 
+#include <memory>
+
 #include "bindings/python.h"
 #include "core/device/cuda.h"
 
@@ -8,14 +10,29 @@ namespace rushlight::python {
 namespace {
 
 struct PyGenerator {
-  PyObject_HEAD Generator* generator;
+  PyObject_HEAD std::shared_ptr<Generator> generator;
   Device device;
 };
 
-Generator& generator_in(PyObject* self) { return *reinterpret_cast<PyGenerator*>(self)->generator; }
+PyTypeObject& generator_type();
+
+std::shared_ptr<Generator>& shared_in(PyObject* self) {
+  return reinterpret_cast<PyGenerator*>(self)->generator;
+}
+Generator& generator_in(PyObject* self) { return *shared_in(self); }
+Device device_of(PyObject* self) { return reinterpret_cast<PyGenerator*>(self)->device; }
+
+PyObject* made(PyTypeObject* type, std::shared_ptr<Generator> generator, Device device) {
+  PyObject* self = checked(type->tp_alloc(type, 0));
+  new (&shared_in(self)) std::shared_ptr<Generator>(std::move(generator));
+  reinterpret_cast<PyGenerator*>(self)->device = device;
+  return self;
+}
 
 // Seeds are 64 bits; negative ones count from 2**64 down.
 uint64_t read_seed(PyObject* object) {
+  CHECK(PyIndex_Check(object) && !PyBool_Check(object), "manual_seed expected a long, but got ",
+        Py_TYPE(object)->tp_name);
   Ref number(checked(PyNumber_Index(object)));
   uint64_t seed = PyLong_AsUnsignedLongLongMask(number.get());
   if (PyErr_Occurred()) throw PythonError();
@@ -23,8 +40,8 @@ uint64_t read_seed(PyObject* object) {
   Ref highest(checked(PyLong_FromUnsignedLongLong(UINT64_MAX)));
   int below = PyObject_RichCompareBool(number.get(), lowest.get(), Py_LT);
   int above = PyObject_RichCompareBool(number.get(), highest.get(), Py_GT);
-  CHECK(below == 0 && above == 0,
-        "manual_seed: Overflow when unpacking long. A seed lies from -2**63 to 2**64 - 1.");
+  CHECK(below == 0 && above == 0, ErrorKind::kValue,
+        "manual_seed: Overflow when unpacking long long. A seed lies from -2**63 to 2**64 - 1.");
   return seed;
 }
 
@@ -49,8 +66,62 @@ PyObject* set_state(PyObject* self, PyObject* state) {
     return Py_NewRef(self);
   });
 }
-PyObject* device(PyObject* self, void*) {
-  return wrap_device(reinterpret_cast<PyGenerator*>(self)->device);
+PyObject* get_offset(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(generator_in(self).offset());
+}
+PyObject* set_offset(PyObject* self, PyObject* object) {
+  return guarded([&] {
+    int64_t offset;
+    CHECK(read_int(object, offset), ErrorKind::kType,
+          "set_offset(): argument 'offset' must be int, not ", Py_TYPE(object)->tp_name);
+    CHECK(offset >= 0, "set_offset: an offset is at least 0, got ", offset);
+    generator_in(self).set_offset(uint64_t(offset));
+    return Py_NewRef(self);
+  });
+}
+PyObject* clone_state(PyObject* self, PyObject*) {
+  return guarded([&] {
+    auto clone = std::make_shared<Generator>();
+    clone->set_state(generator_in(self).get_state());
+    return made(Py_TYPE(self), clone, device_of(self));
+  });
+}
+PyObject* graphsafe_get_state(PyObject* self, PyObject*) {
+  return guarded([&] {
+    CHECK(device_of(self).is_cuda(), ErrorKind::kNotImplemented,
+          "graphsafe_get_state is not supported in this Generator. Use get_state().");
+    return made(Py_TYPE(self), shared_in(self), device_of(self));
+  });
+}
+PyObject* graphsafe_set_state(PyObject* self, PyObject* other) {
+  return guarded([&] {
+    CHECK(PyObject_TypeCheck(other, &generator_type()), ErrorKind::kType,
+          "expected a Generator, but got ", Py_TYPE(other)->tp_name);
+    CHECK(device_of(self).is_cuda() && device_of(other).is_cuda(), ErrorKind::kNotImplemented,
+          "graphsafe_set_state is not supported in this Generator. Use set_state().");
+    shared_in(self) = shared_in(other);
+    return Py_NewRef(self);
+  });
+}
+PyObject* device(PyObject* self, void*) { return wrap_device(device_of(self)); }
+
+// Pickled, and copied, as its device, and the state that __setstate__ sets.
+PyObject* reduce(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Generator& generator = generator_in(self);
+    Ref where(wrap_device(device_of(self))), state(wrap(generator.get_state()));
+    return checked(Py_BuildValue("O(O)(KKO)", Py_TYPE(self), where.get(),
+                                 static_cast<unsigned long long>(generator.initial_seed()),
+                                 static_cast<unsigned long long>(generator.offset()), state.get()));
+  });
+}
+PyObject* setstate(PyObject* self, PyObject* parts) {
+  return guarded([&] {
+    CHECK(PyTuple_Check(parts) && PyTuple_GET_SIZE(parts) == 3, ErrorKind::kType,
+          "Generator.__setstate__: expected seed, offset and state");
+    generator_in(self).set_state(expect_tensor(PyTuple_GET_ITEM(parts, 2), "state"));
+    return Py_NewRef(Py_None);
+  });
 }
 
 PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -66,14 +137,11 @@ PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     CHECK(!device.is_meta(),
           "Generator(): Device type META is not supported for torch.Generator()");
     if (device.is_cuda()) device.index = int8_t(cuda::device_index(device));
-    PyObject* self = checked(type->tp_alloc(type, 0));
-    reinterpret_cast<PyGenerator*>(self)->generator = new Generator();
-    reinterpret_cast<PyGenerator*>(self)->device = device;
-    return self;
+    return made(type, std::make_shared<Generator>(), device);
   });
 }
 void generator_dealloc(PyObject* self) {
-  delete reinterpret_cast<PyGenerator*>(self)->generator;
+  shared_in(self).~shared_ptr();
   Py_TYPE(self)->tp_free(self);
 }
 
@@ -84,6 +152,15 @@ PyMethodDef methods[] = {
     {"initial_seed", initial_seed, METH_NOARGS, "The seed that was set last."},
     {"get_state", get_state, METH_NOARGS, "Seed and position as a tensor of bytes."},
     {"set_state", set_state, METH_O, "Goes back to what get_state returned."},
+    {"get_offset", get_offset, METH_NOARGS, "How much of the seed's stream is used up."},
+    {"set_offset", set_offset, METH_O, "Goes to a place in the seed's stream."},
+    {"clone_state", clone_state, METH_NOARGS, "Another generator with the same state."},
+    {"graphsafe_get_state", graphsafe_get_state, METH_NOARGS,
+     "Another generator that shares the state; for those of a GPU."},
+    {"graphsafe_set_state", graphsafe_set_state, METH_O,
+     "Shares the state of another generator; for those of a GPU."},
+    {"__reduce__", reduce, METH_NOARGS, "How to pickle and copy it."},
+    {"__setstate__", setstate, METH_O, "Sets what __reduce__ kept."},
     {}};
 PyGetSetDef attributes[] = {
     {"device", device, nullptr, "Where it is; it draws the same numbers for all devices.", nullptr},
@@ -94,16 +171,18 @@ PyTypeObject GeneratorType = {
     .tp_name = "rushlight.Generator",
     .tp_basicsize = sizeof(PyGenerator),
     .tp_dealloc = generator_dealloc,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
     .tp_doc = "A source of random numbers with a seed and a position of its own.",
     .tp_methods = methods,
     .tp_getset = attributes,
     .tp_new = generator_new};
 
+PyTypeObject& generator_type() { return GeneratorType; }
+
 }  // namespace
 
 bool read_generator(PyObject* object, Generator*& out) {
-  if (Py_TYPE(object) != &GeneratorType) return false;
+  if (!PyObject_TypeCheck(object, &GeneratorType)) return false;
   out = &generator_in(object);
   return true;
 }
@@ -111,10 +190,9 @@ bool read_generator(PyObject* object, Generator*& out) {
 void add_generator(PyObject* module) {
   checked(PyType_Ready(&GeneratorType));
   checked(PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(&GeneratorType)));
-  // One reference is never given back, because nobody may delete this generator.
-  PyObject* object = checked(GeneratorType.tp_alloc(&GeneratorType, 0));
-  reinterpret_cast<PyGenerator*>(object)->generator = &default_generator();
-  reinterpret_cast<PyGenerator*>(object)->device = Device();
+  // Nobody may delete this generator.
+  std::shared_ptr<Generator> everlasting(&default_generator(), [](Generator*) {});
+  PyObject* object = made(&GeneratorType, everlasting, Device());
   checked(PyModule_AddObjectRef(module, "default_generator", object));
 }
 

@@ -325,7 +325,8 @@ bool read_int(PyObject* object, int64_t& out) {
   }
   int overflow;
   out = PyLong_AsLongLongAndOverflow(number.get(), &overflow);
-  CHECK(!overflow, "Overflow when unpacking long: the number does not fit into 64 bits");
+  CHECK(!overflow, ErrorKind::kValue,
+        "Overflow when unpacking long long: the number does not fit into 64 bits");
   return true;
 }
 

@@ -102,6 +102,7 @@ _LAZY = {
     "get_rng_state": "random",
     "set_rng_state": "random",
     "default_generator": "random",
+    "thread_safe_generator": "random",
     "set_printoptions": "_printing",
     "einsum": "_functional",
     "tensordot": "_functional",

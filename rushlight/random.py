@@ -17,6 +17,16 @@ if TYPE_CHECKING:
 
     from rushlight import Generator, Tensor
 
+__all__ = [
+    "set_rng_state",
+    "get_rng_state",
+    "manual_seed",
+    "seed",
+    "initial_seed",
+    "fork_rng",
+    "thread_safe_generator",
+]
+
 default_generator: Generator = _C.default_generator
 
 
@@ -83,7 +93,10 @@ def fork_rng(
     Args:
         devices: accepted for PyTorch's sake; one generator serves all devices.
         enabled: False does nothing.
-        device_type: as devices.
+        device_type: the type of the devices.
+
+    Raises:
+        RuntimeError: device_type is no type of a device.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -92,6 +105,8 @@ def fork_rng(
         >>> torch.equal(inside, torch.rand(2))
         True
     """
+    if device_type is not None:
+        _C.device(device_type)
     if not enabled:
         yield
         return
@@ -100,3 +115,20 @@ def fork_rng(
         yield
     finally:
         set_rng_state(state)
+
+
+def thread_safe_generator() -> Generator | None:
+    """Returns the generator of its own that a thread of a DataLoader has, else None.
+
+    None stands for the default generator in all random ops, which is safe from any thread, too.
+
+    Example:
+        >>> torch.random.thread_safe_generator() is None
+        True
+    """
+    from rushlight.utils.data import get_worker_info
+
+    info: Any = get_worker_info()
+    if getattr(info, "worker_method", None) != "thread" or info.rng is None:
+        return None
+    return info.rng.torch_generator

@@ -15,7 +15,8 @@ Tensor dropped(const Tensor& input, double p, bool training) {
   check_probability(p);
   if (!training || p == 0 || input.numel() == 0) return input;
   if (p == 1) return mul(input, wrapped_number(0.0));
-  return std::get<0>(call<"_dropout", std::tuple<Tensor, Tensor>>(input, p));
+  return std::get<0>(
+      call<"native_dropout", std::tuple<Tensor, Tensor>>(input, p, std::optional<bool>(true)));
 }
 
 // One number for each channel: shape (N, C, 1, 1, ...).
@@ -55,17 +56,23 @@ Tensor delivered(const Tensor& input, const Tensor& out, bool inplace) {
 
 }  // namespace
 
-OP(_dropout, "(Tensor input, float p) -> (Tensor result, Tensor mask)", {
-  .home    = "private",
-  .doc     = R"(input with elements dropped, and the mask of those kept.)",
+OP(native_dropout, "(Tensor input, float p, bool? train) -> (Tensor result, Tensor mask)", {
+  .doc     = R"(dropout and the mask of what it kept, which is all unless in training.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, double p) {
+  .variants = function,
+  .forward = [](const Tensor& input, double p, std::optional<bool> train) {
+    check_probability(p);
+    if (!train.value_or(true)) p = 0;
+    if (p == 1)
+      return std::tuple<Tensor, Tensor>(zeros_like(input),
+                                        zeros(input.sizes(), DType::bool_, input.device()));
     auto [out, mask] = draw_dropout(input, p, nullptr);
     return std::tuple<Tensor, Tensor>(out, mask);
   },
   .saves   = saves<"mask">,
-  .grads   = grads(d<"input">([](TensorList g, const Tensor& mask, double p) {
-    return call<"_masked_scale", Tensor>(g[0], mask, 1 / (1 - p));
+  .grads   = grads(d<"input">([](TensorList g, const Tensor& mask, double p,
+                                 std::optional<bool> train) {
+    return call<"_masked_scale", Tensor>(g[0], mask, kept_scale(train.value_or(true) ? p : 0));
   })),
 })
 
@@ -111,7 +118,7 @@ OP(dropout3d, "(Tensor input, float p=0.5, bool training=True, bool inplace=Fals
 
 OP(alpha_dropout, "(Tensor input, float p=0.5, bool training=False, "
                   "bool inplace=False) -> Tensor", {
-  .home    = "nn.functional",
+  .home    = "nn.functional torch",
   .doc     = R"(Dropout for networks with selu: keeps mean 0 and variance 1.)",
   .forward = [](const Tensor& input, double p, bool training, bool inplace) {
     return delivered(input, alpha_dropped(input, p, training, false), inplace);
@@ -120,10 +127,52 @@ OP(alpha_dropout, "(Tensor input, float p=0.5, bool training=False, "
 
 OP(feature_alpha_dropout, "(Tensor input, float p=0.5, bool training=False, "
                           "bool inplace=False) -> Tensor", {
-  .home    = "nn.functional",
+  .home    = "nn.functional torch",
   .doc     = R"(alpha_dropout of whole channels.)",
   .forward = [](const Tensor& input, double p, bool training, bool inplace) {
     return delivered(input, alpha_dropped(input, p, training, true), inplace);
+  },
+})
+
+// ---- forms that only torch has ------------------------------------------------------------------
+
+OP(dropout_, "(Tensor! input, float p, bool train) -> Tensor", {
+  .doc     = R"(torch.dropout in place.)",
+  .variants = function,
+  .forward = [](const Tensor& input, double p, bool train) {
+    return delivered(input, dropped(input, p, train), true);
+  },
+})
+
+OP(feature_dropout, "(Tensor input, float p, bool train) -> Tensor", {
+  .doc     = R"(dropout of all elements that share the first two indices.)",
+  .variants = function,
+  .forward = [](const Tensor& input, double p, bool train) {
+    return channels_dropped(input, p, train);
+  },
+})
+
+OP(feature_dropout_, "(Tensor! input, float p, bool train) -> Tensor", {
+  .doc     = R"(torch.feature_dropout in place.)",
+  .variants = function,
+  .forward = [](const Tensor& input, double p, bool train) {
+    return delivered(input, channels_dropped(input, p, train), true);
+  },
+})
+
+OP(alpha_dropout_, "(Tensor! input, float p, bool train) -> Tensor", {
+  .doc     = R"(torch.alpha_dropout in place.)",
+  .variants = function,
+  .forward = [](const Tensor& input, double p, bool train) {
+    return delivered(input, alpha_dropped(input, p, train, false), true);
+  },
+})
+
+OP(feature_alpha_dropout_, "(Tensor! input, float p, bool train) -> Tensor", {
+  .doc     = R"(torch.feature_alpha_dropout in place.)",
+  .variants = function,
+  .forward = [](const Tensor& input, double p, bool train) {
+    return delivered(input, alpha_dropped(input, p, train, true), true);
   },
 })
 

@@ -23,8 +23,11 @@ Tensor fresh_like(const Tensor& input, std::optional<DType> dtype, std::optional
 
 // The mean and standard deviation that the tensor forms of normal() take.
 Tensor normal_like(const Tensor& mean, const Tensor& std, Generator* generator) {
-  GradModeGuard unrecorded(false);
   CHECK(!is_complex(std.dtype()), "normal expects standard deviation to be non-complex");
+  CHECK(is_differentiable(mean.dtype()) || mean.impl()->wrapped_number, ErrorKind::kNotImplemented,
+        "not implemented for a mean of ", dtype_name(mean.dtype()), ". Use mean.float().");
+  CHECK(std.device().is_meta() || all_true(ge(std, wrapped_number(0.0))),
+        "normal expects all elements of std >= 0.0. Check std for NaN, too.");
   const Tensor* both[] = {&mean, &std};
   DType dtype = result_dtype(both);
   Tensor z = empty(broadcast_shapes(mean.sizes(), std.sizes()),
@@ -47,7 +50,7 @@ std::pair<int64_t, int64_t> whole_range(DType dtype) {
   return {0, integer_range(dtype).second};
 }
 
-// zeros_like as the gradient of what an in-place draw overwrote.
+// zeros as the gradient of what a draw overwrote, or of what it only chose numbers by.
 constexpr auto overwritten = [](const Tensor& g) { return zeros_like(g); };
 
 }  // namespace
@@ -143,6 +146,8 @@ OP(randperm, "(int n, *, Generator? generator=None, dtype? dtype=None, "
                 std::optional<Device> device) {
     CHECK(n >= 0, "n must be non-negative, got ", n);
     Tensor out = fresh(Shape{n}, dtype, device, DType::int64);
+    CHECK(!is_complex(out.dtype()), ErrorKind::kNotImplemented, "not implemented for ",
+          dtype_name(out.dtype()));
     int64_t most = is_bool(out.dtype()) ? 1 : whole_range(out.dtype()).second;
     CHECK(n - 1 <= most, "n is too large for result tensor type: ", dtype_name(out.dtype()),
           " holds numbers up to ",
@@ -158,14 +163,17 @@ OP(normal, "normal.Tensor_Tensor(Tensor mean, Tensor std, *, "
   .forward = [](const Tensor& mean, const Tensor& std, Generator* generator) {
     return normal_like(mean, std, generator);
   },
+  .grads   = grads(d<"mean">(overwritten), d<"std">(overwritten)),
 })
 
 OP(normal_Tensor_float, "normal.Tensor_float(Tensor mean, float std=1, *, "
                         "Generator? generator=None) -> Tensor", {
   .doc     = R"(Normal random numbers, one for each mean.)",
   .forward = [](const Tensor& mean, double std, Generator* generator) {
+    CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std);
     return normal_like(mean, wrapped_number(std), generator);
   },
+  .grads   = grads(d<"mean">(overwritten)),
 })
 
 OP(normal_float_Tensor, "normal.float_Tensor(float mean, Tensor std, *, "
@@ -174,6 +182,7 @@ OP(normal_float_Tensor, "normal.float_Tensor(float mean, Tensor std, *, "
   .forward = [](double mean, const Tensor& std, Generator* generator) {
     return normal_like(wrapped_number(mean), std, generator);
   },
+  .grads   = grads(d<"std">(overwritten)),
 })
 
 OP(normal_float_float, "normal.float_float(float mean, float std, int[] size, *, Generator? "
@@ -337,14 +346,17 @@ OP(multinomial, "(Tensor input, int num_samples, bool replacement=False, *, "
   .doc     = R"(Random column numbers, drawn with the weights in each row of input.
 
 The weights need not sum to one. Without replacement no number comes twice.)",
-  .dtypes  = floating,
   .forward = [](const Tensor& input, int64_t num_samples, bool replacement, Generator* generator) {
+    CHECK(is_floating(input.dtype()), "multinomial only supports floating-point dtypes for input, "
+          "got: ", dtype_name(input.dtype()), ". Use input.float().");
     CHECK(input.dim() == 1 || input.dim() == 2, "prob_dist must be 1 or 2 dim, got shape ",
           input.sizes());
     CHECK(num_samples > 0, "cannot sample n_sample <= 0 samples, got ", num_samples);
     CHECK(replacement || num_samples <= input.size(-1),
           "cannot sample n_sample > prob_dist.size(-1) samples "
           "without replacement: ", num_samples, " > ", input.size(-1));
+    bool no_rows = input.dim() == 2 && input.size(0) == 0;
+    CHECK(input.size(-1) > 0 || no_rows, "there are no categories in shape ", input.sizes());
     return draw_categories(input, num_samples, replacement, generator);
   },
 })

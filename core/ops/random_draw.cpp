@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "core/device/philox.h"
-#include "core/device/threads.h"
 #include "core/ops/random_kernels.h"
 #include "core/tensor/tile_loop.h"
 
@@ -81,14 +79,6 @@ void check_floating(const Tensor& out) {
 
 void check_chances(bool right, double p) {
   CHECK(right, "Expected p_in >= 0 && p_in <= 1, got ", p);
-}
-
-// A copy on the CPU, or the tensor itself.
-Tensor on_cpu(const Tensor& tensor) {
-  if (tensor.device().is_cpu()) return tensor;
-  Tensor here = empty(tensor.sizes(), tensor.dtype());
-  copy_into(here, tensor);
-  return here;
 }
 
 }  // namespace
@@ -194,6 +184,13 @@ Tensor draw_integers(const Tensor& out, int64_t low, int64_t high, Generator* ge
               {.low = uint64_t(low), .last = uint64_t(end) - uint64_t(low)}, generator);
 }
 
+Tensor on_cpu(const Tensor& tensor) {
+  if (tensor.device().is_cpu()) return tensor;
+  Tensor here = empty(tensor.sizes(), tensor.dtype());
+  copy_into(here, tensor);
+  return here;
+}
+
 Tensor draw_bernoulli(const Tensor& out, const Tensor& chances, Generator* generator) {
   if (out.device().is_meta()) return out;
   bool is_cuda = out.device().is_cuda();
@@ -226,83 +223,12 @@ Tensor draw_bernoulli(const Tensor& out, const Tensor& chances, Generator* gener
   return out;
 }
 
-// Fisher and Yates: each place in turn is swapped with a random one that is not before it.
-Tensor permutation(int64_t n, Generator* generator) {
-  Tensor order = empty(Shape{n}, DType::int64), words = empty(Shape{n}, DType::int64);
-  int64_t* at = order.data<int64_t>();
-  std::iota(at, at + n, 0);
-  fill(words, Distribution::integers, {.low = 0, .last = UINT64_MAX}, generator);
-  const uint64_t* random = words.data<uint64_t>();
-  for (int64_t i = 0; i < n; ++i)
-    std::swap(at[i],
-              at[i + int64_t(static_cast<unsigned __int128>(random[i]) * uint64_t(n - i) >> 64)]);
-  return order;
-}
-
-// On the CPU for all devices: the weights must be read in any case, to refuse those that are wrong,
-// and sums in one order choose the same columns everywhere.
-Tensor draw_categories(const Tensor& weights, int64_t count, bool replacement,
-                       Generator* generator) {
-  Shape sizes = weights.sizes();
-  sizes.back() = count;
-  if (weights.device().is_meta()) return empty(sizes, DType::int64, weights.device());
-  Tensor table = to_contiguous(to_dtype(on_cpu(weights), DType::float64));
-  int64_t columns = weights.size(-1), rows = weights.dim() == 2 ? weights.size(0) : 1;
-  Tensor out = empty(sizes, DType::int64);
-  // With replacement: the column whose part of the sum holds a random point. Without: the columns
-  // whose exponential clocks, as fast as their weight, ring first.
-  Tensor random = empty(Shape{rows, replacement ? count : columns}, DType::float64);
-  if (replacement) draw_uniform(random, 0, 1, generator);
-  else draw_exponential(random, 1, generator);
-  parallel_for(0, rows, 4096 / columns + 1, [&](int64_t begin, int64_t end) {
-    std::vector<double> key(static_cast<size_t>(columns));
-    std::vector<int64_t> order(static_cast<size_t>(columns));
-    for (int64_t r = begin; r < end; ++r) {
-      const double* weight = table.data<double>() + r * columns;
-      const double* drawn = random.data<double>() + r * random.size(1);
-      int64_t* to = out.data<int64_t>() + r * count;
-      double sum = 0;
-      int64_t possible = 0, last = 0;
-      for (int64_t c = 0; c < columns; ++c) {
-        CHECK(weight[c] >= 0 && std::isfinite(weight[c]),
-              "probability tensor contains either `inf`, `nan` or element < 0: ", weight[c],
-              " in row ", r);
-        sum += weight[c];
-        possible += weight[c] > 0;
-        if (weight[c] > 0) last = c;
-        key[size_t(c)] = replacement ? sum : weight[c] > 0 ? drawn[c] / weight[c] : INFINITY;
-      }
-      CHECK(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0) in row ", r);
-      if (replacement) {
-        for (int64_t i = 0; i < count; ++i)
-          to[i] = std::min(last,
-                           std::upper_bound(key.begin(), key.end(), drawn[i] * sum) - key.begin());
-        continue;
-      }
-      CHECK(possible >= count,
-            "invalid multinomial distribution (with replacement=False, not enough non-negative "
-            "category to sample): ",
-            possible, " in row ", r, " for ", count, " samples");
-      std::iota(order.begin(), order.end(), 0);
-      std::partial_sort(order.begin(), order.begin() + count, order.end(),
-                        [&](int64_t a, int64_t b) {
-                          return std::pair(key[size_t(a)], a) < std::pair(key[size_t(b)], b);
-                        });
-      std::copy_n(order.begin(), count, to);
-    }
-  });
-  if (weights.device().is_cpu()) return out;
-  Tensor there = empty(sizes, DType::int64, weights.device());
-  copy_into(there, out);
-  return there;
-}
-
 std::pair<Tensor, Tensor> draw_dropout(const Tensor& input, double p, Generator* generator) {
   Tensor source = input.is_dense() ? input : to_contiguous(input);
   Tensor out = empty_strided(source.sizes(), source.strides(), source.dtype(), source.device());
   Tensor mask = empty_strided(source.sizes(), source.strides(), DType::bool_, source.device());
   if (source.device().is_meta()) return {out, mask};
-  Dropout dropout{uint32_t(std::min(p * 0x1p32, 0x1p32 - 1)), 1 / (1 - p)};
+  Dropout dropout{uint32_t(std::min(p * 0x1p32, 0x1p32 - 1)), kept_scale(p)};
   Generator::Draw draw = take(generator, source.numel(), 1);
   (source.device().is_cuda() ? dropout_cuda : dropout_cpu)(source, out, mask, dropout, draw);
   return {out, mask};

@@ -26,14 +26,19 @@ Tensor draw_integers(const Tensor& out, int64_t low, int64_t high, Generator* ge
 // One with probability `chances`, which broadcasts to out.
 Tensor draw_bernoulli(const Tensor& out, const Tensor& chances, Generator* generator);
 
+// A copy on the CPU, or the tensor itself.
+Tensor on_cpu(const Tensor& tensor);
+
 // 0 to n - 1 in random order.
 Tensor permutation(int64_t n, Generator* generator);
 // Shape (count,) or (rows, count): column numbers by the weights in the rows of `weights`.
 Tensor draw_categories(const Tensor& weights, int64_t count, bool replacement,
                        Generator* generator);
 
-// input with elements dropped (zero) with probability p < 1 and the others scaled by 1 / (1 - p),
-// and the mask of those kept; both in the layout of a dense input.
+// What elements are multiplied by that dropout keeps.
+inline double kept_scale(double p) { return p == 1 ? 0 : 1 / (1 - p); }
+// input with elements dropped (zero) with probability p < 1 and the others scaled, and the mask of
+// those kept; both in the layout of a dense input.
 std::pair<Tensor, Tensor> draw_dropout(const Tensor& input, double p, Generator* generator);
 
 }  // namespace rushlight

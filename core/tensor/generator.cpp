@@ -33,6 +33,16 @@ uint64_t Generator::initial_seed() const {
   return state_.seed;
 }
 
+uint64_t Generator::offset() const {
+  std::lock_guard lock(mutex_);
+  return state_.offset;
+}
+
+void Generator::set_offset(uint64_t offset) {
+  std::lock_guard lock(mutex_);
+  state_.offset = offset;
+}
+
 Tensor Generator::get_state() const {
   Tensor state = empty(Shape{sizeof(Draw)}, DType::uint8);
   std::lock_guard lock(mutex_);
@@ -41,8 +51,9 @@ Tensor Generator::get_state() const {
 }
 
 void Generator::set_state(const Tensor& state) {
-  CHECK(state.dtype() == DType::uint8, ErrorKind::kType,
-        "expected a uint8 tensor as the state of a generator, got ", dtype_name(state.dtype()));
+  CHECK(state.dtype() == DType::uint8 && state.device().is_cpu(), ErrorKind::kType,
+        "RNG state must be a torch.ByteTensor on the CPU, got a tensor of ",
+        dtype_name(state.dtype()), " on ", state.device());
   CHECK(state.numel() == sizeof(Draw), "the state of a generator has ", sizeof(Draw),
         " bytes, got ", state.numel(), ". Pass what get_state() returned.");
   Tensor bytes = to_contiguous(state);

@@ -27,6 +27,10 @@ class Generator {
   uint64_t seed();
   uint64_t initial_seed() const;
 
+  // How many counters of the stream are used up.
+  uint64_t offset() const;
+  void set_offset(uint64_t offset);
+
   // Seed and offset as a uint8 tensor.
   Tensor get_state() const;
   void set_state(const Tensor& state);
