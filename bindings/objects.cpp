@@ -393,6 +393,12 @@ void add_objects(PyObject* module) {
     checked(PyModule_AddObjectRef(module, kFormatNames[i], object));
   }
   add_type(module, "Size", &SizeType);
+  // What pickles by name says where: else pickle asks each module that is loaded for the name.
+  Ref home(checked(PyUnicode_FromString("rushlight")));
+  for (PyTypeObject* type : {&DTypeType, &MemoryFormatType}) {
+    if (PyDict_SetItemString(type->tp_dict, "__module__", home.get()) < 0) throw PythonError();
+    PyType_Modified(type);
+  }
 }
 
 }  // namespace rushlight::python

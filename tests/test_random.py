@@ -1,6 +1,8 @@
-"""The default generator: seeds and states."""
+"""Generators, their seeds and states, and that the same seed gives the same numbers everywhere."""
 
+import copy
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -62,6 +64,101 @@ def test_fork_rng_leaves_the_state_as_it_was() -> None:
     with torch.random.fork_rng(enabled=False):
         torch.rand(2)
     assert not torch.equal(torch.rand(2), expected)
+
+
+def test_thread_safe_generator_is_the_default_one_outside_of_workers() -> None:
+    assert torch.random.thread_safe_generator() is None
+    assert torch.thread_safe_generator is torch.random.thread_safe_generator
+
+
+# ---- generators ----------------------------------------------------------------------------------
+
+
+def test_seeds_count_from_zero_down_and_fill_64_bits() -> None:
+    g = torch.Generator()
+    assert g.initial_seed() == 67280421310721
+    for seed, stored in ((0, 0), (-1, 2**64 - 1), (-(2**63), 2**63), (2**64 - 1, 2**64 - 1)):
+        assert g.manual_seed(seed) is g
+        assert g.initial_seed() == stored
+    assert g.manual_seed(np.int64(5)).initial_seed() == 5
+    assert torch.manual_seed(1.9).initial_seed() == 1  # type: ignore[arg-type]
+    for seed in (2**64, -(2**63) - 1):
+        with pytest.raises(ValueError, match="Overflow when unpacking"):
+            g.manual_seed(seed)
+    for wrong in (1.5, "1", True, None):
+        with pytest.raises(RuntimeError, match="manual_seed expected a long"):
+            g.manual_seed(wrong)  # type: ignore[arg-type]
+    assert g.initial_seed() == 5
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [
+        lambda g: g.clone_state(),
+        lambda g: copy.copy(g),
+        lambda g: copy.deepcopy(g),
+        lambda g: pickle.loads(pickle.dumps(g)),
+        lambda g: torch.Generator().set_state(g.get_state()),
+        lambda g: torch.Generator().manual_seed(g.initial_seed()).set_offset(g.get_offset()),
+    ],
+)
+def test_a_copy_of_a_generator_goes_on_by_itself(copied: Callable[[Any], Any]) -> None:
+    g = torch.Generator().manual_seed(2**64 - 3)
+    torch.rand(7, generator=g)
+    other = copied(g)
+    assert type(other) is torch.Generator
+    assert other.device == g.device
+    assert other.initial_seed() == g.initial_seed() == 2**64 - 3
+    expected = torch.randn(5, generator=g)
+    assert torch.equal(torch.randn(5, generator=other), expected)
+    torch.rand(5, generator=other)
+    assert other.get_offset() == g.get_offset() + 2
+
+
+def test_a_class_may_be_derived_from_generator() -> None:
+    class Named(torch.Generator):
+        name = "mine"
+
+    named = Named().manual_seed(3)
+    assert named.name == "mine"
+    plain = torch.Generator().manual_seed(3)
+    assert torch.equal(torch.rand(3, generator=named), torch.rand(3, generator=plain))
+
+
+def test_states_that_are_none_are_refused() -> None:
+    g = torch.Generator()
+    before = g.get_state()
+    for state, error in ((torch.zeros(16), TypeError), (3, TypeError), (None, TypeError),
+                         (torch.zeros(3, dtype=torch.uint8), RuntimeError)):  # fmt: skip
+        with pytest.raises(error):
+            g.set_state(state)
+    for wrong, error in ((-1, RuntimeError), (2**64, ValueError), ("a", TypeError)):
+        with pytest.raises(error):
+            g.set_offset(wrong)
+    with pytest.raises(TypeError):
+        g.__setstate__((1, 2))
+    for call in (g.graphsafe_get_state, lambda: g.graphsafe_set_state(g)):
+        with pytest.raises(NotImplementedError, match="graphsafe"):
+            call()
+    with pytest.raises(TypeError):
+        g.graphsafe_set_state(3)
+    with pytest.raises(RuntimeError):
+        torch.Generator("nowhere")
+    assert torch.equal(g.get_state(), before)
+
+
+def test_a_draw_uses_up_the_counters_that_the_note_says() -> None:
+    g = torch.Generator()
+    for draw, counters in (
+        (lambda: torch.rand(9, generator=g), 3),
+        (lambda: torch.rand(9, generator=g, dtype=torch.float64), 5),
+        (lambda: torch.randint(9, (9,), generator=g), 5),
+        (lambda: torch.poisson(torch.ones(9), generator=g), 9),
+        (lambda: torch.rand(0, generator=g), 0),
+    ):
+        before = g.get_offset()
+        draw()
+        assert g.get_offset() - before == counters
 
 
 # ---- distributions -------------------------------------------------------------------------------
@@ -230,6 +327,10 @@ for x in (
     torch.rand(50_000, dtype=torch.bfloat16),
     torch.multinomial(torch.rand(50), 20_000, replacement=True), torch.randn(100_003),
     torch.empty(90_001).exponential_(), torch.nn.functional.dropout(torch.ones(100_003), 0.4),
+    torch.empty(50_001).cauchy_(), torch.empty(50_001).log_normal_(),
+    torch.empty(50_001).geometric_(0.01), torch.poisson(torch.rand(30_001) * 40),
+    torch.binomial(torch.full((30_001,), 70.0), torch.rand(30_001)),
+    torch._standard_gamma(torch.rand(30_001) * 3), torch.multinomial(torch.rand(900, 40), 7),
 ):
     digest.update(x.view(torch.uint8).numpy().tobytes())
 print(digest.hexdigest())

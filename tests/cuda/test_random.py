@@ -41,6 +41,20 @@ CONTINUOUS = {
     "exponential_": lambda n, dtype, device: torch.empty(
         n, dtype=dtype, device=device
     ).exponential_(2),
+    "cauchy_": lambda n, dtype, device: torch.empty(n, dtype=dtype, device=device).cauchy_(1, 2),
+    "log_normal_": lambda n, dtype, device: torch.empty(
+        n, dtype=dtype, device=device
+    ).log_normal_(),
+    "geometric_": lambda n, dtype, device: torch.empty(n, dtype=dtype, device=device).geometric_(
+        0.1
+    ),
+    "poisson": lambda n, dtype, device: torch.poisson(torch.linspace(0, 30, n).to(device, dtype)),
+    "binomial": lambda n, dtype, device: torch.binomial(
+        torch.linspace(0, 90, n).to(device, dtype), torch.tensor(0.4, dtype=dtype, device=device)
+    ),
+    "standard gamma": lambda n, dtype, device: torch._standard_gamma(
+        torch.linspace(0, 30, n).to(device, dtype)
+    ),
     "bernoulli_": lambda n, dtype, device: torch.empty(n, dtype=dtype, device=device).bernoulli_(
         0.3
     ),
@@ -71,6 +85,12 @@ OTHERS = {
     "odd offset": lambda v: torch.zeros(99, device=v)[1:].uniform_(),
     "complex": lambda v: torch.randn(9, dtype=torch.complex64, device=v),
     "randperm": lambda v: torch.randperm(1000, device=v),
+    "geometric int8": lambda v: torch.empty(99, dtype=torch.int8, device=v).geometric_(0.01),
+    "transposed poisson": lambda v: torch.poisson(torch.full((8, 9), 20.0, device=v).t()),
+    "broadcast binomial": lambda v: torch.binomial(
+        torch.full((8, 1), 20.0, device=v), torch.rand(9, device=v)
+    ),
+    "native dropout": lambda v: torch.native_dropout(torch.ones(99, device=v), 0.5, True)[1],
     "multinomial": lambda v: torch.multinomial(torch.rand(3, 50, device=v), 7),
     "multinomial again": lambda v: torch.multinomial(torch.rand(5, device=v), 99, replacement=True),
     "chances": lambda v: torch.bernoulli(torch.linspace(0, 1, 99, device=v).expand(4, 99)),
@@ -87,6 +107,18 @@ OTHERS = {
 @pytest.mark.parametrize("draw", OTHERS.values(), ids=OTHERS)
 def test_other_draws_are_those_of_the_cpu(draw: Callable[[str], Any]) -> None:
     assert_same_draw(draw)
+
+
+def test_gamma_and_dirichlet_numbers_have_the_gradients_of_the_cpu() -> None:
+    grads: list[Any] = []
+    for device in ("cpu", "cuda"):
+        torch.manual_seed(5)
+        alpha = torch.linspace(0.1, 40, 300, dtype=torch.float64, device=device)
+        alpha.requires_grad_()
+        torch._standard_gamma(alpha).sum().backward()
+        torch._sample_dirichlet(alpha.reshape(60, 5))[:, 0].sum().backward()
+        grads.append(alpha.grad.cpu())
+    assert torch.allclose(*grads, rtol=1e-9)
 
 
 def test_dropout_gives_the_gradient_of_what_it_kept() -> None:
@@ -139,5 +171,11 @@ def test_a_generator_of_a_gpu_draws_the_numbers_of_its_seed() -> None:
     numbers = torch.rand(5, device="cuda", generator=on_gpu)
     assert torch.equal(numbers.cpu(), torch.rand(5, generator=here))
     assert torch.equal(on_gpu.get_state(), here.get_state())
+    shared = on_gpu.graphsafe_get_state()
+    torch.rand(5, generator=shared)
+    assert shared.get_offset() == on_gpu.get_offset()
+    other = torch.Generator(device="cuda").graphsafe_set_state(on_gpu)
+    assert torch.equal(other.manual_seed(4).get_state(), shared.get_state())
+    assert on_gpu.clone_state().device == on_gpu.device
     with pytest.raises(RuntimeError, match="not supported for torch.Generator"):
         torch.Generator(device="meta")
