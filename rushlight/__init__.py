@@ -90,6 +90,7 @@ _SUBMODULES = (
     "random",
     "serialization",
     "signal",
+    "special",
     "testing",
     "utils",
 )

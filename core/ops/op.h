@@ -20,7 +20,7 @@
 //   .doc       the docstring: a sentence, then the formula
 //   .dtypes    what `input` may be; others raise
 //   .variants  function | method | inplace; by home and forward unless said
-//   .aliases   other names with spaces between
+//   .aliases   other names with spaces between; "special.expit" is a function of that module only
 //   .is_view   the results share the input's storage
 //   .gpu       none<"why"> when it has no form for CUDA, as all others have
 //   .forward   formula<name> or a lambda in the types of the schema; runs unrecorded when the op

@@ -1,5 +1,6 @@
 // Owns the op table: OP blocks register here while the library is loaded.
 #include <algorithm>
+#include <deque>
 #include <string>
 
 #include "core/ops/record.h"
@@ -39,12 +40,20 @@ const std::vector<OpEntry>& op_table() {
 }
 
 detail::Registration::Registration(const OpEntry& entry) {
-  OpEntry row = entry;
-  row.variants = resolve_variants(row);
-  if (!(row.variants & inplace)) row.call_inplace = nullptr;
-  entries().push_back(row);
+  OpEntry resolved = entry;
+  resolved.variants = resolve_variants(resolved);
+  if (!(resolved.variants & inplace)) resolved.call_inplace = nullptr;
+  entries().push_back(resolved);
   for (std::string_view rest = entry.aliases; !rest.empty();) {
     std::string_view alias = next_part(rest, ' ');
+    OpEntry row = resolved;
+    if (size_t dot = alias.rfind('.'); dot != alias.npos) {  // a function of that module only
+      static std::deque<std::string> homes;
+      row.home = homes.emplace_back(alias.substr(0, dot)).c_str();
+      row.variants = function;
+      row.call_inplace = nullptr;
+      alias.remove_prefix(dot + 1);
+    }
     row.alias_of = entry.schema.name;
     row.schema.name = alias;
     std::fill(std::copy(alias.begin(), alias.end(), row.schema.name_text),

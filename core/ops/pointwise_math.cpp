@@ -137,6 +137,7 @@ Example:
 POINTWISE(exp2_value, (C input), exp2(input))
 POINTWISE(exp2_grad, (C g, C result), g * conj(result) * S(0.6931471805599453))
 OP(exp2, "(Tensor input) -> Tensor", {
+  .home    = "torch special",
   .doc     = "Two to the power of each element.",
   .forward = formula<exp2_value>,
   .saves   = saves<"result">,
@@ -146,6 +147,7 @@ OP(exp2, "(Tensor input) -> Tensor", {
 POINTWISE(expm1_value, (C input), expm1(input))
 POINTWISE(expm1_grad, (C g, C result), g * (conj(result) + S(1)))
 OP(expm1, "(Tensor input) -> Tensor", {
+  .home    = "torch special",
   .doc     = "exp(input) - 1, accurate for elements close to zero.",
   .forward = formula<expm1_value>,
   .saves   = saves<"result">,
@@ -182,6 +184,7 @@ OP(log10, "(Tensor input) -> Tensor", {
 POINTWISE(log1p_value, (C input), log1p(input))
 POINTWISE(log1p_grad, (C g, C input), g / (conj(input) + S(1)))
 OP(log1p, "(Tensor input) -> Tensor", {
+  .home    = "torch special",
   .doc     = "log(1 + input), accurate for elements close to zero.",
   .forward = formula<log1p_value>,
   .saves   = saves<"input">,
@@ -192,6 +195,7 @@ POINTWISE(xlogy_value, (T input, T other), xlogy(input, other))
 POINTWISE(xlogy_grad_input, (T g, T input, T other),
           select((input == S(0)) & (other <= S(0)), S(0), g * log(other)))
 OP(xlogy, "(Tensor input, Tensor other) -> Tensor", {
+  .home    = "torch special",
   .doc     = "input * log(other), 0 where input is 0, unless other is NaN.",
   .dtypes  = real,
   .forward = formula<xlogy_value>,
@@ -202,6 +206,7 @@ OP(xlogy, "(Tensor input, Tensor other) -> Tensor", {
                    })),
 })
 OP(xlogy_of_number, "xlogy.number(Scalar input, Tensor other) -> Tensor", {
+  .home    = "torch special",
   .doc     = "A number times the logarithm of each element.",
   .dtypes  = real,
   .variants = function,
@@ -249,6 +254,7 @@ OP(sigmoid, "(Tensor input) -> Tensor", {
 Example:
     >>> torch.sigmoid(torch.tensor([0.0, 2.0]))
     tensor([0.5000, 0.8808]))",
+  .aliases = "special.expit",
   .forward = formula<sigmoid_value>,
   .saves   = saves<"result">,
   .grads   = grads(d<"input">(formula<sigmoid_grad>)),
@@ -259,6 +265,7 @@ POINTWISE(logit_value, (T input, S low, S high),
 POINTWISE(logit_grad, (T g, T input, S low, S high, S outside),
           select((input < low) | (input > high), outside, g / (input * (S(1) - input))))
 OP(logit, "(Tensor input, float? eps=None) -> Tensor", {
+  .home    = "torch special",
   .doc     = R"(The inverse of sigmoid: log(input / (1 - input)).
 
 With eps, elements are brought into [eps, 1 - eps] first, where the result is finite.)",
@@ -370,6 +377,7 @@ POINTWISE(sinc_grad, (C g, C input),
                            sin(input * S(3.141592653589793)) / (input * S(3.141592653589793))) /
                           input)))
 OP(sinc, "(Tensor input) -> Tensor", {
+  .home    = "torch special",
   .doc     = "sin(pi * input) / (pi * input), 1 at zero.",
   .forward = formula<sinc_value>,
   .saves   = saves<"input">,
@@ -440,6 +448,7 @@ OP(atanh, "(Tensor input) -> Tensor", {
 POINTWISE(erf_value, (T input), erf(input))
 POINTWISE(erf_grad, (T g, T input), g * S(1.1283791670955126) * exp(-input * input))
 OP(erf, "(Tensor input) -> Tensor", {
+  .home    = "torch special",
   .doc     = R"(The error function of each element.
 
 It is 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to input.)",
@@ -452,6 +461,7 @@ It is 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to input.)",
 POINTWISE(erfc_value, (T input), erfc(input))
 POINTWISE(erfc_grad, (T g, T input), g * S(-1.1283791670955126) * exp(-input * input))
 OP(erfc, "(Tensor input) -> Tensor", {
+  .home    = "torch special",
   .doc     = "1 - erf(input), accurate where erf is close to 1.",
   .dtypes  = real,
   .forward = formula<erfc_value>,
@@ -462,6 +472,7 @@ OP(erfc, "(Tensor input) -> Tensor", {
 POINTWISE(erfinv_value, (T input), erfinv(input))
 POINTWISE(erfinv_grad, (T g, T result), g * S(0.886226925452758) * exp(result * result))
 OP(erfinv, "(Tensor input) -> Tensor", {
+  .home    = "torch special",
   .doc     = "The inverse of erf; NaN outside [-1, 1].",
   .dtypes  = real,
   .forward = formula<erfinv_value>,
@@ -474,6 +485,7 @@ POINTWISE(lgamma_grad, (T g, T input), g * digamma(input))
 OP(lgamma, "(Tensor input) -> Tensor", {
   .doc     = "The logarithm of the absolute value of the gamma function.",
   .dtypes  = real,
+  .aliases = "special.gammaln",
   .forward = formula<lgamma_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<lgamma_grad>)),
@@ -482,8 +494,10 @@ OP(lgamma, "(Tensor input) -> Tensor", {
 POINTWISE(digamma_value, (T input), digamma(input))
 POINTWISE(digamma_grad, (T g, T input), g * trigamma(input))
 OP(digamma, "(Tensor input) -> Tensor", {
+  .home    = "torch special",
   .doc     = "The derivative of lgamma.",
   .dtypes  = real,
+  .aliases = "special.psi",
   .forward = formula<digamma_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<digamma_grad>)),

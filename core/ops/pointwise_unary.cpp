@@ -111,6 +111,7 @@ OP(trunc, "(Tensor input) -> Tensor", {
 
 POINTWISE(round_value, (R input), round(input))
 OP(round, "(Tensor input) -> Tensor", {
+  .home    = "torch special",
   .doc     = R"(The nearest integer to each element; halves go to the even one.
 
 Example:
@@ -124,6 +125,7 @@ Example:
 POINTWISE(round_fraction, (T input, S unit), round(input * unit) / unit)
 POINTWISE(round_tens, (T input, S unit), round(input / unit) * unit)
 OP(round_decimals, "round.decimals(Tensor input, *, int decimals) -> Tensor", {
+  .home    = "torch special",
   .doc     = R"(With decimals, the nearest number with so many digits after the point.
 
 A negative number of decimals rounds to tens, hundreds and so on.)",

@@ -300,6 +300,7 @@ OP(norm,
 })
 
 OP(logsumexp, "(Tensor input, int[1] dim, bool keepdim=False) -> Tensor", {
+  .home    = "torch special",
   .doc     = R"(log(sum(exp(input))) over dim, without overflow; -inf when there are no elements.)",
   .dtypes  = real,
   .forward = [](const Tensor& input, ShapeRef dim, bool keepdim) {

@@ -46,7 +46,7 @@ Tensor softmax_backward_kernel(SoftmaxKind kind, const Tensor& grad, const Tenso
 }
 
 OP(softmax, "(Tensor input, int? dim=None, dtype? dtype=None, int _stacklevel=3) -> Tensor", {
-  .home    = "torch nn.functional",
+  .home    = "torch nn.functional special",
   .doc     = R"(exp(input) / sum(exp(input)) along dim, without overflow: numbers that add up to 1.
 
 dtype converts the elements first, which keeps digits of half types. Without dim PyTorch's old rule
@@ -67,7 +67,7 @@ Example:
 })
 
 OP(log_softmax, "(Tensor input, int? dim=None, dtype? dtype=None, int _stacklevel=3) -> Tensor", {
-  .home    = "torch nn.functional",
+  .home    = "torch nn.functional special",
   .doc     = R"(log(softmax(input)) along dim, computed as input - logsumexp(input).
 
 The arguments are those of softmax.)",

@@ -1,5 +1,5 @@
 // Owns the elementary functions of formulas on CUDA, where the CPU has formula.h; the rest of the
-// vocabulary is the same text for both, formula_math.h.
+// vocabulary is the same text for both, formula_math.h and formula_special.h.
 #pragma once
 
 #include "core/device/device_types.cuh"
@@ -70,3 +70,4 @@ double exp(double x);
 
 #include "core/tensor/complex.cuh"
 #include "core/tensor/formula_math.h"
+#include "core/tensor/formula_special.h"

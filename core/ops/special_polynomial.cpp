@@ -1,0 +1,245 @@
+// Owns the orthogonal polynomials. n is their degree, of which the fraction is dropped; there is no
+// derivative with respect to it, nor of the polynomials whose derivative has a pole in its formula.
+#include "core/ops/op.h"
+
+#ifdef RUSHLIGHT_ISA
+#include "core/tensor/formula_special.h"
+#endif
+
+namespace rushlight {
+
+POINTWISE(chebyshev_polynomial_t_value, (T input, T n), chebyshev_polynomial_t(input, n))
+OP(chebyshev_polynomial_t, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = R"(Chebyshev's polynomial of the first kind: cos(n * acos(input)).
+
+Example:
+    >>> torch.special.chebyshev_polynomial_t(torch.tensor([0.5, 1.0]), 2)
+    tensor([-0.5000,  1.0000]))",
+  .dtypes  = real,
+  .forward = formula<chebyshev_polynomial_t_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return g * trunc(n) *
+                            call<"chebyshev_polynomial_u", Tensor>(input, n - 1);
+                   }),
+                   no_grad<"n">),
+})
+OP(chebyshev_polynomial_t_of_number,
+   "chebyshev_polynomial_t.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"chebyshev_polynomial_t", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(chebyshev_polynomial_u_value, (T input, T n), chebyshev_polynomial_u(input, n))
+OP(chebyshev_polynomial_u, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "Chebyshev's polynomial of the second kind: sin((n + 1) a) / sin(a), input = cos(a).",
+  .dtypes  = real,
+  .forward = formula<chebyshev_polynomial_u_value>,
+})
+OP(chebyshev_polynomial_u_of_number,
+   "chebyshev_polynomial_u.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"chebyshev_polynomial_u", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(chebyshev_polynomial_v_value, (T input, T n), chebyshev_polynomial_v(input, n))
+OP(chebyshev_polynomial_v, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The polynomial of the third kind: cos((n + 1/2) a) / cos(a / 2), input = cos(a).",
+  .dtypes  = real,
+  .forward = formula<chebyshev_polynomial_v_value>,
+})
+OP(chebyshev_polynomial_v_of_number,
+   "chebyshev_polynomial_v.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"chebyshev_polynomial_v", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(chebyshev_polynomial_w_value, (T input, T n), chebyshev_polynomial_w(input, n))
+OP(chebyshev_polynomial_w, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The polynomial of the fourth kind: sin((n + 1/2) a) / sin(a / 2), input = cos(a).",
+  .dtypes  = real,
+  .forward = formula<chebyshev_polynomial_w_value>,
+})
+OP(chebyshev_polynomial_w_of_number,
+   "chebyshev_polynomial_w.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"chebyshev_polynomial_w", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(shifted_chebyshev_polynomial_t_value, (T input, T n),
+          shifted_chebyshev_polynomial_t(input, n))
+OP(shifted_chebyshev_polynomial_t, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "chebyshev_polynomial_t(2 * input - 1, n).",
+  .dtypes  = real,
+  .forward = formula<shifted_chebyshev_polynomial_t_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return g * trunc(n) * 2 *
+                            call<"shifted_chebyshev_polynomial_u", Tensor>(input, n - 1);
+                   }),
+                   no_grad<"n">),
+})
+OP(shifted_chebyshev_polynomial_t_of_number,
+   "shifted_chebyshev_polynomial_t.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"shifted_chebyshev_polynomial_t", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(shifted_chebyshev_polynomial_u_value, (T input, T n),
+          shifted_chebyshev_polynomial_u(input, n))
+OP(shifted_chebyshev_polynomial_u, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "chebyshev_polynomial_u(2 * input - 1, n).",
+  .dtypes  = real,
+  .forward = formula<shifted_chebyshev_polynomial_u_value>,
+})
+OP(shifted_chebyshev_polynomial_u_of_number,
+   "shifted_chebyshev_polynomial_u.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"shifted_chebyshev_polynomial_u", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(shifted_chebyshev_polynomial_v_value, (T input, T n),
+          shifted_chebyshev_polynomial_v(input, n))
+OP(shifted_chebyshev_polynomial_v, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "chebyshev_polynomial_v(2 * input - 1, n).",
+  .dtypes  = real,
+  .forward = formula<shifted_chebyshev_polynomial_v_value>,
+})
+OP(shifted_chebyshev_polynomial_v_of_number,
+   "shifted_chebyshev_polynomial_v.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"shifted_chebyshev_polynomial_v", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(shifted_chebyshev_polynomial_w_value, (T input, T n),
+          shifted_chebyshev_polynomial_w(input, n))
+OP(shifted_chebyshev_polynomial_w, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "chebyshev_polynomial_w(2 * input - 1, n).",
+  .dtypes  = real,
+  .forward = formula<shifted_chebyshev_polynomial_w_value>,
+})
+OP(shifted_chebyshev_polynomial_w_of_number,
+   "shifted_chebyshev_polynomial_w.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"shifted_chebyshev_polynomial_w", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(hermite_polynomial_h_value, (T input, T n), hermite_polynomial_h(input, n))
+OP(hermite_polynomial_h, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "Hermite's polynomial as physicists have it: its leading term is (2 * input)^n.",
+  .dtypes  = real,
+  .forward = formula<hermite_polynomial_h_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return g * trunc(n) * 2 * call<"hermite_polynomial_h", Tensor>(input, n - 1);
+                   }),
+                   no_grad<"n">),
+})
+OP(hermite_polynomial_h_of_number,
+   "hermite_polynomial_h.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"hermite_polynomial_h", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(hermite_polynomial_he_value, (T input, T n), hermite_polynomial_he(input, n))
+OP(hermite_polynomial_he, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "Hermite's polynomial as statisticians have it: its leading term is input^n.",
+  .dtypes  = real,
+  .forward = formula<hermite_polynomial_he_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return g * trunc(n) * call<"hermite_polynomial_he", Tensor>(input, n - 1);
+                   }),
+                   no_grad<"n">),
+})
+OP(hermite_polynomial_he_of_number,
+   "hermite_polynomial_he.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"hermite_polynomial_he", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(laguerre_polynomial_l_value, (T input, T n), laguerre_polynomial_l(input, n))
+OP(laguerre_polynomial_l, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "Laguerre's polynomial.",
+  .dtypes  = real,
+  .forward = formula<laguerre_polynomial_l_value>,
+})
+OP(laguerre_polynomial_l_of_number,
+   "laguerre_polynomial_l.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"laguerre_polynomial_l", Tensor>(wrapped_number(input), n);
+  },
+})
+
+POINTWISE(legendre_polynomial_p_value, (T input, T n), legendre_polynomial_p(input, n))
+OP(legendre_polynomial_p, "(Tensor input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "Legendre's polynomial.",
+  .dtypes  = real,
+  .forward = formula<legendre_polynomial_p_value>,
+})
+OP(legendre_polynomial_p_of_number,
+   "legendre_polynomial_p.number(Scalar input, Tensor n) -> Tensor", {
+  .home    = "special",
+  .doc     = "The same at one point, for each degree.",
+  .dtypes  = real,
+  .forward = [](Scalar input, const Tensor& n) {
+    return call<"legendre_polynomial_p", Tensor>(wrapped_number(input), n);
+  },
+})
+
+}  // namespace rushlight
