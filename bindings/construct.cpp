@@ -1,5 +1,6 @@
 // Owns torch.tensor and its kin: nested Python data to a fresh tensor.
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "bindings/python.h"
@@ -60,7 +61,10 @@ void widen(PyObject* data, DType& dtype, bool& any) {
       widen(PySequence_Fast_GET_ITEM(items.get(), i), dtype, any);
     return;
   } else {
-    found = number_in(data).dtype();
+    Scalar value = number_in(data);
+    CHECK(!value.exceeds_int64(), ErrorKind::kValue, "Overflow when unpacking long: ", value,
+          " does not fit into int64. Pass dtype=torch.uint64.");
+    found = value.dtype();
     if (found == DType::float64) found = default_dtype();
     if (found == DType::complex128) found = complex_dtype(default_dtype());
   }
@@ -87,11 +91,10 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
             "a complex number does not fit into a real tensor");
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       if (value.is_integral()) {
-        int64_t number = value.to<int64_t>();
-        bool fits = sizeof(T) == 8 || (number >= int64_t(std::numeric_limits<T>::min()) &&
-                                       number <= int64_t(std::numeric_limits<T>::max()));
+        bool fits = value.exceeds_int64() ? std::is_same_v<T, uint64_t>
+                                          : std::in_range<T>(value.to<int64_t>());
         CHECK(fits, "value cannot be converted to type ", dtype_name(dtype_of<T>),
-              " without overflow: ", number);
+              " without overflow: ", value);
       }
     store(value, at++);
     return;

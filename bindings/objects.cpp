@@ -263,7 +263,9 @@ PyObject* wrap_size(ShapeRef sizes) {
 PyObject* wrap_number(const Scalar& value) {
   switch (value.kind()) {
     case Scalar::Kind::kBool: return PyBool_FromLong(value.to<bool>());
-    case Scalar::Kind::kInt: return PyLong_FromLongLong(value.to<int64_t>());
+    case Scalar::Kind::kInt:
+      return value.exceeds_int64() ? PyLong_FromUnsignedLongLong(value.to<uint64_t>())
+                                   : PyLong_FromLongLong(value.to<int64_t>());
     case Scalar::Kind::kFloat: return PyFloat_FromDouble(value.to<double>());
     case Scalar::Kind::kComplex: {
       auto z = value.to<std::complex<double>>();
@@ -313,7 +315,10 @@ bool read_int(PyObject* object, int64_t& out) {
   } else if (is_tensor(object)) {
     const Tensor& t = unwrap(object);
     if (t.numel() != 1 || t.dim() != 0 || !is_integral(t.dtype())) return false;
-    out = item(t).to<int64_t>();
+    Scalar value = item(t);
+    CHECK(!value.exceeds_int64(), "Overflow when unpacking long: ", value,
+          " does not fit into int64");
+    out = value.to<int64_t>();
     return true;
   } else if (!PyIndex_Check(object)) {
     return false;
@@ -330,30 +335,37 @@ bool read_int(PyObject* object, int64_t& out) {
   return true;
 }
 
+namespace {
+Scalar read_long(PyObject* number) {
+  int overflow;
+  long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (!overflow) return int64_t(value);
+  unsigned long long wide = overflow > 0 ? PyLong_AsUnsignedLongLong(number) : 0;
+  bool fits = overflow > 0 && !PyErr_Occurred();
+  PyErr_Clear();
+  CHECK(fits, "Overflow when unpacking long: the number does not fit into 64 bits");
+  return uint64_t(wide);
+}
+}  // namespace
+
 bool read_number(PyObject* object, Scalar& out) {
   if (PyFloat_Check(object)) {
     out = PyFloat_AS_DOUBLE(object);
   } else if (PyBool_Check(object)) {
     out = object == Py_True;
   } else if (PyLong_Check(object)) {
-    int overflow;
-    int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (overflow) {
-      unsigned long long wide = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
-      bool fits = overflow > 0 && !PyErr_Occurred();
-      PyErr_Clear();
-      CHECK(fits, "Overflow when unpacking long: the number does not fit into 64 bits");
-      value = int64_t(wide);
-    }
-    out = value;
+    out = read_long(object);
   } else if (PyComplex_Check(object)) {
     out = std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object));
   } else if (is_tensor(object) || PySequence_Check(object)) {
     return false;
   } else if (PyIndex_Check(object)) {  // NumPy integers
-    int64_t value;
-    if (!read_int(object, value)) return false;
-    out = value;
+    Ref number(PyNumber_Index(object));
+    if (!number) {
+      PyErr_Clear();
+      return false;
+    }
+    out = read_long(number.get());
   } else if (PyNumber_Check(object) && Py_TYPE(object)->tp_as_number->nb_float) {  // NumPy floats
     double value = PyFloat_AsDouble(object);
     if (value == -1 && PyErr_Occurred()) {

@@ -120,7 +120,8 @@ PyObject* as_index(PyObject* self) {
     const Tensor& t = unwrap(self);
     CHECK(t.numel() == 1 && (is_integral(t.dtype()) || is_bool(t.dtype())), ErrorKind::kType,
           "only integer tensors of a single element can be converted to an index");
-    return PyLong_FromLongLong(item(t).to<int64_t>());
+    Ref number(checked(wrap_number(item(t))));
+    return PyNumber_Index(number.get());
   });
 }
 

@@ -1,4 +1,5 @@
-// Owns Scalar: one Python number (bool, int, float or complex) that remembers which it was.
+// Owns Scalar: one Python number (bool, int, float or complex) that remembers which it was. An int
+// is one of int64 or, above its range, of uint64.
 #pragma once
 
 #include <complex>
@@ -18,6 +19,7 @@ class Scalar {
   Scalar(bool v) : kind_(Kind::kBool), int_(v) {}
   Scalar(int v) : kind_(Kind::kInt), int_(v) {}
   Scalar(int64_t v) : kind_(Kind::kInt), int_(v) {}
+  Scalar(uint64_t v) : kind_(Kind::kInt), exceeds_int64_(int64_t(v) < 0), int_(int64_t(v)) {}
   Scalar(double v) : kind_(Kind::kFloat), real_(v) {}
   Scalar(float v) : Scalar(double(v)) {}
   Scalar(std::complex<double> v) : kind_(Kind::kComplex), real_(v.real()), imag_(v.imag()) {}
@@ -25,6 +27,7 @@ class Scalar {
   Kind kind() const { return kind_; }
   bool is_integral() const { return kind_ <= Kind::kInt; }
   bool is_complex() const { return kind_ == Kind::kComplex; }
+  bool exceeds_int64() const { return exceeds_int64_; }
   // The dtype that the number has by itself; floats take `default_dtype` in tensors.
   DType dtype() const;
 
@@ -37,14 +40,20 @@ class Scalar {
     } else if constexpr (std::is_same_v<T, std::complex<float>> ||
                          std::is_same_v<T, std::complex<double>>) {
       using R = typename T::value_type;
-      return is_integral() ? T(R(int_)) : T(R(real_), R(imag_));
+      return is_integral() ? T(integer<R>()) : T(R(real_), R(imag_));
     } else {
-      return is_integral() ? T(int_) : T(real_);
+      return is_integral() ? integer<T>() : T(real_);
     }
   }
 
  private:
+  template <class T>
+  T integer() const {
+    return exceeds_int64_ ? T(uint64_t(int_)) : T(int_);
+  }
+
   Kind kind_;
+  bool exceeds_int64_ = false;
   int64_t int_ = 0;
   double real_ = 0, imag_ = 0;
 };
@@ -52,7 +61,7 @@ class Scalar {
 inline DType Scalar::dtype() const {
   switch (kind_) {
     case Kind::kBool: return DType::bool_;
-    case Kind::kInt: return DType::int64;
+    case Kind::kInt: return exceeds_int64_ ? DType::uint64 : DType::int64;
     case Kind::kFloat: return DType::float64;
     case Kind::kComplex: return DType::complex128;
   }
@@ -62,7 +71,8 @@ inline DType Scalar::dtype() const {
 inline std::ostream& operator<<(std::ostream& out, const Scalar& s) {
   switch (s.kind()) {
     case Scalar::Kind::kBool: return out << (s.to<bool>() ? "True" : "False");
-    case Scalar::Kind::kInt: return out << s.to<int64_t>();
+    case Scalar::Kind::kInt:
+      return s.exceeds_int64() ? out << s.to<uint64_t>() : out << s.to<int64_t>();
     case Scalar::Kind::kFloat: return out << s.to<double>();
     case Scalar::Kind::kComplex: return out << s.to<std::complex<double>>();
   }

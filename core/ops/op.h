@@ -8,7 +8,7 @@
 //   - by the host compiler (below) with T = Tensor, where it is a chain of differentiable ops.
 // The last reading gives gradients of gradients: in an ordinary backward a gradient formula runs
 // as one fused loop, with create_graph=True as ops. The letters say what a parameter may be:
-//   T float, double    C also complex    R float, double, int64    N all of these    I int64
+//   T float, double    C also complex    I int64, uint64    R those of T and I    N all of these
 //   B a bool operand, made of any dtype
 //   S a number that is the same for all elements, in the type of the operands
 // Write constants as S(0.5), so that float stays float. Half types compute in float.

@@ -6,9 +6,6 @@
 namespace rushlight {
 namespace {
 
-// The loop compares in int64, which the upper half of uint64 does not fit.
-constexpr DTypeSet ordered([](DType t) { return !is_complex(t) && t != DType::uint64; });
-
 Dims one_dim(const std::optional<int64_t>& dim) {
   return dim ? Dims(ShapeRef(&*dim, 1)) : std::nullopt;
 }
@@ -51,7 +48,7 @@ Tensor chosen_grad(TensorList grads, const Shape& shape, const Tensor& indices, 
 
 OP(max, "(Tensor input) -> Tensor", {
   .doc     = R"(The largest element. Elements that equal it share the gradient.)",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input) { return extreme(Reduction::maximum, input, {}, false); },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
@@ -66,7 +63,7 @@ OP(max_dim,
 Example:
     >>> torch.tensor([[1, 5, 2], [7, 3, 7]]).max(1).indices
     tensor([1, 0]))",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input, int64_t dim, bool keepdim) {
     return indexed_extreme(Reduction::indexed_maximum, input, dim, keepdim);
   },
@@ -85,7 +82,7 @@ OP(max_other, "max.other(Tensor input, Tensor other) -> Tensor", {
 
 OP(min, "(Tensor input) -> Tensor", {
   .doc     = R"(The smallest element. Elements that equal it share the gradient.)",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input) { return extreme(Reduction::minimum, input, {}, false); },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
@@ -96,7 +93,7 @@ OP(min, "(Tensor input) -> Tensor", {
 OP(min_dim,
    "min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", {
   .doc     = R"(The smallest elements along dim and their positions.)",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input, int64_t dim, bool keepdim) {
     return indexed_extreme(Reduction::indexed_minimum, input, dim, keepdim);
   },
@@ -117,7 +114,7 @@ OP(amax, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
   .doc     = R"(The largest elements over dim, an int or several.
 
 Elements that equal them share the gradient.)",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return extreme(Reduction::maximum, input, dim, keepdim);
   },
@@ -132,7 +129,7 @@ OP(amin, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
   .doc     = R"(The smallest elements over dim, an int or several.
 
 Elements that equal them share the gradient.)",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return extreme(Reduction::minimum, input, dim, keepdim);
   },
@@ -146,7 +143,7 @@ Elements that equal them share the gradient.)",
 OP(aminmax,
    "(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", {
   .doc     = R"(The smallest and the largest elements along dim, or of all.)",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
     Dims dims = one_dim(dim);
     return std::tuple(call<"amin", Tensor>(input, dims, keepdim),
@@ -156,7 +153,7 @@ OP(aminmax,
 
 OP(argmax, "(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", {
   .doc     = R"(The position of the first largest element along dim, or in the flat input.)",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
     return position(Reduction::indexed_maximum, input, dim, keepdim);
   },
@@ -164,7 +161,7 @@ OP(argmax, "(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", {
 
 OP(argmin, "(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", {
   .doc     = R"(The position of the first smallest element along dim, or in the flat input.)",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
     return position(Reduction::indexed_minimum, input, dim, keepdim);
   },

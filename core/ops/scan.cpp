@@ -75,8 +75,6 @@ Tensor extreme_grad(TensorList grads, const Tensor& indices, int64_t dim) {
   return call<"scatter_add_", Tensor>(zero, dim, indices, grads[0]);
 }
 
-constexpr DTypeSet ordered([](DType t) { return !is_complex(t) && t != DType::uint64; });
-
 }  // namespace
 
 Tensor products_of_others(const Tensor& input, int64_t dim) {
@@ -185,7 +183,7 @@ OP(cummax, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
   .doc     = R"(The largest elements up to each one along dim and their last positions.
 
 NaN is the largest.)",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input, int64_t dim) -> std::tuple<Tensor, Tensor> {
     return extreme_scan(input, dim, true);
   },
@@ -199,7 +197,7 @@ OP(cummin, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
   .doc     = R"(The smallest elements up to each one along dim and their last positions.
 
 NaN is the smallest.)",
-  .dtypes  = ordered,
+  .dtypes  = real,
   .forward = [](const Tensor& input, int64_t dim) -> std::tuple<Tensor, Tensor> {
     return extreme_scan(input, dim, false);
   },

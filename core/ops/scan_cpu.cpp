@@ -187,6 +187,7 @@ void by_compute(DType compute, F&& f) {
     case DType::float32: return f(Tag<float>{});
     case DType::float64: return f(Tag<double>{});
     case DType::int64: return f(Tag<int64_t>{});
+    case DType::uint64: return f(Tag<uint64_t>{});
     case DType::complex64: return f(Tag<std::complex<float>>{});
     default: return f(Tag<std::complex<double>>{});
   }
@@ -255,6 +256,7 @@ std::pair<Tensor, Tensor> extreme_scan_cpu(const Tensor& input, int64_t dim, boo
   if (values.numel() == 0) return {to_dtype(values, input.dtype()), indices};
   if (compute == DType::float32) run(Tag<float>{});
   else if (compute == DType::float64) run(Tag<double>{});
+  else if (compute == DType::uint64) run(Tag<uint64_t>{});
   else run(Tag<int64_t>{});
   return {to_dtype(values, input.dtype()), indices};
 }

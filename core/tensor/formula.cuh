@@ -57,11 +57,6 @@ inline float round(float x) { return ::rintf(x); }
 inline double round(double x) { return ::rint(x); }
 inline float abs(float x) { return ::fabsf(x); }
 inline double abs(double x) { return ::fabs(x); }
-inline int64_t abs(int64_t x) { return x < 0 ? int64_t(-uint64_t(x)) : x; }
-inline int64_t floor(int64_t x) { return x; }
-inline int64_t ceil(int64_t x) { return x; }
-inline int64_t trunc(int64_t x) { return x; }
-inline int64_t round(int64_t x) { return x; }
 
 float exp(float x);  // in formula_math.h
 double exp(double x);

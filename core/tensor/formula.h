@@ -97,11 +97,6 @@ inline float round(float x) { return __builtin_rintf(x); }
 inline double round(double x) { return __builtin_rint(x); }
 inline float abs(float x) { return __builtin_fabsf(x); }
 inline double abs(double x) { return __builtin_fabs(x); }
-inline int64_t abs(int64_t x) { return x < 0 ? int64_t(-uint64_t(x)) : x; }
-inline int64_t floor(int64_t x) { return x; }
-inline int64_t ceil(int64_t x) { return x; }
-inline int64_t trunc(int64_t x) { return x; }
-inline int64_t round(int64_t x) { return x; }
 
 inline double lgamma(double x) {
   int sign;  // lgamma itself would write it to a global variable
@@ -110,7 +105,8 @@ inline double lgamma(double x) {
 inline float lgamma(float x) { return float(lgamma(double(x))); }
 
 #if RUSHLIGHT_ISA == 0
-// Complex formulas are compiled for the baseline set only: std::complex defines shared code.
+// Complex formulas are compiled for the baseline set only: std::complex defines shared code. So
+// are those for uint64, which is rare.
 // What std has (exp, abs, conj, ...) is found by argument-dependent lookup.
 template <class T>
 using Complex = std::complex<T>;
@@ -187,6 +183,8 @@ constexpr PointwiseLoops make_loops() {
   if constexpr (kind == 'I' || kind == 'R' || kind == 'N')
     add_loop<F, int64_t>(loops, Compute::i64);
 #if RUSHLIGHT_ISA == 0
+  if constexpr (kind == 'I' || kind == 'R' || kind == 'N')
+    add_loop<F, uint64_t>(loops, Compute::u64);
   if constexpr (kind == 'C' || kind == 'N') {
     add_loop<F, Complex<float>>(loops, Compute::c64);
     add_loop<F, Complex<double>>(loops, Compute::c128);

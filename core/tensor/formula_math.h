@@ -10,6 +10,20 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 inline constexpr double kInfinity = __builtin_bit_cast(double, uint64_t(0x7ff0000000000000));
 inline constexpr double kNaN = __builtin_bit_cast(double, uint64_t(0x7ff8000000000000));
 
+// Integers of both kinds that formulas compute in. uint64 differs from int64 in its order, in what
+// it divides to, and where a sign is looked at.
+#define RUSHLIGHT_DEFINE(name)                     \
+  inline int64_t name(int64_t x) { return x; }     \
+  inline uint64_t name(uint64_t x) { return x; }
+RUSHLIGHT_DEFINE(floor)
+RUSHLIGHT_DEFINE(ceil)
+RUSHLIGHT_DEFINE(trunc)
+RUSHLIGHT_DEFINE(round)
+RUSHLIGHT_DEFINE(conj)
+#undef RUSHLIGHT_DEFINE
+inline int64_t abs(int64_t x) { return x < 0 ? int64_t(-uint64_t(x)) : x; }
+inline uint64_t abs(uint64_t x) { return x; }
+
 // first * x^n + ... + last, by Horner's rule.
 template <class T>
 inline T polynomial(T, T last) {
@@ -169,6 +183,7 @@ inline bool isfinite(T x) {
   return x - x == T(0);
 }
 inline bool isfinite(int64_t) { return true; }
+inline bool isfinite(uint64_t) { return true; }
 template <class T>
 inline bool isinf(T x) {
   return !isfinite(x) & !isnan(x);
@@ -176,15 +191,16 @@ inline bool isinf(T x) {
 inline bool signbit(float x) { return __builtin_bit_cast(int32_t, x) < 0; }
 inline bool signbit(double x) { return __builtin_bit_cast(int64_t, x) < 0; }
 inline bool signbit(int64_t x) { return x < 0; }
+inline bool signbit(uint64_t) { return false; }
 inline float conj(float x) { return x; }
 inline double conj(double x) { return x; }
-inline int64_t conj(int64_t x) { return x; }
 
 // Division of integers in the two roundings. Division by zero is refused before the loop runs;
 // -2^63 / -1 wraps instead of trapping.
 inline int64_t trunc_divide(int64_t x, int64_t y) {
   return y == -1 ? int64_t(-uint64_t(x)) : x / (y == 0 ? 1 : y);
 }
+inline uint64_t trunc_divide(uint64_t x, uint64_t y) { return x / (y == 0 ? 1 : y); }
 template <class T>
 inline T trunc_divide(T x, T y) {
   return trunc(x / y);
@@ -193,6 +209,7 @@ inline int64_t floor_divide(int64_t x, int64_t y) {
   int64_t q = trunc_divide(x, y);
   return q - ((q * y != x) & ((x < 0) != (y < 0)));
 }
+inline uint64_t floor_divide(uint64_t x, uint64_t y) { return trunc_divide(x, y); }
 // The remainder with the sign of the divisor; exact where floor(x / y) is not.
 template <class T>
 inline T remainder(T x, T y) {
@@ -205,6 +222,8 @@ inline int64_t remainder(int64_t x, int64_t y) {
 inline int64_t fmod(int64_t x, int64_t y) {
   return int64_t(uint64_t(x) - uint64_t(trunc_divide(x, y)) * uint64_t(y));
 }
+inline uint64_t remainder(uint64_t x, uint64_t y) { return x - trunc_divide(x, y) * y; }
+inline uint64_t fmod(uint64_t x, uint64_t y) { return remainder(x, y); }
 template <class T>
 inline T floor_divide(T x, T y) {
   // Python's rule: derived from the exact remainder, so that 1 // 0.1 is 9, not 10.
@@ -214,18 +233,23 @@ inline T floor_divide(T x, T y) {
   rounded = rounded + (q - rounded > T(0.5) ? T(1) : T(0));
   return y == T(0) ? x / y : (q == T(0) ? copysign(T(0), x / y) : rounded);
 }
+inline uint64_t pow(uint64_t base, uint64_t exponent) {
+  uint64_t result = 1;
+  for (; exponent; exponent >>= 1, base *= base)
+    if (exponent & 1) result *= base;
+  return result;
+}
 inline int64_t pow(int64_t base, int64_t exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 ? -1 : 1) : 0;
-  uint64_t result = 1, factor = uint64_t(base);
-  for (; exponent; exponent >>= 1, factor *= factor)
-    if (exponent & 1) result *= factor;
-  return int64_t(result);
+  return int64_t(pow(uint64_t(base), uint64_t(exponent)));
 }
 
 // A shift by the width of the type or more moves all bits out; by a negative number, too.
+inline uint64_t left_shift(uint64_t x, uint64_t by) { return by > 63 ? 0 : x << by; }
 inline int64_t left_shift(int64_t x, int64_t by) {
-  return uint64_t(by) > 63 ? 0 : int64_t(uint64_t(x) << (by & 63));
+  return int64_t(left_shift(uint64_t(x), uint64_t(by)));
 }
+inline uint64_t right_shift(uint64_t x, uint64_t by) { return by > 63 ? 0 : x >> by; }
 inline int64_t right_shift(int64_t x, int64_t by) { return x >> (uint64_t(by) > 63 ? 63 : by); }
 
 // The derivative of lgamma: reflected to the right, moved up by recurrence, then by the

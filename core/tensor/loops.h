@@ -21,8 +21,8 @@ inline constexpr int kIsaCount = 0 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_COUNT_ISA, )
 #undef RUSHLIGHT_COUNT_ISA
 
 // The types that formulas are compiled for. Every dtype computes in one of them.
-enum class Compute : uint8_t { f32, f64, i64, c64, c128 };
-inline constexpr int kComputeCount = 5;
+enum class Compute : uint8_t { f32, f64, i64, u64, c64, c128 };
+inline constexpr int kComputeCount = 6;
 
 // What a loop stores: the compute type itself, a bool, or the real part type of a complex one.
 enum class Stored : uint8_t { same, boolean, real };

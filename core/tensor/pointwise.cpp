@@ -52,10 +52,8 @@ Typing typing_of(const Formula& formula, DType common) {
   Compute compute = compute_of(t.common);
   t.compute = dtype_of_compute(compute);
   const PointwiseLoops* loops = formula.loops[active_isa_index()];
-  if (!loops->run[int(compute)]) loops = formula.loops[0];  // complex: baseline only
+  if (!loops->run[int(compute)]) loops = formula.loops[0];  // complex, uint64: baseline only
   t.loop = loops->run[int(compute)];
-  // int64 loops have the bits of uint64 right, but not its order.
-  if (formula.counts.kind == 'R' && common == DType::uint64) t.loop = nullptr;
   CHECK(t.loop, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(common), ".",
         is_complex(common) ? " Use the real and imaginary parts." : "");
   switch (loops->stored[int(compute)]) {
@@ -180,12 +178,13 @@ Compute compute_of(DType dtype) {
   if (dtype == DType::float64) return Compute::f64;
   if (dtype == DType::complex64) return Compute::c64;
   if (dtype == DType::complex128) return Compute::c128;
+  if (dtype == DType::uint64) return Compute::u64;
   return is_floating(dtype) ? Compute::f32 : Compute::i64;
 }
 
 DType dtype_of_compute(Compute compute) {
-  constexpr DType dtypes[] = {DType::float32, DType::float64, DType::int64, DType::complex64,
-                              DType::complex128};
+  constexpr DType dtypes[] = {DType::float32, DType::float64,   DType::int64,
+                              DType::uint64,  DType::complex64, DType::complex128};
   return dtypes[int(compute)];
 }
 

@@ -40,7 +40,8 @@ Device common_device(std::span<const Tensor* const> operands);
 // changes the result only when it is of a higher category (bool < int < float < complex).
 DType result_dtype(std::span<const Tensor* const> operands);
 
-// The compute type of a dtype: half types compute in float32, integers and bool in int64.
+// The compute type of a dtype: half types compute in float32, bool and integers other than uint64
+// in int64.
 Compute compute_of(DType dtype);
 DType dtype_of_compute(Compute compute);
 

@@ -405,7 +405,7 @@ const Reducer& reducer_of(Reduction reduction, DType dtype) {
 #undef RUSHLIGHT_ADDRESS
   int kernel = int(reduction), compute = int(compute_of(dtype));
   const Reducer* reducer = &active(sets).of[kernel][compute];
-  if (!reducer->finish) reducer = &sets[0]->of[kernel][compute];  // complex: baseline only
+  if (!reducer->finish) reducer = &sets[0]->of[kernel][compute];  // complex, uint64: baseline only
   CHECK(reducer->finish, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype),
         ".");
   return *reducer;

@@ -349,14 +349,22 @@ constexpr ReduceLoops make_loops() {
     loops.of[int(r)][int(compute)] = reducer;
   };
   // Unsigned, because sums and products of integers wrap around.
-  set(Reduction::sum, Compute::i64, make_reducer<Fold<Sum, uint64_t>>());
-  set(Reduction::nan_sum, Compute::i64, make_reducer<Fold<Sum, uint64_t>>());
-  set(Reduction::product, Compute::i64, make_reducer<Fold<Product, uint64_t>>());
+  auto set_totals = [&](Compute compute) {
+    set(Reduction::sum, compute, make_reducer<Fold<Sum, uint64_t>>());
+    set(Reduction::nan_sum, compute, make_reducer<Fold<Sum, uint64_t>>());
+    set(Reduction::product, compute, make_reducer<Fold<Product, uint64_t>>());
+  };
+  set_totals(Compute::i64);
+  set_totals(Compute::u64);
   set(Reduction::maximum, Compute::i64, make_reducer<Fold<Maximum, int64_t>>());
   set(Reduction::minimum, Compute::i64, make_reducer<Fold<Minimum, int64_t>>());
   set(Reduction::indexed_maximum, Compute::i64, make_reducer<Indexed<Maximum, int64_t>>());
   set(Reduction::indexed_minimum, Compute::i64, make_reducer<Indexed<Minimum, int64_t>>());
 #if RUSHLIGHT_ISA == 0
+  set(Reduction::maximum, Compute::u64, make_reducer<Fold<Maximum, uint64_t>>());
+  set(Reduction::minimum, Compute::u64, make_reducer<Fold<Minimum, uint64_t>>());
+  set(Reduction::indexed_maximum, Compute::u64, make_reducer<Indexed<Maximum, uint64_t>>());
+  set(Reduction::indexed_minimum, Compute::u64, make_reducer<Indexed<Minimum, uint64_t>>());
   set(Reduction::sum, Compute::c64, make_reducer<Fold<Sum, Complex<float>>>());
   set(Reduction::sum, Compute::c128, make_reducer<Fold<Sum, Complex<double>>>());
   set(Reduction::mean, Compute::c64, make_reducer<Fold<Mean, Complex<float>>>());

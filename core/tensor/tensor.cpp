@@ -225,6 +225,7 @@ Scalar item(const Tensor& tensor) {
     T value = *tensor.data<T>();
     if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return to_float(value);
     else if constexpr (std::is_same_v<T, bool>) return value;
+    else if constexpr (std::is_same_v<T, uint64_t>) return value;
     else if constexpr (std::is_integral_v<T>) return int64_t(value);
     else if constexpr (std::is_floating_point_v<T>) return double(value);
     else return std::complex<double>(value);
