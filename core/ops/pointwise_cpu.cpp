@@ -1,4 +1,5 @@
-// Defines what pointwise ops need besides formulas: questions about all elements of a tensor.
+// Defines what pointwise ops need besides formulas: questions about all elements of a tensor, and
+// about the bits of half types.
 #include <algorithm>
 
 #include "core/ops/ops.h"
@@ -19,6 +20,20 @@ void refuse_integer_division_by_zero(const Tensor& input, const Tensor& other) {
     return false;
   });
   CHECK(!any_zero, "ZeroDivisionError: an integer is divided by zero.");
+}
+
+// Away from zero, the bits of a half type count up, whatever the sign.
+Tensor next_half(const Tensor& input, const Tensor& other) {
+  auto as = [](const Tensor& t, DType dtype) {
+    return call<"view_dtype", Tensor>(t, std::optional(dtype));
+  };
+  Tensor grows = eq(input > 0, other > input);
+  Tensor step = to_dtype(grows, DType::int16) * 2 - 1;
+  Tensor stepped = as(as(input, DType::int16) + step, input.dtype());
+  Tensor least = as(full({}, 1, DType::int16, input.device()), input.dtype());
+  Tensor next = where(input == 0, call<"copysign", Tensor>(least, other), stepped);
+  Tensor has_nan = logical_or(isnan(input), isnan(other));
+  return where(has_nan, input + other, where(input == other, other, next));
 }
 
 Tensor scaled(const Tensor& g, const Scalar& factor) {

@@ -175,6 +175,26 @@ def test_integer_powers() -> None:
         _ = x**-1
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_nextafter_of_every_float16_equals_numpy(device: str) -> None:
+    if device == "cuda" and not torch.cuda.is_available():
+        pytest.skip("there is neither GPU nor shim")
+    x = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    for target in (-np.inf, -0.0, 0.0, 1.0, np.inf, np.nan):
+        with np.errstate(all="ignore"):
+            expected = np.nextafter(x, np.float16(target))
+        towards = torch.tensor(target, dtype=torch.float16, device=device)
+        actual = torch.nextafter(torch.from_numpy(x).to(device), towards).cpu().numpy()
+        np.testing.assert_array_equal(actual, expected)
+        np.testing.assert_array_equal(np.signbit(actual), np.signbit(expected))
+
+
+def test_nextafter_of_bfloat16_is_its_neighbour() -> None:
+    x = torch.tensor([1.0, 0.0, -1.0], dtype=torch.bfloat16)
+    y = torch.nextafter(x, torch.tensor(2.0, dtype=torch.bfloat16))
+    assert y.tolist() == [1 + 2**-7, 2.0**-133, -1 + 2**-8]
+
+
 # Dtypes
 
 

@@ -70,6 +70,7 @@ samples("fmin", ref=np.fmin)(apart)
 samples("max.other", ref=np.maximum)(apart)
 samples("min.other", ref=np.minimum)(apart)
 samples("copysign", ref=np.copysign)(apart)
+samples("nextafter", ref=np.nextafter)(apart)
 
 
 @samples("floor_divide", ref=np.floor_divide)
