@@ -80,6 +80,7 @@ newaxis = None
 
 # Where names live that are imported when first used: submodules by themselves, functions in one.
 _SUBMODULES = (
+    "array_api",
     "autograd",
     "backends",
     "cuda",

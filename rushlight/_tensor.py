@@ -313,6 +313,32 @@ class Tensor(_C.TensorBase):
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """Returns rushlight.array_api, the functions of the Python array API standard.
+
+        Raises:
+            ValueError: if api_version is newer than what there is, or no version at all.
+        """
+        from rushlight import array_api
+
+        versions = ("2021.12", "2022.12", "2023.12", array_api.__array_api_version__)
+        if api_version not in (None, *versions):
+            raise ValueError(
+                f"__array_namespace__: version {api_version!r} is not there. "
+                f"It must be one of {', '.join(versions)}."
+            )
+        return array_api
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """Returns the tensor on a device, itself when it is there; the standard's name for to.
+
+        Raises:
+            ValueError: if a stream is given; copies run on the current one.
+        """
+        if stream is not None:
+            raise ValueError("to_device: stream must be None. Use torch.cuda.stream(stream).")
+        return self.to(device)
+
     def untyped_storage(self) -> UntypedStorage:
         """Returns the bytes behind the tensor."""
         return UntypedStorage(self)
