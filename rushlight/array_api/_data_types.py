@@ -88,11 +88,11 @@ def as_arrays(x1: Tensor | Number, x2: Tensor | Number) -> tuple[Tensor, Tensor]
             return x1, x2
         dtype = result_type(x1, x2)
         return x1.to(dtype), x2.to(dtype)
-    array = x1 if isinstance(x1, Tensor) else x2
-    if not isinstance(array, Tensor):
+    array, number = (x1, x2) if isinstance(x1, Tensor) else (x2, x1)
+    if not (isinstance(array, Tensor) and isinstance(number, Number)):
         raise TypeError(
-            f"expected an array and an array or a number, got {type(x1).__name__} and "
-            f"{type(x2).__name__}. At least one operand must be an array."
+            f"expected two arrays, or an array and a Python number, got {type(x1).__name__} and "
+            f"{type(x2).__name__}. Make arrays with asarray."
         )
     dtype, device = result_type(x1, x2), array.device
 

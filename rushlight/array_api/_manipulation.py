@@ -29,10 +29,16 @@ def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     return rl.cat(joined, axis)
 
 
-def expand_dims(x: Tensor, /, *, axis: int = 0) -> Tensor:
-    """Returns a view with a dim of size one at an axis."""
-    wrapped_axis(axis, x.ndim + 1)
-    return rl.unsqueeze(x, axis)
+def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
+    """Returns a view with dims of size one at some axes of the result."""
+    axes = (axis,) if isinstance(axis, int) else axis
+    ndim = x.ndim + len(axes)
+    wrapped = sorted({wrapped_axis(a, ndim) for a in axes})
+    if len(wrapped) < len(axes):
+        raise ValueError(f"expand_dims: axis {axis} names a dim twice.")
+    for a in wrapped:
+        x = rl.unsqueeze(x, a)
+    return x
 
 
 def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from math import nan
 
 import rushlight as rl
 from rushlight import Tensor
@@ -32,7 +33,7 @@ def _reduced(function: Callable[..., Tensor], x: Tensor, axis: Axes, keepdims: b
     if len(set(axes)) < len(axes):
         raise ValueError(f"axis {axis} names a dim twice.")
     others = [d for d in range(x.ndim) if d not in axes]
-    moved = x.permute(*others, *axes)
+    moved = rl.permute(x, (*others, *axes))
     result = function(moved.reshape(*(x.shape[d] for d in others), -1), -1)
     if keepdims:
         result = result.reshape([1 if d in axes else x.shape[d] for d in range(x.ndim)])
@@ -84,10 +85,16 @@ def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
 def var(
     x: Tensor, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False
 ) -> Tensor:
-    """Returns the variances over axes, of the whole or, with a correction of 1, of a sample."""
+    """Returns the variances over axes, of the whole or, with a correction of 1, of a sample.
+
+    They are NaN where the correction leaves no elements.
+    """
     if axis == ():
-        return _reduced(lambda y, dim: rl.var(y, dim, correction=correction), x, axis, keepdims)
-    return rl.var(x, axis, correction=correction, keepdim=keepdims)
+        result, count = _reduced(lambda y, dim: rl.var(y, dim, correction=0), x, axis, keepdims), 1
+    else:
+        result = rl.var(x, axis, correction=correction, keepdim=keepdims)
+        count = x.numel() // builtins.max(result.numel(), 1)
+    return result if count > correction else rl.full_like(result, nan)
 
 
 def std(
