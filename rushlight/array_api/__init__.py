@@ -23,6 +23,7 @@ from rushlight import (
     uint32,
     uint64,
 )
+from rushlight.array_api import fft, linalg
 from rushlight.array_api._creation import (
     arange,
     asarray,
@@ -287,7 +288,9 @@ __all__ = [
     "tan",
     "tanh",
     "trunc",
-    # Linear algebra
+    # Linear algebra and the extensions
+    "fft",
+    "linalg",
     "matmul",
     "matrix_transpose",
     "tensordot",

@@ -42,7 +42,7 @@ def asarray(
         tensor([[1., 2.],
                 [3., 4.]], dtype=torch.float64)
     """
-    shared = _shared(obj)
+    shared = _shared(obj, copy)
     if shared is None:
         if copy is False:
             raise ValueError("asarray: numbers and sequences cannot be shared. Leave out copy.")
@@ -58,19 +58,31 @@ def asarray(
     return result
 
 
-def _shared(obj: Any) -> Tensor | None:
-    """The object as a tensor on its own memory, or None when it has none."""
+def _shared(obj: Any, copy: bool | None) -> Tensor | None:
+    """The object as a tensor, on its own memory unless copy is not False; None without memory."""
     if isinstance(obj, Tensor):
         return obj
-    if hasattr(obj, "__array_interface__") and hasattr(obj, "dtype"):
-        return rl.from_numpy(obj) if getattr(obj, "ndim", 0) else rl.tensor(obj)
+    if hasattr(obj, "__array_interface__"):
+        return _of_numpy(obj, copy)
     if hasattr(obj, "__dlpack__"):
         return from_dlpack(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)) or hasattr(obj, "__buffer__"):
         import numpy as np
 
-        return rl.from_numpy(np.asarray(memoryview(obj)))
+        return _of_numpy(np.asarray(memoryview(obj)), copy)
     return None
+
+
+def _of_numpy(array: Any, copy: bool | None) -> Tensor:
+    import numpy as np
+
+    array = np.asarray(array)  # of NumPy's scalars, arrays
+    try:
+        return rl.from_numpy(array)
+    except ValueError:  # negative strides, and such that are no multiple of the item size
+        if copy is False:
+            raise
+        return rl.from_numpy(array.copy())
 
 
 def from_dlpack(x: Any, /, *, device: Any | None = None, copy: bool | None = None) -> Tensor:

@@ -118,7 +118,7 @@ def argsort(
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the elements along an axis in order; NaN is larger than any number."""
-    return rl.sort(x, axis, descending, stable=True).values
+    return rl.sort(x, axis, descending, stable=True)[0]
 
 
 def _over(x: Tensor, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:

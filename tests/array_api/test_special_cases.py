@@ -41,7 +41,9 @@ UNARY: dict[str, list[tuple[float, float]]] = {
     "isfinite": [(nan, False), (inf, False), (-inf, False), (1.0, True), (-0.0, True)],
     "isinf": [(nan, False), (inf, True), (-inf, True), (1.0, False), (0.0, False)],
     "isnan": [(nan, True), (inf, False), (-inf, False), (1.0, False)],
-    "log": [(nan, nan), (-1.0, nan), (-inf, nan), (0.0, -inf), (-0.0, -inf), (1.0, 0.0), (inf, inf)],
+    "log": [
+        (nan, nan), (-1.0, nan), (-inf, nan), (0.0, -inf), (-0.0, -inf), (1.0, 0.0), (inf, inf),
+    ],
     "log1p": [
         (nan, nan), (-1.5, nan), (-inf, nan), (-1.0, -inf), (-0.0, -0.0), (0.0, 0.0), (inf, inf),
     ],
@@ -54,7 +56,9 @@ UNARY: dict[str, list[tuple[float, float]]] = {
         (inf, inf), (-inf, -inf), (0.0, 0.0), (-0.0, -0.0), (nan, nan), (0.5, 0.0), (1.5, 2.0),
         (2.5, 2.0), (-0.5, -0.0), (-1.5, -2.0), (-0.25, -0.0),
     ],
-    "sign": [(0.0, 0.0), (-0.0, 0.0), (2.0, 1.0), (-2.0, -1.0), (inf, 1.0), (-inf, -1.0), (nan, nan)],
+    "sign": [
+        (0.0, 0.0), (-0.0, 0.0), (2.0, 1.0), (-2.0, -1.0), (inf, 1.0), (-inf, -1.0), (nan, nan),
+    ],
     "signbit": [
         (0.0, False), (-0.0, True), (inf, False), (-inf, True), (1.0, False), (-1.0, True),
         (nan, False), (math.copysign(nan, -1), True),
@@ -127,7 +131,9 @@ BINARY: dict[str, list[tuple[float, float, float]]] = {
         (nan, 1.0, nan), (1.0, nan, nan), (inf, 1.0, inf), (1.0, inf, inf), (inf, inf, inf),
         (-inf, 1.0, 1.0), (-inf, -inf, -inf), (inf, -inf, inf), (nan, inf, nan),
     ],
-    "maximum": [(nan, 1.0, nan), (1.0, nan, nan), (nan, inf, nan), (inf, 1.0, inf), (-inf, 1.0, 1.0)],
+    "maximum": [
+        (nan, 1.0, nan), (1.0, nan, nan), (nan, inf, nan), (inf, 1.0, inf), (-inf, 1.0, 1.0),
+    ],
     "minimum": [
         (nan, 1.0, nan), (1.0, nan, nan), (nan, -inf, nan), (inf, 1.0, 1.0), (-inf, 1.0, -inf),
     ],
