@@ -53,6 +53,7 @@ _C._set_library_search_path([_sys.prefix + "/lib", *_sys.path])
 from rushlight._dtype_info import finfo, iinfo
 from rushlight._errors import OutOfMemoryError
 from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight._layout import layout, strided
 from rushlight._tensor import Tensor, UntypedStorage
 
 TYPE_CHECKING = False
@@ -70,7 +71,6 @@ int = int32
 long = int64
 cfloat = complex64
 cdouble = complex128
-strided = "torch.strided"
 
 from math import e, inf, nan, pi
 
@@ -138,6 +138,17 @@ _LAZY = {
     "histogram": "_numeric",
     "histogramdd": "_numeric",
     "unravel_index": "_numeric",
+    "BFloat16Tensor": "_legacy",
+    "BoolTensor": "_legacy",
+    "ByteTensor": "_legacy",
+    "CharTensor": "_legacy",
+    "DoubleTensor": "_legacy",
+    "FloatTensor": "_legacy",
+    "HalfTensor": "_legacy",
+    "IntTensor": "_legacy",
+    "LongTensor": "_legacy",
+    "ShortTensor": "_legacy",
+    "set_default_tensor_type": "_legacy",
 }
 
 

@@ -7,12 +7,14 @@ bindings/tensor.cpp.
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._layout import strided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
+    from rushlight._layout import layout as Layout
     from rushlight.utils.hooks import RemovableHandle
 
 _CONVERSIONS = {
@@ -106,17 +108,13 @@ class Tensor(_C.TensorBase):
     __array_priority__ = 1000  # NumPy hands `array + tensor` to us
 
     def __new__(cls, *args: Any, dtype: Any = None, device: Any = None) -> Any:
-        import rushlight as rl
+        from rushlight._legacy import new_tensor
 
-        if not args:
-            made = rl.empty(0)
-        elif len(args) == 1 and not isinstance(args[0], int):
-            if isinstance(args[0], _C.Size):
-                made = rl.empty(args[0])
-            else:
-                made = rl.tensor(args[0], dtype=rl.get_default_dtype())
+        if len(args) == 1 and isinstance(args[0], Tensor):
+            made = args[0].detach()
         else:
-            made = rl.empty(args)
+            place = _C._default_device() if device is None else _C.device(device)
+            made = new_tensor(dtype or _C.get_default_dtype(), place, args)
         return made if cls is Tensor else Tensor._make_subclass(cls, made)
 
     # Autograd
@@ -254,29 +252,33 @@ class Tensor(_C.TensorBase):
 
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """Returns the name of the tensor's type, or the tensor as another type."""
-        names = {
-            "bool": "Bool",
-            "uint8": "Byte",
-            "int8": "Char",
-            "int16": "Short",
-            "int32": "Int",
-            "int64": "Long",
-            "float16": "Half",
-            "bfloat16": "BFloat16",
-            "float32": "Float",
-            "float64": "Double",
-            "complex64": "ComplexFloat",
-            "complex128": "ComplexDouble",
-        }
+        from rushlight._legacy import TensorType, read_type, type_name
+
         if dtype is None:
-            name = self.dtype._name
-            return f"torch.{names.get(name, name)}Tensor"
+            return type_name(self.dtype, self.device)
         if isinstance(dtype, str):
-            wanted = dtype.removeprefix("torch.").removesuffix("Tensor")
-            dtype = next((getattr(_C, n) for n, text in names.items() if text == wanted), None)
-            if dtype is None:
-                raise ValueError(f"invalid type: '{dtype}'")
-        return self.to(dtype)
+            dtype, device = read_type(dtype)
+        elif isinstance(dtype, TensorType):
+            dtype, device = dtype.dtype, dtype.device_type
+        else:
+            return self.to(dtype)
+        if device == self.device.type:
+            return self.to(dtype)
+        return self.to(device, dtype, non_blocking=non_blocking)
+
+    def new(self, *args: Any, size: Any = None, device: Any = None) -> Tensor:
+        """Returns a tensor of this dtype on this device, of sizes or of data; old.
+
+        Use new_empty and new_tensor instead.
+
+        Example:
+            >>> torch.ones(2, dtype=torch.float64).new([1, 2])
+            tensor([1., 2.], dtype=torch.float64)
+        """
+        from rushlight._legacy import new_tensor
+
+        place = self.device if device is None else _C.device(device)
+        return new_tensor(self.dtype, place, args, size)
 
     def numpy(self, *, force: bool = False) -> Any:
         """Returns a NumPy array that shares the tensor's memory.
@@ -369,9 +371,9 @@ class Tensor(_C.TensorBase):
     # Shape
 
     @property
-    def layout(self) -> str:
-        """Always strided: tensors are dense."""
-        return "torch.strided"
+    def layout(self) -> Layout:
+        """Always torch.strided: tensors are dense."""
+        return strided
 
     @property
     def real(self) -> Tensor:

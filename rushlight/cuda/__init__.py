@@ -132,3 +132,12 @@ def synchronize(device: Any = None) -> None:
         RuntimeError: when CUDA cannot be used, or when a kernel failed.
     """
     _C._cuda_synchronize(_index(device))
+
+
+def __getattr__(name: str) -> Any:
+    """Makes torch.cuda.FloatTensor and its kin when they are asked for."""
+    if name.endswith("Tensor"):
+        from rushlight._legacy import tensor_type
+
+        return globals().setdefault(name, tensor_type(name, "cuda"))
+    raise AttributeError(f"module 'rushlight.cuda' has no attribute '{name}'")

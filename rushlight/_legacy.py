@@ -1,0 +1,180 @@
+"""The constructors from before torch.tensor: torch.FloatTensor and its kin, Tensor.new.
+
+Owns what they take (sizes, data, a tensor or a storage) and the names of types that go with them.
+A class of this file makes plain tensors; isinstance asks for the dtype and the device.
+"""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import _C, Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# dtype: what stands before "Tensor" and "Storage" in the name of its type.
+TYPE_NAMES: dict[rl.dtype, str] = {
+    _C.bool: "Bool",
+    _C.uint8: "Byte",
+    _C.int8: "Char",
+    _C.int16: "Short",
+    _C.int32: "Int",
+    _C.int64: "Long",
+    _C.uint16: "UInt16",
+    _C.uint32: "UInt32",
+    _C.uint64: "UInt64",
+    _C.float16: "Half",
+    _C.bfloat16: "BFloat16",
+    _C.float32: "Float",
+    _C.float64: "Double",
+    _C.complex64: "ComplexFloat",
+    _C.complex128: "ComplexDouble",
+}
+
+
+def type_name(dtype: rl.dtype, device: rl.device) -> str:
+    """Returns the name of a tensor's type, as in 'torch.cuda.FloatTensor'."""
+    place = "" if device.type == "cpu" else f"{device.type}."
+    return f"torch.{place}{TYPE_NAMES.get(dtype, dtype._name)}Tensor"
+
+
+def read_type(name: str) -> tuple[rl.dtype, str]:
+    """Returns the dtype and the kind of device behind the name of a type.
+
+    Raises:
+        ValueError: if there is no such type.
+    """
+    for device in ("cpu", "cuda"):
+        for dtype in TYPE_NAMES:
+            if type_name(dtype, _C.device(device)) == name:
+                return dtype, device
+    raise ValueError(f"invalid type: '{name}'")
+
+
+def new_tensor(
+    dtype: rl.dtype, device: rl.device, args: tuple[Any, ...], size: Any = None
+) -> Tensor:
+    """Returns what torch.FloatTensor(*args) makes: of sizes, or of data.
+
+    Args:
+        dtype: the dtype of the tensor.
+        device: where it is made.
+        args: sizes, as numbers or one torch.Size, for undefined values; or a sequence or array of
+            values, which are converted; or a tensor or storage of the dtype, whose memory is
+            shared.
+        size: the sizes, as an argument of that name.
+
+    Raises:
+        TypeError: if the argument is none of these.
+    """
+    if size is not None:
+        args = (_C.Size(size),)
+    if not args:
+        return rl.empty(0, dtype=dtype, device=device)
+    first = args[0]
+    if isinstance(first, Tensor) and len(args) == 1:
+        if first.dtype is not dtype or first.device.type != device.type:
+            raise TypeError(
+                f"expected {type_name(dtype, device)} (got {first.type()}). The constructor shares "
+                f"the tensor's memory. Use .to() to convert it."
+            )
+        return first.detach()
+    if rl.is_storage(first):
+        return rl.empty(0, dtype=dtype, device=device).set_(first)
+    # NumPy's integers count as sizes, its arrays do not.
+    is_size = hasattr(first, "__index__") and not hasattr(first, "__setitem__")
+    if is_size or isinstance(first, (_C.Size, Tensor)):
+        return rl.empty(*args, dtype=dtype, device=device)
+    if isinstance(first, (str, dict)) or not hasattr(first, "__getitem__"):
+        raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+    return _C.tensor(first, dtype=dtype, device=device)
+
+
+class TensorType(type):
+    """The class of torch.FloatTensor and its kin."""
+
+    dtype: rl.dtype
+    device_type: str
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return (
+            isinstance(instance, Tensor)
+            and instance.dtype is cls.dtype
+            and instance.device.type == cls.device_type
+        )
+
+    def __call__(cls, *args: Any, size: Any = None, device: Any = None) -> Tensor:
+        place = _C.device(cls.device_type if device is None else device)
+        if place.type != cls.device_type:
+            raise RuntimeError(
+                f"legacy constructor expects device type: {cls.device_type} but device type: "
+                f"{place.type} was passed"
+            )
+        return new_tensor(cls.dtype, place, args, size)
+
+    @property
+    def layout(cls) -> rl.layout:
+        """How its tensors lie in memory."""
+        return rl.strided
+
+    @property
+    def is_cuda(cls) -> bool:
+        """Whether its tensors are on a GPU."""
+        return cls.device_type == "cuda"
+
+    @property
+    def is_sparse(cls) -> bool:
+        """Always False."""
+        return False
+
+
+def tensor_type(name: str, device_type: str = "cpu") -> TensorType:
+    """Returns the class of this name, "FloatTensor" for one, whose tensors are on such a device.
+
+    Raises:
+        AttributeError: if no type has the name.
+    """
+    dtype = next((d for d, text in TYPE_NAMES.items() if f"{text}Tensor" == name), None)
+    if dtype is None:
+        raise AttributeError(f"there is no tensor type '{name}'")
+    doc = f"Makes {dtype._name} tensors of sizes or of data; isinstance() tells such tensors."
+    module = "rushlight" if device_type == "cpu" else f"rushlight.{device_type}"
+    members = {"__doc__": doc, "__module__": module, "dtype": dtype, "device_type": device_type}
+    return TensorType(name, (), members)
+
+
+def __getattr__(name: str) -> TensorType:
+    """Makes the class of tensors on the CPU that is asked for."""
+    if name.endswith("Tensor"):
+        return globals().setdefault(name, tensor_type(name))
+    raise AttributeError(f"module 'rushlight._legacy' has no attribute '{name}'")
+
+
+def set_default_tensor_type(t: TensorType | type[Tensor] | str) -> None:
+    """Sets the dtype and the device of tensors that are made without; old.
+
+    Use set_default_dtype and set_default_device instead.
+
+    Args:
+        t: a class like torch.DoubleTensor, or its name.
+
+    Raises:
+        TypeError: if it is not a floating-point type.
+
+    Example:
+        >>> torch.set_default_tensor_type(torch.DoubleTensor)
+        >>> torch.ones(2).dtype
+        torch.float64
+        >>> torch.set_default_tensor_type("torch.FloatTensor")
+    """
+    if isinstance(t, str):
+        dtype, device = read_type(t)
+    elif isinstance(t, TensorType):
+        dtype, device = t.dtype, t.device_type
+    else:
+        raise TypeError(f"set_default_tensor_type: invalid type object {t!r}")
+    if not dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
+    _C.set_default_dtype(dtype)
+    rl.set_default_device(None if device == "cpu" else device)

@@ -1,0 +1,94 @@
+"""The constructors from before torch.tensor."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+
+def test_sizes_give_a_tensor_of_that_shape() -> None:
+    assert torch.FloatTensor(2, 3).shape == (2, 3)
+    assert torch.LongTensor(torch.Size([2, 0])).shape == (2, 0)
+    assert torch.FloatTensor(np.int64(2), np.int32(3)).shape == (2, 3)
+    assert torch.FloatTensor(size=(2,)).shape == (2,)
+    assert torch.FloatTensor().shape == (0,)
+    assert torch.Tensor(2, 3).dtype is torch.float32
+
+
+@pytest.mark.parametrize(
+    "data", [[1, 2], (1.5, 2.5), range(2), np.array([1, 2]), [torch.tensor(1), 2], [[1.0], [2.0]]]
+)
+@pytest.mark.parametrize("name", ["Float", "Double", "Half", "BFloat16", "Long", "Int", "Byte"])
+def test_data_is_converted_to_the_dtype(name: str, data: object) -> None:
+    made = getattr(torch, f"{name}Tensor")(data)
+    assert made.type() == f"torch.{name}Tensor"
+    assert made.tolist() == torch.tensor(np.array(data)).to(made.dtype).tolist()
+
+
+def test_digits_survive() -> None:
+    assert torch.DoubleTensor([0.1]).item() == 0.1
+    assert torch.LongTensor([2**62 + 1]).item() == 2**62 + 1
+
+
+def test_a_tensor_of_the_dtype_is_shared() -> None:
+    x = torch.arange(3.0)
+    y = torch.FloatTensor(x)
+    y[0] = 7
+    assert x[0] == 7
+    with pytest.raises(TypeError, match="got torch.FloatTensor"):
+        torch.LongTensor(x)
+    assert torch.Tensor(torch.arange(3)).dtype is torch.int64
+
+
+@pytest.mark.parametrize("data", [5.0, None, "ab", {1: 2}])
+def test_other_things_are_refused(data: object) -> None:
+    with pytest.raises(TypeError, match="data must be a sequence"):
+        torch.FloatTensor(data)
+
+
+def test_isinstance_asks_for_dtype_and_device() -> None:
+    x = torch.ones(2)
+    assert isinstance(x, torch.FloatTensor)
+    assert isinstance(torch.nn.Parameter(x), torch.FloatTensor)
+    assert not isinstance(x, torch.DoubleTensor)
+    assert not isinstance(x, torch.cuda.FloatTensor)
+    assert not isinstance(1.0, torch.FloatTensor)
+
+
+def test_type_takes_names_and_classes() -> None:
+    x = torch.ones(2)
+    assert x.type("torch.LongTensor").dtype is torch.int64
+    assert x.type(torch.DoubleTensor).dtype is torch.float64
+    assert x.type(torch.FloatTensor) is x
+    assert torch.ones(2, dtype=torch.uint16).type() == "torch.UInt16Tensor"
+    assert torch.empty(2, device="meta").type() == "torch.meta.FloatTensor"
+    with pytest.raises(ValueError, match="invalid type"):
+        x.type("torch.NoTensor")
+
+
+def test_new_follows_the_tensor() -> None:
+    x = torch.ones(2, dtype=torch.float64)
+    assert x.new([1, 2]).dtype is torch.float64
+    assert x.new(2, 3).shape == (2, 3)
+    assert x.new().numel() == 0
+    assert x.new(torch.ones(2, dtype=torch.float64)).tolist() == [1, 1]
+
+
+def test_default_tensor_type() -> None:
+    torch.set_default_tensor_type(torch.DoubleTensor)
+    try:
+        assert torch.Tensor([1]).dtype is torch.float64
+    finally:
+        torch.set_default_tensor_type("torch.FloatTensor")
+    with pytest.raises(TypeError, match="only floating-point types"):
+        torch.set_default_tensor_type(torch.LongTensor)
+
+
+def test_layout_is_a_class_and_pickles() -> None:
+    assert isinstance(torch.ones(2).layout, torch.layout)
+    assert pickle.loads(pickle.dumps(torch.strided)) is torch.strided
+    assert str(torch.strided) == "torch.strided"
