@@ -2,6 +2,7 @@
 #include "core/ops/index.h"
 
 #include <numeric>
+#include <optional>
 
 #include "core/device/threads.h"
 #include "core/ops/index_loops.h"
@@ -105,6 +106,19 @@ void write_rows(const Rows& rows, char* picked, char* other, Write&& write) {
   });
 }
 
+// The step from each position to the next in row-major order, if it is the same everywhere: 0 for
+// one value repeated.
+std::optional<int64_t> common_step(ShapeRef sizes, ShapeRef strides) {
+  std::optional<int64_t> step;
+  int64_t count = 1;
+  for (size_t d = sizes.size(); d-- > 0; count *= sizes[d]) {
+    if (sizes[d] == 1) continue;
+    if (!step) step = strides[d];
+    else if (strides[d] != *step * count) return std::nullopt;
+  }
+  return step.value_or(0);
+}
+
 // The last column holds places in the flat tensor, in order: makes rows `first` to first + n - 1
 // places by dim. Divides once for each row of the tensor only.
 void split_places(const Tensor& places, const Shape& sizes, int64_t first, int64_t n) {
@@ -200,18 +214,15 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
 
 void write_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& source,
                       bool accumulate) {
-  // Over the index dims the values must be one row, or one value repeated.
-  Shape sizes = picked.sizes(), shape = picked.shape, strides = broadcast_strides(source, sizes),
-        middle;
-  for (size_t d = 0; d < shape.size(); ++d) middle.push_back(strides[picked.before.size() + d]);
-  Shape* lanes[] = {&middle};
-  join_dims(shape, lanes);
-  if (shape.size() > 1) {
+  Shape sizes = picked.sizes(), strides = broadcast_strides(source, sizes);
+  size_t first = picked.before.size(), count = picked.shape.size();
+  std::optional<int64_t> step = common_step(picked.shape, ShapeRef(strides).subspan(first, count));
+  if (!step) {
     Tensor dense = empty(sizes, source.dtype(), source.device());
     copy_into(dense, source);
     return write_picked_cpu(input, picked, dense, accumulate);
   }
-  Rows rows = make_rows(picked, source, middle.empty() ? 0 : middle[0]);
+  Rows rows = make_rows(picked, source, *step);
   char* to = input.data<char>();
   char* from = source.data<char>();
   bool one = rows.after.empty();
