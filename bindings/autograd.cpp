@@ -216,9 +216,6 @@ PyObject* detach_(PyObject*, PyObject* self) {
     Py_RETURN_NONE;
   });
 }
-PyObject* is_inference(PyObject*, PyObject* self) {
-  return guarded([&] { return PyBool_FromLong(expect_tensor(self, "self").impl()->inference); });
-}
 
 // ---- backward
 // -----------------------------------------------------------------------------------------
@@ -327,7 +324,6 @@ PyMethodDef methods[] = {
     {"_remove_hook", remove_tensor_hook, METH_VARARGS, "Removes a hook by its number."},
     {"_retain_grad", retain_grad, METH_O, "Keeps the gradient of a computed tensor in .grad."},
     {"_detach_", detach_, METH_O, "Cuts a tensor off its history, in place."},
-    {"_is_inference", is_inference, METH_O, "Whether a tensor was made under inference_mode."},
     {"_grad_fn", grad_fn, METH_O, "The node that made a tensor, or None."},
     {"is_grad_enabled", is_grad_enabled_py, METH_NOARGS,
      "is_grad_enabled() -> bool\n\nWhether ops are recorded."},

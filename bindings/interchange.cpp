@@ -52,8 +52,13 @@ bool read_format(const char* format, size_t itemsize, DType& out) {
 
 // ---- the buffer protocol, out -------------------------------------------------------------------
 
-struct BufferShape {
+// What a view on the memory of a tensor keeps alive.
+struct Exported {
+  BorrowedStorage storage;
   Shape sizes, strides;
+
+  explicit Exported(const Tensor& t)
+      : storage(t.storage()), sizes(t.sizes()), strides(t.strides()) {}
 };
 
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
@@ -70,7 +75,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   bool readonly = t.storage()->readonly();
   if ((flags & PyBUF_WRITABLE) && readonly) return refuse("the tensor shares read-only memory");
   if (!(flags & PyBUF_STRIDES) && !t.is_contiguous()) return refuse("the tensor is not contiguous");
-  auto* shape = new BufferShape{t.sizes(), t.strides()};
+  auto* shape = new Exported(t);
   for (int64_t& stride : shape->strides) stride *= int64_t(t.itemsize());
   view->internal = shape;
   view->buf = t.data();
@@ -86,9 +91,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->suboffsets = nullptr;
   return 0;
 }
-void release_buffer(PyObject*, Py_buffer* view) {
-  delete static_cast<BufferShape*>(view->internal);
-}
+void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Exported*>(view->internal); }
 PyBufferProcs buffer_methods = {.bf_getbuffer = get_buffer, .bf_releasebuffer = release_buffer};
 
 // ---- the buffer protocol, in --------------------------------------------------------------------
@@ -230,14 +233,9 @@ bool read_dl_type(DlDataType type, DType& out) {
   return false;
 }
 
-// What an exported struct keeps alive.
-struct Exported {
-  Tensor tensor;
-  Shape sizes, strides;
-};
 template <class Managed>
 Managed* export_tensor(const Tensor& t) {
-  auto* exported = new Exported{t, t.sizes(), t.strides()};
+  auto* exported = new Exported(t);
   auto* managed = new Managed{};
   managed->tensor = {t.data(),
                      {kDlCpu, 0},
@@ -280,7 +278,7 @@ PyObject* to_dlpack(PyObject*, PyObject* args) {
     }
     if (copy) t = clone_dense(t);
     if (versioned) {
-      auto* managed = export_tensor<DlManagedVersioned>(detach(t));
+      auto* managed = export_tensor<DlManagedVersioned>(t);
       managed->major = 1;
       managed->flags = t.storage()->readonly() ? kDlReadOnly : 0;
       return PyCapsule_New(managed, "dltensor_versioned", free_capsule<DlManagedVersioned>);
@@ -290,7 +288,7 @@ PyObject* to_dlpack(PyObject*, PyObject* args) {
                       "read-only memory can only be exported to consumers of DLPack 1.0 or newer");
       return nullptr;
     }
-    return PyCapsule_New(export_tensor<DlManaged>(detach(t)), "dltensor", free_capsule<DlManaged>);
+    return PyCapsule_New(export_tensor<DlManaged>(t), "dltensor", free_capsule<DlManaged>);
   });
 }
 

@@ -6,6 +6,7 @@
 #include "bindings/python.h"
 #include "core/device/allocator.h"
 #include "core/device/cpu_features.h"
+#include "core/device/denormals.h"
 #include "core/device/dynamic_library.h"
 #include "core/device/threads.h"
 #include "core/tensor/default_device.h"
@@ -83,6 +84,7 @@ NB_MODULE(_C, m) {
     add_autograd(module);
     add_interchange(module);
     add_construct(module);
+    add_storage(module);
     add_generator(module);
     add_cuda(module);
   } catch (const PythonError&) {
@@ -116,6 +118,8 @@ NB_MODULE(_C, m) {
         set_num_threads(count);
       },
       "num"_a, "Sets the number of threads that ops use.");
+  m.def("set_flush_denormal", &set_flush_denormal, "mode"_a,
+        "Makes numbers below the normal range count as zero; returns whether the processor can.");
   m.def(
       "_cpu_isa", [] { return std::string(isa_name(active_isa())); },
       "The instruction set that kernels run with.");

@@ -110,6 +110,9 @@ inline const Tensor& unwrap(PyObject* object) {
 PyObject* wrap(const Tensor& tensor);
 PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor);
 PyObject* wrap_tuple(TensorList tensors);
+// Makes a tensor a window on a storage; the caller has seen to its size.
+void look_at(const Tensor& tensor, const Storage& storage, int64_t offset, const Shape& sizes,
+             const Shape& strides);
 // The tensor in `object`, or a TypeError that names the argument.
 const Tensor& expect_tensor(PyObject* object, const char* what);
 
@@ -167,6 +170,7 @@ void add_ops(PyObject* module);
 void add_autograd(PyObject* module);
 void add_interchange(PyObject* module);
 void add_construct(PyObject* module);
+void add_storage(PyObject* module);
 void add_generator(PyObject* module);
 void add_cuda(PyObject* module);
 

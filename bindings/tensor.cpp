@@ -142,19 +142,12 @@ Tensor untracked_data(const Tensor& tensor) {
 int set_data(PyObject* self, PyObject* value, void*) {
   return guarded([&] {
     CHECK(value, "the attribute data cannot be deleted");
-    const TensorImpl& from = *expect_tensor(value, "data").impl();
-    TensorImpl& to = *unwrap(self).impl();
-    CHECK(!to.requires_grad || is_differentiable(from.dtype),
+    const Tensor& from = expect_tensor(value, "data");
+    const Tensor& to = unwrap(self);
+    CHECK(!to.requires_grad() || is_differentiable(from.dtype()),
           "data set to a tensor that requires gradients must be floating point or complex dtype");
-    to.storage = from.storage;
-    to.offset = from.offset;
-    to.sizes = from.sizes;
-    to.strides = from.strides;
-    to.dtype = from.dtype;
-    to.layout_changed();
-    auto* meta = static_cast<AutogradMeta*>(to.autograd.get());
-    if (meta && meta->accumulator)
-      meta->accumulator->results[0] = {to.sizes, to.dtype, to.storage->device()};
+    to.impl()->dtype = from.dtype();
+    look_at(to, from.storage(), from.offset(), from.sizes(), from.strides());
     return 0;
   });
 }
@@ -312,10 +305,6 @@ PyMethodDef tensor_methods[] = {
      METH_NOARGS, "Whether the elements are floating-point numbers."},
     {"is_complex", no_args<[](const Tensor& t) { return to_bool(is_complex(t.dtype())); }>,
      METH_NOARGS, "Whether the elements are complex numbers."},
-    {"is_signed", no_args<[](const Tensor& t) {
-       return to_bool(!is_bool(t.dtype()) && !is_unsigned(t.dtype()));
-     }>,
-     METH_NOARGS, "Whether the elements have a sign."},
     {"element_size", no_args<[](const Tensor& t) { return PyLong_FromSize_t(t.itemsize()); }>,
      METH_NOARGS, "The number of bytes of an element."},
     {"storage_offset", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.offset()); }>,
@@ -331,12 +320,6 @@ PyMethodDef tensor_methods[] = {
      "The same elements without history; shares memory."},
     {"requires_grad_", with_keywords(set_requires_grad_method), METH_VARARGS | METH_KEYWORDS,
      "Starts (or stops) collecting a gradient; returns the tensor."},
-    {"_storage_address",
-     no_args<[](const Tensor& t) { return PyLong_FromVoidPtr(t.storage()->data()); }>, METH_NOARGS,
-     "Where the storage begins."},
-    {"_storage_bytes",
-     no_args<[](const Tensor& t) { return PyLong_FromSize_t(t.storage()->bytes()); }>, METH_NOARGS,
-     "The number of bytes of the storage."},
     {"_make_subclass", with_keywords(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "The data as an instance of a subclass of Tensor."},
     {}};
@@ -362,6 +345,19 @@ PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor) {
   new (&object_of(object)->tensor) Tensor(tensor);
   tensor.impl()->py_object = object;
   return object;
+}
+
+void look_at(const Tensor& tensor, const Storage& storage, int64_t offset, const Shape& sizes,
+             const Shape& strides) {
+  TensorImpl& impl = *tensor.impl();
+  impl.storage = storage;
+  impl.offset = offset;
+  impl.sizes = sizes;
+  impl.strides = strides;
+  impl.layout_changed();
+  AutogradMeta* meta = find_meta(tensor);
+  if (meta && meta->accumulator)
+    meta->accumulator->results[0] = {sizes, tensor.dtype(), tensor.device()};
 }
 
 PyObject* wrap(const Tensor& tensor) {

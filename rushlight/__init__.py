@@ -54,7 +54,7 @@ from rushlight._dtype_info import finfo, iinfo
 from rushlight._errors import OutOfMemoryError
 from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from rushlight._layout import layout, strided
-from rushlight._tensor import Tensor, UntypedStorage
+from rushlight._tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,6 +138,10 @@ _LAZY = {
     "histogram": "_numeric",
     "histogramdd": "_numeric",
     "unravel_index": "_numeric",
+    "asarray": "_creation",
+    "detach_": "_functional",
+    "from_file": "_creation",
+    "range": "_creation",
     "BFloat16Tensor": "_legacy",
     "BoolTensor": "_legacy",
     "ByteTensor": "_legacy",
@@ -149,6 +153,22 @@ _LAZY = {
     "LongTensor": "_legacy",
     "ShortTensor": "_legacy",
     "set_default_tensor_type": "_legacy",
+    "BFloat16Storage": "_storage",
+    "BoolStorage": "_storage",
+    "ByteStorage": "_storage",
+    "CharStorage": "_storage",
+    "ComplexDoubleStorage": "_storage",
+    "ComplexFloatStorage": "_storage",
+    "DoubleStorage": "_storage",
+    "FloatStorage": "_storage",
+    "HalfStorage": "_storage",
+    "IntStorage": "_storage",
+    "LongStorage": "_storage",
+    "ShortStorage": "_storage",
+    "Storage": "_storage",
+    "StorageBase": "_storage",
+    "TypedStorage": "_storage",
+    "UntypedStorage": "_storage",
 }
 
 

@@ -26,9 +26,9 @@ def is_tensor(obj: Any) -> bool:
 
 def is_storage(obj: Any) -> bool:
     """Returns whether an object is the storage of a tensor."""
-    from rushlight import UntypedStorage
+    from rushlight import StorageBase
 
-    return isinstance(obj, UntypedStorage)
+    return isinstance(obj, StorageBase)
 
 
 def is_floating_point(input: Tensor) -> bool:
@@ -97,6 +97,11 @@ def from_dlpack(ext_tensor: Any) -> Tensor:
     except TypeError:  # a producer from before version 1.0
         capsule = ext_tensor.__dlpack__()
     return _C._from_dlpack(capsule)
+
+
+def detach_(input: Tensor) -> Tensor:
+    """Cuts a tensor off its history, in place."""
+    return input.detach_()
 
 
 def set_default_device(device: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class layout:
+class layout:  # noqa: N801
     """How a tensor's elements are stored.
 
     Example:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._layout import strided
+from rushlight._tensor_memory import MemoryMethods
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,35 +47,6 @@ class _HookDict:
         _C._remove_hook(self.tensor, key)
 
 
-class UntypedStorage:
-    """The bytes behind a tensor, shared by all its views.
-
-    Example:
-        >>> x = torch.zeros(3)
-        >>> x.untyped_storage().nbytes()
-        12
-    """
-
-    def __init__(self, tensor: Tensor) -> None:
-        self._tensor = tensor
-
-    def data_ptr(self) -> int:
-        """Returns the address of the first byte."""
-        return self._tensor._storage_address()
-
-    def nbytes(self) -> int:
-        """Returns the number of bytes."""
-        return self._tensor._storage_bytes()
-
-    @property
-    def device(self) -> Any:
-        """The device whose memory it is."""
-        return self._tensor.device
-
-    size = nbytes
-    __len__ = nbytes
-
-
 def _removed_method(name: str) -> Callable[..., Any]:
     """A method that PyTorch has removed: it raises and says what to use."""
 
@@ -88,7 +60,7 @@ def _removed_method(name: str) -> Callable[..., Any]:
     return method
 
 
-class Tensor(_C.TensorBase):
+class Tensor(MemoryMethods):
     """A multi-dimensional array of numbers of one type, with gradients.
 
     Made by torch.tensor and the functions beside it. Tensor(2, 3) makes an uninitialised one of
@@ -186,10 +158,6 @@ class Tensor(_C.TensorBase):
         """Cuts the tensor off its history, in place."""
         _C._detach_(self)
         return self
-
-    def is_inference(self) -> bool:
-        """Returns whether the tensor was made under inference_mode."""
-        return _C._is_inference(self)
 
     # Conversion
 
@@ -340,10 +308,6 @@ class Tensor(_C.TensorBase):
         if stream is not None:
             raise ValueError("to_device: stream must be None. Use torch.cuda.stream(stream).")
         return self.to(device)
-
-    def untyped_storage(self) -> UntypedStorage:
-        """Returns the bytes behind the tensor."""
-        return UntypedStorage(self)
 
     def pin_memory(self) -> Tensor:
         """Returns the tensor in pinned memory, which a GPU reads and writes by itself.

@@ -27,6 +27,7 @@ Storage StorageImpl::allocate(size_t bytes, Device device) {
   auto* storage = new (block) StorageImpl();
   storage->data_ = data ? data : block + kHeader;
   storage->bytes_ = bytes;
+  storage->capacity_ = bytes;
   storage->inline_bytes_ = inline_bytes;
   storage->device_ = device;
   return Storage::adopt(storage);
@@ -38,7 +39,7 @@ Storage StorageImpl::allocate_elsewhere(size_t bytes, Device device) {
   auto* storage = new (cpu_allocate(kHeader)) StorageImpl();
   storage->data_ = cuda::data(block);
   storage->block_ = block;
-  storage->bytes_ = bytes;
+  storage->bytes_ = storage->capacity_ = bytes;
   storage->device_ = device;
   return Storage::adopt(storage);
 }
@@ -59,7 +60,7 @@ void StorageImpl::free_data() {
   char* behind_header = reinterpret_cast<char*>(this) + kHeader;
   if (deleter_) deleter_(context_);
   else if (!device_.is_cpu()) cuda::free(block_);
-  else if (data_ != behind_header) cpu_free(data_, bytes_);
+  else if (data_ != behind_header) cpu_free(data_, capacity_);
 }
 
 void StorageImpl::destroy(StorageImpl* storage) {
@@ -69,22 +70,37 @@ void StorageImpl::destroy(StorageImpl* storage) {
   cpu_free(storage, block);
 }
 
+void StorageImpl::check_not_borrowed() const {
+  CHECK(borrowers_.load(std::memory_order_relaxed) == 0,
+        "Trying to resize storage that is not resizable: an array or another library uses its "
+        "memory. Clone the tensor first.");
+}
+
+void StorageImpl::move_to(void* data, Deleter deleter, void* context) {
+  check_not_borrowed();
+  cuda::copy_bytes(data, device_, data_, device_, bytes_);
+  free_data();
+  data_ = data;
+  deleter_ = deleter;
+  context_ = context;
+  readonly_ = false;
+}
+
 void StorageImpl::resize(size_t bytes) {
   CHECK(!deleter_, "Trying to resize storage that is not resizable: its memory belongs to another ",
         "library. Clone the tensor first.");
-  if (bytes == bytes_ || bytes <= inline_bytes_) {
+  if (bytes <= capacity_) {
     bytes_ = bytes;
     return;
   }
+  check_not_borrowed();
   cuda::Block* block = device_.is_cuda() ? cuda::allocate(bytes, device_.index) : nullptr;
   void* grown = device_.is_cpu() ? cpu_allocate(bytes) : cuda::data(block);
-  if (!device_.is_meta()) {
-    cuda::copy_bytes(grown, device_, data_, device_, std::min(bytes, bytes_));
-  }
+  if (!device_.is_meta()) cuda::copy_bytes(grown, device_, data_, device_, bytes_);
   free_data();
   data_ = grown;
   block_ = block;
-  bytes_ = bytes;
+  bytes_ = capacity_ = bytes;
 }
 
 }  // namespace rushlight

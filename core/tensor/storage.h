@@ -37,7 +37,15 @@ class StorageImpl : public RefCounted {
   cuda::Block* cuda_block() const { return block_; }
   bool readonly() const { return readonly_; }
   bool is_foreign() const { return deleter_ != nullptr; }
-  // Grows or shrinks our own memory, keeping the common part. Foreign memory cannot be resized.
+  // What frees foreign memory, and so what kind of memory it is; null for our own.
+  Deleter deleter() const { return deleter_; }
+  void* context() const { return context_; }
+  // Copies the bytes to foreign memory of the same size, which takes the place of the present one.
+  // Refuses while somebody borrows this.
+  void move_to(void* data, Deleter deleter, void* context);
+  // Grows or shrinks our own memory, keeping the common part. What it shrinks by is not given back,
+  // since tensors may look there. Foreign memory cannot be resized, nor can memory that somebody
+  // borrows grow.
   void resize(size_t bytes);
 
   uint32_t version() const { return version_.load(std::memory_order_relaxed); }
@@ -51,13 +59,16 @@ class StorageImpl : public RefCounted {
   }
 
  private:
+  friend class BorrowedStorage;
   static IntrusivePtr<StorageImpl> allocate_elsewhere(size_t bytes, Device device);
   StorageImpl() = default;
   ~StorageImpl() = default;
   void free_data();
+  void check_not_borrowed() const;
 
   void* data_ = nullptr;
   size_t bytes_ = 0;
+  size_t capacity_ = 0;      // of our own memory; bytes_ may be less
   size_t inline_bytes_ = 0;  // the room behind the header, for life
   Deleter deleter_ = nullptr;
   void* context_ = nullptr;
@@ -65,10 +76,24 @@ class StorageImpl : public RefCounted {
   const char* last_writer_ = "";
   CallSite last_write_site_;
   std::atomic<uint32_t> version_{0};
+  std::atomic<int32_t> borrowers_{0};
   Device device_;
   bool readonly_ = false;
 };
 
 using Storage = IntrusivePtr<StorageImpl>;
+
+// While it lives, the memory stays alive and where it is: others have its address.
+class BorrowedStorage {
+ public:
+  explicit BorrowedStorage(Storage storage) : storage_(std::move(storage)) {
+    storage_->borrowers_.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~BorrowedStorage() { storage_->borrowers_.fetch_sub(1, std::memory_order_relaxed); }
+  BorrowedStorage(const BorrowedStorage&) = delete;
+
+ private:
+  Storage storage_;
+};
 
 }  // namespace rushlight

@@ -1,0 +1,335 @@
+"""Storages, the memory behind tensors: as bytes, and as numbers of one dtype.
+
+An UntypedStorage holds a tensor of bytes over all of the memory, made anew whenever it is looked
+at, for the memory may have moved. A TypedStorage is an untyped one and a dtype.
+"""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import _C, Tensor
+from rushlight._legacy import TYPE_NAMES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterator
+    from typing import Any, Self
+
+
+class StorageBase:
+    """What storages of bytes and of numbers have in common."""
+
+    __module__ = "rushlight"
+
+    def _values(self) -> Tensor:
+        """The elements as a tensor of one dim that shares the memory."""
+        raise NotImplementedError
+
+    def _wrap(self, values: Tensor) -> Self:
+        """A storage of this kind on the memory of a tensor."""
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return self._values().numel()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __getitem__(self, index: int) -> Any:
+        if isinstance(index, slice):
+            raise RuntimeError("a storage has no slices that share its memory. Use a tensor.")
+        return self._values()[index].item()
+
+    def __setitem__(self, index: int | slice, value: Any) -> None:
+        if isinstance(value, StorageBase):
+            value = value._values()
+        self._values()[index] = value
+
+    def __repr__(self) -> str:
+        numbers = "".join(f" {value}\n" for value in self.tolist())
+        return f"{numbers}[{self._description()} of size {len(self)}]"
+
+    def _description(self) -> str:
+        return f"torch.storage.{type(self).__name__}(device={self.device})"
+
+    def __copy__(self) -> Self:
+        return self.clone()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        if id(self) not in memo:
+            memo[id(self)] = self.clone()
+        return memo[id(self)]
+
+    @property
+    def device(self) -> rl.device:
+        """The device whose memory it is."""
+        return self._values().device
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether it is on a GPU."""
+        return self.device.type == "cuda"
+
+    @property
+    def is_sparse(self) -> bool:
+        """Always False."""
+        return False
+
+    def size(self) -> int:
+        """Returns the number of elements."""
+        return len(self)
+
+    def element_size(self) -> int:
+        """Returns the number of bytes of an element."""
+        return self._values().element_size()
+
+    def nbytes(self) -> int:
+        """Returns the number of bytes."""
+        return self._values().nbytes
+
+    def data_ptr(self) -> int:
+        """Returns the address of the first byte."""
+        return self._values().data_ptr()
+
+    def get_device(self) -> int:
+        """Returns the number of the GPU, -1 on the CPU."""
+        return self._values().get_device()
+
+    def tolist(self) -> list[Any]:
+        """Returns the elements as a list."""
+        return self._values().tolist()
+
+    def copy_(self, source: StorageBase, non_blocking: bool = False) -> Self:
+        """Writes the elements of another storage of the same length over these."""
+        self._values().copy_(source._values(), non_blocking)
+        return self
+
+    def fill_(self, value: Any) -> Self:
+        """Sets all elements to one value."""
+        self._values().fill_(value)
+        return self
+
+    def clone(self) -> Self:
+        """Returns a copy."""
+        return self._wrap(self._values().clone())
+
+    def to(self, device: Any, non_blocking: bool = False) -> Self:
+        """Returns the storage on another device, itself when it is there."""
+        place = _C.device(device)
+        if place.type == self.device.type and place.index in (None, self.device.index):
+            return self
+        return self._wrap(self._values().to(place, non_blocking=non_blocking))
+
+    def cpu(self) -> Self:
+        """Returns the storage on the CPU, itself when it is there."""
+        return self.to("cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> Self:
+        """Returns the storage on a GPU."""
+        return self.to("cuda" if device is None else device, non_blocking)
+
+    def resizable(self) -> bool:
+        """Returns whether the memory is our own, so that resize_ works."""
+        return not self.is_shared()
+
+    def resize_(self, size: int) -> Self:
+        """Makes the storage longer or shorter, in elements; tensors see the memory that it becomes.
+
+        Raises:
+            RuntimeError: if the memory is shared, or another library's.
+        """
+        _C._storage_resize(self._values(), size * self.element_size())
+        return self
+
+    def share_memory_(self) -> Self:
+        """Moves the storage to memory that processes share; see Tensor.share_memory_."""
+        _C._storage_share(self._values())
+        return self
+
+    def is_shared(self) -> bool:
+        """Returns whether processes share the memory."""
+        return _C._storage_is_shared(self._values())
+
+    def is_pinned(self) -> bool:
+        """Returns whether the memory is pinned for copies to a GPU."""
+        return self._values().is_pinned()
+
+    def pin_memory(self) -> Self:
+        """Returns the storage in pinned memory, itself when it is or there is no GPU."""
+        pinned = self._values().pin_memory()
+        return self if pinned.data_ptr() == self.data_ptr() else self._wrap(pinned)
+
+
+class UntypedStorage(StorageBase):
+    """The bytes behind a tensor, shared by all its views.
+
+    Args:
+        data: a number of bytes, undefined, or a sequence of them.
+        device: where they are.
+
+    Example:
+        >>> x = torch.zeros(3)
+        >>> x.untyped_storage().nbytes()
+        12
+        >>> x.untyped_storage().fill_(255)[0]
+        255
+    """
+
+    __module__ = "rushlight"
+
+    def __init__(self, data: Any = 0, *, device: Any = None) -> None:
+        if isinstance(data, int):
+            self._handle = rl.empty(data, dtype=_C.uint8, device=device)
+        else:
+            self._handle = _C.tensor(list(data), dtype=_C.uint8, device=device)
+
+    @classmethod
+    def _of(cls, tensor: Tensor) -> Self:
+        """The storage of a tensor."""
+        storage = cls.__new__(cls)
+        storage._handle = _C._storage_bytes(tensor)
+        return storage
+
+    def _values(self) -> Tensor:
+        return _C._storage_bytes(self._handle)
+
+    def _wrap(self, values: Tensor) -> Self:
+        return self._of(values)
+
+    @classmethod
+    def from_file(
+        cls, filename: str | os.PathLike[str], shared: bool = False, nbytes: int = 0
+    ) -> Self:
+        """Returns the first bytes of a file; see torch.from_file."""
+        return cls._of(_C._map_file_bytes(filename, shared, nbytes))
+
+    @property
+    def filename(self) -> None:
+        """Always None: shared memory has no name here."""
+        return None
+
+    def untyped(self) -> Self:
+        """Returns itself."""
+        return self
+
+
+class _TypedMeta(type):
+    """Makes isinstance(storage, torch.FloatStorage) a question about the dtype."""
+
+    _dtype: rl.dtype | None
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if cls._dtype is None:
+            return type.__instancecheck__(cls, instance)
+        return type.__instancecheck__(TypedStorage, instance) and instance.dtype is cls._dtype
+
+
+class TypedStorage(StorageBase, metaclass=_TypedMeta):
+    """The memory behind a tensor as numbers of one dtype; old, Tensor.untyped_storage() is new.
+
+    Args:
+        args: a number of elements, undefined, or a sequence of them, or nothing.
+        wrap_storage: an UntypedStorage to look at.
+        dtype: the dtype; the default dtype unless given or told by the class.
+        device: where a new one is made.
+
+    Example:
+        >>> x = torch.arange(3.0)
+        >>> x.storage()[2] = 7
+        >>> x
+        tensor([0., 1., 7.])
+        >>> torch.FloatStorage([1, 2]).tolist()
+        [1.0, 2.0]
+    """
+
+    __module__ = "rushlight"
+    _dtype: rl.dtype | None = None
+
+    def __init__(
+        self,
+        *args: Any,
+        wrap_storage: UntypedStorage | None = None,
+        dtype: rl.dtype | None = None,
+        device: Any = None,
+    ) -> None:
+        self.dtype = type(self)._dtype or dtype or _C.get_default_dtype()
+        if len(args) > 1:
+            raise TypeError(f"{type(self).__name__} takes a size or a sequence, got {len(args)}")
+        if wrap_storage is not None:
+            self._untyped = wrap_storage
+        elif not args or isinstance(args[0], int):
+            made = rl.empty(args[0] if args else 0, dtype=self.dtype, device=device)
+            self._untyped = UntypedStorage._of(made)
+        else:
+            data = args[0]
+            if isinstance(data, StorageBase):
+                data = data.tolist()
+            made = _C.tensor(list(data), dtype=self.dtype, device=device)
+            self._untyped = UntypedStorage._of(made)
+
+    def _values(self) -> Tensor:
+        data = self._untyped._values()
+        whole = data.numel() // self.dtype.itemsize * self.dtype.itemsize
+        return data[:whole].view(self.dtype)
+
+    def _wrap(self, values: Tensor) -> Self:
+        return type(self)(wrap_storage=UntypedStorage._of(values), dtype=values.dtype)
+
+    def _description(self) -> str:
+        return f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
+
+    def untyped(self) -> UntypedStorage:
+        """Returns the same memory as bytes."""
+        return self._untyped
+
+    def type(self, dtype: Any = None) -> Any:
+        """Returns the name of the type, or the numbers as another dtype."""
+        if dtype is None:
+            return f"torch.{TYPE_NAMES[self.dtype]}Storage"
+        return TypedStorage(wrap_storage=UntypedStorage._of(self._values().to(dtype)), dtype=dtype)
+
+
+def _converter(dtype: rl.dtype) -> Any:
+    def convert(self: TypedStorage) -> TypedStorage:
+        return self if self.dtype is dtype else self.type(dtype)
+
+    convert.__doc__ = f"Returns the numbers as {dtype._name}, itself when they are."
+    return convert
+
+
+for _name, _dtype in (
+    ("float", _C.float32),
+    ("double", _C.float64),
+    ("half", _C.float16),
+    ("bfloat16", _C.bfloat16),
+    ("int", _C.int32),
+    ("long", _C.int64),
+    ("short", _C.int16),
+    ("char", _C.int8),
+    ("byte", _C.uint8),
+    ("bool", _C.bool),
+    ("complex_float", _C.complex64),
+    ("complex_double", _C.complex128),
+):
+    setattr(TypedStorage, _name, _converter(_dtype))
+
+Storage = TypedStorage
+
+
+def storage_class(dtype: rl.dtype) -> type[TypedStorage]:
+    """Returns torch.FloatStorage or its kin of a dtype."""
+    name = f"{TYPE_NAMES[dtype]}Storage"
+    if name not in globals():
+        doc = f"Storages of {dtype._name} numbers; see TypedStorage."
+        members = {"__doc__": doc, "__module__": "rushlight", "_dtype": dtype}
+        globals()[name] = _TypedMeta(name, (TypedStorage,), members)
+    return globals()[name]
+
+
+def __getattr__(name: str) -> type[TypedStorage]:
+    """Makes the class of storages that is asked for."""
+    for dtype, text in TYPE_NAMES.items():
+        if name == f"{text}Storage":
+            return storage_class(dtype)
+    raise AttributeError(f"module 'rushlight._storage' has no attribute '{name}'")

@@ -1,0 +1,249 @@
+"""Storages, shared memory, and tensors that change what they look at."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+
+def in_child(work: Callable[[], None]) -> None:
+    """Runs work in a forked process and waits for it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.parametrize("numel", [0, 1, 100, 100_000])
+def test_shared_memory_is_seen_both_ways(numel: int) -> None:
+    x = torch.arange(float(numel)).share_memory_()
+    assert x.is_shared() and x.tolist() == list(range(numel))
+    if not numel:
+        return
+
+    def work() -> None:
+        x[0] = 41.0
+        x[0] += 1
+
+    in_child(work)
+    assert x[0] == 42
+
+
+def test_the_parent_is_seen_in_the_child() -> None:
+    x, reading = torch.zeros(1).share_memory_(), os.pipe()
+
+    def work() -> None:
+        os.read(reading[0], 1)
+        assert x.item() == 7
+
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    x[0] = 7.0
+    os.write(reading[1], b"!")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for end in reading:
+        os.close(end)
+
+
+def test_views_move_with_the_storage() -> None:
+    x = torch.arange(6.0).view(2, 3)
+    row, parameter = x[1], torch.nn.Parameter(x)
+    assert not row.is_shared()
+    assert parameter.share_memory_() is parameter
+    assert row.is_shared() and x.is_shared()
+    x[1, 0] = 9
+    assert row.tolist() == [9, 4, 5] and parameter[1, 0] == 9
+
+
+def test_numpy_memory_is_copied_when_shared() -> None:
+    array = np.arange(3.0)
+    x = torch.from_numpy(array).share_memory_()
+    x[0] = 5
+    assert array[0] == 0
+
+
+def test_memory_in_use_elsewhere_does_not_move() -> None:
+    x = torch.zeros(4)
+    array = x.numpy()
+    for move in (x.share_memory_, lambda: x.resize_(10_000)):
+        with pytest.raises(RuntimeError, match="an array or another library uses its memory"):
+            move()
+    x.data = torch.ones(2)
+    gc.collect()
+    assert array.tolist() == [0, 0, 0, 0]
+    y = torch.zeros(4)
+    del array
+    array = y.numpy()
+    del array
+    gc.collect()
+    assert y.share_memory_().is_shared()
+
+
+def test_shared_memory_opens_by_its_descriptor() -> None:
+    x = torch.arange(3, dtype=torch.int32).share_memory_()
+    file = torch._C._storage_shared_file(x)
+    y = torch._C._open_shared_bytes(file, 12).view(torch.int32)
+    y[1] = 7
+    assert x.tolist() == [0, 7, 2] and y.is_shared()
+    with pytest.raises(RuntimeError, match="were expected"):
+        torch._C._open_shared_bytes(file, 2**40)
+    with pytest.raises(RuntimeError, match="cannot be opened"):
+        torch._C._open_shared_bytes(-1, 4)
+    with pytest.raises(RuntimeError, match="not shared"):
+        torch._C._storage_shared_file(torch.ones(1))
+
+
+def test_many_shared_tensors_give_their_memory_back() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(50):
+        torch.zeros(10).share_memory_()
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_meta_has_nothing_to_share() -> None:
+    with pytest.raises(NotImplementedError, match="cannot be shared"):
+        torch.empty(2, device="meta").share_memory_()
+
+
+def test_from_file_reads_and_writes(tmp_path: Path) -> None:
+    path = tmp_path / "numbers"
+    path.write_bytes(np.arange(4.0).tobytes())
+    x = torch.from_file(str(path), size=4, dtype=torch.float64)
+    x[0] = 9
+    assert np.frombuffer(path.read_bytes())[0] == 0
+    y = torch.from_file(path, shared=True, size=6, dtype=torch.float64)
+    y[5] = 7
+    assert np.frombuffer(path.read_bytes()).tolist() == [0, 1, 2, 3, 0, 7]
+    with pytest.raises(RuntimeError, match="are needed"):
+        torch.from_file(path, size=100)
+    with pytest.raises(RuntimeError, match="cannot be opened"):
+        torch.from_file(tmp_path / "none", size=1)
+    with pytest.raises(RuntimeError, match="not a regular file"):
+        torch.from_file("/dev/null", size=1)
+
+
+def test_storage_shows_the_memory_of_the_tensor() -> None:
+    x = torch.arange(6.0).view(2, 3)
+    storage = x[1].storage()
+    assert isinstance(storage, torch.FloatStorage) and not isinstance(storage, torch.LongStorage)
+    assert torch.is_storage(storage) and isinstance(storage, torch.TypedStorage)
+    assert x.storage_type() is torch.FloatStorage
+    assert (storage.size(), len(storage), storage.nbytes(), storage.element_size()) == (6, 6, 24, 4)
+    assert storage.data_ptr() == x.data_ptr() == x.untyped_storage().data_ptr()
+    storage[0] = 5
+    storage[1:3] = 6
+    assert x.tolist() == [[5, 6, 6], [3, 4, 5]] and storage[-1] == 5
+    assert list(storage) == storage.tolist() == [5, 6, 6, 3, 4, 5]
+    with pytest.raises(IndexError):
+        storage[6]
+
+
+def test_storages_are_made_of_sizes_and_numbers() -> None:
+    assert torch.LongStorage(3).size() == 3
+    assert torch.DoubleStorage([0.1, 2]).tolist() == [0.1, 2.0]
+    assert torch.TypedStorage([1, 2]).dtype is torch.float32
+    assert torch.UntypedStorage([1, 255]).tolist() == [1, 255]
+    assert torch.UntypedStorage(5).nbytes() == 5
+    assert torch.FloatTensor(torch.FloatStorage([1, 2])).tolist() == [1, 2]
+    with pytest.raises(RuntimeError, match="dtypes must be the same"):
+        torch.FloatTensor(torch.DoubleStorage([1]))
+
+
+def test_storages_copy_fill_and_convert() -> None:
+    a, b = torch.FloatStorage([1, 2]), torch.FloatStorage(2).fill_(7)
+    assert b.copy_(a).tolist() == [1, 2]
+    for other in (a.clone(), copy.deepcopy(a), copy.copy(a)):
+        assert other.tolist() == [1, 2] and other.data_ptr() != a.data_ptr()
+    assert a.long().tolist() == [1, 2] and isinstance(a.long(), torch.LongStorage)
+    assert a.float() is a and a.cpu() is a and a.type() == "torch.FloatStorage"
+    assert (
+        str(a)
+        == " 1.0\n 2.0\n[torch.storage.TypedStorage(dtype=torch.float32, device=cpu) of size 2]"
+    )
+
+
+def test_resize_of_a_storage_keeps_tensors_safe() -> None:
+    x = torch.arange(1000.0)
+    storage = x.untyped_storage()
+    storage.resize_(8000)
+    assert storage.nbytes() == 8000 and x.sum() == 499500
+    storage.resize_(0)
+    assert storage.nbytes() == 0
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        x.view(10, 100)
+    storage.resize_(4000)
+    assert x[999] == 1000
+    with pytest.raises(RuntimeError, match="must not be negative"):
+        storage.resize_(-1)
+    with pytest.raises(RuntimeError, match="not resizable"):
+        torch.zeros(2).share_memory_().untyped_storage().resize_(100)
+
+
+def test_set_looks_at_other_memory() -> None:
+    x, y = torch.zeros(3), torch.arange(6.0)
+    assert x.set_(y[2:]) is x and x.tolist() == [2, 3, 4, 5] and x.is_set_to(y[2:])
+    assert x.set_(y.storage()).tolist() == y.tolist()
+    assert x.set_(y.untyped_storage(), 1, (2, 2)).tolist() == [[1, 2], [3, 4]]
+    assert x.set_(y, 0, (3,), (2,)).tolist() == [0, 2, 4]
+    assert x.set_().shape == (0,)
+    with pytest.raises(RuntimeError, match="dtypes must be the same"):
+        x.set_(torch.arange(3))
+    with pytest.raises(RuntimeError, match="requires grad"):
+        torch.ones(2, requires_grad=True).set_(y)
+    with pytest.raises(RuntimeError, match="must not be negative"):
+        x.set_(y, -1, (2,))
+    with pytest.raises(RuntimeError):
+        x.set_(y, 0, (2, 2), (-1, 1))
+    with pytest.raises(RuntimeError):
+        x.set_(y, 0, (2**40, 2**40), (2**40, 1))
+
+
+def test_old_resize_keeps_the_number_of_elements() -> None:
+    x = torch.arange(6.0, requires_grad=True)
+    with pytest.warns(UserWarning, match="non-inplace resize is deprecated"):
+        x.resize(2, 3).sum().backward()
+    assert x.grad.tolist() == [1] * 6
+    with (
+        pytest.warns(UserWarning, match="deprecated"),
+        pytest.raises(RuntimeError, match="requested resize to 4"),
+    ):
+        x.resize(4)
+
+
+def test_python_functions_see_each_element() -> None:
+    x = torch.arange(4.0).view(2, 2)
+    assert x.t().apply_(lambda v: v * 2) is not None and x.tolist() == [[0, 2], [4, 6]]
+    assert x.map_(torch.ones(2), lambda a, b: a + b).tolist() == [[1, 3], [5, 7]]
+    assert x.map2_(x, x, lambda a, b, c: a - b + c).tolist() == [[1, 3], [5, 7]]
+    with pytest.raises(RuntimeError, match="requires grad"):
+        torch.ones(1, requires_grad=True).apply_(abs)
+    with pytest.raises(TypeError, match="only implemented on CPU"):
+        torch.ones(1, device="meta").apply_(abs)
+    with pytest.raises(ZeroDivisionError):
+        torch.zeros(1).apply_(lambda v: 1 / v)
+
+
+def test_dim_order_follows_the_strides() -> None:
+    assert torch.empty(2, 3, 4, 5).dim_order() == (0, 1, 2, 3)
+    assert torch.empty(2, 3, 4, 5).to(memory_format=torch.channels_last).dim_order() == (0, 2, 3, 1)
+    with pytest.raises(RuntimeError, match="unique dim order"):
+        torch.empty(2, 1).dim_order(ambiguity_check=True)
