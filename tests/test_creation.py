@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -27,6 +28,21 @@ def test_empty_like_keeps_dense_strides() -> None:
     assert like.dtype is torch.float64
     assert torch.empty_like(x, dtype=torch.int8).dtype is torch.int8
     assert torch.empty_like(torch.zeros(1).expand(5)).stride() == (1,)
+
+
+def test_empty_permuted_lies_in_the_given_order() -> None:
+    x = torch.empty_permuted((2, 3, 4), (1, 0, 2))
+    assert x.shape == (2, 3, 4) and x.stride() == (4, 8, 1)
+    assert x.dim_order() == (1, 0, 2)
+    with pytest.raises(RuntimeError, match="does not match the length"):
+        torch.empty_permuted((2, 3), (0,))
+    with pytest.raises(RuntimeError, match="appears multiple times"):
+        torch.empty_permuted((2, 3), (0, 0))
+
+
+def test_new_empty_strided_follows_the_tensor() -> None:
+    x = torch.ones(1, dtype=torch.float64).new_empty_strided((2, 3), (1, 2))
+    assert x.stride() == (1, 2) and x.dtype is torch.float64
 
 
 def test_empty_strided_has_the_strides() -> None:
@@ -69,3 +85,33 @@ def test_the_default_dtype_is_that_of_new_floats() -> None:
         )
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_asarray_shares_memory_when_it_can() -> None:
+    array = np.zeros(2, np.float32)
+    x = torch.asarray(array)
+    x[0] = 7
+    assert array[0] == 7 and torch.asarray(x) is x
+    assert torch.asarray(x, copy=True) is not x
+    assert torch.asarray(array, dtype=torch.float64).dtype is torch.float64
+    assert torch.asarray([1, 2]).tolist() == [1, 2] and torch.asarray(3.0).shape == ()
+    assert torch.asarray(bytearray(8), dtype=torch.int32).tolist() == [0, 0]
+    for impossible in (
+        lambda: torch.asarray([1], copy=False),
+        lambda: torch.asarray(x, dtype=torch.int64, copy=False),
+    ):
+        with pytest.raises(ValueError, match="can't alias"):
+            impossible()
+    y = torch.asarray(x * torch.ones(2, requires_grad=True))
+    assert not y.requires_grad and torch.asarray(x, requires_grad=True).requires_grad
+
+
+def test_range_includes_its_end_and_warns() -> None:
+    with pytest.warns(UserWarning, match="torch.range is deprecated"):
+        assert torch.range(1, 3).tolist() == [1.0, 2.0, 3.0]
+    with pytest.warns(UserWarning, match="deprecated"):
+        x = torch.range(0, 1, 0.5, dtype=torch.float64)
+    assert x.tolist() == [0.0, 0.5, 1.0] and x.dtype is torch.float64
+    for wrong in ((1, 0), (0, 1, 0)):
+        with pytest.warns(UserWarning, match="deprecated"), pytest.raises(RuntimeError):
+            torch.range(*wrong)

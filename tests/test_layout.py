@@ -17,6 +17,33 @@ def test_layout_ops_change_the_tensor_itself() -> None:
     assert x.unsqueeze_(1).squeeze_().shape == (2, 3)
 
 
+def test_swapaxes_and_as_strided_change_the_tensor_itself() -> None:
+    x = torch.arange(6.0).reshape(2, 3)
+    assert x.swapaxes_(0, 1) is x and x.shape == (3, 2)
+    assert x.as_strided_((2,), (2,), 1) is x
+    assert x.tolist() == [1.0, 3.0] and x.storage_offset() == 1
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        x.as_strided_((7,), (1,))
+
+
+def test_the_history_follows_a_new_layout() -> None:
+    x = torch.arange(4.0, requires_grad=True)
+    y = x * 2
+    y.as_strided_((2,), (2,), 1).sum().backward()
+    assert x.grad.tolist() == [0.0, 2.0, 0.0, 2.0]
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        x.as_strided_((2,), (1,))
+
+
+def test_resize_as_takes_the_shape_and_memory_format() -> None:
+    x = torch.empty(0)
+    assert x.resize_as_(torch.ones(2, 3)) is x and x.shape == (2, 3)
+    x.resize_(1, 2, 3, 4, memory_format=torch.channels_last)
+    assert x.is_contiguous(memory_format=torch.channels_last)
+    with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+        torch.ones(2, requires_grad=True).resize_as_(x)
+
+
 def test_resize_keeps_the_elements_that_stay() -> None:
     x = torch.arange(4.0)
     assert x.resize_(2, 3).shape == (2, 3)

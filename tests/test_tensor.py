@@ -222,3 +222,10 @@ def test_iteration_and_membership() -> None:
         iter(torch.tensor(1))
     with pytest.raises(TypeError, match="0-d"):
         len(torch.tensor(1))
+
+
+def test_is_signed_asks_the_dtype() -> None:
+    signed = {torch.int8, torch.int64, torch.float16, torch.float32, torch.complex64}
+    for dtype in (*signed, torch.bool, torch.uint8, torch.uint64):
+        x = torch.ones(1, dtype=dtype)
+        assert x.is_signed() == torch.is_signed(x) == (dtype in signed)

@@ -83,21 +83,4 @@ OP(copy_, "(Tensor! input, Tensor src, bool non_blocking=False) -> Tensor", {
                    d<"src">([](const Tensor& g) { return g; })),
 })
 
-OP(resize_, "(Tensor! input, int[] size) -> Tensor", {
-  .doc     = R"(Gives the tensor itself another shape; new elements are undefined.)",
-  .variants = method,
-  .forward = [](const Tensor& input, ShapeRef size) {
-    CHECK(!gradient_edge_exists(input), "cannot resize variables that require grad");
-    Shape sizes(size), strides = contiguous_strides(sizes);
-    checked_numel(sizes);
-    TensorImpl& impl = *input.impl();
-    int64_t needed = storage_bytes_needed(sizes, strides, impl.offset, input.itemsize());
-    if (needed > int64_t(impl.storage->bytes())) impl.storage->resize(size_t(needed));
-    impl.sizes = sizes;
-    impl.strides = strides;
-    impl.layout_changed();
-    return input;
-  },
-})
-
 }  // namespace rushlight

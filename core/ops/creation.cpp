@@ -8,6 +8,7 @@
 #include "core/device/threads.h"
 #include "core/ops/generate_cuda.h"
 #include "core/ops/op.h"
+#include "core/ops/shape.h"
 #include "core/tensor/default_device.h"
 
 namespace rushlight {
@@ -182,6 +183,26 @@ OP(empty_strided, "(int[] size, int[] stride, *, dtype? dtype=None, "
   },
 })
 
+OP(empty_permuted, "(int[] size, int[] physical_layout, *, dtype? dtype=None, "
+                   "device? device=None) -> Tensor", {
+  .doc     = R"(A tensor of undefined values whose dims lie in memory in a given order.
+
+physical_layout lists them, the outermost first.)",
+  .forward = [](ShapeRef size, ShapeRef physical_layout, std::optional<DType> dtype,
+                std::optional<Device> device) {
+    CHECK(physical_layout.size() == size.size(),
+          "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+          "len(size) = ",
+          size.size(), " is not equal to len(physical_layout) = ", physical_layout.size());
+    Shape order = unique_dims(physical_layout, int64_t(size.size())), sizes, strides(size.size());
+    for (int64_t dim : order) sizes.push_back(size[size_t(dim)]);
+    Shape steps = contiguous_strides(sizes);
+    for (size_t d = 0; d < order.size(); ++d) strides[size_t(order[d])] = steps[d];
+    return rushlight::empty_strided(size, strides, dtype.value_or(default_dtype()),
+                                    device.value_or(default_device()));
+  },
+})
+
 OP(zeros, "(int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(A tensor of zeros.)",
   .forward = [](ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
@@ -257,6 +278,17 @@ OP(new_empty, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=N
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device()));
+  },
+})
+
+OP(new_empty_strided, "(Tensor input, int[] size, int[] stride, *, dtype? dtype=None, "
+                      "device? device=None) -> Tensor", {
+  .doc     = R"(A tensor of undefined values with given steps in memory and the dtype of input.)",
+  .variants = method,
+  .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride, std::optional<DType> dtype,
+                std::optional<Device> device) {
+    return rushlight::empty_strided(size, stride, dtype.value_or(input.dtype()),
+                                    device.value_or(input.device()));
   },
 })
 
@@ -372,6 +404,22 @@ OP(fill_tensor_, "fill_.Tensor(Tensor! input, Tensor value) -> Tensor", {
   },
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); }),
                    d<"value">([](const Tensor& g) { return g; })),
+})
+
+OP(fill, "(Tensor input, Scalar value) -> Tensor", {
+  .doc     = R"(A copy of input with all elements set to one value.)",
+  .variants = function,
+  .forward = [](const Tensor& input, Scalar value) {
+    return call<"fill_", Tensor>(clone(input), value);
+  },
+})
+
+OP(fill_tensor, "fill.Tensor(Tensor input, Tensor value) -> Tensor", {
+  .doc     = R"(A copy of input with all elements set to the value of a 0-d tensor.)",
+  .variants = function,
+  .forward = [](const Tensor& input, const Tensor& value) {
+    return call<"fill_tensor_", Tensor>(clone(input), value);
+  },
 })
 
 OP(fill_diagonal_, "(Tensor! input, Scalar fill_value, bool wrap=False) -> Tensor", {

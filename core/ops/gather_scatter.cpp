@@ -96,6 +96,26 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
   return call<"floor_divide", Tensor>(sum, counts);
 }
 
+// scatter_reduced by whole slices: index is a vector.
+Tensor index_reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                     std::string_view reduce, bool include_self) {
+  CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
+        "index_reduce(): reduce argument must be either prod, mean, amax or amin, got ", reduce,
+        ".");
+  CHECK(index.dim() <= 1, ErrorKind::kIndex, "Index is supposed to be a vector, got shape ",
+        index.sizes());
+  Tensor target = input.dim() ? input : view(input, Shape{1});
+  Tensor slices = source.dim() ? source : view(source, Shape{1});
+  int64_t d = wrap_dim(dim, target.dim());
+  Shape wanted = target.sizes(), along(target.sizes().size(), 1);
+  wanted[size_t(d)] = along[size_t(d)] = index.numel();
+  CHECK(slices.sizes() == wanted, "source has shape ", source.sizes(), ", but an index of ",
+        index.numel(), " in dim ", d, " of shape ", input.sizes(), " needs ", wanted);
+  Tensor places = expand(reshape(cast(index, DType::int64), along), wanted);
+  Tensor out = scatter_reduced(target, d, places, slices, reduce, include_self);
+  return input.dim() ? out : view(out, Shape{});
+}
+
 }  // namespace
 
 Tensor gather_along(const Tensor& input, int64_t dim, const Tensor& index) {
@@ -282,6 +302,29 @@ OP(scatter_reduce_,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                 std::string_view reduce, bool include_self) {
     return copy_(input, scatter_reduced(input, dim, index, src, reduce, include_self));
+  },
+})
+
+OP(index_reduce, "(Tensor input, int dim, Tensor index, Tensor source, str reduce, *, "
+                 "bool include_self=True) -> Tensor", {
+  .doc     = R"(Combines slice i of source with slice index[i] of input: prod, mean, amax or amin.
+
+With include_self=False the values of input at these places do not count.)",
+  .dtypes  = real_numeric,
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                std::string_view reduce, bool include_self) {
+    return index_reduced(input, dim, index, source, reduce, include_self);
+  },
+})
+
+OP(index_reduce_, "(Tensor! input, int dim, Tensor index, Tensor source, str reduce, *, "
+                  "bool include_self=True) -> Tensor", {
+  .doc     = R"(Combines slices of source with those of the tensor itself, as index_reduce does.)",
+  .dtypes  = real_numeric,
+  .variants = method,
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
+                std::string_view reduce, bool include_self) {
+    return copy_(input, index_reduced(input, dim, index, source, reduce, include_self));
   },
 })
 

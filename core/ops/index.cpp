@@ -77,6 +77,22 @@ bool search_right(bool right, std::optional<std::string_view> side) {
   return right || side == "right";
 }
 
+// Index tensors by dim for places in the flat input, which may be negative.
+std::vector<Tensor> unraveled(const Tensor& input, const Tensor& places) {
+  CHECK(is_integral(places.dtype()), "Expected a long tensor for index, got ",
+        dtype_name(places.dtype()));
+  Tensor rest = cast(places, DType::int64);
+  rest = where(rest < Scalar(0), rest + Scalar(input.numel()), rest);
+  std::vector<Tensor> indices(size_t(input.dim()));
+  for (int64_t d = input.dim(); d-- > 1;) {
+    Tensor size = wrapped_number(Scalar(std::max<int64_t>(input.size(d), 1)));
+    indices[size_t(d)] = remainder(rest, size);
+    rest = floor_divide(rest, size);
+  }
+  indices[0] = rest;
+  return indices;
+}
+
 }  // namespace
 
 OP(_index, "(Tensor input, Tensor?[] indices) -> Tensor", {
@@ -195,6 +211,29 @@ OP(take, "(Tensor input, Tensor index) -> Tensor", {
     CHECK(is_integral(index.dtype()), "Expected a long tensor for index, got ",
           dtype_name(index.dtype()));
     return rushlight::index(flat(input), indices);
+  },
+})
+
+OP(put_, "(Tensor! input, Tensor index, Tensor source, bool accumulate=False) -> Tensor", {
+  .doc     = R"(Writes source at places of the flat input, or adds it with accumulate.)",
+  .variants = method,
+  .forward = [](const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
+    CHECK(source.dtype() == input.dtype(),
+          "put_(): self and source expected to have the same dtype, but got self.dtype = ",
+          dtype_name(input.dtype()), " and source.dtype = ", dtype_name(source.dtype()));
+    CHECK(source.numel() == index.numel(),
+          "put_(): Expected source and index to have the same number of elements, but got ",
+          source.numel(), " and ", index.numel());
+    Tensor target = as_vector(input);
+    index_put_(target, unraveled(target, index), reshape(source, index.sizes()), accumulate);
+    return input;
+  },
+})
+
+OP(put, "(Tensor input, Tensor index, Tensor source, bool accumulate=False) -> Tensor", {
+  .doc     = R"(A copy of input with source written at places of it when flat.)",
+  .forward = [](const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
+    return call<"put_", Tensor>(clone(input), index, source, accumulate);
   },
 })
 

@@ -144,6 +144,13 @@ Tensor embedded_diagonal(const Tensor& input, int64_t offset, int64_t dim1, int6
   return window_backward(input, sizes, diagonal_window(row_major(sizes), offset, row, column));
 }
 
+// The sizes of input's last three dims with channels / blocks and both edges * factor, or back.
+void check_pixels(const Tensor& input, int64_t factor) {
+  CHECK(input.dim() >= 3, "expects input to have at least 3 dimensions, but got input with ",
+        input.dim(), " dimension(s)");
+  CHECK(factor > 0, "expects a positive factor, but got ", factor);
+}
+
 }  // namespace
 
 OP(flip, "(Tensor input, int[] dims) -> Tensor", {
@@ -317,6 +324,79 @@ OP(diagflat, "(Tensor input, int offset=0) -> Tensor", {
   .doc     = R"(The matrix that has all elements of input on its diagonal.)",
   .forward = [](const Tensor& input, int64_t offset) {
     return embedded_diagonal(reshape(input, Shape{-1}), offset, 0, 1);
+  },
+})
+
+OP(pixel_shuffle, "(Tensor input, int upscale_factor) -> Tensor", {
+  .home    = "torch nn.functional",
+  .doc     = R"(Lays groups of channels out as pixels.
+
+(..., C * r * r, H, W) becomes (..., C, H * r, W * r). Here r is
+upscale_factor (Shi et al. 2016, arXiv:1609.05158).)",
+  .variants = function,
+  .forward = [](const Tensor& input, int64_t upscale_factor) {
+    int64_t r = upscale_factor, square;
+    check_pixels(input, r);
+    bool divides = !__builtin_mul_overflow(r, r, &square) && input.size(-3) % square == 0;
+    CHECK(divides, "expects its input's 'channel' dimension to be divisible by the square of "
+                   "upscale_factor, but input.size(-3)=",
+          input.size(-3), " is not divisible by ", r, " * ", r);
+    int64_t lead = input.dim() - 3, height = input.size(-2), width = input.size(-1);
+    Shape batch(input.sizes().begin(), input.sizes().end() - 3), split = batch, joined = batch;
+    for (int64_t size : {input.size(-3) / square, r, r, height, width}) split.push_back(size);
+    for (int64_t size : {input.size(-3) / square, height * r, width * r}) joined.push_back(size);
+    Shape order;
+    for (int64_t d = 0; d < lead; ++d) order.push_back(d);
+    for (int64_t d : {0, 3, 1, 4, 2}) order.push_back(lead + d);
+    return reshape(permute(reshape(input, split), order), joined);
+  },
+})
+
+OP(pixel_unshuffle, "(Tensor input, int downscale_factor) -> Tensor", {
+  .home    = "torch nn.functional",
+  .doc     = R"(Gathers blocks of pixels as channels.
+
+(..., C, H * r, W * r) becomes (..., C * r * r, H, W). Here r is
+downscale_factor; the inverse of pixel_shuffle.)",
+  .variants = function,
+  .forward = [](const Tensor& input, int64_t downscale_factor) {
+    int64_t r = downscale_factor;
+    check_pixels(input, r);
+    for (int64_t dim : {-2, -1})
+      CHECK(input.size(dim) % r == 0, "expects ", dim == -2 ? "height" : "width",
+            " to be divisible by downscale_factor, but input.size(", dim, ")=", input.size(dim),
+            " is not divisible by ", r);
+    int64_t lead = input.dim() - 3, channels = input.size(-3);
+    int64_t height = input.size(-2) / r, width = input.size(-1) / r;
+    CHECK(r <= std::numeric_limits<int32_t>::max() || input.numel() > 0, "downscale_factor ", r,
+          " is too large");
+    Shape batch(input.sizes().begin(), input.sizes().end() - 3), split = batch, joined = batch;
+    for (int64_t size : {channels, height, r, width, r}) split.push_back(size);
+    for (int64_t size : {channels * r * r, height, width}) joined.push_back(size);
+    Shape order;
+    for (int64_t d = 0; d < lead; ++d) order.push_back(d);
+    for (int64_t d : {0, 2, 4, 1, 3}) order.push_back(lead + d);
+    return reshape(permute(reshape(input, split), order), joined);
+  },
+})
+
+OP(channel_shuffle, "(Tensor input, int groups) -> Tensor", {
+  .home    = "torch nn.functional",
+  .doc     = R"(Deals the channels of dim 1 out in turns: those of all groups alternate.
+
+Zhang et al. 2018, arXiv:1707.01083.)",
+  .variants = function,
+  .aliases = "native_channel_shuffle",
+  .forward = [](const Tensor& input, int64_t groups) {
+    CHECK(input.dim() > 2, "expects input with > 2 dims, but got shape ", input.sizes());
+    CHECK(groups > 0, "Number of groups to divide channels in must be positive. Value of groups: ",
+          groups);
+    CHECK(input.size(1) % groups == 0, "Number of channels must be divisible by groups. Got ",
+          input.size(1), " channels and ", groups, " groups.");
+    Shape grouped = input.sizes();
+    grouped[1] = groups;
+    grouped.insert(2, input.size(1) / groups);
+    return reshape(transpose(reshape(input, grouped), 1, 2), input.sizes());
   },
 })
 

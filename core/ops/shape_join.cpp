@@ -1,6 +1,10 @@
-// Owns the ops between one tensor and many: joining tensors along a dim, cutting one into views.
+// Owns the ops that join tensors, and those that bring several to shapes that fit each other.
+#include <algorithm>
+#include <cmath>
 #include <limits>
+#include <numeric>
 
+#include "core/autograd/needs.h"
 #include "core/ops/op.h"
 #include "core/ops/shape.h"
 
@@ -71,63 +75,6 @@ Tensor stacked(TensorList tensors, int64_t dim) {
   return joined(rows, wrap_dim(dim, tensors[0].dim() + 1));
 }
 
-// Views of `lengths` elements each, one after the other.
-std::vector<Tensor> cut(const Tensor& tensor, ShapeRef lengths, int64_t dim) {
-  std::vector<Tensor> pieces;
-  int64_t at = 0;
-  for (int64_t length : lengths) {
-    pieces.push_back(alias(tensor, narrow_window(window_of(tensor), dim, at, length)));
-    at += length;
-  }
-  return pieces;
-}
-
-// The gradient of cut(): zeros where none flowed.
-Tensor join_grads(TensorList grads, const Shape& shape, ShapeRef lengths, int64_t dim) {
-  const Tensor& given = *std::ranges::find_if(grads, &Tensor::defined);
-  DType dtype = given.dtype();
-  Device device = given.device();
-  std::vector<Tensor> all(grads.begin(), grads.end());
-  for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].defined()) continue;
-    Shape sizes = shape;
-    sizes[size_t(wrap_dim(dim, int64_t(shape.size())))] = lengths[i];
-    all[i] = zeros(sizes, dtype, device);
-  }
-  return cat(all, dim);
-}
-
-int64_t cut_size(const Tensor& tensor, int64_t dim) {
-  CHECK(tensor.dim() > 0, "split expects at least a 1-dimensional tensor");
-  return tensor.size(dim);
-}
-
-std::vector<Tensor> split(const Tensor& tensor, ShapeRef sizes, int64_t dim) {
-  return call<"split_with_sizes", std::vector<Tensor>>(tensor, sizes, dim);
-}
-
-Shape section_lengths(int64_t size, int64_t sections) {
-  CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
-  CHECK(sections <= std::numeric_limits<int32_t>::max(), ErrorKind::kOutOfMemory, "no memory for ",
-        sections, " sections");
-  Shape lengths;
-  for (int64_t i = 0; i < sections; ++i) lengths.push_back(size / sections + (i < size % sections));
-  return lengths;
-}
-
-// The pieces between the places where array_split of NumPy cuts; they may be out of order.
-std::vector<Tensor> cut_at(const Tensor& input, ShapeRef places, int64_t dim) {
-  cut_size(input, dim);
-  std::vector<Tensor> pieces;
-  int64_t start = 0;
-  for (int64_t place : places) {
-    pieces.push_back(slice(input, dim, start, place, 1));
-    start = place;
-  }
-  pieces.push_back(slice(input, dim, start, INT64_MAX, 1));
-  return pieces;
-}
-
 Tensor at_least(const Tensor& input, int64_t ndim) {
   Tensor out = input;
   if (out.dim() == 0 && ndim > 0) out = reshape(out, Shape{1});
@@ -154,6 +101,45 @@ std::vector<Tensor> broadcast_all(TensorList tensors) {
   std::vector<Tensor> out;
   for (const Tensor& t : tensors) out.push_back(expand(t, sizes));
   return out;
+}
+
+// A tensor of at most two dims as the matrix that block_diag takes it for.
+Shape block_sizes(ShapeRef sizes) {
+  CHECK(sizes.size() <= 2, "Input tensors must have 2 or fewer dimensions. Got shape ",
+        ShapeText{sizes});
+  return {sizes.size() < 2 ? 1 : sizes[0], sizes.empty() ? 1 : sizes.back()};
+}
+
+// How many choices of r among n there are.
+int64_t choice_count(int64_t n, int64_t r, bool with_replacement) {
+  if (r > n && (n == 0 || !with_replacement)) return 0;
+  constexpr double kMost = std::numeric_limits<int32_t>::max();
+  double count = 1, among = double(n) + (with_replacement ? double(r) - 1 : 0);
+  for (double i = 0; i < std::min(double(r), among - double(r)) && count <= kMost; ++i)
+    count *= (among - i) / (i + 1);
+  CHECK(count * double(r) <= kMost, ErrorKind::kOutOfMemory, "no memory for the choices of ", r,
+        " among ", n, " elements");
+  return int64_t(std::round(count));
+}
+
+// The places of every choice of r among n, in order: (count, r).
+Tensor choices(int64_t n, int64_t r, bool with_replacement) {
+  int64_t count = choice_count(n, r, with_replacement);
+  Tensor index = empty(Shape{count, r}, DType::int64);
+  if (count == 0) return index;
+  int64_t* to = index.data<int64_t>();
+  Shape places(size_t(r), 0);
+  if (!with_replacement) std::iota(places.begin(), places.end(), 0);
+  auto last = [&](size_t i) { return with_replacement ? n - 1 : n - r + int64_t(i); };
+  for (int64_t row = 0; row < count; ++row) {
+    to = std::ranges::copy(places, to).out;
+    size_t i = size_t(r);
+    while (i > 0 && places[i - 1] >= last(i - 1)) --i;
+    if (i == 0) break;
+    ++places[i - 1];
+    for (; i < size_t(r); ++i) places[i] = places[i - 1] + !with_replacement;
+  }
+  return index;
 }
 
 }  // namespace
@@ -222,95 +208,6 @@ OP(column_stack, "(Tensor[] tensors) -> Tensor", {
   },
 })
 
-OP(split_with_sizes, "(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", {
-  .doc     = R"(Views of the given lengths along dim, one after the other.)",
-  .is_view = true,
-  .forward = [](const Tensor& input, ShapeRef split_sizes, int64_t dim) {
-    int64_t size = cut_size(input, dim), sum = 0;
-    for (int64_t length : split_sizes) {
-      CHECK(length >= 0, "split_with_sizes expects split_sizes have only non-negative entries, "
-                         "but got ",
-            ShapeText{split_sizes});
-      CHECK(!__builtin_add_overflow(sum, length, &sum), "split_sizes overflow: ",
-            ShapeText{split_sizes});
-    }
-    CHECK(sum == size, "split_with_sizes expects split_sizes to sum exactly to ", size,
-          " (input tensor's size at dimension ", dim,
-          "), but got split_sizes=", ShapeText{split_sizes});
-    return cut(input, split_sizes, dim);
-  },
-  .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](TensorList g, const Shape& shape, const Shape& split_sizes,
-                                 int64_t dim) {
-    return join_grads(g, shape, split_sizes, dim);
-  })),
-})
-
-OP(split, "(Tensor tensor, int split_size_or_sections, int dim=0) -> Tensor[]", {
-  .doc     = R"(Views of split_size elements each along dim; the last may be shorter.)",
-  .variants = function | method,
-  .forward = [](const Tensor& tensor, int64_t split_size, int64_t dim) {
-    int64_t size = cut_size(tensor, dim);
-    CHECK(split_size >= 0, "split expects split_size be non-negative, but got split_size=",
-          split_size);
-    CHECK(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got "
-          "dimension size of ", size);
-    return split(tensor, piece_lengths(size, split_size), dim);
-  },
-})
-
-OP(split_sizes, "split.sizes(Tensor tensor, int[] split_size_or_sections, int dim=0) -> Tensor[]", {
-  .doc     = R"(Views of the given lengths along dim, one after the other.)",
-  .variants = function | method,
-  .forward = [](const Tensor& tensor, ShapeRef sizes, int64_t dim) {
-    return split(tensor, sizes, dim);
-  },
-})
-
-OP(chunk, "(Tensor input, int chunks, int dim=0) -> Tensor[]", {
-  .doc     = R"(At most `chunks` views of equal length along dim; the last may be shorter.)",
-  .forward = [](const Tensor& input, int64_t chunks, int64_t dim) {
-    CHECK(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-    int64_t size = cut_size(input, dim);
-    if (size == 0) return split(input, Shape(size_t(chunks)), dim);
-    return split(input, piece_lengths(size, (size - 1) / chunks + 1), dim);
-  },
-})
-
-OP(tensor_split, "(Tensor input, int indices_or_sections, int dim=0) -> Tensor[]", {
-  .doc     = R"(Views along dim whose lengths differ by one at most.)",
-  .forward = [](const Tensor& input, int64_t sections, int64_t dim) {
-    return split(input, section_lengths(cut_size(input, dim), sections), dim);
-  },
-})
-
-OP(tensor_split_indices, "tensor_split.indices(Tensor input, int[] indices_or_sections, "
-                         "int dim=0) -> Tensor[]", {
-  .doc     = R"(Views of the parts of dim between the given indices.)",
-  .forward = [](const Tensor& input, ShapeRef indices, int64_t dim) {
-    return cut_at(input, indices, dim);
-  },
-})
-
-OP(unbind, "(Tensor input, int dim=0) -> Tensor[]", {
-  .doc     = R"(The slices along dim, as views without that dim.)",
-  .is_view = true,
-  .forward = [](const Tensor& input, int64_t dim) {
-    CHECK(input.dim() > 0, ErrorKind::kIndex, "Dimension specified as ", dim,
-          " but tensor has no dimensions");
-    std::vector<Tensor> slices;
-    for (int64_t i = 0; i < input.size(dim); ++i)
-      slices.push_back(alias(input, select_window(window_of(input), dim, i)));
-    return slices;
-  },
-  .saves   = saves<"input.shape">,
-  .grads   = grads(d<"input">([](TensorList g, const Shape& shape, int64_t dim) {
-    std::vector<Tensor> rows;
-    for (const Tensor& row : g) rows.push_back(row.defined() ? unsqueeze(row, dim) : row);
-    return join_grads(rows, shape, Shape(g.size(), 1), dim);
-  })),
-})
-
 OP(atleast_1d, "(Tensor input) -> Tensor", {
   .doc     = R"(input with at least one dim.)",
   .variants = function,
@@ -374,6 +271,86 @@ indexing='xy' swaps the first two dims, as NumPy does; 'ij' is the default.)",
     }
     return grids;
   },
+})
+
+OP(cartesian_prod, "(Tensor[] tensors) -> Tensor", {
+  .doc     = R"(All tuples of one element of each vector: (count, vectors). One vector is returned
+as it is.
+
+Example:
+    >>> torch.cartesian_prod(torch.tensor([1, 2]), torch.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]]))",
+  .forward = [](TensorList tensors) {
+    check_list(tensors);
+    for (const Tensor& t : tensors)
+      CHECK(t.dim() == 1, "Expect a 1D vector, but got shape ", t.sizes());
+    if (tensors.size() == 1) return tensors[0];
+    std::vector<Tensor> columns;
+    for (const Tensor& grid :
+         call<"meshgrid", std::vector<Tensor>>(tensors, std::optional<std::string_view>()))
+      columns.push_back(reshape(grid, Shape{grid.numel()}));
+    return stack(columns, 1);
+  },
+})
+
+OP(combinations, "(Tensor input, int r=2, bool with_replacement=False) -> Tensor", {
+  .doc     = R"(The choices of r elements of a vector, as itertools lists them: (count, r).
+
+Example:
+    >>> torch.combinations(torch.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]]))",
+  .variants = function,
+  .forward = [](const Tensor& input, int64_t r, bool with_replacement) {
+    CHECK(input.dim() == 1, "Expect a 1D vector, but got shape ", input.sizes());
+    CHECK(r >= 0, "Expect a non-negative number, but got ", r);
+    if (r == 0) return empty(Shape{0}, input.dtype(), input.device());
+    Tensor index = choices(input.numel(), r, with_replacement);
+    Tensor flat = needs::to_device(reshape(index, Shape{index.numel()}), input.device());
+    return reshape(call<"index_select", Tensor>(input, int64_t(0), flat), index.sizes());
+  },
+})
+
+OP(block_diag, "(Tensor[] tensors) -> Tensor", {
+  .doc     = R"(The matrix with these matrices along its diagonal and zeros elsewhere.
+
+A vector counts as one row, a number as a 1 x 1 matrix.)",
+  .forward = [](TensorList tensors) {
+    check_list(tensors);
+    int64_t rows = 0, columns = 0;
+    DType dtype = tensors[0].dtype();
+    for (const Tensor& t : tensors) {
+      Shape block = block_sizes(t.sizes());
+      rows += block[0];
+      columns += block[1];
+      dtype = promote(dtype, t.dtype());
+    }
+    Tensor out = zeros(Shape{rows, columns}, dtype, tensors[0].device());
+    int64_t at = 0;
+    for (const Tensor& t : tensors) {
+      Shape block = block_sizes(t.sizes());
+      if (t.numel()) copy_into(alias(out, block, out.strides(), at), t);
+      at += block[0] * columns + block[1];
+    }
+    return out;
+  },
+  .saves   = saves<"tensors.shape">,
+  .grads   = grads(d<"tensors">([](const Tensor& g, const std::vector<Shape>& shapes) {
+    std::vector<Tensor> blocks;
+    int64_t row = 0, column = 0;
+    for (const Shape& shape : shapes) {
+      Shape block = block_sizes(shape);
+      Tensor part = narrow(narrow(g, 0, row, block[0]), 1, column, block[1]);
+      blocks.push_back(reshape(part, shape));
+      row += block[0];
+      column += block[1];
+    }
+    return blocks;
+  })),
 })
 
 }  // namespace rushlight

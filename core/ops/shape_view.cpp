@@ -120,19 +120,6 @@ Tensor reinterpreted(const Tensor& input, DType dtype) {
   return bytes;
 }
 
-// Gives input the layout and the history of a view of it; the elements stay as they are.
-Tensor become(const Tensor& input, const Tensor& view) {
-  CHECK(!(is_grad_enabled() && input.requires_grad() && is_leaf(input)),
-        "a leaf Variable that requires grad is being used in an in-place operation. Wrap it in "
-        "torch.no_grad(), or use the form without underscore.");
-  TensorImpl& impl = *input.impl();
-  impl.sizes = view.sizes();
-  impl.strides = view.strides();
-  impl.layout_changed();
-  if (NodePtr history = grad_fn_of(view)) set_history(input, history, find_meta(view)->slot);
-  return input;
-}
-
 }  // namespace
 
 OP(view, "(Tensor input, int[] size) -> Tensor", {
@@ -354,39 +341,6 @@ OP(unsqueeze, "(Tensor input, int dim) -> Tensor", {
   .saves   = saves<"input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g,
                                  const Shape& shape) { return reshape(g, shape); })),
-})
-
-OP(squeeze_, "(Tensor! input) -> Tensor", {
-  .doc     = R"(Drops all dims of size 1 of the tensor itself.)",
-  .variants = method,
-  .forward = [](const Tensor& input) { return become(input, call<"squeeze", Tensor>(input)); },
-})
-
-OP(squeeze_dim_, "squeeze_.dim(Tensor! input, int dim) -> Tensor", {
-  .doc     = R"(Drops a dim of the tensor itself when its size is 1.)",
-  .variants = method,
-  .forward = [](const Tensor& input, int64_t dim) { return become(input, squeeze(input, dim)); },
-})
-
-OP(unsqueeze_, "(Tensor! input, int dim) -> Tensor", {
-  .doc     = R"(Inserts a dim of size 1 before dim of the tensor itself.)",
-  .variants = method,
-  .forward = [](const Tensor& input, int64_t dim) { return become(input, unsqueeze(input, dim)); },
-})
-
-OP(transpose_, "(Tensor! input, int dim0, int dim1) -> Tensor", {
-  .doc     = R"(Swaps two dims of the tensor itself.)",
-  .variants = method,
-  .aliases = "swapdims_",
-  .forward = [](const Tensor& input, int64_t dim0, int64_t dim1) {
-    return become(input, transpose(input, dim0, dim1));
-  },
-})
-
-OP(t_, "(Tensor! input) -> Tensor", {
-  .doc     = R"(Transposes the matrix itself.)",
-  .variants = method,
-  .forward = [](const Tensor& input) { return become(input, call<"t", Tensor>(input)); },
 })
 
 OP(select, "(Tensor input, int dim, int index) -> Tensor", {

@@ -140,6 +140,7 @@ def every_second(array: np.ndarray) -> Any:
 
 READS_STORAGE = {
     "as_strided",
+    "as_strided_scatter",
     "view.dtype",
     "view_as_complex",
 }  # so that layout is part of what it is asked

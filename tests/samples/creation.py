@@ -109,3 +109,9 @@ def fill_tensor_() -> Iterator[Any]:
 
 
 samples("zero_", ref=np.zeros_like)(lambda: iter([normal(2, 3)]))
+
+
+@samples("fill", "fill.Tensor", ref=lambda x, value: np.full_like(x, value))
+def fill() -> Iterator[Any]:
+    yield normal(2, 3), np.array(2.5)
+    yield normal(0), np.array(1.0)

@@ -84,3 +84,27 @@ def bincount() -> Iterator[Any]:
     yield integers(0, 5, 9), uniform(9)
     yield Sample(integers(0, 3, 4), minlength=6)
     yield np.zeros(0, int)
+
+
+def index_reduce_ref(
+    x: np.ndarray,
+    dim: int,
+    index: np.ndarray,
+    source: np.ndarray,
+    reduce: str,
+    include_self: bool = True,
+) -> np.ndarray:
+    out = np.moveaxis(x.copy(), dim, 0)
+    source = np.moveaxis(source, dim, 0)
+    combine = {"prod": np.prod, "mean": np.mean, "amax": np.max, "amin": np.min}[reduce]
+    for i in set(index.tolist()):
+        rows = [source[k] for k in np.flatnonzero(index == i)]
+        out[i] = combine([out[i], *rows] if include_self else rows, 0)
+    return np.moveaxis(out, 0, dim)
+
+
+@samples("index_reduce", "index_reduce_", ref=index_reduce_ref)
+def index_reduce() -> Iterator[Any]:
+    for reduce in ("mean", "amax", "amin"):
+        yield normal(4, 3), 0, np.array([2, 0, 2]), normal(3, 3), reduce
+        yield Sample(normal(2, 4), 1, np.array([3, 3]), normal(2, 2), reduce, include_self=False)

@@ -25,6 +25,25 @@ def take() -> Iterator[Any]:
     yield normal(3, 4), np.array([[0, 11], [5, -1]])
 
 
+def put_ref(
+    x: np.ndarray, index: np.ndarray, source: np.ndarray, accumulate: bool = False
+) -> np.ndarray:
+    out = x.flatten()
+    if accumulate:
+        np.add.at(out, index, source)
+    else:
+        out[index] = source.reshape(index.shape)
+    return out.reshape(x.shape)
+
+
+@samples("put", "put_", ref=put_ref)
+def put() -> Iterator[Any]:
+    yield normal(3, 4), np.array([[0, 11], [5, -2]]), normal(2, 2)
+    yield normal(3, 4), np.array([0, 3, 0]), normal(3), True
+    yield normal(2, 3, 2), np.array([-12, 11]), normal(2)
+    yield normal(2), np.zeros(0, int), normal(0)
+
+
 def index_add_ref(
     x: np.ndarray, dim: int, index: np.ndarray, source: np.ndarray, alpha: float = 1
 ) -> np.ndarray:
@@ -72,6 +91,7 @@ def index_put_ref(
 def index_put() -> Iterator[Any]:
     yield normal(4, 3), (np.array([3, 0]), np.array([1, 1])), normal(2)
     yield normal(4, 3), (np.array([1, 1, 1]),), normal(3), True
+    yield normal(9), (np.array([[3, 0], [8, 5]]),), normal(2, 2)
     yield normal(4, 3), (np.array([True, False, True, True]),), normal(3, 3)
 
 

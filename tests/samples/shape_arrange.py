@@ -97,3 +97,45 @@ def diag() -> Iterator[Any]:
 def diagflat() -> Iterator[Any]:
     yield normal(2, 2)
     yield Sample(normal(3), -1)
+
+
+def pixel_shuffle_ref(x: np.ndarray, r: int) -> np.ndarray:
+    *batch, c, h, w = x.shape
+    out = np.zeros((*batch, c // (r * r), h * r, w * r))
+    for i in range(r):
+        for j in range(r):
+            out[..., i::r, j::r] = x[..., i * r + j :: r * r, :, :]
+    return out
+
+
+@samples("pixel_shuffle", ref=pixel_shuffle_ref)
+def pixel_shuffle() -> Iterator[Any]:
+    yield normal(2, 8, 3, 2), 2
+    yield normal(9, 2, 1), 3
+    yield normal(0, 4, 2, 2), 2
+
+
+def pixel_unshuffle_ref(x: np.ndarray, r: int) -> np.ndarray:
+    *batch, c, h, w = x.shape
+    out = np.zeros((*batch, c * r * r, h // r, w // r))
+    for i in range(r):
+        for j in range(r):
+            out[..., i * r + j :: r * r, :, :] = x[..., i::r, j::r]
+    return out
+
+
+@samples("pixel_unshuffle", ref=pixel_unshuffle_ref)
+def pixel_unshuffle() -> Iterator[Any]:
+    yield normal(2, 2, 4, 6), 2
+    yield normal(1, 3, 3), 3
+
+
+@samples(
+    "channel_shuffle",
+    ref=lambda x, groups: np.concatenate(
+        [x[:, i :: x.shape[1] // groups] for i in range(x.shape[1] // groups)], 1
+    ),
+)
+def channel_shuffle() -> Iterator[Any]:
+    yield normal(2, 6, 3, 2), 2
+    yield normal(1, 4, 3), 4

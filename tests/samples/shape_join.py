@@ -1,9 +1,11 @@
-"""Samples of joining and splitting."""
+"""Samples of joining tensors and of bringing them to shapes that fit."""
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
 from samples import Sample, normal, samples
 
@@ -33,49 +35,6 @@ samples("dstack", ref=np.dstack)(two_matrices)
 samples("column_stack", ref=np.column_stack)(two_matrices)
 
 
-def by_sizes(x: np.ndarray, sizes: list[int], dim: int = 0) -> list[np.ndarray]:
-    return np.split(x, np.cumsum(sizes)[:-1], dim)
-
-
-@samples("split_with_sizes", "split.sizes", ref=by_sizes)
-def split_with_sizes() -> Iterator[Any]:
-    yield normal(5, 2), [1, 0, 4]
-    yield normal(2, 5), [2, 3], -1
-
-
-def every(x: np.ndarray, size: int, dim: int = 0) -> list[np.ndarray]:
-    return np.split(x, range(size, x.shape[dim], size), dim)
-
-
-@samples("split", ref=every)
-def split() -> Iterator[Any]:
-    yield normal(5, 2), 2
-    yield normal(2, 6), 3, 1
-
-
-@samples("chunk", ref=lambda x, n, dim=0: every(x, -(-x.shape[dim] // n), dim))
-def chunk() -> Iterator[Any]:
-    yield normal(5, 2), 3
-    yield normal(2, 5), 4, 1
-
-
-@samples("tensor_split", ref=np.array_split)
-def tensor_split() -> Iterator[Any]:
-    yield normal(5, 2), 3
-    yield normal(2, 5), 7, 1
-
-
-@samples("tensor_split.indices", ref=np.split)
-def tensor_split_indices() -> Iterator[Any]:
-    yield normal(5, 2), [1, 1, 4]
-
-
-@samples("unbind", ref=lambda x, dim=0: list(np.moveaxis(x, dim, 0)))
-def unbind() -> Iterator[Any]:
-    yield normal(3, 2)
-    yield normal(3, 2), -1
-
-
 for _name in ("atleast_1d", "atleast_2d", "atleast_3d"):
     _ref = getattr(np, _name)
 
@@ -99,3 +58,37 @@ def broadcast_tensors() -> Iterator[Any]:
 def meshgrid() -> Iterator[Any]:
     yield Sample(normal(3), normal(4), indexing="ij")
     yield Sample(normal(3), normal(4), normal(2), indexing="xy")
+
+
+@samples("block_diag", ref=scipy.linalg.block_diag)
+def block_diag() -> Iterator[Any]:
+    yield normal(2, 3), normal(), normal(2)
+    yield normal(1, 2), normal(0, 2), normal(2, 1)
+    yield (normal(3, 3),)
+
+
+@samples(
+    "cartesian_prod", ref=lambda *x: x[0] if len(x) == 1 else np.array([*itertools.product(*x)])
+)
+def cartesian_prod() -> Iterator[Any]:
+    yield normal(2), normal(3)
+    yield normal(2), normal(1), normal(3)
+    yield (normal(3),)
+
+
+def combinations_ref(x: np.ndarray, r: int = 2, with_replacement: bool = False) -> np.ndarray:
+    if r == 0:
+        return np.zeros(0)
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    return np.array([*choose(x, r)]).reshape(-1, r)
+
+
+@samples("combinations", ref=combinations_ref)
+def combinations() -> Iterator[Any]:
+    yield normal(4)
+    yield normal(5), 3
+    yield normal(3), 2, True
+    yield normal(2), 3
+    yield normal(2), 3, True
+    yield normal(3), 1
+    yield normal(0), 2
