@@ -38,9 +38,9 @@ def from_file(
     Raises:
         RuntimeError: if the file cannot be opened or is too short.
     """
-    dtype = dtype or _C.get_default_dtype()
-    bytes = _C._map_file_bytes(filename, bool(shared), (size or 0) * dtype.itemsize)
-    return bytes.view(dtype).requires_grad_(requires_grad)
+    kind = _C.get_default_dtype() if dtype is None else dtype
+    bytes = _C._map_file_bytes(filename, bool(shared), (size or 0) * kind.itemsize)
+    return bytes.view(kind).requires_grad_(requires_grad)
 
 
 def asarray(

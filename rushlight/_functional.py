@@ -136,35 +136,6 @@ def get_default_device() -> device:
     return place if place.index is not None else _C.tensor([]).device
 
 
-_settings = {"deterministic": False, "precision": "highest"}
-
-
-def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Notes the wish for deterministic algorithms: on the CPU all of them are."""
-    _settings["deterministic"] = bool(mode)
-
-
-def are_deterministic_algorithms_enabled() -> bool:
-    """Returns what use_deterministic_algorithms was told."""
-    return bool(_settings["deterministic"])
-
-
-def set_float32_matmul_precision(precision: str) -> None:
-    """Sets how float32 products may be computed: 'highest', 'high' or 'medium'.
-
-    On the CPU products always have full precision; on CUDA all but 'highest' allow TF32.
-    """
-    if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"set_float32_matmul_precision: unknown precision '{precision}'")
-    _settings["precision"] = precision
-    _C._cuda_allow_tf32(precision != "highest")
-
-
-def get_float32_matmul_precision() -> str:
-    """Returns the precision set by set_float32_matmul_precision."""
-    return str(_settings["precision"])
-
-
 def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
     """Returns the model as it is: ops run eagerly, there is nothing to compile."""
     if model is None:

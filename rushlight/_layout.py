@@ -13,7 +13,6 @@ class layout:  # noqa: N801
         True
     """
 
-    __module__ = "rushlight"
     __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 class StorageBase:
     """What storages of bytes and of numbers have in common."""
 
-    __module__ = "rushlight"
-
     def _values(self) -> Tensor:
         """The elements as a tensor of one dim that shares the memory."""
         raise NotImplementedError
@@ -176,8 +174,6 @@ class UntypedStorage(StorageBase):
         255
     """
 
-    __module__ = "rushlight"
-
     def __init__(self, data: Any = 0, *, device: Any = None) -> None:
         if isinstance(data, int):
             self._handle = rl.empty(data, dtype=_C.uint8, device=device)
@@ -185,7 +181,7 @@ class UntypedStorage(StorageBase):
             self._handle = _C.tensor(list(data), dtype=_C.uint8, device=device)
 
     @classmethod
-    def _of(cls, tensor: Tensor) -> Self:
+    def _of(cls, tensor: _C.TensorBase) -> Self:
         """The storage of a tensor."""
         storage = cls.__new__(cls)
         storage._handle = _C._storage_bytes(tensor)
@@ -243,7 +239,6 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
         [1.0, 2.0]
     """
 
-    __module__ = "rushlight"
     _dtype: rl.dtype | None = None
 
     def __init__(

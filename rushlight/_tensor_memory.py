@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 class MemoryMethods(_C.TensorBase):
     """What Tensor inherits."""
 
-    __module__ = "rushlight"
-
     # Storage
 
     def untyped_storage(self) -> UntypedStorage:
@@ -142,6 +140,12 @@ class MemoryMethods(_C.TensorBase):
             if len(steps) < self.dim() or len(set(steps)) < len(steps):
                 raise RuntimeError("dim_order: the tensor does not have unique dim order.")
         return tuple(sorted(range(self.dim()), key=self.stride, reverse=True))
+
+    def narrow_copy(self, dim: int, start: int, length: int) -> Tensor:
+        """Returns a copy of the `length` slices of dim from start on."""
+        from rushlight import narrow_copy
+
+        return narrow_copy(self, dim, start, length)
 
     # Shape, in old ways
 

@@ -8,7 +8,17 @@ import pytest
 import rushlight as torch
 
 MODULES = [
+    "rushlight._creation",
+    "rushlight._functional",
+    "rushlight._layout",
+    "rushlight._legacy",
     "rushlight._printing",
+    "rushlight._root_nn",
+    "rushlight._settings",
+    "rushlight._storage",
+    "rushlight._tensor_memory",
+    "rushlight._view_copies",
+    "rushlight.cpu",
     "rushlight.optim.adam",
     "rushlight.optim.adamw",
     "rushlight.optim.optimizer",

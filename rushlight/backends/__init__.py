@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rushlight import _functional
+from rushlight import _settings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ class _Matmul:
     @property
     def allow_tf32(self) -> bool:
         """Whether products of float32 may round their factors to TF32."""
-        return _functional.get_float32_matmul_precision() != "highest"
+        return _settings.get_float32_matmul_precision() != "highest"
 
     @allow_tf32.setter
     def allow_tf32(self, allow: bool) -> None:
-        _functional.set_float32_matmul_precision("high" if allow else "highest")
+        _settings.set_float32_matmul_precision("high" if allow else "highest")
 
 
 cudnn = _Backend(enabled=False, benchmark=False, deterministic=True, allow_tf32=False)

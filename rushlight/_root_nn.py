@@ -1,0 +1,383 @@
+"""The functions of torch that torch.nn.functional has under the same names with other arguments.
+
+They keep PyTorch's order of arguments, in which its own layers call them, and its numbers for
+reductions: 0 for none, 1 for the mean, 2 for the sum. Arguments that choose cuDNN are ignored.
+"""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.nn import functional as F
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight import Generator
+
+_REDUCTIONS = ("none", "mean", "sum")
+
+# Normalisation
+
+
+def batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    """Returns nn.functional.batch_norm of the same arguments in another order."""
+    return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
+
+
+def instance_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    """Returns nn.functional.instance_norm of the same arguments in another order."""
+    return F.instance_norm(
+        input, running_mean, running_var, weight, bias, use_input_stats, momentum, eps
+    )
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+    cudnn_enable: bool = True,
+) -> Tensor:
+    """Returns nn.functional.layer_norm.
+
+    Example:
+        >>> torch.layer_norm(torch.tensor([1.0, 3.0]), (2,), eps=0.0)
+        tensor([-1.,  1.])
+    """
+    return F.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-05,
+    cudnn_enabled: bool = True,
+) -> Tensor:
+    """Returns nn.functional.group_norm."""
+    return F.group_norm(input, num_groups, weight, bias, eps)
+
+
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns batch_norm, and in training the mean and 1 / sqrt(var + eps) of each channel."""
+    result = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    if not training:
+        return result, input.new_empty(0), input.new_empty(0)
+    others = [d for d in range(input.dim()) if d != 1]
+    mean, scale = _statistics(input, others, eps)
+    return result, mean, scale
+
+
+def native_layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns layer_norm, the means and 1 / sqrt(var + eps), with sizes 1 for the dims summed."""
+    dims = list(range(input.dim() - len(normalized_shape), input.dim()))
+    mean, scale = _statistics(input, dims, eps, keepdim=True)
+    return F.layer_norm(input, normalized_shape, weight, bias, eps), mean, scale
+
+
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Returns group_norm of an input of N * C * HxW elements, the means and 1 / sqrt(var + eps).
+
+    The latter are of shape (N, group).
+    """
+    grouped = input.reshape(N, group, C // group * HxW)
+    mean, scale = _statistics(grouped, [2], eps)
+    return F.group_norm(input, group, weight, bias, eps), mean, scale
+
+
+def _statistics(
+    input: Tensor, dims: list[int], eps: float, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    wide = input.float() if input.itemsize == 2 else input
+    variance, mean = rl.var_mean(wide, dims, correction=0, keepdim=keepdim)
+    return mean, (variance + eps).rsqrt()
+
+
+def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
+    """Returns the norms of the slices at each index of one dim, with sizes 1 for all others.
+
+    Args:
+        v: any shape.
+        pow: the p of the norm.
+        dim: the dim that is kept; -1 for the norm of all elements.
+
+    Example:
+        >>> torch.norm_except_dim(torch.tensor([[3.0, 4.0], [0.0, 2.0]])).tolist()
+        [[5.0], [2.0]]
+    """
+    if dim == -1:
+        return v.norm(pow)
+    shape = [size if d == dim else 1 for d, size in enumerate(v.shape)]
+    return v.transpose(0, dim).reshape(v.shape[dim], -1).norm(pow, 1).view(shape)
+
+
+# Dropout
+
+
+def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Does nn.functional.dropout in place."""
+    return F.dropout(input, p, train, True)
+
+
+def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Returns nn.functional.alpha_dropout."""
+    return F.alpha_dropout(input, p, train)
+
+
+def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Does nn.functional.alpha_dropout in place."""
+    return F.alpha_dropout(input, p, train, True)
+
+
+def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Returns nn.functional.feature_alpha_dropout."""
+    return F.feature_alpha_dropout(input, p, train)
+
+
+def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Does nn.functional.feature_alpha_dropout in place."""
+    return F.feature_alpha_dropout(input, p, train, True)
+
+
+def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
+    """Returns input with whole channels (dim 1) set to zero with probability p, the rest scaled.
+
+    Raises:
+        RuntimeError: if input has fewer than two dims.
+    """
+    return input if not train or p == 0 else input * _channel_factors(input, p)
+
+
+def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
+    """Does feature_dropout in place."""
+    return input if not train or p == 0 else input.mul_(_channel_factors(input, p))
+
+
+def _channel_factors(input: Tensor, p: float) -> Tensor:
+    if input.dim() < 2:
+        raise RuntimeError(
+            f"feature_dropout: input has shape {tuple(input.shape)}. It must have at least 2 dims."
+        )
+    factors = input.new_ones(input.shape[:2] + (1,) * (input.dim() - 2))
+    return F.dropout(factors, p)
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
+    """Returns dropout and its mask, which is True where elements stay."""
+    if train is False or input.numel() == 0:
+        return input, rl.ones_like(input, dtype=rl.bool)
+    mask = rl.empty_like(input, dtype=rl.bool).bernoulli_(1 - p)
+    return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Returns nn.functional.rrelu."""
+    return F.rrelu(input, lower, upper, training)
+
+
+def rrelu_(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Does nn.functional.rrelu in place."""
+    return F.rrelu(input, lower, upper, training, True)
+
+
+# Losses
+
+
+def kl_div(
+    input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False
+) -> Tensor:
+    """Returns nn.functional.kl_div."""
+    return F.kl_div(input, target, reduction=_REDUCTIONS[reduction], log_target=log_target)
+
+
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
+) -> Tensor:
+    """Returns nn.functional.margin_ranking_loss."""
+    return F.margin_ranking_loss(
+        input1, input2, target, margin=margin, reduction=_REDUCTIONS[reduction]
+    )
+
+
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1
+) -> Tensor:
+    """Returns nn.functional.hinge_embedding_loss."""
+    return F.hinge_embedding_loss(input, target, margin=margin, reduction=_REDUCTIONS[reduction])
+
+
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
+) -> Tensor:
+    """Returns nn.functional.cosine_embedding_loss."""
+    return F.cosine_embedding_loss(
+        input1, input2, target, margin=margin, reduction=_REDUCTIONS[reduction]
+    )
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: int = 1,
+) -> Tensor:
+    """Returns nn.functional.binary_cross_entropy_with_logits."""
+    return F.binary_cross_entropy_with_logits(
+        input, target, weight, reduction=_REDUCTIONS[reduction], pos_weight=pos_weight
+    )
+
+
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
+) -> Tensor:
+    """Returns nn.functional.poisson_nll_loss."""
+    return F.poisson_nll_loss(
+        input, target, log_input, full, eps=eps, reduction=_REDUCTIONS[reduction]
+    )
+
+
+# Others
+
+
+def embedding(
+    weight: Tensor,
+    indices: Tensor,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """Returns the rows of weight that indices name; see nn.functional.embedding.
+
+    Args:
+        weight: (rows, features).
+        indices: int64, any shape.
+        padding_idx: the row that gets no gradient; none if -1.
+        scale_grad_by_freq: whether a row's gradient is divided by how often it is named.
+        sparse: must be False.
+
+    Example:
+        >>> torch.embedding(torch.tensor([[1.0], [2.0]]), torch.tensor([1, 0])).tolist()
+        [[2.0], [1.0]]
+    """
+    padding = None if padding_idx == -1 else padding_idx
+    return F.embedding(
+        indices, weight, padding, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse
+    )
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: int | tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """Returns the maxima of nn.functional.adaptive_max_pool1d and their places."""
+    return F.adaptive_max_pool1d(input, output_size, return_indices=True)
+
+
+def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
+    """Returns nn.functional.pad in its mode "constant".
+
+    Example:
+        >>> torch.constant_pad_nd(torch.ones(2), (1, 1), 3.0)
+        tensor([3., 1., 1., 3.])
+    """
+    return F.pad(input, list(pad), "constant", value)
+
+
+def convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """Returns the convolution of nn.functional that the dims of weight and `transposed` name.
+
+    Raises:
+        NotImplementedError: if there is none for so many dims.
+    """
+    name = f"conv{'_transpose' * transposed}{weight.dim() - 2}d"
+    function = getattr(F, name, None)
+    if function is None:
+        raise NotImplementedError(
+            f"convolution: weight has shape {tuple(weight.shape)}, and there is no {name}."
+        )
+    stride, padding, dilation = tuple(stride), tuple(padding), tuple(dilation)
+    if transposed:
+        more = tuple(output_padding)
+        return function(input, weight, bias, stride, padding, more, groups, dilation)
+    return function(input, weight, bias, stride, padding, dilation, groups)
+
+
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """Returns the convolution of sequences laid out as (time, batch, channels).
+
+    Args:
+        input: (T, B, channels in).
+        weight: (window, channels in, channels out).
+        bias: (channels out,).
+        pad: zeros added at both ends.
+    """
+    out = F.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
+    return out.permute(2, 0, 1)

@@ -1,0 +1,258 @@
+"""Global settings and facts about the build that are not those of one op."""
+
+from __future__ import annotations
+
+import math
+
+from rushlight import _C
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+_DEBUG_MODES = ("default", "warn", "error")
+
+_settings: dict[str, Any] = {
+    "deterministic": False,
+    "warn_only": False,
+    "precision": "highest",
+    "warn_always": False,
+    "anomaly": False,
+    "anomaly_nan": True,
+    "interop_threads": None,
+}
+
+# Determinism and precision
+
+
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Notes the wish for deterministic algorithms: on the CPU all of them are."""
+    _settings.update(deterministic=bool(mode), warn_only=bool(mode and warn_only))
+
+
+def are_deterministic_algorithms_enabled() -> bool:
+    """Returns what use_deterministic_algorithms was told."""
+    return _settings["deterministic"]
+
+
+def is_deterministic_algorithms_warn_only_enabled() -> bool:
+    """Returns whether use_deterministic_algorithms was told to warn only."""
+    return _settings["warn_only"]
+
+
+def set_deterministic_debug_mode(debug_mode: int | str) -> None:
+    """Does what use_deterministic_algorithms does, by one word.
+
+    Args:
+        debug_mode: "default" or 0 for no wish, "warn" or 1, "error" or 2.
+
+    Raises:
+        RuntimeError: if it is none of these.
+
+    Example:
+        >>> torch.set_deterministic_debug_mode("warn")
+        >>> torch.get_deterministic_debug_mode()
+        1
+        >>> torch.set_deterministic_debug_mode(0)
+    """
+    if isinstance(debug_mode, str):
+        if debug_mode not in _DEBUG_MODES:
+            raise RuntimeError(
+                f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got "
+                f"{debug_mode}"
+            )
+        debug_mode = _DEBUG_MODES.index(debug_mode)
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(
+            f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}"
+        )
+    use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def get_deterministic_debug_mode() -> int:
+    """Returns 0 for no wish, 1 for warnings, 2 for errors."""
+    return _settings["deterministic"] * (1 if _settings["warn_only"] else 2)
+
+
+def set_float32_matmul_precision(precision: str) -> None:
+    """Sets how float32 products may be computed: 'highest', 'high' or 'medium'.
+
+    On the CPU products always have full precision; on CUDA all but 'highest' allow TF32.
+    """
+    if precision not in ("highest", "high", "medium"):
+        raise RuntimeError(f"set_float32_matmul_precision: unknown precision '{precision}'")
+    _settings["precision"] = precision
+    _C._cuda_allow_tf32(precision != "highest")
+
+
+def get_float32_matmul_precision() -> str:
+    """Returns the precision set by set_float32_matmul_precision."""
+    return _settings["precision"]
+
+
+# Warnings and errors
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Notes whether warnings are wanted each time; Python's own filters decide about that."""
+    _settings["warn_always"] = bool(b)
+
+
+def is_warn_always_enabled() -> bool:
+    """Returns what set_warn_always was told."""
+    return _settings["warn_always"]
+
+
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    """Notes whether errors of backward shall name the line of the forward: they always do."""
+    _settings.update(anomaly=bool(mode), anomaly_nan=bool(check_nan))
+
+
+def is_anomaly_enabled() -> bool:
+    """Returns what set_anomaly_enabled was told."""
+    return _settings["anomaly"]
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    """Returns the check_nan that set_anomaly_enabled was told."""
+    return _settings["anomaly_nan"]
+
+
+# Threads
+
+
+def set_num_interop_threads(num: int) -> None:
+    """Notes how many ops may run at the same time: ops run one after the other.
+
+    Raises:
+        RuntimeError: if the number is not positive, or was set before.
+    """
+    if num <= 0:
+        raise RuntimeError("set_num_interop_threads expects a positive integer")
+    if _settings["interop_threads"] is not None:
+        raise RuntimeError(
+            "Error: cannot set number of interop threads after parallel work has started or "
+            "set_num_interop_threads called"
+        )
+    _settings["interop_threads"] = int(num)
+
+
+def get_num_interop_threads() -> int:
+    """Returns what set_num_interop_threads was told, at first the number of threads of an op."""
+    return _settings["interop_threads"] or _C.get_num_threads()
+
+
+# The build and the devices
+
+
+def compiled_with_cxx11_abi() -> bool:
+    """Returns True: the core is built with the C++11 ABI."""
+    return True
+
+
+def is_vulkan_available() -> bool:
+    """Returns False."""
+    return False
+
+
+def get_device_module(device: Any = None) -> ModuleType:
+    """Returns the module of a kind of devices, torch.cuda for one.
+
+    Args:
+        device: a device or its name; the kind that is there unless given.
+
+    Raises:
+        RuntimeError: if there is no such module.
+
+    Example:
+        >>> torch.get_device_module("cuda").__name__
+        'rushlight.cuda'
+    """
+    import rushlight as rl
+
+    if device is None:
+        kind = "cuda" if _C._cuda_is_available() else "cpu"
+    else:
+        kind = _C.device(device).type
+    module = getattr(rl, kind, None)
+    if module is None:
+        raise RuntimeError(
+            f"Device '{kind}' does not have a corresponding module registered as 'torch.{kind}'."
+        )
+    return module
+
+
+# Numbers of unknown value, which are always known here
+
+
+class SymInt:
+    """An int of unknown value in a traced program; sizes are always known here, as int."""
+
+
+class SymFloat:
+    """A float of unknown value in a traced program; there is none here."""
+
+
+class SymBool:
+    """A bool of unknown value in a traced program; there is none here."""
+
+
+def sym_int(a: float) -> int:
+    """Returns a number without its fraction.
+
+    Example:
+        >>> torch.sym_int(-2.7)
+        -2
+    """
+    return math.trunc(a)
+
+
+def sym_float(a: float) -> float:
+    """Returns a number as a float."""
+    return float(a)
+
+
+def sym_not(a: bool) -> bool:
+    """Returns whether a is not true."""
+    return not a
+
+
+def sym_ite(b: bool, t: Any, f: Any) -> Any:
+    """Returns t where b, else f.
+
+    Raises:
+        AssertionError: if b is no bool, or t and f are of different types.
+    """
+    assert isinstance(b, bool), f"expected SymBool or bool, got {type(b)}"
+    assert type(t) is type(f), f"type mismatch: {type(t)} vs {type(f)}"
+    return t if b else f
+
+
+def sym_max(a: float, b: float) -> float:
+    """Returns the larger of two numbers, a float if one of them is.
+
+    Example:
+        >>> torch.sym_max(3, 2.0)
+        3.0
+    """
+    return _same_type(max(a, b), a, b)
+
+
+def sym_min(a: float, b: float) -> float:
+    """Returns the smaller of two numbers, a float if one of them is."""
+    return _same_type(min(a, b), a, b)
+
+
+def _same_type(value: float, *numbers: float) -> float:
+    return float(value) if any(isinstance(number, float) for number in numbers) else value
+
+
+def sym_sqrt(a: float) -> float:
+    """Returns the square root of a number."""
+    return math.sqrt(a)
+
+
+def sym_sum(*args: Any) -> Any:
+    """Returns the sum of numbers, or of a list of them."""
+    return sum(args[0]) if len(args) == 1 and not isinstance(args[0], (int, float)) else sum(args)

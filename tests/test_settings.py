@@ -1,0 +1,79 @@
+"""Global settings, and helpers for numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+
+
+def test_deterministic_debug_mode_and_algorithms_are_one_setting() -> None:
+    try:
+        for number, (word, enabled, warns) in enumerate(
+            [("default", False, False), ("warn", True, True), ("error", True, False)]
+        ):
+            torch.set_deterministic_debug_mode(word)
+            assert torch.get_deterministic_debug_mode() == number
+            assert torch.are_deterministic_algorithms_enabled() is enabled
+            assert torch.is_deterministic_algorithms_warn_only_enabled() is warns
+            torch.set_deterministic_debug_mode(number)
+            assert torch.get_deterministic_debug_mode() == number
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        assert torch.get_deterministic_debug_mode() == 1
+    finally:
+        torch.set_deterministic_debug_mode(0)
+    for wrong in ("x", 5):
+        with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+            torch.set_deterministic_debug_mode(wrong)
+
+
+def test_flags_are_remembered() -> None:
+    assert not torch.is_warn_always_enabled() and not torch.is_anomaly_enabled()
+    torch.set_warn_always(True)
+    torch.set_anomaly_enabled(True, False)
+    assert torch.is_warn_always_enabled() and torch.is_anomaly_enabled()
+    assert not torch.is_anomaly_check_nan_enabled()
+    torch.set_warn_always(False)
+    torch.set_anomaly_enabled(False)
+    with pytest.raises(RuntimeError, match="positive integer"):
+        torch.set_num_interop_threads(0)
+    assert torch.get_num_interop_threads() >= 1 and torch.compiled_with_cxx11_abi()
+
+
+def test_denormals_are_flushed_on_all_threads() -> None:
+    tiny = torch.full((1_000_000,), 1e-40)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("the processor has no such switch")
+    try:
+        assert not (tiny * 1.0).any()
+    finally:
+        torch.set_flush_denormal(False)
+    assert (tiny * 1.0).all()
+
+
+def test_numbers_are_known() -> None:
+    assert [torch.sym_int(2.7), torch.sym_max(3, 2.0), torch.sym_min(1, 2)] == [2, 3.0, 1]
+    assert isinstance(torch.sym_max(3, 2.0), float) and isinstance(torch.sym_max(3, 2), int)
+    assert torch.sym_not(True) is False and torch.sym_float(3) == 3.0
+    assert torch.sym_ite(True, 1, 2) == 1 and torch.sym_ite(False, 1, 2) == 2
+    assert torch.sym_sum([1, 2]) == torch.sym_sum(1, 2) == 3 and torch.sym_sqrt(4) == 2.0
+    with pytest.raises(AssertionError, match="type mismatch"):
+        torch.sym_ite(True, 1, 2.0)
+    assert not isinstance(torch.ones(2).shape[0], torch.SymInt)
+
+
+def test_each_kind_of_device_has_a_module() -> None:
+    assert torch.get_device_module("cpu") is torch.cpu
+    assert torch.get_device_module(torch.device("cuda", 1)) is torch.cuda
+    assert torch.get_device_module() in (torch.cpu, torch.cuda)
+    with pytest.raises(RuntimeError, match="does not have a corresponding module"):
+        torch.get_device_module("meta")
+    assert torch.cpu.is_available() and torch.cpu.device_count() == 1
+    torch.cpu.current_stream().wait_stream(torch.cpu.Stream())
+    torch.cpu.synchronize()
+
+
+def test_events_are_those_of_a_gpu() -> None:
+    with pytest.raises(NotImplementedError, match="no streams on cpu"):
+        torch.Event("cpu")
+    assert issubclass(torch.Event, torch.cuda.Event) and torch.Stream is torch.cuda.Stream
