@@ -4,7 +4,7 @@
 // reading; masks and index tensors are collected for the dim they stand at, as in NumPy.
 #include <vector>
 
-#include "bindings/python.h"
+#include "bindings/override.h"
 #include "core/autograd/node.h"
 #include "core/ops/ops.h"
 
@@ -170,6 +170,8 @@ Indexed read_index(const Tensor& tensor, PyObject* index) {
 
 PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
+    if (takes_over(self) || takes_over_inside(index)) [[unlikely]]
+      return call_override("__getitem__", {self, index});
     const Tensor& tensor = unwrap(self);
     if (gradient_edge_exists(tensor) && is_grad_enabled()) capture_call_site();
     Indexed indexed = read_index(tensor, index);
@@ -186,6 +188,10 @@ PyObject* get_item(PyObject* self, PyObject* index) {
 int set_item(PyObject* self, PyObject* index, PyObject* value) {
   return guarded([&] {
     CHECK(value, ErrorKind::kType, "Tensor does not support deleting items");
+    if (takes_over(self) || takes_over_inside(index) || takes_over(value)) [[unlikely]] {
+      Ref done(call_override("__setitem__", {self, index, value}));
+      return 0;
+    }
     const Tensor& tensor = unwrap(self);
     capture_call_site();
     Tensor source;

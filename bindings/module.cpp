@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings/override.h"
 #include "bindings/python.h"
 #include "core/device/allocator.h"
 #include "core/device/cpu_features.h"
@@ -79,6 +80,7 @@ NB_MODULE(_C, m) {
   PyObject* module = m.ptr();
   try {
     add_objects(module);
+    add_override(module);
     add_tensor(module);
     add_ops(module);
     add_autograd(module);

@@ -5,6 +5,7 @@
 #include <map>
 #include <sstream>
 
+#include "bindings/override.h"
 #include "bindings/parser.h"
 #include "core/autograd/node.h"
 #include "core/tensor/tile_loop.h"
@@ -15,6 +16,21 @@ namespace {
 constexpr int64_t kReleaseGilFrom = 16384;  // elements: below, handing over the lock costs more
 
 // ---- results ------------------------------------------------------------------------------------
+
+// One field on a line, as PyTorch writes them.
+PyObject* named_repr(PyObject* self) {
+  return guarded([&] {
+    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(self));
+    std::string name = Py_TYPE(self)->tp_name;
+    Ref names(checked(PyObject_GetAttrString(type, "__match_args__")));
+    Ref text(checked(PyUnicode_FromFormat("torch%s(", name.c_str() + name.find('.'))));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i)
+      text = Ref(checked(PyUnicode_FromFormat("%U%s%U=%R", text.get(), i ? ",\n" : "\n",
+                                              PyTuple_GET_ITEM(names.get(), i),
+                                              PyTuple_GET_ITEM(self, i))));
+    return checked(PyUnicode_FromFormat("%U)", text.get()));
+  });
+}
 
 // torch.return_types.max and its like, made when first returned.
 PyTypeObject* return_type(const OpEntry& entry) {
@@ -34,6 +50,7 @@ PyTypeObject* return_type(const OpEntry& entry) {
                                       entry.schema.return_count};
     it->second = PyStructSequence_NewType(&description);
     if (!it->second) throw PythonError();
+    it->second->tp_repr = named_repr;
   }
   return it->second;
 }
@@ -166,11 +183,20 @@ struct PyOpFunction {
   bool inplace;
 };
 
+bool some_argument_takes_over(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
+  Py_ssize_t count = nargs + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
+  for (Py_ssize_t i = 0; i < count; ++i)
+    if (takes_over_inside(args[i])) return true;
+  return false;
+}
+
 PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagged,
                         PyObject* keywords) {
   return guarded([&]() -> PyObject* {
     auto* self = reinterpret_cast<PyOpFunction*>(callable);
     Py_ssize_t nargs = PyVectorcall_NARGS(flagged);
+    if (some_argument_takes_over(args, nargs, keywords)) [[unlikely]]
+      return call_override(callable, args, nargs, keywords);
     std::string best_error;
     int best_fit = -1;
     for (const OpEntry* entry : *self->overloads) {
@@ -188,6 +214,8 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
         best_error = call.error();
       }
     }
+    // Objects of other classes may take over an op that cannot read them.
+    if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
     std::string message = *self->name + "(): " + best_error;
     if (self->overloads->size() > 1) {
       message += ". It takes one of:";

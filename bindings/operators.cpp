@@ -1,6 +1,8 @@
 // Owns the operators of tensors, which are too hot for the parser: + - * / @ == [], and what Python
 // asks a number or a sequence for.
-#include "bindings/python.h"
+#include <string>
+
+#include "bindings/override.h"
 
 namespace rushlight::python {
 namespace {
@@ -9,8 +11,10 @@ namespace {
 struct OperatorOp {
   const OpEntry* entry = nullptr;
   const Value* defaults = nullptr;
+  const char* reflected = nullptr;  // the method for a number on the left
 
-  void resolve(std::string_view name, int tensors) {
+  void resolve(std::string_view name, int tensors, const char* reflected_name = nullptr) {
+    reflected = reflected_name;
     for (const OpEntry& e : op_table()) {
       if (e.schema.name != name || e.schema.arg_count < tensors) continue;
       if (tensors == 2 && e.schema.args[1].type != ArgType::tensor) continue;
@@ -21,17 +25,20 @@ struct OperatorOp {
   }
 };
 
+// _(slot, op, method with the operands swapped)
+#define RUSHLIGHT_BINARY(_)                                                                \
+  _(add, add, "__radd__") _(subtract, sub, "__rsub__") _(multiply, mul, "__rmul__")        \
+  _(true_divide, div, "__rtruediv__") _(floor_divide, floor_divide, "__rfloordiv__")       \
+  _(remainder, remainder, "__rmod__") _(matrix_multiply, matmul, "__rmatmul__")            \
+  _(and, bitwise_and, "__rand__") _(or, bitwise_or, "__ror__") _(xor, bitwise_xor, "__rxor__") \
+  _(lshift, bitwise_left_shift, "__rlshift__") _(rshift, bitwise_right_shift, "__rrshift__")
 // _(slot, op)
-#define RUSHLIGHT_BINARY(_)                                                                       \
-  _(add, add) _(subtract, sub) _(multiply, mul) _(true_divide, div) _(floor_divide, floor_divide) \
-  _(remainder, remainder) _(matrix_multiply, matmul) _(and, bitwise_and) _(or, bitwise_or)        \
-  _(xor, bitwise_xor) _(lshift, bitwise_left_shift) _(rshift, bitwise_right_shift)
 #define RUSHLIGHT_UNARY(_) _(negative, neg) _(absolute, abs) _(invert, bitwise_not)
 #define RUSHLIGHT_COMPARE(_) \
   _(Py_LT, lt) _(Py_LE, le) _(Py_EQ, eq) _(Py_NE, ne) _(Py_GT, gt) _(Py_GE, ge)
 
 enum Operator {
-#define RUSHLIGHT_NAME(slot, op) k_##slot,
+#define RUSHLIGHT_NAME(slot, op, ...) k_##slot,
   RUSHLIGHT_BINARY(RUSHLIGHT_NAME) RUSHLIGHT_UNARY(RUSHLIGHT_NAME) k_power,
 #undef RUSHLIGHT_NAME
   kOperatorCount
@@ -48,12 +55,27 @@ const Tensor* operand(PyObject* object, Tensor& number) {
   return &number;
 }
 
+// What a class of a or b makes of the operator; null when none takes over.
+PyObject* override_binary(const OperatorOp& op, PyObject* a, PyObject* b, bool inplace) {
+  std::string name(op.entry->schema.name);
+  if (inplace) return call_override((name + "_").c_str(), {a, b});
+  if (is_tensor(a)) return call_override(name.c_str(), {a, b});
+  // A number on the left: the method that Python has for that, of the tensor on the right.
+  if (name == "add" || name == "mul") return call_override(name.c_str(), {b, a});
+  return call_override(op.reflected, {b, a});
+}
+
 PyObject* call_binary(const OperatorOp& op, PyObject* a, PyObject* b, bool inplace) {
   return guarded([&]() -> PyObject* {
+    if (takes_over(a) || takes_over(b)) [[unlikely]]
+      return override_binary(op, a, b, inplace);
     Tensor numbers[2];
     const Tensor* x = operand(a, numbers[0]);
     const Tensor* y = operand(b, numbers[1]);
-    if (!x || !y || !op.entry) Py_RETURN_NOTIMPLEMENTED;
+    if (!x || !y) {
+      PyObject* result = is_tensor(a) ? override_binary(op, a, b, inplace) : nullptr;
+      return result ? result : Py_NewRef(Py_NotImplemented);
+    }
     Value values[4] = {x, y};
     for (int i = 2; i < op.entry->schema.arg_count; ++i) values[i] = op.defaults[i];
     return call_op(*op.entry, values, inplace && op.entry->call_inplace);
@@ -76,7 +98,8 @@ PyObject* inplace_binary(PyObject* a, PyObject* b) {
 template <Operator op>
 PyObject* unary(PyObject* a) {
   return guarded([&]() -> PyObject* {
-    CHECK(operators[op].entry, ErrorKind::kType, "bad operand type for unary operator");
+    if (takes_over(a)) [[unlikely]]
+      return call_override(operators[op].entry->schema.name_text, {a});
     Value value = &unwrap(a);
     return call_op(*operators[op].entry, &value, false);
   });
@@ -178,13 +201,13 @@ PySequenceMethods sequence_methods = {.sq_length = length,
 }  // namespace
 
 void install_operators(PyTypeObject& type) {
-#define RUSHLIGHT_RESOLVE(slot, op) operators[k_##slot].resolve(#op, 2);
+#define RUSHLIGHT_RESOLVE(slot, op, reflected) operators[k_##slot].resolve(#op, 2, reflected);
   RUSHLIGHT_BINARY(RUSHLIGHT_RESOLVE)
 #undef RUSHLIGHT_RESOLVE
 #define RUSHLIGHT_RESOLVE(slot, op) operators[k_##slot].resolve(#op, 1);
   RUSHLIGHT_UNARY(RUSHLIGHT_RESOLVE)
 #undef RUSHLIGHT_RESOLVE
-  operators[k_power].resolve("pow", 2);
+  operators[k_power].resolve("pow", 2, "__rpow__");
 #define RUSHLIGHT_RESOLVE(slot, op) comparisons[slot].resolve(#op, 2);
   RUSHLIGHT_COMPARE(RUSHLIGHT_RESOLVE)
 #undef RUSHLIGHT_RESOLVE

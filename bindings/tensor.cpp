@@ -12,8 +12,9 @@
 #include <algorithm>
 #include <string>
 
-#include "bindings/python.h"
+#include "bindings/override.h"
 #include "core/autograd/node.h"
+#include "core/ops/ops.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
@@ -79,14 +80,9 @@ int tensor_clear(PyObject* self) {
 int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
   if (PyType_Type.tp_init(type, args, kwargs) < 0) return -1;
   reinterpret_cast<PyTypeObject*>(type)->tp_dealloc = tensor_dealloc;
+  note_tensor_class(reinterpret_cast<PyTypeObject*>(type));
   return 0;
 }
-PyTypeObject TensorMetaType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
-                               .tp_name = "rushlight._C._TensorMeta",
-                               .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-                               .tp_doc = "The class of tensor classes.",
-                               .tp_base = &PyType_Type,
-                               .tp_init = meta_init};
 
 // ---- attributes
 // -----------------------------------------------------------------------------------
@@ -137,6 +133,13 @@ Tensor untracked_data(const Tensor& tensor) {
   Tensor data = detach(tensor);
   data.impl()->untracked = true;
   return data;
+}
+
+PyObject* get_data(PyObject* self, void*) {
+  return guarded([&] {
+    Tensor data = untracked_data(unwrap(self));
+    return takes_over(self) ? wrap_as(Py_TYPE(self), data) : wrap(data);
+  });
 }
 
 int set_data(PyObject* self, PyObject* value, void*) {
@@ -193,8 +196,8 @@ PyGetSetDef tensor_attributes[] = {
        return meta && meta->grad.defined() ? wrap(meta->grad) : Py_NewRef(Py_None);
      }>,
      set_grad, "The gradient collected by backward, or None.", nullptr},
-    {"data", get<[](const Tensor& t) { return wrap(untracked_data(t)); }>, set_data,
-     "The tensor without history; writes through it are not tracked.", nullptr},
+    {"data", get_data, set_data, "The tensor without history; writes through it are not tracked.",
+     nullptr},
     {"__dict__", dict_of, nullptr, nullptr, nullptr},
     {}};
 #undef RUSHLIGHT_READONLY
@@ -257,6 +260,18 @@ PyObject* list_from(const Tensor& tensor, int64_t dim, int64_t offset) {
   return list;
 }
 
+PyTypeObject* expect_tensor_class(PyObject* object) {
+  CHECK(PyType_Check(object) &&
+            PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(object), &TensorBaseType),
+        ErrorKind::kType, "cls must be a subclass of Tensor");
+  return reinterpret_cast<PyTypeObject*>(object);
+}
+
+PyObject* as_subclass(PyObject* self, PyObject* type) {
+  return guarded(
+      [&] { return wrap_as(expect_tensor_class(type), call<"alias", Tensor>(unwrap(self))); });
+}
+
 PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     static const char* names[] = {"cls", "data", "require_grad", nullptr};
@@ -265,12 +280,10 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|p", const_cast<char**>(names), &type, &data,
                                      &requires_grad))
       throw PythonError();
-    CHECK(PyType_Check(type) &&
-              PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), &TensorBaseType),
-          ErrorKind::kType, "cls must be a subclass of Tensor");
+    PyTypeObject* cls = expect_tensor_class(type);
     Tensor tensor = detach(expect_tensor(data, "data"));
     if (requires_grad) set_requires_grad(tensor, true);
-    return wrap_as(reinterpret_cast<PyTypeObject*>(type), tensor);
+    return wrap_as(cls, tensor);
   });
 }
 
@@ -320,11 +333,21 @@ PyMethodDef tensor_methods[] = {
      "The same elements without history; shares memory."},
     {"requires_grad_", with_keywords(set_requires_grad_method), METH_VARARGS | METH_KEYWORDS,
      "Starts (or stops) collecting a gradient; returns the tensor."},
+    {"as_subclass", as_subclass, METH_O,
+     "The same elements and history as an instance of a subclass of Tensor."},
     {"_make_subclass", with_keywords(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,
      "The data as an instance of a subclass of Tensor."},
     {}};
 
 }  // namespace
+
+PyTypeObject TensorMetaType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+                               .tp_name = "rushlight._C._TensorMeta",
+                               .tp_basicsize = sizeof(TensorMeta),
+                               .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                               .tp_doc = "The class of tensor classes.",
+                               .tp_base = &PyType_Type,
+                               .tp_init = meta_init};
 
 PyTypeObject TensorBaseType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},

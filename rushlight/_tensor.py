@@ -9,6 +9,7 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._layout import strided
 from rushlight._tensor_memory import MemoryMethods
+from rushlight._tensor_override import DisableTorchFunctionSubclass, OverrideMethods
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _removed_method(name: str) -> Callable[..., Any]:
     return method
 
 
-class Tensor(MemoryMethods):
+class Tensor(MemoryMethods, OverrideMethods):
     """A multi-dimensional array of numbers of one type, with gradients.
 
     Made by torch.tensor and the functions beside it. Tensor(2, 3) makes an uninitialised one of
@@ -399,14 +400,13 @@ class Tensor(MemoryMethods):
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from rushlight._printing import tensor_repr
 
-        return tensor_repr(self)
+        with DisableTorchFunctionSubclass():
+            return tensor_repr(self)
 
     def __format__(self, spec: str) -> str:
-        return (
-            self.item().__format__(spec)
-            if self.dim() == 0 and spec
-            else object.__format__(self, spec)
-        )
+        if self.dim() == 0 and type(self) is Tensor and not self.is_meta:
+            return self.item().__format__(spec)
+        return object.__format__(self, spec)
 
     def __iter__(self) -> Iterator[Tensor]:
         if self.dim() == 0:

@@ -460,6 +460,14 @@ OP(_as_strided, "(Tensor input, int[] size, int[] stride, int offset, int[] base
   })),
 })
 
+OP(alias, "(Tensor input) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The same elements as another tensor: what as_subclass makes an instance of.)",
+  .is_view = true,
+  .forward = [](const Tensor& input) { return shallow_copy(input); },
+  .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
+})
+
 OP(detach, "(Tensor input) -> Tensor", {
   .doc     = R"(The same memory without the history: gradients stop here.)",
   .forward = [](const Tensor& input) { return rushlight::detach(input); },

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import _C, Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class Parameter(Tensor):
         >>> [name for name, _ in layer.named_parameters()]
         ['scale']
     """
+
+    __torch_function__ = _C._disabled_torch_function_impl  # results are plain tensors
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         return Tensor._make_subclass(cls, rl.empty(0) if data is None else data, requires_grad)
@@ -65,6 +67,8 @@ class Buffer(Tensor):
     """
 
     persistent: bool
+
+    __torch_function__ = _C._disabled_torch_function_impl
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         tensor: Any = rl.empty(0) if data is None else data

@@ -90,3 +90,59 @@ def test_complex_numbers(dtype, options) -> None:
         array = np.empty(shape, complex)
         array.real, array.imag = real, imag
         check(array, dtype)
+
+
+EXPRESSIONS = [
+    "T.empty(0)",
+    "T.empty(2, 0)",
+    "T.empty(0, dtype=T.int64)",
+    "T.empty(2, 0, 3, dtype=T.bool)",
+    "T.empty(0, requires_grad=True)",
+    "T.empty(2, 0, dtype=T.complex64)",
+    "T.tensor(1 + 2j)",
+    "T.tensor(float('nan'))",
+    "T.tensor([True, False])",
+    "T.tensor([1, 2], dtype=T.uint16)",
+    "T.tensor([complex('nan'), complex(0, float('inf'))])",
+    "T.tensor([1.0, 2.0], requires_grad=True)",
+    "T.tensor([1.0, 2.0], requires_grad=True) * 2",
+    "T.tensor([1.0, 2.0], requires_grad=True, dtype=T.float64).sum()",
+    "T.ones(2, 3, device='meta')",
+    "T.ones((), device='meta')",
+    "T.ones(0, device='meta', dtype=T.int64)",
+    "T.ones(2, device='meta', requires_grad=True) * 2",
+    "T.nn.Parameter(T.ones(2, dtype=T.float64))",
+    "T.nn.Parameter(T.ones(2, device='meta'))",
+    "T.nn.Parameter(T.ones(2, 2), requires_grad=False)",
+    "T.ones(3).expand(2, 3)",
+    "T.ones(1, 7, 1, 200)",
+    "T.max(T.ones(2, 2), 0)",
+    "T.ones(2, 3).shape",
+    "T.strided",
+    "T.float32",
+    "T.channels_last",
+    "T.device('cuda', 1)",
+    "T.finfo(T.float32)",
+    "T.FloatStorage([1, 2])",
+    "T.UntypedStorage([1, 2])",
+    "f'{T.tensor(1.5)} {T.tensor(1.5):.3f} {T.ones(2)} {T.tensor(2, dtype=T.int8):04d}'",
+    "f'{T.tensor(1.5, requires_grad=True)}'",
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_other_things(options) -> None:
+    torch.set_printoptions(**options)
+    pytorch.set_printoptions(**options)
+    for expression in EXPRESSIONS:
+        ours, theirs = (repr(eval(expression, {"T": library})) for library in (torch, pytorch))
+        assert ours == theirs, expression
+
+
+def test_default_dtype_decides_what_is_said() -> None:
+    for default in ("float64", "float16", "float32"):
+        for library in (torch, pytorch):
+            library.set_default_dtype(getattr(library, default))
+        for dtype in FLOATS + COMPLEX + INTEGERS:
+            texts = [repr(T.ones(2, dtype=getattr(T, dtype))) for T in (torch, pytorch)]
+            assert texts[0] == texts[1]

@@ -1,0 +1,192 @@
+// Defines who takes over an op, and what runs instead.
+#include "bindings/override.h"
+
+#include <vector>
+
+namespace rushlight::python {
+
+thread_local bool overrides_disabled = false;
+
+namespace {
+
+constexpr const char* kMethod = "__torch_function__";
+
+// The __torch_function__ of classes that opt out.
+PyObject* opted_out = nullptr;
+
+// Whether the class has a __torch_function__ that is not the one that opts out.
+bool has_method(PyTypeObject* type) {
+  PyObject* method = PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), kMethod);
+  if (!method) {
+    PyErr_Clear();
+    return false;
+  }
+  Py_DECREF(method);
+  return method != opted_out;
+}
+
+class DisabledScope {
+ public:
+  DisabledScope() : before_(overrides_disabled) { overrides_disabled = true; }
+  ~DisabledScope() { overrides_disabled = before_; }
+
+ private:
+  bool before_;
+};
+
+// Those of the arguments that take over: subclasses before their bases, else from left to right.
+class Overrides {
+ public:
+  void look_at(PyObject* object) {
+    if (PyList_Check(object) || PyTuple_Check(object)) {
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+        add(PySequence_Fast_GET_ITEM(object, i));
+    } else {
+      add(object);
+    }
+  }
+  bool empty() const { return found_.empty(); }
+  const std::vector<PyObject*>& in_order() const { return found_; }
+  Ref types() const {
+    Ref tuple(checked(PyTuple_New(Py_ssize_t(found_.size()))));
+    for (size_t i = 0; i < found_.size(); ++i)
+      PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i),
+                       Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found_[i]))));
+    return tuple;
+  }
+
+ private:
+  void add(PyObject* object) {
+    PyTypeObject* type = Py_TYPE(object);
+    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type == tensor_class) return;
+    if (is_tensor(object) ? !class_takes_over(type) : !has_method(type)) return;
+    size_t place = found_.size();
+    for (size_t i = found_.size(); i-- > 0;) {
+      if (Py_TYPE(found_[i]) == type) return;
+      if (PyType_IsSubtype(type, Py_TYPE(found_[i]))) place = i;
+    }
+    found_.insert(found_.begin() + std::ptrdiff_t(place), object);
+  }
+
+  std::vector<PyObject*> found_;  // borrowed from the arguments
+};
+
+PyObject* nobody_took_over(PyObject* function, PyObject* types) {
+  PyErr_Format(PyExc_TypeError,
+               "no implementation found for %R on types that implement __torch_function__: %R",
+               function, types);
+  return nullptr;
+}
+
+PyObject* call_with(PyObject* function, const Overrides& overrides, PyObject* args,
+                    PyObject* kwargs) {
+  Ref types = overrides.types();
+  for (PyObject* object : overrides.in_order()) {
+    Ref method(checked(PyObject_GetAttrString(object, kMethod)));
+    Ref result(checked(
+        PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args, kwargs, nullptr)));
+    if (result.get() != Py_NotImplemented) return result.release();
+  }
+  return nobody_took_over(function, types.get());
+}
+
+// (func, types, args=(), kwargs=None): runs func as if no class took over.
+PyObject* run_disabled(PyObject*, PyObject* all) {
+  return guarded([&]() -> PyObject* {
+    PyObject *function, *types, *args = nullptr, *kwargs = nullptr;
+    if (!PyArg_ParseTuple(all, "OO|OO", &function, &types, &args, &kwargs)) return nullptr;
+    Ref positional = args ? Ref(checked(PySequence_Tuple(args))) : Ref(checked(PyTuple_New(0)));
+    CHECK(!kwargs || kwargs == Py_None || PyDict_Check(kwargs), ErrorKind::kType,
+          "kwargs must be a dict, not ", Py_TYPE(kwargs)->tp_name);
+    DisabledScope scope;
+    return PyObject_Call(function, positional.get(), kwargs == Py_None ? nullptr : kwargs);
+  });
+}
+
+// Turns overrides off or on for this thread; returns whether they were off.
+PyObject* set_disabled(PyObject*, PyObject* value) {
+  int disabled = PyObject_IsTrue(value);
+  if (disabled < 0) return nullptr;
+  return PyBool_FromLong(std::exchange(overrides_disabled, bool(disabled)));
+}
+
+PyObject* has_override(PyObject*, PyObject* args) {
+  return guarded([&] {
+    Ref items(checked(PySequence_Fast(args, "expected the relevant arguments")));
+    Overrides overrides;
+    if (!overrides_disabled)
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+        overrides.look_at(PySequence_Fast_GET_ITEM(items.get(), i));
+    return PyBool_FromLong(!overrides.empty());
+  });
+}
+
+// (public_api, relevant_args, args, kwargs)
+PyObject* handle_override(PyObject*, PyObject* all) {
+  return guarded([&]() -> PyObject* {
+    PyObject *function, *relevant, *args, *kwargs;
+    if (!PyArg_ParseTuple(all, "OOO!O!", &function, &relevant, &PyTuple_Type, &args, &PyDict_Type,
+                          &kwargs))
+      return nullptr;
+    Ref items(checked(PySequence_Fast(relevant, "expected the relevant arguments")));
+    Overrides overrides;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+      overrides.look_at(PySequence_Fast_GET_ITEM(items.get(), i));
+    return call_with(function, overrides, args, kwargs);
+  });
+}
+
+PyMethodDef opt_out_method = {"_disabled_torch_function_impl", run_disabled, METH_VARARGS,
+                              "The __torch_function__ of classes that do not take over ops."};
+PyMethodDef methods[] = {
+    {"_set_overrides_disabled", set_disabled, METH_O, "Turns __torch_function__ off or on."},
+    {"_has_torch_function", has_override, METH_O, "Whether one of the arguments takes over."},
+    {"_handle_torch_function", handle_override, METH_VARARGS,
+     "Calls the __torch_function__ of the arguments that take over."},
+    {}};
+
+}  // namespace
+
+bool class_takes_over(PyTypeObject* type) {
+  return !overrides_disabled && PyType_IsSubtype(Py_TYPE(type), &TensorMetaType) &&
+         reinterpret_cast<TensorMeta*>(type)->takes_over;
+}
+
+bool some_item_takes_over(PyObject* sequence) {
+  PyObject** items = PySequence_Fast_ITEMS(sequence);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i)
+    if (takes_over(items[i])) return true;
+  return false;
+}
+
+PyObject* call_override(PyObject* function, PyObject* const* args, Py_ssize_t nargs,
+                        PyObject* keywords) {
+  if (overrides_disabled) return nullptr;
+  Overrides overrides;
+  Py_ssize_t keyword_count = keywords ? PyTuple_GET_SIZE(keywords) : 0;
+  for (Py_ssize_t i = 0; i < nargs + keyword_count; ++i) overrides.look_at(args[i]);
+  if (overrides.empty()) return nullptr;
+  Ref positional(checked(PyTuple_New(nargs))), named(checked(PyDict_New()));
+  for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
+  for (Py_ssize_t i = 0; i < keyword_count; ++i)
+    checked(PyDict_SetItem(named.get(), PyTuple_GET_ITEM(keywords, i), args[nargs + i]));
+  PyObject* result = call_with(function, overrides, positional.get(), named.get());
+  return checked(result);
+}
+
+PyObject* call_override(const char* method, std::initializer_list<PyObject*> args) {
+  Ref function(checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_class), method)));
+  return call_override(function.get(), args.begin(), Py_ssize_t(args.size()), nullptr);
+}
+
+void note_tensor_class(PyTypeObject* type) {
+  reinterpret_cast<TensorMeta*>(type)->takes_over = has_method(type);
+}
+
+void add_override(PyObject* module) {
+  opted_out = checked(PyCFunction_New(&opt_out_method, nullptr));
+  checked(PyModule_AddObjectRef(module, opt_out_method.ml_name, opted_out));
+  checked(PyModule_AddFunctions(module, methods));
+}
+
+}  // namespace rushlight::python

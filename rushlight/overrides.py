@@ -1,0 +1,122 @@
+"""torch.overrides: how classes take over functions, by the protocol __torch_function__.
+
+The ops call the core's dispatch (bindings/override.cpp); functions written in Python that want to
+be taken over as a whole ask has_torch_function and call handle_torch_function.
+"""
+
+from __future__ import annotations
+
+from functools import wraps
+
+from rushlight import _C, Tensor
+from rushlight._tensor_override import DisableTorchFunctionSubclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+__all__ = [
+    "DisableTorchFunctionSubclass",
+    "get_default_nowrap_functions",
+    "handle_torch_function",
+    "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
+]
+
+
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Returns whether the class of one of the arguments takes over functions.
+
+    Example:
+        >>> class Logged(torch.Tensor):
+        ...     pass
+        >>> torch.overrides.has_torch_function((torch.ones(1), torch.ones(1).as_subclass(Logged)))
+        True
+    """
+    return _C._has_torch_function(tuple(relevant_args))
+
+
+def has_torch_function_unary(obj: Any) -> bool:
+    """Returns whether the class of an object takes over functions."""
+    return _C._has_torch_function((obj,))
+
+
+def has_torch_function_variadic(*args: Any) -> bool:
+    """Returns whether the class of one of the arguments takes over functions."""
+    return _C._has_torch_function(args)
+
+
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
+    """Returns what the first class among the arguments that takes over makes of a function.
+
+    Args:
+        public_api: the function, which the class is given.
+        relevant_args: the arguments whose classes are asked, subclasses before their bases.
+        args: the function's arguments.
+        kwargs: the function's keyword arguments.
+
+    Raises:
+        TypeError: if all of them return NotImplemented.
+    """
+    return _C._handle_torch_function(public_api, tuple(relevant_args), args, kwargs)
+
+
+def wrap_torch_function(
+    dispatcher: Callable[..., Iterable[Any]],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Returns a decorator that lets classes take over a function.
+
+    Args:
+        dispatcher: gets the arguments of a call and returns the relevant ones.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+
+        return wrapped
+
+    return decorate
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Returns whether an object is a tensor or has __torch_function__."""
+    return isinstance(inp, Tensor) or hasattr(inp, "__torch_function__")
+
+
+def get_default_nowrap_functions() -> set[Callable[..., Any]]:
+    """Returns the functions whose results the default does not make instances of a subclass.
+
+    There are none: attributes that are kept as they are, like grad, do not go through the protocol.
+    """
+    return set()
+
+
+def resolve_name(f: Callable[..., Any]) -> str | None:
+    """Returns the name of a function of torch, None for others.
+
+    Example:
+        >>> torch.overrides.resolve_name(torch.add)
+        'torch.add'
+    """
+    module = getattr(f, "__module__", None)
+    if not isinstance(module, str) or module.split(".")[0] != "rushlight":
+        return None
+    return f"torch{module.removeprefix('rushlight')}.{getattr(f, '__name__', '')}"
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Returns whether a function is a method of Tensor."""
+    return getattr(Tensor, getattr(func, "__name__", ""), None) is func

@@ -1,0 +1,239 @@
+"""Subclasses of Tensor and other classes that take over functions."""
+
+from __future__ import annotations
+
+import copy
+import threading
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+
+class Sub(torch.Tensor):
+    """Takes over in the default way."""
+
+
+class Further(Sub):
+    """The same, for two classes in one call."""
+
+
+class Logged(torch.Tensor):
+    """Notes what was called."""
+
+    calls: ClassVar[list[Any]] = []
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.calls.append((func, types, args, kwargs))
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def sub(cls: type[torch.Tensor] = Sub) -> torch.Tensor:
+    return torch.arange(1.0, 4.0).as_subclass(cls)
+
+
+FUNCTIONS = {
+    "x + 1": lambda x: x + 1,
+    "1 - x": lambda x: 1 - x,
+    "x * x": lambda x: x * x,
+    "ones / x": lambda x: torch.ones(3) / x,
+    "2 ** x": lambda x: 2**x,
+    "-x": lambda x: -x,
+    "abs": abs,
+    "x == 1": lambda x: x == 1,
+    "x @ x": lambda x: x @ x,
+    "x[0]": lambda x: x[0],
+    "x[mask]": lambda x: x[x > 1],
+    "ones[index]": lambda x: torch.ones(4)[x.long()],
+    "sum": lambda x: x.sum(),
+    "add": lambda x: torch.add(torch.ones(3), other=x),
+    "cat": lambda x: torch.cat([torch.ones(1), x]),
+    "float": lambda x: x.double(),
+    "to": lambda x: x.to(torch.int64),
+    "detach": lambda x: x.detach(),
+    "data": lambda x: x.data,
+    "clone": lambda x: x.clone(),
+    "T": lambda x: x.view(3, 1).T,
+    "relu": lambda x: torch.nn.functional.relu(x),
+    "linear": lambda x: torch.nn.Linear(3, 2)(x),
+    "split": lambda x: x.split(2)[1],
+    "max": lambda x: x.max(0).values,
+    "iteration": lambda x: next(iter(x)),
+    "deepcopy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_results_stay_in_the_subclass_and_have_the_same_values(name: str) -> None:
+    torch.manual_seed(0)
+    result = FUNCTIONS[name](sub())
+    torch.manual_seed(0)
+    expected = FUNCTIONS[name](torch.arange(1.0, 4.0))
+    assert type(result) is Sub and type(expected) is torch.Tensor
+    assert result.tolist() == expected.tolist()
+
+
+def test_writing_in_place_keeps_the_object() -> None:
+    x = sub()
+    before = x
+    x += 1
+    x.mul_(2)
+    x[0] = torch.tensor(7.0)
+    assert x is before and type(x) is Sub and x.tolist() == [7, 6, 8]
+    y = torch.zeros(3)
+    y[:] = sub()
+    y += sub()
+    assert y.tolist() == [2, 4, 6]
+    out = torch.empty(3)
+    assert torch.add(sub(), 1, out=out) is not None and out.tolist() == [2, 3, 4]
+
+
+def test_the_function_and_its_arguments_are_handed_over() -> None:
+    Logged.calls.clear()
+    x = sub(Logged)
+    torch.add(x, 2, alpha=3)
+    x.add(1)
+    x - 1
+    x[0]
+    torch.stack([torch.ones(3), x], dim=1)
+    functions = [call[0] for call in Logged.calls]
+    assert functions[0] is torch.add and functions[1] is torch.Tensor.add
+    assert functions[2] is torch.Tensor.sub and functions[3] == torch.Tensor.__getitem__
+    assert functions[4] is torch.stack
+    _, types, args, kwargs = Logged.calls[0]
+    assert types == (Logged,) and args[0] is x and args[1] == 2 and kwargs == {"alpha": 3}
+    assert Logged.calls[4][2][0][1] is x and Logged.calls[4][3] == {"dim": 1}
+
+
+def test_a_subclass_may_answer_by_itself() -> None:
+    class Answers(torch.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return "mine" if func is torch.mean else NotImplemented
+
+    x = sub(Answers)
+    assert torch.mean(x) == "mine"
+    with pytest.raises(TypeError, match="no implementation found for"):
+        torch.add(x, 1)
+
+
+def test_other_classes_take_over_what_cannot_read_them() -> None:
+    class Scalar:
+        def __torch_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+            return func.__name__, types, len(args), kwargs
+
+    duck = Scalar()
+    assert torch.add(duck, 1) == ("add", (Scalar,), 2, {})
+    assert torch.ones(2) * duck == ("mul", (Scalar,), 2, {})
+    assert torch.cat([duck, duck], dim=0) == ("cat", (Scalar,), 1, {"dim": 0})
+    assert torch.overrides.is_tensor_like(duck) and not torch.overrides.is_tensor_like(1)
+    with pytest.raises(TypeError):
+        torch.add(object(), 1)
+
+
+def test_subclasses_come_before_their_bases() -> None:
+    assert type(sub() + sub(Further)) is Further
+    assert type(torch.add(sub(Further), sub())) is Further
+    with pytest.raises(TypeError, match="no implementation found"):
+        sub() + sub(Logged)
+
+
+def test_errors_of_the_method_come_through() -> None:
+    class Broken(torch.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            raise KeyError("broken")
+
+    x = sub(Broken)
+    for use in (lambda: x + 1, lambda: torch.exp(x), lambda: x[0], lambda: x.__setitem__(0, 1)):
+        with pytest.raises(KeyError, match="broken"):
+            use()
+    repr(x)
+
+
+def test_a_scope_sees_plain_tensors() -> None:
+    x = sub(Logged)
+    Logged.calls.clear()
+    with torch.DisableTorchFunctionSubclass():
+        assert type(x + 1) is torch.Tensor
+        assert not torch.overrides.has_torch_function((x,))
+        with torch._C.DisableTorchFunctionSubclass():
+            x.sum()
+        x.sum()
+        seen: list[type] = []
+        thread = threading.Thread(target=lambda: seen.append(type(sub() + 1)))
+        thread.start()
+        thread.join()
+        assert seen == [Sub]
+    assert not Logged.calls
+    with pytest.raises(RuntimeError):
+        x @ torch.ones(5)
+    assert type(x + 1) is Logged
+
+
+def test_parameters_and_buffers_opt_out() -> None:
+    class Mine(torch.nn.Parameter):
+        pass
+
+    for x in (
+        torch.nn.Parameter(torch.ones(2)),
+        torch.nn.Buffer(torch.ones(2)),
+        Mine(torch.ones(2)),
+    ):
+        assert type(x + 1) is torch.Tensor and not torch.overrides.has_torch_function_unary(x)
+
+    class Opted(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    assert type(sub(Opted) + 1) is torch.Tensor
+
+
+def test_functions_in_python_can_be_taken_over() -> None:
+    def double(x: Any) -> Any:
+        if torch.overrides.has_torch_function((x,)):
+            return torch.overrides.handle_torch_function(double, (x,), x)
+        return x * 2
+
+    @torch.overrides.wrap_torch_function(lambda x: (x,))
+    def triple(x: Any) -> Any:
+        return x * 3
+
+    Logged.calls.clear()
+    assert type(double(sub(Logged))) is Logged
+    assert type(triple(sub(Logged))) is Logged
+    assert [call[0] for call in Logged.calls] == [double, triple]
+    assert triple(2) == 6 and double(2) == 4
+
+
+def test_history_goes_through_as_subclass() -> None:
+    x = torch.arange(3.0, requires_grad=True)
+    y = x.as_subclass(Sub)
+    assert type(y.grad_fn).__name__ and y.data_ptr() == x.data_ptr()
+    (y * y).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [0, 2, 4]
+    leaf = Sub([1.0, 2.0]).requires_grad_()
+    (leaf * 3).sum().backward()
+    assert leaf.grad is not None and leaf.grad.tolist() == [3, 3]
+    assert type(y.as_subclass(torch.Tensor)) is torch.Tensor
+    with pytest.raises(TypeError, match="subclass of Tensor"):
+        x.as_subclass(int)
+
+
+def test_attributes_and_printing_of_a_subclass() -> None:
+    class Named(torch.Tensor):
+        name_: str
+
+    x = sub(Named)
+    x.name_ = "a"
+    assert repr(x) == "Named([1., 2., 3.])" and x.name_ == "a"
+    assert np.asarray(x).tolist() == [1, 2, 3]
+    assert torch.overrides.resolve_name(torch.add) == "torch.add"
+    assert torch.overrides.resolve_name(len) is None
+    assert torch.overrides.is_tensor_method_or_property(torch.Tensor.add_)
