@@ -162,60 +162,14 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
 # Dropout
 
 
-def dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Does nn.functional.dropout in place."""
-    return F.dropout(input, p, train, True)
-
-
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Returns nn.functional.alpha_dropout."""
     return F.alpha_dropout(input, p, train)
 
 
-def alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Does nn.functional.alpha_dropout in place."""
-    return F.alpha_dropout(input, p, train, True)
-
-
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Returns nn.functional.feature_alpha_dropout."""
     return F.feature_alpha_dropout(input, p, train)
-
-
-def feature_alpha_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Does nn.functional.feature_alpha_dropout in place."""
-    return F.feature_alpha_dropout(input, p, train, True)
-
-
-def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Returns input with whole channels (dim 1) set to zero with probability p, the rest scaled.
-
-    Raises:
-        RuntimeError: if input has fewer than two dims.
-    """
-    return input if not train or p == 0 else input * _channel_factors(input, p)
-
-
-def feature_dropout_(input: Tensor, p: float, train: bool) -> Tensor:
-    """Does feature_dropout in place."""
-    return input if not train or p == 0 else input.mul_(_channel_factors(input, p))
-
-
-def _channel_factors(input: Tensor, p: float) -> Tensor:
-    if input.dim() < 2:
-        raise RuntimeError(
-            f"feature_dropout: input has shape {tuple(input.shape)}. It must have at least 2 dims."
-        )
-    factors = input.new_ones(input.shape[:2] + (1,) * (input.dim() - 2))
-    return F.dropout(factors, p)
-
-
-def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """Returns dropout and its mask, which is True where elements stay."""
-    if train is False or input.numel() == 0:
-        return input, rl.ones_like(input, dtype=rl.bool)
-    mask = rl.empty_like(input, dtype=rl.bool).bernoulli_(1 - p)
-    return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
 
 
 def rrelu(

@@ -59,7 +59,7 @@ def test_dropouts_write_in_place_or_not() -> None:
     channels = torch.feature_dropout(torch.ones(10, 20, 3), 0.5, True)
     assert (channels == channels[:, :, :1]).all() and set(channels.unique().tolist()) == {0, 2}
     assert not torch.feature_dropout(ones, 1.0, True).any()
-    with pytest.raises(RuntimeError, match="at least 2 dims"):
+    with pytest.raises(RuntimeError, match="at least 2 dim"):
         torch.feature_dropout(torch.ones(3), 0.5, True)
     out, mask = torch.native_dropout(ones, 0.25, True)
     assert mask.dtype is torch.bool and torch.equal(out, mask * (1 / 0.75))

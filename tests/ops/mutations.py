@@ -51,9 +51,9 @@ def _other_arrays(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
         with np.errstate(all="ignore"):
             yield np.dtype(dtype).name, (array.real if dtype is np.float32 else array).astype(dtype)
     yield "one dim more", array[None]
-    yield "0-d", array.reshape(-1)[0] if array.size else np.zeros((), array.dtype)
+    yield "0-d", np.array(array.reshape(-1)[0] if array.size else 0, array.dtype)
     if array.ndim:
-        yield "one dim less", array[0] if len(array) else array.reshape(-1)
+        yield "one dim less", np.asarray(array[0]) if len(array) else array.reshape(-1)
         yield "twice as many rows", np.concatenate([array, array])
         yield "twice as many columns", np.concatenate([array, array], -1)
         yield "no rows", array[:0]

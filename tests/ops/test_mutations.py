@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from ops.matrix import SAMPLED, SAMPLES, call
+from ops.matrix import SAMPLED, SAMPLES, function_of, tensor_of
 from ops.mutations import mutations
 
 ERRORS = (RuntimeError, TypeError, ValueError, IndexError, MemoryError)
@@ -17,4 +17,5 @@ def test_wrong_arguments_raise(name: str) -> None:
     for sample in SAMPLES[name].all[:2]:
         for _, wrong in mutations(sample):
             with contextlib.suppress(*ERRORS):
-                call(name, wrong)
+                wrong = wrong.map(tensor_of)
+                function_of(name)(*wrong.args, **wrong.kwargs)
