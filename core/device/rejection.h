@@ -122,12 +122,14 @@ inline double binomial_below_half(Attempts& attempts, double n, double p) {
   double spread = __builtin_sqrt(mean * q);
   double b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p;
   double factor = (2.83 + 5.1 / b) * spread, safe = 0.92 - 4.2 / b;
-  double mode = __builtin_floor((n + 1) * p), log_at_mode = log_binomial_chance(mode, n, p);
+  double log_at_mode = kNotANumber;  // until it is needed, which is seldom
   for (;;) {
     Proposal proposal(attempts, a, b, mean + 0.5);
     double k = proposal.k;
     if (proposal.us >= 0.07 && proposal.height <= safe) return k;
     if (k < 0 || k > n) continue;
+    if (log_at_mode != log_at_mode)
+      log_at_mode = log_binomial_chance(__builtin_floor((n + 1) * p), n, p);
     if (proposal.log_height(a, b, factor) <= log_binomial_chance(k, n, p) - log_at_mode) return k;
   }
 }
@@ -182,9 +184,11 @@ inline double gamma_number(Attempts& attempts, double alpha) {
     double v = (1 + t) * (1 + t) * (1 + t);
     if (v <= 0) continue;
     double u = (double(int64_t(w.w)) + 0.5) * 0x1p-32, z = x * x;
+    bool accepted = u < 1 - 0.0331 * z * z;
+    if (accepted && !as_logarithm) return d * v * exp_of(log_factor);
     double log_v = t < 0.25 && t > -0.25 ? 3 * log_near_one(t) : log_of(v);
     // v - 1 written out, because d times the small difference counts.
-    if (u < 1 - 0.0331 * z * z || log_of(u) < 0.5 * z + d * (log_v - t * (3 + t * (3 + t))))
+    if (accepted || log_of(u) < 0.5 * z + d * (log_v - t * (3 + t * (3 + t))))
       return as_logarithm ? log_of(d) + log_v + log_factor : d * v * exp_of(log_factor);
   }
 }

@@ -34,23 +34,39 @@ inline double log_gamma_slope(double alpha, double log_x) {
     }
     return exp(x) * sum;
   }
-  // e(s), the exponent, begins with -fall s - x s^2 / 2. Newton's method finds where it is -kDepth.
+  // The exponent is -fall s - x psi(t) with t = -s below and t = s above, where
+  // psi(t) = exp(t) - 1 - t is about t^2 / 2. Newton's method finds where it is -kDepth.
   double side = x <= alpha ? -1 : 1, fall = abs(x - alpha);
   double end = 2 * kDepth / (fall + sqrt(fall * fall + 2 * kDepth * x));
-  for (int i = 0; i < 4; ++i) {
-    double growth = expm1(side * end);
-    end += (side * alpha * end - x * growth + kDepth) / (side * (x * growth + x - alpha));
+  for (int i = 0; i < 3; ++i) {
+    double t = side * end, growth = exp(t) - 1;
+    end += (kDepth - fall * end - x * (growth - t)) / (fall + side * x * growth);
   }
-  double terms[2 * kHalf];
-  for (int i = 0; i < 2 * kHalf; ++i) {
-    double node = i < kHalf ? kNodes[i] : -kNodes[i - kHalf];
-    double s = end * 0.5 * (1 + node);
-    double weight = kWeights[i < kHalf ? i : i - kHalf];
-    terms[i] = weight * exp(side * alpha * s - x * expm1(side * s)) * (s - side * c);
+  auto weighted = [=](double s, double psi) { return exp(-fall * s - x * psi) * (s - side * c); };
+  double terms[kHalf], half = 0.5 * end;
+  if (end < 0.5) {
+    // Here x may be large, and all digits of psi count: they come from its series.
+    auto psi_of = [](double t) {
+      return t * t *
+             polynomial(t, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
+                        1.0 / 40320, 1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 0.5);
+    };
+#pragma omp simd
+    for (int i = 0; i < kHalf; ++i) {
+      double near = half * (1 - kNodes[i]), far = half * (1 + kNodes[i]);
+      terms[i] = weighted(near, psi_of(side * near)) + weighted(far, psi_of(side * far));
+    }
+  } else {
+#pragma omp simd
+    for (int i = 0; i < kHalf; ++i) {
+      double near = half * (1 - kNodes[i]), far = half * (1 + kNodes[i]);
+      terms[i] = weighted(near, exp(side * near) - 1 - side * near) +
+                 weighted(far, exp(side * far) - 1 - side * far);
+    }
   }
   double sum = 0;
-  for (int i = 0; i < 2 * kHalf; ++i) sum += terms[i];
-  return 0.5 * end * sum;
+  for (int i = 0; i < kHalf; ++i) sum += kWeights[i] * terms[i];
+  return half * sum;
 }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
