@@ -61,7 +61,7 @@ OP(native_dropout, "(Tensor input, float p, bool? train) -> (Tensor result, Tens
   .dtypes  = floating,
   .variants = function,
   .forward = [](const Tensor& input, double p, std::optional<bool> train) {
-    check_probability(p);
+    CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
     if (!train.value_or(true)) p = 0;
     if (p == 1)
       return std::tuple<Tensor, Tensor>(zeros_like(input),
