@@ -130,6 +130,7 @@ EXPRESSIONS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_other_things(options) -> None:
     torch.set_printoptions(**options)
