@@ -64,6 +64,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 bool = _C.bool
+legacy_contiguous_format = contiguous_format
 half = float16
 float = float32
 double = float64

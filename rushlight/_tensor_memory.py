@@ -17,6 +17,17 @@ if TYPE_CHECKING:
 class MemoryMethods(_C.TensorBase):
     """What Tensor inherits."""
 
+    # Kinds of tensors and devices that do not exist here.
+    is_ipu = False
+    is_maia = False
+    is_mkldnn = False
+    is_mps = False
+    is_mtia = False
+    is_nested = False
+    is_vulkan = False
+    is_xla = False
+    is_xpu = False
+
     # Storage
 
     def untyped_storage(self) -> UntypedStorage:

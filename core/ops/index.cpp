@@ -7,6 +7,8 @@
 namespace rushlight {
 namespace {
 
+constexpr DTypeSet integers([](DType t) { return is_integral(t); });
+
 // `index` at dim, whole dims before it.
 std::vector<Tensor> at_dim(const Tensor& input, int64_t dim, const Tensor& index) {
   size_t d = size_t(wrap_dim(dim, input.dim()));
@@ -221,7 +223,7 @@ OP(put_, "(Tensor! input, Tensor index, Tensor source, bool accumulate=False) ->
     CHECK(source.dtype() == input.dtype(),
           "put_(): self and source expected to have the same dtype, but got self.dtype = ",
           dtype_name(input.dtype()), " and source.dtype = ", dtype_name(source.dtype()));
-    CHECK(source.numel() == index.numel(),
+    CHECK(source.numel() == index.numel(), ErrorKind::kIndex,
           "put_(): Expected source and index to have the same number of elements, but got ",
           source.numel(), " and ", index.numel());
     Tensor target = as_vector(input);
@@ -234,6 +236,27 @@ OP(put, "(Tensor input, Tensor index, Tensor source, bool accumulate=False) -> T
   .doc     = R"(A copy of input with source written at places of it when flat.)",
   .forward = [](const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
     return call<"put_", Tensor>(clone(input), index, source, accumulate);
+  },
+})
+
+OP(unravel_index, "(Tensor indices, int[1] shape) -> Tensor[]", {
+  .doc     = R"(Places in the flat form of a shape as one index tensor for each of its dims.
+
+Example:
+    >>> torch.unravel_index(torch.tensor([5, 6]), (4, 2))
+    (tensor([2, 3]), tensor([1, 0])))",
+  .dtypes  = integers,
+  .variants = function,
+  .forward = [](const Tensor& indices, ShapeRef shape) {
+    checked_numel(shape);
+    Tensor rest = indices;
+    std::vector<Tensor> columns(shape.size());
+    for (size_t d = shape.size(); d-- > 0;) {
+      Tensor size = wrapped_number(Scalar(std::max<int64_t>(shape[d], 1)));
+      columns[d] = remainder(rest, size);
+      rest = floor_divide(rest, size);
+    }
+    return columns;
   },
 })
 

@@ -75,6 +75,18 @@ OP(_sum_to, "(Tensor input, int[] size) -> Tensor", {
       d<"input">([](const Tensor& g, const Shape& shape) { return expand(g, shape); })),
 })
 
+OP(sum_to_size, "(Tensor input, int[] size) -> Tensor", {
+  .doc     = R"(The sum over the dims that expanding a tensor of shape `size` to input adds.)",
+  .variants = method,
+  .forward = [](const Tensor& input, ShapeRef size) {
+    bool fits = size.size() <= input.sizes().size();
+    for (size_t d = 1; fits && d <= size.size(); ++d)
+      fits = size.end()[-int64_t(d)] == 1 || size.end()[-int64_t(d)] == input.size(-int64_t(d));
+    CHECK(fits, "size {", ShapeText{size}, "} is not expandable to size {", input.sizes(), "}.");
+    return sum_to(input, size);
+  },
+})
+
 OP(nansum,
    "(Tensor input, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The sum in which NaN counts as zero.)",

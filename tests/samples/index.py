@@ -25,6 +25,13 @@ def take() -> Iterator[Any]:
     yield normal(3, 4), np.array([[0, 11], [5, -1]])
 
 
+@samples("unravel_index", ref=np.unravel_index, grad=False)
+def unravel_index() -> Iterator[Any]:
+    yield np.array([0, 11, 5]), (3, 4)
+    yield np.array([[7]]), (2, 2, 2)
+    yield np.array(3), (4,)
+
+
 def put_ref(
     x: np.ndarray, index: np.ndarray, source: np.ndarray, accumulate: bool = False
 ) -> np.ndarray:

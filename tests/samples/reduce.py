@@ -68,3 +68,18 @@ def count_nonzero() -> Iterator[Any]:
 
 samples("sum", ref=over(np.sum))(dims)
 samples("mean", ref=over(np.mean))(dims)
+
+
+def sum_to_size_ref(x: np.ndarray, size: Any) -> np.ndarray:
+    lead = x.ndim - len(size)
+    kept = tuple(d for d in range(lead, x.ndim) if size[d - lead] == 1)
+    return x.sum(kept, keepdims=True).sum(tuple(range(lead)))
+
+
+@samples("sum_to_size", ref=sum_to_size_ref)
+def sum_to_size() -> Iterator[Any]:
+    yield normal(2, 3, 4), (3, 1)
+    yield normal(2, 3), (1, 1)
+    yield normal(2, 3), ()
+    yield normal(2, 3), (2, 3)
+    yield normal(0, 3), (1, 3)

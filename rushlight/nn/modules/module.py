@@ -240,6 +240,15 @@ class Module(Stateful):
         """
         return self._apply(lambda tensor: rl.empty_like(tensor, device=device), recurse=recurse)
 
+    def share_memory(self) -> Self:
+        """Moves parameters and buffers to memory that processes share; see Tensor.share_memory_.
+
+        Example:
+            >>> torch.nn.Linear(2, 1).share_memory().weight.is_shared()
+            True
+        """
+        return self._apply(lambda tensor: tensor.share_memory_())
+
     def cpu(self) -> Self:
         """Moves parameters and buffers to the CPU.
 
