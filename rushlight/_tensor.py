@@ -230,7 +230,7 @@ class Tensor(MemoryMethods, OverrideMethods):
         elif isinstance(dtype, TensorType):
             dtype, device = dtype.dtype, dtype.device_type
         else:
-            return self.to(dtype)
+            return self.to(_C.get_default_dtype() if dtype is Tensor else dtype)
         if device == self.device.type:
             return self.to(dtype)
         return self.to(device, dtype, non_blocking=non_blocking)
@@ -432,30 +432,30 @@ class Tensor(MemoryMethods, OverrideMethods):
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
                 "protocol at the moment. Call .detach() first."
             )
-        result = self.detach().clone()
+        import copy
+
+        with DisableTorchFunctionSubclass():
+            result = self.detach().clone()
         if type(self) is not Tensor:
             result = Tensor._make_subclass(type(self), result)
         result.requires_grad_(self.requires_grad)
         memo[id(self)] = result
         if self.grad is not None:
-            import copy
-
             result.grad = copy.deepcopy(self.grad, memo)
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return result
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if not self.is_leaf:
             raise RuntimeError("Only graph leaves can be pickled. Call .detach() first.")
-        data = self.detach()
-        payload = data.contiguous()
-        if self.dtype is _C.bfloat16:
-            payload = payload.view(_C.int16)
-        return _rebuild, (
-            payload.numpy().tobytes(),
-            self.dtype,
-            tuple(self.shape),
-            self.requires_grad,
-        )
+        with DisableTorchFunctionSubclass():
+            payload = self.detach().contiguous()
+            if self.dtype is _C.bfloat16:
+                payload = payload.view(_C.int16)
+            data = payload.numpy().tobytes()
+        parts = (data, self.dtype, tuple(self.shape), self.requires_grad)
+        cls = () if type(self) is Tensor else (type(self),)
+        return _rebuild, parts + cls, self.__dict__ or None
 
     def unique(
         self,
@@ -501,7 +501,13 @@ class Tensor(MemoryMethods, OverrideMethods):
         return sorted({*dir(type(self)), *self.__dict__})
 
 
-def _rebuild(data: bytes, dtype: Any, shape: tuple[int, ...], requires_grad: bool) -> Tensor:
+def _rebuild(
+    data: bytes,
+    dtype: Any,
+    shape: tuple[int, ...],
+    requires_grad: bool,
+    cls: type[Tensor] = Tensor,
+) -> Tensor:
     """Makes a tensor from what __reduce_ex__ pickled."""
     import rushlight as rl
 
@@ -509,6 +515,8 @@ def _rebuild(data: bytes, dtype: Any, shape: tuple[int, ...], requires_grad: boo
         tensor = rl.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
     else:
         tensor = rl.empty(shape, dtype=dtype)
+    if cls is not Tensor:
+        tensor = Tensor._make_subclass(cls, tensor)
     return tensor.requires_grad_(requires_grad)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 import threading
 from typing import Any, ClassVar
 
@@ -237,3 +238,21 @@ def test_attributes_and_printing_of_a_subclass() -> None:
     assert torch.overrides.resolve_name(torch.add) == "torch.add"
     assert torch.overrides.resolve_name(len) is None
     assert torch.overrides.is_tensor_method_or_property(torch.Tensor.add_)
+
+
+def test_copies_and_pickles_keep_class_and_attributes() -> None:
+    for cls in (Sub, Logged, torch.Tensor):
+        x = torch.arange(3.0).as_subclass(cls)
+        x.note = ["a"]
+        for y in (copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            assert type(y) is cls and y.tolist() == [0, 1, 2]
+            assert y.note == ["a"] and y.note is not x.note
+    half = torch.ones(2, dtype=torch.bfloat16).as_subclass(Sub).requires_grad_()
+    y = pickle.loads(pickle.dumps(half))
+    assert type(y) is Sub and y.dtype is torch.bfloat16 and y.requires_grad
+
+
+def test_a_subclass_is_compared_and_saved_as_a_tensor(tmp_path: Any) -> None:
+    torch.testing.assert_close(sub(), torch.arange(1.0, 4.0), check_dtype=True)
+    torch.save({"x": torch.arange(3.0).as_subclass(torch.Tensor)}, tmp_path / "x.pt")
+    assert torch.load(tmp_path / "x.pt")["x"].tolist() == [0, 1, 2]
