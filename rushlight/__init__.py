@@ -141,7 +141,6 @@ _LAZY = {
     "gradient": "_numeric",
     "histogram": "_numeric",
     "histogramdd": "_numeric",
-    "unravel_index": "_numeric",
     "asarray": "_creation",
     "detach_": "_functional",
     "from_file": "_creation",

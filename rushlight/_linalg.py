@@ -175,9 +175,7 @@ def lobpcg(
     return values.reshape(*batch, k), vectors.reshape(*batch, m, k)
 
 
-def _dense_eigenpairs(
-    A: Tensor, B: Tensor | None, k: int, largest: bool
-) -> tuple[Tensor, Tensor]:
+def _dense_eigenpairs(A: Tensor, B: Tensor | None, k: int, largest: bool) -> tuple[Tensor, Tensor]:
     if B is None:
         values, vectors = rl.linalg.eigh(A)
     else:  # L^-1 A L^-H y = e y with B = L L^H and y = L^H x
@@ -203,13 +201,13 @@ def _lobpcg(
 ) -> tuple[Tensor, Tensor]:
     """One matrix."""
 
-    def times_B(x: Tensor) -> Tensor:
+    def times_b(x: Tensor) -> Tensor:
         return x if B is None else B @ x
 
     def basis(S: Tensor) -> Tensor:
         """B-orthonormal columns with the span of S, without what rounding leaves of others."""
         S = S / S.norm(dim=0).clamp_min(rl.finfo(S.dtype).tiny)
-        values, vectors = rl.linalg.eigh(S.mH @ times_B(S))
+        values, vectors = rl.linalg.eigh(S.mH @ times_b(S))
         kept = values > values[-1] * rl.finfo(S.dtype).eps * S.shape[-1]
         return S @ (vectors[:, kept] / values[kept].sqrt())
 
@@ -226,14 +224,14 @@ def _lobpcg(
     P = None
     done = 0
     while limit < 0 or done < limit:
-        residual = A @ X - times_B(X) * values
+        residual = A @ X - times_b(X) * values
         scale = A.norm() + values.abs() * (1.0 if B is None else B.norm())
         if bool((residual.norm(dim=0) <= tol * scale * X.norm(dim=0))[:k].all()):
             break
         W = residual if iK is None else iK @ residual
         before = X
         values, X = ritz(rl.cat([X, W] if P is None else [X, W, P], dim=1))
-        P = X - before @ (before.mH @ times_B(X))
+        P = X - before @ (before.mH @ times_b(X))
         done += 1
     return values[:k], X[:, :k]
 

@@ -55,8 +55,8 @@ def gradient(
     for d in dims:
         if input.shape[d] < edge_order + 1:
             raise RuntimeError(
-                f"gradient: each dimension size must be at least edge_order + 1 = {edge_order + 1}, "
-                f"but dim {d} has size {input.shape[d]}."
+                "gradient: each dimension size must be at least edge_order + 1 = "
+                f"{edge_order + 1}, but dim {d} has size {input.shape[d]}."
             )
     many = isinstance(spacing, (list, tuple))
     spacings = list(spacing) if many else [spacing] * len(dims)
@@ -116,44 +116,7 @@ def _end_slope(f: Tensor, near: Any, far: Any) -> Tensor:
     return slope_near + (slope_near - slope_far) * near / (near + far)
 
 
-def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
-    """Returns the coordinates, one tensor for each dim, of places in a flat tensor of this shape.
-
-    Args:
-        indices: integers of any shape; negative ones count from the end.
-        shape: the sizes of the tensor.
-
-    Raises:
-        ValueError: if a size is negative or an index lies outside.
-        TypeError: if the indices are not integers.
-
-    Example:
-        >>> torch.unravel_index(torch.tensor([7, 2]), (3, 4))
-        (tensor([1, 0]), tensor([3, 2]))
-    """
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    if indices.dtype.is_floating_point or indices.dtype.is_complex or indices.dtype is rl.bool:
-        raise TypeError(f"unravel_index: indices must be integers, but are {indices.dtype}.")
-    if any(size < 0 for size in sizes):
-        raise ValueError(f"unravel_index: sizes must not be negative, but shape is {sizes}.")
-    count = math.prod(sizes)
-    if indices.numel() and indices.device.type != "meta":
-        least, greatest = (int(v) for v in indices.aminmax())
-        if least < -count or greatest >= count:
-            outside = greatest if greatest >= count else least
-            raise ValueError(
-                f"unravel_index: index {outside} is out of range for shape {sizes}, which has "
-                f"{count} elements."
-            )
-    coordinates = []
-    rest = indices
-    for size in reversed(sizes):
-        coordinates.append(rest % size if size else rest)
-        rest = rest.div(size, rounding_mode="floor") if size else rest
-    return tuple(reversed(coordinates))
-
-
-class histogram_result(NamedTuple):
+class HistogramResult(NamedTuple):
     """What histogram and histogramdd return."""
 
     hist: Tensor
@@ -167,10 +130,11 @@ def histogram(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> histogram_result:
+) -> HistogramResult:
     """Returns how many elements fall into each bin, and the edges of the bins.
 
-    Bins contain their left edge, and the last one its right edge too. Elements outside do not count.
+    Bins contain their left edge, and the last one its right edge too. Elements outside do not
+    count.
 
     Args:
         input: floats of any shape.
@@ -192,7 +156,7 @@ def histogram(
     hist, edges = _histogram(
         "histogram", input.reshape(-1, 1), [bins], range, _flat(weight, input.shape), density
     )
-    return histogram_result(hist, edges[0])
+    return HistogramResult(hist, edges[0])
 
 
 def histogramdd(
@@ -202,7 +166,7 @@ def histogramdd(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
-) -> histogram_result:
+) -> HistogramResult:
     """Returns how many points fall into each bin of a grid, and the edges of the bins by dim.
 
     Args:
@@ -234,7 +198,7 @@ def histogramdd(
             f"histogramdd: bins must have one entry for each of {dims} dims, but have {len(each)}."
         )
     weight = _flat(weight, input.shape[:-1])
-    return histogram_result(
+    return HistogramResult(
         *_histogram("histogramdd", input.reshape(-1, dims), each, range, weight, density)
     )
 

@@ -202,7 +202,7 @@ def cosine_embedding_loss(
             f"cosine_embedding_loss: inputs {tuple(input1.shape)} and {tuple(input2.shape)} do not "
             f"fit target {tuple(target.shape)}. Two (N, D) take (N), and two (D) take ()."
         )
-    cosine = cosine_similarity(input1, input2, dim=-1)
+    cosine = rl.cosine_similarity(input1, input2, dim=-1)
     return _reduce(rl.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), reduction)
 
 

@@ -32,8 +32,24 @@ TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "bfloat16": 2e-2, "float16": 4e-3
 # Where PyTorch has few digits, or NaN in place of a limit, SciPy is right as well.
 SCIPY = {
     name: getattr(scipy.special, name)
-    for name in ("digamma", "erf", "erfc", "erfcx", "erfinv", "gammainc", "gammaincc", "i0", "i0e", "i1",
-                 "i1e", "log_ndtr", "ndtr", "ndtri", "zeta", "xlog1py")
+    for name in [
+        "digamma",
+        "erf",
+        "erfc",
+        "erfcx",
+        "erfinv",
+        "gammainc",
+        "gammaincc",
+        "i0",
+        "i0e",
+        "i1",
+        "i1e",
+        "log_ndtr",
+        "ndtr",
+        "ndtri",
+        "zeta",
+        "xlog1py",
+    ]
 } | {
     "airy_ai": lambda x: scipy.special.airy(x)[0],
     "bessel_j0": scipy.special.j0,
@@ -46,7 +62,7 @@ SCIPY = {
     "modified_bessel_k1": scipy.special.k1,
     "scaled_modified_bessel_k0": scipy.special.k0e,
     "scaled_modified_bessel_k1": scipy.special.k1e,
-}  # fmt: skip
+}
 
 
 def compare(name, points, dtype, *numbers, tiny=0.0):

@@ -19,15 +19,20 @@ SAMPLES = load_all()
 ELSEWHERE = {
     name: path
     for path, names in {
+        "tests/ops/test_random_distributions.py": [
+            "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad", "binomial", "cauchy_",
+            "geometric_", "log_normal_", "poisson",
+        ],
+        "tests/test_root_nn.py": [
+            "alpha_dropout_", "dropout_", "feature_alpha_dropout_", "feature_dropout",
+            "feature_dropout_", "native_dropout",
+        ],
         "tests/test_random.py": [
-            "_sample_dirichlet", "_standard_gamma", "_standard_gamma_grad", "alpha_dropout_",
-            "bernoulli", "bernoulli.p", "bernoulli_", "bernoulli_.tensor", "binomial", "cauchy_",
-            "dropout_", "exponential_", "feature_alpha_dropout_", "feature_dropout",
-            "feature_dropout_", "geometric_", "log_normal_", "multinomial", "native_dropout",
-            "nn.functional.alpha_dropout", "nn.functional.dropout", "nn.functional.dropout1d",
+            "bernoulli", "bernoulli.p", "bernoulli_", "bernoulli_.tensor", "exponential_",
+            "multinomial", "nn.functional.alpha_dropout", "nn.functional.dropout", "nn.functional.dropout1d",
             "nn.functional.dropout2d", "nn.functional.dropout3d",
             "nn.functional.feature_alpha_dropout", "normal.Tensor_Tensor", "normal.Tensor_float",
-            "normal.float_Tensor", "normal.float_float", "normal_", "poisson", "rand", "rand_like",
+            "normal.float_Tensor", "normal.float_float", "normal_", "rand", "rand_like",
             "randint", "randint.low", "randint_like", "randint_like.low", "randn", "randn_like",
             "random_", "random_.from", "random_.to", "randperm", "uniform_",
         ],

@@ -9,7 +9,6 @@ import numpy as np
 
 from samples import normal, samples
 
-
 samples("trace", ref=np.trace)(lambda: iter([normal(3, 3), normal(2, 4), normal(0, 3)]))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, distinct, integers, normal, samples
+from samples import Sample, distinct, integers, samples
 from samples.sort import sort_ref
 
 
