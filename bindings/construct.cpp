@@ -12,6 +12,15 @@
 namespace rushlight::python {
 namespace {
 
+// Whether it is an array or a number of NumPy, both of which know their dtype.
+bool is_array(PyObject* object) {
+  if (PyFloat_CheckExact(object) || PyLong_CheckExact(object) || PyBool_Check(object) ||
+      PyList_CheckExact(object))
+    return false;
+  return PyObject_HasAttrString(object, "__array_interface__") &&
+         PyObject_HasAttrString(object, "dtype");
+}
+
 bool is_sequence(PyObject* object) {
   return PyList_Check(object) || PyTuple_Check(object) ||
          (PySequence_Check(object) && !PyUnicode_Check(object) && !PyBytes_Check(object) &&
@@ -23,12 +32,21 @@ Ref fast(PyObject* sequence) {
   return Ref(checked(PySequence_Fast(sequence, "expected a sequence")));
 }
 
+// A tensor, or an array as one: what nested data may hold in place of sequences.
+bool read_whole(PyObject* object, Tensor& out) {
+  if (is_tensor(object)) out = unwrap(object);
+  else if (is_array(object)) out = tensor_from_array(object, true);
+  else return false;
+  return true;
+}
+
 Shape shape_of(PyObject* data) {
   Shape shape;
   Ref level = Ref::borrow(data);
   while (true) {
-    if (is_tensor(level.get())) {
-      for (int64_t size : unwrap(level.get()).sizes()) shape.push_back(size);
+    Tensor whole;
+    if (read_whole(level.get(), whole)) {
+      for (int64_t size : whole.sizes()) shape.push_back(size);
       return shape;
     }
     if (!is_sequence(level.get())) return shape;
@@ -45,6 +63,7 @@ Shape shape_of(PyObject* data) {
 Scalar number_in(PyObject* object) {
   Scalar value;
   if (is_tensor(object)) return item(unwrap(object));
+  if (is_array(object)) return item(tensor_from_array(object, true));
   CHECK(read_number(object, value), ErrorKind::kType, "new(): invalid data type '",
         Py_TYPE(object)->tp_name, "'");
   return value;
@@ -53,15 +72,20 @@ Scalar number_in(PyObject* object) {
 // The dtype that holds all numbers of the data.
 void widen(PyObject* data, DType& dtype, bool& any) {
   DType found;
-  if (is_tensor(data)) {
-    found = unwrap(data).dtype();
+  Tensor whole;
+  if (read_whole(data, whole)) {
+    found = whole.dtype();
   } else if (is_sequence(data)) {
     Ref items = fast(data);
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
       widen(PySequence_Fast_GET_ITEM(items.get(), i), dtype, any);
     return;
   } else {
-    Scalar value = number_in(data);
+    Scalar value;
+    CHECK(PyUnicode_Check(data) || PyBytes_Check(data) || read_number(data, value),
+          "Could not infer dtype of ", Py_TYPE(data)->tp_name,
+          ". The data must be numbers, tensors, arrays or sequences of them.");
+    value = number_in(data);
     CHECK(!value.exceeds_int64(), ErrorKind::kValue, "Overflow when unpacking long: ", value,
           " does not fit into int64. Pass dtype=torch.uint64.");
     found = value.dtype();
@@ -81,8 +105,18 @@ void store(const Scalar& value, T* at) {
 
 template <class T>
 void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
+  Tensor t;
+  if (dim < shape.size() && read_whole(data, t)) {
+    Tensor piece = to_contiguous(to_dtype(t, dtype_of<T>));
+    CHECK(same_shape(t.sizes(), shape.subspan(dim)), ErrorKind::kValue,
+          "expected a tensor of shape ", ShapeText{shape.subspan(dim)}, " at depth ", dim, ", got ",
+          t.sizes());
+    std::memcpy(at, piece.data(), size_t(piece.numel()) * sizeof(T));
+    at += piece.numel();
+    return;
+  }
   if (dim == shape.size()) {
-    CHECK(!is_sequence(data) || is_tensor(data), ErrorKind::kValue, "expected a number at depth ",
+    CHECK(!is_sequence(data) || is_array(data), ErrorKind::kValue, "expected a number at depth ",
           dim, ", got a sequence");
     Scalar value = number_in(data);
     if constexpr (!std::is_same_v<T, std::complex<float>> &&
@@ -99,16 +133,6 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
     store(value, at++);
     return;
   }
-  if (is_tensor(data)) {
-    const Tensor& t = unwrap(data);
-    Tensor piece = to_contiguous(to_dtype(t, dtype_of<T>));
-    CHECK(same_shape(t.sizes(), shape.subspan(dim)), ErrorKind::kValue,
-          "expected a tensor of shape ", ShapeText{shape.subspan(dim)}, " at depth ", dim, ", got ",
-          t.sizes());
-    std::memcpy(at, piece.data(), size_t(piece.numel()) * sizeof(T));
-    at += piece.numel();
-    return;
-  }
   CHECK(is_sequence(data), ErrorKind::kType, "expected a sequence of length ", shape[dim],
         " at depth ", dim, ", got ", Py_TYPE(data)->tp_name);
   Ref items = fast(data);
@@ -117,11 +141,6 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
         " at dim ", dim, " (got ", count, ")");
   for (Py_ssize_t i = 0; i < count; ++i)
     fill<T>(PySequence_Fast_GET_ITEM(items.get(), i), shape, dim + 1, at);
-}
-
-bool is_array(PyObject* object) {
-  return PyObject_HasAttrString(object, "__array_interface__") &&
-         PyObject_HasAttrString(object, "dtype");
 }
 
 // tensor(data, *, dtype, device, requires_grad, pin_memory) and as_tensor(data, dtype, device).

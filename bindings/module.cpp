@@ -87,6 +87,7 @@ NB_MODULE(_C, m) {
     add_interchange(module);
     add_construct(module);
     add_storage(module);
+    add_dlpack(module);
     add_generator(module);
     add_cuda(module);
   } catch (const PythonError&) {

@@ -26,7 +26,13 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {
 }
 PyObject* dtype_bool(bool value) { return PyBool_FromLong(value); }
 
+// Where pickle finds what is pickled by name; without it, it would look through all modules.
+PyGetSetDef home_attribute = {"__module__",
+                              [](PyObject*, void*) { return PyUnicode_FromString("rushlight"); },
+                              nullptr, "The module of the object.", nullptr};
+
 PyGetSetDef dtype_attributes[] = {
+    home_attribute,
     {"itemsize",
      [](PyObject* self, void*) { return PyLong_FromSize_t(dtype_size(dtype_in(self))); }, nullptr,
      "The number of bytes of an element.", nullptr},
@@ -174,6 +180,7 @@ PyObject* format_name(PyObject* self, const char* pattern) {
   return PyUnicode_FromFormat(pattern,
                               kFormatNames[int(reinterpret_cast<PyMemoryFormat*>(self)->format)]);
 }
+PyGetSetDef format_attributes[] = {home_attribute, {}};
 PyMethodDef format_methods[] = {
     {"__reduce__", [](PyObject* self, PyObject*) { return format_name(self, "%s"); }, METH_NOARGS,
      "Pickles by name."},
@@ -185,7 +192,8 @@ PyTypeObject MemoryFormatType = {
     .tp_repr = [](PyObject* self) { return format_name(self, "torch.%s"); },
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "The order in which a tensor's elements lie in memory.",
-    .tp_methods = format_methods};
+    .tp_methods = format_methods,
+    .tp_getset = format_attributes};
 
 // ---- Size ---------------------------------------------------------------------------------------
 

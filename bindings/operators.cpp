@@ -111,8 +111,15 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) {
   return call_binary(operators[k_power], a, b, true);
 }
+// Python would take an array, which leaves == and != to us, for another object.
 PyObject* compare(PyObject* a, PyObject* b, int op) {
-  return call_binary(comparisons[op], a, b, false);
+  if ((op != Py_EQ && op != Py_NE) || is_tensor(b) ||
+      !PyObject_HasAttrString(b, "__array_interface__"))
+    return call_binary(comparisons[op], a, b, false);
+  return guarded([&] {
+    Ref array(wrap(tensor_from_array(b, false)));
+    return call_binary(comparisons[op], a, array.get(), false);
+  });
 }
 
 int truth(PyObject* self) {

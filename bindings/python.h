@@ -87,6 +87,17 @@ class AcquireGil {
   PyGILState_STATE state_;
 };
 
+// Sets the Python exception in flight aside, while code of others runs that must not see it.
+class AsideError {
+ public:
+  AsideError() { PyErr_Fetch(&type_, &value_, &traceback_); }
+  ~AsideError() { PyErr_Restore(type_, value_, traceback_); }
+  AsideError(const AsideError&) = delete;
+
+ private:
+  PyObject *type_, *value_, *traceback_;
+};
+
 // ---- tensors ------------------------------------------------------------------------------------
 
 // See Note [One Python object per tensor] in tensor.cpp.
@@ -159,6 +170,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value);
 
 // Nested lists, numbers, arrays and tensors to a fresh tensor.
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype);
+// A NumPy array as a tensor, which shares its memory unless copy; then strides may be any.
 Tensor tensor_from_array(PyObject* array, bool copy);
 // A tensor on memory that is there already.
 Tensor from_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dtype);
@@ -171,6 +183,7 @@ void add_autograd(PyObject* module);
 void add_interchange(PyObject* module);
 void add_construct(PyObject* module);
 void add_storage(PyObject* module);
+void add_dlpack(PyObject* module);
 void add_generator(PyObject* module);
 void add_cuda(PyObject* module);
 

@@ -82,23 +82,6 @@ def typename(obj: Any) -> str:
     return f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
-def from_dlpack(ext_tensor: Any) -> Tensor:
-    """Returns a tensor that shares memory with an object of the DLPack protocol, or a capsule.
-
-    Example:
-        >>> import numpy
-        >>> torch.from_dlpack(numpy.arange(3))
-        tensor([0, 1, 2])
-    """
-    if not hasattr(ext_tensor, "__dlpack__"):
-        return _C._from_dlpack(ext_tensor)
-    try:
-        capsule = ext_tensor.__dlpack__(max_version=(1, 0))
-    except TypeError:  # a producer from before version 1.0
-        capsule = ext_tensor.__dlpack__()
-    return _C._from_dlpack(capsule)
-
-
 def detach_(input: Tensor) -> Tensor:
     """Cuts a tensor off its history, in place."""
     return input.detach_()

@@ -7,9 +7,11 @@ bindings/tensor.cpp.
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._copying import CopyMethods
+from rushlight._interchange import InterchangeMethods
 from rushlight._layout import strided
 from rushlight._tensor_memory import MemoryMethods
-from rushlight._tensor_override import DisableTorchFunctionSubclass, OverrideMethods
+from rushlight._tensor_override import OverrideMethods
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def _removed_method(name: str) -> Callable[..., Any]:
     return method
 
 
-class Tensor(MemoryMethods, OverrideMethods):
+class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
     """A multi-dimensional array of numbers of one type, with gradients.
 
     Made by torch.tensor and the functions beside it. Tensor(2, 3) makes an uninitialised one of
@@ -78,7 +80,6 @@ class Tensor(MemoryMethods, OverrideMethods):
     vars().update(_C.ops("Tensor"))
 
     __module__ = "rushlight"
-    __array_priority__ = 1000  # NumPy hands `array + tensor` to us
 
     def __new__(cls, *args: Any, dtype: Any = None, device: Any = None) -> Any:
         from rushlight._legacy import new_tensor
@@ -249,66 +250,6 @@ class Tensor(MemoryMethods, OverrideMethods):
         place = self.device if device is None else _C.device(device)
         return new_tensor(self.dtype, place, args, size)
 
-    def numpy(self, *, force: bool = False) -> Any:
-        """Returns a NumPy array that shares the tensor's memory.
-
-        Args:
-            force: detaches first, and copies where sharing is impossible.
-
-        Raises:
-            RuntimeError: if the tensor requires grad.
-            TypeError: if NumPy has no such type (bfloat16).
-        """
-        return _C._numpy(self.detach() if force else self)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        array = _C._numpy(self)
-        if dtype is not None and dtype != array.dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
-
-    def __dlpack__(
-        self,
-        *,
-        stream: Any = None,
-        max_version: tuple[int, int] | None = None,
-        dl_device: tuple[int, int] | None = None,
-        copy: bool | None = None,
-    ) -> Any:
-        if stream not in (None, -1):
-            raise BufferError("__dlpack__: stream must be None for CPU tensors")
-        if dl_device is not None and tuple(dl_device) != (1, 0):
-            raise BufferError(f"__dlpack__: cannot export to device {dl_device}")
-        return _C._to_dlpack(self, max_version is not None and max_version[0] >= 1, bool(copy))
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
-
-    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
-        """Returns rushlight.array_api, the functions of the Python array API standard.
-
-        Raises:
-            ValueError: if api_version is newer than what there is, or no version at all.
-        """
-        from rushlight import array_api
-
-        versions = ("2021.12", "2022.12", "2023.12", array_api.__array_api_version__)
-        if api_version not in (None, *versions):
-            raise ValueError(
-                f"__array_namespace__: version {api_version!r} is not there. "
-                f"It must be one of {', '.join(versions)}."
-            )
-        return array_api
-
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
-        """Returns the tensor on a device, itself when it is there; the standard's name for to.
-
-        Raises:
-            ValueError: if a stream is given; copies run on the current one.
-        """
-        if stream is not None:
-            raise ValueError("to_device: stream must be None. Use torch.cuda.stream(stream).")
-        return self.to(device)
 
     def pin_memory(self) -> Tensor:
         """Returns the tensor in pinned memory, which a GPU reads and writes by itself.
@@ -424,39 +365,6 @@ class Tensor(MemoryMethods, OverrideMethods):
             f"but you passed in a {type(element)}."
         )
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
-        if id(self) in memo:
-            return memo[id(self)]
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-                "protocol at the moment. Call .detach() first."
-            )
-        import copy
-
-        with DisableTorchFunctionSubclass():
-            result = self.detach().clone()
-        if type(self) is not Tensor:
-            result = Tensor._make_subclass(type(self), result)
-        result.requires_grad_(self.requires_grad)
-        memo[id(self)] = result
-        if self.grad is not None:
-            result.grad = copy.deepcopy(self.grad, memo)
-        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
-        return result
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        if not self.is_leaf:
-            raise RuntimeError("Only graph leaves can be pickled. Call .detach() first.")
-        with DisableTorchFunctionSubclass():
-            payload = self.detach().contiguous()
-            if self.dtype is _C.bfloat16:
-                payload = payload.view(_C.int16)
-            data = payload.numpy().tobytes()
-        parts = (data, self.dtype, tuple(self.shape), self.requires_grad)
-        cls = () if type(self) is Tensor else (type(self),)
-        return _rebuild, parts + cls, self.__dict__ or None
-
     def unique(
         self,
         sorted: bool = True,
@@ -499,25 +407,6 @@ class Tensor(MemoryMethods, OverrideMethods):
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})
-
-
-def _rebuild(
-    data: bytes,
-    dtype: Any,
-    shape: tuple[int, ...],
-    requires_grad: bool,
-    cls: type[Tensor] = Tensor,
-) -> Tensor:
-    """Makes a tensor from what __reduce_ex__ pickled."""
-    import rushlight as rl
-
-    if data:
-        tensor = rl.frombuffer(bytearray(data), dtype=dtype).reshape(shape)
-    else:
-        tensor = rl.empty(shape, dtype=dtype)
-    if cls is not Tensor:
-        tensor = Tensor._make_subclass(cls, tensor)
-    return tensor.requires_grad_(requires_grad)
 
 
 def _conversion(name: str, dtype: Any) -> Callable[[Tensor], Tensor]:

@@ -7,7 +7,6 @@ import gc
 import pickle
 import weakref
 
-import numpy as np
 import pytest
 
 import rushlight as torch
@@ -48,83 +47,6 @@ def test_numbers_that_do_not_fit_are_refused() -> None:
         torch.tensor([300], dtype=torch.uint8)
     with pytest.raises((RuntimeError, OverflowError)):
         torch.tensor([2**70])
-
-
-@pytest.mark.parametrize("name", NUMPY_DTYPES)
-def test_numpy_shares_memory_both_ways(name: str) -> None:
-    array = np.zeros((2, 3), dtype=name)
-    tensor = torch.from_numpy(array)
-    assert tensor.dtype is getattr(torch, name)
-    array[1, 2] = 1
-    assert tensor[1, 2].item() == 1
-    back = tensor.numpy()
-    assert back.dtype == array.dtype and np.shares_memory(back, array)
-
-
-def test_numpy_views_keep_their_strides() -> None:
-    array = np.arange(12.0).reshape(3, 4)[:, ::2].T
-    tensor = torch.from_numpy(array)
-    assert tensor.stride() == (2, 4)
-    np.testing.assert_array_equal(tensor.numpy(), array)
-
-
-def test_numpy_refuses_what_it_cannot_share() -> None:
-    with pytest.raises(ValueError, match="negative"):
-        torch.from_numpy(np.arange(3)[::-1])
-    with pytest.raises(TypeError, match="expected np.ndarray"):
-        torch.from_numpy([1, 2])  # pyright: ignore
-    with pytest.raises(TypeError, match="can't convert np.ndarray"):
-        torch.from_numpy(np.array(["a"]))
-    with pytest.raises(TypeError):
-        torch.from_numpy(np.zeros(2, dtype=">f4"))
-    with pytest.raises(RuntimeError, match="requires grad"):
-        torch.ones(1, requires_grad=True).numpy()
-    with pytest.raises(TypeError, match="BFloat16"):
-        torch.ones(1, dtype=torch.bfloat16).numpy()
-
-
-def test_memory_outlives_the_object_that_lent_it() -> None:
-    tensor = torch.from_numpy(np.arange(1000.0))
-    gc.collect()
-    assert tensor.sum().item() == 499500.0
-    array = torch.arange(1000.0).numpy()
-    gc.collect()
-    assert array.sum() == 499500.0
-
-
-def test_asarray_and_memoryview_share_memory() -> None:
-    tensor = torch.zeros(2, 2)
-    np.asarray(tensor)[0, 0] = 4.0
-    assert tensor[0, 0].item() == 4.0
-    assert memoryview(tensor).shape == (2, 2)
-
-
-def test_dlpack_goes_both_ways_without_copies() -> None:
-    tensor = torch.arange(6.0).reshape(2, 3)
-    array = np.from_dlpack(tensor)
-    assert array[1, 2] == 5.0 and np.shares_memory(array, tensor.numpy())
-    again = torch.from_dlpack(np.arange(4))
-    assert again.tolist() == [0, 1, 2, 3]
-    read_only = np.arange(3)
-    read_only.flags.writeable = False
-    with pytest.raises(RuntimeError, match="read-only"):
-        torch.from_dlpack(read_only).add_(1)
-
-
-def test_a_dlpack_capsule_is_consumed_once() -> None:
-    capsule = torch.zeros(1).__dlpack__()
-    torch.from_dlpack(capsule)
-    with pytest.raises(RuntimeError, match="not consumed"):
-        torch.from_dlpack(capsule)
-
-
-def test_frombuffer_checks_its_window() -> None:
-    data = bytearray(16)
-    assert torch.frombuffer(data, dtype=torch.float32).shape == (4,)
-    assert torch.frombuffer(data, dtype=torch.int16, count=2, offset=4).shape == (2,)
-    for bad in ({"count": 5}, {"offset": 17}, {"offset": -1}, {"offset": 3}, {"count": 0}):
-        with pytest.raises(ValueError, match="frombuffer"):
-            torch.frombuffer(data, dtype=torch.float32, **bad)
 
 
 def test_item_and_truth_need_one_element() -> None:

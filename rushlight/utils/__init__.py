@@ -1,5 +1,5 @@
-"""Tools around training: data loading and hook handles."""
+"""Tools around training: data loading, hook handles and DLPack."""
 
-from rushlight.utils import data, hooks
+from rushlight.utils import data, dlpack, hooks
 
-__all__ = ["data", "hooks"]
+__all__ = ["data", "dlpack", "hooks"]

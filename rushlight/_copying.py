@@ -1,0 +1,118 @@
+"""Copies of tensors by the modules copy and pickle.
+
+Copies keep the class, the attributes, the strides of dense tensors and requires_grad, not the
+history. Invariant: what shares memory before a deepcopy shares it afterwards.
+"""
+
+from __future__ import annotations
+
+from rushlight import _C
+from rushlight._tensor_override import DisableTorchFunctionSubclass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
+
+
+class CopyMethods(_C.TensorBase):
+    """What Tensor inherits."""
+
+    def __copy__(self) -> Tensor:
+        with DisableTorchFunctionSubclass():
+            result = _as_class(type(self), self.detach(), self.requires_grad)
+        result.__dict__.update(self.__dict__)
+        return result
+
+    def __deepcopy__(self, memo: dict[Any, Any]) -> Tensor:
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise RuntimeError(
+                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
+                "protocol at the moment. Call .detach() first."
+            )
+        with DisableTorchFunctionSubclass():
+            copied = _copy_memory(self.detach(), memo)
+            result = _as_class(type(self), copied, self.requires_grad)
+        memo[id(self)] = result
+        import copy
+
+        result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        if self.grad is not None:
+            result.grad = copy.deepcopy(self.grad, memo)
+        return result
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        with DisableTorchFunctionSubclass():
+            data = self.detach()
+            strides = data.stride() if _is_dense(data) else None
+            layout = (self.dtype, tuple(self.shape), strides, str(self.device))
+            payload = None if self.device.type == "meta" else _bytes_of(data.cpu())
+        return _rebuild, (type(self), payload, *layout, self.requires_grad), self.__dict__ or None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def _as_class(cls: Any, tensor: Tensor, requires_grad: bool) -> Tensor:
+    """A tensor as one of a subclass, on the same memory."""
+    import rushlight as rl
+
+    if cls is rl.Tensor:
+        return tensor.requires_grad_(requires_grad)
+    return rl.Tensor._make_subclass(cls, tensor, requires_grad)
+
+
+def _copy_memory(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
+    """The tensor on a copy of its whole storage, the same one for all tensors that share it."""
+    sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
+    if tensor.device.type == "meta":
+        return tensor.clone()
+    key = ("storage", str(tensor.device), tensor._storage_address(), tensor.dtype.itemsize)
+    if key not in memo:
+        count = tensor._storage_bytes() // tensor.dtype.itemsize
+        # The tensor stays in the memo, so that no other storage gets its address.
+        memo[key] = tensor, tensor.as_strided((count,), (1,), 0).clone()
+    whole = memo[key][1].view(tensor.dtype)
+    return whole.as_strided(sizes, strides, offset).detach()
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """Whether the elements lie side by side in some order of the dims."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _bytes_of(tensor: Tensor) -> bytes:
+    """The elements of a tensor on the CPU, in the order of memory if it is dense."""
+    if _is_dense(tensor):
+        tensor = tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
+    tensor = tensor.contiguous()
+    return (tensor.view(_C.int16) if tensor.dtype is _C.bfloat16 else tensor).numpy().tobytes()
+
+
+def _rebuild(
+    cls: Any,
+    payload: bytes | None,
+    dtype: Any,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...] | None,
+    device: str,
+    requires_grad: bool,
+) -> Tensor:
+    """Makes a tensor from what __reduce_ex__ pickled."""
+    import rushlight as rl
+
+    if not payload:  # on meta, or without elements
+        tensor = rl.empty(sizes, dtype=dtype, device=device)
+    else:
+        flat = rl.frombuffer(bytearray(payload), dtype=dtype)
+        tensor = flat.reshape(sizes) if strides is None else flat.as_strided(sizes, strides)
+        tensor = tensor.to(device)
+    return _as_class(cls, tensor.detach(), requires_grad)
