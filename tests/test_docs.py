@@ -1,9 +1,12 @@
-"""Runs the ```python blocks of the documents, top to bottom, one namespace for each file.
+"""Runs the ```python blocks of the documents, top to bottom, one process for each file.
 
 Also follows their links to files, and compares the code that the guide quotes with the sources.
 """
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,14 +19,23 @@ PROGRAMS = [path for path in FILES if path != GUIDE and PYTHON.search(path.read_
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_code_blocks_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)  # blocks may save files
+def test_code_blocks_run(path: Path, tmp_path: Path) -> None:
     text = path.read_text()
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in PYTHON.finditer(text):
-        line = text.count("\n", 0, block.start(1))
-        code = compile("\n" * line + block[1], str(path), "exec")  # errors name the file's own line
-        exec(code, namespace)
+    code = ""
+    for block in PYTHON.finditer(text):  # each at its own line, which errors then name
+        code += "\n" * (text.count("\n", 0, block.start(1)) - code.count("\n")) + block[1]
+    program = tmp_path / f"{path.stem}.py"
+    program.write_text(code)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(program)],
+        cwd=tmp_path,  # blocks may save files
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -34,13 +34,30 @@ MODULES = [
     "rushlight.utils.data.dataloader",
     "rushlight.utils.data.dataset",
     "rushlight.utils.data.sampler",
+    "rushlight.utils.dlpack",
     "rushlight.utils.hooks",
 ]
 
 
-@pytest.mark.parametrize("name", MODULES)
+# Their examples call the namespace xp.
+ARRAY_API = [
+    f"rushlight.array_api.{name}"
+    for name in (
+        "_creation",
+        "_data_types",
+        "_elementwise",
+        "_info",
+        "_linear_algebra",
+        "_manipulation",
+        "_searching",
+        "_statistical",
+    )
+]
+
+
+@pytest.mark.parametrize("name", MODULES + ARRAY_API)
 def test_examples_print_what_they_say(name) -> None:
     module = importlib.import_module(name)
-    failed, attempted = doctest.testmod(module, extraglobs={"torch": torch})
+    failed, attempted = doctest.testmod(module, extraglobs={"torch": torch, "xp": torch.array_api})
     assert attempted > 0
     assert failed == 0

@@ -65,7 +65,7 @@ def _shared(obj: Any, copy: bool | None) -> Tensor | None:
     if hasattr(obj, "__array_interface__"):
         return _of_numpy(obj, copy)
     if hasattr(obj, "__dlpack__"):
-        return from_dlpack(obj)
+        return rl.from_dlpack(obj)
     if isinstance(obj, (bytes, bytearray, memoryview)) or hasattr(obj, "__buffer__"):
         import numpy as np
 
@@ -95,11 +95,7 @@ def from_dlpack(x: Any, /, *, device: Any | None = None, copy: bool | None = Non
     Raises:
         BufferError: if copy is False and sharing is impossible.
     """
-    result = rl.from_dlpack(x)
-    moved = result.to(result.device if device is None else device, copy=bool(copy))
-    if copy is False and moved is not result:
-        raise BufferError(f"from_dlpack: moving from {result.device} to {device} is a copy.")
-    return moved
+    return rl.from_dlpack(x, device=device, copy=copy)
 
 
 def arange(
