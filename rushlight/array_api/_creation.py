@@ -66,11 +66,11 @@ def _shared(obj: Any, copy: bool | None) -> Tensor | None:
         return _of_numpy(obj, copy)
     if hasattr(obj, "__dlpack__"):
         return rl.from_dlpack(obj)
-    if isinstance(obj, (bytes, bytearray, memoryview)) or hasattr(obj, "__buffer__"):
-        import numpy as np
-
-        return _of_numpy(np.asarray(memoryview(obj)), copy)
-    return None
+    try:
+        buffer = memoryview(obj)
+    except TypeError:
+        return None
+    return _of_numpy(buffer, copy)
 
 
 def _of_numpy(array: Any, copy: bool | None) -> Tensor:

@@ -48,7 +48,10 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Returns the cross products of vectors of three elements along an axis."""
-    return rl.linalg.cross(*promoted(x1, x2), dim=axis)
+    for x in (x1, x2):
+        if x.shape[axis] != 3:
+            raise ValueError(f"cross: axis {axis} has {x.shape[axis]} elements. It must have 3.")
+    return rl.linalg.cross(*rl.broadcast_tensors(*promoted(x1, x2)), dim=axis)
 
 
 def det(x: Tensor, /) -> Tensor:

@@ -82,6 +82,8 @@ def test_linalg_without_decompositions(dtype: str) -> None:
     if hasattr(rl.linalg, "cross"):
         check("linalg.cross", numbers(dtype, (2, 3)), numbers(dtype, (3,), 1))
         check("linalg.cross", numbers(dtype, (3, 2)), numbers(dtype, (3, 1), 1), axis=-2)
+        with pytest.raises(ValueError, match="cross: axis -1 has 2 elements"):
+            xp.linalg.cross(xp.ones((2,)), xp.ones((3,)))
     if dtype in FLOATING:
         for order in (2, 1, 0, 3.5, np.inf, -np.inf, -1):
             for axis, keepdims in itertools.product([None, 0, (0, 2), ()], [False, True]):

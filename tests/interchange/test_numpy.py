@@ -296,3 +296,33 @@ def test_arrays_and_their_numbers_index_tensors() -> None:
     assert x[np.array([True, False, True])].tolist() == [0, 2]
     assert np.arange(3)[torch.tensor([2, 0])].tolist() == [2, 0]
     assert torch.zeros(np.int64(2), np.int32(3)).sum(np.int64(0)).shape == (3,)
+
+
+# ---- torch.asarray ------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(torch, "asarray"), reason="asarray is not there yet")
+def test_asarray_of_the_package_shares_or_copies() -> None:
+    array = np.arange(6.0).reshape(2, 3)
+    tensor = torch.from_numpy(array)
+    for shared in (torch.asarray(array), torch.asarray(array, copy=False), torch.asarray(tensor)):
+        assert np.shares_memory(shared.numpy(), array)
+    for copied in (
+        torch.asarray(array, copy=True),
+        torch.asarray(tensor, copy=True),
+        torch.asarray(array, dtype=torch.float32),
+    ):
+        assert not np.shares_memory(copied.numpy(), array)
+    for forbidden in (
+        lambda: torch.asarray(array, dtype=torch.int8, copy=False),
+        lambda: torch.asarray([1, 2], copy=False),
+    ):
+        with pytest.raises(ValueError, match="asarray"):
+            forbidden()
+    with pytest.raises(ValueError, match="negative"):
+        torch.asarray(array[::-1])
+    assert torch.asarray(np.float32(3)).dtype is torch.float32
+    assert torch.asarray([np.float64(3)]).dtype is torch.float64
+    array.flags.writeable = False
+    with pytest.raises(RuntimeError, match="read-only"):
+        torch.asarray(array).add_(1)
