@@ -21,6 +21,22 @@ bool is_array(PyObject* object) {
          PyObject_HasAttrString(object, "dtype");
 }
 
+// The dtype of a number of NumPy, which unlike its arrays has a hash; false for other objects.
+// Lists hold many of one type, so the last one is remembered.
+bool read_number_dtype(PyObject* object, DType& out) {
+  static PyTypeObject* last_type = nullptr;
+  static DType last_dtype;
+  PyTypeObject* type = Py_TYPE(object);
+  if (type != last_type) {
+    if (type->tp_hash == PyObject_HashNotImplemented || !is_array(object)) return false;
+    last_dtype = tensor_from_array(object, true).dtype();
+    Py_XDECREF(last_type);
+    last_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
+  }
+  out = last_dtype;
+  return true;
+}
+
 bool is_sequence(PyObject* object) {
   return PyList_Check(object) || PyTuple_Check(object) ||
          (PySequence_Check(object) && !PyUnicode_Check(object) && !PyBytes_Check(object) &&
@@ -63,34 +79,43 @@ Shape shape_of(PyObject* data) {
 Scalar number_in(PyObject* object) {
   Scalar value;
   if (is_tensor(object)) return item(unwrap(object));
-  if (is_array(object)) return item(tensor_from_array(object, true));
+  DType dtype;
+  bool is_real = read_number_dtype(object, dtype) && !is_complex(dtype);
+  if (!is_real && is_array(object)) return item(tensor_from_array(object, true));
   CHECK(read_number(object, value), ErrorKind::kType, "new(): invalid data type '",
         Py_TYPE(object)->tp_name, "'");
   return value;
+}
+
+// The dtype of a number of Python.
+DType dtype_of_number(PyObject* object) {
+  Scalar value;
+  CHECK(PyUnicode_Check(object) || PyBytes_Check(object) || read_number(object, value),
+        "Could not infer dtype of ", Py_TYPE(object)->tp_name,
+        ". The data must be numbers, tensors, arrays or sequences of them.");
+  value = number_in(object);
+  CHECK(!value.exceeds_int64(), ErrorKind::kValue, "Overflow when unpacking long: ", value,
+        " does not fit into int64. Pass dtype=torch.uint64.");
+  if (value.dtype() == DType::float64) return default_dtype();
+  if (value.dtype() == DType::complex128) return complex_dtype(default_dtype());
+  return value.dtype();
 }
 
 // The dtype that holds all numbers of the data.
 void widen(PyObject* data, DType& dtype, bool& any) {
   DType found;
   Tensor whole;
-  if (read_whole(data, whole)) {
-    found = whole.dtype();
-  } else if (is_sequence(data)) {
-    Ref items = fast(data);
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
-      widen(PySequence_Fast_GET_ITEM(items.get(), i), dtype, any);
-    return;
-  } else {
-    Scalar value;
-    CHECK(PyUnicode_Check(data) || PyBytes_Check(data) || read_number(data, value),
-          "Could not infer dtype of ", Py_TYPE(data)->tp_name,
-          ". The data must be numbers, tensors, arrays or sequences of them.");
-    value = number_in(data);
-    CHECK(!value.exceeds_int64(), ErrorKind::kValue, "Overflow when unpacking long: ", value,
-          " does not fit into int64. Pass dtype=torch.uint64.");
-    found = value.dtype();
-    if (found == DType::float64) found = default_dtype();
-    if (found == DType::complex128) found = complex_dtype(default_dtype());
+  if (!read_number_dtype(data, found)) {
+    if (read_whole(data, whole)) {
+      found = whole.dtype();
+    } else if (is_sequence(data)) {
+      Ref items = fast(data);
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+        widen(PySequence_Fast_GET_ITEM(items.get(), i), dtype, any);
+      return;
+    } else {
+      found = dtype_of_number(data);
+    }
   }
   dtype = any ? promote(dtype, found) : found;
   any = true;
