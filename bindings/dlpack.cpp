@@ -91,14 +91,6 @@ Device read_dl_device(DlDevice device) {
 
 // ---- out ----------------------------------------------------------------------------------------
 
-// What an exported struct keeps alive.
-struct Exported {
-  BorrowedStorage storage;
-  Shape sizes, strides;
-
-  explicit Exported(const Tensor& t)
-      : storage(t.storage()), sizes(t.sizes()), strides(t.strides()) {}
-};
 template <class Managed>
 Managed* export_tensor(const Tensor& t) {
   auto* exported = new Exported(t);

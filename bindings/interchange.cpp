@@ -50,15 +50,6 @@ bool read_format(std::string_view f, size_t itemsize, DType& out) {
 
 // ---- the buffer protocol, out -------------------------------------------------------------------
 
-// What a view on the memory of a tensor keeps alive.
-struct Exported {
-  BorrowedStorage storage;
-  Shape sizes, strides;
-
-  explicit Exported(const Tensor& t)
-      : storage(t.storage()), sizes(t.sizes()), strides(t.strides()) {}
-};
-
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   view->obj = nullptr;
   const Tensor& t = unwrap(self);

@@ -175,6 +175,14 @@ Tensor tensor_from_array(PyObject* array, bool copy);
 // A tensor on memory that is there already.
 Tensor from_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dtype);
 PyObject* tensor_to_array(const Tensor& tensor);
+// What others need to look at a tensor's memory, which stays where it is while this lives.
+struct Exported {
+  BorrowedStorage storage;
+  Shape sizes, strides;
+
+  explicit Exported(const Tensor& t)
+      : storage(t.storage()), sizes(t.sizes()), strides(t.strides()) {}
+};
 
 void add_objects(PyObject* module);
 void add_tensor(PyObject* module);
