@@ -110,4 +110,18 @@ Example:
   },
 })
 
+OP(polar, "(Tensor abs, Tensor angle) -> Tensor", {
+  .doc     = R"(The complex numbers with these magnitudes and angles: abs * exp(1j * angle).
+
+Example:
+    >>> torch.polar(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
+    tensor([1.+0.j, 2.+0.j]))",
+  .dtypes  = single_or_double,
+  .forward = [](const Tensor& abs, const Tensor& angle) {
+    CHECK(abs.dtype() == angle.dtype(), "Expected object of scalar type ", dtype_name(abs.dtype()),
+          " but got scalar type ", dtype_name(angle.dtype()), " for second argument.");
+    return call<"complex", Tensor>(abs * cos(angle), abs * sin(angle));
+  },
+})
+
 }  // namespace rushlight

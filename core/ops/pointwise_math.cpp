@@ -10,9 +10,11 @@ namespace rushlight {
 POINTWISE(square_value, (N input), input * input)
 POINTWISE(square_grad, (C g, C input), g * conj(input) * S(2))
 OP(square, "(Tensor input) -> Tensor", {
-  .doc     = "The square of each element: input * input.",
-  .dtypes  = numeric,
-  .forward = formula<square_value>,
+  .doc     = "The square of each element: input * input; int64 for bool.",
+  .forward = [](const Tensor& input, const Tensor* into) {
+    bool counts = is_bool(input.dtype());
+    return pointwise_into<square_value>(into, counts ? to_dtype(input, DType::int64) : input);
+  },
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<square_grad>)),
 })
@@ -116,6 +118,19 @@ OP(float_power_of_number, "float_power.number(Scalar input, Tensor exponent) -> 
   .variants = function,
   .forward = [](Scalar input, const Tensor& exponent) {
     return call<"float_power", Tensor>(wrapped_number(input), exponent);
+  },
+})
+
+OP(float_power_, "(Tensor! input, Tensor exponent) -> Tensor", {
+  .doc     = "float_power in place, of a float64 or complex128 tensor.",
+  .dtypes  = DTypeSet([](DType t) { return t == DType::float64 || t == DType::complex128; }),
+  .variants = method,
+  .forward = [](const Tensor& input, const Tensor& exponent) {
+    Tensor result = call<"float_power", Tensor>(clone(input), exponent);
+    CHECK(input.dtype() == result.dtype(), "the base given to float_power_ has dtype ",
+          dtype_name(input.dtype()), " but the operation's result requires dtype ",
+          dtype_name(result.dtype()), ". Use float_power.");
+    return copy_(input, result);
   },
 })
 

@@ -82,6 +82,47 @@ OP(conj, "(Tensor input) -> Tensor", {
   },
 })
 
+POINTWISE(real_angle_value, (T input),
+          select(isnan(input), input, select(input < S(0), S(3.141592653589793), S(0))))
+OP(_real_angle, "(Tensor input) -> Tensor", {
+  .home    = "private",
+  .doc     = "angle of real numbers.",
+  .dtypes  = real,
+  .forward = formula<real_angle_value>,
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+})
+OP(angle, "(Tensor input) -> Tensor", {
+  .doc     = R"(The angle of each element in the complex plane, in radians: pi below zero.
+
+Example:
+    >>> torch.angle(torch.tensor([1j, -1.0]))
+    tensor([1.5708, 3.1416]))",
+  .variants = function | method,
+  .forward = [](const Tensor& input) {
+    if (!is_complex(input.dtype())) return call<"_real_angle", Tensor>(input);
+    return call<"atan2", Tensor>(call<"imag", Tensor>(input), call<"real", Tensor>(input));
+  },
+})
+
+OP(is_conj, "(Tensor input) -> bool", {
+  .doc     = "Whether the elements are still to be conjugated: never, conj does it at once.",
+  .forward = [](const Tensor&) { return false; },
+})
+OP(is_neg, "(Tensor input) -> bool", {
+  .doc     = "Whether the elements are still to be negated: never, ops do it at once.",
+  .forward = [](const Tensor&) { return false; },
+})
+OP(resolve_conj, "(Tensor input) -> Tensor", {
+  .doc     = "The tensor itself: conjugation never waits.",
+  .variants = function | method,
+  .forward = [](const Tensor& input) { return input; },
+})
+OP(resolve_neg, "(Tensor input) -> Tensor", {
+  .doc     = "The tensor itself: negation never waits.",
+  .variants = function | method,
+  .forward = [](const Tensor& input) { return input; },
+})
+
 // ---- rounding -----------------------------------------------------------------------------------
 
 POINTWISE(floor_value, (R input), floor(input))
@@ -185,6 +226,19 @@ OP(isfinite, "(Tensor input) -> Tensor", {
   .forward = formula<isfinite_value>,
 })
 
+OP(isreal, "(Tensor input) -> Tensor", {
+  .doc     = R"(Whether each element has no imaginary part.
+
+Example:
+    >>> torch.isreal(torch.tensor([1 + 0j, 2j]))
+    tensor([ True, False]))",
+  .variants = function | method,
+  .forward = [](const Tensor& input) {
+    if (is_complex(input.dtype())) return call<"imag", Tensor>(input) == 0;
+    return full(input.sizes(), true, DType::bool_, input.device());
+  },
+})
+
 POINTWISE(logical_not_value, (B input), !input)
 OP(logical_not, "(Tensor input) -> Tensor", {
   .doc     = "Whether each element is zero.",
@@ -215,16 +269,27 @@ The default is 0 for NaN, and the largest and smallest numbers of the dtype for 
 Example:
     >>> torch.nan_to_num(torch.tensor([float('nan'), 1.0]), nan=5.0)
     tensor([5., 1.]))",
-  .dtypes  = real,
   .forward = [](const Tensor& input, double nan, std::optional<double> posinf,
                 std::optional<double> neginf, const Tensor* into) {
+    if (is_complex(input.dtype())) {  // its parts one by one
+      Tensor parts = call<"view_as_real", Tensor>(contiguous(input));
+      Tensor finite = call<"nan_to_num", Tensor>(parts, nan, posinf, neginf);
+      Tensor result = call<"view_as_complex", Tensor>(finite);
+      if (into) copy_into(*into, result);
+      return into ? *into : result;
+    }
     if (!is_floating(input.dtype())) return into ? *into : clone_dense(input);
     double largest = largest_finite(input.dtype());
     return pointwise_into<nan_to_num_value>(into, input, nan, posinf.value_or(largest),
                                             neginf.value_or(-largest));
   },
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">(formula<nan_to_num_grad>)),
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input) {
+    if (!is_complex(input.dtype())) return evaluate<nan_to_num_grad>(g, input);
+    Tensor parts = call<"view_as_real", Tensor>(contiguous(g));
+    Tensor of = call<"view_as_real", Tensor>(contiguous(input));
+    return call<"view_as_complex", Tensor>(contiguous(evaluate<nan_to_num_grad>(parts, of)));
+  })),
 })
 
 POINTWISE(deg2rad_value, (T input), input * S(0.017453292519943295))

@@ -61,7 +61,8 @@ Example:
   .forward = [](const Tensor& input, int64_t p) {
     CHECK(p >= 1, "p has to be greater than or equal to 1, but is ", p, ".");
     CHECK(p <= 65536, "p has to be at most 65536, but is ", p, ".");
-    Tensor total = call<"lgamma", Tensor>(input);
+    // The first term is of a difference, too, since mvlgamma_ overwrites the input itself.
+    Tensor total = call<"lgamma", Tensor>(input - 0.0);
     for (int64_t j = 1; j < p; ++j)
       total = total + call<"lgamma", Tensor>(input - double(j) * 0.5);
     return total + double(p) * double(p - 1) * 0.28618247146235004;
@@ -84,14 +85,6 @@ Example:
       d<"other">([](const Tensor& g, const Tensor& input, const Tensor& other) {
         return -g * input * call<"zeta", Tensor>(input + 1, other);
       })),
-})
-OP(zeta_of_number, "zeta.number(Scalar input, Tensor other) -> Tensor", {
-  .home    = "special",
-  .doc     = "The zeta function with a number as exponent.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& other) {
-    return call<"zeta", Tensor>(wrapped_number(input), other);
-  },
 })
 
 POINTWISE(polygamma_value, (T input, S n), polygamma(n, input))
@@ -200,14 +193,6 @@ OP(xlog1py, "(Tensor input, Tensor other) -> Tensor", {
   .saves   = saves<"input", "other">,
   .grads   = grads(d<"input">(formula<xlog1py_grad_input>),
                    d<"other">(formula<xlog1py_grad_other>)),
-})
-OP(xlog1py_of_number, "xlog1py.number(Scalar input, Tensor other) -> Tensor", {
-  .home    = "special",
-  .doc     = "A number times the logarithm of 1 + each element.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& other) {
-    return call<"xlog1py", Tensor>(wrapped_number(input), other);
-  },
 })
 
 }  // namespace rushlight

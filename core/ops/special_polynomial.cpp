@@ -25,15 +25,6 @@ Example:
                    }),
                    no_grad<"n">),
 })
-OP(chebyshev_polynomial_t_of_number,
-   "chebyshev_polynomial_t.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"chebyshev_polynomial_t", Tensor>(wrapped_number(input), n);
-  },
-})
 
 POINTWISE(chebyshev_polynomial_u_value, (T input, T n), chebyshev_polynomial_u(input, n))
 OP(chebyshev_polynomial_u, "(Tensor input, Tensor n) -> Tensor", {
@@ -41,15 +32,6 @@ OP(chebyshev_polynomial_u, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "Chebyshev's polynomial of the second kind: sin((n + 1) a) / sin(a), input = cos(a).",
   .dtypes  = real,
   .forward = formula<chebyshev_polynomial_u_value>,
-})
-OP(chebyshev_polynomial_u_of_number,
-   "chebyshev_polynomial_u.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"chebyshev_polynomial_u", Tensor>(wrapped_number(input), n);
-  },
 })
 
 POINTWISE(chebyshev_polynomial_v_value, (T input, T n), chebyshev_polynomial_v(input, n))
@@ -59,15 +41,6 @@ OP(chebyshev_polynomial_v, "(Tensor input, Tensor n) -> Tensor", {
   .dtypes  = real,
   .forward = formula<chebyshev_polynomial_v_value>,
 })
-OP(chebyshev_polynomial_v_of_number,
-   "chebyshev_polynomial_v.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"chebyshev_polynomial_v", Tensor>(wrapped_number(input), n);
-  },
-})
 
 POINTWISE(chebyshev_polynomial_w_value, (T input, T n), chebyshev_polynomial_w(input, n))
 OP(chebyshev_polynomial_w, "(Tensor input, Tensor n) -> Tensor", {
@@ -75,15 +48,6 @@ OP(chebyshev_polynomial_w, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "The polynomial of the fourth kind: sin((n + 1/2) a) / sin(a / 2), input = cos(a).",
   .dtypes  = real,
   .forward = formula<chebyshev_polynomial_w_value>,
-})
-OP(chebyshev_polynomial_w_of_number,
-   "chebyshev_polynomial_w.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"chebyshev_polynomial_w", Tensor>(wrapped_number(input), n);
-  },
 })
 
 POINTWISE(shifted_chebyshev_polynomial_t_value, (T input, T n),
@@ -100,15 +64,6 @@ OP(shifted_chebyshev_polynomial_t, "(Tensor input, Tensor n) -> Tensor", {
                    }),
                    no_grad<"n">),
 })
-OP(shifted_chebyshev_polynomial_t_of_number,
-   "shifted_chebyshev_polynomial_t.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"shifted_chebyshev_polynomial_t", Tensor>(wrapped_number(input), n);
-  },
-})
 
 POINTWISE(shifted_chebyshev_polynomial_u_value, (T input, T n),
           shifted_chebyshev_polynomial_u(input, n))
@@ -117,15 +72,6 @@ OP(shifted_chebyshev_polynomial_u, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "chebyshev_polynomial_u(2 * input - 1, n).",
   .dtypes  = real,
   .forward = formula<shifted_chebyshev_polynomial_u_value>,
-})
-OP(shifted_chebyshev_polynomial_u_of_number,
-   "shifted_chebyshev_polynomial_u.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"shifted_chebyshev_polynomial_u", Tensor>(wrapped_number(input), n);
-  },
 })
 
 POINTWISE(shifted_chebyshev_polynomial_v_value, (T input, T n),
@@ -136,15 +82,6 @@ OP(shifted_chebyshev_polynomial_v, "(Tensor input, Tensor n) -> Tensor", {
   .dtypes  = real,
   .forward = formula<shifted_chebyshev_polynomial_v_value>,
 })
-OP(shifted_chebyshev_polynomial_v_of_number,
-   "shifted_chebyshev_polynomial_v.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"shifted_chebyshev_polynomial_v", Tensor>(wrapped_number(input), n);
-  },
-})
 
 POINTWISE(shifted_chebyshev_polynomial_w_value, (T input, T n),
           shifted_chebyshev_polynomial_w(input, n))
@@ -153,15 +90,6 @@ OP(shifted_chebyshev_polynomial_w, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "chebyshev_polynomial_w(2 * input - 1, n).",
   .dtypes  = real,
   .forward = formula<shifted_chebyshev_polynomial_w_value>,
-})
-OP(shifted_chebyshev_polynomial_w_of_number,
-   "shifted_chebyshev_polynomial_w.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"shifted_chebyshev_polynomial_w", Tensor>(wrapped_number(input), n);
-  },
 })
 
 POINTWISE(hermite_polynomial_h_value, (T input, T n), hermite_polynomial_h(input, n))
@@ -176,15 +104,6 @@ OP(hermite_polynomial_h, "(Tensor input, Tensor n) -> Tensor", {
                    }),
                    no_grad<"n">),
 })
-OP(hermite_polynomial_h_of_number,
-   "hermite_polynomial_h.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"hermite_polynomial_h", Tensor>(wrapped_number(input), n);
-  },
-})
 
 POINTWISE(hermite_polynomial_he_value, (T input, T n), hermite_polynomial_he(input, n))
 OP(hermite_polynomial_he, "(Tensor input, Tensor n) -> Tensor", {
@@ -198,15 +117,6 @@ OP(hermite_polynomial_he, "(Tensor input, Tensor n) -> Tensor", {
                    }),
                    no_grad<"n">),
 })
-OP(hermite_polynomial_he_of_number,
-   "hermite_polynomial_he.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"hermite_polynomial_he", Tensor>(wrapped_number(input), n);
-  },
-})
 
 POINTWISE(laguerre_polynomial_l_value, (T input, T n), laguerre_polynomial_l(input, n))
 OP(laguerre_polynomial_l, "(Tensor input, Tensor n) -> Tensor", {
@@ -215,15 +125,6 @@ OP(laguerre_polynomial_l, "(Tensor input, Tensor n) -> Tensor", {
   .dtypes  = real,
   .forward = formula<laguerre_polynomial_l_value>,
 })
-OP(laguerre_polynomial_l_of_number,
-   "laguerre_polynomial_l.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"laguerre_polynomial_l", Tensor>(wrapped_number(input), n);
-  },
-})
 
 POINTWISE(legendre_polynomial_p_value, (T input, T n), legendre_polynomial_p(input, n))
 OP(legendre_polynomial_p, "(Tensor input, Tensor n) -> Tensor", {
@@ -231,15 +132,6 @@ OP(legendre_polynomial_p, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "Legendre's polynomial.",
   .dtypes  = real,
   .forward = formula<legendre_polynomial_p_value>,
-})
-OP(legendre_polynomial_p_of_number,
-   "legendre_polynomial_p.number(Scalar input, Tensor n) -> Tensor", {
-  .home    = "special",
-  .doc     = "The same at one point, for each degree.",
-  .dtypes  = real,
-  .forward = [](Scalar input, const Tensor& n) {
-    return call<"legendre_polynomial_p", Tensor>(wrapped_number(input), n);
-  },
 })
 
 }  // namespace rushlight

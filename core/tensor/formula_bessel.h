@@ -218,8 +218,8 @@ inline double bessel_j1(double x) {
   double result = z < 8 ? head : tail;
   return x < 0 ? -result : result;
 }
-// What Y is besides its logarithm (9.1.13, 9.1.11).
-inline double bessel_y0(double x) {
+// What Y is besides its logarithm (9.1.13, 9.1.11). Inlined by force, else the loop is scalar.
+__attribute__((always_inline)) inline double bessel_y0(double x) {
   detail::Hankel h = detail::hankel0(x);
   double tail = h.scale * (h.p * h.difference + h.q * h.sum);
   double rest = polynomial(x * x * 0.03125 - 1, -8.840112096073101e-13, 2.6926938054524057e-11,
@@ -232,7 +232,7 @@ inline double bessel_y0(double x) {
   tail = x == kInfinity ? 0 : tail;
   return x < 8 ? head : tail;
 }
-inline double bessel_y1(double x) {
+__attribute__((always_inline)) inline double bessel_y1(double x) {
   detail::Hankel h = detail::hankel1(x);
   double tail = h.scale * (h.q * h.difference - h.p * h.sum);
   double rest =

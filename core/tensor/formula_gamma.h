@@ -10,7 +10,7 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 
 namespace detail {
 
-inline constexpr double kEpsilon = 0x1p-53;
+inline constexpr double kEpsilon = 0x1p-53, kFloatEpsilon = 0x1p-28;
 
 // log(gamma(1 + a)) for 0 <= a <= 1/2, where lgamma loses digits because 1 + a does.
 inline double lgamma1p(double a) {
@@ -106,28 +106,28 @@ __attribute__((noinline)) inline double temme(double a, double x, bool upper) {
 }
 
 // The lower function by its series (8.7.1).
-inline double lower_by_series(double a, double x) {
+inline double lower_by_series(double a, double x, double epsilon) {
   double term = 1, sum = 1;
-  for (int n = 1; n < 2000 && term > sum * kEpsilon; ++n) {
+  for (int n = 1; n < 2000 && term > sum * epsilon; ++n) {
     term *= x / (a + n);
     sum += term;
   }
   return poisson(a, x) * sum;
 }
 // The upper function for small a and x (8.7.3), without the difference from 1.
-inline double upper_by_series(double a, double x) {
+inline double upper_by_series(double a, double x, double epsilon) {
   double factor = 1, sum = 0;
   for (int n = 1; n < 100; ++n) {
     factor *= -x / n;
     double term = factor / (a + n);
     sum += term;
-    if (abs(term) <= abs(sum) * kEpsilon) break;
+    if (abs(term) <= abs(sum) * epsilon) break;
   }
   double exponent = a * log(x) - (a <= 0.5 ? lgamma1p(a) : lgamma(1 + a));
   return -expm1(exponent) - a * exp(exponent) * sum;
 }
 // The upper function by its continued fraction (8.9.2), evaluated as Lentz does.
-inline double upper_by_fraction(double a, double x) {
+inline double upper_by_fraction(double a, double x, double epsilon) {
   constexpr double kTiny = 1e-300;
   double b = x + 1 - a, c = 1 / kTiny, d = 1 / b, h = d;
   for (int n = 1; n < 2000; ++n) {
@@ -140,14 +140,15 @@ inline double upper_by_fraction(double a, double x) {
     d = 1 / d;
     double change = d * c;
     h *= change;
-    if (abs(change - 1) <= 2 * kEpsilon) break;
+    if (abs(change - 1) <= 2 * epsilon) break;
   }
   return a * poisson(a, x) * h;
 }
 
 // The regularised incomplete gamma function: the smaller one of lower and upper is computed, the
-// other is its difference from 1.
-__attribute__((noinline)) inline double incomplete_gamma(double a, double x, bool upper) {
+// other is its difference from 1. Terms are summed until they are below epsilon.
+__attribute__((noinline)) inline double incomplete_gamma(double a, double x, bool upper,
+                                                         double epsilon) {
   if (isnan(a) || isnan(x) || a < 0 || x < 0) return kNaN;
   if (a == 0) return x > 0 ? (upper ? 0 : 1) : kNaN;
   if (x == 0) return upper ? 1 : 0;
@@ -156,11 +157,11 @@ __attribute__((noinline)) inline double incomplete_gamma(double a, double x, boo
   if (a >= 20 && abs(x - a) < 0.4 * a) return temme(a, x, upper);
   bool small = x <= 0.5 ? a > -0.4 / log(x) : x <= 1.1 ? a > 1.1 * x : a > x;  // the lower one is
   if (small) {
-    double lower = lower_by_series(a, x);
+    double lower = lower_by_series(a, x, epsilon);
     return upper ? 1 - lower : lower;
   }
-  double rest = x <= 1.1 ? upper_by_series(a, x) : upper_by_fraction(a, x);
-  if (!upper && x <= 1.1) return lower_by_series(a, x);
+  double rest = x <= 1.1 ? upper_by_series(a, x, epsilon) : upper_by_fraction(a, x, epsilon);
+  if (!upper && x <= 1.1) return lower_by_series(a, x, epsilon);
   return upper ? rest : 1 - rest;
 }
 
@@ -191,8 +192,18 @@ __attribute__((noinline)) inline double zeta_scaled(double s, double q) {
 
 }  // namespace detail
 
-inline double igamma(double a, double x) { return detail::incomplete_gamma(a, x, false); }
-inline double igammac(double a, double x) { return detail::incomplete_gamma(a, x, true); }
+inline double igamma(double a, double x) {
+  return detail::incomplete_gamma(a, x, false, detail::kEpsilon);
+}
+inline double igammac(double a, double x) {
+  return detail::incomplete_gamma(a, x, true, detail::kEpsilon);
+}
+inline float igamma(float a, float x) {
+  return float(detail::incomplete_gamma(a, x, false, detail::kFloatEpsilon));
+}
+inline float igammac(float a, float x) {
+  return float(detail::incomplete_gamma(a, x, true, detail::kFloatEpsilon));
+}
 
 // Hurwitz's zeta: the sum of (q + k)^-s. Below zero, where s must be an integer, the terms of both
 // signs are sums that begin in (0, 1).
@@ -224,8 +235,6 @@ inline double polygamma(double n, double x) {
   return sign * exp(lgamma(n + 1) - (n + 1) * log(x)) * detail::zeta_scaled(n + 1, x);
 }
 
-inline float igamma(float a, float x) { return float(igamma(double(a), double(x))); }
-inline float igammac(float a, float x) { return float(igammac(double(a), double(x))); }
 inline float zeta(float s, float q) { return float(zeta(double(s), double(q))); }
 inline float polygamma(float n, float x) { return float(polygamma(double(n), double(x))); }
 

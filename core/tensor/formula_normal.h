@@ -50,8 +50,9 @@ inline double log_ndtr(double x) {
 }
 
 // The inverse of ndtr: in the centre p - 1/2 times a polynomial in its square, in the tails
-// H / r - r with r = sqrt(-2 log p) and a polynomial H in log r.
-inline double ndtri(double p) {
+// H / r - r with r = sqrt(-2 log p) and a polynomial H in log r. Inlined by force, else the loop is
+// scalar.
+__attribute__((always_inline)) inline double ndtri(double p) {
   constexpr double kSmallest = 0x1p-1074;
   double q = p - 0.5,
          center =

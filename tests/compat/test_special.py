@@ -32,24 +32,10 @@ TOLERANCE = {"float64": 1e-9, "float32": 2e-5, "bfloat16": 2e-2, "float16": 4e-3
 # Where PyTorch has few digits, or NaN in place of a limit, SciPy is right as well.
 SCIPY = {
     name: getattr(scipy.special, name)
-    for name in [
-        "digamma",
-        "erf",
-        "erfc",
-        "erfcx",
-        "erfinv",
-        "gammainc",
-        "gammaincc",
-        "i0",
-        "i0e",
-        "i1",
-        "i1e",
-        "log_ndtr",
-        "ndtr",
-        "ndtri",
-        "zeta",
-        "xlog1py",
-    ]
+    for name in (
+        "digamma", "erf", "erfc", "erfcx", "erfinv", "gammainc", "gammaincc", "i0", "i0e", "i1",
+        "i1e", "log_ndtr", "ndtr", "ndtri", "zeta", "xlog1py",
+    )
 } | {
     "airy_ai": lambda x: scipy.special.airy(x)[0],
     "bessel_j0": scipy.special.j0,
@@ -62,7 +48,7 @@ SCIPY = {
     "modified_bessel_k1": scipy.special.k1,
     "scaled_modified_bessel_k0": scipy.special.k0e,
     "scaled_modified_bessel_k1": scipy.special.k1e,
-}
+}  # fmt: skip
 
 
 def compare(name, points, dtype, *numbers, tiny=0.0):
@@ -134,3 +120,42 @@ def test_polygamma(n, dtype) -> None:
 @pytest.mark.parametrize("p", [1, 2, 4])
 def test_multigammaln(p) -> None:
     compare("multigammaln", [[x for x in POINTS if x > (p - 1) / 2]], "float64", p)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+def test_nextafter(dtype) -> None:
+    # Subnormal numbers, powers of two, the largest number, and around zero.
+    points = [0.0, -0.0, 1e-40, 1.0, -1.0, 1.0078125, 2.0, 3e38, -3e38, INF, -INF, NAN, 2.0**-126]
+    a, b = np.array(list(itertools.product(points, repeat=2))).T
+
+    def run(library):
+        x, y = (library.tensor(v, dtype=getattr(library, dtype)) for v in (a, b))
+        return library.nextafter(x, y).double().numpy()
+
+    np.testing.assert_array_equal(run(torch), run(pytorch))
+
+
+def test_nextafter_of_float16_steps_through_all_its_numbers() -> None:
+    bits = torch.arange(0, 0x7C00, dtype=torch.int16)
+    x = bits.view(torch.float16)
+    up = torch.nextafter(x, torch.tensor(INF, dtype=torch.float16))
+    assert torch.equal(up.view(torch.int16), bits + 1)
+    assert torch.equal(torch.nextafter(up, torch.zeros_like(up)).view(torch.int16), bits)
+    down = torch.nextafter(-up, torch.zeros_like(up))
+    assert torch.equal(down.abs().view(torch.int16), bits)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_frexp_and_ldexp(dtype) -> None:
+    points = [0.0, -0.0, 1.0, -3.5, 6e-8, 1e-40, 5e-324, 6e4, 1e300, INF, -INF, NAN]
+    x, y = (library.tensor(points, dtype=getattr(library, dtype)) for library in (torch, pytorch))
+    (mantissa, exponent), (expected, power) = torch.frexp(x), pytorch.frexp(y)
+    np.testing.assert_array_equal(mantissa.numpy(), expected.numpy())
+    finite = np.isfinite(y.numpy())
+    np.testing.assert_array_equal(exponent.numpy()[finite], power.numpy()[finite])
+    back = torch.ldexp(mantissa, exponent.to(x.dtype))
+    np.testing.assert_array_equal(back.numpy(), y.numpy())
+    wide = torch.tensor([1.0, 5e-324, 1e308, 1.0, 3.0], dtype=torch.float64)
+    powers = torch.tensor([-1074, 2000, -2000, 1100, 4])
+    expected = np.ldexp(wide.numpy(), powers.numpy().astype(int))
+    np.testing.assert_array_equal(torch.ldexp(wide, powers.double()).numpy(), expected)

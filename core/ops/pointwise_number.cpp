@@ -1,0 +1,84 @@
+// Owns the ops on how numbers are made up: common divisors of integers, mantissas, exponents and
+// neighbours of floats.
+#include "core/ops/op.h"
+
+#ifdef RUSHLIGHT_ISA
+#include "core/tensor/formula_special.h"
+#endif
+
+namespace rushlight {
+
+POINTWISE(gcd_value, (I input, I other), gcd(input, other))
+OP(gcd, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = R"(The greatest common divisor of two integers, never negative.
+
+Example:
+    >>> torch.gcd(torch.tensor([5, 10, 15]), torch.tensor([3, 4, 5]))
+    tensor([1, 2, 5]))",
+  .dtypes  = DTypeSet([](DType t) { return is_integral(t); }),
+  .forward = formula<gcd_value>,
+})
+
+POINTWISE(lcm_value, (I input, I other), lcm(input, other))
+OP(lcm, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = R"(The least common multiple of two integers, never negative; 0 if one of them is.
+
+Example:
+    >>> torch.lcm(torch.tensor([5, 10, 15]), torch.tensor([3, 4, 5]))
+    tensor([15, 20, 15]))",
+  .dtypes  = DTypeSet([](DType t) { return is_integral(t); }),
+  .forward = formula<lcm_value>,
+})
+
+POINTWISE(ldexp_value, (T input, T other), ldexp(input, other))
+POINTWISE(mul_complex, (C input, C other), input * other)
+OP(ldexp, "(Tensor input, Tensor other) -> Tensor", {
+  .doc     = R"(input * 2^other; integers give floats.
+
+Example:
+    >>> torch.ldexp(torch.tensor([1.0]), torch.tensor([1, 2, 3]))
+    tensor([2., 4., 8.]))",
+  .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
+    const Tensor* operands[] = {&input, &other};
+    if (!is_complex(result_dtype(operands))) return pointwise_into<ldexp_value>(into, input, other);
+    return pointwise_into<mul_complex>(into, input, pow(wrapped_number(2.0), other));
+  },
+  .saves   = saves<"other", "result">,
+  .grads   = grads(
+      d<"input">([](const Tensor& g, const Tensor& other, const Tensor&) {
+        return call<"ldexp", Tensor>(g, conj(other));
+      }),
+      d<"other">([](const Tensor& g, const Tensor&, const Tensor& result) {
+        return g * conj(result) * 0.6931471805599453;
+      })),
+})
+
+POINTWISE(frexp_mantissa_value, (T input), frexp_mantissa(input))
+POINTWISE(frexp_exponent_value, (T input), frexp_exponent(input))
+OP(_frexp_mantissa, "(Tensor input) -> Tensor", {
+  .home    = "private",
+  .doc     = "Each element as a number of magnitude [1/2, 1), without its power of two.",
+  .dtypes  = floating,
+  .forward = formula<frexp_mantissa_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input) {
+    return call<"ldexp", Tensor>(g, -pointwise<frexp_exponent_value>(input));
+  })),
+})
+OP(frexp, "(Tensor input) -> (Tensor mantissa, Tensor exponent)", {
+  .doc     = R"(Each element as mantissa * 2^exponent, the mantissa with a magnitude in [1/2, 1).
+
+The exponent is an int32; it is 0 where input is 0, infinite or NaN, which is its own mantissa.
+
+Example:
+    >>> torch.frexp(torch.tensor([8.0, -0.75])).mantissa
+    tensor([ 0.5000, -0.7500]))",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input) -> std::tuple<Tensor, Tensor> {
+    return {call<"_frexp_mantissa", Tensor>(input),
+            to_dtype(pointwise<frexp_exponent_value>(input), DType::int32)};
+  },
+})
+
+// Half types compute in float, which has numbers between theirs.
+}  // namespace rushlight
