@@ -218,9 +218,10 @@ inline double bessel_j1(double x) {
   double result = z < 8 ? head : tail;
   return x < 0 ? -result : result;
 }
-// What Y is besides its logarithm (9.1.13, 9.1.11). Inlined by force, else the loop is scalar.
+// What Y is besides its logarithm (9.1.13, 9.1.11). Inlined by force, else the loop is scalar; of
+// abs(x), because GCC would take sin and cos of one number together, which has no vector form.
 __attribute__((always_inline)) inline double bessel_y0(double x) {
-  detail::Hankel h = detail::hankel0(x);
+  detail::Hankel h = detail::hankel0(abs(x));
   double tail = h.scale * (h.p * h.difference + h.q * h.sum);
   double rest = polynomial(x * x * 0.03125 - 1, -8.840112096073101e-13, 2.6926938054524057e-11,
                            -7.13046146536789e-10, 1.6390875014077404e-08, -3.2185078445935923e-07,
@@ -233,7 +234,7 @@ __attribute__((always_inline)) inline double bessel_y0(double x) {
   return x < 8 ? head : tail;
 }
 __attribute__((always_inline)) inline double bessel_y1(double x) {
-  detail::Hankel h = detail::hankel1(x);
+  detail::Hankel h = detail::hankel1(abs(x));
   double tail = h.scale * (h.q * h.difference - h.p * h.sum);
   double rest =
       x * polynomial(x * x * 0.03125 - 1, 8.760001143977853e-13, -2.499531546171249e-11,

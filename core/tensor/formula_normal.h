@@ -49,21 +49,20 @@ inline double log_ndtr(double x) {
   return x < -1 ? left : right;
 }
 
-// The inverse of ndtr: in the centre p - 1/2 times a polynomial in its square, in the tails
-// H / r - r with r = sqrt(-2 log p) and a polynomial H in log r. Inlined by force, else the loop is
-// scalar.
-__attribute__((always_inline)) inline double ndtri(double p) {
-  constexpr double kSmallest = 0x1p-1074;
-  double q = p - 0.5,
-         center =
-             q * polynomial(q * q / 0.045 - 1, 1.4910055526710938e-12, 7.19168751990811e-12,
-                            2.8888944105440882e-11, 1.428577031133014e-10, 7.20424147828072e-10,
-                            3.6017267703036125e-09, 1.8156336241412333e-08, 9.254562421624981e-08,
-                            4.778320395067718e-07, 2.5073358659160146e-06, 1.343501554935243e-05,
-                            7.404250220952965e-05, 0.0004246321334565066, 0.0025874528846428968,
-                            0.017484795058402523, 0.14672381961923803, 2.638092834323769);
-  double tail = q > 0 ? 1 - p : p;
-  double r = sqrt(-2 * log(tail < kSmallest ? kSmallest : tail));
+namespace detail {
+
+// The inverse of ndtr at 1/2 + q for |q| <= 0.3: q times a polynomial in its square.
+inline double ndtri_center(double q) {
+  return q * polynomial(q * q / 0.045 - 1, 1.4910055526710938e-12, 7.19168751990811e-12,
+                        2.8888944105440882e-11, 1.428577031133014e-10, 7.20424147828072e-10,
+                        3.6017267703036125e-09, 1.8156336241412333e-08, 9.254562421624981e-08,
+                        4.778320395067718e-07, 2.5073358659160146e-06, 1.343501554935243e-05,
+                        7.404250220952965e-05, 0.0004246321334565066, 0.0025874528846428968,
+                        0.017484795058402523, 0.14672381961923803, 2.638092834323769);
+}
+// The same at p <= 0.2: H / r - r with r = sqrt(-2 log p) and a polynomial H in log r.
+inline double ndtri_tail(double p) {
+  double r = sqrt(-2 * log(p));
   double h =
       polynomial((log(r) - 2.120177843989632) * 0.651185064720709, 5.081125987901786e-09,
                  -5.5143569658184745e-09, -4.3715034296682656e-08, 6.227991310686933e-08,
@@ -75,9 +74,19 @@ __attribute__((always_inline)) inline double ndtri(double p) {
                  0.0002252183474398725, 5.956800320492565e-05, -0.0005600747049437068,
                  0.0004778329482066883, -0.00018510556025599483, 0.005627203113681403,
                  -0.027150286966712078, 0.06093281358650328, 1.462921585606207, 3.07716474462557);
-  double outer = tail == 0 ? -kInfinity : h / r - r;
+  return h / r - r;
+}
+
+}  // namespace detail
+
+// Inlined by force, else the loop is scalar.
+__attribute__((always_inline)) inline double ndtri(double p) {
+  constexpr double kSmallest = 0x1p-1074;
+  double q = p - 0.5, tail = q > 0 ? 1 - p : p;
+  double outer = detail::ndtri_tail(tail < kSmallest ? kSmallest : tail);
+  outer = tail == 0 ? -kInfinity : outer;
   outer = q > 0 ? -outer : outer;
-  double result = abs(q) <= 0.3 ? center : outer;
+  double result = abs(q) <= 0.3 ? detail::ndtri_center(q) : outer;
   return (p < 0) | (p > 1) ? kNaN : result;
 }
 

@@ -157,5 +157,6 @@ def test_frexp_and_ldexp(dtype) -> None:
     np.testing.assert_array_equal(back.numpy(), y.numpy())
     wide = torch.tensor([1.0, 5e-324, 1e308, 1.0, 3.0], dtype=torch.float64)
     powers = torch.tensor([-1074, 2000, -2000, 1100, 4])
-    expected = np.ldexp(wide.numpy(), powers.numpy().astype(int))
+    with np.errstate(over="ignore"):
+        expected = np.ldexp(wide.numpy(), powers.numpy())
     np.testing.assert_array_equal(torch.ldexp(wide, powers.double()).numpy(), expected)
