@@ -244,12 +244,13 @@ Hendrycks and Gimpel 2016. approximate='tanh' gives the faster
   })),
 })
 
-POINTWISE(silu_value, (T input), input * sigmoid(input))
-POINTWISE(silu_grad, (T g, T input), g * sigmoid(input) * (S(1) + input * (S(1) - sigmoid(input))))
+POINTWISE(silu_value, (C input), input * sigmoid(input))
+POINTWISE(silu_grad, (C g, C input),
+          g * conj(sigmoid(input) * (S(1) + input * (S(1) - sigmoid(input)))))
 OP(silu, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "input * sigmoid(input), also called swish.",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .forward = formula<silu_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<silu_grad>)),
@@ -333,12 +334,11 @@ OP(softsign, "(Tensor input) -> Tensor", {
   .grads   = grads(d<"input">(formula<softsign_grad>)),
 })
 
-POINTWISE(tanhshrink_value, (T input), input - tanh(input))
-POINTWISE(tanhshrink_grad, (T g, T input), g * tanh(input) * tanh(input))
+POINTWISE(tanhshrink_value, (C input), input - tanh(input))
+POINTWISE(tanhshrink_grad, (C g, C input), g * conj(tanh(input) * tanh(input)))
 OP(tanhshrink, "(Tensor input) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "input - tanh(input).",
-  .dtypes  = real,
   .forward = formula<tanhshrink_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<tanhshrink_grad>)),

@@ -83,19 +83,19 @@ OP(addcdiv, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -
 })
 
 // Both forms are exact at their end of the range.
-POINTWISE(lerp_value, (T input, T end, T weight),
-          select(abs(weight) < S(0.5), input + weight * (end - input),
+POINTWISE(lerp_value, (C input, C end, C weight),
+          select(abs(weight) < abs(S(0.5)), input + weight * (end - input),
                  end - (end - input) * (S(1) - weight)))
-POINTWISE(lerp_grad_input, (T g, T weight), g * (S(1) - weight))
-POINTWISE(lerp_grad_end, (T g, T weight), g * weight)
-POINTWISE(lerp_grad_weight, (T g, T input, T end), g * (end - input))
+POINTWISE(lerp_grad_input, (C g, C weight), g * conj(S(1) - weight))
+POINTWISE(lerp_grad_end, (C g, C weight), g * conj(weight))
+POINTWISE(lerp_grad_weight, (C g, C input, C end), g * conj(end - input))
 OP(lerp, "(Tensor input, Tensor end, Tensor weight) -> Tensor", {
   .doc     = R"(Between two tensors: input + weight * (end - input).
 
 Example:
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([10.0, 20.0]), 0.25)
     tensor([ 2.5000, 12.5000]))",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .forward = formula<lerp_value>,
   .saves   = saves<"input", "end", "weight">,
   .grads   = grads(d<"input">(formula<lerp_grad_input>), d<"end">(formula<lerp_grad_end>),

@@ -1,0 +1,189 @@
+"""Every op takes the dtypes that PyTorch's takes and gives the dtype that PyTorch's gives.
+
+Ops may take more than PyTorch does. What they lack of it is listed here, with the reason.
+"""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from ops.matrix import ROWS, SAMPLED, SAMPLES
+
+import rushlight as torch
+
+pytorch = pytest.importorskip("torch")
+
+INTEGERS = ["uint8", "int8", "int16", "int32", "int64"]
+WIDE = ["uint16", "uint32", "uint64"]
+COMPLEX = ["complex64", "complex128"]
+DTYPES = ["bool", *INTEGERS, "float16", "bfloat16", "float32", "float64", *COMPLEX]
+
+LACKS = {
+    name: set(dtypes)
+    for names, dtypes in {
+        # uint64 has the loops of int64, whose order is another.
+        "ceil floor isneginf isposinf round signbit trunc": ["uint64"],
+        # Sums of exponentials of complex numbers.
+        "logaddexp logcumsumexp logsumexp": COMPLEX,
+        # Norms and losses of complex numbers, losses of integers.
+        "nn.functional.rms_norm nn.functional.soft_margin_loss nn.functional.softsign": COMPLEX,
+        "nn.functional.l1_loss": INTEGERS,
+        "nn.functional.poisson_nll_loss": [*INTEGERS, *WIDE, *COMPLEX],
+        # Pools and convolutions of other than floats, which PyTorch does one by one.
+        "avg_pool1d nn.functional.avg_pool2d": ["int64"],
+        "max_pool1d_with_indices max_pool2d max_pool2d_with_indices": INTEGERS,
+        "nn.functional.conv1d nn.functional.conv1d.padding nn.functional.conv2d "
+        "nn.functional.conv2d.padding nn.functional.conv3d nn.functional.conv3d.padding": [
+            *INTEGERS,
+            *COMPLEX,
+        ],
+        "nn.functional.conv_transpose1d nn.functional.conv_transpose2d": ["int64", *COMPLEX],
+        # Logical products under the names of arithmetic ones.
+        "addr": ["bool"],
+    }.items()
+    for name in names.split()
+}
+
+
+def outcome(call):
+    """The dtypes that a call returns, or "raises"."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            result = call()
+    except (RuntimeError, TypeError, IndexError, ValueError):
+        return "raises"
+    return kinds(result)
+
+
+def kinds(result):
+    if isinstance(result, (list, tuple)):
+        return tuple(kinds(r) for r in result)
+    return str(result.dtype) if hasattr(result, "dtype") else type(result).__name__
+
+
+def differs(ours, theirs):
+    """Whether PyTorch's outcome is one that we should have."""
+    return theirs not in (ours, "raises") and "complex32" not in str(theirs)
+
+
+# ---- one dtype ----------------------------------------------------------------------------------
+
+
+def function_of(library, row):
+    """The function of an op in a library, its method, or None."""
+    for home in row["home"].split() if row["function"] else []:
+        module = library
+        for part in home.split(".") if home != "torch" else []:
+            module = getattr(module, part, None)
+        if hasattr(module, row["name"]):
+            return getattr(module, row["name"])
+    return getattr(library.Tensor, row["name"], None)
+
+
+def tensor_of(library, array, dtype):
+    """An array as a tensor; one of float64 in another dtype, as small whole numbers."""
+    if array.dtype != np.float64:
+        return library.from_numpy(array.copy())
+    if dtype in ("bool", *INTEGERS, *WIDE):
+        array = np.round(np.abs(np.where(np.isfinite(array), array, 0)) * 2)
+        array = array % (2 if dtype == "bool" else 3)
+    return library.tensor(np.array(array)).to(getattr(library, dtype))
+
+
+COMPARED = [
+    name
+    for name in SAMPLED
+    if any(a.dtype == np.float64 for a in SAMPLES[name].all[0].arrays())
+    and function_of(pytorch, ROWS[name]) is not None
+]
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_dtypes_of_an_op_are_those_of_pytorch(name) -> None:
+    sample = SAMPLES[name].all[0]
+
+    def run(library, dtype):
+        filled = sample.map(lambda array: tensor_of(library, array, dtype))
+        function = function_of(library, ROWS[name])
+        return outcome(lambda: function(*filled.args, **filled.kwargs))
+
+    results = {dtype: (run(torch, dtype), run(pytorch, dtype)) for dtype in [*DTYPES, *WIDE]}
+    wrong = {dtype: pair for dtype, pair in results.items() if differs(*pair)}
+    unexpected = {d: pair for d, pair in wrong.items() if d not in LACKS.get(name, set())}
+    assert not unexpected, "ours, PyTorch's"
+
+
+# ---- two dtypes ---------------------------------------------------------------------------------
+
+BINARY = [
+    "add", "sub", "mul", "div", "true_divide", "floor_divide", "remainder", "fmod", "pow", "rsub",
+    "float_power", "atan2", "hypot", "maximum", "minimum", "fmax", "fmin", "eq", "ne", "lt", "le",
+    "gt", "ge", "logical_and", "logical_or", "logical_xor", "bitwise_and", "bitwise_or",
+    "bitwise_xor", "bitwise_left_shift", "bitwise_right_shift", "xlogy", "logaddexp", "logaddexp2",
+    "copysign", "heaviside", "nextafter", "gcd", "lcm", "ldexp", "isclose", "igamma", "igammac",
+    "clamp", "clamp_min", "clamp_max", "polar", "complex", "result_type", "dot",
+]  # fmt: skip
+OF_SPECIAL = ["xlog1py", "zeta", "chebyshev_polynomial_t"]
+FORMS = {
+    **{name: lambda lib, a, b, name=name: getattr(lib, name)(a, b) for name in BINARY},
+    **{name: lambda lib, a, b, name=name: getattr(lib.special, name)(a, b) for name in OF_SPECIAL},
+    **{
+        f"{name}_": lambda lib, a, b, name=name: getattr(a.clone(), f"{name}_")(b)
+        for name in BINARY
+        if hasattr(pytorch.Tensor, f"{name}_")
+    },
+    "where": lambda lib, a, b: lib.where(lib.tensor([True, False]), a, b),
+    "where of one": lambda lib, a, b: lib.where(lib.tensor(True), a, b),
+    "addcmul": lambda lib, a, b: lib.addcmul(a, b, b),
+    "addcdiv": lambda lib, a, b: lib.addcdiv(a, b, b),
+    "lerp to": lambda lib, a, b: lib.lerp(a, b, 0.5),
+    "lerp by": lambda lib, a, b: lib.lerp(a, a, b),
+    "masked_fill": lambda lib, a, b: a.masked_fill(lib.tensor([True, False]), b),
+    "cat": lambda lib, a, b: lib.cat([a, b]),
+    "stack": lambda lib, a, b: lib.stack([a, b]),
+}
+# Mixtures that PyTorch takes and we do not, by what the first operand is: the dtypes of an op hold
+# for that alone, while PyTorch looks at the common dtype.
+MIXTURES_LACKED = {
+    "gcd": ["bool"],
+    "lcm": ["bool"],
+    "addcmul": ["bool"],
+    "addcdiv": ["bool", *INTEGERS],
+    "lerp by": ["bool", *INTEGERS],
+    "nextafter": ["bool", *INTEGERS],
+    "logaddexp": DTYPES,  # with complex numbers
+    "ldexp": ["complex128"],  # of 0-d, where PyTorch gives complex128 for vectors of integers
+}
+
+
+def operands(library):
+    """What may stand on either side: vectors, 0-d tensors and numbers."""
+    for dtype in DTYPES:
+        yield dtype, library.tensor([1, 1], dtype=getattr(library, dtype))
+    for dtype in DTYPES:
+        yield f"{dtype} 0-d", library.tensor(1, dtype=getattr(library, dtype))
+    yield from [("True", True), ("2", 2), ("2.5", 2.5), ("2j", 2j)]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_two_operands_promote_as_in_pytorch(form) -> None:
+    wrong: dict[tuple[str, str], tuple] = {}
+    pairs = itertools.product(operands(torch), repeat=2)
+    for ((left, a), (right, b)), ((_, x), (_, y)) in zip(
+        pairs, itertools.product(operands(pytorch), repeat=2), strict=True
+    ):
+        if not isinstance(a, torch.Tensor) and (
+            form.endswith("_") or form == "masked_fill" or not hasattr(b, "dtype")
+        ):
+            continue
+        if left.removesuffix(" 0-d") in MIXTURES_LACKED.get(form, ()):
+            continue
+        if form == "masked_fill" and ("complex" in right or right == "2j"):
+            continue  # PyTorch drops the imaginary part
+        ours = outcome(lambda: FORMS[form](torch, a, b))  # noqa: B023
+        theirs = outcome(lambda: FORMS[form](pytorch, x, y))  # noqa: B023
+        if differs(ours, theirs):
+            wrong[left, right] = ours, theirs
+    assert not wrong, "ours, PyTorch's"
