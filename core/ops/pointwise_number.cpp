@@ -80,28 +80,4 @@ Example:
   },
 })
 
-// Half types compute in float, which has numbers between theirs.
-POINTWISE(nextafter_value, (T input, T other), nextafter(input, other))
-POINTWISE(next_half_value, (T input, T other, S dropped, S normal, S smallest, S largest),
-          next_half(input, other, dropped, normal, smallest, largest))
-OP(nextafter, "(Tensor input, Tensor other) -> Tensor", {
-  .doc     = R"(The next number of the dtype after input in the direction of other.
-
-Example:
-    >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) - 1
-    tensor([1.1921e-07]))",
-  .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
-    const Tensor* operands[] = {&input, &other};
-    DType common = result_dtype(operands);
-    if (common == DType::float16)
-      return pointwise_into<next_half_value>(into, input, other, 13.0, 0x1p-14, 0x1p-24,
-                                             largest_finite(common));
-    if (common == DType::bfloat16)
-      return pointwise_into<next_half_value>(into, input, other, 16.0, 0x1p-126, 0x1p-133,
-                                             largest_finite(common));
-    return pointwise_into<nextafter_value>(into, input, other);
-  },
-})
-
 }  // namespace rushlight

@@ -61,25 +61,4 @@ inline T frexp_mantissa(T x) {
   return ldexp(x, -frexp_exponent(x));
 }
 
-// The next number after x towards y among those that have `dropped` bits less than float, are
-// normal from `normal` on, are multiples of `smallest` below and end at `largest`: those of a half
-// type.
-inline float next_half(float x, float y, float dropped, float normal, float smallest,
-                       float largest) {
-  if (isnan(x) || isnan(y)) return float(kNaN);
-  if (x == y) return y;
-  if (x == 0) return copysign(smallest, y);
-  if (!isfinite(x)) return copysign(largest, x);
-  bool grows = (y > x) == (x > 0);
-  if (abs(x) < normal || (abs(x) == normal && !grows))
-    return x + copysign(smallest, grows ? x : -x);
-  uint32_t bits = __builtin_bit_cast(uint32_t, x), step = uint32_t(1) << int(dropped);
-  return __builtin_bit_cast(float, grows ? bits + step : bits - step);
-}
-inline double next_half(double x, double y, double dropped, double normal, double smallest,
-                        double largest) {
-  return next_half(float(x), float(y), float(dropped), float(normal), float(smallest),
-                   float(largest));
-}
-
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
