@@ -18,6 +18,8 @@ inline constexpr bool kIsComplex = !std::is_floating_point_v<T>;
 // _(name here, name in the library between scipy_, the type's letter and an underscore)
 #define LAPACK_FUNCTIONS(_)                    \
   _(getrf, "getrf")                            \
+  _(laswp, "laswp")                            \
+  _(gemm, "gemm")                              \
   _(getrs, "getrs")                            \
   _(potrf, "potrf")                            \
   _(trsm, "trsm")                              \
@@ -27,6 +29,8 @@ inline constexpr bool kIsComplex = !std::is_floating_point_v<T>;
   _(hetrs, kIsComplex<T> ? "hetrs" : "sytrs")  \
   _(geqrf, "geqrf")                            \
   _(orgqr, kIsComplex<T> ? "ungqr" : "orgqr")  \
+  _(larft, "larft")                            \
+  _(larfb, "larfb")                            \
   _(ormqr, kIsComplex<T> ? "unmqr" : "ormqr")  \
   _(gesdd, "gesdd")                            \
   _(heevd, kIsComplex<T> ? "heevd" : "syevd")  \
@@ -80,6 +84,9 @@ struct Routines {
                      In ldb, int* info, size_t);
 
   void (*getrf)(In m, In n, T* a, In lda, int* pivots, int* info);
+  void (*laswp)(In n, T* a, In lda, In first, In last, const int* pivots, In step);
+  void (*gemm)(Char transa, Char transb, In m, In n, In k, const T* alpha, const T* a, In lda,
+               const T* b, In ldb, const T* beta, T* c, In ldc, size_t, size_t);
   void (*getrs)(Char trans, In n, In columns, const T* a, In lda, const int* pivots, T* b, In ldb,
                 int* info, size_t);
   void (*potrf)(Char uplo, In n, T* a, In lda, int* info, size_t);
@@ -89,6 +96,11 @@ struct Routines {
   Sytrs *sytrs, *hetrs;
   void (*geqrf)(In m, In n, T* a, In lda, T* tau, T* work, In lwork, int* info);
   void (*orgqr)(In m, In n, In k, T* a, In lda, const T* tau, T* work, In lwork, int* info);
+  void (*larft)(Char direct, Char storev, In m, In k, const T* v, In ldv, const T* tau, T* t,
+                In ldt, size_t, size_t);
+  void (*larfb)(Char side, Char trans, Char direct, Char storev, In m, In n, In k, const T* v,
+                In ldv, const T* t, In ldt, T* c, In ldc, T* work, In ldwork, size_t, size_t,
+                size_t, size_t);
   void (*ormqr)(Char side, Char trans, In m, In n, In k, const T* a, In lda, const T* tau, T* c,
                 In ldc, T* work, In lwork, int* info, size_t, size_t);
   typename Functions<T>::Gesdd* gesdd;
@@ -170,6 +182,20 @@ int getrf(int64_t m, int64_t n, T* a, int64_t lda, int* pivots) {
 }
 
 template <class T>
+void laswp(int64_t n, T* a, int64_t lda, int64_t first, int64_t last, const int* pivots) {
+  routines<T>().laswp(Size(n), a, leading(lda), Size(first), Size(last), pivots, Size(1));
+}
+
+template <class T>
+void gemm_subtract(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
+                   int64_t ldb, T* c, int64_t ldc) {
+  char trans = 'N';
+  T alpha(-1), beta(1);
+  routines<T>().gemm(&trans, &trans, Size(m), Size(n), Size(k), &alpha, a, leading(lda), b,
+                     leading(ldb), &beta, c, leading(ldc), 1, 1);
+}
+
+template <class T>
 int getrs(char trans, int64_t n, int64_t columns, const T* a, int64_t lda, const int* pivots, T* b,
           int64_t ldb) {
   int info = 0;
@@ -223,6 +249,23 @@ int orgqr(int64_t m, int64_t n, int64_t k, T* a, int64_t lda, const T* tau, Work
   return with_work(space.work, [&](T* work, In lwork, int* info) {
     routines<T>().orgqr(Size(m), Size(n), Size(k), a, leading(lda), tau, work, lwork, info);
   });
+}
+
+template <class T>
+void larft(int64_t m, int64_t k, const T* v, int64_t ldv, const T* tau, T* t, int64_t ldt) {
+  char forward = 'F', columns = 'C';
+  routines<T>().larft(&forward, &columns, Size(m), Size(k), v, leading(ldv), tau, t, leading(ldt),
+                      1, 1);
+}
+
+template <class T>
+void larfb(bool adjoint, int64_t m, int64_t n, int64_t k, const T* v, int64_t ldv, const T* t,
+           int64_t ldt, T* c, int64_t ldc, T* work) {
+  char left = 'L', forward = 'F', columns = 'C';
+  char trans = !adjoint ? 'N' : kIsComplex<T> ? 'C' : 'T';
+  routines<T>().larfb(&left, &trans, &forward, &columns, Size(m), Size(n), Size(k), v,
+                      leading(ldv), t, leading(ldt), c, leading(ldc), work, leading(n), 1, 1, 1,
+                      1);
 }
 
 template <class T>
@@ -365,6 +408,9 @@ int gelsd(bool simple, int64_t m, int64_t n, int64_t columns, T* a, int64_t lda,
 
 #define LAPACK_INSTANTIATE(T)                                                                     \
   template int getrf(int64_t, int64_t, T*, int64_t, int*);                                        \
+  template void laswp(int64_t, T*, int64_t, int64_t, int64_t, const int*);                        \
+  template void gemm_subtract(int64_t, int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*, \
+                              int64_t);                                                           \
   template int getrs(char, int64_t, int64_t, const T*, int64_t, const int*, T*, int64_t);         \
   template int potrf(char, int64_t, T*, int64_t);                                                 \
   template void trsm(char, char, char, char, int64_t, int64_t, const T*, int64_t, T*, int64_t);   \
@@ -372,6 +418,9 @@ int gelsd(bool simple, int64_t m, int64_t n, int64_t columns, T* a, int64_t lda,
   template int sytrs(bool, char, int64_t, int64_t, const T*, int64_t, const int*, T*, int64_t);   \
   template int geqrf(int64_t, int64_t, T*, int64_t, T*, Workspace<T>&);                           \
   template int orgqr(int64_t, int64_t, int64_t, T*, int64_t, const T*, Workspace<T>&);            \
+  template void larft(int64_t, int64_t, const T*, int64_t, const T*, T*, int64_t);                \
+  template void larfb(bool, int64_t, int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*,  \
+                      int64_t, T*);                                                               \
   template int ormqr(char, bool, int64_t, int64_t, int64_t, const T*, int64_t, const T*, T*,      \
                      int64_t, Workspace<T>&);                                                     \
   template int gesdd(char, int64_t, int64_t, T*, int64_t, Real<T>*, T*, int64_t, T*, int64_t,     \

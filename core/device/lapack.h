@@ -34,6 +34,13 @@ struct Workspace {
 // a = P L U with L's diagonal of ones left out; row i was exchanged with row pivots[i] - 1.
 template <class T>
 int getrf(int64_t m, int64_t n, T* a, int64_t lda, int* pivots);
+// Exchanges rows of n columns as `pivots` says, from row `first` to `last`, counted from 1.
+template <class T>
+void laswp(int64_t n, T* a, int64_t lda, int64_t first, int64_t last, const int* pivots);
+// C -= A B, of m x k and k x n.
+template <class T>
+void gemm_subtract(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
+                   int64_t ldb, T* c, int64_t ldc);
 // Solves op(A) X = B in place of B after getrf; trans is 'N', 'T' or 'C'.
 template <class T>
 int getrs(char trans, int64_t n, int64_t columns, const T* a, int64_t lda, const int* pivots, T* b,
@@ -58,6 +65,13 @@ int geqrf(int64_t m, int64_t n, T* a, int64_t lda, T* tau, Workspace<T>& space);
 // The first n columns of the product of k reflectors, in their place.
 template <class T>
 int orgqr(int64_t m, int64_t n, int64_t k, T* a, int64_t lda, const T* tau, Workspace<T>& space);
+// The triangle T of a block of k reflectors of m elements, I - V T V^H, which larfb applies to
+// C, m x n, from the left, or its adjoint; work holds n * k elements.
+template <class T>
+void larft(int64_t m, int64_t k, const T* v, int64_t ldv, const T* tau, T* t, int64_t ldt);
+template <class T>
+void larfb(bool adjoint, int64_t m, int64_t n, int64_t k, const T* v, int64_t ldv, const T* t,
+           int64_t ldt, T* c, int64_t ldc, T* work);
 // C = op(Q) C or C op(Q), where Q is the product of k reflectors; `adjoint` turns it.
 template <class T>
 int ormqr(char side, bool adjoint, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,

@@ -132,6 +132,86 @@ void for_each_column_block(const Tensor& b, double work_per_column, F&& f) {
   });
 }
 
+// One matrix for all threads, by panels of columns: each is factored by LAPACK on one thread, then
+// all threads bring blocks of the other columns up to date. See Note [Large matrices].
+template <class F>
+void for_each_block_of(int64_t columns, F&& f) {
+  constexpr int64_t kNarrowest = 48;  // blocks below are not worth waking a thread for
+  parallel_for(0, columns, kNarrowest, f);
+}
+constexpr int64_t kPanel = 64;
+
+// Note [Large matrices]
+// LAPACK runs on one thread here. A single large matrix is split where the work is: in LU and QR,
+// what a panel does to the columns on its right; in solutions, the right sides.
+bool takes_all_threads(int64_t count, int64_t m, int64_t n) {
+  return count == 1 && std::min(m, n) >= 4 * kPanel && num_threads() > 1 && !in_parallel_region();
+}
+
+template <class T>
+int large_lu(int64_t m, int64_t n, T* a, int* pivots) {
+  int info = 0;
+  int64_t k = std::min(m, n);
+  for (int64_t j = 0; j < k; j += kPanel) {
+    int64_t width = std::min(kPanel, k - j), rows = m - j, next = j + width;
+    T* panel = a + j * m + j;
+    int failed = lapack::getrf(rows, width, panel, m, pivots + j);
+    if (failed > 0 && info == 0) info = failed + int(j);
+    for (int64_t i = j; i < next; ++i) pivots[i] += int(j);
+    lapack::laswp(j, a, m, j + 1, next, pivots);
+    for_each_block_of(n - next, [&](int64_t begin, int64_t end) {
+      T* right = a + (next + begin) * m;
+      lapack::laswp(end - begin, right, m, j + 1, next, pivots);
+      lapack::trsm('L', 'L', 'N', 'U', width, end - begin, panel, m, right + j, m);
+      lapack::gemm_subtract(m - next, end - begin, width, panel + width, m, right + j, m,
+                            right + next, m);
+    });
+  }
+  return info;
+}
+
+// The block of reflectors below the diagonal at column j, applied to the columns from `next` on.
+template <class T>
+void apply_block(bool adjoint, int64_t m, int64_t j, int64_t width, const T* a, const T* tau,
+                 T* target, int64_t columns) {
+  std::vector<T> triangle(size_t(width * width));
+  lapack::larft(m - j, width, a + j * m + j, m, tau + j, triangle.data(), width);
+  for_each_block_of(columns, [&](int64_t begin, int64_t end) {
+    std::vector<T> work(size_t((end - begin) * width));
+    lapack::larfb(adjoint, m - j, end - begin, width, a + j * m + j, m, triangle.data(), width,
+                  target + begin * m + j, m, work.data());
+  });
+}
+
+template <class T>
+void large_qr(int64_t m, int64_t n, T* a, T* tau) {
+  int64_t k = std::min(m, n);
+  Workspace<T> space;
+  for (int64_t j = 0; j < k; j += kPanel) {
+    int64_t width = std::min(kPanel, k - j);
+    if (width < kPanel) space = {};
+    lapack::geqrf(m - j, width, a + j * m + j, m, tau + j, space);
+    apply_block(true, m, j, width, a, tau, a + (j + width) * m, n - j - width);
+  }
+}
+
+// The blocks from the last one on: each makes its own columns and changes those after it.
+template <class T>
+void large_householder(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
+  for (int64_t c = k; c < n; ++c) {  // columns without reflectors begin as those of the identity
+    std::fill_n(a + c * m, m, T(0));
+    a[c * m + c] = T(1);
+  }
+  Workspace<T> space;
+  for (int64_t j = (k - 1) / kPanel * kPanel; j >= 0; j -= kPanel) {
+    int64_t width = std::min(kPanel, k - j);
+    apply_block(false, m, j, width, a, tau, a + (j + width) * m, n - j - width);
+    lapack::orgqr(m - j, width, width, a + j * m + j, m, tau + j, space);
+    if (width < kPanel) space = {};
+    for (int64_t c = j; c < j + width; ++c) std::fill_n(a + c * m, j, T(0));
+  }
+}
+
 double cube(int64_t n) { return double(n) * double(n) * double(n); }
 
 }  // namespace
@@ -158,6 +238,10 @@ void lu_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info) {
   int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
   visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
     Matrices<T> all(a);
+    if (takes_all_threads(info.numel(), m, n)) {
+      *info.data<int>() = large_lu(m, n, all[0], pivots.data<int>());
+      return;
+    }
     for_each_matrix(a, double(m) * double(n) * double(k) / 3, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         int* exchanged = pivots.data<int>() + i * k;
@@ -297,6 +381,8 @@ void geqrf_cpu(const Tensor& a, const Tensor& tau) {
   int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
   visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
     Matrices<T> all(a);
+    if (takes_all_threads(checked_numel(batch_sizes(a)), m, n))
+      return large_qr(m, n, all[0], tau.data<T>());
     for_each_matrix(a, double(m) * double(n) * double(k), [&](int64_t begin, int64_t end) {
       Workspace<T> space;
       for (int64_t i = begin; i < end; ++i)
@@ -309,6 +395,8 @@ void householder_cpu(const Tensor& a, const Tensor& tau) {
   int64_t m = a.size(-2), n = a.size(-1), k = tau.size(-1);
   visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
     Matrices<T> all(a);
+    if (takes_all_threads(checked_numel(batch_sizes(a)), m, k))
+      return large_householder(m, n, k, all[0], tau.data<T>());
     for_each_matrix(a, double(m) * double(n) * double(k), [&](int64_t begin, int64_t end) {
       Workspace<T> space;
       for (int64_t i = begin; i < end; ++i)

@@ -93,8 +93,8 @@ def test_ldl_solves(n, hermitian, dtype) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("n", [1, 15, 16, 17, 33, 200])
-def test_sizes_around_the_small_loops(n, dtype) -> None:
+@pytest.mark.parametrize("n", [1, 15, 16, 17, 33, 300])
+def test_sizes_around_small_loops_and_large_panels(n, dtype) -> None:
     A = normal(n, n, dtype=dtype) + 2 * n**0.5 * np.eye(n)
     A = A.astype(dtype)
     B = normal(n, 2 * n, dtype=dtype, seed=1)
@@ -107,6 +107,15 @@ def test_sizes_around_the_small_loops(n, dtype) -> None:
     close(factor @ factor.mH, (a @ a.mH).numpy())
     Q, R = torch.linalg.qr(b.mH)
     close(Q @ R, adjoint(B))
+    Q, R = torch.linalg.qr(b.mH[:, : n // 2 + 1], mode="complete")
+    close(Q @ R, adjoint(B)[:, : n // 2 + 1])
+    close(Q.mH @ Q, np.eye(2 * n))
+    Q, R = torch.linalg.qr(b, mode="complete")
+    close(Q @ R, B)
+    wide = torch.linalg.lu(b)
+    close(wide.P @ wide.L @ wide.U, B)
+    tall = torch.linalg.lu(b.mH)
+    close(tall.P @ tall.L @ tall.U, adjoint(B))
     for upper in (False, True):
         triangle = torch.triu(a) if upper else torch.tril(a)
         close(triangle @ torch.linalg.solve_triangular(a, b, upper=upper), B)
