@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import rushlight as rl
 from rushlight import Tensor
 
@@ -158,17 +160,17 @@ def lobpcg(
     if X is None:
         X = rl.randn(*A.shape[:-2], m, n, dtype=A.dtype, device=A.device)
     limit = 1000 if niter is None else niter
-    tol = rl.finfo(A.dtype).eps ** 0.5 if tol is None else tol
+    accuracy = rl.finfo(A.dtype).eps ** 0.5 if tol is None else tol
     batch = A.shape[:-2]
 
     def matrices(t: Tensor | None) -> Any:
         if t is None:
-            return [None] * max(1, batch.numel())
+            return [None] * math.prod(batch)
         return t.expand(*batch, *t.shape[-2:]).reshape(-1, *t.shape[-2:]).unbind(0)
 
     with rl.no_grad():
         found = [
-            _lobpcg(a, b, x, ik, k, limit, tol, take_largest)
+            _lobpcg(a, b, x, ik, k, limit, accuracy, take_largest)
             for a, b, x, ik in zip(*map(matrices, (A, B, X, iK)), strict=True)
         ]
     values, vectors = (rl.stack(parts) for parts in zip(*found, strict=True))
@@ -201,13 +203,13 @@ def _lobpcg(
 ) -> tuple[Tensor, Tensor]:
     """One matrix."""
 
-    def times_b(x: Tensor) -> Tensor:
+    def b_times(x: Tensor) -> Tensor:
         return x if B is None else B @ x
 
     def basis(S: Tensor) -> Tensor:
         """B-orthonormal columns with the span of S, without what rounding leaves of others."""
         S = S / S.norm(dim=0).clamp_min(rl.finfo(S.dtype).tiny)
-        values, vectors = rl.linalg.eigh(S.mH @ times_b(S))
+        values, vectors = rl.linalg.eigh(S.mH @ b_times(S))
         kept = values > values[-1] * rl.finfo(S.dtype).eps * S.shape[-1]
         return S @ (vectors[:, kept] / values[kept].sqrt())
 
@@ -224,14 +226,14 @@ def _lobpcg(
     P = None
     done = 0
     while limit < 0 or done < limit:
-        residual = A @ X - times_b(X) * values
+        residual = A @ X - b_times(X) * values
         scale = A.norm() + values.abs() * (1.0 if B is None else B.norm())
         if bool((residual.norm(dim=0) <= tol * scale * X.norm(dim=0))[:k].all()):
             break
         W = residual if iK is None else iK @ residual
         before = X
         values, X = ritz(rl.cat([X, W] if P is None else [X, W, P], dim=1))
-        P = X - before @ (before.mH @ times_b(X))
+        P = X - before @ (before.mH @ b_times(X))
         done += 1
     return values[:k], X[:, :k]
 

@@ -52,8 +52,8 @@ struct Functions {
                      In liwork, int* info, size_t, size_t);
   using Geev = void(Char left, Char right, In n, T* a, In lda, T* wr, T* wi, T* vl, In ldvl, T* vr,
                     In ldvr, T* work, In lwork, int* info, size_t, size_t);
-  using Gelsy = void(In m, In n, In columns, T* a, In lda, T* b, In ldb, int* order,
-                     const T* rcond, int* rank, T* work, In lwork, int* info);
+  using Gelsy = void(In m, In n, In columns, T* a, In lda, T* b, In ldb, int* order, const T* rcond,
+                     int* rank, T* work, In lwork, int* info);
   using Gelsd = void(In m, In n, In columns, T* a, In lda, T* b, In ldb, T* s, const T* rcond,
                      int* rank, T* work, In lwork, int* iwork, int* info);
   using Gelss = void(In m, In n, In columns, T* a, In lda, T* b, In ldb, T* s, const T* rcond,
@@ -66,10 +66,10 @@ struct Functions<T, true> {
                      T* work, In lwork, R* rwork, int* iwork, int* info, size_t);
   using Heevd = void(Char job, Char uplo, In n, T* a, In lda, R* w, T* work, In lwork, R* rwork,
                      In lrwork, int* iwork, In liwork, int* info, size_t, size_t);
-  using Geev = void(Char left, Char right, In n, T* a, In lda, T* w, T* vl, In ldvl, T* vr,
-                    In ldvr, T* work, In lwork, R* rwork, int* info, size_t, size_t);
-  using Gelsy = void(In m, In n, In columns, T* a, In lda, T* b, In ldb, int* order,
-                     const R* rcond, int* rank, T* work, In lwork, R* rwork, int* info);
+  using Geev = void(Char left, Char right, In n, T* a, In lda, T* w, T* vl, In ldvl, T* vr, In ldvr,
+                    T* work, In lwork, R* rwork, int* info, size_t, size_t);
+  using Gelsy = void(In m, In n, In columns, T* a, In lda, T* b, In ldb, int* order, const R* rcond,
+                     int* rank, T* work, In lwork, R* rwork, int* info);
   using Gelsd = void(In m, In n, In columns, T* a, In lda, T* b, In ldb, R* s, const R* rcond,
                      int* rank, T* work, In lwork, R* rwork, int* iwork, int* info);
   using Gelss = void(In m, In n, In columns, T* a, In lda, T* b, In ldb, R* s, const R* rcond,
@@ -263,9 +263,8 @@ void larfb(bool adjoint, int64_t m, int64_t n, int64_t k, const T* v, int64_t ld
            int64_t ldt, T* c, int64_t ldc, T* work) {
   char left = 'L', forward = 'F', columns = 'C';
   char trans = !adjoint ? 'N' : kIsComplex<T> ? 'C' : 'T';
-  routines<T>().larfb(&left, &trans, &forward, &columns, Size(m), Size(n), Size(k), v,
-                      leading(ldv), t, leading(ldt), c, leading(ldc), work, leading(n), 1, 1, 1,
-                      1);
+  routines<T>().larfb(&left, &trans, &forward, &columns, Size(m), Size(n), Size(k), v, leading(ldv),
+                      t, leading(ldt), c, leading(ldc), work, leading(n), 1, 1, 1, 1);
 }
 
 template <class T>

@@ -54,7 +54,8 @@ void trsm(char side, char uplo, char trans, char diag, int64_t m, int64_t n, con
           int64_t lda, T* b, int64_t ldb);
 // A = L D L^T, or L D L^H when `hermitian`, by Bunch and Kaufman; and the solution after it.
 template <class T>
-int sytrf(bool hermitian, char uplo, int64_t n, T* a, int64_t lda, int* pivots, Workspace<T>& space);
+int sytrf(bool hermitian, char uplo, int64_t n, T* a, int64_t lda, int* pivots,
+          Workspace<T>& space);
 template <class T>
 int sytrs(bool hermitian, char uplo, int64_t n, int64_t columns, const T* a, int64_t lda,
           const int* pivots, T* b, int64_t ldb);

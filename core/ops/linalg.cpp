@@ -100,8 +100,8 @@ bool are_vectors(const Tensor& A, const Tensor& B) {
 
 Tensor pinv_gradient(const Tensor& g, const Tensor& A, const Tensor& P) {
   Tensor Ph = adjoint(P), gh = adjoint(g);
-  Tensor inner = matmul(gh, P);            // (m, m)
-  Tensor outer = matmul(P, gh);            // (n, n)
+  Tensor inner = matmul(gh, P);  // (m, m)
+  Tensor outer = matmul(P, gh);  // (n, n)
   Tensor grad = -matmul(matmul(Ph, g), Ph);
   grad = grad + matmul(inner - matmul(A, matmul(P, inner)), Ph);
   return grad + matmul(Ph, outer - matmul(matmul(outer, P), A));

@@ -129,7 +129,7 @@ Returns:
 })
 
 OP(cholesky_inverse, "(Tensor input, bool upper=False) -> Tensor", {
-  .doc     = R"(The inverse of A by its Cholesky factor: L with A = L @ L.mH, or U with upper=True.)",
+  .doc     = R"(The inverse of A by its Cholesky factor L, A = L @ L.mH, or U with upper=True.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& input, bool upper) {
@@ -183,7 +183,7 @@ read. It has no gradient.)",
 OP(linalg_ldl_solve,
    "ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", {
   .home    = "linalg",
-  .doc     = R"(The solution X of A @ X = B by what linalg.ldl_factor says of A. It has no gradient.)",
+  .doc     = R"(The solution X of A @ X = B by the linalg.ldl_factor of A. It has no gradient.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {

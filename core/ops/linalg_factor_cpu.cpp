@@ -319,17 +319,17 @@ void solve_triangular_cpu(const Tensor& a, const Tensor& b, bool upper, bool uni
   Tensor dense = by_rows || turned(a).is_contiguous() ? a : column_major_copy(a);
   visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
     Matrices<T> factors(dense), sides(b);
-    for_each_column_block(b, double(n) * double(n) / 2, [&](int64_t k, int64_t first,
-                                                            int64_t columns) {
-      T* side = sides[k] + first * n;
-      if (n <= kSmall) {
-        Entries<T> matrix{factors[k], by_rows ? n : 1, by_rows ? 1 : n};
-        substitute(n, matrix, upper, unitriangular, side, columns);
-      } else {
-        lapack::trsm('L', upper == by_rows ? 'L' : 'U', by_rows ? 'T' : 'N',
-                     unitriangular ? 'U' : 'N', n, columns, factors[k], n, side, n);
-      }
-    });
+    for_each_column_block(
+        b, double(n) * double(n) / 2, [&](int64_t k, int64_t first, int64_t columns) {
+          T* side = sides[k] + first * n;
+          if (n <= kSmall) {
+            Entries<T> matrix{factors[k], by_rows ? n : 1, by_rows ? 1 : n};
+            substitute(n, matrix, upper, unitriangular, side, columns);
+          } else {
+            lapack::trsm('L', upper == by_rows ? 'L' : 'U', by_rows ? 'T' : 'N',
+                         unitriangular ? 'U' : 'N', n, columns, factors[k], n, side, n);
+          }
+        });
   });
 }
 
@@ -360,8 +360,8 @@ void ldl_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info, bool her
     for_each_matrix(a, cube(n) / 6, [&](int64_t begin, int64_t end) {
       Workspace<T> space;
       for (int64_t k = begin; k < end; ++k)
-        info.data<int>()[k] = lapack::sytrf(hermitian, 'L', n, all[k], n,
-                                            pivots.data<int>() + k * n, space);
+        info.data<int>()[k] =
+            lapack::sytrf(hermitian, 'L', n, all[k], n, pivots.data<int>() + k * n, space);
     });
   });
 }

@@ -10,8 +10,8 @@ LeastSquares driver_of(std::string_view name) {
   if (name == "gels") return LeastSquares::gels;
   if (name == "gelsd") return LeastSquares::gelsd;
   if (name == "gelss") return LeastSquares::gelss;
-  CHECK(name == "gelsy", "parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but is '",
-        name, "'.");
+  CHECK(name == "gelsy",
+        "parameter `driver` should be one of (gels, gelsy, gelsd, gelss), but is '", name, "'.");
   return LeastSquares::gelsy;
 }
 
@@ -28,7 +28,8 @@ void refuse_failure(const Tensor& info) {
 
 // The sums of squares that LAPACK leaves below the solution, (*, columns); nothing when some matrix
 // may not have full rank.
-Tensor residuals_of(LeastSquares driver, const Tensor& x, const Tensor& rank, int64_t m, int64_t n) {
+Tensor residuals_of(LeastSquares driver, const Tensor& x, const Tensor& rank, int64_t m,
+                    int64_t n) {
   DType dtype = real_dtype(x.dtype());
   bool exist = m > n && driver != LeastSquares::gelsy;
   if (exist && driver != LeastSquares::gels && x.device().is_cpu()) exist = all_true(rank == n);

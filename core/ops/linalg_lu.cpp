@@ -15,10 +15,11 @@ void check_pivoted(bool pivot) {
 
 void refuse_zero_pivots(const Tensor& info) {
   check_info(info, [&](int64_t i, int at) {
-    CHECK(false, in_batch(info, i), "U[", at, ",", at,
-          "] is zero and using it on lu_solve would result in a division by zero. If you still want "
-          "to perform the factorization, consider calling linalg.lu(A, pivot) or "
-          "linalg.lu_factor_ex(A, pivot)");
+    CHECK(
+        false, in_batch(info, i), "U[", at, ",", at,
+        "] is zero and using it on lu_solve would result in a division by zero. If you still want "
+        "to perform the factorization, consider calling linalg.lu(A, pivot) or "
+        "linalg.lu_factor_ex(A, pivot)");
   });
 }
 
@@ -26,9 +27,9 @@ void check_pivots(const Tensor& lu, const Tensor& pivots) {
   check_matrices(lu, "LU");
   CHECK(pivots.dtype() == DType::int32, "Expected pivots to be a tensor of int32, but got ",
         dtype_name(pivots.dtype()), ". Pass those of lu_factor.");
-  CHECK(pivots.sizes() == with_vector(batch_sizes(lu), smaller_side(lu)), "Expected pivots of shape ",
-        with_vector(batch_sizes(lu), smaller_side(lu)), " for LU of shape ", lu.sizes(),
-        ", but got ", pivots.sizes(), ".");
+  CHECK(pivots.sizes() == with_vector(batch_sizes(lu), smaller_side(lu)),
+        "Expected pivots of shape ", with_vector(batch_sizes(lu), smaller_side(lu)),
+        " for LU of shape ", lu.sizes(), ", but got ", pivots.sizes(), ".");
 }
 
 // The rows of the permutation P^T, or of P, as indices: (*, rows).
@@ -198,8 +199,8 @@ OP(lu_solve_kernel, "_lu_solve(Tensor LU, Tensor pivots, Tensor B, bool adjoint)
   .saves   = saves<"LU", "pivots", "result">,
   .grads   = grads(
     // With X = U^-1 L^-1 P^T B: V = U^-H g, gU = -V X^H, and with W = L^-H V: gL = -W (U X)^H,
-    // gB = P W. Of the adjoint, with Y = L^H P^T X and V = L^-1 P^T g: gL = -P^T X V^H, gB = U^-1 V,
-    // gU = -Y gB^H.
+    // gB = P W. Of the adjoint, with Y = L^H P^T X and V = L^-1 P^T g: gL = -P^T X V^H,
+    // gB = U^-1 V, gU = -Y gB^H.
     d<"LU">([](const Tensor& g, const Tensor& LU, const Tensor& pivots, const Tensor& X,
                bool adjoint) {
       Tensor L = unit_lower(LU), U = triu(LU);
@@ -223,7 +224,8 @@ OP(lu_solve_kernel, "_lu_solve(Tensor LU, Tensor pivots, Tensor B, bool adjoint)
 })
 
 OP(linalg_lu_solve,
-   "lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor", {
+   "lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) "
+   "-> Tensor", {
   .home    = "linalg",
   .doc     = R"(The solution X of A @ X = B by what linalg.lu_factor says of A.
 
@@ -254,7 +256,7 @@ Args:
 })
 
 OP(lu_solve, "(Tensor input, Tensor LU_data, Tensor LU_pivots) -> Tensor", {
-  .doc     = R"(The solution X of A @ X = input by the LU factorisation of A: see linalg.lu_solve.)",
+  .doc     = R"(The solution X of A @ X = input by the LU factors of A: see linalg.lu_solve.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& input, const Tensor& LU_data, const Tensor& LU_pivots) {

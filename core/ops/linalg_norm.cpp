@@ -50,8 +50,8 @@ Tensor as_dtype(const Tensor& A, std::optional<DType> dtype) {
   CHECK(is_differentiable(*dtype), "dtype should be floating point or complex. Got ",
         dtype_name(*dtype));
   CHECK(is_complex(*dtype) == is_complex(A.dtype()), "dtype should be ",
-        is_complex(A.dtype()) ? "complex" : "real", " for ", is_complex(A.dtype()) ? "complex" : "real",
-        " inputs, but got ", dtype_name(*dtype));
+        is_complex(A.dtype()) ? "complex" : "real", " for ",
+        is_complex(A.dtype()) ? "complex" : "real", " inputs, but got ", dtype_name(*dtype));
   CHECK(promote(A.dtype(), *dtype) == *dtype, "the dtype of the input ", dtype_name(A.dtype()),
         " should be convertible without narrowing to the specified dtype ", dtype_name(*dtype));
   return cast(A, *dtype);
@@ -101,10 +101,10 @@ Tensor condition(const Tensor& A, Ord ord) {
   constexpr int64_t kLastTwo[] = {-2, -1};
   if (A.numel() == 0) return zeros(batch_sizes(A), real_dtype(A.dtype()), A.device());
   auto [inverse, info] = call<"linalg_inv_ex", Pair>(A, false);
-  Tensor product = matrix_norm(A, ord, kLastTwo, false, {}) *
-                   matrix_norm(select(unsqueeze(unsqueeze(info, -1), -1) == 0, inverse,
-                                      zeros_like(inverse)),
-                               ord, kLastTwo, false, {});
+  Tensor product =
+      matrix_norm(A, ord, kLastTwo, false, {}) *
+      matrix_norm(select(unsqueeze(unsqueeze(info, -1), -1) == 0, inverse, zeros_like(inverse)),
+                  ord, kLastTwo, false, {});
   return select(info == 0, product, full({}, kInfinity, product.dtype(), product.device()));
 }
 
@@ -170,7 +170,8 @@ Example:
     CHECK(!dim || dim->size() == 1 || dim->size() == 2,
           "If dim is specified, it must be of length 1 or 2. Got ", ShapeText{*dim});
     CHECK(dim || !ord || input.dim() == 1 || input.dim() == 2,
-          "If dim is not specified but ord is, the input must be 1D or 2D. Got ", input.dim(), "D.");
+          "If dim is not specified but ord is, the input must be 1D or 2D. Got ", input.dim(),
+          "D.");
     if (ord && (dim ? dim->size() == 2 : input.dim() == 2)) {
       constexpr int64_t kBoth[] = {0, 1};
       return matrix_norm(input, ord->to<double>(), dim.value_or(ShapeRef(kBoth)), keepdim, dtype);
@@ -243,7 +244,7 @@ OP(frobenius_norm, "(Tensor input, int[1] dim, bool keepdim=False) -> Tensor", {
 })
 
 OP(norm_except_dim, "(Tensor v, int pow=2, int dim=0) -> Tensor", {
-  .doc     = R"(The norm over all dims but one, which stay as size 1; over all dims when dim is -1.)",
+  .doc     = R"(The norm over all dims but one, which become size 1; over all when dim is -1.)",
   .dtypes  = floating_or_complex,
   .forward = [](const Tensor& v, int64_t pow, int64_t dim) {
     if (dim == -1) return vector_norm(v, double(pow), {}, false);
@@ -262,7 +263,8 @@ OP(linalg_cond, "cond(Tensor A, Scalar? p=None) -> Tensor", {
   .doc     = R"(The condition number of matrices: norm(A, p) * norm(inv(A), p).
 
 p None and 2 are the largest singular value by the smallest, also of matrices that are not square;
--2 is its inverse. The other norms are those of linalg.matrix_norm; singular matrices give infinity.)",
+-2 is its inverse. The other norms are those of linalg.matrix_norm; singular matrices give
+infinity.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, std::optional<Scalar> p) {

@@ -1,5 +1,5 @@
-// Owns what is made of products: powers and exponentials of matrices, chains of them, cross products
-// and Vandermonde matrices.
+// Owns what is made of products: powers and exponentials of matrices, chains of them, cross
+// products and Vandermonde matrices.
 #include <cmath>
 
 #include "core/ops/linalg.h"
@@ -82,16 +82,15 @@ Tensor exponential(const Tensor& A) {
   // table 3.1, between degrees 15 and 20.
   Tensor counts = halvings(A, is_single ? 0.58 : 0.78);
   int64_t most = 0;
-  if (!A.device().is_meta())
-    most = int64_t(item(call<"max", Tensor>(counts)).to<double>());
+  if (!A.device().is_meta()) most = int64_t(item(call<"max", Tensor>(counts)).to<double>());
   Tensor result = A;
   if (most > 0) result = A * unsqueeze(unsqueeze(exp2(-counts), -1), -1);
   result = is_single ? taylor_8(result, I) : taylor_16(result, I);
   for (int64_t i = 0; i < most; ++i) {
     Tensor squared = matmul(result, result);
     bool is_one = A.dim() == 2;
-    result = is_one ? squared : select(unsqueeze(unsqueeze(counts, -1), -1) > double(i), squared,
-                                       result);
+    result = is_one ? squared
+                    : select(unsqueeze(unsqueeze(counts, -1), -1) > double(i), squared, result);
   }
   return result;
 }
@@ -113,8 +112,8 @@ class ChainOrder {
         size_t j = i + length - 1;
         double least = std::numeric_limits<double>::infinity();
         for (size_t k = i; k < j; ++k) {
-          double here = cost[i * n_ + k] + cost[(k + 1) * n_ + j] +
-                        sizes[i] * sizes[k + 1] * sizes[j + 1];
+          double here =
+              cost[i * n_ + k] + cost[(k + 1) * n_ + j] + sizes[i] * sizes[k + 1] * sizes[j + 1];
           if (here >= least) continue;
           least = here;
           split_[i * n_ + j] = k;
@@ -291,7 +290,7 @@ Returns:
 })
 
 OP(vander, "(Tensor x, int? N=None, bool increasing=False) -> Tensor", {
-  .doc     = R"(The Vandermonde matrix of a vector: columns x^(N - 1) to x^0, or the other way round.)",
+  .doc     = R"(The Vandermonde matrix of a vector: columns x^(N - 1) to x^0, or increasing.)",
   .dtypes  = numeric,
   .forward = [](const Tensor& x, std::optional<int64_t> N, bool increasing) {
     CHECK(x.dim() == 1, "x must be a one-dimensional tensor, but has shape ", x.sizes(), ".");

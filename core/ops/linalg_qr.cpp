@@ -57,8 +57,9 @@ void check_reflectors(const Tensor& a, const Tensor& tau) {
             same_shape(ShapeRef(tau.sizes()).first(tau.sizes().size() - 1), batch_sizes(a)),
         "Expected tau to have one dim less than input and its batch dims, but got shapes ",
         tau.sizes(), " and ", a.sizes(), ".");
-  CHECK(tau.size(-1) <= a.size(-1), "input.shape[-1] must be greater than or equal to "
-                                    "tau.shape[-1], but they are ",
+  CHECK(tau.size(-1) <= a.size(-1),
+        "input.shape[-1] must be greater than or equal to "
+        "tau.shape[-1], but they are ",
         a.size(-1), " and ", tau.size(-1), ".");
   CHECK(tau.size(-1) <= a.size(-2), "tau has ", tau.size(-1), " reflectors, but input only ",
         a.size(-2), " rows.");
@@ -68,7 +69,7 @@ struct ReflectorGradients {
   Tensor a, tau;
 };
 
-// The gradients of Y = H_1 ... H_k C, or with `turned` of Y = H_k^H ... H_1^H C, for the reflectors.
+// The gradients of Y = H_1 ... H_k C for the reflectors, or with `turned` of Y = H_k^H ... H_1^H C.
 // Y = (I - t v v^H) Z is undone factor by factor: Z = (I - s v v^H) Y with s = t / (t |v|^2 - 1).
 ReflectorGradients reflector_gradients(const Tensor& a, const Tensor& tau, Tensor y, Tensor g,
                                        bool turned) {
@@ -159,7 +160,7 @@ Example:
 })
 
 OP(qr, "(Tensor input, bool some=True) -> (Tensor Q, Tensor R)", {
-  .doc     = R"(The QR decomposition: see linalg.qr, mode 'reduced', or 'complete' with some=False.)",
+  .doc     = R"(The QR decomposition: linalg.qr, mode 'reduced', or 'complete' with some=False.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& input, bool some) {
@@ -220,8 +221,8 @@ OP(orgqr, "(Tensor input, Tensor input2) -> Tensor", {
   },
 })
 
-OP(ormqr, "(Tensor input, Tensor tau, Tensor other, bool left=True, bool transpose=False) -> Tensor",
-{
+OP(ormqr,
+   "(Tensor input, Tensor tau, Tensor other, bool left=True, bool transpose=False) -> Tensor", {
   .doc     = R"(Q @ other, or with left=False other @ Q, for a product Q of Householder reflectors.
 
 With transpose=True, Q.mH is in the place of Q. input (*, m, k) and tau (*, k) are those of

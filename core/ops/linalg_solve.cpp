@@ -277,8 +277,8 @@ Args:
           "prod(self.shape[:other.ndim]), but got ",
           n, " != ", moved.numel() / std::max<int64_t>(n, 1), " for A of shape ", A.sizes(),
           " and B of shape ", B.sizes());
-    Tensor X = call<"linalg_solve", Tensor>(reshape(moved, Shape{n, n}), reshape(B, Shape{n}), true);
-    return reshape(X, unknown);
+    Tensor matrix = reshape(moved, Shape{n, n});
+    return reshape(call<"linalg_solve", Tensor>(matrix, reshape(B, Shape{n}), true), unknown);
   },
 })
 

@@ -37,8 +37,7 @@ void decompose(const Tensor& a, const Tensor& info, F&& f) {
   double work = 10 * double(m) * double(n) * double(std::min(m, n));
   for_each_matrix(a, work, [&](int64_t begin, int64_t end) {
     Workspace<T> space;
-    for (int64_t i = begin; i < end; ++i)
-      info.data<int>()[i] = f(i, all[i], space);
+    for (int64_t i = begin; i < end; ++i) info.data<int>()[i] = f(i, all[i], space);
   });
 }
 
@@ -75,8 +74,8 @@ void eigh_cpu(const Tensor& a, const Tensor& values, bool upper, bool vectors, c
   visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
     decompose<T>(a, info, [&](int64_t i, T* matrix, Workspace<T>& space) {
       if (!is_finite_triangle(matrix, n, upper)) return kNotFinite;
-      return lapack::heevd(vectors, upper ? 'U' : 'L', n, matrix, n,
-                           values.data<Real<T>>() + i * n, space);
+      return lapack::heevd(vectors, upper ? 'U' : 'L', n, matrix, n, values.data<Real<T>>() + i * n,
+                           space);
     });
   });
 }

@@ -19,8 +19,9 @@ void refuse_failure(const Tensor& info) {
 }
 
 void check_driver(std::optional<std::string_view> driver) {
-  CHECK(!driver, "keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
-                 "backend.");
+  CHECK(!driver,
+        "keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
+        "backend.");
 }
 
 Triple svd_of(const Tensor& A, bool full_matrices, bool compute_uv) {
@@ -45,7 +46,8 @@ Tensor svd_gradient(TensorList g, Tensor U, const Tensor& S, Tensor Vh) {
   U = narrow(U, -1, 0, k);
   Vh = narrow(Vh, -2, 0, k);
   if (!gu.defined() && !gvh.defined())
-    return g[1].defined() ? matmul(scale_columns(U, g[1]), Vh) : matmul(scale_columns(U, S * 0), Vh);
+    return g[1].defined() ? matmul(scale_columns(U, g[1]), Vh)
+                          : matmul(scale_columns(U, S * 0), Vh);
 
   Tensor squares = S * S;
   Tensor gaps = unsqueeze(squares, -2) - unsqueeze(squares, -1) + eye_like(S, k);
@@ -86,8 +88,8 @@ Tensor threshold(const Tensor& A, const Tensor& S, const Tensor& atol, const Ten
   double usual = rounding_error(A.dtype()) * double(std::max(A.size(-2), A.size(-1)));
   Tensor relative = rtol;
   if (!rtol.defined())
-    relative = atol.defined() ? select(atol > 0, 0.0, ones_like(atol) * usual)
-                              : wrapped_number(usual);
+    relative =
+        atol.defined() ? select(atol > 0, 0.0, ones_like(atol) * usual) : wrapped_number(usual);
   Tensor largest = call<"amax", Tensor>(S, std::optional<ShapeRef>(Shape{-1}), true);
   auto as_column = [](const Tensor& t) { return t.dim() == 0 ? t : unsqueeze(t, -1); };
   Tensor bound = as_column(relative) * largest;
@@ -118,8 +120,8 @@ Tensor rank_of(const Tensor& A, const Tensor& atol, const Tensor& rtol, bool her
   if (hermitian) check_square(A, "A");
   GradModeGuard unrecorded(false);
   if (smaller_side(A) == 0) return zeros(batch_sizes(A), DType::int64, A.device());
-  Tensor S = hermitian ? abs(call<"linalg_eigvalsh", Tensor>(A, std::string_view("L")))
-                       : svdvals_of(A);
+  Tensor S =
+      hermitian ? abs(call<"linalg_eigvalsh", Tensor>(A, std::string_view("L"))) : svdvals_of(A);
   Tensor bound = threshold(A, S, atol, rtol);
   return sum(S > bound, Shape{-1});
 }
@@ -154,8 +156,8 @@ OP(svd_kernel,
 })
 
 OP(linalg_svd,
-   "svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
-{
+   "svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, "
+   "Tensor Vh)", {
   .home    = "linalg",
   .doc     = R"(U and Vh with orthonormal columns and rows, and S >= 0, with A = U @ diag(S) @ Vh.
 
@@ -188,7 +190,7 @@ Example:
 
 OP(linalg_svdvals, "svdvals(Tensor A, *, str? driver=None) -> Tensor", {
   .home    = "linalg",
-  .doc     = R"(The singular values of matrices in descending order: (*, m, n) gives (*, min(m, n)).)",
+  .doc     = R"(The singular values of matrices, descending: (*, m, n) gives (*, min(m, n)).)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, std::optional<std::string_view> driver) {
@@ -228,8 +230,8 @@ OP(pinv_kernel, "_pinv(Tensor A, Tensor? atol, Tensor? rtol, bool hermitian) -> 
     if (A.numel() == 0) return empty(sizes, A.dtype(), A.device());
     Decomposed of = decompose(A, hermitian);
     Tensor magnitudes = abs(of.values);
-    Tensor inverse = select(magnitudes > threshold(A, magnitudes, atol, rtol), reciprocal(of.values),
-                            zeros_like(of.values));
+    Tensor is_nonzero = magnitudes > threshold(A, magnitudes, atol, rtol);
+    Tensor inverse = select(is_nonzero, reciprocal(of.values), zeros_like(of.values));
     return matmul(scale_columns(of.right, inverse), adjoint(of.left));
   },
   .saves   = saves<"A", "result">,
@@ -281,8 +283,8 @@ OP(pinverse, "(Tensor input, float rcond=1e-15) -> Tensor", {
 })
 
 OP(linalg_matrix_rank,
-   "matrix_rank(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
-{
+   "matrix_rank(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) "
+   "-> Tensor", {
   .home    = "linalg",
   .doc     = R"(The ranks of matrices, int64: how many singular values are above zero.
 
@@ -294,7 +296,8 @@ The tolerances, and hermitian, are those of linalg.pinv.)",
   },
 })
 
-OP(linalg_matrix_rank_tol, "matrix_rank.tol(Tensor A, Tensor tol, bool hermitian=False) -> Tensor", {
+OP(linalg_matrix_rank_tol,
+   "matrix_rank.tol(Tensor A, Tensor tol, bool hermitian=False) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The ranks of matrices with atol=tol and rtol=0.)",
   .dtypes  = lapack_dtypes,
