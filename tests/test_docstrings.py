@@ -12,6 +12,7 @@ MODULES = [
     "rushlight._functional",
     "rushlight._layout",
     "rushlight._legacy",
+    "rushlight._linalg",
     "rushlight._printing",
     "rushlight._root_nn",
     "rushlight._settings",

@@ -132,18 +132,18 @@ void for_each_column_block(const Tensor& b, double work_per_column, F&& f) {
   });
 }
 
-// One matrix for all threads, by panels of columns: each is factored by LAPACK on one thread, then
-// all threads bring blocks of the other columns up to date. See Note [Large matrices].
+// ---- large matrices -----------------------------------------------------------------------------
+// LAPACK runs on one thread here. A single large matrix is split where the work is: LAPACK factors
+// a panel of columns, then all threads bring blocks of the columns on its right up to date.
+
+constexpr int64_t kPanel = 64;
+
 template <class F>
 void for_each_block_of(int64_t columns, F&& f) {
   constexpr int64_t kNarrowest = 48;  // blocks below are not worth waking a thread for
   parallel_for(0, columns, kNarrowest, f);
 }
-constexpr int64_t kPanel = 64;
 
-// Note [Large matrices]
-// LAPACK runs on one thread here. A single large matrix is split where the work is: in LU and QR,
-// what a panel does to the columns on its right; in solutions, the right sides.
 bool takes_all_threads(int64_t count, int64_t m, int64_t n) {
   return count == 1 && std::min(m, n) >= 4 * kPanel && num_threads() > 1 && !in_parallel_region();
 }

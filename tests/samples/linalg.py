@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+import rushlight as rl
 from samples import normal
 
 
@@ -37,7 +38,7 @@ def adjoint(x: Any) -> Any:
 
 def made_hermitian(op: Callable[..., Any], A: Any, *args: Any, **kwargs: Any) -> Any:
     """The op of the Hermitian part of A: what gradients mean that reach both triangles."""
-    if A.dtype.is_floating_point or A.dtype.is_complex:
+    if isinstance(A, rl.Tensor) and (A.is_floating_point() or A.is_complex()):
         A = (A + adjoint(A)) * 0.5
     return op(A, *args, **kwargs)
 
