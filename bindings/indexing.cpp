@@ -171,7 +171,7 @@ Indexed read_index(const Tensor& tensor, PyObject* index) {
 PyObject* get_item(PyObject* self, PyObject* index) {
   return guarded([&]() -> PyObject* {
     if (takes_over(self) || takes_over_inside(index)) [[unlikely]]
-      return call_override("__getitem__", {self, index});
+      if (PyObject* result = call_override("__getitem__", {self, index})) return result;
     const Tensor& tensor = unwrap(self);
     if (gradient_edge_exists(tensor) && is_grad_enabled()) capture_call_site();
     Indexed indexed = read_index(tensor, index);
@@ -190,7 +190,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     CHECK(value, ErrorKind::kType, "Tensor does not support deleting items");
     if (takes_over(self) || takes_over_inside(index) || takes_over(value)) [[unlikely]] {
       Ref done(call_override("__setitem__", {self, index, value}));
-      return 0;
+      if (done) return 0;
     }
     const Tensor& tensor = unwrap(self);
     capture_call_site();

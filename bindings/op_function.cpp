@@ -195,8 +195,8 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
   return guarded([&]() -> PyObject* {
     auto* self = reinterpret_cast<PyOpFunction*>(callable);
     Py_ssize_t nargs = PyVectorcall_NARGS(flagged);
-    if (some_argument_takes_over(args, nargs, keywords)) [[unlikely]]
-      return call_override(callable, args, nargs, keywords);
+    if (mode_count || some_argument_takes_over(args, nargs, keywords)) [[unlikely]]
+      if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
     std::string best_error;
     int best_fit = -1;
     for (const OpEntry* entry : *self->overloads) {

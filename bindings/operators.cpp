@@ -68,7 +68,7 @@ PyObject* override_binary(const OperatorOp& op, PyObject* a, PyObject* b, bool i
 PyObject* call_binary(const OperatorOp& op, PyObject* a, PyObject* b, bool inplace) {
   return guarded([&]() -> PyObject* {
     if (takes_over(a) || takes_over(b)) [[unlikely]]
-      return override_binary(op, a, b, inplace);
+      if (PyObject* result = override_binary(op, a, b, inplace)) return result;
     Tensor numbers[2];
     const Tensor* x = operand(a, numbers[0]);
     const Tensor* y = operand(b, numbers[1]);
@@ -99,7 +99,8 @@ template <Operator op>
 PyObject* unary(PyObject* a) {
   return guarded([&]() -> PyObject* {
     if (takes_over(a)) [[unlikely]]
-      return call_override(operators[op].entry->schema.name_text, {a});
+      if (PyObject* result = call_override(operators[op].entry->schema.name_text, {a}))
+        return result;
     Value value = &unwrap(a);
     return call_op(*operators[op].entry, &value, false);
   });

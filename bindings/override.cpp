@@ -6,6 +6,7 @@
 namespace rushlight::python {
 
 thread_local bool overrides_disabled = false;
+int mode_count = 0;
 
 namespace {
 
@@ -24,6 +25,21 @@ bool has_method(PyTypeObject* type) {
   Py_DECREF(method);
   return method != opted_out;
 }
+
+// The modes of this thread, the innermost last.
+thread_local std::vector<PyObject*> modes;
+
+// Takes the innermost mode out while its method runs, so that what that calls meets the next one.
+class InnermostMode {
+ public:
+  InnermostMode() : mode_(modes.back()) { modes.pop_back(); }
+  ~InnermostMode() { modes.push_back(mode_); }
+  InnermostMode(const InnermostMode&) = delete;
+  PyObject* get() const { return mode_; }
+
+ private:
+  PyObject* mode_;
+};
 
 class DisabledScope {
  public:
@@ -58,7 +74,8 @@ class Overrides {
  private:
   void add(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
-    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type == tensor_class) return;
+    if (overrides_disabled || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type == tensor_class)
+      return;
     if (is_tensor(object) ? !class_takes_over(type) : !has_method(type)) return;
     size_t place = found_.size();
     for (size_t i = found_.size(); i-- > 0;) {
@@ -78,13 +95,24 @@ PyObject* nobody_took_over(PyObject* function, PyObject* types) {
   return nullptr;
 }
 
+// What the method of an object returns, NotImplemented as well.
+Ref call_method(PyObject* object, PyObject* function, const Ref& types, PyObject* args,
+                PyObject* kwargs) {
+  Ref method(checked(PyObject_GetAttrString(object, kMethod)));
+  return Ref(checked(
+      PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args, kwargs, nullptr)));
+}
+
 PyObject* call_with(PyObject* function, const Overrides& overrides, PyObject* args,
                     PyObject* kwargs) {
   Ref types = overrides.types();
+  if (!modes.empty()) {
+    InnermostMode mode;
+    Ref result = call_method(mode.get(), function, types, args, kwargs);
+    if (result.get() != Py_NotImplemented) return result.release();
+  }
   for (PyObject* object : overrides.in_order()) {
-    Ref method(checked(PyObject_GetAttrString(object, kMethod)));
-    Ref result(checked(
-        PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args, kwargs, nullptr)));
+    Ref result = call_method(object, function, types, args, kwargs);
     if (result.get() != Py_NotImplemented) return result.release();
   }
   return nobody_took_over(function, types.get());
@@ -110,14 +138,28 @@ PyObject* set_disabled(PyObject*, PyObject* value) {
   return PyBool_FromLong(std::exchange(overrides_disabled, bool(disabled)));
 }
 
+PyObject* push_mode(PyObject*, PyObject* mode) {
+  modes.push_back(Py_NewRef(mode));
+  ++mode_count;
+  Py_RETURN_NONE;
+}
+PyObject* pop_mode(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    CHECK(!modes.empty(), "no mode is in force");
+    Py_DECREF(modes.back());
+    modes.pop_back();
+    --mode_count;
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* has_override(PyObject*, PyObject* args) {
   return guarded([&] {
     Ref items(checked(PySequence_Fast(args, "expected the relevant arguments")));
     Overrides overrides;
-    if (!overrides_disabled)
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
-        overrides.look_at(PySequence_Fast_GET_ITEM(items.get(), i));
-    return PyBool_FromLong(!overrides.empty());
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+      overrides.look_at(PySequence_Fast_GET_ITEM(items.get(), i));
+    return PyBool_FromLong(!modes.empty() || !overrides.empty());
   });
 }
 
@@ -140,6 +182,8 @@ PyMethodDef opt_out_method = {"_disabled_torch_function_impl", run_disabled, MET
                               "The __torch_function__ of classes that do not take over ops."};
 PyMethodDef methods[] = {
     {"_set_overrides_disabled", set_disabled, METH_O, "Turns __torch_function__ off or on."},
+    {"_push_function_mode", push_mode, METH_O, "Lets a mode take over what this thread calls."},
+    {"_pop_function_mode", pop_mode, METH_NOARGS, "Ends the innermost mode of this thread."},
     {"_has_torch_function", has_override, METH_O, "Whether one of the arguments takes over."},
     {"_handle_torch_function", handle_override, METH_VARARGS,
      "Calls the __torch_function__ of the arguments that take over."},
@@ -147,25 +191,12 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-bool class_takes_over(PyTypeObject* type) {
-  return !overrides_disabled && PyType_IsSubtype(Py_TYPE(type), &TensorMetaType) &&
-         reinterpret_cast<TensorMeta*>(type)->takes_over;
-}
-
-bool some_item_takes_over(PyObject* sequence) {
-  PyObject** items = PySequence_Fast_ITEMS(sequence);
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i)
-    if (takes_over(items[i])) return true;
-  return false;
-}
-
 PyObject* call_override(PyObject* function, PyObject* const* args, Py_ssize_t nargs,
                         PyObject* keywords) {
-  if (overrides_disabled) return nullptr;
   Overrides overrides;
   Py_ssize_t keyword_count = keywords ? PyTuple_GET_SIZE(keywords) : 0;
   for (Py_ssize_t i = 0; i < nargs + keyword_count; ++i) overrides.look_at(args[i]);
-  if (overrides.empty()) return nullptr;
+  if (modes.empty() && overrides.empty()) return nullptr;
   Ref positional(checked(PyTuple_New(nargs))), named(checked(PyDict_New()));
   for (Py_ssize_t i = 0; i < nargs; ++i) PyTuple_SET_ITEM(positional.get(), i, Py_NewRef(args[i]));
   for (Py_ssize_t i = 0; i < keyword_count; ++i)

@@ -3,8 +3,9 @@
 // An op that meets an instance of a subclass of Tensor does not run: it calls the subclass's
 // __torch_function__(func, types, args, kwargs), whose default runs func and makes the results
 // instances of the subclass. Other objects with that method take over ops that cannot read them.
-// Parameter and Buffer opt out. Whether a class takes over is known from its creation, so that a
-// call with plain tensors pays one comparison for each argument.
+// Parameter and Buffer opt out. A mode takes over all ops that its thread calls in a with block.
+// Whether a class takes over is known from its creation, so that a call with plain tensors pays one
+// comparison for each argument.
 #pragma once
 
 #include "bindings/python.h"
@@ -21,28 +22,37 @@ extern PyTypeObject TensorMetaType;
 // Whether DisableTorchFunctionSubclass is in force on this thread.
 extern thread_local bool overrides_disabled;
 
-[[gnu::cold, gnu::noinline]] bool class_takes_over(PyTypeObject* type);
-[[gnu::noinline]] bool some_item_takes_over(PyObject* sequence);
+// How many modes are in force on all threads; kept under the interpreter's lock.
+extern int mode_count;
 
-// Whether an argument of an op is a tensor whose class takes over.
+inline bool class_takes_over(PyTypeObject* type) {
+  PyTypeObject* meta = Py_TYPE(type);
+  if (meta != &TensorMetaType && !PyType_IsSubtype(meta, &TensorMetaType)) return false;
+  return reinterpret_cast<TensorMeta*>(type)->takes_over && !overrides_disabled;
+}
+// Whether an argument of an op may be a tensor whose class, or for which a mode, takes over.
 inline bool takes_over(PyObject* object) {
   PyTypeObject* type = Py_TYPE(object);
-  if (type == tensor_class) return false;
-  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) [[unlikely]]
-    return class_takes_over(type);
-  return false;
+  if (mode_count || type == tensor_class) return mode_count;
+  return type->tp_flags & Py_TPFLAGS_HEAPTYPE && class_takes_over(type);
 }
 // The same, also of the items of a list or tuple.
 inline bool takes_over_inside(PyObject* object) {
-  PyTypeObject* type = Py_TYPE(object);
-  if (type == tensor_class) return false;
-  if (type->tp_flags & (Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS))
-    return some_item_takes_over(object);
-  return takes_over(object);
+  if (!(Py_TYPE(object)->tp_flags & (Py_TPFLAGS_LIST_SUBCLASS | Py_TPFLAGS_TUPLE_SUBCLASS)))
+    return takes_over(object);
+  PyObject** items = PySequence_Fast_ITEMS(object);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+    if (takes_over(items[i])) return true;
+  return false;
+}
+// Whether results for this tensor are to be of its class.
+inline bool stays_in_class(PyObject* tensor) {
+  PyTypeObject* type = Py_TYPE(tensor);
+  return type != tensor_class && type->tp_flags & Py_TPFLAGS_HEAPTYPE && class_takes_over(type);
 }
 
-// Calls the first __torch_function__ among the arguments that does not return NotImplemented; null
-// and no Python error when there is none, which is so while overrides are disabled.
+// Calls the first __torch_function__, of the mode and then of the arguments, that does not return
+// NotImplemented; null and no Python error when there is none, so that the op is to run.
 PyObject* call_override(PyObject* function, PyObject* const* args, Py_ssize_t nargs,
                         PyObject* keywords);
 // The same for a function of Tensor by its name.

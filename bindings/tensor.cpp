@@ -138,7 +138,7 @@ Tensor untracked_data(const Tensor& tensor) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&] {
     Tensor data = untracked_data(unwrap(self));
-    return takes_over(self) ? wrap_as(Py_TYPE(self), data) : wrap(data);
+    return stays_in_class(self) ? wrap_as(Py_TYPE(self), data) : wrap(data);
   });
 }
 

@@ -14,10 +14,11 @@ from rushlight._tensor_override import DisableTorchFunctionSubclass
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Any
+    from typing import Any, Self
 
 __all__ = [
     "DisableTorchFunctionSubclass",
+    "TorchFunctionMode",
     "get_default_nowrap_functions",
     "handle_torch_function",
     "has_torch_function",
@@ -28,6 +29,42 @@ __all__ = [
     "resolve_name",
     "wrap_torch_function",
 ]
+
+
+class TorchFunctionMode:
+    """Takes over all ops that this thread calls in a with block.
+
+    A subclass says in __torch_function__ what becomes of them. While that runs the mode is not in
+    force; modes may be nested, and the innermost is asked first.
+
+    Example:
+        >>> class Counts(torch.overrides.TorchFunctionMode):
+        ...     calls = 0
+        ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+        ...         self.calls += 1
+        ...         return func(*args, **(kwargs or {}))
+        >>> with Counts() as counts:
+        ...     x = torch.ones(2) + torch.ones(2)
+        >>> counts.calls
+        3
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Returns what becomes of a call; NotImplemented leaves it to the arguments' classes."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        _C._push_function_mode(self)
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C._pop_function_mode()
 
 
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:

@@ -240,6 +240,71 @@ def test_attributes_and_printing_of_a_subclass() -> None:
     assert torch.overrides.is_tensor_method_or_property(torch.Tensor.add_)
 
 
+class Counts(torch.overrides.TorchFunctionMode):
+    """Notes the names of the functions that are called."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.names.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_sees_all_ops_of_its_thread() -> None:
+    layer = torch.nn.Linear(2, 2)
+    with Counts() as counts:
+        x = torch.ones(2)
+        y = -(x + 1)
+        y[0] = x[1]
+        layer(y)
+        thread = threading.Thread(target=lambda: torch.zeros(3).exp())
+        thread.start()
+        thread.join()
+    x.exp()
+    assert counts.names == ["ones", "add", "neg", "__getitem__", "__setitem__", "linear"]
+
+
+def test_modes_nest_and_end_with_errors() -> None:
+    class Refuses(torch.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            raise KeyError("refused")
+
+    class Leaves(torch.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return NotImplemented
+
+    x = torch.ones(2)
+    with Counts() as outer, Counts() as inner:
+        x.exp()
+    assert outer.names == inner.names == ["exp"]
+    with pytest.raises(KeyError, match="refused"), Refuses():
+        x.exp()
+    with Leaves(), pytest.raises(TypeError, match="no implementation found"):
+        x.exp()
+    with pytest.raises(NotImplementedError), torch.overrides.TorchFunctionMode():
+        x.exp()
+    assert x.exp().shape == (2,)
+    with pytest.raises(RuntimeError, match="no mode is in force"):
+        torch._C._pop_function_mode()
+
+
+def test_a_mode_comes_before_subclasses() -> None:
+    Logged.calls.clear()
+    with Counts() as counts, torch.DisableTorchFunctionSubclass():
+        assert type(sub(Logged) + 1) is torch.Tensor
+    assert "add" in counts.names and not Logged.calls
+    with Counts() as counts:
+        x = sub(Logged)
+        assert type(x * 2) is Logged and type(x.data) is Logged
+        assert type(torch.nn.Parameter(torch.ones(1)).data) is torch.Tensor
+    assert "mul" in counts.names and Logged.calls
+
+
 def test_copies_and_pickles_keep_class_and_attributes() -> None:
     for cls in (Sub, Logged, torch.Tensor):
         x = torch.arange(3.0).as_subclass(cls)
