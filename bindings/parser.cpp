@@ -349,7 +349,9 @@ bool Call::put_keyword(PyObject* key, PyObject* object) {
   }
   if (is_factory(schema_)) {
     if (!std::strcmp(name, "requires_grad")) {
-      extras_.requires_grad = PyObject_IsTrue(object);
+      int truth = PyObject_IsTrue(object);
+      if (truth < 0) throw PythonError();
+      extras_.requires_grad = truth == 1;
       return true;
     }
     if (!std::strcmp(name, "pin_memory") || !std::strcmp(name, "layout") ||
