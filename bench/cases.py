@@ -291,6 +291,29 @@ def randn(torch: Any) -> Call:
     return lambda: torch.randn(MILLIONS_4)
 
 
+@case("exponential_, 4M floats", "ops", 1.0)
+def exponential(torch: Any) -> Call:
+    a = torch.empty(MILLIONS_4)
+    return lambda: a.exponential_()
+
+
+@case("randperm, 1M", "ops", 1.0)
+def randperm(torch: Any) -> Call:
+    return lambda: torch.randperm(1_000_000)
+
+
+@case("multinomial, 10 of 1000x100", "ops", 1.0)
+def multinomial(torch: Any) -> Call:
+    weights = torch.rand(1000, 100)
+    return lambda: torch.multinomial(weights, 10)
+
+
+@case("poisson, 256k floats", "ops", 1.0)
+def poisson(torch: Any) -> Call:
+    rates = torch.full((1 << 18,), 30.0)
+    return lambda: torch.poisson(rates)
+
+
 @case("bmm, 64 of 128x128", "ops", 1.0)
 def bmm(torch: Any) -> Call:
     a, b = torch.randn(64, 128, 128), torch.randn(64, 128, 128)
