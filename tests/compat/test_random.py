@@ -342,6 +342,7 @@ ACCEPTED = {
     "torch.randperm(3, dtype=torch.bool)",
     # More forms: out=, plain numbers as sizes and tensors.
     "torch.binomial(T([3.]), .5)",
+    "torch.binomial(3., T(.5))",
     "torch.poisson(T([1., 2]), out=torch.empty(2))",
     "torch.randint(5, 2)",
     "torch.normal(1., 2.)",
@@ -356,6 +357,11 @@ ACCEPTED = {
     "torch.bernoulli(T([.5, 1]), out=torch.empty(2, dtype=torch.int64))",
     # The shapes are wrong even when there is nothing to draw.
     "torch.zeros(0).bernoulli_(T([0.5, 2]))",
+    "torch.zeros(0).bernoulli_(torch.full((5,), 2.))",
+    "torch.zeros(0).bernoulli_(torch.full((5,), 1))",
+    "torch.zeros(0).bernoulli_(torch.full((2, 5), .5))",
+    "torch.zeros(0).bernoulli_(torch.full((5,), .5, dtype=torch.float64))",
+    "torch.zeros(0).bernoulli_(T([nan] * 5))",
     # Counters exist for every generator.
     "torch.Generator().get_offset()",
     "torch.Generator().set_offset(4).initial_seed()",
