@@ -350,6 +350,24 @@ def fft2(torch: Any) -> Call:
     return lambda: torch.fft.fft2(a)
 
 
+@case("fft, 1M complex64", "ops", 1.0)
+def fft_long(torch: Any) -> Call:
+    z, fft = torch.complex(torch.randn(1 << 20), torch.randn(1 << 20)), torch.fft.fft
+    return lambda: fft(z)
+
+
+@case("rfft, 1000x1024", "ops", 1.0)
+def rfft_rows(torch: Any) -> Call:
+    a, rfft = torch.randn(1000, 1024), torch.fft.rfft
+    return lambda: rfft(a)
+
+
+@case("stft, 8x16000, frames of 1024", "ops", 1.0)
+def stft_frames(torch: Any) -> Call:
+    a, window, stft = torch.randn(8, 16000), torch.hann_window(1024), torch.stft
+    return lambda: stft(a, 1024, window=window, return_complex=True)
+
+
 # Layers, optimizers and training steps.
 
 
