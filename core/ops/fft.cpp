@@ -187,12 +187,12 @@ OP(_fft_c2c, "(Tensor input, int[] dim, bool inverse, float scale) -> Tensor", {
   .home    = "private",
   .doc     = R"(The transform along dims of real or complex numbers, times scale.)",
   .dtypes  = single_or_complex,
-  .gpu     = none<"needs cuFFT, which is not opened yet">,
   .forward = [](const Tensor& input, ShapeRef dim, bool inverse, double scale) {
     Tensor x = to_contiguous(input);
     Tensor out = empty(x.sizes(), complex_dtype(x.dtype()), x.device());
     if (dim.empty()) copy_into(out, x);
     else if (x.device().is_cpu()) fft_c2c_cpu(x, out, dim, inverse, scale);
+    else if (x.device().is_cuda()) fft_c2c_cuda(x, out, dim, inverse, scale);
     return out;
   },
   .grads   = grads(d<"input">([](const Tensor& g, const Shape& dim, bool inverse, double scale) {
@@ -204,13 +204,13 @@ OP(_fft_r2c, "(Tensor input, int[] dim, float scale) -> Tensor", {
   .home    = "private",
   .doc     = R"(The transform of real numbers, half of it along the last of dims, times scale.)",
   .dtypes  = single_or_complex,
-  .gpu     = none<"needs cuFFT, which is not opened yet">,
   .forward = [](const Tensor& input, ShapeRef dim, double scale) {
     Tensor x = to_contiguous(input);
     Shape sizes = x.sizes();
     sizes[size_t(dim.back())] = sizes[size_t(dim.back())] / 2 + 1;
     Tensor out = empty(sizes, complex_dtype(x.dtype()), x.device());
     if (x.device().is_cpu()) fft_r2c_cpu(x, out, dim, scale);
+    else if (x.device().is_cuda()) fft_r2c_cuda(x, out, dim, scale);
     return out;
   },
   .saves   = saves<"input.shape">,
@@ -225,13 +225,13 @@ OP(_fft_c2r, "(Tensor input, int[] dim, int length, float scale) -> Tensor", {
   .home    = "private",
   .doc     = R"(The inverse of _fft_r2c, times scale; length is that of the last of dims.)",
   .dtypes  = single_or_complex,
-  .gpu     = none<"needs cuFFT, which is not opened yet">,
   .forward = [](const Tensor& input, ShapeRef dim, int64_t length, double scale) {
     Tensor x = to_contiguous(input);
     Shape sizes = x.sizes();
     sizes[size_t(dim.back())] = length;
     Tensor out = empty(sizes, real_dtype(x.dtype()), x.device());
     if (x.device().is_cpu()) fft_c2r_cpu(x, out, dim, scale);
+    else if (x.device().is_cuda()) fft_c2r_cuda(x, out, dim, scale);
     return out;
   },
   .grads   = grads(d<"input">([](const Tensor& g, const Shape& dim, int64_t length,

@@ -1,4 +1,4 @@
-// Declares the Fourier transforms of the CPU, along one or more dims of row-major tensors.
+// Declares the kernels of Fourier transforms along one or more dims of row-major tensors.
 #pragma once
 
 #include "core/tensor/tensor.h"
@@ -11,5 +11,10 @@ void fft_c2c_cpu(const Tensor& in, const Tensor& out, ShapeRef dims, bool invers
 void fft_r2c_cpu(const Tensor& in, const Tensor& out, ShapeRef dims, double scale);
 // The inverse transform of such halves to real numbers.
 void fft_c2r_cpu(const Tensor& in, const Tensor& out, ShapeRef dims, double scale);
+
+// The same on CUDA.
+void fft_c2c_cuda(const Tensor& in, const Tensor& out, ShapeRef dims, bool inverse, double scale);
+void fft_r2c_cuda(const Tensor& in, const Tensor& out, ShapeRef dims, double scale);
+void fft_c2r_cuda(const Tensor& in, const Tensor& out, ShapeRef dims, double scale);
 
 }  // namespace rushlight

@@ -6,7 +6,9 @@
 // transform?, 1967), which needs no bit reversal; D. H. Bailey: FFTs in external or hierarchical
 // memory (1990). All transforms run forward: an inverse one is the same with row n - k for row k.
 #include "core/ops/fft_loops.h"
-#include "core/ops/fft_radix.h"
+#include "core/tensor/vectors.h"
+
+#include "core/ops/fft_radix.h"  // after vectors.h
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
@@ -14,6 +16,22 @@ namespace {
 // Row i of a forward transform is this row of an inverse one, and the other way round.
 [[gnu::always_inline]] inline int64_t row_of(int64_t i, int64_t n, bool inverse) {
   return inverse && i ? n - i : i;
+}
+
+// Pairs (real, imaginary) in memory.
+template <class T>
+[[gnu::always_inline]] inline Lanes<T> load_pairs(const T* from) {
+  Vector<T> a = load_vector(from), b = load_vector(from + kWidth<T>);
+  return {every_second<T, 0>(a, b), every_second<T, 1>(a, b)};
+}
+template <class T>
+[[gnu::always_inline]] inline void store_pairs(T* to, Lanes<T> x) {
+  store_vector(to, interleave<T, 0>(x.re, x.im));
+  store_vector(to + kWidth<T>, interleave<T, 1>(x.re, x.im));
+}
+template <class T>
+[[gnu::always_inline]] inline Lanes<T> backwards(Lanes<T> a) {
+  return {reversed<T>(a.re), reversed<T>(a.im)};
 }
 
 // ---- where columns come from and go to ----------------------------------------------------------
@@ -335,10 +353,10 @@ void unmix_range(const T* in, const T* w, T scale, T* out, int64_t m, int64_t be
   int64_t k = begin;
   for (; k + lanes <= end && 2 * (k + lanes) <= m + 1; k += lanes) {
     int64_t other = m - k - lanes + 1;
-    Lanes<T> a = load_pairs(in + 2 * k), b = reversed(load_pairs(in + 2 * other));
+    Lanes<T> a = load_pairs(in + 2 * k), b = backwards(load_pairs(in + 2 * other));
     unmix<kBack>(a, b, load_pairs(w + 2 * k));
     store_pairs(out + 2 * k, a * scale);
-    store_pairs(out + 2 * other, reversed(b * scale));
+    store_pairs(out + 2 * other, backwards(b * scale));
   }
   for (; k < end; ++k) {
     One<T> a = {in[2 * k], in[2 * k + 1]}, b = {in[2 * (m - k)], in[2 * (m - k) + 1]};
@@ -421,7 +439,7 @@ void complete(T* row, bool inverse, int64_t n) {
     Lanes<T> x = load_pairs(row + 2 * k);
     x.im = x.im * sign;
     store_pairs(row + 2 * k, x);
-    store_pairs(row + 2 * (n - k - lanes + 1), reversed(conj(x)));
+    store_pairs(row + 2 * (n - k - lanes + 1), backwards(conj(x)));
   }
   for (; 2 * k < n; ++k) {
     T re = row[2 * k], im = row[2 * k + 1] * sign;

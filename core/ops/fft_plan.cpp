@@ -13,6 +13,20 @@
 #include "core/ops/fft_rows.h"
 
 namespace rushlight {
+
+std::vector<int64_t> fft_radices(int64_t n) {
+  std::vector<int64_t> found;
+  int twos = 0;
+  for (; n % 2 == 0; n /= 2) ++twos;
+  for (; twos >= 5 || twos == 3; twos -= 3) found.push_back(8);
+  for (; twos >= 2; twos -= 2) found.push_back(4);
+  if (twos) found.push_back(2);
+  for (int64_t p = 3; p <= kMaxRadix && n > 1; p += 2)
+    for (; n % p == 0; n /= p) found.push_back(p);
+  if (n > 1) return {};
+  return found;
+}
+
 namespace {
 
 // Columns of more rows leave the second-level cache.
@@ -40,20 +54,6 @@ Root root(int64_t k, int64_t n) {
 
 // ---- factors and their cost ---------------------------------------------------------------------
 
-// The radices of the passes over n rows, or none when a prime factor is too large.
-std::vector<int64_t> radices(int64_t n) {
-  std::vector<int64_t> found;
-  int twos = 0;
-  for (; n % 2 == 0; n /= 2) ++twos;
-  for (; twos >= 5 || twos == 3; twos -= 3) found.push_back(8);
-  for (; twos >= 2; twos -= 2) found.push_back(4);
-  if (twos) found.push_back(2);
-  for (int64_t p = 3; p <= kMaxRadix && n > 1; p += 2)
-    for (; n % p == 0; n /= p) found.push_back(p);
-  if (n > 1) return {};
-  return found;
-}
-
 // About the vector instructions per row of a pass.
 double pass_cost(int64_t radix) {
   switch (radix) {
@@ -70,7 +70,7 @@ double pass_cost(int64_t radix) {
 // Of all columns that a vector holds.
 double columns_cost(int64_t n) {
   double cost = 0;
-  for (int64_t r : radices(n)) cost += pass_cost(r);
+  for (int64_t r : fft_radices(n)) cost += pass_cost(r);
   double slower = n > 2048 ? 2.5 : n > 128 ? 1.6 : 1;  // outside the first-level cache
   return double(n) * cost * slower + 20;
 }
@@ -114,7 +114,7 @@ template <class T>
 FftColumns<T> make_columns(FftPlan<T>& plan, int64_t n) {
   FftColumns<T> columns;
   columns.n = n;
-  std::vector<int64_t> all = radices(n);
+  std::vector<int64_t> all = fft_radices(n);
   int64_t rows = n;
   for (int64_t r : all) {
     T* w = new_table(plan, 2 * (rows / r) * (r - 1));
@@ -225,7 +225,7 @@ std::shared_ptr<const FftPlan<T>> make_plan(int64_t n, bool inverse, bool real) 
   auto plan = std::make_shared<FftPlan<T>>();
   plan->n = n;
   plan->inverse = inverse;
-  if (n > 1 && radices(n).empty()) {
+  if (n > 1 && fft_radices(n).empty()) {
     make_chirp(*plan);
   } else if (n > 1) {
     int64_t n1 = best_split<T>(n);

@@ -34,6 +34,9 @@ struct FftPlan {
   int64_t bytes = 0;  // of all tables
 };
 
+// The radices of the passes over n rows; none when n is 1 or a prime factor is too large.
+std::vector<int64_t> fft_radices(int64_t n);
+
 // n >= 1. `real`: for 2 n real numbers.
 template <class T>
 std::shared_ptr<const FftPlan<T>> fft_plan(int64_t n, bool inverse, bool real = false);

@@ -1,8 +1,9 @@
 // Owns the arithmetic of the FFT kernels: complex numbers in the lanes of vectors, and the discrete
 // Fourier transforms of a few of them that passes are made of.
+//
+// The same text serves the CPU, where tensor/vectors.h comes before it, and CUDA, where fft.cu says
+// that a vector is one number.
 #pragma once
-
-#include "core/tensor/vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 
@@ -37,26 +38,10 @@ template <class T>
 [[gnu::always_inline]] inline Lanes<T> conj(Lanes<T> a) {
   return {a.re, -a.im};
 }
-template <class T>
-[[gnu::always_inline]] inline Lanes<T> reversed(Lanes<T> a) {
-  return {reversed<T>(a.re), reversed<T>(a.im)};
-}
 // The same number in all lanes.
 template <class T>
 [[gnu::always_inline]] inline Lanes<T> all_lanes(T re, T im) {
   return {Vector<T>{} + re, Vector<T>{} + im};
-}
-
-// Pairs (real, imaginary) in memory.
-template <class T>
-[[gnu::always_inline]] inline Lanes<T> load_pairs(const T* from) {
-  Vector<T> a = load_vector(from), b = load_vector(from + kWidth<T>);
-  return {every_second<T, 0>(a, b), every_second<T, 1>(a, b)};
-}
-template <class T>
-[[gnu::always_inline]] inline void store_pairs(T* to, Lanes<T> x) {
-  store_vector(to, interleave<T, 0>(x.re, x.im));
-  store_vector(to + kWidth<T>, interleave<T, 1>(x.re, x.im));
 }
 
 // ---- transforms of r numbers, in place ----------------------------------------------------------
