@@ -14,6 +14,9 @@ constexpr DTypeSet floating_or_complex_signal([](DType t) {
   return is_differentiable(t) && !is_half(t);
 });
 
+// More samples than any memory holds.
+constexpr int64_t kMaxLength = int64_t(1) << 48;
+
 // Zeros before and after the elements of the last dim.
 Tensor between_zeros(const Tensor& input, int64_t before, int64_t after) {
   if (before == 0 && after == 0) return input;
@@ -196,7 +199,8 @@ Example:
           "expected the frequency dimension (-2) of the input tensor to match ",
           half ? "n_fft / 2 + 1 when onesided=True" : "n_fft when onesided=False", ", but got ",
           count, " and n_fft=", n_fft, ".");
-    CHECK(length.value_or(1) > 0, "expected length > 0, but got length=", *length, ".");
+    CHECK(length.value_or(1) > 0 && length.value_or(1) < kMaxLength,
+          "expected 0 < length < 2^48, but got length=", *length, ".");
 
     Tensor x = transpose(input.dim() == 2 ? unsqueeze(input, 0) : input, 1, 2);
     std::optional<int64_t> n = n_fft;
