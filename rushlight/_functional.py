@@ -180,22 +180,14 @@ def unique_consecutive(
         >>> torch.unique_consecutive(torch.tensor([1, 1, 2, 1]))
         tensor([1, 2, 1])
     """
-    import rushlight as rl
-
     rows = input.flatten() if dim is None else input.movedim(dim, 0)
-    starts = rows.new_ones(len(rows), dtype=_C.bool)
-    if len(rows) > 1:
-        starts[1:] = (rows[1:] != rows[:-1]).reshape(len(rows) - 1, -1).any(1)
-    places = starts.nonzero()[:, 0]
-    values = rows[places] if dim is None else rows[places].movedim(0, dim)
-    results = [values]
+    values, inverse, counts = _C._unique_consecutive(rows)
+    results = [values if dim is None else values.movedim(0, dim)]
     if return_inverse:
-        inverse = starts.cumsum(0) - 1
         results.append(inverse.reshape(input.shape) if dim is None else inverse)
     if return_counts:
-        ends = rl.cat([places[1:], places.new_full((1,), len(rows))])
-        results.append((ends - places) if len(rows) else places)
-    return tuple(results) if len(results) > 1 else values
+        results.append(counts)
+    return tuple(results) if len(results) > 1 else results[0]
 
 
 def einsum(*args: Any) -> Tensor:

@@ -84,7 +84,7 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
     double neutral = sums ? 0 : reduce == "prod" ? 1 : largest ? -limit : limit;
     base = scatter_into(clone(input), dim, index, repeated_value(input, index, neutral), {});
   }
-  if (reduce == "prod") return scatter_into(clone(base), dim, index, values, "multiply");
+  if (reduce == "prod") return call<"_scatter_product", Tensor>(base, dim, index, values);
   if (!sums) return scatter_extreme(base, dim, index, values, largest);
   Tensor sum = call<"scatter_add_", Tensor>(clone(base), dim, index, values);
   if (reduce == "sum") return sum;

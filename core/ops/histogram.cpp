@@ -17,9 +17,9 @@ Tensor counts_by_search(const Tensor& input, TensorList edges, const Tensor& wei
   for (size_t d = 0; d < edges.size(); ++d) {
     Tensor value = contiguous(select(input, 1, int64_t(d))), edge = edges[d];
     int64_t last = edge.numel() - 1;
-    Tensor bin =
-        call<"searchsorted", Tensor>(edge, value, false, true, std::optional<std::string_view>()) -
-        Scalar(1);
+    Tensor bin = call<"searchsorted", Tensor>(edge, value, false, true,
+                                              std::optional<std::string_view>(), Tensor()) -
+                 Scalar(1);
     Tensor off = !((value >= select(edge, 0, 0)) & (value <= select(edge, 0, last)));
     bin = call<"clamp_max", Tensor>(bin, wrapped_number(last - 1));
     place = place * Scalar(last) + bin;

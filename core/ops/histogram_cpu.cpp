@@ -3,6 +3,7 @@
 
 #include "core/device/threads.h"
 #include "core/ops/histogram.h"
+#include "core/ops/search.h"
 
 namespace rushlight {
 namespace {
@@ -22,8 +23,8 @@ struct Axis {
     T first = edges[0], last = edges[bins];
     if (!(value >= first && value <= last)) return -1;
     if constexpr (binning == Binning::search) {
-      int64_t bin = std::upper_bound(edges, edges + bins + 1, value) - edges - 1;
-      return std::min(bin, bins - 1);
+      int64_t bin = count_first(edges, bins + 1, [=](T edge) { return edge <= value; }) - 1;
+      return std::clamp<int64_t>(bin, 0, bins - 1);
     } else {
       auto bin = int64_t((value - first) / (last - first) * T(bins));
       if constexpr (binning == Binning::even) {

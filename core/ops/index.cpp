@@ -2,7 +2,6 @@
 #include "core/ops/index.h"
 
 #include "core/ops/op.h"
-#include "core/ops/sort.h"
 
 namespace rushlight {
 namespace {
@@ -46,37 +45,6 @@ Tensor flat(const Tensor& input) { return reshape(input, Shape{-1}); }
 Tensor expanded_mask(const Tensor& mask, ShapeRef sizes) {
   CHECK(is_bool(mask.dtype()), "expected BoolTensor for mask, got ", dtype_name(mask.dtype()));
   return same_shape(mask.sizes(), sizes) ? mask : expand(mask, sizes);
-}
-
-// Where each value would be inserted into its sorted row; a NaN comes last.
-Tensor search(const Tensor& sorted, const Tensor& values, bool right, bool out_int32) {
-  CHECK(sorted.dim() > 0, "boundaries tensor must have at least one dim");
-  bool one_row = sorted.dim() == 1;
-  Shape leading(ShapeRef(sorted.sizes()).first(sorted.sizes().size() - 1));
-  CHECK(one_row || (values.dim() == sorted.dim() &&
-                    same_shape(ShapeRef(values.sizes()).first(leading.size()), leading)),
-        "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
-        "and "
-        "input value tensor must match, but we got boundaries tensor ",
-        sorted.sizes(), " and input value tensor ", values.sizes());
-  const Tensor* both[] = {&sorted, &values};
-  DType dtype = result_dtype(both);
-  CHECK(!is_complex(dtype), ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype));
-  Tensor rows = to_contiguous(to_dtype(sorted, dtype)),
-         wanted = to_contiguous(to_dtype(values, dtype));
-  Tensor places = empty(values.sizes(), DType::int64, common_device(both));
-  if (places.numel() > 0 && !places.device().is_meta())
-    (places.device().is_cuda() ? search_rows_cuda : search_rows_cpu)(places, rows, wanted, right);
-  return out_int32 ? to_dtype(places, DType::int32) : places;
-}
-
-bool search_right(bool right, std::optional<std::string_view> side) {
-  CHECK(!side || *side == "left" || *side == "right", "side can only be 'left' or 'right' but got ",
-        *side);
-  CHECK(!side || !right || *side == "right",
-        "side and right can't be set to opposites, got side of left while "
-        "right was True");
-  return right || side == "right";
 }
 
 // Index tensors by dim for places in the flat input, which may be negative.
@@ -308,30 +276,6 @@ OP(nonzero_tuple, "nonzero.tuple(Tensor input, *, bool as_tuple) -> Tensor[]", {
     std::vector<Tensor> columns;
     for (int64_t d = 0; d < source.dim(); ++d) columns.push_back(select(places, 1, d));
     return columns;
-  },
-})
-
-OP(searchsorted, "(Tensor sorted_sequence, Tensor values, *, bool out_int32=False, bool "
-                 "right=False, "
-                 "str? side=None) -> Tensor", {
-  .doc     = R"(Where to insert values into sorted rows so that they stay sorted.
-
-That is before equal elements, or after them with right=True.)",
-  .dtypes  = real,
-  .forward = [](const Tensor& sorted_sequence, const Tensor& values, bool out_int32, bool right,
-                std::optional<std::string_view> side) {
-    return search(sorted_sequence, values, search_right(right, side), out_int32);
-  },
-})
-
-OP(bucketize, "(Tensor input, Tensor boundaries, *, bool out_int32=False, "
-              "bool right=False) -> Tensor", {
-  .doc     = R"(The number of the bucket between sorted boundaries that each element falls into.)",
-  .dtypes  = real,
-  .forward = [](const Tensor& input, const Tensor& boundaries, bool out_int32, bool right) {
-    CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(",
-          boundaries.dim(), ")");
-    return search(boundaries, input, right, out_int32);
   },
 })
 

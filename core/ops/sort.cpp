@@ -93,37 +93,4 @@ OP(topk, "(Tensor input, int k, int dim=-1, bool largest=True, "
   })),
 })
 
-OP(_unique, "(Tensor input) -> (Tensor values, Tensor inverse, Tensor counts)", {
-  .home    = "private",
-  .doc     = R"(The different elements, which of them each element is, and how often each occurs.)",
-  .dtypes  = real,
-  .forward = [](const Tensor& input) {
-    GradModeGuard unrecorded(false);
-    Tensor flat = reshape(input, Shape{-1});
-    Sorted sorted = sort_along(flat, 0, false);
-    int64_t numel = flat.numel();
-    Device device = input.device();
-    // A run of equal elements starts where one differs from that before it; NaN differs from all.
-    Tensor differs = empty(flat.sizes(), DType::bool_, device);
-    if (numel > 0) {
-      call<"fill_", Tensor>(narrow(differs, 0, 0, 1), Scalar(true));
-      copy_into(narrow(differs, 0, 1, numel - 1),
-                narrow(sorted.values, 0, 1, numel - 1) != narrow(sorted.values, 0, 0, numel - 1));
-    }
-    Tensor starts = reshape(nonzero_places(differs), Shape{-1});
-    int64_t count = starts.numel();
-    const Tensor at_starts[] = {starts}, at_places[] = {sorted.indices};
-    Tensor last = full(Shape{1}, numel, DType::int64, device);
-    const Tensor bounds[] = {starts, last};
-    Tensor ends = narrow(cat(bounds, 0), 0, 1, count);
-    Tensor run_of = call<"searchsorted", Tensor>(
-        starts, call<"arange", Tensor>(Scalar(numel), std::optional(DType::int64),
-                                       std::optional(device)),
-        false, true, std::optional<std::string_view>()) - Scalar(int64_t(1));
-    Tensor inverse = empty(Shape{numel}, DType::int64, device);
-    index_put_(inverse, at_places, run_of, false);
-    return std::tuple(index(sorted.values, at_starts), view(inverse, input.sizes()), ends - starts);
-  },
-})
-
 }  // namespace rushlight

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "core/device/threads.h"
+#include "core/ops/search.h"
 #include "core/ops/sort.h"
 #include "core/ops/sort_row.h"
 #include "core/tensor/dims.h"
@@ -115,11 +116,11 @@ void search_rows_cpu(const Tensor& places, const Tensor& sorted, const Tensor& v
       parallel_for(0, values.numel(), 1024, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           const T* row = sorted.data<T>() + (one_row ? 0 : i / width * length);
-          T value = values.data<T>()[i];
-          auto from = [](T x, T y) { return !(to_comparable(x) >= to_comparable(y)); };
-          auto above = [](T y, T x) { return to_comparable(x) > to_comparable(y); };
-          to[i] = right ? std::upper_bound(row, row + length, value, above) - row
-                        : std::lower_bound(row, row + length, value, from) - row;
+          auto value = to_comparable(values.data<T>()[i]);
+          // A NaN is behind every number.
+          to[i] = right
+                      ? count_first(row, length, [=](T x) { return !(to_comparable(x) > value); })
+                      : count_first(row, length, [=](T x) { return !(to_comparable(x) >= value); });
         }
       });
     }

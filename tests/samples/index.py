@@ -139,27 +139,3 @@ samples("nonzero", ref=np.argwhere, grad=False)(truths)
 @samples("nonzero.tuple", ref=lambda x, as_tuple: np.nonzero(x), grad=False)
 def nonzero_tuple() -> Iterator[Any]:
     yield Sample(np.round(normal(3, 4)), as_tuple=True)
-
-
-def search(
-    x: np.ndarray, values: np.ndarray, right: bool = False, side: str = "left"
-) -> np.ndarray:
-    rows = x.reshape(-1, x.shape[-1])
-    wanted = values.reshape(len(rows), -1) if x.ndim > 1 else values.reshape(1, -1)
-    side = "right" if right else side
-    found = [np.searchsorted(r, v, side) for r, v in zip(rows, wanted, strict=True)]
-    return np.stack(found).reshape(values.shape)
-
-
-@samples("searchsorted", ref=search, grad=False)
-def searchsorted() -> Iterator[Any]:
-    yield np.sort(normal(5)), normal(3, 2)
-    yield np.sort(normal(2, 5)), normal(2, 3)
-    yield Sample(np.array([1.0, 2.0, 2.0, 3.0]), np.array([2.0, 0.0, 9.0]), right=True)
-    yield Sample(np.array([1.0, 2.0, 2.0, 3.0]), np.array([2.0, 0.0, 9.0]), side="left")
-
-
-@samples("bucketize", ref=lambda x, edges, right=False: search(edges, x, right), grad=False)
-def bucketize() -> Iterator[Any]:
-    yield normal(3, 2), np.sort(normal(5))
-    yield Sample(np.array([1.0, 2.0]), np.array([1.0, 2.0, 3.0]), right=True)

@@ -1,0 +1,39 @@
+// Owns products at scattered places, whose gradient is the product of all other factors.
+#include "core/ops/gather_scatter.h"
+#include "core/ops/op.h"
+
+namespace rushlight {
+namespace {
+
+// The product of the factors of a cell but this one: `rest` is the product of those that are not 0.
+Tensor product_of_others(const Tensor& factor, const Tensor& zeros, const Tensor& rest) {
+  Tensor is_zero = factor == 0;
+  Tensor quotient = rest / select(is_zero, 1.0, factor);
+  return select(is_zero, select(zeros == 1, rest, 0.0), select(zeros == 0, quotient, 0.0));
+}
+
+}  // namespace
+
+OP(_scatter_product, "(Tensor input, int dim, Tensor index, Tensor src) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(A copy of input, multiplied by src at places along dim. index has the sizes of src.)",
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
+    Tensor result = clone(input);
+    scatter_along(result, dim, index, src, Scatter::multiply);
+    return result;
+  },
+  .saves   = saves<"input", "index", "src">,
+  .grads   = grads(no_grad<"index">,
+                   d<"input", "src">([](const Tensor& g, const Tensor& input, const Tensor& index,
+                                        const Tensor& src, int64_t dim, const GradMask<2>&) {
+    Tensor zeros = call<"scatter_add_", Tensor>(cast(input == 0, DType::int64), dim, index,
+                                                cast(src == 0, DType::int64));
+    Tensor rest = call<"_scatter_product", Tensor>(select(input == 0, 1.0, input), dim, index,
+                                                   select(src == 0, 1.0, src));
+    Tensor of_src = product_of_others(src, gather(zeros, dim, index), gather(rest, dim, index));
+    return std::tuple(g * conj(product_of_others(input, zeros, rest)),
+                      gather(g, dim, index) * conj(of_src));
+  })),
+})
+
+}  // namespace rushlight
