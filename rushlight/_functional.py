@@ -221,7 +221,33 @@ def einsum(*args: Any) -> Tensor:
             equation += "->" + _subscripts(args[-1])
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = operands[0]
-    return _C.einsum(equation, operands)
+    return _C.einsum(equation, operands, _einsum_path(equation, operands))
+
+
+def _einsum_path(equation: str, operands: Any) -> list[int] | None:
+    """The order of contraction, two operands for each step; None leaves it to the core."""
+    if len(operands) <= 2:
+        return None
+    from rushlight.backends import opt_einsum
+
+    if not opt_einsum.enabled:  # from left to right
+        path = [0, 1]
+        for left in range(len(operands) - 2, 0, -1):
+            path += [left, 0]
+        return path
+    planner = opt_einsum.get_opt_einsum()
+    if planner is None:
+        return None
+    shapes = [tuple(operand.shape) for operand in operands]
+    steps = planner.contract_path(equation, *shapes, shapes=True, optimize=opt_einsum.strategy)[0]
+    path = []
+    count = len(operands)
+    for step in steps:  # a step with more than two operands takes them from left to right
+        first, *rest = sorted(step)
+        for k, operand in enumerate(rest):
+            path += [first, operand - k] if k == 0 else [count - 1, operand - k - 1]
+            count -= 1
+    return path
 
 
 def _subscripts(labels: Any) -> str:

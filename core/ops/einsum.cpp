@@ -1,6 +1,8 @@
 // Owns einsum: sums of products that an equation gives, reduced to diagonals, sums, permutations
-// and matrix products of the operands from left to right. Gradients are those of these ops.
+// and matrix products of two operands at a time. Gradients are those of these ops.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "core/ops/op.h"
 
@@ -78,17 +80,27 @@ class Einsum {
     else read_output(equation.substr(arrow + 2), arrow + 2);
   }
 
-  Tensor evaluate() {
+  // Contracts two terms after the other: those that `path` has at 2 * step and 2 * step + 1 among
+  // the terms that are left, of which the last is the result of the step before; or without a path
+  // the pair that leaves the least to hold.
+  Tensor evaluate(const std::optional<ShapeRef>& path) {
     for (Term& term : terms_) simplify(term);
-    for (size_t i = 0; i < terms_.size(); ++i)
-      for (int64_t label : terms_[i].labels) last_use_[size_t(label)] = i;
-    for (int64_t label : output_) last_use_[size_t(label)] = terms_.size();
-
-    Term result = summed(terms_[0], 0, {});
-    for (size_t i = 1; i < terms_.size(); ++i)
-      result =
-          contracted(summed(result, i, terms_[i].labels), summed(terms_[i], i, result.labels), i);
-    return arranged(result, output_);
+    uses_.resize(sizes_.size());
+    for (const Term& term : terms_)
+      for (int64_t label : term.labels) ++uses_[size_t(label)];
+    for (int64_t label : output_) ++uses_[size_t(label)];
+    CHECK(!path || path->size() == 2 * (terms_.size() - 1), "the path must name ",
+          2 * (terms_.size() - 1), " operands, two for each step, but names ", path->size());
+    for (size_t step = 0; terms_.size() > 1; ++step) {
+      auto [i, j] = path ? named_pair(*path, step) : smallest_pair();
+      Term right = take(std::max(i, j)), left = take(std::min(i, j));
+      if (i > j) std::swap(left, right);
+      left = summed(left, right.labels);
+      right = summed(right, left.labels);
+      terms_.push_back(contracted(left, right));
+      for (int64_t label : terms_.back().labels) ++uses_[size_t(label)];
+    }
+    return arranged(summed(take(0), {}), output_);
   }
 
  private:
@@ -117,7 +129,6 @@ class Einsum {
   // A label of size 1 in one operand broadcasts to its size in the others.
   void find_sizes() {
     sizes_.resize(size_t(kLetters + ellipsis_dims_), -1);
-    last_use_.resize(sizes_.size());
     for (size_t i = 0; i < terms_.size(); ++i)
       for (size_t d = 0; d < terms_[i].labels.size(); ++d) {
         int64_t& known = sizes_[size_t(terms_[i].labels[d])];
@@ -170,25 +181,69 @@ class Einsum {
         }
   }
 
-  // Sums over the labels that are not needed after operand i and that `other` does not have.
-  Term summed(const Term& term, size_t i, const Labels& other) const {
+  // Takes a term out; its labels are not in use any more.
+  Term take(size_t i) {
+    Term term = std::move(terms_[i]);
+    terms_.erase(terms_.begin() + std::ptrdiff_t(i));
+    for (int64_t label : term.labels) --uses_[size_t(label)];
+    return term;
+  }
+
+  std::pair<size_t, size_t> named_pair(ShapeRef path, size_t step) const {
+    int64_t i = path[2 * step], j = path[2 * step + 1], count = int64_t(terms_.size());
+    CHECK(i >= 0 && i < count && j >= 0 && j < count && i != j, "the path names operands ", i,
+          " and ", j, " in step ", step, ", which has ", count, " operands");
+    return {size_t(i), size_t(j)};
+  }
+
+  // The pair whose product is the smallest, compared with what it replaces; the first of several.
+  std::pair<size_t, size_t> smallest_pair() const {
+    std::pair<size_t, size_t> best{0, 1};
+    double least = 0;
+    for (size_t i = 0; i < terms_.size(); ++i)
+      for (size_t j = i + 1; j < terms_.size(); ++j) {
+        double growth = size_after(terms_[i], terms_[j]) - size_of(terms_[i]) - size_of(terms_[j]);
+        if ((i == 0 && j == 1) || growth < least) {
+          least = growth;
+          best = {i, j};
+        }
+      }
+    return best;
+  }
+  static double size_of(const Term& term) { return double(term.tensor.numel()); }
+  double size_after(const Term& a, const Term& b) const {
+    double size = 1;
+    auto count_labels = [&](const Term& term, const Term& other, bool shared) {
+      for (int64_t label : term.labels) {
+        bool both = contains(other.labels, label);
+        if (uses_[size_t(label)] > 1 + int64_t(both) && (shared || !both))
+          size *= double(term.size_of(label));
+      }
+    };
+    count_labels(a, b, true);
+    count_labels(b, a, false);
+    return size;
+  }
+
+  // Sums over the labels that nothing else needs and that `other` does not have.
+  Term summed(const Term& term, const Labels& other) const {
     Shape dims;
     Labels kept;
     for (size_t d = 0; d < term.labels.size(); ++d) {
       int64_t label = term.labels[d];
-      if (last_use_[size_t(label)] > i || contains(other, label)) kept.push_back(label);
+      if (uses_[size_t(label)] > 0 || contains(other, label)) kept.push_back(label);
       else dims.push_back(int64_t(d));
     }
     if (dims.empty()) return term;
     return {cast(sum(term.tensor, dims), term.tensor.dtype()), kept};
   }
 
-  // The product of what was made so far with operand i, summed over the labels that end there.
-  Term contracted(const Term& left, const Term& right, size_t i) const {
+  // The product of two terms, summed over the labels that nothing else needs.
+  Term contracted(const Term& left, const Term& right) const {
     Labels batch, ending, left_only, right_only;
     for (int64_t label : left.labels)
       (!contains(right.labels, label) ? left_only
-       : last_use_[size_t(label)] > i ? batch
+       : uses_[size_t(label)] > 0     ? batch
                                       : ending)
           .push_back(label);
     for (int64_t label : right.labels)
@@ -244,18 +299,20 @@ class Einsum {
   std::vector<Term> terms_;
   Labels output_;
   int64_t ellipsis_dims_ = 0;
-  Shape sizes_;                   // by label; -1 where it does not appear
-  std::vector<size_t> last_use_;  // by label: the last operand that has it, or their number
+  Shape sizes_;                // by label; -1 where it does not appear
+  std::vector<int64_t> uses_;  // by label: how many terms have it, and the output
 };
 
 }  // namespace
 
-OP(einsum, "(str equation, Tensor[] operands) -> Tensor", {
+OP(einsum, "(str equation, Tensor[] operands, int[]? path=None) -> Tensor", {
   .home    = "private",
-  .doc     = R"(The sums of products of the operands' elements that an equation describes.)",
-  .forward = [](std::string_view equation, TensorList operands) {
+  .doc     = R"(The sums of products of the operands' elements that an equation describes.
+
+path names two operands for each step, among those left and the results of steps, which come last.)",
+  .forward = [](std::string_view equation, TensorList operands, std::optional<ShapeRef> path) {
     CHECK(!operands.empty(), "at least one operand is needed.");
-    return Einsum(equation, operands).evaluate();
+    return Einsum(equation, operands).evaluate(path);
   },
 })
 
