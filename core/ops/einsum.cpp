@@ -309,7 +309,7 @@ OP(einsum, "(str equation, Tensor[] operands, int[]? path=None) -> Tensor", {
   .home    = "private",
   .doc     = R"(The sums of products of the operands' elements that an equation describes.
 
-path names two operands for each step, among those left and the results of steps, which come last.)",
+path names two operands for each step, among those left; the result of a step comes last.)",
   .forward = [](std::string_view equation, TensorList operands, std::optional<ShapeRef> path) {
     CHECK(!operands.empty(), "at least one operand is needed.");
     return Einsum(equation, operands).evaluate(path);
