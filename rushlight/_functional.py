@@ -146,7 +146,7 @@ def unique(
         (tensor([1, 3]), tensor([1, 2]))
     """
     if dim is None:
-        values, inverse, counts = _C._unique(input)
+        values, inverse, counts = _C._unique(input, return_inverse)
     else:
         values, inverse, counts = _unique_slices(input, dim)
     results = [values]
@@ -181,7 +181,7 @@ def unique_consecutive(
         tensor([1, 2, 1])
     """
     rows = input.flatten() if dim is None else input.movedim(dim, 0)
-    values, inverse, counts = _C._unique_consecutive(rows)
+    values, inverse, counts = _C._unique_consecutive(rows, return_inverse)
     results = [values if dim is None else values.movedim(0, dim)]
     if return_inverse:
         results.append(inverse.reshape(input.shape) if dim is None else inverse)

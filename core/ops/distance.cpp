@@ -61,6 +61,21 @@ Tensor pair_distances_grad(const Tensor& g, const Tensor& x1, const Tensor& x2, 
   return sum(unsqueeze(g, -1) * slope, Shape{2}, false);
 }
 
+// The places of the elements right of the diagonal of a flat square matrix.
+Tensor places_of_pairs(int64_t rows, Device device) {
+  Tensor places = call<"triu_indices", Tensor>(rows, rows, int64_t(1), std::optional(DType::int64),
+                                               std::optional(device));
+  return select(places, 0, 0) * rows + select(places, 0, 1);
+}
+
+// The symmetric matrix (1, rows, rows) with these elements right of the diagonal and zeros on it.
+Tensor square_of_pairs(const Tensor& pairs, int64_t rows) {
+  Tensor flat = zeros(Shape{rows * rows}, pairs.dtype(), pairs.device());
+  const Tensor places[] = {places_of_pairs(rows, pairs.device())};
+  Tensor upper = reshape(index_put_(flat, places, pairs, false), Shape{1, rows, rows});
+  return upper + transpose(upper, 1, 2);
+}
+
 Tensor transposed(const Tensor& t) { return transpose(t, -2, -1); }
 
 enum class Product { where_many, always, never };
@@ -178,15 +193,24 @@ Example:
   .forward = [](const Tensor& input, double p) {
     CHECK(input.dim() == 2, "only supports 2D tensors, got: ", input.dim(), "D");
     CHECK(p >= 0, "only supports non-negative p values, got ", p);
-    int64_t rows = input.size(0);
+    if (has_kernel(input)) {
+      DType compute = dtype_of_compute(compute_of(input.dtype()));
+      Tensor points = to_contiguous(to_dtype(input, compute));
+      return to_dtype(distances_of_rows_cpu(points, p), input.dtype());
+    }
     Tensor points = unsqueeze(input, 0);
-    Tensor all = reshape(call<"_pair_distances", Tensor>(points, points, p), Shape{-1});
-    Tensor places = call<"triu_indices", Tensor>(rows, rows, int64_t(1),
-                                                 std::optional(DType::int64),
-                                                 std::optional(input.device()));
+    Tensor all = reshape(pair_distances(points, points, p), Shape{-1});
     return call<"index_select", Tensor>(all, int64_t(0),
-                                        select(places, 0, 0) * rows + select(places, 0, 1));
+                                        places_of_pairs(input.size(0), input.device()));
   },
+  .saves   = saves<"input", "result">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
+                                 double p) {
+                     int64_t rows = input.size(0);
+                     Tensor points = unsqueeze(input, 0);
+                     return squeeze(pair_distances_grad(square_of_pairs(g, rows), points, points, p,
+                                                        square_of_pairs(result, rows)), 0);
+                   })),
 })
 
 OP(pairwise_distance,

@@ -72,6 +72,20 @@ Tensor distances_cpu(const Tensor& x1, const Tensor& x2, double p) {
   return result;
 }
 
+Tensor distances_of_rows_cpu(const Tensor& x, double p) {
+  int64_t points = x.size(0), features = x.size(1), item = int64_t(x.itemsize());
+  Tensor result = empty(Shape{points * (points - 1) / 2}, x.dtype());
+  auto* loop = distance_loops().from_point[int(metric_of(p))][x.dtype() == DType::float64];
+  Tensor batch = alias(x, Shape{1, points, features},
+                       contiguous_strides(Shape{1, points, features}), x.offset());
+  for_each_point(batch, batch, [&](int64_t i, const char* point, const char* all) {
+    int64_t before = i * points - i * (i + 1) / 2;
+    loop(point, all + (i + 1) * item, points, features, points - i - 1, p,
+         result.data<char>() + before * item);
+  });
+  return result;
+}
+
 Tensor distances_grad_cpu(const Tensor& g, const Tensor& x1, const Tensor& x2, double p,
                           const Tensor& distances) {
   int64_t features = x1.size(2), others = x2.size(1);

@@ -37,7 +37,8 @@ void renormalize(const Tensor& weight, const Tensor& input, double max_norm, dou
         dtype_name(weight.dtype()));
   check_writable(weight);
   GradModeGuard unrecorded(false);
-  const Tensor rows[] = {std::get<0>(call<"_unique", std::tuple<Tensor, Tensor, Tensor>>(input))};
+  const Tensor rows[] = {
+      std::get<0>(call<"_unique", std::tuple<Tensor, Tensor, Tensor>>(input, false))};
   Tensor used = cast(index(weight, rows), DType::float64);
   Tensor norms = call<"vector_norm", Tensor>(
       used, Scalar(norm_type), std::optional(ShapeRef(Shape{1})), true, std::optional<DType>());

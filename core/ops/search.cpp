@@ -22,9 +22,11 @@ Tensor search(const Tensor& sorted, const Tensor& values, bool right, bool out_i
   const Tensor* both[] = {&sorted, &values};
   DType dtype = result_dtype(both);
   CHECK(!is_complex(dtype), ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype));
-  Tensor rows = to_contiguous(to_dtype(sorted, dtype)),
-         wanted = to_contiguous(to_dtype(values, dtype));
-  Tensor places = empty(values.sizes(), DType::int64, common_device(both));
+  Device device = common_device(both);
+  Tensor rows = to_contiguous(to_dtype(sorted, dtype));
+  Tensor wanted = values.device() == device ? to_contiguous(to_dtype(values, dtype))
+                                            : full({}, item(values), dtype, device);
+  Tensor places = empty(values.sizes(), DType::int64, device);
   if (places.numel() > 0 && !places.device().is_meta())
     (places.device().is_cuda() ? search_rows_cuda : search_rows_cpu)(places, rows, wanted, right);
   return out_int32 ? to_dtype(places, DType::int32) : places;
@@ -50,8 +52,8 @@ Tensor equals_any(const Tensor& elements, const Tensor& others) {
 
 Tensor is_in(const Tensor& elements, const Tensor& test_elements) {
   constexpr int64_t kFew = 8;
-  Tensor others = vector_of(test_elements);
-  if (others.numel() == 0) return zeros(elements.sizes(), DType::bool_, elements.device());
+  const Tensor others = vector_of(test_elements), *both[] = {&elements, &others};
+  if (others.numel() == 0) return zeros(elements.sizes(), DType::bool_, common_device(both));
   if (others.numel() <= kFew) return equals_any(elements, others);
   Tensor sorted = sort_rows(others, 0, others.numel(), false).values;
   Tensor at = call<"clamp_max", Tensor>(search(sorted, elements, false, false),
@@ -60,13 +62,26 @@ Tensor is_in(const Tensor& elements, const Tensor& test_elements) {
   return index(sorted, places) == elements;
 }
 
-// A number as a tensor on the device of another, where it takes part in promotion as a number.
-Tensor number_beside(Scalar number, const Tensor& other) {
-  Tensor wrapped = wrapped_number(number);
-  if (other.device().is_cpu()) return wrapped;
-  Tensor there = full({}, number, wrapped.dtype(), other.device());
-  there.impl()->wrapped_number = true;
-  return there;
+using Different = std::tuple<Tensor, Tensor, Tensor>;
+
+// The different elements of integers that are near each other, without sorting.
+std::optional<Different> count_integers(const Tensor& input, bool numbers) {
+  if (!(is_integral(input.dtype()) || is_bool(input.dtype())) || input.dtype() == DType::uint64 ||
+      input.numel() == 0 || input.device().is_meta())
+    return {};
+  Tensor whole = to_contiguous(to_dtype(vector_of(input), DType::int64));
+  Bounds bounds = bounds_of(whole);
+  if (uint64_t(bounds.greatest) - uint64_t(bounds.least) >= uint64_t(input.numel())) return {};
+  Tensor number = whole - Scalar(bounds.least);
+  Tensor counts = call<"bincount", Tensor>(number, Tensor(), int64_t(0));
+  const Tensor places[] = {vector_of(nonzero_places(counts))}, at[] = {number};
+  Tensor inverse = number;
+  if (numbers) {
+    Tensor rank = call<"cumsum", Tensor>(counts != 0, int64_t(0), std::optional<DType>());
+    inverse = view(index(rank - Scalar(1), at), input.sizes());
+  }
+  Tensor values = to_dtype(places[0] + Scalar(bounds.least), input.dtype());
+  return Different(values, inverse, index(counts, places));
 }
 
 }  // namespace
@@ -112,7 +127,7 @@ OP(bucketize_number,
    "bool right=False) -> Tensor", {
   .doc     = R"(The number of the bucket between sorted boundaries that a number falls into.)",
   .forward = [](Scalar input, const Tensor& boundaries, bool out_int32, bool right) {
-    return call<"bucketize", Tensor>(number_beside(input, boundaries), boundaries, out_int32,
+    return call<"bucketize", Tensor>(wrapped_number(input), boundaries, out_int32,
                                      right);
   },
 })
@@ -138,7 +153,7 @@ OP(isin_number, "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, "
                 "bool assume_unique=False, bool invert=False) -> Tensor", {
   .doc     = R"(Whether a number is among test_elements, or with invert=True whether it is not.)",
   .forward = [](Scalar element, const Tensor& test_elements, bool assume_unique, bool invert) {
-    return call<"isin", Tensor>(number_beside(element, test_elements), test_elements,
+    return call<"isin", Tensor>(wrapped_number(element), test_elements,
                                 assume_unique, invert);
   },
 })
@@ -164,27 +179,35 @@ Example:
   },
 })
 
-OP(_unique, "(Tensor input) -> (Tensor values, Tensor inverse, Tensor counts)", {
+OP(_unique,
+   "(Tensor input, bool numbers=True) -> (Tensor values, Tensor inverse, Tensor counts)", {
   .home    = "private",
-  .doc     = R"(The different elements, which of them each element is, and how often each occurs.)",
+  .doc     = R"(The different elements, which of them each element is, and how often each occurs.
+
+Without `numbers` the second result has no meaning.)",
   .dtypes  = real,
-  .forward = [](const Tensor& input) {
+  .forward = [](const Tensor& input, bool numbers) {
     GradModeGuard unrecorded(false);
+    if (std::optional<Different> counted = count_integers(input, numbers)) return *counted;
     Sorted sorted = sort_rows(vector_of(input), 0, input.numel(), false);
     auto [values, runs, counts] =
-        call<"_unique_consecutive", std::tuple<Tensor, Tensor, Tensor>>(sorted.values);
+        call<"_unique_consecutive", Different>(sorted.values, numbers);
+    if (!numbers) return Different(values, runs, counts);
     Tensor inverse = empty(runs.sizes(), DType::int64, input.device());
     const Tensor places[] = {sorted.indices};
     index_put_(inverse, places, runs, false);
-    return std::tuple(values, view(inverse, input.sizes()), counts);
+    return Different(values, view(inverse, input.sizes()), counts);
   },
 })
 
-OP(_unique_consecutive, "(Tensor input) -> (Tensor values, Tensor inverse, Tensor counts)", {
+OP(_unique_consecutive,
+   "(Tensor input, bool numbers) -> (Tensor values, Tensor inverse, Tensor counts)", {
   .home    = "private",
   .doc     = R"(The slices along the first dim that differ from the one before, the number of the
-run of equal ones that each slice is in, and the lengths of the runs. NaN differs from all.)",
-  .forward = [](const Tensor& input) {
+run of equal ones that each slice is in, and the lengths of the runs. NaN differs from all.
+
+Without `numbers` the second result has no meaning.)",
+  .forward = [](const Tensor& input, bool numbers) {
     GradModeGuard unrecorded(false);
     int64_t length = input.size(0);
     Device device = input.device();
@@ -201,9 +224,11 @@ run of equal ones that each slice is in, and the lengths of the runs. NaN differ
     Tensor starts = vector_of(nonzero_places(differs));
     const Tensor bounds[] = {starts, full(Shape{1}, length, DType::int64, device)};
     Tensor ends = narrow(cat(bounds, 0), 0, 1, starts.numel());
-    Tensor runs = call<"cumsum", Tensor>(differs, int64_t(0), std::optional<DType>()) - Scalar(1);
+    Tensor runs = starts;
+    if (numbers)
+      runs = call<"cumsum", Tensor>(differs, int64_t(0), std::optional<DType>()) - Scalar(1);
     const Tensor at_starts[] = {starts};
-    return std::tuple(index(input, at_starts), runs, ends - starts);
+    return Different(index(input, at_starts), runs, ends - starts);
   },
 })
 

@@ -10,10 +10,9 @@ template <class T, class GoesOn>
 int64_t count_first(const T* row, int64_t length, GoesOn goes_on) {
   const T* from = row;
   for (int64_t n = length; n > 0;) {
-    int64_t half = n / 2;
-    bool behind = goes_on(from[half]);
-    from += behind ? half + 1 : 0;
-    n = behind ? n - half - 1 : half;
+    int64_t half = (n + 1) / 2;
+    from += goes_on(from[half - 1]) ? half : 0;
+    n -= half;
   }
   return from - row;
 }

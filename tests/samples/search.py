@@ -9,6 +9,9 @@ import numpy as np
 
 from samples import Sample, booleans, integers, normal, samples
 
+# Still in order when the op matrix makes integers or bools of it.
+ROW = np.array([0.0, 0.1, 0.2, 0.6, 0.7])
+
 
 def search(
     x: np.ndarray, values: np.ndarray, right: bool = False, side: str = "left"
@@ -22,6 +25,7 @@ def search(
 
 @samples("searchsorted", ref=search, grad=False)
 def searchsorted() -> Iterator[Any]:
+    yield ROW, normal(3, 2)
     yield np.sort(normal(5)), normal(3, 2)
     yield np.sort(normal(2, 5)), normal(2, 3)
     yield Sample(np.array([1.0, 2.0, 2.0, 3.0]), np.array([2.0, 0.0, 9.0]), right=True)
@@ -30,6 +34,7 @@ def searchsorted() -> Iterator[Any]:
 
 @samples("bucketize", ref=lambda x, edges, right=False: search(edges, x, right), grad=False)
 def bucketize() -> Iterator[Any]:
+    yield normal(3, 2), ROW
     yield normal(3, 2), np.sort(normal(5))
     yield Sample(np.array([1.0, 2.0]), np.array([1.0, 2.0, 3.0]), right=True)
 
