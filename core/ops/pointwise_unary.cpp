@@ -104,25 +104,6 @@ Example:
   },
 })
 
-OP(is_conj, "(Tensor input) -> bool", {
-  .doc     = "Whether the elements are still to be conjugated: never, conj does it at once.",
-  .forward = [](const Tensor&) { return false; },
-})
-OP(is_neg, "(Tensor input) -> bool", {
-  .doc     = "Whether the elements are still to be negated: never, ops do it at once.",
-  .forward = [](const Tensor&) { return false; },
-})
-OP(resolve_conj, "(Tensor input) -> Tensor", {
-  .doc     = "The tensor itself: conjugation never waits.",
-  .variants = function | method,
-  .forward = [](const Tensor& input) { return input; },
-})
-OP(resolve_neg, "(Tensor input) -> Tensor", {
-  .doc     = "The tensor itself: negation never waits.",
-  .variants = function | method,
-  .forward = [](const Tensor& input) { return input; },
-})
-
 // ---- rounding -----------------------------------------------------------------------------------
 
 POINTWISE(floor_value, (R input), floor(input))

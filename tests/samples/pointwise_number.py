@@ -54,13 +54,3 @@ def polar() -> Iterator[tuple[np.ndarray, np.ndarray]]:
 def isreal() -> Iterator[np.ndarray]:
     yield normal(3, 4)
     yield np.array([1 + 0j, 2j, complex(0, np.nan)])
-
-
-@samples("resolve_conj", "resolve_neg", ref=lambda x: x)
-def resolved() -> Iterator[np.ndarray]:
-    yield normal(3, 4)
-
-
-@samples("is_conj", "is_neg", ref=lambda x: False, grad=False)
-def is_lazy() -> Iterator[np.ndarray]:
-    yield normal(3, 4)
