@@ -8,6 +8,7 @@
 #include "bindings/override.h"
 #include "bindings/parser.h"
 #include "core/autograd/node.h"
+#include "core/ops/sparse.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
@@ -113,6 +114,13 @@ Result run(const OpEntry& entry, const Value* values, bool inplace, const Tensor
   return inplace ? entry.call_inplace(values) : entry.call(values);
 }
 
+// Brings a new tensor into a sparse layout; elements that nobody wrote are no entries.
+void set_layout(const OpEntry& entry, Result& result, Layout layout) {
+  Tensor& tensor = std::get<Tensor>(result);
+  if (entry.schema.name.find("empty") != std::string_view::npos) tensor = zeros_like(tensor);
+  tensor = to_layout(tensor, layout);
+}
+
 // ---- out= ---------------------------------------------------------------------------------------
 
 void refuse_to_record(bool wants_grad, const char* op) {
@@ -144,9 +152,15 @@ void resize_out(const Tensor& out, ShapeRef sizes, const char* op) {
 // Brings a result into the tensor that the caller gave, unless the op has written it there.
 void write_out(const Tensor& out, const Tensor& result, const char* op) {
   refuse_to_record(out.requires_grad(), op);
-  if (!result.is(out)) {
+  if (out.is_sparse()) {
+    CHECK(layout_of(result) == layout_of(out), op, ": the result has layout ",
+          layout_name(layout_of(result)), ", but out has ", layout_name(layout_of(out)), ".");
+    take_parts(out, result.dtype() == out.dtype() ? result : cast(result, out.dtype()));
+  } else if (!result.is(out)) {
+    CHECK(!result.is_sparse(), op, ": the result is sparse, but out is a dense tensor.");
     CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
           " can't be cast to the desired output type ", dtype_name(out.dtype()));
+    check_writable(out);
     if (!(out.sizes() == result.sizes())) resize_out(out, result.sizes(), op);
     copy_into(out, result);
   }
@@ -206,6 +220,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
         const Extras& extras = call.extras();
         if (extras.out) return call_with_out(*entry, call.values(), extras.out);
         Result result = run(*entry, call.values(), self->inplace);
+        if (extras.layout != Layout::strided) set_layout(*entry, result, extras.layout);
         if (extras.requires_grad) set_requires_grad(std::get<Tensor>(result), true);
         return to_python(*entry, std::move(result));
       }

@@ -257,6 +257,20 @@ const char* canonical_name(const char* name) {
   return name;
 }
 
+// A torch.layout by its name, see rushlight/_layout.py; None is the strided one.
+bool read_layout(PyObject* object, Layout& out) {
+  if (object == Py_None) return true;
+  Ref name(PyObject_GetAttrString(object, "_name"));
+  PyErr_Clear();
+  if (!name || !PyUnicode_Check(name.get())) return false;
+  for (int i = 0; i <= int(Layout::sparse_csc); ++i) {
+    if (PyUnicode_CompareWithASCIIString(name.get(), layout_name(Layout(i)))) continue;
+    out = Layout(i);
+    return true;
+  }
+  return false;
+}
+
 bool all_ints(PyObject* const* args, Py_ssize_t count) {
   int64_t value;
   for (Py_ssize_t i = 0; i < count; ++i)
@@ -354,9 +368,12 @@ bool Call::put_keyword(PyObject* key, PyObject* object) {
       extras_.requires_grad = truth == 1;
       return true;
     }
-    if (!std::strcmp(name, "pin_memory") || !std::strcmp(name, "layout") ||
-        !std::strcmp(name, "memory_format"))
-      return true;
+    if (!std::strcmp(name, "pin_memory") || !std::strcmp(name, "memory_format")) return true;
+    if (!std::strcmp(name, "layout")) {
+      if (read_layout(object, extras_.layout)) return true;
+      return fail(std::string("argument 'layout' must be torch.layout, not ") +
+                  Py_TYPE(object)->tp_name);
+    }
   }
   return fail("got an unexpected keyword argument '" + std::string(name) + "'");
 }

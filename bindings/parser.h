@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bindings/python.h"
+#include "core/tensor/sparse.h"
 
 namespace rushlight::python {
 
@@ -34,6 +35,7 @@ struct Arena {
 struct Extras {
   PyObject* out = nullptr;
   bool requires_grad = false;
+  Layout layout = Layout::strided;
 };
 
 // Reads the arguments of one call of one overload.

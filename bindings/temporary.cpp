@@ -126,11 +126,11 @@ bool is_reusable(PyObject* object, PyObject* other) {
       t.impl()->inference != grad_mode.inference || !t.is_dense())
     return false;
   const Storage& storage = t.storage();
-  if (storage->use_count() != 1 || storage->is_foreign() || !t.device().is_cpu()) return false;
+  if (storage->use_count() != 1 || storage->is_foreign() || !storage->on_cpu()) return false;
   if (is_tensor(other)) {
     const Tensor& o = unwrap(other);
     bool fits = o.dtype() == t.dtype() && (o.sizes() == t.sizes() || o.dim() == 0);
-    if (Py_TYPE(other) != tensor_class || !fits || !is_plain(o)) return false;
+    if (Py_TYPE(other) != tensor_class || !fits || !is_plain(o) || o.is_sparse()) return false;
   } else if (!PyFloat_CheckExact(other) && !PyLong_CheckExact(other)) {
     return false;
   }

@@ -15,6 +15,7 @@
 #include "bindings/override.h"
 #include "core/autograd/node.h"
 #include "core/ops/ops.h"
+#include "core/tensor/sparse.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
@@ -150,6 +151,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     CHECK(!to.requires_grad() || is_differentiable(from.dtype()),
           "data set to a tensor that requires gradients must be floating point or complex dtype");
     to.impl()->dtype = from.dtype();
+    to.impl()->sparse = from.impl()->sparse;
     look_at(to, from.storage(), from.offset(), from.sizes(), from.strides());
     return 0;
   });
@@ -179,7 +181,11 @@ PyGetSetDef tensor_attributes[] = {
     RUSHLIGHT_READONLY("is_cuda", "Whether it is on a GPU.", to_bool(t.device().is_cuda())),
     RUSHLIGHT_READONLY("is_meta", "Whether it has a shape but no data.",
                        to_bool(t.device().is_meta())),
-    RUSHLIGHT_READONLY("is_sparse", "Always False: tensors are dense.", to_bool(false)),
+    RUSHLIGHT_READONLY("is_sparse", "Whether its layout is sparse_coo.",
+                       to_bool(layout_of(t) == Layout::sparse_coo)),
+    RUSHLIGHT_READONLY("is_sparse_csr", "Whether its layout is sparse_csr.",
+                       to_bool(layout_of(t) == Layout::sparse_csr)),
+    RUSHLIGHT_READONLY("_layout", "The number of its layout.", PyLong_FromLong(long(layout_of(t)))),
     RUSHLIGHT_READONLY("is_quantized", "Always False.", to_bool(false)),
     RUSHLIGHT_READONLY("output_nr", "Which result of its node the tensor is.",
                        PyLong_FromLong(grad_fn_of(t) ? long(find_meta(t)->slot) : 0)),
@@ -322,8 +328,9 @@ PyMethodDef tensor_methods[] = {
      METH_NOARGS, "The number of bytes of an element."},
     {"storage_offset", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.offset()); }>,
      METH_NOARGS, "Where the first element lies in the storage, in elements."},
-    {"data_ptr",
-     no_args<[](const Tensor& t) { return PyLong_FromVoidPtr(t.numel() ? t.address() : nullptr); }>,
+    {"data_ptr", no_args<[](const Tensor& t) {
+       return PyLong_FromVoidPtr(t.numel() && !t.is_sparse() ? t.address() : nullptr);
+     }>,
      METH_NOARGS, "The address of the first element."},
     {"item", no_args<[](const Tensor& t) { return wrap_number(item(t)); }>, METH_NOARGS,
      "The one element as a Python number."},

@@ -54,7 +54,7 @@ _C._set_library_search_path([_sys.prefix + "/lib", *_sys.path])
 from rushlight._dtype_info import finfo, iinfo
 from rushlight._errors import OutOfMemoryError
 from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from rushlight._layout import layout, strided
+from rushlight._layout import layout, sparse_coo, sparse_csc, sparse_csr, strided
 from rushlight._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -95,6 +95,7 @@ _SUBMODULES = (
     "random",
     "serialization",
     "signal",
+    "sparse",
     "special",
     "testing",
     "utils",
@@ -246,6 +247,13 @@ _LAZY = {
     "StorageBase": "_storage",
     "TypedStorage": "_storage",
     "UntypedStorage": "_storage",
+    "dsmm": "_sparse",
+    "saddmm": "_sparse",
+    "spmm": "_sparse",
+    "sparse_coo_tensor": "_sparse",
+    "sparse_compressed_tensor": "_sparse",
+    "sparse_csc_tensor": "_sparse",
+    "sparse_csr_tensor": "_sparse",
 }
 
 

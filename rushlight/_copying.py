@@ -47,6 +47,10 @@ class CopyMethods(_C.TensorBase):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         with DisableTorchFunctionSubclass():
             data = self.detach()
+            if data._layout:
+                from rushlight._sparse import parts_of, rebuild_leaf
+
+                return rebuild_leaf, (*parts_of(data), self.requires_grad)
             strides = data.stride() if _is_dense(data) else None
             layout = (self.dtype, tuple(self.shape), strides, str(self.device))
             payload = None if self.device.type == "meta" else _bytes_of(data.cpu())
@@ -67,9 +71,9 @@ def _as_class(cls: Any, tensor: Tensor, requires_grad: bool) -> Tensor:
 
 def _copy_memory(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     """The tensor on a copy of its whole storage, the same one for all tensors that share it."""
-    sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
-    if tensor.device.type == "meta":
+    if tensor._layout or tensor.device.type == "meta":
         return tensor.clone()
+    sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
     key = ("storage", str(tensor.device), tensor._storage_address(), tensor.dtype.itemsize)
     if key not in memo:
         count = tensor._storage_bytes() // tensor.dtype.itemsize

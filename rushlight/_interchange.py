@@ -30,7 +30,12 @@ class InterchangeMethods(_C.TensorBase):
             RuntimeError: if the tensor requires grad.
             TypeError: if NumPy has no such type (bfloat16), or the tensor is not on the CPU.
         """
-        return _C._numpy(self.detach().cpu() if force else self)
+        if self._layout and not force:
+            raise TypeError(
+                f"numpy: can't convert a tensor of layout {self.layout} to numpy. Use "
+                "Tensor.to_dense() first."
+            )
+        return _C._numpy(self.detach().to_dense().cpu() if force else self)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         array = _C._numpy(self)

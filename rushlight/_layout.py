@@ -13,6 +13,7 @@ class layout:  # noqa: N801
         True
     """
 
+    __module__ = "rushlight"
     __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:
@@ -26,3 +27,9 @@ class layout:  # noqa: N801
 
 
 strided = layout("strided")
+sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
+
+# By the number that the core knows them under.
+LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc)

@@ -74,6 +74,8 @@ def set_printoptions(
 
 def tensor_repr(tensor: Tensor) -> str:
     """Returns the text of a tensor: its numbers, and of its type what is not usual."""
+    if tensor.layout is not rl.strided:
+        return _sparse_repr(tensor)
     prefix = f"{_class_name(tensor)}("
     default = rl.get_default_dtype()
     default_complex = rl.complex128 if default is rl.float64 else rl.complex64
@@ -97,11 +99,43 @@ def tensor_repr(tensor: Tensor) -> str:
         usual = (default, default_complex, rl.int64, rl.bool)
     if tensor.dtype not in usual:
         notes.append(f"dtype={tensor.dtype}")
+    return _with_notes(prefix + body, notes + _history(tensor), len(prefix))
+
+
+def _history(tensor: Tensor) -> list[str]:
     if tensor.grad_fn is not None:
-        notes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
-    elif tensor.requires_grad:
-        notes.append("requires_grad=True")
-    return _with_notes(prefix + body, notes, len(prefix))
+        return [f"grad_fn=<{tensor.grad_fn.name()}>"]
+    return ["requires_grad=True"] if tensor.requires_grad else []
+
+
+# By layout, the methods that give the indices, and whether what follows the values stands on a line
+# of its own.
+_SPARSE_PARTS = {
+    rl.sparse_coo: (("_indices",), True),
+    rl.sparse_csr: (("crow_indices", "col_indices"), False),
+    rl.sparse_csc: (("ccol_indices", "row_indices"), False),
+}
+
+
+def _sparse_repr(tensor: Tensor) -> str:
+    prefix = f"{_class_name(tensor)}("
+    methods, breaks = _SPARSE_PARTS[tensor.layout]
+    values = tensor._values() if tensor.is_sparse else tensor.detach().values()
+    parts = [(name.removeprefix("_"), getattr(tensor, name)()) for name in methods]
+    lines = []
+    for name, part in [*parts, ("values", values)]:
+        indent = len(prefix) + len(name) + len("=tensor(")
+        text = _body(part, indent) if part.numel() else f"[], size={tuple(part.shape)}"
+        lines.append(f"{name}=tensor({text})")
+    notes = [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}"]
+    usual = (rl.get_default_dtype(), rl.int64, rl.bool, rl.complex64)
+    if values.dtype not in usual or (not values.numel() and values.dtype != usual[0]):
+        notes.append(f"dtype={values.dtype}")
+    notes += [f"layout={tensor.layout}", *_history(tensor)]
+    text = prefix + (",\n" + " " * len(prefix)).join(lines)
+    if breaks:
+        text += ",\n" + " " * len(prefix) + notes.pop(0)
+    return _with_notes(text, notes, len(prefix))
 
 
 def _class_name(tensor: Tensor) -> str:

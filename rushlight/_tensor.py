@@ -9,9 +9,9 @@ from __future__ import annotations
 from rushlight import _C
 from rushlight._copying import CopyMethods
 from rushlight._interchange import InterchangeMethods
-from rushlight._layout import strided
+from rushlight._layout import LAYOUTS
 from rushlight._tensor_memory import MemoryMethods
-from rushlight._tensor_override import OverrideMethods
+from rushlight._tensor_override import DisableTorchFunctionSubclass, OverrideMethods
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -274,12 +274,52 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
         """Returns whether the memory is pinned for copies to a GPU."""
         return _C._cuda_is_pinned(self)
 
+    # Sparse layouts
+
+    def to_sparse(
+        self, sparse_dim: int | None = None, *, layout: Layout | None = None, **options: Any
+    ) -> Tensor:
+        """Returns the elements that are not zero as a sparse tensor; a sparse tensor itself.
+
+        Args:
+            sparse_dim: number of dims that get indices; all when None.
+            layout: torch.sparse_coo, torch.sparse_csr or torch.sparse_csc; the first when None.
+            options: blocksize and dense_dim of PyTorch, which must be None.
+
+        Example:
+            >>> torch.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse().indices().tolist()
+            [[0], [1]]
+        """
+        from rushlight._sparse import to_sparse
+
+        for name, value in options.items():
+            if name not in ("blocksize", "dense_dim") or value is not None:
+                raise TypeError(f"to_sparse() got an unexpected keyword argument '{name}'")
+        return to_sparse(self, sparse_dim, layout)
+
+    def to_sparse_coo(self) -> Tensor:
+        """Returns the tensor in layout sparse_coo."""
+        return self.to_sparse(layout=LAYOUTS[1])
+
+    def to_sparse_csr(self, dense_dim: int | None = None) -> Tensor:
+        """Returns a matrix in layout sparse_csr."""
+        return self.to_sparse(layout=LAYOUTS[2], dense_dim=dense_dim)
+
+    def to_sparse_csc(self, dense_dim: int | None = None) -> Tensor:
+        """Returns a matrix in layout sparse_csc."""
+        return self.to_sparse(layout=LAYOUTS[3], dense_dim=dense_dim)
+
+    def resize_as_sparse_(self, the_template: Tensor) -> Tensor:
+        """Gives a sparse tensor the sizes of another one."""
+        dims = the_template.sparse_dim(), the_template.dense_dim()
+        return self.sparse_resize_(tuple(the_template.shape), *dims)
+
     # Shape
 
     @property
     def layout(self) -> Layout:
-        """Always torch.strided: tensors are dense."""
-        return strided
+        """How the elements are stored: torch.strided, or one of the sparse layouts."""
+        return LAYOUTS[self._layout]
 
     @property
     def real(self) -> Tensor:

@@ -158,6 +158,9 @@ void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
     } else if (is_grad_enabled()) {
       replaced = meta.grad;
       meta.grad = needs::add(meta.grad, grad);
+    } else if (meta.grad.is_sparse() && !grad.is_sparse()) {  // their sum is dense
+      replaced = meta.grad;
+      meta.grad = detach(needs::add(grad, meta.grad));
     } else {
       needs::add_(meta.grad, grad);
     }

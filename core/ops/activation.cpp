@@ -16,6 +16,7 @@ Example:
     >>> torch.relu(torch.tensor([-1.0, 2.0]))
     tensor([0., 2.]))",
   .dtypes  = real_numeric,
+  .sparse  = by_values,
   .forward = formula<relu_value>,
   .saves   = saves<"result">,
   .grads   = grads(d<"input">(formula<relu_grad>)),

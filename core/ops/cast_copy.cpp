@@ -7,6 +7,7 @@ namespace rushlight {
 OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
   .home    = "private",
   .doc     = R"(input in another dtype: a copy in the same layout, or input itself.)",
+  .sparse  = by_entries,
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
     if (!dtype || *dtype == input.dtype()) return input;
     Tensor out = input.is_dense() ? empty_strided(input.sizes(), input.strides(), *dtype,
@@ -21,6 +22,7 @@ OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
 OP(_to, "(Tensor input, device? device=None, bool non_blocking=False) -> Tensor", {
   .home    = "private",
   .doc     = R"(input on another device: a copy in the same layout, or input itself.)",
+  .sparse  = by_entries,
   .forward = [](const Tensor& input, std::optional<Device> device, bool non_blocking) {
     Device to = device.value_or(Device());
     if (to.is_cuda()) to.index = int8_t(cuda::device_index(to));
@@ -37,11 +39,13 @@ OP(_to, "(Tensor input, device? device=None, bool non_blocking=False) -> Tensor"
 OP(type_as, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = R"(input in the dtype of other.)",
   .variants = method,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& other) { return cast(input, other.dtype()); },
 })
 
 OP(clone, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A copy in the same layout, unless another is asked for.)",
+  .sparse  = by_entries,
   .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {
     return clone_dense(input, memory_format.value_or(MemoryFormat::preserve));
   },
@@ -62,6 +66,7 @@ OP(_clone_strided, "(Tensor input, int[] stride) -> Tensor", {
 OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(input itself when its memory is in that order, else a copy that is.)",
   .variants = method,
+  .sparse  = by_entries,
   .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {
     MemoryFormat format = memory_format.value_or(MemoryFormat::contiguous);
     CHECK(format != MemoryFormat::preserve,
@@ -74,7 +79,16 @@ OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor",
 OP(copy_, "(Tensor! input, Tensor src, bool non_blocking=False) -> Tensor", {
   .doc     = R"(Writes src, broadcast and converted, over the elements of input.)",
   .variants = method,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& src, bool non_blocking) {
+    if (input.is_sparse() || src.is_sparse()) {
+      CHECK(layout_of(input) == layout_of(src) && input.sizes() == src.sizes(),
+            "a tensor of layout ", layout_name(layout_of(src)), " and shape ", src.sizes(),
+            " cannot be copied to one of layout ", layout_name(layout_of(input)), " and shape ",
+            input.sizes(), ". Both must be alike; use to_dense() or to_sparse().");
+      take_parts(input, clone(cast(src, input.dtype())));
+      return input;
+    }
     check_expands(src.sizes(), input.sizes());
     copy_into(input, src, non_blocking);
     return input;

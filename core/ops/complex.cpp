@@ -81,12 +81,14 @@ Raises RuntimeError when the pairs do not lie in memory as complex numbers do.)"
 OP(real, "(Tensor input) -> Tensor", {
   .doc     = R"(The real part of complex numbers, a view; real tensors are returned as they are.)",
   .variants = function,
+  .sparse  = by_entries,
   .forward = [](const Tensor& input) { return is_complex(input.dtype()) ? part(input, 0) : input; },
 })
 
 OP(imag, "(Tensor input) -> Tensor", {
   .doc     = R"(The imaginary part of complex numbers, a view.)",
   .variants = function,
+  .sparse  = by_entries,
   .forward = [](const Tensor& input) {
     CHECK(is_complex(input.dtype()), "not implemented for tensors with non-complex dtypes, got ",
           dtype_name(input.dtype()), ".");

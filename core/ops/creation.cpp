@@ -236,6 +236,7 @@ OP(empty_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
                "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A tensor of undefined values in the shape of input.)",
   .variants = function,
+  .sparse  = sparse_zeros_like,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                 std::optional<MemoryFormat> memory_format) {
     return fresh_like(input, dtype, device, memory_format);
@@ -246,6 +247,7 @@ OP(zeros_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
                "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A tensor of zeros in the shape of input.)",
   .variants = function,
+  .sparse  = sparse_zeros_like,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                 std::optional<MemoryFormat> memory_format) {
     return cleared(fresh_like(input, dtype, device, memory_format));
@@ -443,7 +445,12 @@ OP(fill_diagonal_, "(Tensor! input, Scalar fill_value, bool wrap=False) -> Tenso
 
 OP(zero_, "(Tensor! input) -> Tensor", {
   .doc     = R"(Sets all elements to zero.)",
+  .sparse  = by_forward,
   .forward = [](const Tensor& input) {
+    if (input.is_sparse()) {
+      take_parts(input, zeros_like(input));
+      return input;
+    }
     return input.is_dense() ? cleared(input) : filled(input, 0);
   },
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),

@@ -48,6 +48,23 @@ void renormalize(const Tensor& weight, const Tensor& input, double max_norm, dou
   weight.storage()->bump_version("embedding");
 }
 
+// The gradient of the table with an entry for each row that was taken.
+Tensor sparse_gradient(const Tensor& g, const Tensor& input, const Shape& shape,
+                       std::optional<int64_t> padding_idx, bool scale_grad_by_freq) {
+  CHECK(!scale_grad_by_freq, ErrorKind::kNotImplemented,
+        "scale_grad_by_freq is not supported with sparse gradients. Leave one of them out.");
+  int64_t count = input.numel();
+  Tensor rows = reshape(cast(input, DType::int64), Shape{count});
+  Tensor values = reshape(g, Shape{count, shape[1]});
+  if (padding_idx) {
+    Scalar padding = *padding_idx < 0 ? *padding_idx + shape[0] : *padding_idx;
+    Tensor kept = squeeze(nonzero(rows != padding), 1);
+    rows = take_entries(rows, kept);
+    values = take_entries(values, kept);
+  }
+  return sparse_coo(clone(unsqueeze(rows, 0)), values, Shape{shape[0]}, false);
+}
+
 }  // namespace
 
 OP(embedding, "(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float "
@@ -57,11 +74,10 @@ OP(embedding, "(Tensor input, Tensor weight, int? padding_idx=None, float? max_n
   .doc     = R"(The rows of weight that input numbers: shape of input + (columns,).
 
 padding_idx gets no gradient; max_norm first scales longer rows down, in place;
-scale_grad_by_freq divides a row's gradient by how often it was used.)",
+scale_grad_by_freq divides a row's gradient by how often it was used; sparse makes the gradient of
+weight a sparse tensor of the rows that were used.)",
   .forward = [](const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx,
-                std::optional<double> max_norm, double norm_type, bool, bool sparse) {
-    CHECK(!sparse, ErrorKind::kNotImplemented,
-          "sparse gradients are not supported. Leave sparse out.");
+                std::optional<double> max_norm, double norm_type, bool, bool) {
     CHECK(input.dtype() == DType::int64 || input.dtype() == DType::int32,
           "Expected tensor for argument "
           "'indices' to have one of the following scalar types: Long, Int; but got ",
@@ -80,7 +96,8 @@ scale_grad_by_freq divides a row's gradient by how often it was used.)",
   .grads   = grads(no_grad<"input">,
                    d<"weight">([](const Tensor& g, const Tensor& input, const Shape& shape,
                                   std::optional<int64_t> padding_idx, std::optional<double>, double,
-                                  bool scale_grad_by_freq, bool) {
+                                  bool scale_grad_by_freq, bool sparse) {
+    if (sparse) return sparse_gradient(g, input, shape, padding_idx, scale_grad_by_freq);
     Tensor used = g;
     if (padding_idx) {
       Scalar padding = *padding_idx < 0 ? *padding_idx + shape[0] : *padding_idx;

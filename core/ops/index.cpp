@@ -115,6 +115,7 @@ OP(index_put, "(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=
 
 OP(index_select, "(Tensor input, int dim, Tensor index) -> Tensor", {
   .doc     = R"(The slices along dim that a vector of indices names.)",
+  .sparse  = sparse_index_select,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index) {
     Tensor source = as_vector(input);
     Tensor out = rushlight::index(source, at_dim(source, dim, index));

@@ -88,6 +88,7 @@ Example:
     >>> torch.mm(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]])).tolist()
     [[11.0]])",
   .dtypes  = numeric,
+  .sparse  = sparse_mm,
   .forward = [](const Tensor& input, const Tensor& mat2) {
     check_dim(input, "input", 2);
     check_dim(mat2, "mat2", 2);
@@ -139,6 +140,7 @@ Example:
     >>> torch.matmul(torch.ones(5, 2, 3), torch.ones(3, 4)).shape
     torch.Size([5, 2, 4]))",
   .dtypes  = numeric,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& other) {
     int64_t left = input.dim(), right = other.dim();
     CHECK(left > 0 && right > 0, "both arguments to matmul need to be at least 1D, but they are ",
@@ -166,6 +168,7 @@ OP(bmm, "(Tensor input, Tensor mat2) -> Tensor", {
 OP(mv, "(Tensor input, Tensor vec) -> Tensor", {
   .doc     = R"(The product of a matrix and a vector: (n, m) and (m,) give (n,).)",
   .dtypes  = numeric,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& vec) {
     check_dim(input, "input", 2);
     check_dim(vec, "vec", 1);
@@ -235,6 +238,7 @@ OP(addmm, "(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alp
 The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
   .variants = function | method | inplace,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta,
                 Scalar alpha) {
     check_dim(mat1, "mat1", 2);
@@ -249,6 +253,7 @@ OP(addmv, "(Tensor input, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha
 The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
   .variants = function | method | inplace,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta,
                 Scalar alpha) {
     check_dim(mat, "mat", 2);

@@ -44,6 +44,15 @@ struct GpuForm {
 template <FixedString reason>
 inline constexpr GpuForm none{reason.text};
 
+// What an op does with sparse tensors, other than a function in the types of the schema.
+struct RefusesSparse {};
+struct ByForward {};
+struct ByEntries {};
+struct ByValues {};
+inline constexpr ByForward by_forward{};
+inline constexpr ByEntries by_entries{};
+inline constexpr ByValues by_values{};
+
 // The gradient of the named arguments: a formula, or a lambda that sees `Used` of what is saved.
 template <class Function, class Used, FixedString... names>
 struct Gradient {
@@ -72,7 +81,8 @@ constexpr std::tuple<Gradients...> grads(Gradients...) {
   return {};
 }
 
-template <class Forward, class Saved = Saves<>, class Gradients = std::tuple<>>
+template <class Forward, class Saved = Saves<>, class Gradients = std::tuple<>,
+          class Sparse = RefusesSparse>
 struct OpDef {
   const char* home = "torch";
   const char* doc = "";
@@ -81,6 +91,7 @@ struct OpDef {
   const char* aliases = "";  // separated by spaces
   bool is_view = false;
   GpuForm gpu = {};
+  Sparse sparse{};
   Forward forward;
   Saved saves{};
   Gradients grads{};
@@ -256,6 +267,7 @@ struct Plan {
   using Forward = decltype(Def::forward);
   using Saved = decltype(Def::saves);
   using Gradients = decltype(Def::grads);
+  using Sparse = decltype(Def::sparse);
   static constexpr size_t kSaved = Saved::list.size();
   static constexpr bool kRecords = std::tuple_size_v<Gradients> != 0;
   static constexpr bool kMutates =
@@ -321,6 +333,10 @@ struct Plan {
   }
 
   static constexpr bool kTakesInto = takes_into<Forward>(typename Types<Block>::Pointer());
+  // Whether the form for sparse tensors is the op itself, or the op of the values.
+  static constexpr bool kSparseByForward = std::is_same_v<Sparse, ByForward>;
+  static constexpr bool kSparseByEntries =
+      std::is_same_v<Sparse, ByEntries> || std::is_same_v<Sparse, ByValues>;
   // Whether the forward can write into a given tensor, as in-place forms do.
   static constexpr bool kWritesInto = IsFormula<Forward>::value || kTakesInto;
   // The position of an argument `bool inplace`, or -1.

@@ -13,6 +13,7 @@ OP(add, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
 Example:
     >>> torch.add(torch.tensor([1.0, 2.0]), 3)
     tensor([4., 5.]))",
+  .sparse  = sparse_add,
   .forward = formula<add_value>,
   .grads   = grads(
       d<"input">([](const Tensor& g) { return g; }),
@@ -24,6 +25,7 @@ OP(sub, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
   .doc     = "input - alpha * other.",
   .dtypes  = numeric,
   .aliases = "subtract",
+  .sparse  = sparse_sub,
   .forward = [](const Tensor& input, const Tensor& other, Scalar alpha, const Tensor* into) {
     CHECK(!is_bool(other.dtype()), "Subtraction, the `-` operator, with a bool tensor is not "
           "supported. Use the `~` or `logical_not()` operator to invert a mask.");
@@ -48,6 +50,7 @@ POINTWISE(mul_grad_other, (C g, C input), g * conj(input))
 OP(mul, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "input * other.",
   .aliases = "multiply",
+  .sparse  = sparse_mul,
   .forward = formula<mul_value>,
   .saves   = saves<"input", "other">,
   .grads   = grads(d<"input">(formula<mul_grad_input>), d<"other">(formula<mul_grad_other>)),
@@ -114,6 +117,7 @@ Example:
     >>> torch.div(torch.tensor([7, -7]), 2)
     tensor([ 3.5000, -3.5000]))",
   .aliases = "divide true_divide",
+  .sparse  = sparse_div,
   .forward = formula<div_value>,
   .saves   = saves<"other", "result">,
   .grads   = grads(d<"input">(formula<div_grad_input>), d<"other">(formula<div_grad_other>)),

@@ -11,6 +11,7 @@ POINTWISE(square_value, (N input), input * input)
 POINTWISE(square_grad, (C g, C input), g * conj(input) * S(2))
 OP(square, "(Tensor input) -> Tensor", {
   .doc     = "The square of each element: input * input; int64 for bool.",
+  .sparse  = by_values,
   .forward = [](const Tensor& input, const Tensor* into) {
     bool counts = is_bool(input.dtype());
     return pointwise_into<square_value>(into, counts ? to_dtype(input, DType::int64) : input);
@@ -23,6 +24,7 @@ POINTWISE(sqrt_value, (C input), sqrt(input))
 POINTWISE(sqrt_grad, (C g, C result), g / (conj(result) * S(2)))
 OP(sqrt, "(Tensor input) -> Tensor", {
   .doc     = "The square root of each element; NaN below zero.",
+  .sparse  = by_values,
   .forward = formula<sqrt_value>,
   .saves   = saves<"result">,
   .grads   = grads(d<"input">(formula<sqrt_grad>)),
@@ -62,6 +64,7 @@ Small exponents that are Python numbers, such as 2 or 0.5, have kernels of their
 Example:
     >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.]))",
+  .sparse  = sparse_pow,
   .forward = [](const Tensor& input, const Tensor& exponent, const Tensor* into) {
     const Tensor* operands[] = {&input, &exponent};
     DType common = result_dtype(operands);
@@ -164,6 +167,7 @@ POINTWISE(expm1_grad, (C g, C result), g * (conj(result) + S(1)))
 OP(expm1, "(Tensor input) -> Tensor", {
   .home    = "torch special",
   .doc     = "exp(input) - 1, accurate for elements close to zero.",
+  .sparse  = by_values,
   .forward = formula<expm1_value>,
   .saves   = saves<"result">,
   .grads   = grads(d<"input">(formula<expm1_grad>)),
@@ -201,6 +205,7 @@ POINTWISE(log1p_grad, (C g, C input), g / (conj(input) + S(1)))
 OP(log1p, "(Tensor input) -> Tensor", {
   .home    = "torch special",
   .doc     = "log(1 + input), accurate for elements close to zero.",
+  .sparse  = by_values,
   .forward = formula<log1p_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<log1p_grad>)),
@@ -302,6 +307,7 @@ POINTWISE(sin_value, (C input), sin(input))
 POINTWISE(sin_grad, (C g, C input), g * conj(cos(input)))
 OP(sin, "(Tensor input) -> Tensor", {
   .doc     = "The sine of each element, an angle in radians.",
+  .sparse  = by_values,
   .forward = formula<sin_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<sin_grad>)),
@@ -320,6 +326,7 @@ POINTWISE(tan_value, (C input), tan(input))
 POINTWISE(tan_grad, (C g, C result), g * conj(S(1) + result * result))
 OP(tan, "(Tensor input) -> Tensor", {
   .doc     = "The tangent of each element, an angle in radians.",
+  .sparse  = by_values,
   .forward = formula<tan_value>,
   .saves   = saves<"result">,
   .grads   = grads(d<"input">(formula<tan_grad>)),
@@ -330,6 +337,7 @@ POINTWISE(asin_grad, (C g, C input), g / conj(sqrt(S(1) - input * input)))
 OP(asin, "(Tensor input) -> Tensor", {
   .doc     = "The angle in [-pi/2, pi/2] with this sine; NaN outside [-1, 1].",
   .aliases = "arcsin",
+  .sparse  = by_values,
   .forward = formula<asin_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<asin_grad>)),
@@ -350,6 +358,7 @@ POINTWISE(atan_grad, (C g, C input), g / conj(S(1) + input * input))
 OP(atan, "(Tensor input) -> Tensor", {
   .doc     = "The angle in (-pi/2, pi/2) with this tangent.",
   .aliases = "arctan",
+  .sparse  = by_values,
   .forward = formula<atan_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<atan_grad>)),
@@ -405,6 +414,7 @@ POINTWISE(sinh_value, (C input), sinh(input))
 POINTWISE(sinh_grad, (C g, C input), g * conj(cosh(input)))
 OP(sinh, "(Tensor input) -> Tensor", {
   .doc     = "The hyperbolic sine of each element: (exp(input) - exp(-input)) / 2.",
+  .sparse  = by_values,
   .forward = formula<sinh_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<sinh_grad>)),
@@ -423,6 +433,7 @@ POINTWISE(tanh_value, (C input), tanh(input))
 POINTWISE(tanh_grad, (C g, C result), g * conj(S(1) - result * result))
 OP(tanh, "(Tensor input) -> Tensor", {
   .doc     = "The hyperbolic tangent of each element: sinh(input) / cosh(input), in (-1, 1).",
+  .sparse  = by_values,
   .forward = formula<tanh_value>,
   .saves   = saves<"result">,
   .grads   = grads(d<"input">(formula<tanh_grad>)),
@@ -433,6 +444,7 @@ POINTWISE(asinh_grad, (C g, C input), g / conj(sqrt(input * input + S(1))))
 OP(asinh, "(Tensor input) -> Tensor", {
   .doc     = "The inverse of sinh.",
   .aliases = "arcsinh",
+  .sparse  = by_values,
   .forward = formula<asinh_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<asinh_grad>)),
@@ -453,6 +465,7 @@ POINTWISE(atanh_grad, (C g, C input), g / conj(S(1) - input * input))
 OP(atanh, "(Tensor input) -> Tensor", {
   .doc     = "The inverse of tanh; NaN outside [-1, 1].",
   .aliases = "arctanh",
+  .sparse  = by_values,
   .forward = formula<atanh_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<atanh_grad>)),
@@ -468,6 +481,7 @@ OP(erf, "(Tensor input) -> Tensor", {
 
 It is 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to input.)",
   .dtypes  = real,
+  .sparse  = by_values,
   .forward = formula<erf_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<erf_grad>)),
@@ -490,6 +504,7 @@ OP(erfinv, "(Tensor input) -> Tensor", {
   .home    = "torch special",
   .doc     = "The inverse of erf; NaN outside [-1, 1].",
   .dtypes  = real,
+  .sparse  = by_values,
   .forward = formula<erfinv_value>,
   .saves   = saves<"result">,
   .grads   = grads(d<"input">(formula<erfinv_grad>)),

@@ -14,6 +14,7 @@ OP(neg, "(Tensor input) -> Tensor", {
   .doc     = "The negative of each element: -input.",
   .dtypes  = numeric,
   .aliases = "negative",
+  .sparse  = by_entries,
   .forward = formula<neg_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return neg(g); })),
 })
@@ -21,6 +22,7 @@ OP(neg, "(Tensor input) -> Tensor", {
 OP(positive, "(Tensor input) -> Tensor", {
   .doc     = "The tensor itself: what the sign in +input asks for.",
   .dtypes  = numeric,
+  .sparse  = by_forward,
   .forward = [](const Tensor& input) { return input; },
 })
 
@@ -34,6 +36,7 @@ Example:
     tensor([1., 2.]))",
   .dtypes  = numeric,
   .aliases = "absolute",
+  .sparse  = by_values,
   .forward = formula<abs_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<abs_grad>)),
@@ -43,6 +46,7 @@ POINTWISE(sign_value, (R input), sign(input))
 OP(sign, "(Tensor input) -> Tensor", {
   .doc     = "The sign of each element: -1, 0 or 1. It is 0 for NaN. For complex numbers, see sgn.",
   .dtypes  = real,
+  .sparse  = by_values,
   .forward = formula<sign_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
 })
@@ -53,6 +57,7 @@ OP(sgn, "(Tensor input) -> Tensor", {
   .doc     = R"(input / abs(input), 0 where input is 0.
 
 It is the sign of real numbers and the direction of complex ones.)",
+  .sparse  = by_values,
   .forward = formula<sgn_value>,
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
@@ -66,17 +71,20 @@ POINTWISE(signbit_value, (R input), signbit(input))
 OP(signbit, "(Tensor input) -> Tensor", {
   .doc     = "Whether the sign of each element is negative; true for -0.0.",
   .dtypes  = real,
+  .sparse  = by_values,
   .forward = formula<signbit_value>,
 })
 
 POINTWISE(conj_value, (N input), conj(input))
 OP(conj_physical, "(Tensor input) -> Tensor", {
   .doc     = "A copy with the sign of each imaginary part turned.",
+  .sparse  = by_entries,
   .forward = formula<conj_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return conj(g); })),
 })
 OP(conj, "(Tensor input) -> Tensor", {
   .doc     = "The complex conjugate of each element; real tensors are returned as they are.",
+  .sparse  = by_forward,
   .forward = [](const Tensor& input) {
     return is_complex(input.dtype()) ? call<"conj_physical", Tensor>(input) : input;
   },
@@ -110,6 +118,7 @@ POINTWISE(floor_value, (R input), floor(input))
 OP(floor, "(Tensor input) -> Tensor", {
   .doc     = "The largest integer that is at most each element.",
   .dtypes  = real_numeric,
+  .sparse  = by_values,
   .forward = formula<floor_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
 })
@@ -118,6 +127,7 @@ POINTWISE(ceil_value, (R input), ceil(input))
 OP(ceil, "(Tensor input) -> Tensor", {
   .doc     = "The smallest integer that is at least each element.",
   .dtypes  = real_numeric,
+  .sparse  = by_values,
   .forward = formula<ceil_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
 })
@@ -127,6 +137,7 @@ OP(trunc, "(Tensor input) -> Tensor", {
   .doc     = "The integer part of each element: rounded towards zero.",
   .dtypes  = real_numeric,
   .aliases = "fix",
+  .sparse  = by_values,
   .forward = formula<trunc_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
 })
@@ -140,6 +151,7 @@ Example:
     >>> torch.round(torch.tensor([0.5, 1.5, 2.6]))
     tensor([0., 2., 3.]))",
   .dtypes  = real_numeric,
+  .sparse  = by_values,
   .forward = formula<round_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
 })
@@ -152,6 +164,7 @@ OP(round_decimals, "round.decimals(Tensor input, *, int decimals) -> Tensor", {
 
 A negative number of decimals rounds to tens, hundreds and so on.)",
   .dtypes  = floating,
+  .sparse  = by_values,
   .forward = [](const Tensor& input, int64_t decimals, const Tensor* into) {
     double unit = std::pow(10.0, std::min(std::abs(double(decimals)), 300.0));
     return decimals < 0 ? pointwise_into<round_tens>(into, input, unit)
@@ -164,6 +177,7 @@ POINTWISE(frac_value, (T input), input - trunc(input))
 OP(frac, "(Tensor input) -> Tensor", {
   .doc     = "The part of each element after the point, with its sign: input - trunc(input).",
   .dtypes  = floating,
+  .sparse  = by_values,
   .forward = formula<frac_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
 })
@@ -174,6 +188,7 @@ POINTWISE(isnan_value, (N input), isnan(input))
 OP(isnan, "(Tensor input) -> Tensor", {
   .doc     = "Whether each element is NaN; a complex one is when a part of it is.",
   .variants = function | method,
+  .sparse  = by_values,
   .forward = formula<isnan_value>,
 })
 
@@ -181,6 +196,7 @@ POINTWISE(isinf_value, (N input), isinf(input))
 OP(isinf, "(Tensor input) -> Tensor", {
   .doc     = "Whether each element is infinite, of either sign.",
   .variants = function | method,
+  .sparse  = by_values,
   .forward = formula<isinf_value>,
 })
 
@@ -189,6 +205,7 @@ OP(isposinf, "(Tensor input) -> Tensor", {
   .doc     = "Whether each element is +inf.",
   .dtypes  = real,
   .variants = function | method,
+  .sparse  = by_values,
   .forward = formula<isposinf_value>,
 })
 
@@ -197,6 +214,7 @@ OP(isneginf, "(Tensor input) -> Tensor", {
   .doc     = "Whether each element is -inf.",
   .dtypes  = real,
   .variants = function | method,
+  .sparse  = by_values,
   .forward = formula<isneginf_value>,
 })
 
@@ -250,6 +268,7 @@ The default is 0 for NaN, and the largest and smallest numbers of the dtype for 
 Example:
     >>> torch.nan_to_num(torch.tensor([float('nan'), 1.0]), nan=5.0)
     tensor([5., 1.]))",
+  .sparse  = by_values,
   .forward = [](const Tensor& input, double nan, std::optional<double> posinf,
                 std::optional<double> neginf, const Tensor* into) {
     if (is_complex(input.dtype())) {  // its parts one by one
@@ -277,6 +296,7 @@ POINTWISE(deg2rad_value, (T input), input * S(0.017453292519943295))
 OP(deg2rad, "(Tensor input) -> Tensor", {
   .doc     = "Angles from degrees to radians: input * pi / 180.",
   .dtypes  = real,
+  .sparse  = by_values,
   .forward = formula<deg2rad_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return g * 0.017453292519943295; })),
 })
@@ -285,6 +305,7 @@ POINTWISE(rad2deg_value, (T input), input * S(57.29577951308232))
 OP(rad2deg, "(Tensor input) -> Tensor", {
   .doc     = "Angles from radians to degrees: input * 180 / pi.",
   .dtypes  = real,
+  .sparse  = by_values,
   .forward = formula<rad2deg_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return g * 57.29577951308232; })),
 })

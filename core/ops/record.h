@@ -8,6 +8,7 @@
 
 #include "core/autograd/needs.h"
 #include "core/ops/op_node.h"
+#include "core/ops/sparse.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -15,6 +16,18 @@ namespace detail {
 
 // Defined in op_table.cpp.
 [[noreturn]] void refuse_dtype(DType dtype, DTypeSet allowed, const Schema& schema);
+// Makes what an op returned the new content of the tensor that it writes, which is sparse or is
+// written from a sparse one.
+void replace(const Tensor& self, const Tensor& result);
+
+inline bool is_sparse(const Tensor& t) { return t.defined() && t.is_sparse(); }
+inline bool is_sparse(TensorList list) {
+  return std::any_of(list.begin(), list.end(), [](auto& t) { return is_sparse(t); });
+}
+template <class T>
+constexpr bool is_sparse(const T&) {
+  return false;
+}
 
 // Calls a forward that is a formula with the arguments that its parameters name.
 template <class Block, class F, class... Args>
@@ -48,6 +61,9 @@ struct Invoke<Block, R (*)(Args...)> {
     if constexpr (P::kInplaceFlag >= 0 && P::kRecords)
       if (std::get<size_t(P::kInplaceFlag)>(std::tie(args...))) return inplace(args...);
     try {
+      if constexpr (!P::kSparseByForward)
+        if ((is_sparse(args) || ...)) [[unlikely]]
+          return sparse(nullptr, args...);
       check_dtype(args...);
       if constexpr (!P::kRecords) {
         R result = forward(args...);
@@ -78,6 +94,8 @@ struct Invoke<Block, R (*)(Args...)> {
   static R inplace(Args... args) {
     try {
       const Tensor& self = first(args...);
+      if ((is_sparse(args) || ...)) [[unlikely]]
+        return inplace_sparse(self, args...);
       check_dtype(args...);
       prepare_write(args...);
       NodePtr node;
@@ -118,6 +136,8 @@ struct Invoke<Block, R (*)(Args...)> {
   // not. Never recorded.
   static R into(const Tensor& out, Args... args) {
     try {
+      if ((is_sparse(args) || ...)) [[unlikely]]
+        return plain(args...);
       check_dtype(args...);
       GradModeGuard unrecorded(false);
       const Tensor* operands[] = {operand(args)...};
@@ -161,6 +181,52 @@ struct Invoke<Block, R (*)(Args...)> {
     if constexpr (IsFormula<Forward>::value)
       return call_forward_formula<Block, typename Forward::formula>(into, args...);
     else return Forward{}(args..., into);
+  }
+
+  // What the op does when an argument is sparse.
+  [[gnu::cold]] static R sparse(const Tensor* into, Args... args) {
+    if constexpr (P::kSparseByForward) return plain(args...);
+    else if constexpr (P::kSparseByEntries) return by_entries(args...);
+    else if constexpr (!std::is_same_v<typename P::Sparse, RefusesSparse>)
+      return call_sparse(into, args...);
+    else (refuse_if_sparse(args), ...);
+    __builtin_unreachable();
+  }
+  static R call_sparse([[maybe_unused]] const Tensor* into, Args... args) {
+    using Function = typename P::Sparse;
+    static_assert(std::is_invocable_r_v<R, Function, Args...> ||
+                      std::is_invocable_r_v<R, Function, Args..., const Tensor*>,
+                  "the function .sparse does not match the schema string");
+    if constexpr (std::is_invocable_v<Function, Args..., const Tensor*>)
+      return Block::def.sparse(args..., into);
+    else return Block::def.sparse(args...);
+  }
+  template <class... Rest>
+  static Tensor by_entries(const Tensor& input, const Rest&... rest) {
+    (refuse_if_sparse(rest), ...);
+    constexpr bool coalesces = std::is_same_v<typename P::Sparse, ByValues>;
+    Tensor entries = coalesces ? coalesced(input) : input;
+    Tensor values = sparse_values(entries), result = plain(values, rest...);
+    return result.is(values) ? entries : sparse_like(result, entries);
+  }
+  static void refuse_if_sparse(const Tensor& t) {
+    if (is_sparse(t)) refuse_sparse(t);
+  }
+  static void refuse_if_sparse(TensorList list) {
+    for (const Tensor& t : list) refuse_if_sparse(t);
+  }
+  static void refuse_if_sparse(const auto&) {}
+
+  [[gnu::cold]] static R inplace_sparse(const Tensor& self, Args... args) {
+    prepare_write(args...);
+    bool records = is_grad_enabled() && (wants_grad(args) || ...);
+    Tensor result = sparse(records || self.is_sparse() ? nullptr : &self, args...);
+    if (!result.is(self)) {
+      check_fits(result, self);
+      replace(self, result);
+    }
+    if (!self.impl()->untracked) self.storage()->bump_version(inplace_name());
+    return self;
   }
 
   template <class First, class... Rest>

@@ -293,6 +293,7 @@ OP(norm,
    "-> Tensor", {
   .doc     = R"(The vector norm over dim, or of all elements: see linalg.vector_norm.)",
   .dtypes  = floating_or_complex,
+  .sparse  = sparse_norm,
   .forward = [](const Tensor& input, std::optional<Scalar> p, Dims dim, bool keepdim,
                 std::optional<DType> dtype) {
     return vector_norm_of(input, p.value_or(Scalar(2)), dim, keepdim, dtype);

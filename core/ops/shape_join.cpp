@@ -149,6 +149,7 @@ OP(cat, "(Tensor[] tensors, int dim=0) -> Tensor", {
 
 The dtype of the result is the common one.)",
   .aliases = "concat concatenate",
+  .sparse  = sparse_cat,
   .forward = [](TensorList tensors, int64_t dim) { return joined(tensors, dim); },
   .saves   = saves<"tensors.shape">,
   .grads   = grads(d<"tensors">([](const Tensor& g, const std::vector<Shape>& shapes, int64_t dim) {
@@ -169,6 +170,7 @@ The dtype of the result is the common one.)",
 
 OP(stack, "(Tensor[] tensors, int dim=0) -> Tensor", {
   .doc     = R"(Joins tensors of one shape along a new dim.)",
+  .sparse  = sparse_stack,
   .forward = [](TensorList tensors, int64_t dim) { return stacked(tensors, dim); },
   .grads   = grads(d<"tensors">([](const Tensor& g, int64_t dim) {
     return call<"unbind", std::vector<Tensor>>(g, dim);

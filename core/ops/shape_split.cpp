@@ -206,6 +206,7 @@ OP(tensor_split_tensor, "tensor_split.tensor(Tensor input, Tensor tensor_indices
 OP(unbind, "(Tensor input, int dim=0) -> Tensor[]", {
   .doc     = R"(The slices along dim, as views without that dim.)",
   .is_view = true,
+  .sparse  = sparse_unbind,
   .forward = [](const Tensor& input, int64_t dim) {
     CHECK(input.dim() > 0, ErrorKind::kIndex, "Dimension specified as ", dim,
           " but tensor has no dimensions");

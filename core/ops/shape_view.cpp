@@ -211,6 +211,7 @@ OP(unflatten, "(Tensor input, int dim, int[] sizes) -> Tensor", {
 OP(permute, "(Tensor input, int[] dims) -> Tensor", {
   .doc     = R"(Reorders the dims: dim i of the result is dim dims[i] of input.)",
   .is_view = true,
+  .sparse  = sparse_permute,
   .forward = [](const Tensor& input, ShapeRef dims) {
     return alias(input, permute_window(window_of(input), dims));
   },
@@ -226,6 +227,7 @@ OP(transpose, "(Tensor input, int dim0, int dim1) -> Tensor", {
   .doc     = R"(Swaps two dims.)",
   .aliases = "swapdims",
   .is_view = true,
+  .sparse  = sparse_transpose,
   .forward = [](const Tensor& input, int64_t dim0, int64_t dim1) {
     return alias(input, permute_window(window_of(input), swapped_dims(input.dim(), dim0, dim1)));
   },
@@ -243,6 +245,7 @@ OP(swapaxes, "(Tensor input, int axis0, int axis1) -> Tensor", {
 
 OP(t, "(Tensor input) -> Tensor", {
   .doc     = R"(The transpose of a matrix; tensors of fewer dims are returned as they are.)",
+  .sparse  = by_forward,
   .forward = [](const Tensor& input) {
     CHECK(input.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", input.dim(),
           "D");
@@ -252,6 +255,7 @@ OP(t, "(Tensor input) -> Tensor", {
 
 OP(adjoint, "(Tensor input) -> Tensor", {
   .doc     = R"(Swaps the last two dims and takes the complex conjugate.)",
+  .sparse  = by_forward,
   .forward = [](const Tensor& input) {
     CHECK(input.dim() != 1, "tensor.adjoint() is only supported on matrices or batches of "
                             "matrices. "
@@ -335,6 +339,7 @@ OP(squeeze_dims, "squeeze.dims(Tensor input, int[] dim) -> Tensor", {
 OP(unsqueeze, "(Tensor input, int dim) -> Tensor", {
   .doc     = R"(Inserts a dim of size 1 before dim.)",
   .is_view = true,
+  .sparse  = sparse_unsqueeze,
   .forward = [](const Tensor& input, int64_t dim) {
     return alias(input, unsqueeze_window(window_of(input), dim));
   },
@@ -346,6 +351,7 @@ OP(unsqueeze, "(Tensor input, int dim) -> Tensor", {
 OP(select, "(Tensor input, int dim, int index) -> Tensor", {
   .doc     = R"(The slice of input at one index of dim, which is dropped.)",
   .is_view = true,
+  .sparse  = sparse_select,
   .forward = [](const Tensor& input, int64_t dim, int64_t index) {
     return alias(input, select_window(window_of(input), dim, index));
   },
@@ -470,6 +476,7 @@ OP(alias, "(Tensor input) -> Tensor", {
 
 OP(detach, "(Tensor input) -> Tensor", {
   .doc     = R"(The same memory without the history: gradients stop here.)",
+  .sparse  = by_forward,
   .forward = [](const Tensor& input) { return rushlight::detach(input); },
 })
 

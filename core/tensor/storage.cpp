@@ -30,6 +30,7 @@ Storage StorageImpl::allocate(size_t bytes, Device device) {
   storage->capacity_ = bytes;
   storage->inline_bytes_ = inline_bytes;
   storage->device_ = device;
+  storage->on_cpu_ = true;
   return Storage::adopt(storage);
 }
 
@@ -44,6 +45,13 @@ Storage StorageImpl::allocate_elsewhere(size_t bytes, Device device) {
   return Storage::adopt(storage);
 }
 
+Storage StorageImpl::none(Device device) {
+  Storage storage = allocate(0);
+  storage->device_ = device;
+  storage->on_cpu_ = false;
+  return storage;
+}
+
 Storage StorageImpl::wrap(void* data, size_t bytes, Device device, Deleter deleter, void* context,
                           bool readonly) {
   auto* storage = new (cpu_allocate(kHeader)) StorageImpl();
@@ -52,6 +60,7 @@ Storage StorageImpl::wrap(void* data, size_t bytes, Device device, Deleter delet
   storage->device_ = device;
   storage->deleter_ = deleter;
   storage->context_ = context;
+  storage->on_cpu_ = device.is_cpu();
   storage->readonly_ = readonly;
   return Storage::adopt(storage);
 }
@@ -87,6 +96,7 @@ void StorageImpl::move_to(void* data, Deleter deleter, void* context) {
 }
 
 void StorageImpl::resize(size_t bytes) {
+  CHECK(!readonly_, "Trying to resize storage that is read-only. Clone the tensor first.");
   CHECK(!deleter_, "Trying to resize storage that is not resizable: its memory belongs to another ",
         "library. Clone the tensor first.");
   if (bytes <= capacity_) {

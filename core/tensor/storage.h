@@ -25,6 +25,8 @@ class StorageImpl : public RefCounted {
   // Uninitialised memory of our own allocators; small blocks of the CPU live behind the header
   // itself. A CUDA device without an index is the current one; on meta there is no memory.
   static IntrusivePtr<StorageImpl> allocate(size_t bytes, Device device = {});
+  // No memory, for a tensor whose elements are not in its storage.
+  static IntrusivePtr<StorageImpl> none(Device device);
   // Foreign memory; `readonly` refuses in-place writes.
   static IntrusivePtr<StorageImpl> wrap(void* data, size_t bytes, Device device, Deleter deleter,
                                         void* context, bool readonly);
@@ -35,7 +37,11 @@ class StorageImpl : public RefCounted {
   Device device() const { return device_; }
   // The memory on a CUDA device, to tell which streams use it; null elsewhere, and when foreign.
   cuda::Block* cuda_block() const { return block_; }
+  // Whether the elements lie here in the memory of the CPU.
+  bool on_cpu() const { return on_cpu_; }
   bool readonly() const { return readonly_; }
+  // Refuses in-place writes from now on.
+  void freeze() { readonly_ = true; }
   bool is_foreign() const { return deleter_ != nullptr; }
   // What frees foreign memory, and so what kind of memory it is; null for our own.
   Deleter deleter() const { return deleter_; }
@@ -78,6 +84,7 @@ class StorageImpl : public RefCounted {
   std::atomic<uint32_t> version_{0};
   std::atomic<int32_t> borrowers_{0};
   Device device_;
+  bool on_cpu_ = false;
   bool readonly_ = false;
 };
 

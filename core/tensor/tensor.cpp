@@ -9,6 +9,7 @@
 
 #include "core/device/allocator.h"
 #include "core/device/cuda.h"
+#include "core/tensor/sparse.h"
 
 namespace rushlight {
 namespace {
@@ -167,6 +168,7 @@ Tensor wrapped_number(const Scalar& value) {
 }
 
 Tensor alias(const Tensor& tensor, ShapeRef sizes, ShapeRef strides, int64_t offset) {
+  if (tensor.is_sparse()) refuse_sparse(tensor);
   CHECK(sizes.size() == strides.size(),
         "mismatch in length of strides and shape: ", ShapeText{strides}, " and ", ShapeText{sizes});
   CHECK(offset >= 0, "storage offset must not be negative, got ", offset);
@@ -200,13 +202,15 @@ Tensor shallow_copy(const Tensor& tensor) {
   impl->strides = from.strides;
   impl->dtype = from.dtype;
   impl->contiguous = from.contiguous;
+  impl->sparse = from.sparse;
   impl->wrapped_number = from.wrapped_number;
   impl->untracked = from.untracked;
   impl->inference = from.inference;
   return out;
 }
 
-void Tensor::refuse_device() const {
+void Tensor::refuse_data() const {
+  if (is_sparse()) refuse_sparse(*this);
   detail::fail(ErrorKind::kNotImplemented, "not implemented for tensors on ", device(),
                ". Move them to the CPU with cpu().");
 }

@@ -22,6 +22,9 @@ class AutogradMetaBase {
   virtual ~AutogradMetaBase() = default;
 };
 
+// What a sparse tensor has instead of elements in its storage; defined in tensor/sparse.h.
+class SparseParts;
+
 class TensorImpl : public RefCounted {
  public:
   static void destroy(TensorImpl* impl);
@@ -41,6 +44,8 @@ class TensorImpl : public RefCounted {
   // Made by .data or detach_data: writes through it do not count as versions.
   bool untracked = false;
   std::unique_ptr<AutogradMetaBase> autograd;
+  // Null for a dense tensor. With parts, the storage has no memory.
+  IntrusivePtr<SparseParts> sparse;
 
   // Managed by the bindings. See Note [One Python object per tensor] in bindings/tensor.cpp.
   void* py_object = nullptr;
@@ -85,12 +90,14 @@ class Tensor {
   // Every element has its own place and there are no gaps, in whatever order of dims.
   bool is_dense() const;
   bool requires_grad() const { return impl_->requires_grad; }
+  // In any of the sparse layouts.
+  bool is_sparse() const { return bool(impl_->sparse); }
 
-  // The first element, in the memory of the CPU. Raises for a tensor of another device, so that no
-  // loop of the CPU ever sees a foreign address.
+  // The first element, in the memory of the CPU. Raises for a tensor of another device and for a
+  // sparse one, so that no loop of the CPU ever sees an address that is not one of elements.
   void* data() const {
-    if (!device().is_cpu()) [[unlikely]]
-      refuse_device();
+    if (!impl_->storage->on_cpu()) [[unlikely]]
+      refuse_data();
     return address();
   }
   template <class T>
@@ -103,7 +110,7 @@ class Tensor {
   }
 
  private:
-  [[noreturn]] void refuse_device() const;
+  [[noreturn]] void refuse_data() const;
 
   IntrusivePtr<TensorImpl> impl_;
 };

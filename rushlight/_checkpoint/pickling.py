@@ -18,11 +18,14 @@ from rushlight._checkpoint.rebuild import (
     STORAGE_TYPES,
     TORCH_NAMES,
     UNTYPED_STORAGE,
+    get_layout,
     rebuild_parameter,
     rebuild_parameter_with_state,
+    rebuild_sparse,
     rebuild_tensor_v2,
     rebuild_tensor_v3,
 )
+from rushlight._sparse import parts_of
 from rushlight.nn import Parameter
 
 TYPE_CHECKING = False
@@ -69,7 +72,11 @@ class _Pickler(_PythonPickler):
                 return rebuild_parameter_with_state, (*arguments, dict(state))
             return rebuild_parameter, arguments
         if isinstance(obj, Tensor):
+            if obj.layout is not rl.strided:
+                return rebuild_sparse, parts_of(obj.detach())
             return self._reduce_tensor(obj)
+        if isinstance(obj, rl.layout):
+            return get_layout, (repr(obj),)
         if isinstance(obj, rl.Size):
             return rl.Size, (tuple(obj),)
         if isinstance(obj, rl.device):

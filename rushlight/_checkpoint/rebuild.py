@@ -14,6 +14,8 @@ from pickle import UnpicklingError
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._layout import LAYOUTS
+from rushlight._sparse import rebuild
 from rushlight.nn import Parameter
 
 TYPE_CHECKING = False
@@ -219,6 +221,34 @@ def rebuild_parameter_with_state(
     return result
 
 
+def rebuild_sparse(layout: Any, parts: Any) -> Tensor:
+    """Stands for torch._utils._rebuild_sparse_tensor; indices are checked."""
+    check(any(layout is known for known in LAYOUTS[1:]), "not a sparse layout that is supported")
+    is_coo = layout is rl.sparse_coo
+    check(type(parts) is tuple and 3 <= len(parts) <= 4, "a sparse tensor has 3 or 4 parts")
+    check(is_coo or len(parts) == 4, "a compressed tensor has 4 parts")
+    count = 2 if is_coo else 3
+    tensors, size = parts[:count], parts[count]
+    are_dense = all(isinstance(t, Tensor) and t.layout is rl.strided for t in tensors)
+    check(are_dense, "a part of a sparse tensor is not a dense tensor")
+    check(isinstance(size, tuple), "the size of a sparse tensor is not a tuple")
+    check(all(type(n) is int and 0 <= n <= _MAX_INT64 for n in size), "a size is not a number")
+    # PyTorch before 2.1 did not tell whether a tensor is coalesced.
+    rest = (*parts[3:], False)[:1] if is_coo else ()
+    check(all(type(is_coalesced) is bool for is_coalesced in rest), "is_coalesced must be a bool")
+    try:
+        return rebuild(layout, (*(t.detach() for t in tensors), size, *rest))
+    except RuntimeError as error:
+        raise UnpicklingError(f"a sparse tensor is damaged: {error}") from None
+
+
+def get_layout(name: Any) -> Any:
+    """Stands for torch.serialization._get_layout."""
+    layouts = {repr(layout): layout for layout in LAYOUTS}
+    check(type(name) is str and name in layouts, "not a layout that is supported")
+    return layouts[name]
+
+
 def _make_ordered_dict(pairs: Any = ()) -> OrderedDict[Any, Any]:
     check(isinstance(pairs, list | tuple), "an OrderedDict is made of pairs")
     result = OrderedDict()
@@ -282,6 +312,8 @@ GLOBALS: dict[str, Any] = {
     "torch._utils._rebuild_tensor": rebuild_tensor,
     "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
     "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
+    "torch._utils._rebuild_sparse_tensor": rebuild_sparse,
+    "torch.serialization._get_layout": get_layout,
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
     "torch.Size": rl.Size,
@@ -308,6 +340,8 @@ CALLS: dict[int, Callable[..., Any]] = {
             rebuild_tensor,
             rebuild_tensor_v2,
             rebuild_tensor_v3,
+            rebuild_sparse,
+            get_layout,
             rebuild_parameter,
             rebuild_parameter_with_state,
             _make_bytes,

@@ -1,0 +1,107 @@
+// Owns sparse tensors: a pattern, where the entries are, and a dense tensor of their values.
+//
+// Note [Sparse tensors]
+// The TensorImpl of a sparse tensor has sizes and a dtype like any other, but its storage has no
+// memory: data() and alias() refuse, so that an op which knows nothing of sparse tensors raises.
+// Which ops know says the field .sparse in their OP block, see op.h.
+// A pattern never changes and is shared by all tensors with entries in the same places; writing in
+// place gives a tensor other parts. Its indices are private, read-only copies, checked when they
+// came in: kernels trust them.
+// The values have no history. Ops take the values out of a sparse tensor and put others into its
+// pattern by two recorded ops (ops/sparse.cpp), and all between is ops on dense tensors: these
+// two alone know how gradients enter and leave sparse tensors.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+enum class Layout : uint8_t { strided, sparse_coo, sparse_csr, sparse_csc };
+const char* layout_name(Layout layout);
+
+// The entries of a matrix by row, or by column: those of line i are start[i] to start[i + 1] - 1,
+// `other` is the column (or row) of each, `entry` where its value stands; undefined when the
+// values are in this order.
+struct EntryOrder {
+  Tensor start, other, entry;
+
+  const int64_t* entries() const { return entry.defined() ? entry.data<int64_t>() : nullptr; }
+};
+
+class SparsePattern final : public RefCounted {
+ public:
+  using Ptr = IntrusivePtr<SparsePattern>;
+
+  // `indices` is (sparse dims, entries), `sizes` those of the sparse dims. The caller has checked
+  // them; `coalesced` tells that they are in row-major order and that none comes twice.
+  static Ptr coo(Tensor indices, ShapeRef sizes, bool coalesced);
+  // A matrix whose `lines`, in the order of its values, are its rows (csr) or columns (csc).
+  static Ptr compressed(Layout layout, EntryOrder lines, ShapeRef sizes, bool coalesced);
+  // The pattern of the transposed matrix; orders that are known for one serve for both.
+  static Ptr transposed(const Ptr& matrix);
+  static void destroy(SparsePattern* pattern) { delete pattern; }
+
+  Layout layout() const { return layout_; }
+  bool is_coo() const { return layout_ == Layout::sparse_coo; }
+  const Shape& sizes() const { return sizes_; }
+  int64_t sparse_dim() const { return int64_t(sizes_.size()); }
+  int64_t count() const { return count_; }
+  bool coalesced() const { return coalesced_; }
+
+  // The indices of the entries in the order of the values, for any layout.
+  const Tensor& indices() const;
+  // The entries of a matrix by dim 0 (rows) or 1 (columns).
+  const EntryOrder& by(int64_t dim) const;
+
+ private:
+  SparsePattern(Layout layout, ShapeRef sizes, int64_t count, bool coalesced)
+      : layout_(layout), coalesced_(coalesced), sizes_(sizes), count_(count) {}
+
+  Layout layout_;
+  bool coalesced_;
+  Shape sizes_;
+  int64_t count_;
+  Ptr turned_from_;  // the orders of a transposed pattern are found there
+  // What is made when it is first asked for.
+  mutable std::mutex mutex_;
+  mutable Tensor indices_;
+  mutable std::unique_ptr<const EntryOrder> order_[2];
+};
+
+class SparseParts final : public RefCounted {
+ public:
+  SparseParts(SparsePattern::Ptr pattern_in, Tensor values_in)
+      : pattern(std::move(pattern_in)), values(std::move(values_in)) {}
+  static void destroy(SparseParts* parts) { delete parts; }
+
+  const SparsePattern::Ptr pattern;
+  const Tensor values;  // (entries, dense dims...)
+};
+
+inline Layout layout_of(const Tensor& tensor) {
+  return tensor.is_sparse() ? tensor.impl()->sparse->pattern->layout() : Layout::strided;
+}
+inline const SparsePattern::Ptr& pattern_of(const Tensor& sparse) {
+  return sparse.impl()->sparse->pattern;
+}
+// Without history; another handle on the memory that the sparse tensor uses.
+inline Tensor plain_values_of(const Tensor& sparse) {
+  return shallow_copy(sparse.impl()->sparse->values);
+}
+
+// A sparse tensor without history of these values, one for each entry.
+Tensor make_sparse(const SparsePattern::Ptr& pattern, const Tensor& values);
+// Gives a sparse tensor the parts and sizes of another one.
+void take_parts(const Tensor& to, const Tensor& from);
+
+[[noreturn]] void refuse_sparse(const Tensor& sparse);
+
+// Where each entry stands in row-major order of the sparse dims.
+Tensor places_of(const SparsePattern& pattern);
+// The entries in the row-major order of their places, equal ones in the order they came.
+Tensor sorted_entries(const SparsePattern& pattern);
+
+}  // namespace rushlight

@@ -1,0 +1,269 @@
+"""Making sparse tensors, and bringing tensors to sparse layouts.
+
+The ops on them are in the op table; torch.sparse is sparse.py.
+"""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import _C, Tensor
+from rushlight._layout import LAYOUTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight._layout import layout as Layout
+
+
+# Old names, which PyTorch keeps for products with sparse matrices.
+spmm = dsmm = rl.mm
+saddmm = rl.addmm
+
+
+def _indices(data: Any) -> Tensor:
+    return data if isinstance(data, Tensor) else rl.as_tensor(data, dtype=rl.int64)
+
+
+def _values(data: Any, dtype: Any, device: Any) -> Tensor:
+    if not isinstance(data, Tensor):
+        return rl.as_tensor(data, dtype=dtype, device=device)
+    return data.to(dtype=dtype or data.dtype, device=device or data.device)
+
+
+def _as_leaf(sparse: Tensor, requires_grad: bool) -> Tensor:
+    return sparse.detach().requires_grad_() if requires_grad else sparse
+
+
+def sparse_coo_tensor(
+    indices: Any = None,
+    values: Any = None,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+    is_coalesced: bool | None = None,
+) -> Tensor:
+    """Returns a tensor of layout sparse_coo, of entries given by their indices and values.
+
+    Entries of equal indices add up. Indices are copied and always checked; gradients go to values.
+
+    Args:
+        indices: integers of shape (sparse dims, entries). A size alone, in its place or by name,
+            makes a tensor without entries.
+        values: elements of shape (entries, dense dims...).
+        size: sizes of the sparse and the dense dims; as small as the indices allow when None.
+        dtype: dtype of the values; that which they have when None.
+        device: must be the CPU.
+        pin_memory: has no effect.
+        requires_grad: whether the result is a leaf that collects a gradient.
+        check_invariants: has no effect: indices are always checked.
+        is_coalesced: claims that the indices are in row-major order and distinct.
+
+    Raises:
+        RuntimeError: if the parts do not fit one another, or an index does not fit the size.
+
+    Example:
+        >>> torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3)).to_dense()
+        tensor([[0., 0., 3.],
+                [4., 0., 0.]])
+    """
+    if values is None:
+        size = indices if size is None else size
+        if size is None:
+            raise TypeError("sparse_coo_tensor(): missing required argument 'size'")
+        indices = rl.zeros(len(size), 0, dtype=rl.int64)
+        values = rl.zeros(0, dtype=dtype)
+    values = _values(values, dtype, device)
+    if requires_grad:
+        values = values.detach()
+    made = _C._sparse_coo_tensor(_indices(indices), values, size, is_coalesced)
+    return _as_leaf(made, requires_grad)
+
+
+def sparse_compressed_tensor(
+    compressed_indices: Any,
+    plain_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: Any = None,
+    layout: Layout | None = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:
+    """Returns a matrix of layout sparse_csr or sparse_csc.
+
+    Args:
+        compressed_indices: the entry with which each row (or column) begins, and their number.
+        plain_indices: the column (or row) of each entry.
+        values: the elements, one for each entry.
+        size: sizes of the matrix; as small as the indices allow when None.
+        dtype: dtype of the values; that which they have when None.
+        layout: torch.sparse_csr or torch.sparse_csc.
+        device: must be the CPU.
+        pin_memory: has no effect.
+        requires_grad: whether the result is a leaf that collects a gradient.
+        check_invariants: has no effect: indices are always checked.
+
+    Raises:
+        RuntimeError: if the parts do not fit one another, or an index does not fit the size.
+
+    Example:
+        >>> parts = [0, 1, 2], [1, 0], [5.0, 6.0]
+        >>> torch.sparse_compressed_tensor(*parts, layout=torch.sparse_csr).to_dense()
+        tensor([[0., 5.],
+                [6., 0.]])
+    """
+    if layout not in (rl.sparse_csr, rl.sparse_csc):
+        raise RuntimeError(
+            f"sparse_compressed_tensor: layout must be torch.sparse_csr or torch.sparse_csc, got "
+            f"{layout}."
+        )
+    values = _values(values, dtype, device)
+    if requires_grad:
+        values = values.detach()
+    made = _C._sparse_compressed_tensor(
+        _indices(compressed_indices),
+        _indices(plain_indices),
+        values,
+        size,
+        layout is rl.sparse_csc,
+    )
+    return _as_leaf(made, requires_grad)
+
+
+def sparse_csr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:
+    """Returns a matrix of layout sparse_csr; see sparse_compressed_tensor.
+
+    Args:
+        crow_indices: the entry with which each row begins, and the number of entries.
+        col_indices: the column of each entry.
+        values: the elements, one for each entry.
+        size: sizes of the matrix; as small as the indices allow when None.
+        dtype: dtype of the values; that which they have when None.
+        device: must be the CPU.
+        pin_memory: has no effect.
+        requires_grad: whether the result is a leaf that collects a gradient.
+        check_invariants: has no effect: indices are always checked.
+
+    Raises:
+        RuntimeError: if the parts do not fit one another, or an index does not fit the size.
+
+    Example:
+        >>> torch.sparse_csr_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2)) @ torch.ones(2)
+        tensor([5., 6.])
+    """
+    return sparse_compressed_tensor(
+        crow_indices,
+        col_indices,
+        values,
+        size,
+        dtype=dtype,
+        layout=rl.sparse_csr,
+        device=device,
+        requires_grad=requires_grad,
+    )
+
+
+def sparse_csc_tensor(
+    ccol_indices: Any,
+    row_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:
+    """Returns a matrix of layout sparse_csc; see sparse_compressed_tensor.
+
+    Args:
+        ccol_indices: the entry with which each column begins, and the number of entries.
+        row_indices: the row of each entry.
+        values: the elements, one for each entry.
+        size: sizes of the matrix; as small as the indices allow when None.
+        dtype: dtype of the values; that which they have when None.
+        device: must be the CPU.
+        pin_memory: has no effect.
+        requires_grad: whether the result is a leaf that collects a gradient.
+        check_invariants: has no effect: indices are always checked.
+
+    Raises:
+        RuntimeError: if the parts do not fit one another, or an index does not fit the size.
+
+    Example:
+        >>> torch.sparse_csc_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2)).to_dense()
+        tensor([[0., 6.],
+                [5., 0.]])
+    """
+    return sparse_compressed_tensor(
+        ccol_indices,
+        row_indices,
+        values,
+        size,
+        dtype=dtype,
+        layout=rl.sparse_csc,
+        device=device,
+        requires_grad=requires_grad,
+    )
+
+
+def to_sparse(tensor: Tensor, sparse_dim: int | None, layout: Layout | None) -> Tensor:
+    """Returns a tensor in a sparse layout: Tensor.to_sparse."""
+    if layout is None:
+        layout = rl.sparse_coo if sparse_dim is not None or tensor._layout == 0 else tensor.layout
+    if layout is rl.strided or layout not in LAYOUTS:
+        raise RuntimeError(
+            f"to_sparse: layout must be torch.sparse_coo, torch.sparse_csr or torch.sparse_csc, "
+            f"got {layout}."
+        )
+    return _C._to_layout(tensor, LAYOUTS.index(layout), sparse_dim)
+
+
+def parts_of(tensor: Tensor) -> tuple[Any, ...]:
+    """Returns what rebuild() makes the tensor of again: its layout, parts and shape."""
+    shape = tuple(tensor.shape)
+    if tensor.layout is rl.sparse_coo:
+        return (
+            rl.sparse_coo,
+            (tensor._indices(), tensor._values(), shape, tensor.is_coalesced()),
+        )
+    if tensor.layout is rl.sparse_csr:
+        compressed, plain = tensor.crow_indices(), tensor.col_indices()
+    else:
+        compressed, plain = tensor.ccol_indices(), tensor.row_indices()
+    return tensor.layout, (compressed, plain, tensor.detach().values(), shape)
+
+
+def rebuild(layout: Layout, parts: tuple[Any, ...]) -> Tensor:
+    """Returns the tensor of a layout and its parts, as parts_of() gave them."""
+    if layout is rl.sparse_coo:
+        indices, values, shape, is_coalesced = parts
+        return sparse_coo_tensor(indices, values, shape, is_coalesced=is_coalesced)
+    compressed, plain, values, shape = parts
+    return sparse_compressed_tensor(compressed, plain, values, shape, layout=layout)
+
+
+def rebuild_leaf(layout: Layout, parts: tuple[Any, ...], requires_grad: bool) -> Tensor:
+    """Makes a sparse tensor from what Tensor.__reduce_ex__ pickled."""
+    return rebuild(layout, parts).requires_grad_(requires_grad)

@@ -1,0 +1,137 @@
+"""Sparse tensors in the rest of the framework: files, printing, every op of the table."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import pickle
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from ops.matrix import ROWS, SAMPLED, SAMPLES, function_of, tensor_of
+from sparse_matrices import LAYOUTS, coo, same
+
+import rushlight as torch
+from rushlight import Tensor
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_copies_pickles_and_checkpoints(layout: Any) -> None:
+    x = coo(3, 4, 5).to_sparse(layout=layout).detach().requires_grad_()
+    file = io.BytesIO()
+    parameter = torch.nn.Parameter(x.detach())
+    hybrid = torch.eye(3).to_sparse(1)
+    torch.save({"x": parameter, "hybrid": hybrid, "layout": torch.sparse_csr}, file)
+    file.seek(0)
+    loaded = torch.load(file)
+    assert loaded["layout"] is torch.sparse_csr
+    same(loaded["hybrid"], np.eye(3))
+    for y in (
+        copy.deepcopy(x),
+        pickle.loads(pickle.dumps(x)),
+        loaded["x"],
+        copy.deepcopy(parameter),
+        x.clone().detach().requires_grad_(),
+    ):
+        assert (y.layout, y.requires_grad, y._nnz()) == (layout, True, x._nnz())
+        same(y, x.detach())
+    assert pickle.loads(pickle.dumps(layout)) is layout
+
+
+def test_data_and_parameters_may_be_sparse() -> None:
+    x, y = coo(3, 4, 5), coo(2, 2, 3)
+    parameter = torch.nn.Parameter(x)
+    assert parameter.is_sparse
+    assert parameter.requires_grad
+    parameter.data = y
+    same(parameter.detach(), y)
+    parameter.data = torch.ones(2)
+    assert not parameter.is_sparse
+    assert parameter.tolist() == [1, 1]
+
+
+def test_printing() -> None:
+    x = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
+    assert repr(x) == (
+        "tensor(indices=tensor([[0, 1],\n"
+        "                       [2, 0]]),\n"
+        "       values=tensor([3., 4.]),\n"
+        "       size=(2, 3), nnz=2, layout=torch.sparse_coo)"
+    )
+    assert repr(x.double().to_sparse_csr().requires_grad_()) == (
+        "tensor(crow_indices=tensor([0, 1, 2]),\n"
+        "       col_indices=tensor([2, 0]),\n"
+        "       values=tensor([3., 4.]), size=(2, 3), nnz=2, dtype=torch.float64,\n"
+        "       layout=torch.sparse_csr, requires_grad=True)"
+    )
+
+
+def test_checks_of_indices_answer_as_in_pytorch() -> None:
+    checks = torch.sparse.check_sparse_tensor_invariants
+    assert not checks.is_enabled()
+    with checks():
+        assert checks.is_enabled()
+        with checks(False):
+            assert not checks.is_enabled()
+        assert checks.is_enabled()
+    assert checks(True)(checks.is_enabled)()
+    checks.enable()
+    assert checks.is_enabled()
+    checks.disable()
+    assert not checks.is_enabled()
+
+
+def test_factories_take_a_layout() -> None:
+    assert torch.ones(2, 3, layout=torch.sparse_csr)._nnz() == 6
+    assert torch.zeros(2, layout=torch.strided).layout is torch.strided
+    with pytest.raises(TypeError, match="argument 'layout' must be torch.layout, not int"):
+        torch.zeros(2, layout=3)
+
+
+def test_out_takes_a_sparse_tensor_of_the_layout() -> None:
+    x, y = coo(3, 4, 5), coo(3, 4, 6, 1)
+    out = torch.sparse_coo_tensor(size=(3, 4)).double()
+    assert torch.add(x, y, out=out) is out
+    same(out, x.to_dense() + y.to_dense())
+    with pytest.raises(RuntimeError, match="out has sparse_csr"):
+        torch.add(x, y, out=out.to_sparse_csr())
+    with pytest.raises(RuntimeError, match="out is a dense tensor"):
+        torch.add(x, y, out=torch.zeros(3, 4))
+
+
+@contextlib.contextmanager
+def standard_refusal() -> Iterator[None]:
+    """Lets an op refuse its arguments by the message that names it."""
+    try:
+        yield
+    except (RuntimeError, TypeError, ValueError, IndexError) as error:
+        if not re.match(r"\w+(: (?!internal error)|\(\))", str(error)):
+            raise
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_every_op_takes_sparse_tensors_or_refuses_them(name: str) -> None:
+    sample = SAMPLES[name].all[0]
+    method = getattr(torch.Tensor, ROWS[name]["name"] + "_", None)
+    for layout in LAYOUTS:
+        for position in range(len(sample.arrays())):
+            left = iter(range(len(sample.arrays())))
+
+            def converted(array: np.ndarray) -> Tensor:
+                tensor = tensor_of(array)
+                wanted = next(left) == position  # noqa: B023
+                if not wanted or tensor.dim() == 0:
+                    return tensor
+                is_matrix = tensor.dim() == 2
+                return tensor.to_sparse(layout=layout if is_matrix else torch.sparse_coo)  # noqa: B023
+
+            call = sample.map(converted)
+            for function in (function_of(name), method):
+                if function is None or (function is method and not call.args):
+                    continue
+                with standard_refusal():
+                    function(*call.args, **call.kwargs)

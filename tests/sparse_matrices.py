@@ -1,0 +1,66 @@
+"""Random sparse matrices for the tests, and what to compare them with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from hypothesis import strategies as st
+
+import rushlight as torch
+from rushlight import Tensor
+
+LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc]
+
+
+def random_matrix(
+    rows: int, columns: int, entries: int, seed: int = 0, *, repeats: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Random indices (2, entries) and values; with repeats some indices come twice."""
+    generator = np.random.default_rng(seed)
+    places = generator.choice(rows * columns, entries, replace=repeats)
+    return np.stack(np.divmod(places, columns)), generator.normal(size=entries)
+
+
+def coo(rows: int, columns: int, entries: int, seed: int = 0, **options: Any) -> Tensor:
+    indices, values = random_matrix(rows, columns, entries, seed, **options)
+    return torch.sparse_coo_tensor(indices, values, (rows, columns))
+
+
+def in_layout(tensor: Tensor, layout: Any) -> Tensor:
+    return tensor.to_sparse(layout=layout)
+
+
+def scipy_of(tensor: Tensor) -> Any:
+    """The same matrix in SciPy, from the parts that the tensor shows."""
+    shape = tuple(tensor.shape)
+    if tensor.layout is torch.sparse_coo:
+        return scipy.sparse.coo_array(
+            (tensor._values().numpy(), tuple(tensor._indices().numpy())), shape
+        )
+    values = tensor.detach().values().numpy()
+    if tensor.layout is torch.sparse_csr:
+        parts = (values, tensor.col_indices().numpy(), tensor.crow_indices().numpy())
+        return scipy.sparse.csr_array(parts, shape)
+    parts = (values, tensor.row_indices().numpy(), tensor.ccol_indices().numpy())
+    return scipy.sparse.csc_array(parts, shape)
+
+
+def same(actual: Tensor, expected: Any, tolerance: float = 1e-9) -> None:
+    actual = actual.detach().to_dense()
+    expected = expected.to_dense() if isinstance(expected, Tensor) else expected
+    np.testing.assert_allclose(actual.numpy(), np.asarray(expected), rtol=tolerance, atol=tolerance)
+
+
+@st.composite
+def matrices(draw: Any) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
+    """Parts of a matrix: duplicates, no entries and sizes of 0 among them."""
+    rows, columns = draw(st.integers(0, 6)), draw(st.integers(0, 6))
+    most = 12 if rows and columns else 0
+    count = draw(st.integers(0, most))
+    place = st.integers(0, max(rows * columns - 1, 0))
+    places = np.array(draw(st.lists(place, min_size=count, max_size=count)), dtype=np.int64)
+    values = draw(st.lists(st.integers(-5, 5), min_size=count, max_size=count))
+    indices = np.stack(np.divmod(places, max(columns, 1)))
+    return indices, np.array(values, dtype=np.float64), (rows, columns)
