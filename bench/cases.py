@@ -138,6 +138,14 @@ def where_large(torch: Any) -> Call:
     return lambda: torch.where(condition, a, b)
 
 
+@case("sparse 10k x 10k, 100k entries @ 10k x 64, backward", "ops", 1.0)
+def sparse_product(torch: Any) -> Call:
+    indices = torch.randint(0, 10_000, (2, 100_000))
+    a = torch.sparse_coo_tensor(indices, torch.randn(100_000), (10_000, 10_000)).coalesce()
+    x = torch.randn(10_000, 64, requires_grad=True)
+    return lambda: torch.sparse.mm(a, x).sum().backward()
+
+
 @case("softmax, 4096x1000", "ops", 1.0)
 def softmax_large(torch: Any) -> Call:
     a = torch.randn(4096, 1000)

@@ -334,8 +334,12 @@ PyMethodDef tensor_methods[] = {
      METH_NOARGS, "The address of the first element."},
     {"item", no_args<[](const Tensor& t) { return wrap_number(item(t)); }>, METH_NOARGS,
      "The one element as a Python number."},
-    {"tolist", no_args<[](const Tensor& t) { return list_from(t, 0, t.offset()); }>, METH_NOARGS,
-     "The elements as nested lists."},
+    {"tolist", no_args<[](const Tensor& t) {
+       CHECK(!t.is_sparse(), ErrorKind::kNotImplemented,
+             "tolist: not implemented for sparse tensors. Use to_dense() first.");
+       return list_from(t, 0, t.offset());
+     }>,
+     METH_NOARGS, "The elements as nested lists."},
     {"detach", no_args<[](const Tensor& t) { return wrap(detach(t)); }>, METH_NOARGS,
      "The same elements without history; shares memory."},
     {"requires_grad_", with_keywords(set_requires_grad_method), METH_VARARGS | METH_KEYWORDS,

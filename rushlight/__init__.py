@@ -248,6 +248,7 @@ _LAZY = {
     "TypedStorage": "_storage",
     "UntypedStorage": "_storage",
     "dsmm": "_sparse",
+    "resize_as_sparse_": "_sparse",
     "saddmm": "_sparse",
     "spmm": "_sparse",
     "sparse_coo_tensor": "_sparse",

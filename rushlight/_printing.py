@@ -78,7 +78,6 @@ def tensor_repr(tensor: Tensor) -> str:
         return _sparse_repr(tensor)
     prefix = f"{_class_name(tensor)}("
     default = rl.get_default_dtype()
-    default_complex = rl.complex128 if default is rl.float64 else rl.complex64
     notes = []
     if tensor.device.type != "cpu":
         notes.append(f"device='{tensor.device}'")
@@ -96,10 +95,14 @@ def tensor_repr(tensor: Tensor) -> str:
         body = _body(tensor.detach(), len(prefix))
         if not _options.edgeitems:
             notes.append(f"size={tuple(tensor.shape)}")
-        usual = (default, default_complex, rl.int64, rl.bool)
+        usual = (default, _default_complex(default), rl.int64, rl.bool)
     if tensor.dtype not in usual:
         notes.append(f"dtype={tensor.dtype}")
     return _with_notes(prefix + body, notes + _history(tensor), len(prefix))
+
+
+def _default_complex(default: rl.dtype) -> rl.dtype:
+    return rl.complex128 if default is rl.float64 else rl.complex64
 
 
 def _history(tensor: Tensor) -> list[str]:
@@ -128,8 +131,9 @@ def _sparse_repr(tensor: Tensor) -> str:
         text = _body(part, indent) if part.numel() else f"[], size={tuple(part.shape)}"
         lines.append(f"{name}=tensor({text})")
     notes = [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}"]
-    usual = (rl.get_default_dtype(), rl.int64, rl.bool, rl.complex64)
-    if values.dtype not in usual or (not values.numel() and values.dtype != usual[0]):
+    default = rl.get_default_dtype()
+    usual = (default, _default_complex(default), rl.int64, rl.bool)
+    if values.dtype not in usual:
         notes.append(f"dtype={values.dtype}")
     notes += [f"layout={tensor.layout}", *_history(tensor)]
     text = prefix + (",\n" + " " * len(prefix)).join(lines)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # Old names, which PyTorch keeps for products with sparse matrices.
 spmm = dsmm = rl.mm
 saddmm = rl.addmm
+resize_as_sparse_ = Tensor.resize_as_sparse_
 
 
 def _indices(data: Any) -> Tensor:

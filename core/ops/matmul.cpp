@@ -159,6 +159,7 @@ Example:
 OP(bmm, "(Tensor input, Tensor mat2) -> Tensor", {
   .doc     = R"(The products of two batches of matrices: (b, n, m) and (b, m, p) give (b, n, p).)",
   .dtypes  = numeric,
+  .sparse  = sparse_bmm,
   .forward = [](const Tensor& input, const Tensor& mat2) {
     check_batches(input, mat2);
     return matmul(input, mat2);
@@ -325,6 +326,7 @@ Example:
     >>> torch.nn.functional.linear(torch.ones(2), weight, bias).tolist()
     [7.5])",
   .dtypes  = numeric,
+  .sparse  = sparse_linear,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias) {
     check_dim(weight, "weight", 2);
     check_kinds(input, weight);

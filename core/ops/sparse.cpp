@@ -14,7 +14,7 @@ namespace {
 
 // Values in the places of a pattern.
 Tensor in_pattern(const SparsePattern::Ptr& pattern, const Tensor& values) {
-  return sparse_like(values, make_sparse(pattern, values));
+  return call<"_sparse_like", Tensor>(values, bare_pattern(make_sparse(pattern, values)));
 }
 
 // A CSR or CSC tensor by its rows or columns, from any sparse matrix.
@@ -223,16 +223,21 @@ Tensor elements_at(const Tensor& input, const Tensor& pattern) {
 
 // ---- the two ops that every gradient of a sparse tensor goes through ----------------------------
 
-OP(_sparse_values, "(Tensor input) -> Tensor", {
+OP(_sparse_values, "(Tensor input, Tensor pattern) -> Tensor", {
   .home    = "private",
   .doc     = R"(The values of a sparse tensor, (entries, dense dims...). They share its memory.)",
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
-  .forward = [](const Tensor& input) { return plain_values_of(expect_sparse(input)); },
-  .saves   = saves<"input">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input) {
-    return sparse_like(g, input);
-  })),
+  .forward = [](const Tensor& input, const Tensor& pattern) {
+    CHECK(pattern_of(expect_sparse(input)) == pattern_of(expect_sparse(pattern)),
+          "expected the pattern of the tensor.");
+    return plain_values_of(input);
+  },
+  .saves   = saves<"pattern">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& pattern) {
+                     return sparse_like(g, pattern);
+                   }),
+                   no_grad<"pattern">),
 })
 
 OP(_sparse_like, "(Tensor values, Tensor pattern) -> Tensor", {

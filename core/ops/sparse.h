@@ -9,11 +9,13 @@
 namespace rushlight {
 
 // sparse.cpp
-// The values of a sparse tensor, by entry; of a dense one that has a pattern's entries, those.
-inline Tensor sparse_values(const Tensor& sparse) { return call<"_sparse_values", Tensor>(sparse); }
+// The values of a sparse tensor, by entry.
+inline Tensor sparse_values(const Tensor& sparse) {
+  return call<"_sparse_values", Tensor>(sparse, bare_pattern(sparse));
+}
 // A sparse tensor with the pattern of another one and these values.
 inline Tensor sparse_like(const Tensor& values, const Tensor& pattern) {
-  return call<"_sparse_like", Tensor>(values, pattern);
+  return call<"_sparse_like", Tensor>(values, bare_pattern(pattern));
 }
 // With entries in order, of which equal ones were added; the tensor itself when it is so.
 Tensor coalesced(const Tensor& sparse);
@@ -39,6 +41,8 @@ EntryGroups group_entries(const SparsePattern& pattern);
 
 // sparse_matmul.cpp
 Tensor sparse_mm(const Tensor& input, const Tensor& mat2);
+Tensor sparse_bmm(const Tensor& input, const Tensor& mat2);
+Tensor sparse_linear(const Tensor& input, const Tensor& weight, const Tensor& bias);
 
 // sparse_math.cpp
 Tensor sparse_add(const Tensor& input, const Tensor& other, Scalar alpha, const Tensor* into);

@@ -44,14 +44,44 @@ Tensor sparse_mm(const Tensor& input, const Tensor& mat2) {
         "Expected all tensors to be on the same device, but "
         "found at least two devices, ",
         input.device(), " and ", mat2.device(), "!");
-  if (!mat2.is_sparse()) return sparse_dense(sparse_values(input), detach(input), mat2, false);
+  if (!mat2.is_sparse())
+    return sparse_dense(sparse_values(input), bare_pattern(input), mat2, false);
   if (!input.is_sparse()) {
-    Tensor turned = sparse_dense(sparse_values(mat2), detach(mat2), transpose(input, 0, 1), true);
+    Tensor turned =
+        sparse_dense(sparse_values(mat2), bare_pattern(mat2), transpose(input, 0, 1), true);
     return transpose(turned, 0, 1);
   }
-  Tensor product = call<"_sparse_sparse_mm", Tensor>(sparse_values(input), detach(input),
-                                                     sparse_values(mat2), detach(mat2));
+  Tensor product = call<"_sparse_sparse_mm", Tensor>(sparse_values(input), bare_pattern(input),
+                                                     sparse_values(mat2), bare_pattern(mat2));
   return to_layout(product, layout_of(input));
+}
+
+// A batch of sparse matrices is one matrix with them along its diagonal.
+Tensor sparse_bmm(const Tensor& input, const Tensor& mat2) {
+  CHECK(layout_of(input) == Layout::sparse_coo && !mat2.is_sparse(), ErrorKind::kNotImplemented,
+        "a batch of products takes a tensor of layout sparse_coo and a dense one, but got ",
+        layout_name(layout_of(input)), " and ", layout_name(layout_of(mat2)), ".");
+  const SparsePattern& pattern = *pattern_of(input);
+  CHECK(input.dim() == 3 && pattern.sparse_dim() == 3 && mat2.dim() == 3 &&
+            input.size(0) == mat2.size(0) && input.size(2) == mat2.size(1),
+        "batches of shapes ", input.sizes(), " with ", pattern.sparse_dim(), " sparse dims and ",
+        mat2.sizes(), " do not multiply.");
+  int64_t batches = input.size(0), rows = input.size(1), columns = input.size(2);
+  std::vector<Tensor> index = index_rows(pattern);
+  Tensor indices = stack(std::array{index[0] * rows + index[1], index[0] * columns + index[2]}, 0);
+  Shape sizes{batches * rows, batches * columns};
+  Tensor diagonal = sparse_coo(indices, sparse_values(input), sizes, pattern.coalesced());
+  Tensor product = mm(diagonal, reshape(mat2, Shape{batches * columns, mat2.size(2)}));
+  return reshape(product, Shape{batches, rows, mat2.size(2)});
+}
+
+Tensor sparse_linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  CHECK(input.dim() == 2 && weight.dim() == 2,
+        "a sparse input or weight must be a matrix, and so "
+        "must the other, but they have shapes ",
+        input.sizes(), " and ", weight.sizes(), ".");
+  Tensor product = mm(input, transpose(weight, 0, 1));
+  return bias.defined() ? add(bias, product) : product;
 }
 
 OP(_sparse_dense_mm, "(Tensor values, Tensor pattern, Tensor dense, bool transposed) -> Tensor", {
@@ -177,7 +207,7 @@ The product is not computed elsewhere.)",
               mat2.size(1) == input.size(1),
           "shapes ", mat1.sizes(), " and ", mat2.sizes(), " do not multiply to that of input, ",
           input.sizes(), ".");
-    Tensor dots = call<"_sparse_dots", Tensor>(detach(input), mat1, transpose(mat2, 0, 1));
+    Tensor dots = call<"_sparse_dots", Tensor>(bare_pattern(input), mat1, transpose(mat2, 0, 1));
     return sparse_like(sparse_values(input) * beta + dots * alpha, input);
   },
 })

@@ -2,6 +2,7 @@
 #include "core/tensor/sparse.h"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 
 namespace rushlight {
@@ -154,6 +155,15 @@ Tensor make_sparse(const SparsePattern::Ptr& pattern, const Tensor& values) {
   impl.layout_changed();
   impl.sparse = IntrusivePtr<SparseParts>::adopt(new SparseParts(pattern, shallow_copy(values)));
   return sparse;
+}
+
+Tensor bare_pattern(const Tensor& sparse) {
+  const Tensor& values = sparse.impl()->sparse->values;
+  Tensor zero = empty(Shape{1}, values.dtype());
+  std::memset(zero.data(), 0, zero.itemsize());
+  Shape strides(values.sizes().size(), 0);
+  if (values.numel() == 0) return make_sparse(pattern_of(sparse), values);
+  return make_sparse(pattern_of(sparse), alias(zero, values.sizes(), strides, 0));
 }
 
 void take_parts(const Tensor& to, const Tensor& from) {

@@ -94,6 +94,9 @@ inline Tensor plain_values_of(const Tensor& sparse) {
 
 // A sparse tensor without history of these values, one for each entry.
 Tensor make_sparse(const SparsePattern::Ptr& pattern, const Tensor& values);
+// The pattern of a sparse tensor as one of zeros: what gradients keep. It holds no values in memory
+// and stays as it is when the tensor is written in place.
+Tensor bare_pattern(const Tensor& sparse);
 // Gives a sparse tensor the parts and sizes of another one.
 void take_parts(const Tensor& to, const Tensor& from);
 

@@ -246,7 +246,7 @@ def _check_attribute(name: str, actual: Any, expected: Any, place: Place) -> Non
 
 
 def _array(tensor: Tensor) -> np.ndarray:
-    tensor = tensor.detach().cpu()
+    tensor = tensor.detach().to_dense().cpu()
     return (tensor.float() if tensor.dtype is rl.bfloat16 else tensor).numpy()
 
 

@@ -54,6 +54,38 @@ def test_data_and_parameters_may_be_sparse() -> None:
     assert parameter.tolist() == [1, 1]
 
 
+def test_modules_keep_sparse_buffers() -> None:
+    class Graph(torch.nn.Module):
+        def __init__(self, scale: float) -> None:
+            super().__init__()
+            self.register_buffer("edges", torch.eye(3).to_sparse() * scale)
+            self.weight = torch.nn.Parameter(torch.eye(3).to_sparse_csr() * scale)
+
+    one, other = Graph(1.0).double(), Graph(2.0).double()
+    other.load_state_dict(one.state_dict())
+    for module in (other, copy.deepcopy(one)):
+        assert module.edges.dtype is torch.float64
+        torch.testing.assert_close(module.edges, one.edges)
+        torch.testing.assert_close(module.weight, one.weight)
+    with pytest.raises(AssertionError, match="attribute 'layout' do not match"):
+        torch.testing.assert_close(one.edges, one.edges.to_sparse_csr())
+
+
+def test_memory_is_not_handed_out() -> None:
+    x = torch.eye(3).to_sparse()
+    assert x.data_ptr() == 0
+    with pytest.raises(BufferError, match="to_dense"):
+        memoryview(x)
+    with pytest.raises(BufferError, match="to_dense"):
+        x.__dlpack__()
+    with pytest.raises(NotImplementedError, match="^tolist: not implemented for sparse"):
+        x.tolist()
+    with pytest.raises(NotImplementedError):
+        x[0:2]
+    with pytest.raises(RuntimeError):
+        x[0] = 1
+
+
 def test_printing() -> None:
     x = torch.sparse_coo_tensor([[0, 1], [2, 0]], [3.0, 4.0], (2, 3))
     assert repr(x) == (

@@ -75,6 +75,25 @@ def test_relatives_of_the_product() -> None:
     same(sampled, np.where(mask.to_dense() != 0, mask.to_dense() * 0.5 + product * 2, 0))
 
 
+def test_batches_and_linear_layers() -> None:
+    generator = np.random.default_rng(0)
+    indices = np.stack([generator.integers(0, n, 12) for n in (2, 3, 4)])
+    x = torch.sparse_coo_tensor(indices, generator.normal(size=12), (2, 3, 4))
+    y = tensor_of(generator.normal(size=(2, 4, 5)))
+    same(torch.bmm(x, y), torch.bmm(x.to_dense(), y))
+    same(torch.bmm(x.coalesce(), y), torch.bmm(x.to_dense(), y))
+    with pytest.raises(RuntimeError, match="do not multiply"):
+        torch.bmm(x, y[:1])
+    with pytest.raises(NotImplementedError, match="sparse_coo tensor|layout sparse_coo"):
+        torch.bmm(y, x)
+    layer = torch.nn.Linear(4, 6).double()
+    z = coo(3, 4, 5)
+    same(layer(z), layer(z.to_dense()).detach())
+    weight = coo(6, 4, 9).to_sparse_csr()
+    expected = torch.nn.functional.linear(z.to_dense(), weight.to_dense())
+    same(torch.nn.functional.linear(z.to_dense(), weight), expected)
+
+
 def test_products_that_do_not_fit_are_refused() -> None:
     x = coo(3, 4, 5)
     for call, message in (

@@ -173,6 +173,38 @@ def test_a_graph_network_learns() -> None:
     assert losses[-1] < 0.3 * losses[0]
 
 
+def test_writing_in_place_is_recorded() -> None:
+    values = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    x = torch.sparse_coo_tensor([[0, 1, 1], [1, 0, 0]], values, (2, 2))
+    y = x * 1
+    y.mul_(3)
+    y.add_(x, alpha=2)
+    (y.to_dense() * torch.tensor([[0.0, 1.0], [10.0, 0.0]])).sum().backward()
+    assert values.grad.tolist() == [5, 50, 50]
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        torch.eye(2).to_sparse().detach().requires_grad_().mul_(2)
+
+
+def test_gradients_may_come_in_any_layout() -> None:
+    leaf = torch.eye(3).to_sparse().detach().requires_grad_()
+    hooked = []
+    leaf.register_hook(hooked.append)
+    for gradient in (
+        torch.full((3, 3), 5.0),
+        torch.sparse_coo_tensor([[0, 2], [0, 1]], [5.0, 7.0], (3, 3)),
+        torch.full((3, 3), 5.0).to_sparse_csr(),
+    ):
+        leaf.grad = None
+        (leaf * 2).backward(gradient)
+        expected = torch.where(torch.eye(3) > 0, gradient.to_dense() * 2, 0.0)
+        same(leaf.grad, expected)
+    assert all(g.is_sparse for g in hooked)
+    result = leaf * 2
+    result.retain_grad()
+    result.sum().backward()
+    same(result.grad, torch.eye(3))
+
+
 def test_a_changed_tensor_is_refused_in_backward() -> None:
     d = torch.ones(4, 2, dtype=torch.float64, requires_grad=True)
     x = coo(3, 4, 5).coalesce()
