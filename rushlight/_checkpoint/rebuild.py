@@ -228,7 +228,8 @@ def rebuild_sparse(layout: Any, parts: Any) -> Tensor:
     check(type(parts) is tuple and 3 <= len(parts) <= 4, "a sparse tensor has 3 or 4 parts")
     check(is_coo or len(parts) == 4, "a compressed tensor has 4 parts")
     count = 2 if is_coo else 3
-    tensors, size = parts[:count], parts[count]
+    tensors: Any = parts[:count]
+    size: Any = parts[count]
     are_dense = all(isinstance(t, Tensor) and t.layout is rl.strided for t in tensors)
     check(are_dense, "a part of a sparse tensor is not a dense tensor")
     check(isinstance(size, tuple), "the size of a sparse tensor is not a tuple")

@@ -42,6 +42,33 @@ def test_copies_pickles_and_checkpoints(layout: Any) -> None:
     assert pickle.loads(pickle.dumps(layout)) is layout
 
 
+def test_damaged_files_are_refused() -> None:
+    from rushlight._checkpoint.rebuild import get_layout, rebuild_sparse
+
+    indices, values = torch.tensor([[0, 5]]), torch.ones(2)
+    for layout, parts in (
+        (torch.sparse_coo, (indices, values, (3,), False)),
+        (torch.sparse_coo, (indices, values, (3,))),
+        (torch.sparse_coo, (indices, values, (6,), 1)),
+        (torch.sparse_coo, (indices, values, (2**70,), True)),
+        (torch.sparse_coo, (indices, values, (6.0,), True)),
+        (torch.sparse_coo, (indices, [1.0, 2.0], (6,), True)),
+        (torch.sparse_coo, (indices.to_sparse(), values, (6,), True)),
+        (torch.sparse_coo, (indices.double(), values, (6,), True)),
+        (torch.sparse_coo, [indices, values, (6,), True]),
+        (torch.sparse_csr, (torch.tensor([0, 9]), torch.tensor([0]), torch.ones(1), (1, 1))),
+        (torch.sparse_csr, (indices, values, (3,))),
+        (torch.strided, (indices, values, (6,), True)),
+        ("torch.sparse_coo", (indices, values, (6,), True)),
+    ):
+        with pytest.raises(pickle.UnpicklingError):
+            rebuild_sparse(layout, parts)
+    assert rebuild_sparse(torch.sparse_coo, (indices, values, (6,))).shape == (6,)
+    for name in ("torch.sparse_bsr", ["torch.strided"], None):
+        with pytest.raises(pickle.UnpicklingError):
+            get_layout(name)
+
+
 def test_data_and_parameters_may_be_sparse() -> None:
     x, y = coo(3, 4, 5), coo(2, 2, 3)
     parameter = torch.nn.Parameter(x)
