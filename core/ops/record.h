@@ -207,7 +207,10 @@ struct Invoke<Block, R (*)(Args...)> {
     constexpr bool coalesces = std::is_same_v<typename P::Sparse, ByValues>;
     Tensor entries = coalesces ? coalesced(input) : input;
     Tensor values = sparse_values(entries), result = plain(values, rest...);
-    return result.is(values) ? entries : sparse_like(result, entries);
+    // What was done in place has a history, although it is the same tensor.
+    if constexpr (P::kInplaceFlag < 0)
+      if (result.is(values)) return entries;
+    return sparse_like(result, entries);
   }
   static void refuse_if_sparse(const Tensor& t) {
     if (is_sparse(t)) refuse_sparse(t);

@@ -122,7 +122,7 @@ def test_results_of_csr_matrices_equal(expression: str) -> None:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "complex64", "bool"])
-@pytest.mark.parametrize("shape", [((4, 5), 8), ((200, 3), 400), ((3, 3), 0)])
+@pytest.mark.parametrize("shape", [((4, 5), 8), ((200, 3), 400), ((2, 9000), 1300), ((3, 3), 0)])
 def test_text_equals(layout: str, dtype: str, shape: Any) -> None:
     texts = []
     for library in (torch, pytorch):

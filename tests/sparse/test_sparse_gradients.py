@@ -181,6 +181,12 @@ def test_writing_in_place_is_recorded() -> None:
     y.add_(x, alpha=2)
     (y.to_dense() * torch.tensor([[0.0, 1.0], [10.0, 0.0]])).sum().backward()
     assert values.grad.tolist() == [5, 50, 50]
+    values.grad = None
+    z = torch.sparse_coo_tensor([[0, 1, 1], [1, 0, 0]], values * -1, (2, 2)) * -1
+    assert torch.nn.functional.relu(z, inplace=True) is z
+    z = torch.sparse_coo_tensor([[0, 1], [1, 0]], values[:2], (2, 2), is_coalesced=True) * -1
+    torch.nn.functional.relu(z, inplace=True).sum().backward()
+    assert values.grad.tolist() == [0, 0, 0]
     with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
         torch.eye(2).to_sparse().detach().requires_grad_().mul_(2)
 

@@ -28,6 +28,7 @@ class Embedding(Module):
         max_norm: rows that are used and longer than this are scaled to it, in place.
         norm_type: order of the norm for max_norm.
         scale_grad_by_freq: whether to divide each row's gradient by how often it was used.
+        sparse: whether the gradient of weight is a sparse tensor of the rows that were used.
         device: where to put the weight.
         dtype: its dtype.
 
