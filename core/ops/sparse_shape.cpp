@@ -1,7 +1,8 @@
-// Owns the forms for sparse tensors of ops that rearrange, pick and join.
+// Owns the forms for sparse tensors of ops that rearrange, pick, join and resize.
 #include <algorithm>
 
 #include "core/ops/index.h"
+#include "core/ops/op.h"
 #include "core/ops/sparse.h"
 #include "core/ops/sparse_checks.h"
 #include "core/tensor/tile_loop.h"
@@ -18,6 +19,13 @@ void check_coo(const Tensor& tensor) {
 // The rows of indices as one tensor; there may be none.
 Tensor joined_rows(const std::vector<Tensor>& rows, int64_t count) {
   return rows.empty() ? empty(Shape{0, count}, DType::int64) : stack(rows, 0);
+}
+
+void check_resize(const Tensor& input, ShapeRef size, int64_t sparse_dim, int64_t dense_dim) {
+  check_coo(input);
+  CHECK(sparse_dim >= 0 && dense_dim >= 0 && sparse_dim + dense_dim == int64_t(size.size()),
+        "number of dimensions must be sparse_dim (", sparse_dim, ") + dense_dim (", dense_dim,
+        "), but got ", size.size());
 }
 
 // Where in the values a dense dim of the tensor is.
@@ -213,5 +221,47 @@ Tensor sparse_zeros_like(const Tensor& input, std::optional<DType> dtype,
       empty_coo(input.sizes(), pattern_of(input)->sparse_dim(), dtype.value_or(input.dtype()));
   return to_layout(none, layout_of(input));
 }
+
+OP(sparse_resize_, "(Tensor! input, int[] size, int sparse_dim, int dense_dim) -> Tensor", {
+  .doc     = R"(Gives a COO tensor other sizes; with entries, they may only grow.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input, ShapeRef size, int64_t sparse_dim, int64_t dense_dim) {
+    check_resize(input, size, sparse_dim, dense_dim);
+    const SparsePattern& pattern = *pattern_of(input);
+    ShapeRef sparse_sizes = size.first(size_t(sparse_dim));
+    if (pattern.count() == 0) {
+      take_parts(input, empty_coo(size, sparse_dim, input.dtype()));
+      return input;
+    }
+    CHECK(sparse_dim == pattern.sparse_dim(), "changing the number of sparse dims of a tensor "
+          "with entries from ", pattern.sparse_dim(), " to ", sparse_dim, " is not supported");
+    for (size_t d = 0; d < size.size(); ++d) {
+      bool fits = int64_t(d) < sparse_dim ? size[d] >= input.sizes()[d]
+                                          : size[d] == input.size(int64_t(d));
+      CHECK(fits, "shrinking a sparse dim, or changing a dense one, of a tensor with entries is "
+                  "not supported: dim ", d, " is ", input.sizes()[d], " and would become ",
+            size[d], ". Use sparse_resize_and_clear_().");
+    }
+    take_parts(input, make_sparse(SparsePattern::coo(pattern.indices(), sparse_sizes,
+                                                     pattern.coalesced()),
+                                  plain_values_of(input)));
+    return input;
+  },
+})
+
+OP(sparse_resize_and_clear_,
+   "(Tensor! input, int[] size, int sparse_dim, int dense_dim) -> Tensor", {
+  .doc     = R"(Gives a COO tensor other sizes and no entries.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input, ShapeRef size, int64_t sparse_dim, int64_t dense_dim) {
+    check_resize(input, size, sparse_dim, dense_dim);
+    take_parts(input, empty_coo(size, sparse_dim, input.dtype()));
+    return input;
+  },
+})
 
 }  // namespace rushlight
