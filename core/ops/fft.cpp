@@ -1,8 +1,6 @@
 // Owns the discrete Fourier transforms: three private ops with gradients, of which the public ones
 // are made. fft_cpu.cpp computes them.
 //
-// Note [Gradients of Fourier transforms]
-// ~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
 // A transform is linear, so its gradient is the conjugate transpose: the transform in the other
 // direction with the same scale. Where real numbers are involved, only the first n / 2 + 1 numbers
 // of a dim exist. Of them, those that stand for two numbers (all but number 0 and, when n is even,

@@ -17,7 +17,7 @@ void by_type(DType dtype, F&& f) {
   else f(Tag<double>{});
 }
 
-// `whole` gives all numbers of the transform of real ones.
+// `whole` gives all numbers of the transform of real ones, in rows.
 enum class Kind { c2c, r2c, c2r, whole };
 
 // A transform of whatever kind. Strides of rows count elements of T.
@@ -45,9 +45,7 @@ class Transform {
   const FftPlan<T>& plan() const { return *plan_; }
 
   // Whether it has kernels for columns side by side.
-  bool has_columns() const {
-    return plan_->has_columns && (kind_ == Kind::c2c || (halves_ && kind_ != Kind::whole));
-  }
+  bool has_columns() const { return plan_->has_columns && (kind_ == Kind::c2c || halves_); }
   // Strides count elements here.
   void run_columns(const T* in, int64_t in_stride, T* out, int64_t out_stride, T* scratch) const {
     const auto& k = fft_loops<T>();
@@ -128,11 +126,6 @@ class Transform {
   std::shared_ptr<const FftPlan<T>> plan_;
 };
 
-// A row-major tensor around one dim.
-struct Around {
-  int64_t outer, length, inner;
-};
-
 template <class T>
 void transform_rows(const Transform<T>& transform, const T* in, T* out, int64_t count) {
   int64_t in_width = transform.in_width(), out_width = transform.out_width();
@@ -144,13 +137,13 @@ void transform_rows(const Transform<T>& transform, const T* in, T* out, int64_t 
 
 // Gathers a few neighbouring columns into rows, and scatters their transforms.
 template <class T>
-void transform_panels(const Transform<T>& transform, const T* in, T* out, Around around) {
+void transform_panels(const Transform<T>& transform, const T* in, T* out, AroundDim around) {
   constexpr int64_t kColumns = 16;
   int64_t in_item = transform.in_item() * int64_t(sizeof(T));
   int64_t out_item = transform.out_item() * int64_t(sizeof(T));
   int64_t in_bytes = transform.in_width() * int64_t(sizeof(T));
   int64_t out_bytes = transform.out_width() * int64_t(sizeof(T));
-  auto move = [](int64_t columns, int64_t rows, int64_t item, auto* to, Shape to_strides,
+  auto copy = [](int64_t columns, int64_t rows, int64_t item, auto* to, Shape to_strides,
                  auto* from, Shape from_strides) {
     const Shape sizes{columns, rows};
     copy_strided(sizes, item, reinterpret_cast<char*>(to), to_strides,
@@ -168,14 +161,14 @@ void transform_panels(const Transform<T>& transform, const T* in, T* out, Around
     for (int64_t i = begin; i < end; ++i) {
       int64_t slice = i / panels, column = i % panels * kColumns;
       int64_t columns = std::min(kColumns, around.inner - column);
-      move(columns, in_bytes / in_item, in_item, from, {in_bytes, in_item},
+      copy(columns, in_bytes / in_item, in_item, from, {in_bytes, in_item},
            reinterpret_cast<const char*>(in) + slice * around.inner * in_bytes + column * in_item,
            {in_item, around.inner * in_item});
       for (int64_t c = 0; c < columns; c += group)
         transform.run(rows, from + c * transform.in_width(), transform.in_width(),
                       to + c * transform.out_width(), transform.out_width(),
                       std::min(group, columns - c));
-      move(columns, out_bytes / out_item, out_item,
+      copy(columns, out_bytes / out_item, out_item,
            reinterpret_cast<char*>(out) + slice * around.inner * out_bytes + column * out_item,
            {out_item, around.inner * out_item}, to, {out_bytes, out_item});
     }
@@ -185,7 +178,7 @@ void transform_panels(const Transform<T>& transform, const T* in, T* out, Around
 // Columns in blocks of as many as vectors have lanes. What is left over is gathered, across slices
 // where they have few columns.
 template <class T>
-void transform_columns(const Transform<T>& transform, const T* in, T* out, Around around) {
+void transform_columns(const Transform<T>& transform, const T* in, T* out, AroundDim around) {
   int64_t lanes = fft_loops<T>().lanes, inner = around.inner;
   int64_t in_item = transform.in_item(), out_item = transform.out_item();
   int64_t in_slice = transform.in_length() * inner, out_slice = transform.out_length() * inner;
@@ -229,10 +222,9 @@ void transform_dim(Kind kind, const Tensor& in, const Tensor& out, int64_t dim, 
   const T* from = in.data<T>();
   T* to = out.data<T>();
   Transform<T> transform(kind, shape.length, inverse, scale);
-  Around around{shape.outer, shape.length, shape.inner};
   if (shape.inner == 1) transform_rows(transform, from, to, shape.outer);
-  else if (transform.has_columns()) transform_columns(transform, from, to, around);
-  else transform_panels(transform, from, to, around);
+  else if (transform.has_columns()) transform_columns(transform, from, to, shape);
+  else transform_panels(transform, from, to, shape);
 }
 
 }  // namespace

@@ -29,12 +29,12 @@ ELSEWHERE = {
         ],
         "tests/test_random.py": [
             "bernoulli", "bernoulli.p", "bernoulli_", "bernoulli_.tensor", "exponential_",
-            "multinomial", "nn.functional.alpha_dropout", "nn.functional.dropout", "nn.functional.dropout1d",
-            "nn.functional.dropout2d", "nn.functional.dropout3d",
+            "multinomial", "nn.functional.alpha_dropout", "nn.functional.dropout",
+            "nn.functional.dropout1d", "nn.functional.dropout2d", "nn.functional.dropout3d",
             "nn.functional.feature_alpha_dropout", "normal.Tensor_Tensor", "normal.Tensor_float",
-            "normal.float_Tensor", "normal.float_float", "normal_", "rand", "rand_like",
-            "randint", "randint.low", "randint_like", "randint_like.low", "randn", "randn_like",
-            "random_", "random_.from", "random_.to", "randperm", "uniform_",
+            "normal.float_Tensor", "normal.float_float", "normal_", "rand", "rand_like", "randint",
+            "randint.low", "randint_like", "randint_like.low", "randn", "randn_like", "random_",
+            "random_.from", "random_.to", "randperm", "uniform_",
         ],
         "tests/test_layout.py": [
             "as_strided_", "fill_diagonal_", "resize_", "resize_as_", "scatter_reduce",
