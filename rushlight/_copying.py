@@ -74,9 +74,10 @@ def _copy_memory(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     if tensor._layout or tensor.device.type == "meta":
         return tensor.clone()
     sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
-    key = ("storage", str(tensor.device), tensor._storage_address(), tensor.dtype.itemsize)
+    storage = tensor.untyped_storage()
+    key = ("storage", str(tensor.device), storage.data_ptr(), tensor.dtype.itemsize)
     if key not in memo:
-        count = tensor._storage_bytes() // tensor.dtype.itemsize
+        count = storage.nbytes() // tensor.dtype.itemsize
         # The tensor stays in the memo, so that no other storage gets its address.
         memo[key] = tensor, tensor.as_strided((count,), (1,), 0).clone()
     whole = memo[key][1].view(tensor.dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import _C
+from rushlight._layout import LAYOUTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class InterchangeMethods(_C.TensorBase):
         """
         if self._layout and not force:
             raise TypeError(
-                f"numpy: can't convert a tensor of layout {self.layout} to numpy. Use "
+                f"numpy: can't convert a tensor of layout {LAYOUTS[self._layout]} to numpy. Use "
                 "Tensor.to_dense() first."
             )
         return _C._numpy(self.detach().to_dense().cpu() if force else self)

@@ -250,7 +250,6 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
         place = self.device if device is None else _C.device(device)
         return new_tensor(self.dtype, place, args, size)
 
-
     def pin_memory(self) -> Tensor:
         """Returns the tensor in pinned memory, which a GPU reads and writes by itself.
 
