@@ -10,7 +10,6 @@ import rushlight as torch
 MODULES = [
     "rushlight._creation",
     "rushlight._functional",
-    "rushlight._layout",
     "rushlight._legacy",
     "rushlight._linalg",
     "rushlight._printing",

@@ -150,5 +150,5 @@ def test_the_default_device_is_that_of_new_tensors() -> None:
 
 @pytest.mark.parametrize("export", [memoryview, rl.from_dlpack, bytes])
 def test_memory_that_is_not_the_cpus_is_never_exported(export: Any) -> None:
-    with pytest.raises(BufferError, match="CPU"):
+    with pytest.raises((BufferError, ValueError), match="CPU|no memory"):
         export(rl.ones(3, device="meta"))

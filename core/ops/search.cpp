@@ -53,6 +53,8 @@ Tensor equals_any(const Tensor& elements, const Tensor& others) {
 Tensor is_in(const Tensor& elements, const Tensor& test_elements) {
   constexpr int64_t kFew = 8;
   const Tensor others = vector_of(test_elements), *both[] = {&elements, &others};
+  CHECK(!is_complex(result_dtype(both)), ErrorKind::kNotImplemented,
+        "not implemented for complex numbers, which have no order");
   if (others.numel() == 0) return zeros(elements.sizes(), DType::bool_, common_device(both));
   if (others.numel() <= kFew) return equals_any(elements, others);
   Tensor sorted = sort_rows(others, 0, others.numel(), false).values;

@@ -53,6 +53,7 @@ def stft() -> Iterator[Any]:
     def sample(x: np.ndarray, *args: Any, **kwargs: Any) -> Sample:
         return Sample(x, *args, return_complex=kwargs.pop("return_complex", True), **kwargs)
 
+    yield sample(normal(2, 20), 8, onesided=False)
     yield sample(normal(2, 20), 8)
     yield sample(normal(20), 8, window=uniform(8))
     yield sample(normal(21), 7, 3, 4, uniform(4))
