@@ -1,7 +1,7 @@
 // Owns the ops that draw by rejection, whose numbers take more or fewer words of the stream:
 // poisson, binomial, gamma and Dirichlet numbers, the latter two with gradients.
 //
-// See Note [Random numbers] and device/rejection.h.
+// See Note [Random numbers] and rejection_draws.h.
 #include "core/ops/rejection.h"
 
 #include "core/ops/op.h"

@@ -7,8 +7,8 @@
 #define __builtin_sqrt sqrt
 #define __builtin_floor floor
 #define __builtin_ceil ceil
-#include "core/device/rejection.h"
 #include "core/ops/gamma_slope.h"
+#include "core/ops/rejection_draws.h"
 
 namespace rushlight::on_cuda {
 

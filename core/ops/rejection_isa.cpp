@@ -1,10 +1,9 @@
 // Owns the loops that draw by rejection, compiled once per instruction set.
-#include "core/device/rejection.h"
-
 #include "core/ops/rejection.h"
 #include "core/tensor/formula.h"
-// In the vocabulary of formula.h.
+// In the vocabulary and the namespace of formula.h.
 #include "core/ops/gamma_slope.h"
+#include "core/ops/rejection_draws.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/device/normal.h"
 
-namespace rushlight {
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 
 // The attempts of one element.
 class Attempts {
@@ -40,7 +40,7 @@ constexpr double kTwoPi = 6.283185307179586;
 
 // log(k!) - log(sqrt(2 pi k) (k / e)^k) for whole k > 0: Stirling's series, and its sums where it
 // converges too slowly.
-inline double stirling_rest(double k) {
+inline double factorial_rest(double k) {
   constexpr double kRests[] = {0.08106146679532726,  0.0413406959554093,  0.02767792568499834,
                                0.02079067210376509,  0.01664469118982119, 0.01387612882307075,
                                0.011896709945891769, 0.01041126526197210, 0.009255462182712733};
@@ -58,12 +58,12 @@ inline double deviance(double k, double mean) {
   double z = v * v;
   constexpr double kSeries[] = {1.0 / 3,  1.0 / 5,  1.0 / 7,  1.0 / 9,
                                 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17};
-  return apart * v + 2 * k * v * z * polynomial(kSeries, z);
+  return apart * v + 2 * k * v * z * rushlight::detail::polynomial(kSeries, z);
 }
 
 inline double log_poisson_chance(double k, double rate) {
   if (k == 0) return -rate;
-  return -stirling_rest(k) - deviance(k, rate) - 0.5 * log_of(kTwoPi * k);
+  return -factorial_rest(k) - deviance(k, rate) - 0.5 * log_of(kTwoPi * k);
 }
 
 // log(1 - p) for p <= 1/2.
@@ -72,7 +72,7 @@ inline double log_of_rest(double p) { return p < 0.25 ? log_near_one(-p) : log_o
 inline double log_binomial_chance(double k, double n, double p) {
   if (k == 0) return n * log_of_rest(p);
   if (k == n) return n * log_of(p);
-  return stirling_rest(n) - stirling_rest(k) - stirling_rest(n - k) - deviance(k, n * p) -
+  return factorial_rest(n) - factorial_rest(k) - factorial_rest(n - k) - deviance(k, n * p) -
          deviance(n - k, n * (1 - p)) + 0.5 * log_of(n / (n - k) / (kTwoPi * k));
 }
 
@@ -193,4 +193,4 @@ inline double gamma_number(Attempts& attempts, double alpha) {
   }
 }
 
-}  // namespace rushlight
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
