@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from messages.golden import GOLDEN, report
 
 import rushlight as torch
 
@@ -53,3 +54,9 @@ def test_message(call: Callable[[], object], error: type[Exception], text: str) 
     with pytest.raises(error) as raised:
         call()
     assert str(raised.value) == text
+
+
+def test_mistakes_say_what_golden_txt_holds() -> None:
+    said = report()
+    assert "\n    nothing\n" not in said
+    assert said == GOLDEN.read_text()
