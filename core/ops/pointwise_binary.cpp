@@ -186,14 +186,6 @@ Example:
         return -g * floor_divide(input, other);
       })),
 })
-OP(remainder_of_number, "remainder.number(Scalar input, Tensor other) -> Tensor", {
-  .doc     = "The remainder of a number.",
-  .dtypes  = real,
-  .variants = function,
-  .forward = [](Scalar input, const Tensor& other) {
-    return remainder(wrapped_number(input), other);
-  },
-})
 
 POINTWISE(fmod_value, (R input, R other), fmod(input, other))
 OP(fmod, "(Tensor input, Tensor other) -> Tensor", {

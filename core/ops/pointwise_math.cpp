@@ -99,13 +99,6 @@ Example:
         return evaluate<pow_grad_exponent>(g, input, exponent, result);
       })),
 })
-OP(pow_of_number, "pow.number(Scalar input, Tensor exponent) -> Tensor", {
-  .doc     = "A number to the power of each element.",
-  .variants = function,
-  .forward = [](Scalar input, const Tensor& exponent) {
-    return pow(wrapped_number(input), exponent);
-  },
-})
 
 OP(float_power, "(Tensor input, Tensor exponent) -> Tensor", {
   .doc     = "input to the power of exponent in double precision.",
@@ -114,13 +107,6 @@ OP(float_power, "(Tensor input, Tensor exponent) -> Tensor", {
     DType dtype = any_complex ? DType::complex128 : DType::float64;
     Tensor base = cast(input, dtype);
     return pow(base, exponent.impl()->wrapped_number ? exponent : cast(exponent, dtype));
-  },
-})
-OP(float_power_of_number, "float_power.number(Scalar input, Tensor exponent) -> Tensor", {
-  .doc     = "A number to the power of each element, in double precision.",
-  .variants = function,
-  .forward = [](Scalar input, const Tensor& exponent) {
-    return call<"float_power", Tensor>(wrapped_number(input), exponent);
   },
 })
 
@@ -224,15 +210,6 @@ OP(xlogy, "(Tensor input, Tensor other) -> Tensor", {
                    d<"other">([](const Tensor& g, const Tensor& input, const Tensor& other) {
                      return g * input / other;
                    })),
-})
-OP(xlogy_of_number, "xlogy.number(Scalar input, Tensor other) -> Tensor", {
-  .home    = "torch special",
-  .doc     = "A number times the logarithm of each element.",
-  .dtypes  = real,
-  .variants = function,
-  .forward = [](Scalar input, const Tensor& other) {
-    return call<"xlogy", Tensor>(wrapped_number(input), other);
-  },
 })
 
 // The larger one is taken out, so that nothing overflows; equal infinities have no difference.

@@ -124,16 +124,6 @@ OP(bucketize, "(Tensor input, Tensor boundaries, *, bool out_int32=False, "
   },
 })
 
-OP(bucketize_number,
-   "bucketize.Scalar(Scalar input, Tensor boundaries, *, bool out_int32=False, "
-   "bool right=False) -> Tensor", {
-  .doc     = R"(The number of the bucket between sorted boundaries that a number falls into.)",
-  .forward = [](Scalar input, const Tensor& boundaries, bool out_int32, bool right) {
-    return call<"bucketize", Tensor>(wrapped_number(input), boundaries, out_int32,
-                                     right);
-  },
-})
-
 OP(isin, "(Tensor elements, Tensor test_elements, *, bool assume_unique=False, "
          "bool invert=False) -> Tensor", {
   .doc     = R"(Whether each element is among test_elements, or with invert=True whether it is not.
@@ -148,15 +138,6 @@ Example:
   .forward = [](const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
     Tensor found = is_in(elements, test_elements);
     return invert ? logical_not(found) : found;
-  },
-})
-
-OP(isin_number, "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, "
-                "bool assume_unique=False, bool invert=False) -> Tensor", {
-  .doc     = R"(Whether a number is among test_elements, or with invert=True whether it is not.)",
-  .forward = [](Scalar element, const Tensor& test_elements, bool assume_unique, bool invert) {
-    return call<"isin", Tensor>(wrapped_number(element), test_elements,
-                                assume_unique, invert);
   },
 })
 

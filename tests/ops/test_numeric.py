@@ -93,3 +93,11 @@ def test_unique_of_integers_near_and_far_from_each_other() -> None:
     assert torch.unique(extremes).tolist() == [-(2**63), 2**63 - 1]
     assert torch.unique(torch.tensor([True, False, True])).tolist() == [False, True]
     assert torch.unique(torch.tensor([3, 255, 3], dtype=torch.uint8)).tolist() == [3, 255]
+
+
+def test_searches_take_numbers() -> None:
+    edges = torch.tensor([1, 2, 3])
+    assert torch.bucketize(2, edges, right=True).item() == 2
+    assert torch.bucketize(1.5, edges.double()).item() == 1
+    assert torch.isin(3, edges).item() and not torch.isin(2.5, edges).item()
+    assert not torch.isin(torch.tensor(4), 3).item()

@@ -444,7 +444,20 @@ def test_mistakes_are_told(call: Any, kind: type[Exception], message: str) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["add", "sub", "mul", "div", "floor_divide", "bitwise_and", "maximum"]
+    "name",
+    [
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "floor_divide",
+        "bitwise_and",
+        "maximum",
+        "pow",
+        "float_power",
+        "xlogy",
+        "remainder",
+    ],
 )
 def test_the_first_operand_may_be_a_number(name: str) -> None:
     x = torch.tensor([1, 2, 3])
@@ -459,4 +472,6 @@ def test_the_first_operand_may_be_a_number(name: str) -> None:
 
 def test_a_number_in_front_promotes_as_one_behind() -> None:
     assert torch.mul(2.5, torch.ones(2, dtype=torch.float16)).dtype == torch.float16
-    assert torch.sub(1, torch.ones(2, requires_grad=True)).requires_grad
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    (gradient,) = torch.autograd.grad(torch.pow(3, x).sum() + torch.sub(1, x).sum(), x)
+    np.testing.assert_allclose(gradient.numpy(), np.log(3) * 3.0 ** np.array([1, 2]) - 1, 1e-6)

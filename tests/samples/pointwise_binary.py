@@ -55,14 +55,6 @@ samples("logaddexp", ref=np.logaddexp)(pairs)
 samples("logaddexp2", ref=np.logaddexp2)(pairs)
 
 
-@samples("pow.number", ref=np.power)
-@samples("float_power.number", ref=np.float_power)
-@samples("xlogy.number", ref=scipy.special.xlogy)
-def number_first() -> Iterator[Any]:
-    yield 2.5, uniform(3, 4, low=0.5, high=3.0)
-    yield 0, uniform(3, low=0.5, high=3.0)
-
-
 samples("maximum", ref=np.maximum)(apart)
 samples("minimum", ref=np.minimum)(apart)
 samples("fmax", ref=np.fmax)(apart)
@@ -99,7 +91,6 @@ def divisible() -> Iterator[Any]:
 
 samples("remainder", ref=np.remainder)(divisible)
 samples("fmod", ref=np.fmod)(divisible)
-samples("remainder.number", ref=np.remainder)(lambda: iter([(7.5, away_from(0.0, 1.5, 2.5, 3.75))]))
 
 
 @samples("heaviside", ref=np.heaviside, grad=False)

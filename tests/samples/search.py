@@ -39,13 +39,6 @@ def bucketize() -> Iterator[Any]:
     yield Sample(np.array([1.0, 2.0]), np.array([1.0, 2.0, 3.0]), right=True)
 
 
-samples(
-    "bucketize.Scalar",
-    ref=lambda x, edges, right=False: search(edges, np.array(x), right),
-    grad=False,
-)(lambda: iter([Sample(2, np.array([1, 2, 3]), right=True), (1.5, np.array([1.0, 2.0, 3.0]))]))
-
-
 def isin_ref(x: Any, y: Any, *, assume_unique: bool = False, invert: bool = False) -> np.ndarray:
     return np.isin(x, y, assume_unique=assume_unique, invert=invert)
 
@@ -58,12 +51,6 @@ def isin() -> Iterator[Any]:
     yield Sample(integers(0, 5, 3), 2, assume_unique=True)
     yield normal(3), normal(0)
     yield normal(0, 2), normal(20)
-
-
-@samples("isin.Scalar_Tensor", ref=isin_ref, grad=False)
-def isin_number() -> Iterator[Any]:
-    yield 3, np.array([1, 3])
-    yield Sample(2.5, np.round(normal(20)), invert=True)
 
 
 def nonzero_static_ref(x: np.ndarray, *, size: int, fill_value: int = -1) -> np.ndarray:
