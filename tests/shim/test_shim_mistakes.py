@@ -193,11 +193,13 @@ def test_more_dynamic_shared_memory_is_had_by_asking(cuda: Driver) -> None:
 
 def test_memory_is_limited_and_accounted_for(cuda: Driver) -> None:
     free, total, pool, used = c_size_t(), c_size_t(), c_void_p(), c_uint64()
+    cuda("cuDeviceGetDefaultMemPool", byref(pool), 0)
+    release_threshold, none = 4, c_uint64(0)  # other tests may have told the pool to keep memory
+    cuda("cuMemPoolSetAttribute", pool, release_threshold, byref(none))
     cuda("cuMemGetInfo_v2", byref(free), byref(total))
     assert total.value == 2 << 30
     with fails(OUT_OF_MEMORY):
         cuda.allocate(total.value + 1)
-    cuda("cuDeviceGetDefaultMemPool", byref(pool), 0)
     cuda("cuMemPoolGetAttribute", pool, 7, byref(used))
     before = used.value
     memory = cuda.allocate(1 << 30)
