@@ -223,9 +223,11 @@ x1 and x2 broadcast; eps gives equal points a gradient.
 Example:
     >>> torch.pairwise_distance(torch.tensor([[3.0, 4.0]]), torch.zeros(1, 2), eps=0.0)
     tensor([5.]))",
-  .dtypes  = floating_or_complex,
+  .dtypes  = numeric,
   .forward = [](const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
-    return norm_along(x1 - x2 + eps, p, -1, keepdim);
+    // Integers as floats, so that unsigned ones have differences below zero.
+    Tensor left = is_integral(x1.dtype()) ? to_dtype(x1, default_dtype()) : x1;
+    return norm_along(left - x2 + eps, p, -1, keepdim);
   },
 })
 

@@ -84,7 +84,8 @@ OP(sum_to_size, "(Tensor input, int[] size) -> Tensor", {
     for (size_t d = 1; fits && d <= size.size(); ++d)
       fits = size.end()[-int64_t(d)] == 1 || size.end()[-int64_t(d)] == input.size(-int64_t(d));
     CHECK(fits, "size {", ShapeText{size}, "} is not expandable to size {", input.sizes(), "}.");
-    return sum_to(input, size);
+    bool counts = is_integral(input.dtype()) || is_bool(input.dtype());
+    return sum_to(counts ? to_dtype(input, DType::int64) : input, size);
   },
 })
 

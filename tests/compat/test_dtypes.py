@@ -30,6 +30,10 @@ LACKS = {
         "nn.functional.rms_norm nn.functional.soft_margin_loss nn.functional.softsign": COMPLEX,
         "nn.functional.l1_loss": INTEGERS,
         "nn.functional.poisson_nll_loss": [*INTEGERS, *WIDE, *COMPLEX],
+        "index_reduce index_reduce_": COMPLEX,
+        # LAPACK has no half types, and a factorisation no integers.
+        "linalg.matrix_exp matrix_exp": ["float16", "bfloat16"],
+        "lu_unpack": ["bool", *INTEGERS, *WIDE, "float16", "bfloat16"],
         # Pools and convolutions of other than floats, which PyTorch does one by one.
         "avg_pool1d nn.functional.avg_pool2d": ["int64"],
         "max_pool1d_with_indices max_pool2d max_pool2d_with_indices": INTEGERS,
