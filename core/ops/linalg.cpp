@@ -93,6 +93,17 @@ std::string in_batch(const Tensor& info, int64_t index) {
   return info.dim() == 0 ? "" : "(Batch element " + std::to_string(index) + "): ";
 }
 
+void check_converged(const Tensor& info, const char* values) {
+  check_info(info, [&](int64_t i, int code) {
+    CHECK(code > 0, ErrorKind::kLinAlg, in_batch(info, i),
+          "The algorithm failed to converge because the input matrix contained non-finite values.");
+    CHECK(false, ErrorKind::kLinAlg, in_batch(info, i),
+          "The algorithm failed to converge because the input matrix is ill-conditioned or has too "
+          "many repeated ",
+          values, " (error code: ", code, ").");
+  });
+}
+
 bool are_vectors(const Tensor& A, const Tensor& B) {
   return B.dim() == 1 || (B.dim() == A.dim() - 1 &&
                           same_shape(B.sizes(), ShapeRef(A.sizes()).first(A.sizes().size() - 1)));

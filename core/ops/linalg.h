@@ -43,6 +43,8 @@ void check_info(const Tensor& info, F&& fail) {
   for (int64_t i = 0; i < info.numel(); ++i)
     if (info.data<int>()[i] != 0) fail(i, info.data<int>()[i]);
 }
+// Refuses matrices whose iteration did not end; `values` names what it looked for.
+void check_converged(const Tensor& info, const char* values);
 
 // ---- gradients are made of these ----------------------------------------------------------------
 

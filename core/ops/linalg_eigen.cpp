@@ -6,17 +6,6 @@ namespace {
 
 using Pair = std::tuple<Tensor, Tensor>;
 
-void refuse_failure(const Tensor& info) {
-  check_info(info, [&](int64_t i, int code) {
-    CHECK(code > 0, ErrorKind::kLinAlg, in_batch(info, i),
-          "The algorithm failed to converge because the input matrix contained non-finite values.");
-    CHECK(false, ErrorKind::kLinAlg, in_batch(info, i),
-          "The algorithm failed to converge because the input matrix is ill-conditioned or has too "
-          "many repeated eigenvalues (error code: ",
-          code, ").");
-  });
-}
-
 bool is_upper(std::string_view uplo) {
   CHECK(uplo == "L" || uplo == "U" || uplo == "l" || uplo == "u",
         "Expected UPLO argument to be 'L' or 'U', but got ", uplo);
@@ -47,7 +36,7 @@ OP(eigh_kernel,
     Tensor info = empty(batch_sizes(A), DType::int32, A.device());
     Tensor V = column_major_copy(A);
     if (computes(A)) eigh_cpu(V, values, upper, vectors, info);
-    refuse_failure(info);
+    check_converged(info, "eigenvalues");
     return std::tuple(values, vectors ? V : nothing(A, A.dtype()));
   },
   .saves   = saves<"eigenvalues", "eigenvectors">,
@@ -117,7 +106,7 @@ OP(eig_kernel, "_eig(Tensor A, bool vectors) -> (Tensor eigenvalues, Tensor eige
     check_info(info, [](int64_t, int code) {
       CHECK(code > 0, "input tensor should not contain infs or NaNs.");
     });
-    refuse_failure(info);
+    check_converged(info, "eigenvalues");
     return std::tuple(values, vectors ? V : nothing(A, dtype));
   },
   .saves   = saves<"eigenvalues", "eigenvectors">,

@@ -7,17 +7,6 @@ namespace {
 using Triple = std::tuple<Tensor, Tensor, Tensor>;
 using Pair = std::tuple<Tensor, Tensor>;
 
-void refuse_failure(const Tensor& info) {
-  check_info(info, [&](int64_t i, int code) {
-    CHECK(code > 0, ErrorKind::kLinAlg, in_batch(info, i),
-          "The algorithm failed to converge because the input matrix contained non-finite values.");
-    CHECK(false, ErrorKind::kLinAlg, in_batch(info, i),
-          "The algorithm failed to converge because the input matrix is ill-conditioned or has too "
-          "many repeated singular values (error code: ",
-          code, ").");
-  });
-}
-
 void check_driver(std::optional<std::string_view> driver) {
   CHECK(!driver,
         "keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
@@ -145,7 +134,7 @@ OP(svd_kernel,
       Vh = column_major(with_matrix(batch, full_matrices ? n : k, n), A.dtype(), A.device());
     }
     if (computes(A)) svd_cpu(column_major_copy(A), U, S, Vh, info);
-    refuse_failure(info);
+    check_converged(info, "singular values");
     if (!compute_uv) U = Vh = empty(Shape{0}, A.dtype(), A.device());
     return std::tuple(U, S, Vh);
   },
