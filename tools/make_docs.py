@@ -71,20 +71,19 @@ def coverage() -> str:
     reasons = left_out()
     rows, missing_by_module = [], []
     out_by_reason: dict[str, list[str]] = {reason: [] for reason, _ in reasons}
+    unused = [path for _, patterns in reasons for path in patterns]
     for module, names in pytorch_names().items():
         owner = owner_of(module)
         out, missing = [], []
         for name in names:
             if hasattr(owner, name):
                 continue
-            why = next(
-                (
-                    reason
-                    for reason, patterns in reasons
-                    if any(module == m and fnmatchcase(name, p) for m, p in patterns)
-                ),
-                None,
-            )
+            why = None
+            for reason, patterns in reasons:
+                if meant := [[m, p] for m, p in patterns if m == module and fnmatchcase(name, p)]:
+                    why = reason
+                    unused = [path for path in unused if path not in meant]
+                    break
             if why is None:
                 missing.append(name)
             else:
@@ -99,6 +98,8 @@ def coverage() -> str:
         if missing:
             missing_by_module.append((module, missing))
 
+    if unused:
+        sys.exit(f"left_out.toml: nothing is left out by {' '.join(map('.'.join, unused))}")
     lines = [
         GENERATED,
         "# Coverage of PyTorch's names",

@@ -116,13 +116,10 @@ struct Routines {
 template <class T>
 const Routines<T>& routines() {
   static const Routines<T> table = [] {
-    constexpr char kLetter = std::is_same_v<T, float>                 ? 's'
-                             : std::is_same_v<T, double>              ? 'd'
-                             : std::is_same_v<T, std::complex<float>> ? 'c'
-                                                                      : 'z';
+    using openblas::kTypeLetter, openblas::library;
     Routines<T> loaded;
 #define LAPACK_LOAD(member, name) \
-  openblas::library().load(loaded.member, (std::string("scipy_") + kLetter + (name) + "_").c_str());
+  library().load(loaded.member, (std::string("scipy_") + kTypeLetter<T> + (name) + "_").c_str());
     LAPACK_FUNCTIONS(LAPACK_LOAD)
 #undef LAPACK_LOAD
     return loaded;

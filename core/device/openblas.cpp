@@ -57,13 +57,9 @@ struct Functions {
 template <class T>
 const Functions<T>& functions() {
   static const Functions<T> table = [] {
-    constexpr char kLetter = std::is_same_v<T, float>                 ? 's'
-                             : std::is_same_v<T, double>              ? 'd'
-                             : std::is_same_v<T, std::complex<float>> ? 'c'
-                                                                      : 'z';
     Functions<T> loaded;
 #define OPENBLAS_LOAD(member, name) \
-  library().load(loaded.member, (std::string("scipy_cblas_") + kLetter + (name)).c_str());
+  library().load(loaded.member, (std::string("scipy_cblas_") + kTypeLetter<T> + (name)).c_str());
     OPENBLAS_FUNCTIONS(OPENBLAS_LOAD)
 #undef OPENBLAS_LOAD
     return loaded;

@@ -5,7 +5,9 @@
 // large products: its own pool beside OpenMP's costs milliseconds.
 #pragma once
 
+#include <complex>
 #include <cstdint>
+#include <type_traits>
 
 #include "core/base/dtype.h"
 #include "core/base/scalar.h"
@@ -16,8 +18,13 @@ class DynamicLibrary;
 
 namespace rushlight::openblas {
 
-// The opened library, for LAPACK, whose wrapper is lapack.h.
+// The opened library and its letter for a type, for LAPACK, whose wrapper is lapack.h.
 const DynamicLibrary& library();
+template <class T>
+inline constexpr char kTypeLetter = std::is_same_v<T, float>                 ? 's'
+                                    : std::is_same_v<T, double>              ? 'd'
+                                    : std::is_same_v<T, std::complex<float>> ? 'c'
+                                                                             : 'z';
 
 // c = alpha * op(a) @ op(b) + beta * c, where op transposes when the flag says so.
 // a holds m x k, b k x n and c m x n elements after op; lda, ldb, ldc are the distances between

@@ -56,36 +56,31 @@ struct normal_f64 {
   }
 };
 
-struct exponential {
+// The numbers of two words each, moved off the ends that the dtype would round them to.
+template <class Distribution>
+struct Limited {
   using Number = double;
-  static double number(uint64_t bits, const DrawArgs& args) {
-    return limited(exponential_number(bits, args.first), args.least, args.most);
-  }
   static void make(Philox4 w, const DrawArgs& args, double* out) {
-    out[0] = number(wide(w.x, w.y), args);
-    out[1] = number(wide(w.z, w.w), args);
+    out[0] = limited(Distribution::number(wide(w.x, w.y), args), args.least, args.most);
+    out[1] = limited(Distribution::number(wide(w.z, w.w), args), args.least, args.most);
   }
 };
 
-struct geometric {
-  using Number = double;
+struct exponential : Limited<exponential> {
   static double number(uint64_t bits, const DrawArgs& args) {
-    return limited(geometric_number(bits, args.first), args.least, args.most);
-  }
-  static void make(Philox4 w, const DrawArgs& args, double* out) {
-    out[0] = number(wide(w.x, w.y), args);
-    out[1] = number(wide(w.z, w.w), args);
+    return exponential_number(bits, args.first);
   }
 };
 
-struct cauchy {
-  using Number = double;
+struct geometric : Limited<geometric> {
   static double number(uint64_t bits, const DrawArgs& args) {
-    return limited(cauchy_number(bits, args.first, args.second), args.least, args.most);
+    return geometric_number(bits, args.first);
   }
-  static void make(Philox4 w, const DrawArgs& args, double* out) {
-    out[0] = number(wide(w.x, w.y), args);
-    out[1] = number(wide(w.z, w.w), args);
+};
+
+struct cauchy : Limited<cauchy> {
+  static double number(uint64_t bits, const DrawArgs& args) {
+    return cauchy_number(bits, args.first, args.second);
   }
 };
 
