@@ -13,7 +13,10 @@ __all__ = [
     "Variable",
     "backward",
     "enable_grad",
+    "functional",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "inference_mode",
     "no_grad",
     "set_grad_enabled",
@@ -129,3 +132,8 @@ def grad(
 
         return tuple(zeros_like(x) if g is None else g for g, x in zip(result, wanted, strict=True))
     return result
+
+
+# Below what they are made of.
+from rushlight.autograd import functional  # noqa: E402
+from rushlight.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402
