@@ -76,7 +76,7 @@ class _Check:
         self.nondet_tol = nondet_tol
         self.check_grad_dtypes = check_grad_dtypes
 
-    # ---- whole Jacobians ------------------------------------------------------------------------
+    # -- whole Jacobians
 
     def jacobians(self, backward: bool, forward: bool) -> None:
         """Compares every element of every Jacobian."""
@@ -140,7 +140,7 @@ class _Check:
                 f"The tolerance for nondeterminism was {self.nondet_tol}."
             )
 
-    # ---- fast mode ------------------------------------------------------------------------------
+    # -- fast mode
 
     def projections(self, backward: bool, forward: bool) -> None:
         """Compares v^T J u of every Jacobian for one random u and v; on failure, all elements."""
@@ -175,7 +175,7 @@ class _Check:
                     )
         self._check_determinism()
 
-    # ---- absent, zero and batched gradients -----------------------------------------------------
+    # -- absent, zero and batched gradients
 
     def zero_gradients(self) -> None:
         """Checks that gradients of zero come out of gradients of zero."""
@@ -464,7 +464,8 @@ def gradgradcheck(
 
     arguments = as_tuple(inputs)
     if grad_outputs is None:
-        recorded = _recorded(func(*arguments))
+        with rl.enable_grad():
+            recorded = _recorded(func(*arguments))
         if not recorded:
             raise ValueError(
                 "gradgradcheck: no output of func requires grad, so there is no gradient to "
