@@ -9,6 +9,7 @@ what backward gives. So there is a matrix for each part of an output, complex if
 from __future__ import annotations
 
 import math
+import warnings
 
 import rushlight as rl
 from rushlight import Tensor
@@ -149,6 +150,32 @@ class Point:
         tangent = self.tensor.detach().clone()
         _numbers(tangent).copy_(numbers)
         return tangent
+
+
+def check_points(points: list[Point]) -> None:
+    """Refuses inputs without gradients and with overlapping elements; warns of low precision."""
+    if not points:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of the "
+            "them have requires_grad=True."
+        )
+    for point in points:
+        if point.tensor.dtype not in (rl.float64, rl.complex128):
+            warnings.warn(
+                f"Input #{point.position} requires gradient and is not a double precision "
+                "floating point or complex. This check will likely fail if all the inputs are "
+                "not of double precision floating point or complex. ",
+                stacklevel=3,
+            )
+        numbers = point.numbers
+        strides = zip(numbers.shape, numbers.stride(), strict=True)
+        if numbers.numel() and any(size > 1 and stride == 0 for size, stride in strides):
+            raise RuntimeError(
+                f"The {point.position}th input has a dimension with stride 0. gradcheck only "
+                "supports inputs that are non-overlapping to be able to compute the numerical "
+                "gradients correctly. You should call .contiguous on the input before passing it "
+                "to gradcheck."
+            )
 
 
 # ---- the function -------------------------------------------------------------------------------

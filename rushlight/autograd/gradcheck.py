@@ -6,7 +6,6 @@ This file owns what is compared and how failures are told; _jacobians.py finds t
 from __future__ import annotations
 
 import math
-import warnings
 
 import rushlight as rl
 from rushlight import _C
@@ -14,6 +13,7 @@ from rushlight.autograd._jacobians import (
     Function,
     GradcheckError,
     as_tuple,
+    check_points,
     is_differentiable,
     place_of,
 )
@@ -29,31 +29,6 @@ if TYPE_CHECKING:
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
 _SHOWN = 5  # differing elements that a message lists
-
-
-def _check_inputs(points: list[Point]) -> None:
-    if not points:
-        raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of the "
-            "them have requires_grad=True."
-        )
-    for point in points:
-        if point.tensor.dtype not in (rl.float64, rl.complex128):
-            warnings.warn(
-                f"Input #{point.position} requires gradient and is not a double precision "
-                "floating point or complex. This check will likely fail if all the inputs are "
-                "not of double precision floating point or complex. ",
-                stacklevel=5,
-            )
-        numbers = point.numbers
-        strides = zip(numbers.shape, numbers.stride(), strict=True)
-        if numbers.numel() and any(size > 1 and stride == 0 for size, stride in strides):
-            raise RuntimeError(
-                f"The {point.position}th input has a dimension with stride 0. gradcheck only "
-                "supports inputs that are non-overlapping to be able to compute the numerical "
-                "gradients correctly. You should call .contiguous on the input before passing it "
-                "to gradcheck."
-            )
 
 
 class _Check:
@@ -375,7 +350,7 @@ def gradcheck(
             "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
         )
     function = Function(func, as_tuple(inputs), bool(masked), eps)
-    _check_inputs(function.points)
+    check_points(function.points)
     try:
         values = function()
         outputs = {k: out for k, out in values.items() if out.requires_grad}
