@@ -363,8 +363,8 @@ num_classes is one more than the largest number unless given.)",
 })
 
 OP(bincount, "(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", {
-  .doc     = R"(How often each number occurs in a vector of non-negative integers, or the sum of "
-      "its weights.)",
+  .doc     = R"(How often each number occurs in a vector of non-negative integers, or the sum of
+its weights.)",
   .dtypes  = integral_or_bool,
   .forward = [](const Tensor& input, const Tensor& weights, int64_t minlength) {
     CHECK(input.dim() == 1 || input.numel() == 0,
@@ -395,6 +395,10 @@ OP(bincount, "(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", 
     scatter_along(out, 0, numbers, to_dtype(weights, dtype), Scatter::add);
     return out;
   },
+  .saves   = saves<"input">,
+  .grads   = grads(no_grad<"input">, d<"weights">([](const Tensor& g, const Tensor& input) {
+                     return gather(g, 0, to_dtype(input, DType::int64));
+                   })),
 })
 
 }  // namespace rushlight

@@ -1,5 +1,6 @@
 // Owns the Cholesky and LDL factorisations of Hermitian matrices and what is solved by them.
 #include "core/ops/linalg.h"
+#include "core/ops/no_derivative.h"
 
 namespace rushlight {
 namespace {
@@ -163,6 +164,7 @@ info is 0 where it succeeded, else the first i with a zero at D[i - 1, i - 1].)"
     }
     return std::tuple(LD, pivots, info);
   },
+  .grads   = grads(d<"A">([](TensorList) { return no_derivative("A"); })),
 })
 
 OP(linalg_ldl_factor,
@@ -171,7 +173,7 @@ OP(linalg_ldl_factor,
   .doc     = R"(A = L @ D @ L.mT of symmetric matrices, or with hermitian=True L @ D @ L.mH.
 
 The compact form of Bunch and Kaufman (1977), for linalg.ldl_solve; only the lower triangle of A is
-read. It has no gradient.)",
+read. Its gradient is not implemented.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, bool hermitian) {
@@ -183,7 +185,9 @@ read. It has no gradient.)",
 OP(linalg_ldl_solve,
    "ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor", {
   .home    = "linalg",
-  .doc     = R"(The solution X of A @ X = B by the linalg.ldl_factor of A. It has no gradient.)",
+  .doc     = R"(The solution X of A @ X = B by the linalg.ldl_factor of A.
+
+The gradient for the factor is not implemented.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {
@@ -203,6 +207,15 @@ OP(linalg_ldl_solve,
     ldl_solve_cpu(factor, exchanges, X, hermitian);
     return X;
   },
+  .saves   = saves<"LD", "pivots">,
+  .grads   = grads(
+    d<"LD">(uses<>, [](const Tensor&, bool) { return no_derivative("LD"); }),
+    no_grad<"pivots">,
+    // A^-H g, where A is its own adjoint or its own transpose.
+    d<"B">([](const Tensor& g, const Tensor& LD, const Tensor& pivots, bool hermitian) {
+      if (hermitian) return call<"linalg_ldl_solve", Tensor>(LD, pivots, g, true);
+      return conj(call<"linalg_ldl_solve", Tensor>(LD, pivots, conj(g), false));
+    })),
 })
 
 }  // namespace rushlight

@@ -3,6 +3,7 @@
 // Reflector i is H_i = I - tau_i v_i v_i^H with v_i from column i: zeros, a one in row i, and what
 // lies below it.
 #include "core/ops/linalg.h"
+#include "core/ops/no_derivative.h"
 
 namespace rushlight {
 namespace {
@@ -171,8 +172,8 @@ OP(qr, "(Tensor input, bool some=True) -> (Tensor Q, Tensor R)", {
 OP(geqrf, "(Tensor input) -> (Tensor a, Tensor tau)", {
   .doc     = R"(The QR decomposition as LAPACK stores it: R above, reflectors below the diagonal.
 
-tau holds the factors of the reflectors; linalg.householder_product makes Q of them. It has no
-gradient.)",
+tau holds the factors of the reflectors; linalg.householder_product makes Q of them. Its
+gradient is not implemented.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& input) {
@@ -184,6 +185,7 @@ gradient.)",
     if (computes(input)) geqrf_cpu(a, tau);
     return std::tuple(a, tau);
   },
+  .grads   = grads(d<"input">([](TensorList) { return no_derivative("input"); })),
 })
 
 OP(linalg_householder_product, "householder_product(Tensor A, Tensor tau) -> Tensor", {

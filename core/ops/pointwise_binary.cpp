@@ -389,10 +389,14 @@ Example:
 // NaN counts as not positive.
 POINTWISE(heaviside_value, (R input, R values),
           select(input == S(0), values, select(input > S(0), S(1), S(0))))
+POINTWISE(heaviside_grad_values, (T g, T input), select(input == S(0), g, S(0)))
 OP(heaviside, "(Tensor input, Tensor values) -> Tensor", {
   .doc     = "The step function: 0 below zero, 1 above, values at zero.",
   .dtypes  = real,
   .forward = formula<heaviside_value>,
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">(uses<>, [](const Tensor& g) { return zeros(g.sizes(), g.dtype()); }),
+                   d<"values">(formula<heaviside_grad_values>)),
 })
 
 POINTWISE(copysign_value, (T input, T other), copysign(input, other))

@@ -51,8 +51,10 @@ OP(reciprocal, "(Tensor input) -> Tensor", {
 POINTWISE(pow_value, (N input, N exponent), pow(input, exponent))
 POINTWISE(cube_value, (N input), input * input * input)
 POINTWISE(reciprocal_square_value, (C input), S(1) / (input * input))
+// The zeroth power is 1 at zero too. Elsewhere the product is zero by itself, and has its slope.
 POINTWISE(pow_grad_input, (C g, C input, C exponent),
-          select(exponent == S(0), S(0), g * conj(exponent * pow(input, exponent - S(1)))))
+          select((exponent == S(0)) & (input == S(0)), S(0),
+                 g * conj(exponent * pow(input, exponent - S(1)))))
 // The limit at a zero base, where the logarithm has no value.
 POINTWISE(pow_grad_exponent, (T g, T input, T exponent, T result),
           select((input == S(0)) & (exponent >= S(0)), S(0), g * result * log(input)))
@@ -516,9 +518,9 @@ OP(_trigamma, "(Tensor input) -> Tensor", {
   .doc     = "The derivative of digamma.",
   .dtypes  = real,
   .forward = formula<trigamma_value>,
-  .grads   = grads(d<"input">([](const Tensor&) -> Tensor {
-    CHECK(false, ErrorKind::kNotImplemented, "the third derivative of lgamma is not implemented.");
-    return {};
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input) {
+    return g * call<"polygamma_method", Tensor>(input, int64_t(2));
   })),
 })
 

@@ -6,7 +6,7 @@
 #ifdef RUSHLIGHT_ISA
 #include "core/tensor/formula_special.h"
 #else
-#include "core/ops/special.h"
+#include "core/ops/no_derivative.h"
 #endif
 
 namespace rushlight {

@@ -1,5 +1,5 @@
 // Owns the orthogonal polynomials. n is their degree, of which the fraction is dropped; there is no
-// derivative with respect to it, nor of the polynomials whose derivative has a pole in its formula.
+// derivative with respect to it. Derivatives are polynomials of the two private families below.
 #include "core/ops/op.h"
 
 #ifdef RUSHLIGHT_ISA
@@ -7,6 +7,38 @@
 #endif
 
 namespace rushlight {
+
+POINTWISE(gegenbauer_polynomial_value, (T input, T n, S order),
+          gegenbauer_polynomial(input, n, order))
+OP(_gegenbauer_polynomial, "(Tensor input, Tensor n, float order) -> Tensor", {
+  .home    = "private",
+  .doc     = "Gegenbauer's polynomial, the one of Chebyshev's second kind when order is 1.",
+  .dtypes  = real,
+  .forward = formula<gegenbauer_polynomial_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n,
+                                 double order) {
+                     return g * (2 * order) *
+                            call<"_gegenbauer_polynomial", Tensor>(input, trunc(n) - 1, order + 1);
+                   }),
+                   no_grad<"n">),
+})
+
+POINTWISE(laguerre_polynomial_value, (T input, T n, S order),
+          laguerre_polynomial(input, n, order))
+OP(_laguerre_polynomial, "(Tensor input, Tensor n, float order) -> Tensor", {
+  .home    = "private",
+  .doc     = "Laguerre's polynomial of an order, the plain one when that is 0.",
+  .dtypes  = real,
+  .forward = formula<laguerre_polynomial_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n,
+                                 double order) {
+                     return -g *
+                            call<"_laguerre_polynomial", Tensor>(input, trunc(n) - 1, order + 1);
+                   }),
+                   no_grad<"n">),
+})
 
 POINTWISE(chebyshev_polynomial_t_value, (T input, T n), chebyshev_polynomial_t(input, n))
 OP(chebyshev_polynomial_t, "(Tensor input, Tensor n) -> Tensor", {
@@ -32,6 +64,23 @@ OP(chebyshev_polynomial_u, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "Chebyshev's polynomial of the second kind: sin((n + 1) a) / sin(a), input = cos(a).",
   .dtypes  = real,
   .forward = formula<chebyshev_polynomial_u_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return g * 2 *
+                            call<"_gegenbauer_polynomial", Tensor>(input, trunc(n) - 1, 2.0);
+                   }),
+                   no_grad<"n">),
+})
+
+OP(_half_angle_chebyshev_slope, "(Tensor input, Tensor n, float sign) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The derivative of Chebyshev's polynomial of the third kind, which is the difference
+of two of the second kind, for sign = -1; of the fourth, which is their sum, for 1.)",
+  .dtypes  = real,
+  .forward = [](const Tensor& input, const Tensor& n, double sign) {
+    return (call<"_gegenbauer_polynomial", Tensor>(input, trunc(n) - 1, 2.0) +
+            call<"_gegenbauer_polynomial", Tensor>(input, trunc(n) - 2, 2.0) * sign) * 2;
+  },
 })
 
 POINTWISE(chebyshev_polynomial_v_value, (T input, T n), chebyshev_polynomial_v(input, n))
@@ -40,6 +89,11 @@ OP(chebyshev_polynomial_v, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "The polynomial of the third kind: cos((n + 1/2) a) / cos(a / 2), input = cos(a).",
   .dtypes  = real,
   .forward = formula<chebyshev_polynomial_v_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return g * call<"_half_angle_chebyshev_slope", Tensor>(input, n, -1.0);
+                   }),
+                   no_grad<"n">),
 })
 
 POINTWISE(chebyshev_polynomial_w_value, (T input, T n), chebyshev_polynomial_w(input, n))
@@ -48,6 +102,11 @@ OP(chebyshev_polynomial_w, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "The polynomial of the fourth kind: sin((n + 1/2) a) / sin(a / 2), input = cos(a).",
   .dtypes  = real,
   .forward = formula<chebyshev_polynomial_w_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return g * call<"_half_angle_chebyshev_slope", Tensor>(input, n, 1.0);
+                   }),
+                   no_grad<"n">),
 })
 
 POINTWISE(shifted_chebyshev_polynomial_t_value, (T input, T n),
@@ -72,6 +131,13 @@ OP(shifted_chebyshev_polynomial_u, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "chebyshev_polynomial_u(2 * input - 1, n).",
   .dtypes  = real,
   .forward = formula<shifted_chebyshev_polynomial_u_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     Tensor x = input * 2 - 1;
+                     return g * 4 *
+                            call<"_gegenbauer_polynomial", Tensor>(x, trunc(n) - 1, 2.0);
+                   }),
+                   no_grad<"n">),
 })
 
 POINTWISE(shifted_chebyshev_polynomial_v_value, (T input, T n),
@@ -81,6 +147,12 @@ OP(shifted_chebyshev_polynomial_v, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "chebyshev_polynomial_v(2 * input - 1, n).",
   .dtypes  = real,
   .forward = formula<shifted_chebyshev_polynomial_v_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return g * 2 *
+                            call<"_half_angle_chebyshev_slope", Tensor>(input * 2 - 1, n, -1.0);
+                   }),
+                   no_grad<"n">),
 })
 
 POINTWISE(shifted_chebyshev_polynomial_w_value, (T input, T n),
@@ -90,6 +162,12 @@ OP(shifted_chebyshev_polynomial_w, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "chebyshev_polynomial_w(2 * input - 1, n).",
   .dtypes  = real,
   .forward = formula<shifted_chebyshev_polynomial_w_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return g * 2 *
+                            call<"_half_angle_chebyshev_slope", Tensor>(input * 2 - 1, n, 1.0);
+                   }),
+                   no_grad<"n">),
 })
 
 POINTWISE(hermite_polynomial_h_value, (T input, T n), hermite_polynomial_h(input, n))
@@ -124,6 +202,11 @@ OP(laguerre_polynomial_l, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "Laguerre's polynomial.",
   .dtypes  = real,
   .forward = formula<laguerre_polynomial_l_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return -g * call<"_laguerre_polynomial", Tensor>(input, trunc(n) - 1, 1.0);
+                   }),
+                   no_grad<"n">),
 })
 
 POINTWISE(legendre_polynomial_p_value, (T input, T n), legendre_polynomial_p(input, n))
@@ -132,6 +215,11 @@ OP(legendre_polynomial_p, "(Tensor input, Tensor n) -> Tensor", {
   .doc     = "Legendre's polynomial.",
   .dtypes  = real,
   .forward = formula<legendre_polynomial_p_value>,
+  .saves   = saves<"input", "n">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& n) {
+                     return g * call<"_gegenbauer_polynomial", Tensor>(input, trunc(n) - 1, 1.5);
+                   }),
+                   no_grad<"n">),
 })
 
 }  // namespace rushlight

@@ -1,5 +1,6 @@
 // Owns the orthogonal polynomials of formulas: Chebyshev's four kinds, Hermite's two, Laguerre's
-// and Legendre's, by degree n, of which the fraction is dropped. A negative degree gives 0.
+// and Legendre's, by degree n, of which the fraction is dropped, and what their derivatives are
+// made of. A negative degree gives 0.
 //
 // Plain C++ like formula_math.h, which it follows. Everything computes in double.
 #pragma once
@@ -128,6 +129,30 @@ __attribute__((noinline)) inline double legendre_polynomial_p(double x, double n
   return detail::by_recurrence(x, n, [x](double k, double value, double before) {
     return ((2 * k + 1) * x * value - k * before) / (k + 1);
   });
+}
+
+// The families that are closed under differentiation (Abramowitz and Stegun 22.7): Gegenbauer's
+// polynomials of an order, 2 order times the order above of the degree below, and Laguerre's,
+// minus that.
+__attribute__((noinline)) inline double gegenbauer_polynomial(double x, double n, double order) {
+  n = trunc(n);
+  if (n < 1) return n < 0 ? 0 : 1;
+  return detail::by_recurrence(2 * order * x, n, [=](double k, double value, double before) {
+    return (2 * (k + order) * x * value - (k + 2 * order - 1) * before) / (k + 1);
+  });
+}
+__attribute__((noinline)) inline double laguerre_polynomial(double x, double n, double order) {
+  n = trunc(n);
+  if (n < 1) return n < 0 ? 0 : 1;
+  return detail::by_recurrence(1 + order - x, n, [=](double k, double value, double before) {
+    return ((2 * k + 1 + order - x) * value - (k + order) * before) / (k + 1);
+  });
+}
+inline float gegenbauer_polynomial(float x, float n, float order) {
+  return float(gegenbauer_polynomial(double(x), double(n), double(order)));
+}
+inline float laguerre_polynomial(float x, float n, float order) {
+  return float(laguerre_polynomial(double(x), double(n), double(order)));
 }
 
 #define RUSHLIGHT_IN_DOUBLE(name) \

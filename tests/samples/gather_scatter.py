@@ -78,7 +78,7 @@ def one_hot() -> Iterator[Any]:
     yield integers(0, 4, 5), 6
 
 
-@samples("bincount", ref=np.bincount, grad=False)
+@samples("bincount", ref=np.bincount)
 def bincount() -> Iterator[Any]:
     yield integers(0, 5, 9)
     yield integers(0, 5, 9), uniform(9)

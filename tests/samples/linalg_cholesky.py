@@ -68,7 +68,7 @@ def solved(op: Any, A: Any, **kwargs: Any) -> Any:
     "linalg.ldl_factor_ex",
     ref=lambda A, hermitian=False: np.linalg.inv(A),
     seen_as=solved,
-    grad=False,
+    constant=(0,),
 )
 def ldl_factor() -> Iterator[Any]:
     yield hermitian(2, 3, 3)
@@ -91,7 +91,7 @@ def ldl_solve(LD: np.ndarray, pivots: np.ndarray, B: np.ndarray, hermitian: bool
     return np.linalg.solve(L @ D @ (adjoint(L) if hermitian else L.swapaxes(-1, -2)), B)
 
 
-@samples("linalg.ldl_solve", ref=ldl_solve, grad=False)
+@samples("linalg.ldl_solve", ref=ldl_solve, constant=(0,))
 def ldl_solves() -> Iterator[Any]:
     yield *ldl(definite(2, 3, 3)), normal(2, 3, 2)
     yield Sample(*ldl(definite(3, 3, make=complex_normal)), complex_normal(2, 3, 1), hermitian=True)

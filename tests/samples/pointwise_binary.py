@@ -93,7 +93,7 @@ samples("remainder", ref=np.remainder)(divisible)
 samples("fmod", ref=np.fmod)(divisible)
 
 
-@samples("heaviside", ref=np.heaviside, grad=False)
+@samples("heaviside", ref=np.heaviside, constant=(0,))
 def heaviside() -> Iterator[Any]:
     yield np.array([-1.0, 0.0, 2.0]), np.array([0.5, 0.5, 0.5])
 

@@ -78,7 +78,7 @@ for _name, _ref in SMOOTH.items():
 
 for _name, _ref in POSITIVE.items():
 
-    @samples(_name, ref=_ref, second=_name != "digamma")
+    @samples(_name, ref=_ref)
     def positive() -> Iterator[np.ndarray]:
         yield uniform(3, 4, low=0.3, high=4.0)
 

@@ -1,4 +1,4 @@
-// Owns what gradients of special functions share: the refusal of those that nobody has derived.
+// Owns the refusal of gradients that nobody has derived.
 #pragma once
 
 #include <string_view>
