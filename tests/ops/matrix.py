@@ -157,17 +157,23 @@ def points_of(op: OpSamples, sample: Sample) -> list[Any]:
     return [tensor_of(a) for a in filter(is_point(op, sample), sample.arrays())]
 
 
-def scalar_of(name: str, op: OpSamples, sample: Sample) -> Callable[[list[Any]], Any]:
-    """The weighted sum of what an op returns, as a function of the points of a sample."""
+def results_of(name: str, op: OpSamples, sample: Sample) -> Callable[..., tuple[Any, ...]]:
+    """The tensors that an op returns, as a function of the points of a sample."""
     varies = is_point(op, sample)
 
-    def f(points: list[Any]) -> Any:
+    def f(*points: Any) -> tuple[Any, ...]:
         left = [p.clone() for p in points] if writes_input(name) else list(points)
 
         filled = sample.map(lambda a: left.pop(0) if varies(a) else tensor_of(a))
-        return weighted_sum(tensors_in(seen(name)(*filled.args, **filled.kwargs)))
+        return tuple(tensors_in(seen(name)(*filled.args, **filled.kwargs)))
 
     return f
+
+
+def scalar_of(name: str, op: OpSamples, sample: Sample) -> Callable[[list[Any]], Any]:
+    """The weighted sum of what an op returns, as a function of the points of a sample."""
+    results = results_of(name, op, sample)
+    return lambda points: weighted_sum(list(results(*points)))
 
 
 def direction_of(point: Any, generator: np.random.Generator) -> Any:

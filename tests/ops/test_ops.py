@@ -22,15 +22,16 @@ from ops.matrix import (
     directional_check,
     function_of,
     points_of,
+    results_of,
     scalar_of,
     tensor_of,
     tensors_in,
-    weighted_sum,
     writes_input,
 )
 from samples import Sample
 
 import rushlight as rl
+from rushlight.autograd import gradcheck, gradgradcheck
 
 ROOT = Path(__file__).parents[2]
 TOLERANCE = {rl.float16: 2e-2, rl.bfloat16: 1e-1, rl.float32: 1e-4, rl.complex64: 1e-4}
@@ -201,24 +202,48 @@ def test_gradient_equals_finite_differences(name: str, sample: Sample) -> None:
     directional_check(scalar_of(name, op, sample), points_of(op, sample), 1e-5)
 
 
-@pytest.mark.parametrize(("name", "sample"), gradient_cases(lambda n: SAMPLES[n].second))
+def leaves_of(name: str, sample: Sample) -> list[Any]:
+    return [p.requires_grad_() for p in points_of(SAMPLES[name], sample)]
+
+
+def varies(results: tuple[Any, ...]) -> bool:
+    return any(result.requires_grad for result in results)
+
+
+@pytest.mark.parametrize(("name", "sample"), gradient_cases(lambda name: True))
 def test_second_gradient_equals_finite_differences(name: str, sample: Sample) -> None:
-    op = SAMPLES[name]
-    points = points_of(op, sample)
-    first = scalar_of(name, op, sample)
+    if any(np.isnan(a).any() for a in sample.arrays()):
+        pytest.skip("NaN has no slope")
+    f, leaves = results_of(name, SAMPLES[name], sample), leaves_of(name, sample)
+    if varies(f(*leaves)):
+        assert gradgradcheck(f, leaves, fast_mode=True)
 
-    def slope(leaves: list[Any]) -> Any:
-        with rl.enable_grad():
-            inputs = [p if p.requires_grad else p.detach().requires_grad_() for p in leaves]
-            gradients = rl.autograd.grad(
-                first(inputs), inputs, create_graph=True, allow_unused=True, materialize_grads=True
-            )
-            return weighted_sum(list(gradients), seed=5)
 
-    probe = slope([p.clone().requires_grad_() for p in points])
-    if not probe.requires_grad:
-        pytest.skip("linear: the gradient does not depend on the input")
-    directional_check(slope, points, 1e-4)
+def turned(array: np.ndarray) -> np.ndarray:
+    """Complex numbers with the float64 ones as real parts."""
+    if array.dtype != np.float64:
+        return array
+    return np.asarray(array + 0.4j * np.random.default_rng(array.size).normal(size=array.shape))
+
+
+@pytest.mark.parametrize(
+    ("name", "sample"),
+    gradient_cases(lambda name: rl.complex128 in ROWS[name]["dtypes"]),
+)
+def test_complex_gradients_equal_finite_differences(name: str, sample: Sample) -> None:
+    if any(array.dtype == np.complex128 for array in sample.arrays()):
+        pytest.skip("is complex where it can be")
+    op, sample = SAMPLES[name], sample.map(turned)
+    f, leaves = results_of(name, op, sample), leaves_of(name, sample)
+    try:
+        results = f(*leaves)
+    except (NotImplementedError, RuntimeError) as error:
+        if not re.search("not implemented for complex128|floating point dtype", str(error)):
+            raise
+        pytest.skip("takes real numbers here")
+    if varies(results):
+        assert gradcheck(f, leaves, fast_mode=True)
+        assert gradgradcheck(f, leaves, fast_mode=True)
 
 
 # ---- in-place and out= --------------------------------------------------------------------------
