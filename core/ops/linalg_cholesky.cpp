@@ -151,7 +151,6 @@ info is 0 where it succeeded, else the first i with a zero at D[i - 1, i - 1].)"
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, bool hermitian, bool check_errors) {
     check_square(A, "A");
-    GradModeGuard unrecorded(false);
     Tensor LD = column_major_copy(tril(A));
     Tensor pivots = empty(with_vector(batch_sizes(A), A.size(-1)), DType::int32, A.device());
     Tensor info = empty(batch_sizes(A), DType::int32, A.device());
@@ -197,7 +196,6 @@ The gradient for the factor is not implemented.)",
     CHECK(pivots.sizes() == with_vector(batch_sizes(LD), LD.size(-1)), "Expected pivots of shape ",
           with_vector(batch_sizes(LD), LD.size(-1)), " for LD of shape ", LD.sizes(), ", but got ",
           pivots.sizes(), ".");
-    GradModeGuard unrecorded(false);
     Shape batch = broadcast_shapes(batch_sizes(LD), batch_sizes(B));
     Tensor X = column_major_copy(expanded_matrix(B, batch));
     if (!computes(LD)) return X;

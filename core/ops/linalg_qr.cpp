@@ -178,7 +178,6 @@ gradient is not implemented.)",
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& input) {
     check_matrices(input, "input");
-    GradModeGuard unrecorded(false);
     Tensor a = column_major_copy(input);
     Tensor tau = empty(with_vector(batch_sizes(input), smaller_side(input)), input.dtype(),
                        input.device());
