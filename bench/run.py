@@ -166,7 +166,7 @@ def parse_options() -> argparse.Namespace:
     if unknown:
         parser.error(f"unknown suite {', '.join(sorted(unknown))}; there are {', '.join(SUITES)}")
     if not chosen(options.suites or SUITES, options.filter):
-        parser.error(f"no case has {options.filter!r} in its name; bench/cases.py lists them")
+        parser.error(f"no case has {options.filter!r} in its name; bench/cases lists them")
     if not options.torch_python and importlib.util.find_spec("torch"):
         options.torch_python = sys.executable
     return options

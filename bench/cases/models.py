@@ -1,0 +1,81 @@
+"""Layers, optimizers and training steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cases.case import Call, case
+
+
+@case("Linear(16, 16) forward + backward, 4 rows", "models", 0.30)
+def linear_small(torch: Any) -> Call:
+    layer, x = torch.nn.Linear(16, 16), torch.randn(4, 16)
+    return lambda: layer(x).sum().backward()
+
+
+def parameters_with_grads(torch: Any) -> list[Any]:
+    parameters = [torch.nn.Parameter(torch.randn(8, 8)) for _ in range(20)]
+    for parameter in parameters:
+        parameter.grad = torch.randn(8, 8)
+    return parameters
+
+
+@case("Adam step, 20 parameters of 8x8", "models", 0.30)
+def adam_step(torch: Any) -> Call:
+    return torch.optim.Adam(parameters_with_grads(torch), lr=1e-3).step
+
+
+@case("SGD step, 20 parameters of 8x8", "models", 0.30)
+def sgd_step(torch: Any) -> Call:
+    return torch.optim.SGD(parameters_with_grads(torch), lr=1e-6).step
+
+
+def training_step(torch: Any, net: Any, x: Any, labels: Any) -> Call:
+    optimizer = torch.optim.SGD(net.parameters(), lr=1e-3)
+    cross_entropy = torch.nn.functional.cross_entropy
+
+    def call() -> None:
+        optimizer.zero_grad()
+        cross_entropy(net(x), labels).backward()
+        optimizer.step()
+
+    return call
+
+
+@case("10-32-3 MLP training step, batch 16", "models", 0.35)
+def mlp_step(torch: Any) -> Call:
+    nn = torch.nn
+    net = nn.Sequential(nn.Linear(10, 32), nn.ReLU(), nn.Linear(32, 3))
+    return training_step(torch, net, torch.randn(16, 10), torch.randint(0, 3, (16,)))
+
+
+@case("conv 3x3, 64 channels, 8x64x56x56, training step", "models", 1.0)
+def conv_step(torch: Any) -> Call:
+    layer = torch.nn.Conv2d(64, 64, 3, padding=1)
+    x, grad = torch.randn(8, 64, 56, 56, requires_grad=True), torch.randn(8, 64, 56, 56)
+
+    def call() -> None:
+        x.grad = None  # as in the middle of a network, where the input's gradient is passed on
+        layer.zero_grad()
+        layer(x).backward(grad)
+
+    return call
+
+
+@case("MNIST CNN training step, batch 64", "models", 0.9)
+def mnist_step(torch: Any) -> Call:
+    nn = torch.nn
+    net = nn.Sequential(  # the network of the PyTorch examples
+        nn.Conv2d(1, 32, 3),  # (64, 32, 26, 26)
+        nn.ReLU(),
+        nn.Conv2d(32, 64, 3),  # (64, 64, 24, 24)
+        nn.ReLU(),
+        nn.MaxPool2d(2),  # (64, 64, 12, 12)
+        nn.Dropout(0.25),
+        nn.Flatten(),
+        nn.Linear(9216, 128),
+        nn.ReLU(),
+        nn.Dropout(0.5),
+        nn.Linear(128, 10),
+    )
+    return training_step(torch, net, torch.randn(64, 1, 28, 28), torch.randint(0, 10, (64,)))

@@ -1,0 +1,159 @@
+"""The cost of a call on small tensors, and the speed of the kernels on large ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cases.case import MILLIONS_4, Call, case
+
+# Small tensors: the cost of a call.
+
+
+@case("a + b, 8 floats", "ops", 0.30)
+def add_small(torch: Any) -> Call:
+    a, b = torch.randn(8), torch.randn(8)
+    return lambda: a + b
+
+
+@case("a + 1.5, 8 floats", "ops", 0.30)
+def add_scalar(torch: Any) -> Call:
+    a = torch.randn(8)
+    return lambda: a + 1.5
+
+
+@case("tracked a + b, 8 floats", "ops", 0.30)
+def add_tracked(torch: Any) -> Call:
+    a, b = torch.randn(8, requires_grad=True), torch.randn(8)
+    return lambda: a + b
+
+
+@case("view + slice + reshape", "ops", 0.5)
+def views(torch: Any) -> Call:
+    a = torch.randn(8, 8)
+    return lambda: a.view(4, 16)[1:3].reshape(-1)
+
+
+@case("matmul 16x16", "ops", 0.5)
+def matmul_small(torch: Any) -> Call:
+    a, b = torch.randn(16, 16), torch.randn(16, 16)
+    return lambda: a @ b
+
+
+@case(".item()", "ops", 0.5)
+def item(torch: Any) -> Call:
+    a = torch.tensor(1.5)
+    return lambda: a.item()
+
+
+@case("((a*b).tanh()+b).sum().backward(), 8 floats", "ops", 0.30)
+def backward_small(torch: Any) -> Call:
+    a, b = torch.randn(8, requires_grad=True), torch.randn(8, requires_grad=True)
+    return lambda: ((a * b).tanh() + b).sum().backward()
+
+
+# Large tensors: the speed of a kernel.
+
+
+@case("add, 4M floats", "ops", 1.0)
+def add_large(torch: Any) -> Call:
+    a, b = torch.randn(MILLIONS_4), torch.randn(MILLIONS_4)
+    return lambda: a + b
+
+
+@case("add_, 4M floats", "ops", 1.0)
+def add_in_place(torch: Any) -> Call:
+    a, b = torch.randn(MILLIONS_4), torch.randn(MILLIONS_4)
+    return lambda: a.add_(b)
+
+
+@case("exp, 4M floats", "ops", 1.0)
+def exp_large(torch: Any) -> Call:
+    a = torch.randn(MILLIONS_4)
+    return lambda: a.exp()
+
+
+@case("tanh, 4M floats", "ops", 1.0)
+def tanh_large(torch: Any) -> Call:
+    a = torch.randn(MILLIONS_4)
+    return lambda: a.tanh()
+
+
+@case("gelu, 4M floats", "ops", 1.0)
+def gelu_large(torch: Any) -> Call:
+    a, gelu = torch.randn(MILLIONS_4), torch.nn.functional.gelu
+    return lambda: gelu(a)
+
+
+@case("sum, 2048x2048", "ops", 1.0)
+def sum_large(torch: Any) -> Call:
+    a = torch.randn(2048, 2048)
+    return lambda: a.sum()
+
+
+@case("sum(0), 2048x2048", "ops", 1.0)
+def sum_columns(torch: Any) -> Call:
+    a = torch.randn(2048, 2048)
+    return lambda: a.sum(0)
+
+
+@case("sum(1), 2048x2048", "ops", 1.0)
+def sum_rows(torch: Any) -> Call:
+    a = torch.randn(2048, 2048)
+    return lambda: a.sum(1)
+
+
+@case("where, 4M floats", "ops", 1.0)
+def where_large(torch: Any) -> Call:
+    a, b = torch.randn(MILLIONS_4), torch.randn(MILLIONS_4)
+    condition = a > b
+    return lambda: torch.where(condition, a, b)
+
+
+@case("sparse 10k x 10k, 100k entries @ 10k x 64, backward", "ops", 1.0)
+def sparse_product(torch: Any) -> Call:
+    indices = torch.randint(0, 10_000, (2, 100_000))
+    a = torch.sparse_coo_tensor(indices, torch.randn(100_000), (10_000, 10_000)).coalesce()
+    x = torch.randn(10_000, 64, requires_grad=True)
+    return lambda: torch.sparse.mm(a, x).sum().backward()
+
+
+@case("softmax, 4096x1000", "ops", 1.0)
+def softmax_large(torch: Any) -> Call:
+    a = torch.randn(4096, 1000)
+    return lambda: a.softmax(-1)
+
+
+@case("layer_norm, 4096x1000", "ops", 1.0)
+def layer_norm_large(torch: Any) -> Call:
+    a, weight, bias = torch.randn(4096, 1000), torch.randn(1000), torch.randn(1000)
+    layer_norm = torch.nn.functional.layer_norm
+    return lambda: layer_norm(a, (1000,), weight, bias)
+
+
+@case("(a*2+b).relu(), 4M floats", "ops", 0.7)
+def chain_large(torch: Any) -> Call:
+    a, b = torch.randn(MILLIONS_4), torch.randn(MILLIONS_4)
+    return lambda: (a * 2 + b).relu()
+
+
+@case("matmul 1024x1024, float32", "ops", 1.05)
+def matmul_float32(torch: Any) -> Call:
+    a, b = torch.randn(1024, 1024), torch.randn(1024, 1024)
+    return lambda: a @ b
+
+
+@case("matmul 1024x1024, bfloat16", "ops", 0.6)
+def matmul_bfloat16(torch: Any) -> Call:
+    a, b = (torch.randn(1024, 1024).to(torch.bfloat16) for _ in range(2))
+    return lambda: a @ b
+
+
+@case("conv 3x3, 64 channels, 8x64x56x56, inference", "ops", 1.0)
+def conv_inference(torch: Any) -> Call:
+    layer, x = torch.nn.Conv2d(64, 64, 3, padding=1), torch.randn(8, 64, 56, 56)
+
+    def call() -> Any:
+        with torch.no_grad():
+            return layer(x)
+
+    return call
