@@ -132,6 +132,7 @@ void for_each_matrix(const Tensor& batch, double work, F&& f) {
 // linalg_factor_cpu.cpp
 void cholesky_cpu(const Tensor& a, bool upper, const Tensor& info);
 void lu_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info);
+void identity_cpu(const Tensor& a);
 // b = op(A)^-1 b, where trans is 'N', 'T' or 'C'.
 void lu_solve_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& b, char trans);
 void det_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& result);

@@ -110,6 +110,63 @@ void small_lu_solve(char trans, int64_t n, const T* lu, const int* pivots, T* b,
   }
 }
 
+// x becomes (beta, the rest of v), where v begins with a one and (I - tau v v^H)^H maps x to
+// beta e_1: Golub and Van Loan, algorithm 5.1.1, with the signs of LAPACK's larfg. Gives tau.
+template <class T>
+T small_reflector(int64_t n, T* x) {
+  using R = lapack::Real<T>;
+  R largest = 0;
+  auto look_at = [&](T value) {
+    if (!(magnitude(value) <= largest)) largest = magnitude(value);  // NaN too
+  };
+  for (int64_t i = 1; i < n; ++i) look_at(x[i]);
+  if (largest == 0 && std::imag(x[0]) == 0) return T(0);
+  look_at(x[0]);
+  R sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += std::norm(x[i] / largest);
+  R beta = -std::copysign(largest * std::sqrt(sum), std::real(x[0]));
+  T tau = (T(beta) - x[0]) / beta, first = x[0] - beta;
+  for (int64_t i = 1; i < n; ++i) x[i] /= first;
+  x[0] = beta;
+  return tau;
+}
+
+// c = (I - tau v v^H) c, where v begins with a one that is not read.
+template <class T>
+void reflect(int64_t n, const T* v, T tau, T* c) {
+  T sum = c[0];
+  for (int64_t i = 1; i < n; ++i) sum += conjugate(v[i]) * c[i];
+  sum *= tau;
+  c[0] -= sum;
+  for (int64_t i = 1; i < n; ++i) c[i] -= v[i] * sum;
+}
+
+template <class T>
+void small_qr(int64_t m, int64_t n, T* a, T* tau) {
+  for (int64_t j = 0; j < std::min(m, n); ++j) {
+    T* v = a + j * (m + 1);
+    tau[j] = small_reflector(m - j, v);
+    for (int64_t c = j + 1; c < n; ++c) reflect(m - j, v, conjugate(tau[j]), a + c * m + j);
+  }
+}
+
+// Golub and Van Loan, section 5.1.6: the last reflector first, so that zeros stay out of the work.
+template <class T>
+void small_householder(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
+  for (int64_t j = n - 1; j >= 0; --j) {
+    T *column = a + j * m, *v = column + j;
+    std::fill_n(column, j, T(0));
+    if (j >= k) {  // without a reflector
+      std::fill_n(v, m - j, T(0));
+      v[0] = T(1);
+      continue;
+    }
+    for (int64_t c = j + 1; c < n; ++c) reflect(m - j, v, tau[j], a + c * m + j);
+    for (int64_t i = 1; i < m - j; ++i) v[i] *= -tau[j];
+    v[0] = T(1) - tau[j];
+  }
+}
+
 // ---- threads ------------------------------------------------------------------------------------
 
 // Calls f(matrix, first column, columns): whole matrices b while there are enough of them for all
@@ -252,6 +309,18 @@ void lu_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info) {
   });
 }
 
+void identity_cpu(const Tensor& a) {
+  int64_t n = a.size(-1);
+  visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> all(a);
+    for_each_matrix(a, double(n) * double(n), [&](int64_t begin, int64_t end) {
+      std::fill(all[begin], all[end], T(0));
+      for (int64_t k = begin; k < end; ++k)
+        for (int64_t i = 0; i < n; ++i) all[k][i * (n + 1)] = T(1);
+    });
+  });
+}
+
 void lu_solve_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& b, char trans) {
   int64_t n = lu.size(-1);
   visit_lapack_type(lu.dtype(), [&]<class T>(Tag<T>) {
@@ -385,8 +454,11 @@ void geqrf_cpu(const Tensor& a, const Tensor& tau) {
       return large_qr(m, n, all[0], tau.data<T>());
     for_each_matrix(a, double(m) * double(n) * double(k), [&](int64_t begin, int64_t end) {
       Workspace<T> space;
-      for (int64_t i = begin; i < end; ++i)
-        lapack::geqrf(m, n, all[i], m, tau.data<T>() + i * k, space);
+      for (int64_t i = begin; i < end; ++i) {
+        T* factors = tau.data<T>() + i * k;
+        if (std::max(m, n) <= kSmall) small_qr(m, n, all[i], factors);
+        else lapack::geqrf(m, n, all[i], m, factors, space);
+      }
     });
   });
 }
@@ -399,8 +471,11 @@ void householder_cpu(const Tensor& a, const Tensor& tau) {
       return large_householder(m, n, k, all[0], tau.data<T>());
     for_each_matrix(a, double(m) * double(n) * double(k), [&](int64_t begin, int64_t end) {
       Workspace<T> space;
-      for (int64_t i = begin; i < end; ++i)
-        lapack::orgqr(m, n, k, all[i], m, tau.data<T>() + i * k, space);
+      for (int64_t i = begin; i < end; ++i) {
+        const T* factors = tau.data<T>() + i * k;
+        if (m <= kSmall) small_householder(m, n, k, all[i], factors);
+        else lapack::orgqr(m, n, k, all[i], m, factors, space);
+      }
     });
   });
 }

@@ -184,8 +184,11 @@ factorisation.)",
   .forward = [](const Tensor& A, bool check_errors) {
     check_square(A, "A");
     Factored f = factor(A);
-    Tensor inverse = column_major_copy(expand(eye_like(A, A.size(-1)), A.sizes()));
-    if (computes(A)) lu_solve_cpu(f.LU, f.pivots, inverse, 'N');
+    Tensor inverse = column_major(A.sizes(), A.dtype(), A.device());
+    if (computes(A)) {
+      identity_cpu(inverse);
+      lu_solve_cpu(f.LU, f.pivots, inverse, 'N');
+    }
     if (check_errors) refuse_singular_inverse(f.info);
     return std::tuple(inverse, f.info);
   },
