@@ -59,6 +59,30 @@ class CopyMethods(_C.TensorBase):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
 
+    def module_load(self, other: Tensor, assign: bool = False) -> Tensor:
+        """Returns what takes this tensor's place in a module when `other` is loaded.
+
+        Subclasses may override it to convert what they load.
+
+        Args:
+            other: the tensor from the state dict.
+            assign: whether `other` itself is taken, not its values.
+
+        Returns:
+            A new handle: on `other` when `assign` is True, else on this tensor, which then has the
+            values of `other`.
+
+        Example:
+            >>> torch.zeros(2).module_load(torch.ones(2))
+            tensor([1., 1.])
+        """
+        if assign:
+            return other.detach()
+        import rushlight as rl
+
+        with rl.no_grad():
+            return self.copy_(other).detach()
+
 
 def _as_class(cls: Any, tensor: Tensor, requires_grad: bool) -> Tensor:
     """A tensor as one of a subclass, on the same memory."""

@@ -156,6 +156,11 @@ def is_vulkan_available() -> bool:
     return False
 
 
+# What old programs ask the root for: LAPACK, OpenMP and Fourier transforms are always there.
+has_lapack = has_openmp = has_spectral = True
+has_mkl = False
+
+
 def get_device_module(device: Any = None) -> ModuleType:
     """Returns the module of a kind of devices, torch.cuda for one.
 

@@ -38,6 +38,7 @@ def test_flags_are_remembered() -> None:
     with pytest.raises(RuntimeError, match="positive integer"):
         torch.set_num_interop_threads(0)
     assert torch.get_num_interop_threads() >= 1 and torch.compiled_with_cxx11_abi()
+    assert torch.has_lapack and torch.has_openmp and torch.has_spectral and not torch.has_mkl
 
 
 def test_denormals_are_flushed_on_all_threads() -> None:
