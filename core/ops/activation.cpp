@@ -324,15 +324,18 @@ OP(logsigmoid, "(Tensor input) -> Tensor", {
   .grads   = grads(d<"input">(formula<logsigmoid_grad>)),
 })
 
-POINTWISE(softsign_value, (T input), input / (S(1) + abs(input)))
+POINTWISE(softsign_value, (C input), input / (S(1) + abs(input)))
 POINTWISE(softsign_grad, (T g, T input), g / ((S(1) + abs(input)) * (S(1) + abs(input))))
 OP(softsign, "(Tensor input) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "input / (1 + abs(input)).",
-  .dtypes  = real,
   .forward = formula<softsign_value>,
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">(formula<softsign_grad>)),
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input) {
+    if (!is_complex(input.dtype())) return evaluate<softsign_grad>(g, input);
+    Tensor scale = abs(input) + 1, along = call<"real", Tensor>(conj(g) * input);
+    return g / scale - sgn(input) * along / (scale * scale);
+  })),
 })
 
 POINTWISE(tanhshrink_value, (C input), input - tanh(input))

@@ -107,6 +107,25 @@ std::tuple<Tensor, Tensor> weight_gradient(const Tensor& input, const Tensor& gr
       input, grad, kernel_size, w.stride, w.before, w.after, w.dilation, w.groups, bias);
 }
 
+// product(input, weight) of the kernels, which take floats, for other dtypes too: of complex
+// numbers by their parts, of integers in float64, which is exact up to 2^53.
+template <class Product>
+Tensor product_of(const Tensor& input, const Tensor& weight, Product product) {
+  if (is_floating(input.dtype())) return product(input, weight);
+  if (!is_complex(input.dtype()))
+    return cast(product(cast(input, DType::float64), cast(weight, DType::float64)), input.dtype());
+  Tensor x = call<"real", Tensor>(input), y = call<"imag", Tensor>(input);
+  Tensor u = call<"real", Tensor>(weight), v = call<"imag", Tensor>(weight);
+  return call<"complex", Tensor>(product(x, u) - product(y, v), product(x, v) + product(y, u));
+}
+
+Tensor plus_bias(const Tensor& output, const Tensor& bias) {
+  if (!bias.defined()) return output;
+  Shape column(size_t(output.dim()) - 1, 1);
+  column[0] = bias.size(0);
+  return output + reshape(bias, column);
+}
+
 ShapeRef spatial(const Shape& sizes) { return ShapeRef(sizes).subspan(2); }
 
 // The numbers of an argument such as stride: one may stand for all.
@@ -133,7 +152,12 @@ Tensor conv_nd(int64_t dims, const Tensor& input, const Tensor& weight, const Te
   check_operands(input, weight, bias);
   describe(batch.sizes(), weight.sizes(), windows);
   check_bias(bias, weight, weight.size(0));
-  Tensor output = convolve(batch, weight, bias, windows);
+  // The kernels of floats add the bias themselves.
+  Tensor added = is_floating(input.dtype()) ? bias : Tensor();
+  Tensor output = product_of(batch, weight, [&](const Tensor& x, const Tensor& w) {
+    return convolve(x, w, added, windows);
+  });
+  if (!added.defined()) output = plus_bias(output, bias);
   return batch.is(input) ? output : squeeze(output, 0);
 }
 
@@ -193,12 +217,10 @@ Tensor conv_transpose_nd(int64_t dims, const Tensor& input, const Tensor& weight
         batch.size(1), " channels of the input, but is ", groups, ".");
   int64_t channels = weight.size(1) * groups;
   check_bias(bias, weight, channels);
-  Tensor output = input_gradient(batch, weight, size, windows);
-  if (bias.defined()) {
-    Shape column(size_t(dims) + 1, 1);
-    column[0] = channels;
-    output = output + reshape(bias, column);
-  }
+  Tensor output = product_of(batch, weight, [&](const Tensor& x, const Tensor& w) {
+    return input_gradient(x, w, size, windows);
+  });
+  output = plus_bias(output, bias);
   return batch.is(input) ? output : squeeze(output, 0);
 }
 
@@ -327,7 +349,7 @@ Args:
     padding: zeros added at both ends, or 'same' (for stride 1) or 'valid'.
     dilation: distance between the elements of a filter.
     groups: how many groups of channels are convolved by themselves.)",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(1, input, weight, bias, stride, padding, dilation, groups);
@@ -338,7 +360,7 @@ OP(conv1d_padding,
    "conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[1] stride=1, "
    "str padding='valid', int[1] dilation=1, int groups=1) -> Tensor", {
   .home    = "nn.functional torch",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 std::string_view padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(1, input, weight, bias, stride, padding, dilation, groups);
@@ -367,7 +389,7 @@ Example:
     >>> image, filters = torch.ones(1, 3, 8, 8), torch.ones(4, 3, 3, 3)
     >>> torch.nn.functional.conv2d(image, filters, padding=1).shape
     torch.Size([1, 4, 8, 8]))",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(2, input, weight, bias, stride, padding, dilation, groups);
@@ -378,7 +400,7 @@ OP(conv2d_padding,
    "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[2] stride=1, "
    "str padding='valid', int[2] dilation=1, int groups=1) -> Tensor", {
   .home    = "nn.functional torch",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 std::string_view padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(2, input, weight, bias, stride, padding, dilation, groups);
@@ -390,7 +412,7 @@ OP(conv3d,
    "int[3] dilation=1, int groups=1) -> Tensor", {
   .home    = "nn.functional torch",
   .doc     = R"(Slides filters over volumes: conv2d with a depth before height and width.)",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(3, input, weight, bias, stride, padding, dilation, groups);
@@ -401,7 +423,7 @@ OP(conv3d_padding,
    "conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, int[3] stride=1, "
    "str padding='valid', int[3] dilation=1, int groups=1) -> Tensor", {
   .home    = "nn.functional torch",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 std::string_view padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(3, input, weight, bias, stride, padding, dilation, groups);
@@ -425,7 +447,7 @@ Args:
     output_padding: elements added to one end, less than stride.
     groups: how many groups of channels are convolved by themselves.
     dilation: distance between the elements of a filter.)",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef output_padding, int64_t groups, ShapeRef dilation) {
     return conv_transpose_nd(1, input, weight, bias, stride, padding, output_padding, groups,
@@ -441,7 +463,7 @@ OP(conv_transpose2d,
 
 Output height: (H - 1) * stride - 2 * padding + dilation * (KH - 1) + output_padding + 1, and
 likewise the width. Arguments as in conv_transpose1d; weight: (C, out_channels / groups, KH, KW).)",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef output_padding, int64_t groups, ShapeRef dilation) {
     return conv_transpose_nd(2, input, weight, bias, stride, padding, output_padding, groups,

@@ -127,8 +127,19 @@ Tensor range(Scalar start, Scalar end, Scalar step, std::optional<DType> dtype,
 Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, std::optional<double> base,
               std::optional<DType> dtype, std::optional<Device> device) {
   CHECK(steps >= 0, "number of steps must be non-negative, got ", steps);
-  CHECK(!start.is_complex() && !end.is_complex() && !(dtype && is_complex(*dtype)),
-        ErrorKind::kNotImplemented, "not implemented for complex numbers");
+  bool from_complex = start.is_complex() || end.is_complex();
+  if (from_complex || (dtype && is_complex(*dtype))) {
+    DType type = dtype.value_or(complex_dtype(default_dtype()));
+    CHECK(is_complex(type), "complex numbers do not fit into dtype ", dtype_name(type),
+          ". Use a complex dtype.");
+    auto first = start.to<std::complex<double>>(), last = end.to<std::complex<double>>();
+    auto along = [&](double from, double to) {
+      return spaced(from, to, steps, std::nullopt, real_dtype(type), device);
+    };
+    Tensor line =
+        call<"complex", Tensor>(along(first.real(), last.real()), along(first.imag(), last.imag()));
+    return base ? pow(wrapped_number(*base), line) : line;
+  }
   Tensor out = fresh(Shape{steps}, dtype, device);
   double first = start.to<double>(), last = end.to<double>();
   double by = steps > 1 ? (last - first) / double(steps - 1) : 0;

@@ -88,12 +88,17 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
   if (!sums) return scatter_extreme(base, dim, index, values, largest);
   Tensor sum = call<"scatter_add_", Tensor>(clone(base), dim, index, values);
   if (reduce == "sum") return sum;
-  Tensor counts = full(input.sizes(), 1.0, input.dtype(), input.device());
-  if (!include_self) scatter_into(counts, dim, index, repeated_value(input, index, 0), {});
-  call<"scatter_add_", Tensor>(counts, dim, index, Tensor(repeated_value(input, index, 1)));
+  Tensor counts = full(input.sizes(), 1.0, real_dtype(input.dtype()), input.device());
+  if (!include_self) scatter_into(counts, dim, index, repeated_value(counts, index, 0), {});
+  call<"scatter_add_", Tensor>(counts, dim, index, Tensor(repeated_value(counts, index, 1)));
   counts = maximum(counts, wrapped_number(1));
-  if (is_floating(input.dtype())) return sum / counts;
+  if (is_differentiable(input.dtype())) return sum / counts;
   return call<"floor_divide", Tensor>(sum, counts);
+}
+
+// The input of a reduction in place. The gradient of a product reads what will be written over.
+Tensor kept(const Tensor& input, std::string_view reduce) {
+  return reduce == "prod" ? clone(input) : input;
 }
 
 // scatter_reduced by whole slices: index is a vector.
@@ -301,7 +306,8 @@ OP(scatter_reduce_,
   .variants = method,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                 std::string_view reduce, bool include_self) {
-    return copy_(input, scatter_reduced(input, dim, index, src, reduce, include_self));
+    Tensor before = kept(input, reduce);
+    return copy_(input, scatter_reduced(before, dim, index, src, reduce, include_self));
   },
 })
 
@@ -310,7 +316,7 @@ OP(index_reduce, "(Tensor input, int dim, Tensor index, Tensor source, str reduc
   .doc     = R"(Combines slice i of source with slice index[i] of input: prod, mean, amax or amin.
 
 With include_self=False the values of input at these places do not count.)",
-  .dtypes  = real_numeric,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                 std::string_view reduce, bool include_self) {
     return index_reduced(input, dim, index, source, reduce, include_self);
@@ -320,11 +326,12 @@ With include_self=False the values of input at these places do not count.)",
 OP(index_reduce_, "(Tensor! input, int dim, Tensor index, Tensor source, str reduce, *, "
                   "bool include_self=True) -> Tensor", {
   .doc     = R"(Combines slices of source with those of the tensor itself, as index_reduce does.)",
-  .dtypes  = real_numeric,
+  .dtypes  = numeric,
   .variants = method,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                 std::string_view reduce, bool include_self) {
-    return copy_(input, index_reduced(input, dim, index, source, reduce, include_self));
+    Tensor before = kept(input, reduce);
+    return copy_(input, index_reduced(before, dim, index, source, reduce, include_self));
   },
 })
 

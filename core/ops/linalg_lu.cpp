@@ -162,7 +162,6 @@ OP(lu_unpack,
   .doc     = R"(P, L and U from the compact factorisation of linalg.lu_factor.
 
 What is not unpacked is a tensor without elements.)",
-  .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data,
                 bool unpack_pivots) {

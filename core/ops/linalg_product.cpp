@@ -76,6 +76,7 @@ Tensor halvings(const Tensor& A, double largest) {
 Tensor exponential(const Tensor& A) {
   check_square(A, "A");
   if (A.numel() == 0) return clone(A);
+  if (is_half(A.dtype())) return cast(exponential(cast(A, DType::float32)), A.dtype());
   Tensor I = eye_like(A, A.size(-1));
   bool is_single = real_dtype(A.dtype()) == DType::float32;
   // Where the remainder falls below rounding: the paper's table 1, and Al-Mohy and Higham 2011,
@@ -210,13 +211,13 @@ Example:
     >>> torch.linalg.matrix_exp(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
     tensor([[1., 1.],
             [0., 1.]]))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& A) { return exponential(A); },
 })
 
 OP(matrix_exp, "(Tensor input) -> Tensor", {
   .doc     = R"(The exponential of square matrices: see linalg.matrix_exp.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input) { return exponential(input); },
 })
 

@@ -38,7 +38,7 @@ POINTWISE(absolute_error_grad, (C g, C input, C target), g * sgn(input - target)
 OP(_absolute_error, "(Tensor input, Tensor target) -> Tensor", {
   .home    = "private",
   .doc     = "|input - target|.",
-  .dtypes  = floating_or_complex,
+  .dtypes  = numeric,
   .forward = formula<absolute_error_value>,
   .saves   = saves<"input", "target">,
   .grads   = grads(
@@ -52,10 +52,12 @@ OP(l1_loss, "(Tensor input, Tensor target, str reduction='mean', Tensor? weight=
   .doc     = R"(The absolute differences: |input - target|.
 
 With a weight for each element, the mean is over the weights.)",
-  .dtypes  = floating_or_complex,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& target, std::string_view reduction,
                 const Tensor& weight) {
-    Tensor errors = call<"_absolute_error", Tensor>(input, target);
+    bool whole = is_integral(input.dtype()) && is_integral(target.dtype());
+    Tensor errors = whole ? maximum(input, target) - minimum(input, target)
+                          : call<"_absolute_error", Tensor>(input, target);
     return reduce_weighted_loss(errors, weight, input, reduction);
   },
 })
@@ -228,9 +230,10 @@ by the batch size.)",
 OP(soft_margin_loss, "(Tensor input, Tensor target, str reduction='mean') -> Tensor", {
   .home    = "nn.functional",
   .doc     = "The logistic loss of targets 1 and -1: log(1 + exp(-target * input)).",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, const Tensor& target, std::string_view reduction) {
-    return reduce_loss(softplus(-target * input), reduction);
+    Tensor z = -target * input;
+    return reduce_loss(is_complex(z.dtype()) ? log1p(exp(z)) : softplus(z), reduction);
   },
 })
 
@@ -242,7 +245,7 @@ OP(poisson_nll_loss,
 
 Without log_input, input - target * log(input + eps). With full, Stirling's approximation of
 log(target!) is added where target is above 1.)",
-  .dtypes  = floating,
+  .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& target, bool log_input, bool full, double eps,
                 std::string_view reduction) {
     Tensor losses = log_input ? exp(input) - target * input : input - target * log(input + eps);

@@ -67,6 +67,12 @@ void check_batch_dims(const Tensor& a, const Tensor& b) {
 
 // beta * input + alpha * product, where beta = 0 hides even a NaN in input.
 Tensor add_product(const Tensor& input, const Tensor& product, Scalar beta, Scalar alpha) {
+  if (is_bool(product.dtype()))
+    for (Scalar* factor : {&beta, &alpha}) {
+      CHECK(factor->is_integral(), "booleans are multiplied by ", *factor,
+            ". Use beta and alpha of True or False.");
+      *factor = factor->to<bool>();
+    }
   auto is = [](Scalar s, double value) { return s.to<std::complex<double>>() == value; };
   CHECK(input.dtype() == product.dtype(), "input is ", dtype_name(input.dtype()),
         ", but the product is ", dtype_name(product.dtype()),
@@ -210,6 +216,7 @@ OP(vdot, "(Tensor input, Tensor other) -> Tensor", {
 
 OP(outer, "(Tensor input, Tensor vec2) -> Tensor", {
   .doc     = R"(The products of all elements of two vectors: result[i, j] = input[i] * vec2[j].)",
+  .aliases = "ger",
   .forward = [](const Tensor& input, const Tensor& vec2) {
     check_dim(input, "input", 1);
     check_dim(vec2, "vec2", 1);
@@ -266,8 +273,7 @@ The input broadcasts, and with beta = 0 it is not read.)",
 OP(addr, "(Tensor input, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", {
   .doc     = R"(beta * input + alpha * outer(vec1, vec2).
 
-The input broadcasts, and with beta = 0 it is not read.)",
-  .dtypes  = numeric,
+The input broadcasts, and with beta = 0 it is not read. Of booleans, sums are ors.)",
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar beta,
                 Scalar alpha) {

@@ -393,16 +393,15 @@ OP(rms_norm,
   .doc     = R"(Divides by the root mean square of the last dims: x / sqrt(mean(x^2) + eps) * w.
 
 From Zhang and Sennrich 2019. eps is the smallest step of the dtype when None.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, ShapeRef shape, const Tensor& weight,
                 std::optional<double> eps) {
     check_normalized_shape(input, shape);
     check_parameter(weight, shape, "weight");
     Shape last;
     for (int64_t d = input.dim() - int64_t(shape.size()); d < input.dim(); ++d) last.push_back(d);
-    DType dtype = kernel_dtype(input);
-    Tensor x = cast(input, dtype);
-    double smallest = eps ? *eps : dtype == DType::float64 ? 0x1p-52 : 0x1p-23;
+    Tensor x = is_half(input.dtype()) ? cast(input, DType::float32) : input;
+    double smallest = eps ? *eps : real_dtype(x.dtype()) == DType::float64 ? 0x1p-52 : 0x1p-23;
     Tensor z = cast(x * rsqrt(mean(x * x, last, true) + smallest), input.dtype());
     return weight.defined() ? z * weight : z;
   },

@@ -62,7 +62,6 @@ POINTWISE(addcmul_grad_tensor1, (C g, C tensor2, S value), g * conj(tensor2 * va
 POINTWISE(addcmul_grad_tensor2, (C g, C tensor1, S value), g * conj(tensor1 * value))
 OP(addcmul, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", {
   .doc     = "input + value * tensor1 * tensor2.",
-  .dtypes  = numeric,
   .forward = formula<addcmul_value>,
   .saves   = saves<"tensor1", "tensor2">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor&, const Tensor&) { return g; }),
@@ -76,8 +75,7 @@ POINTWISE(addcdiv_grad_tensor1, (C g, C tensor2, S value), g * conj(S(1) / tenso
 POINTWISE(addcdiv_grad_tensor2, (C g, C tensor1, C tensor2, S value),
           -g * conj(tensor1 / (tensor2 * tensor2) * value))
 OP(addcdiv, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", {
-  .doc     = "input + value * tensor1 / tensor2.",
-  .dtypes  = floating_or_complex,
+  .doc     = "input + value * tensor1 / tensor2; integers give floats.",
   .forward = formula<addcdiv_value>,
   .saves   = saves<"tensor1", "tensor2">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor&, const Tensor&) { return g; }),
@@ -98,7 +96,6 @@ OP(lerp, "(Tensor input, Tensor end, Tensor weight) -> Tensor", {
 Example:
     >>> torch.lerp(torch.tensor([0.0, 10.0]), torch.tensor([10.0, 20.0]), 0.25)
     tensor([ 2.5000, 12.5000]))",
-  .dtypes  = floating_or_complex,
   .forward = formula<lerp_value>,
   .saves   = saves<"input", "end", "weight">,
   .grads   = grads(d<"input">(formula<lerp_grad_input>), d<"end">(formula<lerp_grad_end>),
@@ -420,7 +417,7 @@ OP(nextafter, "(Tensor input, Tensor other) -> Tensor", {
 Example:
     >>> torch.nextafter(torch.tensor([0.0, 1.0]), torch.tensor(2.0)) - torch.tensor([0.0, 1.0])
     tensor([1.4013e-45, 1.1921e-07]))",
-  .dtypes  = floating,
+  .dtypes  = real,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     const Tensor* operands[] = {&input, &other};
     DType dtype = result_dtype(operands);

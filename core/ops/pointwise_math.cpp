@@ -214,15 +214,11 @@ OP(xlogy, "(Tensor input, Tensor other) -> Tensor", {
                    })),
 })
 
-// The larger one is taken out, so that nothing overflows; equal infinities have no difference.
-POINTWISE(logaddexp_value, (T input, T other),
-          select(input == other, input + S(0.6931471805599453),
-                 max(input, other) + log1p(exp(-abs(input - other)))))
-POINTWISE(logaddexp_grad_input, (T g, T input, T other), g * sigmoid(input - other))
-POINTWISE(logaddexp_grad_other, (T g, T input, T other), g * sigmoid(other - input))
+POINTWISE(logaddexp_value, (C input, C other), logaddexp(input, other))
+POINTWISE(logaddexp_grad_input, (C g, C input, C other), g * conj(sigmoid(input - other)))
+POINTWISE(logaddexp_grad_other, (C g, C input, C other), g * conj(sigmoid(other - input)))
 OP(logaddexp, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "log(exp(input) + exp(other)) without overflow.",
-  .dtypes  = real,
   .forward = formula<logaddexp_value>,
   .saves   = saves<"input", "other">,
   .grads   = grads(d<"input">(formula<logaddexp_grad_input>),

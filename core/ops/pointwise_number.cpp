@@ -15,7 +15,7 @@ OP(gcd, "(Tensor input, Tensor other) -> Tensor", {
 Example:
     >>> torch.gcd(torch.tensor([5, 10, 15]), torch.tensor([3, 4, 5]))
     tensor([1, 2, 5]))",
-  .dtypes  = DTypeSet([](DType t) { return is_integral(t); }),
+  .dtypes  = integral_or_bool,
   .forward = formula<gcd_value>,
 })
 
@@ -26,7 +26,7 @@ OP(lcm, "(Tensor input, Tensor other) -> Tensor", {
 Example:
     >>> torch.lcm(torch.tensor([5, 10, 15]), torch.tensor([3, 4, 5]))
     tensor([15, 20, 15]))",
-  .dtypes  = DTypeSet([](DType t) { return is_integral(t); }),
+  .dtypes  = integral_or_bool,
   .forward = formula<lcm_value>,
 })
 
@@ -40,8 +40,10 @@ Example:
     tensor([2., 4., 8.]))",
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     const Tensor* operands[] = {&input, &other};
-    if (!is_complex(result_dtype(operands))) return pointwise_into<ldexp_value>(into, input, other);
-    return pointwise_into<mul_complex>(into, input, pow(wrapped_number(2.0), other));
+    DType dtype = result_dtype(operands);
+    if (!is_complex(dtype)) return pointwise_into<ldexp_value>(into, input, other);
+    Tensor exponent = to_dtype(other, is_complex(other.dtype()) ? dtype : real_dtype(dtype));
+    return pointwise_into<mul_complex>(into, input, pow(wrapped_number(2.0), exponent));
   },
   .saves   = saves<"other", "result">,
   .grads   = grads(

@@ -10,6 +10,10 @@ namespace rushlight {
 namespace {
 
 constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+// What is compared or added as float32, float64 or int64.
+constexpr DTypeSet poolable([](DType t) {
+  return is_floating(t) || (is_integral(t) && t != DType::uint64);
+});
 
 // ---- windows -----------------------------------------------------------------------------------
 
@@ -172,7 +176,7 @@ OP(_max_pool2d,
   .doc     = R"(The maxima over windows of images, and their places (int32) in the flattened image.
 
 An empty kernel_size gives adaptive windows; the numbers after it are then not read.)",
-  .dtypes  = floating,
+  .dtypes  = poolable,
   .forward = [](const Tensor& input, ShapeRef out, ShapeRef kernel_size, ShapeRef stride,
                 ShapeRef padding, ShapeRef dilation) {
     check_images(input);
@@ -228,7 +232,7 @@ OP(_avg_pool2d,
   .doc     = R"(The sums over windows of images, over the divisor or, if it is 0, the window's size.
 
 An empty kernel_size gives adaptive windows; stride and padding are then not read.)",
-  .dtypes  = floating,
+  .dtypes  = poolable,
   .forward = [](const Tensor& input, ShapeRef out, ShapeRef kernel_size, ShapeRef stride,
                 ShapeRef padding, bool count_include_pad, int64_t divisor) {
     check_images(input);
@@ -284,7 +288,7 @@ Args:
     padding: -inf added at both ends, at most half of the window.
     dilation: distance between the window's elements.
     ceil_mode: whether a window may overhang the end.)",
-  .dtypes  = floating,
+  .dtypes  = poolable,
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
     return std::get<0>(max_pool_nd(1, input, kernel_size, stride, padding, dilation, ceil_mode));
@@ -296,7 +300,7 @@ OP(max_pool1d_with_indices,
    "bool ceil_mode=False) -> (Tensor, Tensor)", {
   .home    = "torch nn.functional",
   .doc     = R"(What max_pool1d returns, and the places of the maxima in their sequences.)",
-  .dtypes  = floating,
+  .dtypes  = poolable,
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
     return with_long_indices(
@@ -320,7 +324,7 @@ Args:
     padding: -inf added at all sides, at most half of the window.
     dilation: distance between the window's elements.
     ceil_mode: whether a window may overhang the image.)",
-  .dtypes  = floating,
+  .dtypes  = poolable,
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
     return std::get<0>(max_pool_nd(2, input, kernel_size, stride, padding, dilation, ceil_mode));
@@ -332,7 +336,7 @@ OP(max_pool2d_with_indices,
    "bool ceil_mode=False) -> (Tensor, Tensor)", {
   .home    = "torch nn.functional",
   .doc     = R"(What max_pool2d returns, and the places of the maxima in their flattened images.)",
-  .dtypes  = floating,
+  .dtypes  = poolable,
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
     return with_long_indices(
@@ -355,7 +359,7 @@ Args:
     padding: zeros added at both ends, at most half of the window.
     ceil_mode: whether a window may overhang the end.
     count_include_pad: whether the padding counts among the elements.)",
-  .dtypes  = floating,
+  .dtypes  = poolable,
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, bool ceil_mode, bool count_include_pad) {
     return avg_pool_nd(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, {});
@@ -378,8 +382,8 @@ Args:
     padding: zeros added at all sides, at most half of the window.
     ceil_mode: whether a window may overhang the image.
     count_include_pad: whether the padding counts among the elements.
-    divisor_override: what to divide the sums by instead.)",
-  .dtypes  = floating,
+    divisor_override: what to divide the sums by instead; integers are rounded towards zero.)",
+  .dtypes  = poolable,
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, bool ceil_mode, bool count_include_pad,
                 std::optional<int64_t> divisor_override) {

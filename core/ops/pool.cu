@@ -1,21 +1,14 @@
 // Owns pooling on CUDA: a thread finishes an output, or an element of a gradient, by itself, so
-// that no order of threads shows. ELEMENT names the type in memory.
+// that no order of threads shows. ELEMENT names the type in memory, SUM the one to compute in.
 #include "core/tensor/formula.cuh"
 
 #include "core/ops/pool_windows.h"
 #include "core/tensor/convert.h"
+#include "core/tensor/limits.cuh"
 
 namespace rushlight::on_cuda {
 
-template <class T>
-struct SumOf {
-  using type = float;
-};
-template <>
-struct SumOf<double> {
-  using type = double;
-};
-using Sum = SumOf<ELEMENT>::type;
+using Sum = SUM;
 
 constexpr int kBatch = 0, kChannel = 1, kRow = 2, kColumn = 3;
 
@@ -97,6 +90,11 @@ void for_outputs(const PoolArgs& args, const Place& element, F f) {
     }
 }
 
+Sum quotient(Sum sum, Sum divisor) {
+  if constexpr (detail::kSame<Sum, int64_t>) return trunc_divide(sum, divisor);
+  else return sum / divisor;
+}
+
 Sum divisor_of(const PoolArgs& args, const Place& output) {
   if (args.divisor.number != 0) return Sum(args.divisor.number);
   auto count = [&](const PoolWindows& windows, int64_t o) {
@@ -109,7 +107,7 @@ Sum divisor_of(const PoolArgs& args, const Place& output) {
 extern "C" __global__ void max_pool(PoolArgs args) {
   for_place(args, args.windows[0].out, args.windows[1].out, [&](const Place& output) {
     int64_t width = args.windows[1].size;
-    Sum best = -kInfinity;
+    Sum best = kLowest<Sum>;
     int64_t index =
         args.windows[0].begin(output.at[kRow]) * width + args.windows[1].begin(output.at[kColumn]);
     for_window(args, output, [&](Sum x, int64_t row, int64_t column) {
@@ -138,7 +136,7 @@ extern "C" __global__ void avg_pool(PoolArgs args) {
   for_place(args, args.windows[0].out, args.windows[1].out, [&](const Place& output) {
     Sum sum(0);
     for_window(args, output, [&](Sum x, int64_t, int64_t) { sum += x; });
-    store(args.output, output, sum / divisor_of(args, output));
+    store(args.output, output, quotient(sum, divisor_of(args, output)));
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "core/device/threads.h"
 #include "core/ops/pool_loops.h"
+#include "core/tensor/pointwise.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -86,16 +87,26 @@ void for_each_part(const Images& images, F&& f) {
                });
 }
 
-// The operand as the loops take it: dense in its layout, in float32 for half types.
+Tensor dense(const Tensor& tensor, bool channels_last) {
+  if (!channels_last) return to_contiguous(tensor);
+  return tensor.is_contiguous(MemoryFormat::channels_last)
+             ? tensor
+             : clone_dense(tensor, MemoryFormat::channels_last);
+}
+
+// The operand as the loops take it: dense in its layout, in float32, float64 or int64.
 Tensor prepared(const Tensor& tensor, bool channels_last) {
-  Tensor dense = channels_last && !tensor.is_contiguous(MemoryFormat::channels_last)
-                     ? clone_dense(tensor, MemoryFormat::channels_last)
-                 : channels_last ? tensor
-                                 : to_contiguous(tensor);
-  if (!is_half(tensor.dtype())) return dense;
-  Tensor wide = empty_strided(dense.sizes(), dense.strides(), DType::float32);
-  copy_into(wide, dense);
+  Tensor operand = dense(tensor, channels_last);
+  DType compute = dtype_of_compute(compute_of(tensor.dtype()));
+  if (tensor.dtype() == compute) return operand;
+  Tensor wide = empty_strided(operand.sizes(), operand.strides(), compute);
+  copy_into(wide, operand);
   return wide;
+}
+
+// The place of the operand's loop in PoolLoops.
+size_t loop_of(const Tensor& operand) {
+  return operand.dtype() == DType::float32 ? 0 : operand.dtype() == DType::float64 ? 1 : 2;
 }
 
 Tensor zero_images(ShapeRef sizes, DType dtype, bool channels_last) {
@@ -104,7 +115,7 @@ Tensor zero_images(ShapeRef sizes, DType dtype, bool channels_last) {
   return zeros;
 }
 
-// Back from float32 to the half type that the operand had.
+// Back to the dtype that the operand had.
 Tensor narrowed(const Tensor& wide, DType dtype) {
   if (wide.dtype() == dtype) return wide;
   Tensor result = empty_strided(wide.sizes(), wide.strides(), dtype);
@@ -117,7 +128,7 @@ Images images_of(const PoolWindows2d& windows, const Tensor& tensor, bool channe
           windows[0].out * windows[1].out};
 }
 
-// The divisor of each output, in float or double.
+// The divisor of each output.
 Tensor divisors_of(const PoolWindows2d& windows, PoolDivisor divisor, DType dtype) {
   auto count = [&](const PoolWindows& w, int64_t o) {
     return divisor.counts_padding ? w.padded_count(o) : w.end(o) - w.begin(o);
@@ -144,7 +155,7 @@ std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows2d& windows, const Te
   Tensor values = empty_images(sizes, x.dtype(), {}, channels_last);
   Tensor indices = empty_images(sizes, DType::int32, {}, channels_last);
   AxisTables rows(windows[0]), columns(windows[1]);
-  MaxPoolLoop loop = loops().max[x.dtype() == DType::float64];
+  MaxPoolLoop loop = loops().max[loop_of(x)];
   for_each_part(images_of(windows, x, channels_last), [&](int64_t in, int64_t out, int64_t channels,
                                                           int64_t pixel) {
     PoolImage image{rows.axis(), columns.axis(), channels, pixel};
@@ -157,7 +168,7 @@ Tensor max_pool_backward_on_cpu(const PoolWindows2d& windows, const Tensor& grad
                                 const Tensor& indices) {
   int64_t height = windows[0].size, width = windows[1].size;
   bool channels_last = is_channels_last(indices);
-  Tensor places = prepared(indices, channels_last), g = prepared(grad, channels_last);
+  Tensor places = dense(indices, channels_last), g = prepared(grad, channels_last);
   Shape sizes{grad.size(0), grad.size(1), height, width};
   Tensor result = zero_images(sizes, g.dtype(), channels_last);
   int64_t pixels = height * width;
@@ -190,7 +201,7 @@ Tensor avg_pool_on_cpu(const PoolWindows2d& windows, PoolDivisor divisor, const 
   Tensor means = empty_images(sizes, x.dtype(), {}, channels_last);
   Tensor divisors = divisors_of(windows, divisor, x.dtype());
   AxisTables rows(windows[0]), columns(windows[1]);
-  AvgPoolLoop loop = loops().avg[x.dtype() == DType::float64];
+  AvgPoolLoop loop = loops().avg[loop_of(x)];
   for_each_part(images_of(windows, x, channels_last),
                 [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
                   PoolImage image{rows.axis(), columns.axis(), channels, pixel};
@@ -207,7 +218,7 @@ Tensor avg_pool_backward_on_cpu(const PoolWindows2d& windows, PoolDivisor diviso
   Tensor result = zero_images(sizes, g.dtype(), channels_last);
   Tensor divisors = divisors_of(windows, divisor, g.dtype());
   AxisTables rows(windows[0]), columns(windows[1]);
-  AvgPoolBackwardLoop loop = loops().avg_backward[g.dtype() == DType::float64];
+  AvgPoolBackwardLoop loop = loops().avg_backward[loop_of(g)];
   for_each_part(images_of(windows, g, channels_last),
                 [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
                   PoolImage image{rows.axis(), columns.axis(), channels, pixel};

@@ -2,6 +2,7 @@
 #include "core/device/cuda_kernel_map.h"
 #include "core/ops/pool.h"
 #include "core/tensor/cuda_types.h"
+#include "core/tensor/pointwise.h"
 
 namespace rushlight {
 
@@ -20,7 +21,8 @@ struct Kernels {
 
   explicit Kernels(DType dtype)
       : module("pool<" + std::string(device_type(dtype)) + ">", pool_cu,
-               cuda::define("ELEMENT", device_type(dtype))) {}
+               cuda::define("ELEMENT", device_type(dtype)) +
+                   cuda::define("SUM", device_type(dtype_of_compute(compute_of(dtype))))) {}
 };
 
 cuda::CudaKernelFamily family([] {

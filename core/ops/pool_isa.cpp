@@ -20,12 +20,12 @@ template <class F>
 
 // ---- vectors -----------------------------------------------------------------------------------
 
-template <class T>
+template <size_t bytes>
 struct IntegerOfSize {
   using type = int32_t;
 };
 template <>
-struct IntegerOfSize<double> {
+struct IntegerOfSize<8> {
   using type = int64_t;
 };
 
@@ -34,7 +34,7 @@ struct IntegerOfSize<double> {
 template <class T, int kBytes>
 struct Vectors {
   static constexpr int kCount = kBytes / int(sizeof(T));
-  using Element = typename IntegerOfSize<T>::type;
+  using Element = typename IntegerOfSize<sizeof(T)>::type;
   typedef T Value __attribute__((vector_size(kBytes)));
   typedef Element Index __attribute__((vector_size(kBytes)));
   typedef T Loose __attribute__((vector_size(kBytes), aligned(sizeof(T)), may_alias));
@@ -102,6 +102,11 @@ template <class T, class One, class Some>
 // ---- the loops ---------------------------------------------------------------------------------
 
 template <class T>
+inline constexpr T kLeast = T(-__builtin_inf());
+template <>
+inline constexpr int64_t kLeast<int64_t> = INT64_MIN;
+
+template <class T>
 void max_pool(const PoolImage& image, const void* input, void* output, int32_t* indices) {
   const T* in = static_cast<const T*>(input);
   T* out = static_cast<T*>(output);
@@ -112,7 +117,7 @@ void max_pool(const PoolImage& image, const void* input, void* output, int32_t* 
     return (row * image.columns.out + column) * image.pixel + c;
   };
   auto one = [&](int64_t row, int64_t column, int64_t c) {
-    T best = T(-__builtin_inf());
+    T best = kLeast<T>;
     int64_t index = first(row, column), place = place_of(row, column, c);
     for_window(image, row, column, [&](int64_t pixel) {
       T x = in[pixel * image.pixel + c];
@@ -128,7 +133,7 @@ void max_pool(const PoolImage& image, const void* input, void* output, int32_t* 
     using Element = typename V::Element;
     typename V::Index steps = V::steps(step);
     typename V::Index index = steps + Element(first(row, column));
-    typename V::Value best = typename V::Value{} + T(-__builtin_inf());
+    typename V::Value best = typename V::Value{} + kLeast<T>;
     for_window(image, row, column, [&](int64_t pixel) {
       typename V::Value x = V::load(in + pixel * image.pixel + c, stride);
       auto better = (x > best) | (x != x);
@@ -164,6 +169,23 @@ void avg_pool(const PoolImage& image, const void* divisors, const void* input, v
   for_outputs<T>(image, one, some);
 }
 
+// Rounded towards zero.
+void avg_pool_of_integers(const PoolImage& image, const void* divisors, const void* input,
+                          void* output) {
+  const int64_t* in = static_cast<const int64_t*>(input);
+  const int64_t* divisor = static_cast<const int64_t*>(divisors);
+  int64_t* out = static_cast<int64_t*>(output);
+  for (int64_t row = 0; row < image.rows.out; ++row)
+    for (int64_t column = 0; column < image.columns.out; ++column)
+      for (int64_t c = 0; c < image.channels; ++c) {
+        int64_t at = row * image.columns.out + column;
+        uint64_t sum = 0;
+        for_window(image, row, column,
+                   [&](int64_t pixel) { sum += uint64_t(in[pixel * image.pixel + c]); });
+        out[at * image.pixel + c] = trunc_divide(int64_t(sum), divisor[at]);
+      }
+}
+
 template <class T>
 void avg_pool_backward(const PoolImage& image, const void* divisors, const void* grad,
                        void* grad_input) {
@@ -192,8 +214,8 @@ void avg_pool_backward(const PoolImage& image, const void* divisors, const void*
 }  // namespace
 
 extern const PoolLoops pool_loops;
-constexpr PoolLoops pool_loops = {{&max_pool<float>, &max_pool<double>},
-                                  {&avg_pool<float>, &avg_pool<double>},
+constexpr PoolLoops pool_loops = {{&max_pool<float>, &max_pool<double>, &max_pool<int64_t>},
+                                  {&avg_pool<float>, &avg_pool<double>, &avg_pool_of_integers},
                                   {&avg_pool_backward<float>, &avg_pool_backward<double>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

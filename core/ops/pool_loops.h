@@ -35,8 +35,8 @@ using AvgPoolBackwardLoop = void (*)(const PoolImage& image, const void* divisor
                                      void* grad_input);
 
 struct PoolLoops {
-  MaxPoolLoop max[2];  // float, double
-  AvgPoolLoop avg[2];
+  MaxPoolLoop max[3];  // float, double, int64
+  AvgPoolLoop avg[3];
   AvgPoolBackwardLoop avg_backward[2];
 };
 

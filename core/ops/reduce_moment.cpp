@@ -106,6 +106,16 @@ Tensor vector_norm_of(const Tensor& input, const Scalar& ord, Dims dim, bool kee
   return call<"vector_norm_kernel", Tensor>(x, ord.to<double>(), dim, keepdim);
 }
 
+// The largest real part is taken out; the imaginary part of the result is in [-pi, pi].
+Tensor complex_logsumexp(const Tensor& input, ShapeRef dim, bool keepdim) {
+  if (input.numel() == 0) return log(sum(exp(input), dim, keepdim));
+  Tensor largest =
+      call<"amax", Tensor>(call<"real", Tensor>(input), std::optional<ShapeRef>(dim), true);
+  largest = select(isfinite(largest), largest, 0.0);
+  Tensor total = log(sum(exp(input - largest), dim, keepdim));
+  return total + (keepdim ? largest : reshape(largest, total.sizes()));
+}
+
 }  // namespace
 
 OP(prod, "(Tensor input, *, dtype? dtype=None) -> Tensor", {
@@ -303,8 +313,8 @@ OP(norm,
 OP(logsumexp, "(Tensor input, int[1] dim, bool keepdim=False) -> Tensor", {
   .home    = "torch special",
   .doc     = R"(log(sum(exp(input))) over dim, without overflow; -inf when there are no elements.)",
-  .dtypes  = real,
   .forward = [](const Tensor& input, ShapeRef dim, bool keepdim) {
+    if (is_complex(input.dtype())) return complex_logsumexp(input, dim, keepdim);
     DType dtype = is_floating(input.dtype()) ? input.dtype() : default_dtype();
     return reduce(Reduction::log_sum_exp, input, reduced_dims(dim, input.dim()), keepdim, dtype);
   },
@@ -314,9 +324,10 @@ OP(logsumexp, "(Tensor input, int[1] dim, bool keepdim=False) -> Tensor", {
                      constexpr double inf = std::numeric_limits<double>::infinity();
                      KeptDims dims(dim);
                      // Where all elements are -inf, weights are 0, not the exponential of a NaN.
-                     Tensor shift = select(result == -inf, 0.0, result);
+                     Tensor shift = select(call<"real", Tensor>(result) == -inf, 0.0, result);
                      shift = restore_dims(shift, input.sizes(), dims, keepdim);
-                     return restore_dims(g, input.sizes(), dims, keepdim) * exp(input - shift);
+                     return restore_dims(g, input.sizes(), dims, keepdim) *
+                            exp(conj(input - shift));
                    })),
 })
 

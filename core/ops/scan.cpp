@@ -164,18 +164,19 @@ When reverse is True it runs from the last element backwards, with result[i + 1]
 
 OP(logcumsumexp, "(Tensor input, int dim) -> Tensor", {
   .doc     = R"(log(cumsum(exp(input))) along dim, without overflow.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, int64_t dim) {
     return scan_along(Scan::log_sum_exp, input, dim, false, input.dtype());
   },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result,
                                  int64_t dim) {
-                     // See Note [Gradients of scans]. Where only -inf came yet, weights are 0.
+                     // See Note [Gradients of scans]. Where only -inf came yet, weights are 0, as
+                     // is the factor behind the end, which no element has.
                      constexpr double inf = std::numeric_limits<double>::infinity();
-                     Tensor shift = select(result == -inf, 0.0, result);
-                     Tensor factor = exp(result - shifted(shift, dim, false, 0));
-                     return exp(input - shift) * linear_scan(g, factor, dim, true);
+                     Tensor shift = select(call<"real", Tensor>(result) == -inf, 0.0, result);
+                     Tensor factor = exp(result - shifted(shift, dim, false, inf));
+                     return exp(conj(input - shift)) * linear_scan(g, conj(factor), dim, true);
                    })),
 })
 

@@ -47,9 +47,7 @@ struct AddExponentials {
   }
   template <class T>
   static T merge(T before, T after) {
-    if (isnan(before) || isnan(after)) return before + after;
-    T low = before < after ? before : after, high = before < after ? after : before;
-    return isinf(high) ? high : high + log1p(exp(low - high));
+    return logaddexp(before, after);
   }
 };
 

@@ -150,6 +150,20 @@ void run_scan(const AroundDim& shape, bool reverse, const T* x, T* y, State star
   else run_columns(shape, reverse, x, y, start, step);
 }
 
+// log(exp(a) + exp(b)), where the larger one is taken out, so that nothing overflows.
+double log_add_exp(double a, double b) {
+  double low = std::fmin(a, b), high = std::fmax(a, b);
+  if (std::isnan(a) || std::isnan(b)) return a + b;
+  return std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
+}
+std::complex<double> log_add_exp(std::complex<double> a, std::complex<double> b) {
+  bool b_is_larger = a.real() < b.real();
+  std::complex<double> low = b_is_larger ? a : b, high = b_is_larger ? b : a;
+  if (std::isnan(low.real())) return a + b;
+  if (std::isinf(low.real())) return low.real() < 0 ? high : std::log(std::exp(a) + std::exp(b));
+  return high + std::log(1.0 + std::exp(low - high));
+}
+
 // The type that sums and products of T are kept in; unsigned, because integers wrap around.
 template <class T>
 struct Wide {
@@ -170,13 +184,10 @@ void scan_as(Scan scan, const AroundDim& shape, bool reverse, const T* x, T* y) 
     else run_scan(shape, reverse, x, y, State(0), add);
   } else if (scan == Scan::product) {
     run_scan(shape, reverse, x, y, State(1), [](State a, T v) { return a * State(v); });
-  } else if constexpr (std::is_floating_point_v<T>) {
+  } else if constexpr (!std::is_integral_v<T>) {
     constexpr double kNothing = -std::numeric_limits<double>::infinity();
-    run_scan(shape, reverse, x, y, kNothing, [](double a, T v) {
-      double low = std::fmin(a, double(v)), high = std::fmax(a, double(v));
-      if (std::isnan(a) || std::isnan(v)) return a + double(v);
-      return std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
-    });
+    run_scan(shape, reverse, x, y, State(kNothing),
+             [](State a, T v) { return log_add_exp(a, State(v)); });
   }
 }
 

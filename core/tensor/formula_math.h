@@ -174,6 +174,13 @@ template <class T>
 inline T softplus(T x) {
   return max(x, T(0)) + log1p(exp(-abs(x)));
 }
+// log(exp(x) + exp(y)). The larger one is taken out, so that nothing overflows; equal infinities
+// have no difference.
+template <class T>
+inline T logaddexp(T x, T y) {
+  T sum = max(x, y) + log1p(exp(-abs(x - y)));
+  return x == y ? x + T(0.6931471805599453) : sum;
+}
 template <class T>
 inline T xlogy(T x, T y) {
   return (x == T(0)) & !isnan(y) ? T(0) : x * log(y);
@@ -318,13 +325,27 @@ template <class T>
 inline Complex<T> log2(Complex<T> z) {
   return log(z) * T(1.4426950408889634);
 }
+// Close to zero, |1 + z|^2 = 1 + x (2 + x) + y^2.
 template <class T>
 inline Complex<T> log1p(Complex<T> z) {
-  return log(T(1) + z);
+  T x = z.real(), y = z.imag();
+  if (!(abs(x) < T(0.5) && abs(y) < T(0.5))) return log(T(1) + z);
+  return {T(0.5) * log1p(x * (T(2) + x) + y * y), atan2(y, T(1) + x)};
 }
+// cos(y) = 1 - 2 sin(y / 2)^2.
 template <class T>
 inline Complex<T> expm1(Complex<T> z) {
-  return exp(z) - T(1);
+  T x = z.real(), y = z.imag();
+  if (!(abs(x) < T(1) && abs(y) < T(1))) return exp(z) - T(1);
+  T half = sin(y * T(0.5));
+  return {expm1(x) * cos(y) - T(2) * half * half, exp(x) * sin(y)};
+}
+// By the exponential that does not overflow.
+template <class T>
+inline Complex<T> sigmoid(Complex<T> z) {
+  if (z.real() > T(0)) return T(1) / (T(1) + exp(-z));
+  Complex<T> e = exp(z);
+  return e / (T(1) + e);
 }
 template <class T>
 inline Complex<T> exp2(Complex<T> z) {
@@ -338,6 +359,14 @@ inline Complex<T> sgn(Complex<T> z) {
 template <class T>
 inline bool isnan(Complex<T> z) {
   return isnan(z.real()) || isnan(z.imag());
+}
+template <class T>
+inline Complex<T> logaddexp(Complex<T> z, Complex<T> w) {
+  Complex<T> larger = z.real() < w.real() ? w : z, smaller = z.real() < w.real() ? z : w;
+  if (isnan(z) || isnan(w)) return z + w;
+  if (smaller.real() == -T(kInfinity)) return larger;
+  if (smaller.real() == T(kInfinity)) return log(exp(z) + exp(w));
+  return larger + log1p(exp(smaller - larger));
 }
 template <class T>
 inline bool isfinite(Complex<T> z) {

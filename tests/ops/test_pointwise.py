@@ -268,6 +268,23 @@ def test_complex_numbers_follow_numpy() -> None:
     assert abs(x).dtype is torch.float64
 
 
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_expm1_and_log1p_are_exact_near_zero(dtype: Any) -> None:
+    z = np.array([1e-12 + 2e-12j, -3e-9j, 1e-20, 0, -1e-6 + 1e-7j])
+    x = torch.from_numpy(z).to(dtype)
+    tolerance = 1e-6 if dtype is torch.complex64 else 1e-14
+    np.testing.assert_allclose(x.expm1().numpy(), z + z**2 / 2 + z**3 / 6, rtol=tolerance)
+    np.testing.assert_allclose(x.log1p().numpy(), z - z**2 / 2 + z**3 / 3, rtol=tolerance)
+
+
+def test_complex_log_sums_of_nothing_are_minus_infinity() -> None:
+    nothing = torch.tensor([[-torch.inf, -torch.inf], [-torch.inf, 2 + 3j]])
+    assert nothing.logsumexp(1).tolist() == [complex(-torch.inf, 0), 2 + 3j]
+    assert nothing.logcumsumexp(1).tolist()[1] == [complex(-torch.inf, 0), 2 + 3j]
+    assert torch.logaddexp(nothing[0], nothing[1]).tolist() == nothing[1].tolist()
+    assert torch.zeros(2, 0, dtype=torch.complex64).logsumexp(1).tolist() == [-torch.inf] * 2
+
+
 @pytest.mark.parametrize("name", ["exp", "log", "sqrt", "sin", "tanh", "square", "sgn", "atanh"])
 def test_complex_gradients_follow_the_conjugate_convention(name: str) -> None:
     generator = np.random.default_rng(1)

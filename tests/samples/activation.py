@@ -43,7 +43,14 @@ samples("nn.functional.relu6", ref=lambda x, inplace=False: np.clip(x, 0, 6))(at
 samples("nn.functional.silu", ref=lambda x, inplace=False: x * sigmoid(x))(at_zero)
 samples("nn.functional.mish", ref=lambda x, inplace=False: x * np.tanh(np.logaddexp(0, x)))(at_zero)
 samples("nn.functional.logsigmoid", ref=lambda x: -np.logaddexp(0, -x))(at_zero)
-samples("nn.functional.softsign", ref=lambda x: x / (1 + np.abs(x)))(at_zero)
+
+
+@samples("nn.functional.softsign", ref=lambda x: x / (1 + np.abs(x)))
+def softsign() -> Iterator[Any]:
+    yield from at_zero()
+    yield normal(3, 4) + 1j * normal(3, 4)
+
+
 samples("nn.functional.tanhshrink", ref=lambda x: x - np.tanh(x))(at_zero)
 samples(
     "selu",

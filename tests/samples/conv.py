@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, normal, samples
+from samples import Sample, integers, normal, samples
+from samples.linalg import complex_normal
 
 
 def spread(value: Any, dims: int) -> list[int]:
@@ -63,6 +64,8 @@ def conv2d() -> Iterator[Any]:
     yield Sample(normal(1, 2, 7, 7), normal(3, 2, 3, 2), dilation=(2, 3))
     yield normal(3, 4, 4), normal(2, 3, 3, 3)
     yield normal(0, 3, 4, 4), normal(2, 3, 3, 3)
+    yield complex_normal(2, 3, 5, 4), complex_normal(4, 3, 3, 2), complex_normal(4)
+    yield integers(-9, 9, 1, 4, 5, 5), integers(-9, 9, 2, 2, 3, 3), integers(-9, 9, 2), 1, 1, 1, 2
 
 
 @samples("nn.functional.conv3d", ref=conv_ref)
@@ -120,6 +123,8 @@ def conv_transpose_ref(
 def conv_transpose1d() -> Iterator[Any]:
     yield normal(2, 3, 5), normal(3, 4, 3), normal(4)
     yield Sample(normal(2, 4, 5), normal(4, 2, 3), stride=2, padding=1, output_padding=1, groups=2)
+    yield complex_normal(2, 3, 5), complex_normal(3, 4, 3), complex_normal(4)
+    yield integers(-9, 9, 2, 3, 5), integers(-9, 9, 3, 4, 3), integers(-9, 9, 4)
 
 
 @samples("nn.functional.conv_transpose2d", ref=conv_transpose_ref)

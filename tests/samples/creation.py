@@ -65,6 +65,8 @@ def linspace() -> Iterator[Any]:
     yield -1.0, 2.0, 7
     yield 3, 3, 1
     yield 0, 1, 0
+    yield 1 + 1j, 2 - 3j, 5
+    yield 0.5, 2j, 1
 
 
 @samples(
@@ -73,6 +75,8 @@ def linspace() -> Iterator[Any]:
 def logspace() -> Iterator[Any]:
     yield -1.0, 2.0, 7
     yield Sample(0, 3, 4, base=2.0)
+    yield 0, 1j, 4
+    yield Sample(1 + 1j, -0.5j, 3, base=2.0)
 
 
 @samples("eye", ref=np.eye, grad=False)

@@ -108,3 +108,6 @@ def index_reduce() -> Iterator[Any]:
     for reduce in ("mean", "amax", "amin"):
         yield normal(4, 3), 0, np.array([2, 0, 2]), normal(3, 3), reduce
         yield Sample(normal(2, 4), 1, np.array([3, 3]), normal(2, 2), reduce, include_self=False)
+    for reduce in ("mean", "prod"):
+        z, w = normal(2, 4) + 1j * normal(2, 4), normal(2, 2) + 1j * normal(2, 2)
+        yield z, 1, np.array([3, 3]), w, reduce

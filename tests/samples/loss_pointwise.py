@@ -118,9 +118,10 @@ def kl_div() -> Iterator[Sample]:
     yield Sample(np.log(p), q, reduction="batchmean")
 
 
-@samples("nn.functional.soft_margin_loss", ref=reduced(lambda x, y: np.logaddexp(0, -y * x)))
+@samples("nn.functional.soft_margin_loss", ref=reduced(lambda x, y: np.log1p(np.exp(-y * x))))
 def soft_margin_loss() -> Iterator[Sample]:
     yield from in_every_reduction(normal(3, 4), np.sign(normal(3, 4)))
+    yield from in_every_reduction(normal(3, 4) + 1j * normal(3, 4), normal(3, 4))
 
 
 def poisson_ref(

@@ -91,3 +91,4 @@ def rms_norm_ref(
 def rms_norm() -> Iterator[Any]:
     yield uniform(3, 5, low=-2.0, high=3.0), (5,), normal(5)
     yield Sample(normal(2, 3, 4), (3, 4), eps=1e-3)
+    yield normal(3, 4) + 0.2j * normal(3, 4), (4,)

@@ -51,7 +51,22 @@ samples("hypot", ref=np.hypot)(positive_pairs)
 samples("pow", ref=np.power)(positive_pairs)
 samples("float_power", ref=np.float_power)(positive_pairs)
 samples("xlogy", ref=scipy.special.xlogy)(positive_pairs)
-samples("logaddexp", ref=np.logaddexp)(pairs)
+
+
+def logaddexp_ref(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    if x.dtype.kind != "c":
+        return np.logaddexp(x, y)
+    shift = np.where(np.isfinite(x.real), np.maximum(x.real, y.real), 0)
+    return np.log(np.exp(x - shift) + np.exp(y - shift)) + shift
+
+
+@samples("logaddexp", ref=logaddexp_ref)
+def logaddexp() -> Iterator[Any]:
+    yield from pairs()
+    yield normal(3, 4) + 1j * normal(3, 4), normal(4) + 1j * normal(4)
+    yield np.array([800 + 1j, -800, 3, -np.inf]), np.array([801 + 1.5j, -801, 3, 2])
+
+
 samples("logaddexp2", ref=np.logaddexp2)(pairs)
 
 
@@ -102,17 +117,21 @@ def heaviside() -> Iterator[Any]:
 def lerp() -> Iterator[Any]:
     yield normal(3, 4), normal(3, 4), uniform(3, 4)
     yield normal(3, 4), normal(4), 0.3
+    yield integers(-5, 5, 3, 4), integers(-5, 5, 3, 4), uniform(3, 4)
 
 
 @samples("addcmul", ref=lambda x, a, b, value=1: x + value * a * b)
 def addcmul() -> Iterator[Any]:
     yield normal(3, 4), normal(3, 4), normal(4)
     yield Sample(normal(3), normal(3), normal(3), value=0.5)
+    yield booleans(3), normal(3), integers(-5, 5, 3)
 
 
 @samples("addcdiv", ref=lambda x, a, b, value=1: x + value * a / b)
 def addcdiv() -> Iterator[Any]:
     yield Sample(normal(3), normal(3), uniform(3, low=0.5, high=2.0), value=0.5)
+    yield integers(-5, 5, 3), integers(-5, 5, 3), integers(1, 5, 3)
+    yield integers(-5, 5, 3), normal(3), integers(1, 5, 3)
 
 
 @samples("where", ref=np.where)

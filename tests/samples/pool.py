@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, distinct, normal, samples
+from samples import Sample, distinct, integers, normal, samples
 
 
 def spread(value: Any, dims: int) -> list[int]:
@@ -74,7 +74,8 @@ def avg_pool(dims: int) -> Callable[..., Any]:
         windows = windows_of(x.shape[-dims:], size, stride, padding, 1, ceil_mode)
         whole = divisor_override or int(np.prod(spread(size, dims)))
         own = not count_include_pad and not divisor_override
-        return over_windows(x, windows, lambda v, at: v.sum(1) / (len(at) if own else whole))
+        means = over_windows(x, windows, lambda v, at: v.sum(1) / (len(at) if own else whole))
+        return np.trunc(means).astype(x.dtype) if x.dtype.kind == "i" else means
 
     return ref
 
@@ -102,13 +103,24 @@ def images() -> Iterator[Any]:
     yield Sample(distinct(3, 6, 5), 3, 2, ceil_mode=True)
 
 
+def whole_sequences() -> Iterator[Any]:
+    yield integers(-(2**62), 2**62, 2, 3, 33), 3, 2, 1
+
+
+def whole_images() -> Iterator[Any]:
+    yield integers(-90, 90, 2, 3, 6, 40), 3, 2, 1
+    yield integers(-90, 90, 1, 2, 5, 4), 2
+
+
 def dilated_sequences() -> Iterator[Any]:
     yield from sequences()
+    yield from whole_sequences()
     yield Sample(distinct(2, 3, 9), 3, dilation=2)
 
 
 def dilated_images() -> Iterator[Any]:
     yield from images()
+    yield from whole_images()
     yield Sample(distinct(1, 2, 7, 8), 2, stride=1, dilation=(3, 2))
 
 
@@ -122,6 +134,7 @@ samples("max_pool2d_with_indices", ref=max_pool(2, True))(dilated_images)
 def avg_pool1d() -> Iterator[Any]:
     yield distinct(2, 3, 8), 2
     yield Sample(normal(2, 3, 9), 3, 2, 1, count_include_pad=False)
+    yield integers(-90, 90, 2, 3, 33), 3, 2, 1
 
 
 @samples("nn.functional.avg_pool2d", ref=avg_pool(2))
@@ -130,6 +143,8 @@ def avg_pool2d() -> Iterator[Any]:
     yield Sample(normal(1, 2, 7, 8), (3, 2), (2, 1), (1, 1), count_include_pad=False)
     yield Sample(normal(1, 2, 7, 8), 3, 2, 1, divisor_override=5)
     yield Sample(normal(3, 6, 5), 2, padding=1)
+    yield from whole_images()
+    yield Sample(integers(-90, 90, 1, 2, 7, 8), 3, 2, 1, divisor_override=-5)
 
 
 def adaptive_sequences() -> Iterator[Any]:

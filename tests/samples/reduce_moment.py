@@ -100,3 +100,6 @@ def logsumexp() -> Iterator[Any]:
     yield normal(3, 4), 1
     yield normal(3, 4, 5), (0, 2), True
     yield normal(3, 70, scale=400.0), 1
+    yield normal(3, 4) + 1j * normal(3, 4), 1
+    yield normal(3, 4, 5) + 1j * normal(3, 4, 5), (0, 2), True
+    yield np.array([[800 + 1j, 801 - 2j]]), 1

@@ -30,7 +30,21 @@ def with_zeros() -> Iterator[Any]:
 
 samples("cumsum", ref=lambda x, dim: np.cumsum(x, dim))(along)
 samples("cumprod", ref=lambda x, dim: np.cumprod(x, dim))(with_zeros)
-samples("logcumsumexp", ref=lambda x, dim: np.logaddexp.accumulate(x, dim))(along)
+
+
+def complex_sums(x: np.ndarray, dim: int) -> np.ndarray:
+    if x.dtype.kind != "c":
+        return np.logaddexp.accumulate(x, dim)
+    return np.log(np.cumsum(np.exp(x - x.real.max()), dim)) + x.real.max()
+
+
+@samples("logcumsumexp", ref=complex_sums)
+def logcumsumexp() -> Iterator[Any]:
+    yield from along()
+    yield normal(3, 4) + 0.3j * normal(3, 4), 1
+    yield normal(2, 5, 3) + 0.3j * normal(2, 5, 3), -2
+    yield np.array([800 + 1j, 801 + 2j, 800.5]), 0
+    yield np.array([800.0, 801.0, 790.0]), 0
 
 
 samples("cummax", ref=lambda x, dim: last_extreme(x, dim, True))(along)
