@@ -126,23 +126,30 @@ inline double upper_by_series(double a, double x, double epsilon) {
   double exponent = a * log(x) - (a <= 0.5 ? lgamma1p(a) : lgamma(1 + a));
   return -expm1(exponent) - a * exp(exponent) * sum;
 }
-// The upper function by its continued fraction (8.9.2), evaluated as Lentz does.
+// The upper function by its continued fraction (8.9.2): numerators p and denominators q of its
+// convergents, two after each other, compared without a division.
 inline double upper_by_fraction(double a, double x, double epsilon) {
-  constexpr double kTiny = 1e-300;
-  double b = x + 1 - a, c = 1 / kTiny, d = 1 / b, h = d;
-  for (int n = 1; n < 2000; ++n) {
-    double numerator = -n * (n - a);
-    b += 2;
-    d = numerator * d + b;
-    c = b + numerator / c;
-    d = abs(d) < kTiny ? kTiny : d;
-    c = abs(c) < kTiny ? kTiny : c;
-    d = 1 / d;
-    double change = d * c;
-    h *= change;
-    if (abs(change - 1) <= 2 * epsilon) break;
+  constexpr double kLarge = 0x1p400;
+  double scale = a * poisson(a, x);
+  if (scale == 0) return 0;  // so x is not so large that something overflows
+  double b = x + 1 - a, p_before = 0, q_before = 1, p = 1, q = b;
+  for (double n = 1; n < 2000; n += 2) {
+    double first = -n * (n - a), second = -(n + 1) * (n + 1 - a);
+    p_before = multiply_add(b + 2, p, first * p_before);
+    q_before = multiply_add(b + 2, q, first * q_before);
+    b += 4;
+    p = multiply_add(b, p_before, second * p);
+    q = multiply_add(b, q_before, second * q);
+    double cross = p * q_before;
+    if (abs(cross - p_before * q) <= 2 * epsilon * abs(cross)) break;
+    if (abs(q) > kLarge) {
+      p_before /= kLarge;
+      q_before /= kLarge;
+      p /= kLarge;
+      q /= kLarge;
+    }
   }
-  return a * poisson(a, x) * h;
+  return scale * (p / q);
 }
 
 // The regularised incomplete gamma function: the smaller one of lower and upper is computed, the
@@ -165,29 +172,32 @@ __attribute__((noinline)) inline double incomplete_gamma(double a, double x, boo
   return upper ? rest : 1 - rest;
 }
 
-// q^s zeta(s, q) for q > 0, s > 1: terms until the rest can be had by Euler and Maclaurin's formula
-// (DLMF 25.11.5), or no longer counts.
+// q^s zeta(s, q) for q > 0, s > 1, as exact as T is: terms until the rest can be had by Euler and
+// Maclaurin's formula (DLMF 25.11.5), or no longer counts, which is after about 40 at most.
+template <class T>
 __attribute__((noinline)) inline double zeta_scaled(double s, double q) {
-  double sum = 0, at = q;
-  for (; at < s + 10; at += 1) {
-    double term = pow(at / q, -s);
+  constexpr bool kSingle = kSame<T, float>;
+  constexpr double kUnit = kSingle ? kFloatEpsilon : kEpsilon, kReach = kSingle ? 3 : 7;
+  double sum = 0, k = 0, term = 1;
+  for (; q + k < s + kReach; term = exp(-s * log1p(k / q))) {
     sum += term;
-    if (term <= sum * kEpsilon) return sum;
+    if (term <= sum * kUnit) return sum;
+    k += 1;
   }
-  double scale = pow(at / q, -s), inverse = 1 / at, factor = s * inverse, rest = 0;
+  double at = q + k, inverse = 1 / at, factor = s * inverse, rest = 0;
   constexpr double kBernoulli[] = {
       0.08333333333333333,    -0.001388888888888889,   3.306878306878307e-05,
       -8.267195767195768e-07, 2.08767569878681e-08,    -5.284190138687493e-10,
       1.3382536530684679e-11, -3.3896802963225827e-13, 8.586062056277845e-15,
       -2.174868698558062e-16, 5.5090028283602295e-18,  -1.3954464685812522e-19};  // B(2k) / (2k)!
 #pragma GCC unroll 1
-  for (int k = 0; k < 12; ++k) {
-    double term = factor * kBernoulli[k];
-    rest += term;
-    if (abs(term) <= kEpsilon * abs(rest)) break;
-    factor *= (s + 2 * k + 1) * inverse * (s + 2 * k + 2) * inverse;
+  for (int i = 0; i < 12; ++i) {
+    double part = factor * kBernoulli[i];
+    rest += part;
+    if (abs(part) <= kUnit * abs(rest)) break;
+    factor *= (s + 2 * i + 1) * inverse * (s + 2 * i + 2) * inverse;
   }
-  return sum + scale * (at / (s - 1) + 0.5 + rest);
+  return sum + term * (at / (s - 1) + 0.5 + rest);
 }
 
 }  // namespace detail
@@ -205,9 +215,12 @@ inline float igammac(float a, float x) {
   return float(detail::incomplete_gamma(a, x, true, detail::kFloatEpsilon));
 }
 
+namespace detail {
+
 // Hurwitz's zeta: the sum of (q + k)^-s. Below zero, where s must be an integer, the terms of both
 // signs are sums that begin in (0, 1).
-__attribute__((noinline)) inline double zeta(double s, double q) {
+template <class T>
+__attribute__((noinline)) inline double hurwitz(double s, double q) {
   if (s == 1) return kInfinity;
   if (!(s > 1) || isnan(q)) return kNaN;
   if (q <= 0) {
@@ -215,12 +228,17 @@ __attribute__((noinline)) inline double zeta(double s, double q) {
     if (s != floor(s)) return kNaN;
     double sign = fmod(s, 2.0) == 0 ? 1 : -1;
     // In this order, nothing is lost where the first two cancel.
-    double between = zeta(s, q - floor(q)) + sign * zeta(s, ceil(q) - q);
-    return between - sign * zeta(s, 1 - q);
+    double between = hurwitz<T>(s, q - floor(q)) + sign * hurwitz<T>(s, ceil(q) - q);
+    return between - sign * hurwitz<T>(s, 1 - q);
   }
   if (q == kInfinity) return 0;
-  return pow(q, -s) * detail::zeta_scaled(s, q);
+  return pow(q, -s) * zeta_scaled<T>(s, q);
 }
+
+}  // namespace detail
+
+inline double zeta(double s, double q) { return detail::hurwitz<double>(s, q); }
+inline float zeta(float s, float q) { return float(detail::hurwitz<float>(s, q)); }
 
 // The nth derivative of digamma (Abramowitz and Stegun 6.4.10).
 inline double polygamma(double n, double x) {
@@ -232,10 +250,9 @@ inline double polygamma(double n, double x) {
   }
   double sign = fmod(n, 2.0) == 0 ? -1 : 1;
   if (!(x > 0) || x == kInfinity || n <= 170) return sign * factorial * zeta(n + 1, x);
-  return sign * exp(lgamma(n + 1) - (n + 1) * log(x)) * detail::zeta_scaled(n + 1, x);
+  return sign * exp(lgamma(n + 1) - (n + 1) * log(x)) * detail::zeta_scaled<double>(n + 1, x);
 }
 
-inline float zeta(float s, float q) { return float(zeta(double(s), double(q))); }
 inline float polygamma(float n, float x) { return float(polygamma(double(n), double(x))); }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

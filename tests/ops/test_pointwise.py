@@ -268,6 +268,13 @@ def test_complex_numbers_follow_numpy() -> None:
     assert abs(x).dtype is torch.float64
 
 
+def test_zeta_of_huge_arguments_ends() -> None:
+    s = torch.tensor([torch.inf, 1e20, 2.0, torch.inf], dtype=torch.float64)
+    q = torch.tensor([1e30, 1e17, 1e30, 1.0], dtype=torch.float64)
+    expected = [0, 0, 1e-30, 1]
+    np.testing.assert_allclose(torch.special.zeta(s, q).numpy(), expected, rtol=1e-15)
+
+
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
 def test_complex_expm1_and_log1p_are_exact_near_zero(dtype: Any) -> None:
     z = np.array([1e-12 + 2e-12j, -3e-9j, 1e-20, 0, -1e-6 + 1e-7j])
