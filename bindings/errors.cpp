@@ -1,4 +1,6 @@
 // Owns the bridge between C++ and Python exceptions.
+#include <cctype>
+#include <cstring>
 #include <new>
 
 #include "bindings/python.h"
@@ -24,6 +26,13 @@ PyObject* class_of(ErrorKind kind) {
     case ErrorKind::kLinAlg: return from_package("LinAlgError");
   }
   return Py_NewRef(PyExc_RuntimeError);
+}
+
+// A text as a sentence: authors need not end it.
+std::string sentence(std::string text) {
+  char last = text.empty() ? '.' : text.back();
+  if (std::isalnum(static_cast<unsigned char>(last)) || std::strchr(")]}'\"", last)) text += '.';
+  return text;
 }
 
 // A Python exception on its way through C++ frames that may run without the lock.
@@ -62,7 +71,7 @@ void set_python_error() noexcept {
     error.restore();
   } catch (const Error& error) {
     Ref type(class_of(error.kind()));
-    PyErr_SetString(type.get(), error.what());
+    PyErr_SetString(type.get(), sentence(error.what()).c_str());
   } catch (const std::bad_alloc&) {
     Ref type(class_of(ErrorKind::kOutOfMemory));
     PyErr_SetString(type.get(), "out of memory");

@@ -351,7 +351,10 @@ Scalar read_long(PyObject* number) {
   unsigned long long wide = overflow > 0 ? PyLong_AsUnsignedLongLong(number) : 0;
   bool fits = overflow > 0 && !PyErr_Occurred();
   PyErr_Clear();
-  CHECK(fits, "Overflow when unpacking long: the number does not fit into 64 bits");
+  if (!fits) {
+    PyErr_SetString(PyExc_OverflowError, "int too big to convert: it does not fit into 64 bits");
+    throw PythonError();
+  }
   return uint64_t(wide);
 }
 }  // namespace

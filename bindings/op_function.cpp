@@ -167,6 +167,14 @@ void write_out(const Tensor& out, const Tensor& result, const char* op) {
   if (!out.impl()->untracked) out.storage()->bump_version(op);
 }
 
+// Only what is made from nothing may come to be where `out` is.
+void check_out_device(const OpEntry& entry, const Tensor& out, const Tensor& result) {
+  CHECK(result.device() == out.device() || entry.schema.index_of("device") >= 0,
+        entry.schema.name_text,
+        ": Expected all tensors to be on the same device, but the result is on ", result.device(),
+        " and out on ", out.device(), ". Pass out on the device of the inputs.");
+}
+
 PyObject* call_with_out(const OpEntry& entry, const Value* values, PyObject* out) {
   const char* op = entry.schema.name_text;
   refuse_to_record(weigh(entry, values).recorded, op);
@@ -174,13 +182,17 @@ PyObject* call_with_out(const OpEntry& entry, const Value* values, PyObject* out
   if (target) refuse_to_record(target->requires_grad(), op);
   Result result = run(entry, values, false, target);
   if (Tensor* one = std::get_if<Tensor>(&result)) {
-    write_out(expect_tensor(out, "argument 'out'"), *one, op);
+    const Tensor& into = expect_tensor(out, "argument 'out'");
+    check_out_device(entry, into, *one);
+    write_out(into, *one, op);
   } else if (auto* many = std::get_if<std::vector<Tensor>>(&result)) {
     CHECK(PySequence_Check(out) && size_t(PySequence_Size(out)) == many->size(), ErrorKind::kType,
           op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
     for (size_t i = 0; i < many->size(); ++i) {
       Ref item(checked(PySequence_GetItem(out, Py_ssize_t(i))));
-      write_out(expect_tensor(item.get(), "argument 'out'"), (*many)[i], op);
+      const Tensor& into = expect_tensor(item.get(), "argument 'out'");
+      check_out_device(entry, into, (*many)[i]);
+      write_out(into, (*many)[i], op);
     }
   } else {
     CHECK(false, ErrorKind::kType, op, ": got an unexpected keyword argument 'out'");
@@ -204,6 +216,17 @@ bool some_argument_takes_over(PyObject* const* args, Py_ssize_t nargs, PyObject*
   return false;
 }
 
+// Reads the arguments; the error of one that cannot be read gets the op's name.
+bool read_named(Call& call, PyObject* const* args, Py_ssize_t nargs, PyObject* keywords,
+                const char* op) {
+  try {
+    return call.parse(args, nargs, keywords);
+  } catch (Error& error) {
+    error.name_op(op);
+    throw;
+  }
+}
+
 PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagged,
                         PyObject* keywords) {
   return guarded([&]() -> PyObject* {
@@ -216,7 +239,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
     for (const OpEntry* entry : *self->overloads) {
       Arena arena;
       Call call(*entry, arena);
-      if (call.parse(args, nargs, keywords)) {
+      if (read_named(call, args, nargs, keywords, self->name->c_str())) {
         const Extras& extras = call.extras();
         if (extras.out) return call_with_out(*entry, call.values(), extras.out);
         Result result = run(*entry, call.values(), self->inplace);
@@ -236,6 +259,8 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
       message += ". It takes one of:";
       for (const OpEntry* entry : *self->overloads)
         message += "\n  " + signature_text(entry->schema);
+    } else {
+      message += ".";
     }
     PyErr_SetString(PyExc_TypeError, message.c_str());
     return nullptr;

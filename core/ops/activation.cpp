@@ -277,7 +277,7 @@ Example:
     tensor([2.]))",
   .dtypes  = floating,
   .forward = [](const Tensor& input, int64_t dim) {
-    CHECK(input.dim() > 0, "glu does not support 0-dimensional tensors");
+    CHECK(input.dim() > 0, "does not support 0-dimensional tensors");
     int64_t size = input.size(dim);
     CHECK(size % 2 == 0, "Halving dimension must be even, but dimension ", dim, " is size ", size);
     return call<"_glu", Tensor>(narrow(input, dim, 0, size / 2),

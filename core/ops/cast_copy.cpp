@@ -37,10 +37,14 @@ OP(_to, "(Tensor input, device? device=None, bool non_blocking=False) -> Tensor"
 })
 
 OP(type_as, "(Tensor input, Tensor other) -> Tensor", {
-  .doc     = R"(input in the dtype of other.)",
+  .doc     = R"(input in the dtype of other and on its device.)",
   .variants = method,
   .sparse  = by_forward,
-  .forward = [](const Tensor& input, const Tensor& other) { return cast(input, other.dtype()); },
+  .forward = [](const Tensor& input, const Tensor& other) {
+    Tensor same = cast(input, other.dtype());
+    if (same.device() == other.device()) return same;
+    return call<"_to", Tensor>(same, std::optional<Device>(other.device()), false);
+  },
 })
 
 OP(clone, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {

@@ -65,8 +65,9 @@ Raises RuntimeError when the pairs do not lie in memory as complex numbers do.)"
           input.strides(), ".");
     Shape sizes(input.sizes().begin(), input.sizes().end() - 1);
     Shape strides(input.strides().begin(), input.strides().end() - 1);
-    for (int64_t& stride : strides) {
-      CHECK(stride % 2 == 0,
+    for (size_t d = 0; d < strides.size(); ++d) {
+      int64_t& stride = strides[d];
+      CHECK(stride % 2 == 0 || sizes[d] <= 1,
             "Tensor must have a stride divisible by 2 for all but last dimension, got strides ",
             input.strides(), ".");
       stride /= 2;

@@ -93,20 +93,20 @@ int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step)
   double first = start.to<double>(), last = end.to<double>(), by = step.to<double>();
   CHECK(by != 0, "step must be nonzero");
   CHECK(std::isfinite(first) && std::isfinite(last) && !std::isnan(by),
-        "unsupported range: ", start, " -> ", end, " by ", step);
+        "unsupported range: ", start, " to ", end, " by ", step);
   CHECK(by > 0 ? last >= first : last <= first,
         "upper bound and lower bound inconsistent with step "
         "sign: ",
-        start, " -> ", end, " by ", step);
+        start, " to ", end, " by ", step);
   if (start.is_integral() && end.is_integral() && step.is_integral()) {
     __int128 distance = __int128(end.to<int64_t>()) - start.to<int64_t>(), s = step.to<int64_t>();
     __int128 length = distance / s + (distance % s != 0);
-    CHECK(length <= INT64_MAX, "invalid size, possible overflow: ", start, " -> ", end, " by ",
+    CHECK(length <= INT64_MAX, "invalid size, possible overflow: ", start, " to ", end, " by ",
           step);
     return int64_t(length);
   }
   double length = std::ceil((last - first) / by);
-  CHECK(length < 0x1p63, "invalid size, possible overflow: ", start, " -> ", end, " by ", step);
+  CHECK(length < 0x1p63, "invalid size, possible overflow: ", start, " to ", end, " by ", step);
   return int64_t(length);
 }
 

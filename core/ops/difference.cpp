@@ -101,7 +101,9 @@ OP(trapezoid, "(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", {
   .aliases = "trapz",
   .forward = [](const Tensor& y, Scalar dx, int64_t dim) {
     if (is_empty_along(y, dim)) return zero_integral(y, dim);
-    return integral(pair_sums(y, dim) * dx, dim);
+    // As sums do, lest two neighbours overflow a small type.
+    Tensor samples = is_differentiable(y.dtype()) ? y : cast(y, DType::int64);
+    return integral(pair_sums(samples, dim) * dx, dim);
   },
 })
 

@@ -7,6 +7,7 @@
 
 #include "core/autograd/grad_mode.h"
 #include "core/ops/op.h"
+#include "core/ops/real_number.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -242,6 +243,7 @@ Example:
     tensor(0.))",
   .dtypes  = floating,
   .forward = [](const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
+    CHECK(eps >= 0, "eps must be non-negative, got: ", eps, ".");
     DType dtype = promote(x1.dtype(), x2.dtype());
     Shape sizes = broadcast_shapes(x1.sizes(), x2.sizes());
     // Each is divided by its norm before the product, which could overflow in half types.
@@ -272,8 +274,8 @@ Example:
   .dtypes  = floating_or_complex,
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, Scalar p, int64_t dim, Scalar maxnorm) {
-    double limit = maxnorm.to<double>();
-    CHECK(p.to<double>() > 0, "non-positive-norm not supported: p is ", p.to<double>());
+    double limit = real_number(maxnorm, "maxnorm");
+    CHECK(real_number(p, "p") > 0, "non-positive-norm not supported: p is ", p.to<double>());
     CHECK(limit >= 0, "expected maxnorm to be >= 0 but got ", limit);
     CHECK(input.dim() > 1, "input needs at least 2 dimensions, got ", input.dim(), " dimensions");
     Shape others;

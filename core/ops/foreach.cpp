@@ -10,6 +10,7 @@
 #include "core/ops/foreach_cuda.h"
 #include "core/ops/foreach_loops.h"
 #include "core/ops/op.h"
+#include "core/ops/real_number.h"
 
 namespace rushlight {
 
@@ -155,7 +156,7 @@ std::optional<NormKind> kind_of_many(TensorList tensors, const Scalar& ord) {
         !tensor.is_dense() || tensor.numel() == 0 || (is_grad_enabled() && tensor.requires_grad()))
       return std::nullopt;
   }
-  double order = ord.to<double>();
+  double order = real_number(ord, "ord");
   if (tensors.empty() || (order != 1 && order != 2 && order != HUGE_VAL)) return std::nullopt;
   return order == 2 ? NormKind::euclidean : order == 1 ? NormKind::sum : NormKind::largest;
 }

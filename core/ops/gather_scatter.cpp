@@ -2,6 +2,7 @@
 // made of them.
 #include "core/ops/gather_scatter.h"
 
+#include "core/ops/index.h"
 #include "core/ops/op.h"
 #include "core/ops/shape.h"
 #include "core/tensor/tile_loop.h"
@@ -37,7 +38,7 @@ void check_fits(const Shape& index, const Shape& other, size_t but, const char* 
 
 Scatter scatter_mode(const std::optional<std::string_view>& reduce) {
   CHECK(!reduce || *reduce == "add" || *reduce == "multiply",
-        "reduce argument must be either add or multiply, got ", *reduce);
+        "reduce argument must be either add or multiply, got '", *reduce, "'.");
   return !reduce ? Scatter::write : *reduce == "add" ? Scatter::add : Scatter::multiply;
 }
 
@@ -73,7 +74,7 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
                        std::string_view reduce, bool include_self) {
   bool largest = reduce == "amax", sums = reduce == "sum" || reduce == "mean";
   CHECK(sums || largest || reduce == "amin" || reduce == "prod",
-        "reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
+        "reduce argument must be either sum, prod, mean, amax or amin, got '", reduce, "'.");
   Tensor base = input, values = src;
   for (int64_t d = 0; d < std::min(src.dim(), index.dim()); ++d)
     if (src.size(d) > index.size(d)) values = narrow(values, d, 0, index.size(d));
@@ -105,10 +106,11 @@ Tensor kept(const Tensor& input, std::string_view reduce) {
 Tensor index_reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                      std::string_view reduce, bool include_self) {
   CHECK(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
-        "index_reduce(): reduce argument must be either prod, mean, amax or amin, got ", reduce,
-        ".");
+        "reduce argument must be either prod, mean, amax or amin, got '", reduce, "'.");
   CHECK(index.dim() <= 1, ErrorKind::kIndex, "Index is supposed to be a vector, got shape ",
         index.sizes());
+  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
+        "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
   Tensor target = input.dim() ? input : view(input, Shape{1});
   Tensor slices = source.dim() ? source : view(source, Shape{1});
   int64_t d = wrap_dim(dim, target.dim());
@@ -116,6 +118,9 @@ Tensor index_reduced(const Tensor& input, int64_t dim, const Tensor& index, cons
   wanted[size_t(d)] = along[size_t(d)] = index.numel();
   CHECK(slices.sizes() == wanted, "source has shape ", source.sizes(), ", but an index of ",
         index.numel(), " in dim ", d, " of shape ", input.sizes(), " needs ", wanted);
+  if (!index.device().is_meta() && index.numel() > 0)
+    check_bounds(contiguous(cast(index, DType::int64)), 0, target.size(d), size_t(d),
+                 target.size(d));
   Tensor places = expand(reshape(cast(index, DType::int64), along), wanted);
   Tensor out = scatter_reduced(target, d, places, slices, reduce, include_self);
   return input.dim() ? out : view(out, Shape{});
@@ -342,7 +347,7 @@ OP(one_hot, "(Tensor tensor, int num_classes=-1) -> Tensor", {
 num_classes is one more than the largest number unless given.)",
   .forward = [](const Tensor& tensor, int64_t num_classes) {
     CHECK(tensor.dtype() == DType::int64,
-          "one_hot is only applicable to index tensor of type LongTensor, got ",
+          "is only applicable to index tensor of type LongTensor, got ",
           dtype_name(tensor.dtype()));
     CHECK(tensor.numel() > 0 || num_classes > 0,
           "Can not infer total number of classes from empty tensor.");

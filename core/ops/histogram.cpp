@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/ops/op.h"
+#include "core/ops/real_number.h"
 #include "core/tensor/pointwise.h"
 #include "core/tensor/tile_loop.h"
 
@@ -62,8 +63,9 @@ Example:
   .dtypes  = floating,
   .forward = [](const Tensor& input, int64_t bins, Scalar min, Scalar max) {
     CHECK(bins > 0, "bins must be > 0, but is ", bins);
+    CHECK(bins < INT64_MAX, "bins is too large: ", bins);
     if (input.device().is_meta()) return empty(Shape{bins}, input.dtype(), input.device());
-    double low = min.to<double>(), high = max.to<double>();
+    double low = real_number(min, "min"), high = real_number(max, "max");
     if (low == high && input.numel() > 0) {
       low = item(call<"min", Tensor>(input)).to<double>();
       high = item(call<"max", Tensor>(input)).to<double>();

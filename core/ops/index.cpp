@@ -2,6 +2,7 @@
 #include "core/ops/index.h"
 
 #include "core/ops/op.h"
+#include "core/ops/real_number.h"
 
 namespace rushlight {
 namespace {
@@ -30,8 +31,11 @@ Tensor put_slices(const Tensor& input, int64_t dim, const Tensor& index, const T
   std::vector<Tensor> indices = at_dim(target, dim, index);
   Shape expected = target.sizes();
   expected[indices.size() - 1] = indices.back().numel();
-  CHECK(as_vector(source).sizes() == expected, "source of shape ", source.sizes(),
-        " does not match: input of shape ", input.sizes(), " with an index of ",
+  // A wrong number of slices is an index that does not fit the source.
+  bool fits = source.dim() == input.dim() && as_vector(source).size(dim) == indices.back().numel();
+  CHECK(as_vector(source).sizes() == expected,
+        fits || accumulate ? ErrorKind::kRuntime : ErrorKind::kIndex, "source of shape ",
+        source.sizes(), " does not match: input of shape ", input.sizes(), " with an index of ",
         indices.back().numel(), " elements at dim ", dim, " takes a source of shape ", expected);
   CHECK(source.dtype() == input.dtype(), "input (", dtype_name(input.dtype()), ") and source (",
         dtype_name(source.dtype()), ") must have the same dtype");
@@ -45,6 +49,14 @@ Tensor flat(const Tensor& input) { return reshape(input, Shape{-1}); }
 Tensor expanded_mask(const Tensor& mask, ShapeRef sizes) {
   CHECK(is_bool(mask.dtype()), "expected BoolTensor for mask, got ", dtype_name(mask.dtype()));
   return same_shape(mask.sizes(), sizes) ? mask : expand(mask, sizes);
+}
+
+// What index_put refuses, while x[index] = values casts.
+void check_put_dtypes(const Tensor& input, const Tensor& values) {
+  CHECK(input.dtype() == values.dtype(),
+        "Index put requires the source and destination dtypes match, got ",
+        dtype_name(input.dtype()), " for the destination and ", dtype_name(values.dtype()),
+        " for the source. Convert values with .to(dtype).");
 }
 
 // Index tensors by dim for places in the flat input, which may be negative.
@@ -102,6 +114,7 @@ OP(index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, "
                "bool accumulate=False) -> Tensor", {
   .doc     = R"(Writes values where the index tensors say, or adds them with accumulate.)",
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
+    check_put_dtypes(input, values);
     return index_put_(input, indices, values, accumulate);
   },
 })
@@ -109,6 +122,7 @@ OP(index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, "
 OP(index_put, "(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", {
   .doc     = R"(A copy of input with values written at the places that the index tensors name.)",
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
+    check_put_dtypes(input, values);
     return index_put_(clone(input), indices, values, accumulate);
   },
 })
@@ -128,7 +142,8 @@ OP(index_add_, "(Tensor! input, int dim, Tensor index, Tensor source, *, "
   .doc     = R"(Adds alpha times slice i of source to slice index[i] of input, along dim.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                 Scalar alpha) {
-    bool scaled = alpha.is_complex() || alpha.to<double>() != 1;
+    bool scaled = (is_complex(source.dtype()) && alpha.is_complex()) ||
+                  real_number(alpha, "alpha") != 1;
     return put_slices(input, dim, index, scaled ? cast(source * alpha, source.dtype()) : source,
                       true);
   },
@@ -159,9 +174,15 @@ OP(index_copy, "(Tensor input, int dim, Tensor index, Tensor source) -> Tensor",
 OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor", {
   .doc     = R"(Writes one value over the slices along dim that a vector of indices names.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
-    CHECK(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got "
+    CHECK(value.dim() == 0, "only supports a 0-dimensional value tensor, but got "
                             "tensor with ",
           value.dim(), " dimension(s).");
+    CHECK(is_complex(input.dtype()) || !is_complex(value.dtype()),
+          "a complex value does not fit into input, which is ", dtype_name(input.dtype()),
+          ". Pass its real part, or convert input to complex numbers.");
+    CHECK(is_integral(index.dtype()), ErrorKind::kIndex,
+          "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()),
+          ". Use index.long().");
     Tensor target = as_vector(input);
     index_put_(target, at_dim(target, dim, index), value, false);
     return input;
@@ -178,9 +199,9 @@ OP(index_fill, "(Tensor input, int dim, Tensor index, Tensor value) -> Tensor", 
 OP(take, "(Tensor input, Tensor index) -> Tensor", {
   .doc     = R"(Elements of the flat input, in the shape of index.)",
   .forward = [](const Tensor& input, const Tensor& index) {
-    const Tensor indices[] = {index};
     CHECK(is_integral(index.dtype()), "Expected a long tensor for index, got ",
           dtype_name(index.dtype()));
+    const Tensor indices[] = {cast(index, DType::int64)};  // uint8 would be a mask
     return rushlight::index(flat(input), indices);
   },
 })
@@ -190,10 +211,10 @@ OP(put_, "(Tensor! input, Tensor index, Tensor source, bool accumulate=False) ->
   .variants = method,
   .forward = [](const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
     CHECK(source.dtype() == input.dtype(),
-          "put_(): self and source expected to have the same dtype, but got self.dtype = ",
+          "self and source expected to have the same dtype, but got self.dtype = ",
           dtype_name(input.dtype()), " and source.dtype = ", dtype_name(source.dtype()));
     CHECK(source.numel() == index.numel(), ErrorKind::kIndex,
-          "put_(): Expected source and index to have the same number of elements, but got ",
+          "Expected source and index to have the same number of elements, but got ",
           source.numel(), " and ", index.numel());
     Tensor target = as_vector(input);
     index_put_(target, unraveled(target, index), reshape(source, index.sizes()), accumulate);
@@ -217,8 +238,11 @@ Example:
   .dtypes  = integers,
   .variants = function,
   .forward = [](const Tensor& indices, ShapeRef shape) {
+    for (int64_t size : shape)
+      CHECK(size >= 0, ErrorKind::kValue, "'shape' cannot have negative values, but got ",
+            ShapeText{shape}, ".");
     checked_numel(shape);
-    Tensor rest = indices;
+    Tensor rest = cast(indices, DType::int64);
     std::vector<Tensor> columns(shape.size());
     for (size_t d = shape.size(); d-- > 0;) {
       Tensor size = wrapped_number(Scalar(std::max<int64_t>(shape[d], 1)));

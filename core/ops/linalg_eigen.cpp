@@ -8,7 +8,7 @@ using Pair = std::tuple<Tensor, Tensor>;
 
 bool is_upper(std::string_view uplo) {
   CHECK(uplo == "L" || uplo == "U" || uplo == "l" || uplo == "u",
-        "Expected UPLO argument to be 'L' or 'U', but got ", uplo);
+        "Expected UPLO argument to be 'L' or 'U', but got '", uplo, "'.");
   return uplo == "U" || uplo == "u";
 }
 

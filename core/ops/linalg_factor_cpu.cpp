@@ -78,6 +78,15 @@ int small_cholesky(int64_t n, T* a, int64_t row, int64_t column) {
   return 0;
 }
 
+// As LAPACK says it of numbers; of NaNs it says nothing.
+template <class T>
+int large_cholesky(int64_t n, T* a, bool upper) {
+  int info = lapack::potrf(upper ? 'U' : 'L', n, a, n);
+  for (int64_t j = 0; j < n && info == 0; ++j)
+    if (!(std::real(a[j * n + j]) > 0)) info = int(j) + 1;
+  return info;
+}
+
 // b = A^-1 b by substitution, for each column of b.
 template <class T>
 void substitute(int64_t n, Entries<T> a, bool upper, bool unitriangular, T* b, int64_t columns) {
@@ -281,7 +290,7 @@ void cholesky_cpu(const Tensor& a, bool upper, const Tensor& info) {
       for (int64_t k = begin; k < end; ++k) {
         T* matrix = all[k];
         info.data<int>()[k] = n <= kSmall ? small_cholesky(n, matrix, upper ? n : 1, upper ? 1 : n)
-                                          : lapack::potrf(upper ? 'U' : 'L', n, matrix, n);
+                                          : large_cholesky(n, matrix, upper);
         for (int64_t j = 0; j < n; ++j) {
           if (upper) std::fill(matrix + j * n + j + 1, matrix + (j + 1) * n, T(0));
           else std::fill(matrix + j * n, matrix + j * n + j, T(0));

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/ops/linalg.h"
+#include "core/ops/real_number.h"
 
 namespace rushlight {
 namespace {
@@ -67,7 +68,14 @@ Tensor matrix_norm(const Tensor& input, double ord, ShapeRef dim, bool keepdim,
   check_matrices(input, "A");
   auto [rows, columns] = matrix_dims(input, dim);
   Tensor A = as_dtype(input, dtype);
-  if (A.numel() == 0) return vector_norm(A, 2, dim, keepdim);
+  if (A.numel() == 0) {
+    int64_t compared = size == 1 ? A.size(columns) : A.size(rows);
+    if (size == 2) compared = std::min(A.size(rows), A.size(columns));
+    CHECK(ord > 0 || compared > 0, ErrorKind::kIndex, "ord ", ord,
+          " is the smallest of no sums in input of shape ", input.sizes(),
+          ". Pass matrices with elements, or a positive ord.");
+    return vector_norm(A, 2, dim, keepdim);
+  }
   if (size == 2) {
     Tensor S = singular_values(A, rows, columns);
     return finish_spectral(extreme(S, -1, ord > 0), rows, columns, keepdim);
@@ -134,7 +142,7 @@ Example:
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, Scalar ord, ShapeRef dim, bool keepdim,
                 std::optional<DType> dtype) {
-    return matrix_norm(A, ord.to<double>(), dim, keepdim, dtype);
+    return matrix_norm(A, real_number(ord, "ord"), dim, keepdim, dtype);
   },
 })
 
@@ -174,9 +182,10 @@ Example:
           "D.");
     if (ord && (dim ? dim->size() == 2 : input.dim() == 2)) {
       constexpr int64_t kBoth[] = {0, 1};
-      return matrix_norm(input, ord->to<double>(), dim.value_or(ShapeRef(kBoth)), keepdim, dtype);
+      return matrix_norm(input, real_number(*ord, "ord"), dim.value_or(ShapeRef(kBoth)), keepdim,
+                         dtype);
     }
-    return vector_norm(input, ord ? ord->to<double>() : 2, dim, keepdim, dtype);
+    return vector_norm(input, ord ? real_number(*ord, "ord") : 2, dim, keepdim, dtype);
   },
 })
 
@@ -268,7 +277,7 @@ infinity.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, std::optional<Scalar> p) {
-    double ord = p ? p->to<double>() : 2;
+    double ord = p ? real_number(*p, "p") : 2;
     CHECK(std::abs(ord) == 1 || std::abs(ord) == 2 || std::isinf(ord),
           "got an invalid norm type: ", ord, ". It is 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc'.");
     return std::abs(ord) == 2 ? spectral_condition(A, ord > 0) : condition(A, ord);

@@ -122,8 +122,11 @@ d^2 / 2 where d = |input - target| is at most delta, delta * (d - delta / 2) els
   .dtypes  = floating,
   .forward = [](const Tensor& input, const Tensor& target, std::string_view reduction,
                 double delta, const Tensor& weight) {
-    CHECK(delta > 0, "huber_loss does not support non-positive values for delta, got ", delta, ".");
+    CHECK(delta > 0, "does not support non-positive values for delta, got ", delta, ".");
     Tensor losses = call<"_huber", Tensor>(input, target, delta);
+    CHECK(!weight.defined() || weight.sizes() == input.sizes(), ErrorKind::kValue,
+          "Weights and input must have the same size, but have ", weight.sizes(), " and ",
+          input.sizes(), ".");
     return reduce_loss(weight.defined() ? losses * weight : losses, reduction);
   },
 })
@@ -147,6 +150,8 @@ OP(_binary_cross_entropy, "(Tensor input, Tensor target) -> Tensor", {
     CHECK(!input.device().is_cpu() || all_true(pointwise<is_probability>(input)),
           "all elements of input should be between 0 and 1. Apply sigmoid first, or call "
           "binary_cross_entropy_with_logits.");
+    CHECK(!target.device().is_cpu() || all_true(pointwise<is_probability>(target)),
+          "all elements of target should be between 0 and 1. Pass probabilities.");
     return pointwise<binary_cross_entropy_value>(input, target);
   },
   .saves   = saves<"input", "target">,

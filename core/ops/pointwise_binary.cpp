@@ -158,7 +158,7 @@ Integers then give integers.)",
                 std::optional<std::string_view> rounding_mode) {
     if (!rounding_mode) return div(input, other);
     CHECK(*rounding_mode == "trunc" || *rounding_mode == "floor",
-          "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
+          "expected rounding_mode to be one of None, 'trunc', or 'floor' but found '",
           *rounding_mode, "'");
     return *rounding_mode == "floor" ? floor_divide(input, other) : trunc_divide(input, other);
   },
@@ -370,6 +370,8 @@ Example:
           value.dim(), " dimension(s). Use torch.where(mask, value, input).");
     CHECK(is_complex(input.dtype()) || !is_complex(value.dtype()), "value cannot be converted to ",
           dtype_name(input.dtype()), " without dropping its imaginary part.");
+    if (is_integral(input.dtype()) && value.device().is_cpu())
+      scalar_tensor(item(value), input.dtype());  // refuses what does not fit
     return pointwise_into<masked_fill_value>(into, input, mask, to_dtype(value, input.dtype()));
   },
   .saves   = saves<"mask">,

@@ -23,11 +23,11 @@ Tensor fresh_like(const Tensor& input, std::optional<DType> dtype, std::optional
 
 // The mean and standard deviation that the tensor forms of normal() take.
 Tensor normal_like(const Tensor& mean, const Tensor& std, Generator* generator) {
-  CHECK(!is_complex(std.dtype()), "normal expects standard deviation to be non-complex");
+  CHECK(!is_complex(std.dtype()), "expects standard deviation to be non-complex");
   CHECK(is_differentiable(mean.dtype()) || mean.impl()->wrapped_number, ErrorKind::kNotImplemented,
         "not implemented for a mean of ", dtype_name(mean.dtype()), ". Use mean.float().");
   CHECK(std.device().is_meta() || all_true(ge(std, wrapped_number(0.0))),
-        "normal expects all elements of std >= 0.0. Check std for NaN, too.");
+        "expects all elements of std >= 0.0. Check std for NaN, too.");
   const Tensor* both[] = {&mean, &std};
   DType dtype = result_dtype(both);
   Tensor z = empty(broadcast_shapes(mean.sizes(), std.sizes()),
@@ -170,7 +170,7 @@ OP(normal_Tensor_float, "normal.Tensor_float(Tensor mean, float std=1, *, "
                         "Generator? generator=None) -> Tensor", {
   .doc     = R"(Normal random numbers, one for each mean.)",
   .forward = [](const Tensor& mean, double std, Generator* generator) {
-    CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std);
+    CHECK(std >= 0, "expects std >= 0.0, but found std ", std);
     return normal_like(mean, wrapped_number(std), generator);
   },
   .grads   = grads(d<"mean">(overwritten)),
@@ -273,7 +273,7 @@ OP(log_normal_, "(Tensor! input, float mean=1, float std=2, *, "
   .dtypes  = floating,
   .variants = method,
   .forward = [](const Tensor& input, double mean, double std, Generator* generator) {
-    CHECK(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+    CHECK(std > 0, "expects std > 0.0, but found std=", std);
     return draw_log_normal(input, mean, std, generator);
   },
   .grads   = grads(d<"input">(overwritten)),
@@ -287,7 +287,7 @@ There z = (x - median) / sigma. The numbers are finite in every dtype.)",
   .dtypes  = floating,
   .variants = method,
   .forward = [](const Tensor& input, double median, double sigma, Generator* generator) {
-    CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+    CHECK(sigma > 0, "expects sigma > 0.0, but found sigma=", sigma);
     return draw_cauchy(input, median, sigma, generator);
   },
   .grads   = grads(d<"input">(overwritten)),
@@ -300,7 +300,7 @@ It is the number of tries until the first success, at most what the dtype holds.
   .dtypes  = real,
   .variants = method,
   .forward = [](const Tensor& input, double p, Generator* generator) {
-    CHECK(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+    CHECK(p > 0 && p < 1, "expects p to be in (0, 1), but got p=", p);
     CHECK(!is_bool(input.dtype()), ErrorKind::kNotImplemented, "not implemented for bool");
     return draw_geometric(input, p, generator);
   },
@@ -347,7 +347,7 @@ OP(multinomial, "(Tensor input, int num_samples, bool replacement=False, *, "
 
 The weights need not sum to one. Without replacement no number comes twice.)",
   .forward = [](const Tensor& input, int64_t num_samples, bool replacement, Generator* generator) {
-    CHECK(is_floating(input.dtype()), "multinomial only supports floating-point dtypes for input, "
+    CHECK(is_floating(input.dtype()), "only supports floating-point dtypes for input, "
           "got: ", dtype_name(input.dtype()), ". Use input.float().");
     CHECK(input.dim() == 1 || input.dim() == 2, "prob_dist must be 1 or 2 dim, got shape ",
           input.sizes());

@@ -102,9 +102,8 @@ Tensor draw_uniform(const Tensor& out, double from, double to, Generator* genera
   double largest = largest_finite(dtype);
   check_bound(std::abs(from) <= largest, "from", from, dtype);
   check_bound(std::abs(to) <= largest, "to", to, dtype);
-  CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from,
-        " > to=", to);
-  CHECK(to - from <= largest, "uniform_ expects to - from <= ", largest, ", the largest number of ",
+  CHECK(from <= to, "expects to return a [from, to) range, but found from=", from, " > to=", to);
+  CHECK(to - from <= largest, "expects to - from <= ", largest, ", the largest number of ",
         dtype_name(dtype), ", but found to=", to, " and from=", from);
   // As the loop and the conversion to the dtype round them.
   double first = dtype == DType::float64 ? from : double(float(from));
@@ -120,7 +119,7 @@ Tensor draw_uniform(const Tensor& out, double from, double to, Generator* genera
 }
 
 Tensor draw_normal(const Tensor& out, double mean, double std, Generator* generator) {
-  CHECK(std >= 0, "normal expects std >= 0.0, but found std ", std);
+  CHECK(std >= 0, "expects std >= 0.0, but found std ", std);
   check_floating(out);
   // A complex normal number of variance 1 has parts of variance 1/2.
   if (is_complex(out.dtype())) std *= std::sqrt(0.5);
@@ -162,7 +161,7 @@ Tensor draw_cauchy(const Tensor& out, double median, double sigma, Generator* ge
 Tensor draw_integers(const Tensor& out, int64_t low, int64_t high, Generator* generator,
                      bool included) {
   CHECK(included ? low <= high : low < high,
-        "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+        "expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
   DType dtype = out.dtype();
   CHECK(!is_complex(dtype), ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype));
   int64_t end = included ? high : high - 1;

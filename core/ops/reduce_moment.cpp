@@ -1,5 +1,6 @@
 // Owns products, variances, norms and logsumexp over dims.
 #include "core/ops/op.h"
+#include "core/ops/real_number.h"
 #include "core/ops/reduce.h"
 #include "core/ops/scan.h"
 
@@ -21,7 +22,7 @@ Tensor products_without_one(const Tensor& input, const Tensor& product, int64_t 
 using Correction = std::optional<Scalar>;
 
 double correction_of(const Correction& correction) {
-  return correction ? correction->to<double>() : 1;
+  return correction ? real_number(*correction, "correction") : 1;
 }
 
 // The variance (or deviation) and the mean. The variance of complex numbers is the sum of those of
@@ -103,7 +104,7 @@ Tensor vector_norm_of(const Tensor& input, const Scalar& ord, Dims dim, bool kee
   mean_dtype(input, dtype);
   Tensor x = is_complex(input.dtype()) ? abs(input) : input;
   if (dtype) x = cast(x, real_dtype(*dtype));
-  return call<"vector_norm_kernel", Tensor>(x, ord.to<double>(), dim, keepdim);
+  return call<"vector_norm_kernel", Tensor>(x, real_number(ord, "ord"), dim, keepdim);
 }
 
 // The largest real part is taken out; the imaginary part of the result is in [-pi, pi].
@@ -178,6 +179,14 @@ OP(var_unbiased,
   },
 })
 
+OP(var_all, "var.all(Tensor input, bool unbiased) -> Tensor", {
+  .doc     = R"(The variance over all dims, with correction 1 or 0.)",
+  .dtypes  = floating_or_complex,
+  .forward = [](const Tensor& input, bool unbiased) {
+    return call<"var", Tensor>(input, Dims(), unbiased_correction(unbiased), false);
+  },
+})
+
 OP(std,
    "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) -> Tensor", {
   .doc     = R"(The standard deviation over dim: the square root of var.)",
@@ -199,6 +208,14 @@ OP(std_unbiased,
   .dtypes  = floating_or_complex,
   .forward = [](const Tensor& input, Dims dim, bool unbiased, bool keepdim) {
     return call<"std", Tensor>(input, dim, unbiased_correction(unbiased), keepdim);
+  },
+})
+
+OP(std_all, "std.all(Tensor input, bool unbiased) -> Tensor", {
+  .doc     = R"(The standard deviation over all dims, with correction 1 or 0.)",
+  .dtypes  = floating_or_complex,
+  .forward = [](const Tensor& input, bool unbiased) {
+    return call<"std", Tensor>(input, Dims(), unbiased_correction(unbiased), false);
   },
 })
 
@@ -234,6 +251,16 @@ OP(var_mean_unbiased,
   },
 })
 
+OP(var_mean_all, "var_mean.all(Tensor input, bool unbiased) -> (Tensor, Tensor)", {
+  .doc     = R"(The variance and the mean over all dims, with correction 1 or 0.)",
+  .dtypes  = floating_or_complex,
+  .variants = function,
+  .forward = [](const Tensor& input, bool unbiased) {
+    Correction correction = unbiased_correction(unbiased);
+    return call<"var_mean", std::tuple<Tensor, Tensor>>(input, Dims(), correction, false);
+  },
+})
+
 OP(std_mean,
    "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) "
    "-> (Tensor, Tensor)", {
@@ -265,6 +292,16 @@ OP(std_mean_unbiased,
   .forward = [](const Tensor& input, Dims dim, bool unbiased, bool keepdim) {
     return call<"std_mean", std::tuple<Tensor, Tensor>>(input, dim, unbiased_correction(unbiased),
                                                         keepdim);
+  },
+})
+
+OP(std_mean_all, "std_mean.all(Tensor input, bool unbiased) -> (Tensor, Tensor)", {
+  .doc     = R"(The deviation and the mean over all dims, with correction 1 or 0.)",
+  .dtypes  = floating_or_complex,
+  .variants = function,
+  .forward = [](const Tensor& input, bool unbiased) {
+    Correction correction = unbiased_correction(unbiased);
+    return call<"std_mean", std::tuple<Tensor, Tensor>>(input, Dims(), correction, false);
   },
 })
 

@@ -11,7 +11,8 @@ Tensor segment_bounds(const Tensor& data, const Tensor& lengths, const Tensor& o
   CHECK(!lengths.defined() || !offsets.defined(), "only one of lengths and offsets may be given");
   const Tensor& given = lengths.defined() ? lengths : offsets;
   const char* name = lengths.defined() ? "lengths" : "offsets";
-  CHECK(is_integral(given.dtype()), name, " must be integers, but are ", dtype_name(given.dtype()));
+  CHECK(is_integral(given.dtype()), ErrorKind::kNotImplemented, name, " must be integers, but are ",
+        dtype_name(given.dtype()));
   CHECK(given.dim() == axis + 1 && axis < data.dim(), name, " of shape ", given.sizes(),
         " must have one dim more than axis, which is ", axis, ", and data of shape ", data.sizes(),
         " at least as many");
@@ -27,7 +28,7 @@ Tensor segment_bounds(const Tensor& data, const Tensor& lengths, const Tensor& o
     CHECK(all_true(counts >= 0), "lengths contains negative value!");
     CHECK(all_true(sum(counts, Shape{-1}) == Scalar(data.size(axis))),
           "Expected all rows of lengths along axis to sum to data.size(axis) = ", data.size(axis),
-          " when !unsafe.");
+          ", unless unsafe=True.");
   }
   Shape first = counts.sizes();
   first.back() = 1;

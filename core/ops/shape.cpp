@@ -37,7 +37,7 @@ Window select_window(Window window, int64_t dim, int64_t index) {
 
 Window slice_window(Window window, int64_t dim, int64_t start, int64_t end, int64_t step) {
   int64_t ndim = int64_t(window.sizes.size());
-  CHECK(ndim > 0, "slice() cannot be applied to a 0-dim tensor.");
+  CHECK(ndim > 0, ErrorKind::kIndex, "slice() cannot be applied to a 0-dim tensor.");
   CHECK(step > 0, ErrorKind::kValue, "slice step must be positive, got ", step,
         ". Use .flip() to reverse a tensor.");
   size_t d = size_t(wrap_dim(dim, ndim));
@@ -57,7 +57,7 @@ Window narrow_window(Window window, int64_t dim, int64_t start, int64_t length) 
   CHECK(ndim > 0, "narrow() cannot be applied to a 0-dim tensor.");
   size_t d = size_t(wrap_dim(dim, ndim));
   int64_t size = window.sizes[d];
-  CHECK(length >= 0, "narrow(): length must be non-negative, got ", length);
+  CHECK(length >= 0, "length must be non-negative, got ", length);
   CHECK(start >= -size && start <= size, ErrorKind::kIndex,
         "start out of range (expected to be in ", "range of [", -size, ", ", size, "], but got ",
         start, ")");
@@ -72,7 +72,7 @@ Window narrow_window(Window window, int64_t dim, int64_t start, int64_t length) 
 Window diagonal_window(Window window, int64_t offset, int64_t dim1, int64_t dim2) {
   int64_t ndim = int64_t(window.sizes.size());
   size_t row = size_t(wrap_dim(dim1, ndim)), column = size_t(wrap_dim(dim2, ndim));
-  CHECK(row != column, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
+  CHECK(row != column, "the dimensions cannot be identical ", dim1, ", ", dim2);
   int64_t rows = window.sizes[row], columns = window.sizes[column];
   int64_t skipped_rows = std::min(rows, offset < 0 ? -std::max(offset, -rows) : 0);
   int64_t skipped_columns = std::min(columns, std::max<int64_t>(offset, 0));

@@ -68,10 +68,9 @@ int64_t dim_of(const Tensor& input, int64_t dim) {
 
 // The index that takes element i repeats[i] times.
 Tensor repeated_index(const Tensor& repeats, std::optional<int64_t> output_size) {
-  CHECK(repeats.dim() <= 1, "repeat_interleave only accept 1D vector as repeat, got shape ",
-        repeats.sizes());
-  CHECK(is_integral(repeats.dtype()), "repeats has to be an integer tensor, got ",
-        dtype_name(repeats.dtype()));
+  CHECK(repeats.dim() <= 1, "only accept 1D vector as repeat, got shape ", repeats.sizes());
+  CHECK(is_integral(repeats.dtype()), ErrorKind::kNotImplemented,
+        "repeats has to be an integer tensor, got ", dtype_name(repeats.dtype()));
   CHECK(!repeats.device().is_meta(), ErrorKind::kNotImplemented,
         "not implemented for tensors on meta, whose shape would depend on values.");
   // The sum decides the shape, so that the counts are needed here wherever they are.
@@ -136,7 +135,7 @@ Tensor embedded_diagonal(const Tensor& input, int64_t offset, int64_t dim1, int6
       offset == INT64_MIN || __builtin_add_overflow(input.size(-1), std::abs(offset), &length);
   CHECK(!overflow, "offset ", offset, " is too far from the main diagonal");
   int64_t row = wrap_dim(dim1, ndim), column = wrap_dim(dim2, ndim);
-  CHECK(row != column, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
+  CHECK(row != column, "the dimensions cannot be identical ", dim1, ", ", dim2);
   Shape sizes;
   for (int64_t d = 0, next = 0; d < ndim; ++d)
     sizes.push_back(d == row || d == column ? length : input.size(next++));

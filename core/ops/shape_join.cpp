@@ -68,7 +68,7 @@ Tensor stacked(TensorList tensors, int64_t dim) {
   check_list(tensors);
   std::vector<Tensor> rows;
   for (const Tensor& t : tensors) {
-    CHECK(t.sizes() == tensors[0].sizes(), "stack expects each tensor to be equal size, but got ",
+    CHECK(t.sizes() == tensors[0].sizes(), "expects each tensor to be equal size, but got ",
           tensors[0].sizes(), " at entry 0 and ", t.sizes(), " at entry ", rows.size());
     rows.push_back(alias(t, unsqueeze_window(window_of(t), dim)));
   }
@@ -150,7 +150,10 @@ OP(cat, "(Tensor[] tensors, int dim=0) -> Tensor", {
 The dtype of the result is the common one.)",
   .aliases = "concat concatenate",
   .sparse  = sparse_cat,
-  .forward = [](TensorList tensors, int64_t dim) { return joined(tensors, dim); },
+  .forward = [](TensorList tensors, int64_t dim) {
+    CHECK(!tensors.empty(), ErrorKind::kValue, "expected a non-empty list of Tensors");
+    return joined(tensors, dim);
+  },
   .saves   = saves<"tensors.shape">,
   .grads   = grads(d<"tensors">([](const Tensor& g, const std::vector<Shape>& shapes, int64_t dim) {
     std::vector<Tensor> pieces;
@@ -256,7 +259,7 @@ indexing='xy' swaps the first two dims, as NumPy does; 'ij' is the default.)",
     check_list(tensors);
     bool swap = indexing == "xy" && tensors.size() > 1;
     CHECK(!indexing || indexing == "xy" || indexing == "ij",
-          "indexing must be one of \"xy\" or \"ij\", but received: ", *indexing);
+          "indexing must be one of \"xy\" or \"ij\", but received '", *indexing, "'.");
     std::vector<Tensor> grids;
     Shape sizes;
     for (const Tensor& t : tensors) {

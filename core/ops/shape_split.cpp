@@ -35,7 +35,7 @@ Tensor join_grads(TensorList grads, const Shape& shape, ShapeRef lengths, int64_
 }
 
 int64_t cut_size(const Tensor& tensor, int64_t dim) {
-  CHECK(tensor.dim() > 0, "split expects at least a 1-dimensional tensor");
+  CHECK(tensor.dim() > 0, "expects at least a 1-dimensional tensor");
   return tensor.size(dim);
 }
 
@@ -68,10 +68,10 @@ std::vector<Tensor> cut_at(const Tensor& input, ShapeRef places, int64_t dim) {
 // Numbers that decide shapes are needed here, wherever they are.
 Shape read_numbers(const Tensor& numbers) {
   CHECK(numbers.dtype() == DType::int64,
-        "tensor_split expected tensor_indices_or_sections to have dtype of long, but got ",
+        "expected tensor_indices_or_sections to have dtype of long, but got ",
         dtype_name(numbers.dtype()));
   CHECK(numbers.dim() <= 1,
-        "tensor_split expected tensor_indices_or_sections to be a "
+        "expected tensor_indices_or_sections to be a "
         "zero-dimensional or one-dimensional tensor, but got a tensor with ",
         numbers.dim(), " dims");
   CHECK(!numbers.device().is_meta(), ErrorKind::kNotImplemented,
@@ -113,28 +113,26 @@ std::vector<Tensor> cut_unsafely(const Tensor& input, ShapeRef lengths, int64_t 
 // The lengths of pieces of `split_size` elements.
 Shape split_lengths(const Tensor& tensor, int64_t split_size, int64_t dim) {
   int64_t size = cut_size(tensor, dim);
-  CHECK(split_size >= 0,
-        "split expects split_size be non-negative, but got split_size=", split_size);
+  CHECK(split_size >= 0, "expects split_size be non-negative, but got split_size=", split_size);
   CHECK(split_size > 0 || size == 0,
         "split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
   return piece_lengths(size, split_size);
 }
 // The lengths of at most `chunks` equal pieces.
 Shape chunk_lengths(const Tensor& input, int64_t chunks, int64_t dim) {
-  CHECK(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
+  CHECK(chunks > 0, "expects `chunks` to be greater than 0, got: ", chunks);
   int64_t size = cut_size(input, dim);
   return size == 0 ? section_lengths(0, chunks) : piece_lengths(size, (size - 1) / chunks + 1);
 }
 void check_lengths(const Tensor& input, ShapeRef split_sizes, int64_t dim) {
   int64_t size = cut_size(input, dim), sum = 0;
   for (int64_t length : split_sizes) {
-    CHECK(length >= 0,
-          "split_with_sizes expects split_sizes have only non-negative entries, but got ",
+    CHECK(length >= 0, "expects split_sizes have only non-negative entries, but got ",
           ShapeText{split_sizes});
     CHECK(!__builtin_add_overflow(sum, length, &sum),
           "split_sizes overflow: ", ShapeText{split_sizes});
   }
-  CHECK(sum == size, "split_with_sizes expects split_sizes to sum exactly to ", size,
+  CHECK(sum == size, "expects split_sizes to sum exactly to ", size,
         " (input tensor's size at dimension ", dim,
         "), but got split_sizes=", ShapeText{split_sizes});
 }

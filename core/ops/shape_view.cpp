@@ -23,8 +23,8 @@ void add_window(const Tensor& target, const Tensor& src) {
 
 Shape flattened_sizes(const Tensor& input, int64_t start_dim, int64_t end_dim) {
   int64_t start = wrap_dim(start_dim, input.dim()), end = wrap_dim(end_dim, input.dim());
-  CHECK(start <= end, "flatten() has invalid args: start_dim cannot come after end_dim, got ",
-        start_dim, " and ", end_dim);
+  CHECK(start <= end, "has invalid args: start_dim cannot come after end_dim, got ", start_dim,
+        " and ", end_dim);
   if (input.dim() == 0) return {1};
   Shape sizes = input.sizes();
   for (; end > start; --end) {
@@ -247,7 +247,7 @@ OP(t, "(Tensor input) -> Tensor", {
   .doc     = R"(The transpose of a matrix; tensors of fewer dims are returned as they are.)",
   .sparse  = by_forward,
   .forward = [](const Tensor& input) {
-    CHECK(input.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", input.dim(),
+    CHECK(input.dim() <= 2, "expects a tensor with <= 2 dimensions, but self is ", input.dim(),
           "D");
     return input.dim() < 2 ? view(input, input.sizes()) : transpose(input, 0, 1);
   },

@@ -133,10 +133,10 @@ Example:
     CHECK(input.dim() == 1 || input.dim() == 2, "expected a 1D or 2D tensor, got shape ",
           input.sizes(), ".");
     CHECK(!center || !align_to_window,
-          "stft align_to_window should only be set when center = false.");
+          "align_to_window should only be set when center = false.");
     bool is_real = !is_complex(input.dtype()) && !(window.defined() && is_complex(window.dtype()));
     CHECK(return_complex || !is_real,
-          "stft requires the return_complex parameter be given for real inputs. "
+          "requires the return_complex parameter be given for real inputs. "
           "Pass return_complex=True.");
     CHECK(n_fft > 0, "expected n_fft > 0, but got n_fft=", n_fft, ".");
     Frames frames(input, n_fft, hop_length, win_length, window);

@@ -99,7 +99,7 @@ def _full_size(input: Tensor, output_size: OutputSize) -> Any:
     """The output size with the input's own sizes in the place of None."""
     if output_size is None:
         return tuple(input.shape[-2:])
-    if isinstance(output_size, int) or None not in output_size:
+    if not isinstance(output_size, (tuple, list)) or None not in output_size:
         return output_size
     own = input.shape[-len(output_size) :]
     return tuple(old if new is None else new for new, old in zip(output_size, own, strict=True))

@@ -8,6 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
+from compat.libraries import function_of
 from ops.matrix import ROWS, SAMPLED, SAMPLES
 
 import rushlight as torch
@@ -43,17 +44,6 @@ def differs(ours, theirs):
 
 
 # ---- one dtype ----------------------------------------------------------------------------------
-
-
-def function_of(library, row):
-    """The function of an op in a library, its method, or None."""
-    for home in row["home"].split() if row["function"] else []:
-        module = library
-        for part in home.split(".") if home != "torch" else []:
-            module = getattr(module, part, None)
-        if hasattr(module, row["name"]):
-            return getattr(module, row["name"])
-    return getattr(library.Tensor, row["name"], None)
 
 
 def tensor_of(library, array, dtype):

@@ -1,6 +1,7 @@
 """Samples of products, variances, norms and logsumexp."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,15 @@ def unbiased_moments() -> Iterator[Any]:
     yield Sample(normal(3, 4, 5), (0, 1), unbiased=False, keepdim=True)
 
 
+def moments_of_all() -> Iterator[Any]:
+    yield normal(3, 4), False
+    yield normal(3, 4) + 1j * normal(3, 4), True
+
+
+def of_all(ref: Any, x: np.ndarray, unbiased: bool) -> Any:
+    return ref(x, unbiased=unbiased)
+
+
 def with_complex(make: Any) -> Any:
     def more() -> Iterator[Any]:
         yield from make()
@@ -71,6 +81,7 @@ for name, ref in {
 }.items():
     samples(name, ref=ref)(with_complex(moments))
     samples(name + ".unbiased", ref=ref)(with_complex(unbiased_moments))
+    samples(name + ".all", ref=partial(of_all, ref))(moments_of_all)
 
 
 def vector_norm(x: np.ndarray, p: Any = 2, dim: Dim = None, keepdim: bool = False) -> Any:

@@ -1,0 +1,64 @@
+"""What comparing with PyTorch needs: one op in both libraries, what a call of either gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+pytorch = pytest.importorskip("torch")
+
+
+def function_of(library: Any, row: dict[str, Any]) -> Any:
+    """The function of an op in a library, its method, or None."""
+    for home in row["home"].split() if row["function"] else []:
+        module = library
+        for part in home.split(".") if home != "torch" else []:
+            module = getattr(module, part, None)
+        if hasattr(module, row["name"]):
+            return getattr(module, row["name"])
+    return getattr(library.Tensor, row["name"], None)
+
+
+def described(result: Any) -> Any:
+    """A result as what can be compared: tensors as (shape, dtype, values)."""
+    if isinstance(result, (list, tuple)):
+        return [described(item) for item in result]
+    if isinstance(result, (torch.Tensor, pytorch.Tensor)):
+        values = None
+        if not result.is_meta:
+            dense = result if str(result.layout) == "torch.strided" else result.to_dense()
+            dense = dense.detach().resolve_conj().resolve_neg()
+            values = (dense.float() if "bfloat16" in str(dense.dtype) else dense).numpy()
+        return tuple(result.shape), str(result.dtype), values
+    return result if isinstance(result, (bool, int, float, complex, str)) else str(result)
+
+
+COARSE = {
+    "torch.float16": 2e-3,
+    "torch.bfloat16": 2e-2,
+    "torch.float32": 1e-4,
+    "torch.complex64": 1e-4,
+}
+
+
+def same(ours: Any, theirs: Any, tolerance: float) -> bool:
+    """Whether two described results agree, numbers within a tolerance for float64."""
+    if type(ours) is not type(theirs):
+        return False
+    if isinstance(ours, list):
+        pairs = zip(ours, theirs, strict=False)
+        return len(ours) == len(theirs) and all(same(a, b, tolerance) for a, b in pairs)
+    if not isinstance(ours, tuple):
+        return ours == theirs or ours != ours
+    if ours[:2] != theirs[:2] or (ours[2] is None) != (theirs[2] is None):
+        return False
+    if ours[2] is None:
+        return True
+    tolerance = COARSE.get(ours[1], tolerance)
+    finite = theirs[2][np.isfinite(theirs[2])]
+    scale = np.abs(finite).astype(float).max(initial=1.0)
+    return np.allclose(ours[2], theirs[2], rtol=tolerance, atol=tolerance * scale, equal_nan=True)
