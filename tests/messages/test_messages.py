@@ -39,12 +39,12 @@ CASES: list[tuple[Callable[[], object], type[Exception], str]] = [
         RuntimeError,
         "add: shapes (2, 3) and (4,) do not broadcast: dim 1 is 3 in input and 4 in other; "
         "sizes must be equal or 1. The size of tensor a (3) must match the size of tensor b (4) "
-        "at non-singleton dimension 1",
+        "at non-singleton dimension 1.",
     ),
     (
         lambda: F.softplus(torch.ones(2), "a"),
         TypeError,
-        "softplus(): argument 'beta' (position 2) must be float, not str",
+        "softplus(): argument 'beta' (position 2) must be float, not str.",
     ),
 ]
 
