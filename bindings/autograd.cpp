@@ -1,210 +1,14 @@
-// Owns what Python sees of the tape: backward, grad modes, hooks and nodes.
+// Owns how Python walks the tape, and the modes of autograd. Hooks are in hooks.cpp, nodes in
+// node.cpp.
 #include <algorithm>
 #include <vector>
 
-#include "bindings/python.h"
+#include "bindings/hooks.h"
+#include "core/autograd/anomaly.h"
 #include "core/autograd/engine.h"
-#include "core/autograd/needs.h"
-#include "core/autograd/node.h"
 
 namespace rushlight::python {
 namespace {
-
-// ---- a Python callable inside a C++ hook
-// ------------------------------------------------------------
-
-// Shared by copies of the std::function; dropped with the lock held.
-class Callable {
- public:
-  explicit Callable(PyObject* function) : function_(Py_NewRef(function)) {}
-  Callable(const Callable& other) : function_(other.function_) {
-    AcquireGil gil;
-    Py_INCREF(function_);
-  }
-  ~Callable() {
-    if (!Py_IsInitialized()) return;
-    AcquireGil gil;
-    Py_DECREF(function_);
-  }
-  PyObject* get() const { return function_; }
-
- private:
-  PyObject* function_;
-};
-
-Ref call_hook(const Callable& hook, const Tensor& grad) {
-  Ref argument(wrap(grad));
-  Ref result(PyObject_CallOneArg(hook.get(), argument.get()));
-  if (!result) throw_python_error();
-  return result;
-}
-
-// hook(grad) -> grad or None, for the gradient of result `slot` of a node.
-NodePreHook tensor_hook(PyObject* function, uint32_t slot) {
-  return [hook = Callable(function), slot](std::vector<Tensor>& grads) {
-    if (grads.size() <= slot || !grads[slot].defined()) return;
-    AcquireGil gil;
-    Ref result = call_hook(hook, grads[slot]);
-    if (result.get() == Py_None) return;
-    const Tensor& replaced = expect_tensor(result.get(), "the result of a hook");
-    CHECK(replaced.sizes() == grads[slot].sizes(), "a hook returned a gradient of shape ",
-          replaced.sizes(), " for a tensor of shape ", grads[slot].sizes());
-    grads[slot] = replaced;
-  };
-}
-
-template <class Hooks>
-bool remove_hook(Hooks& hooks, int64_t id) {
-  for (auto it = hooks.begin(); it != hooks.end(); ++it) {
-    if (it->first != id) continue;
-    hooks.erase(it);
-    return true;
-  }
-  return false;
-}
-
-PyObject* register_hook(PyObject*, PyObject* args) {
-  return guarded([&]() -> PyObject* {
-    PyObject *self, *function;
-    if (!PyArg_ParseTuple(args, "OO", &self, &function)) return nullptr;
-    const Tensor& tensor = expect_tensor(self, "self");
-    CHECK(gradient_edge_exists(tensor),
-          "cannot register a hook on a tensor that doesn't require gradient");
-    int64_t id = next_hook_id();
-    if (NodePtr node = grad_fn_of(tensor))
-      node->make_hooks().tensor_pre.push_back({id, tensor_hook(function, find_meta(tensor)->slot)});
-    else get_meta(tensor).hooks.push_back({id, tensor_hook(function, 0)});
-    return PyLong_FromLongLong(id);
-  });
-}
-
-PyObject* register_post_accumulate_hook(PyObject*, PyObject* args) {
-  return guarded([&]() -> PyObject* {
-    PyObject *self, *function;
-    if (!PyArg_ParseTuple(args, "OO", &self, &function)) return nullptr;
-    const Tensor& tensor = expect_tensor(self, "self");
-    CHECK(tensor.requires_grad() && is_leaf(tensor),
-          "post accumulate grad hooks cannot be registered on non-leaf tensors");
-    int64_t id = next_hook_id();
-    get_meta(tensor).post_accumulate_hooks.push_back(
-        {id, [hook = Callable(function)](const Tensor& leaf) {
-           AcquireGil gil;
-           call_hook(hook, leaf);
-         }});
-    return PyLong_FromLongLong(id);
-  });
-}
-
-PyObject* remove_tensor_hook(PyObject*, PyObject* args) {
-  return guarded([&]() -> PyObject* {
-    PyObject* self;
-    long long id;
-    if (!PyArg_ParseTuple(args, "OL", &self, &id)) return nullptr;
-    const Tensor& tensor = expect_tensor(self, "self");
-    AutogradMeta* meta = find_meta(tensor);
-    if (!meta) Py_RETURN_NONE;
-    remove_hook(meta->hooks, id) || remove_hook(meta->post_accumulate_hooks, id) ||
-        (meta->grad_fn && meta->grad_fn->hooks &&
-         remove_hook(meta->grad_fn->hooks->tensor_pre, id));
-    Py_RETURN_NONE;
-  });
-}
-
-PyObject* retain_grad(PyObject*, PyObject* self) {
-  return guarded([&]() -> PyObject* {
-    const Tensor& tensor = expect_tensor(self, "self");
-    CHECK(gradient_edge_exists(tensor), "can't retain_grad on Tensor that has requires_grad=False");
-    NodePtr node = grad_fn_of(tensor);
-    AutogradMeta& meta = get_meta(tensor);
-    if (!node || meta.retains_grad) Py_RETURN_NONE;
-    meta.retains_grad = true;
-    // The node must not own the tensor it made: the hook finds it only while it lives.
-    TensorImpl* impl = tensor.impl();
-    auto* owner = &meta;
-    uint32_t slot = meta.slot;
-    meta.retain_token = std::make_shared<char>();
-    node->make_hooks().retain_grad.push_back(
-        {slot, [impl, owner, slot,
-                alive = std::weak_ptr<char>(meta.retain_token)](std::vector<Tensor>& grads) {
-           if (alive.expired() || grads.size() <= slot || !grads[slot].defined() ||
-               !impl->try_retain())
-             return;
-           Tensor keep(IntrusivePtr<TensorImpl>::adopt(impl));
-           GradModeGuard mode(is_grad_enabled());
-           owner->grad = owner->grad.defined() ? needs::add(owner->grad, grads[slot]) : grads[slot];
-         }});
-    Py_RETURN_NONE;
-  });
-}
-
-// ---- nodes
-// ------------------------------------------------------------------------------------------
-
-struct PyNode {
-  PyObject_HEAD NodePtr node;
-};
-extern PyTypeObject NodeType;
-
-PyObject* wrap_node(const NodePtr& node) {
-  if (!node) Py_RETURN_NONE;
-  if (node->py_object) return Py_NewRef(static_cast<PyObject*>(node->py_object));
-  PyObject* object = checked(NodeType.tp_alloc(&NodeType, 0));
-  new (&reinterpret_cast<PyNode*>(object)->node) NodePtr(node);
-  node->py_object = object;
-  return object;
-}
-const NodePtr& node_of(PyObject* self) { return reinterpret_cast<PyNode*>(self)->node; }
-
-void node_dealloc(PyObject* self) {
-  node_of(self)->py_object = nullptr;
-  reinterpret_cast<PyNode*>(self)->node.~NodePtr();
-  Py_TYPE(self)->tp_free(self);
-}
-PyObject* node_name(PyObject* self, PyObject*) {
-  return PyUnicode_FromString(node_of(self)->name().c_str());
-}
-PyObject* node_repr(PyObject* self) {
-  return PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(),
-                              node_of(self).get());
-}
-PyObject* next_functions(PyObject* self, void*) {
-  return guarded([&] {
-    const auto& edges = node_of(self)->edges;
-    PyObject* tuple = checked(PyTuple_New(Py_ssize_t(edges.size())));
-    for (size_t i = 0; i < edges.size(); ++i)
-      PyTuple_SET_ITEM(tuple, Py_ssize_t(i),
-                       Py_BuildValue("(NI)", wrap_node(edges[i].node), edges[i].slot));
-    return tuple;
-  });
-}
-PyObject* node_variable(PyObject* self, void*) {
-  return guarded([&]() -> PyObject* {
-    auto* accumulate = dynamic_cast<AccumulateGrad*>(node_of(self).get());
-    Tensor leaf = accumulate ? accumulate->leaf() : Tensor();
-    if (leaf.defined()) return wrap(leaf);
-    PyErr_SetString(PyExc_AttributeError, "only AccumulateGrad of a live tensor has a variable");
-    return nullptr;
-  });
-}
-PyMethodDef node_methods[] = {{"name", node_name, METH_NOARGS, "The name of the node."}, {}};
-PyGetSetDef node_attributes[] = {
-    {"next_functions", next_functions, nullptr, "The nodes that gradients go to, with their slots.",
-     nullptr},
-    {"variable", node_variable, nullptr, "The leaf of an AccumulateGrad.", nullptr},
-    {}};
-PyTypeObject NodeType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
-                         .tp_name = "rushlight.autograd.graph.Node",
-                         .tp_basicsize = sizeof(PyNode),
-                         .tp_dealloc = node_dealloc,
-                         .tp_repr = node_repr,
-                         .tp_flags = Py_TPFLAGS_DEFAULT,
-                         .tp_doc = "One recorded op on the tape.",
-                         .tp_methods = node_methods,
-                         .tp_getset = node_attributes};
-
-PyObject* grad_fn(PyObject*, PyObject* self) {
-  return guarded([&] { return wrap_node(grad_fn_of(expect_tensor(self, "self"))); });
-}
 
 PyObject* detach_(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
@@ -217,8 +21,26 @@ PyObject* detach_(PyObject*, PyObject* self) {
   });
 }
 
-// ---- backward
-// -----------------------------------------------------------------------------------------
+// ---- backward -----------------------------------------------------------------------------------
+
+// A tensor with the gradient edge of a GradientEdge(node, slot, ...), and the shape, dtype and
+// device of what made the edge; empty when the object is something else.
+Tensor stand_in(PyObject* object) {
+  if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) < 2) return {};
+  const NodePtr* node = find_node(PyTuple_GET_ITEM(object, 0));
+  if (!node) return {};
+  int64_t slot;
+  CHECK(read_int(PyTuple_GET_ITEM(object, 1), slot) && slot >= 0 &&
+            size_t(slot) < (*node)->results.size(),
+        ErrorKind::kIndex, (*node)->name(), " has ", (*node)->results.size(),
+        " results; output_nr must be one of these");
+  const ResultInfo info = (*node)->results[size_t(slot)];
+  Shape zeros(info.sizes);
+  std::fill(zeros.begin(), zeros.end(), 0);
+  Tensor tensor = alias(empty(Shape{1}, info.dtype, info.device), info.sizes, zeros, 0);
+  set_history(tensor, *node, uint32_t(slot));
+  return tensor;
+}
 
 std::vector<Tensor> read_tensors(PyObject* object, const char* what) {
   std::vector<Tensor> tensors;
@@ -226,13 +48,32 @@ std::vector<Tensor> read_tensors(PyObject* object, const char* what) {
   Ref items(checked(PySequence_Fast(object, what)));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    tensors.push_back(item == Py_None ? Tensor() : expect_tensor(item, what));
+    Tensor edge = stand_in(item);
+    if (edge.defined()) tensors.push_back(edge);
+    else tensors.push_back(item == Py_None ? Tensor() : expect_tensor(item, what));
   }
   return tensors;
 }
 
-// _run_backward(roots, grads, inputs, retain_graph, create_graph, accumulate) -> gradients of
-// inputs
+// Adds to the Python exception in flight which op's backward raised it.
+void name_failed_node() {
+  if (!backward_failure) return;
+  BackwardFailure failure = *std::exchange(backward_failure, std::nullopt);
+  std::string line = describe_call_site(failure.site);
+  std::string note =
+      "Error detected in " + failure.node + (line.empty() ? "." : ", recorded at " + line + ".");
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  if (anomaly_mode.enabled && PyErr_WarnEx(PyExc_UserWarning, note.c_str(), 1) < 0) PyErr_Clear();
+  Ref added(PyObject_CallMethod(value, "add_note", "s", note.c_str()));
+  PyErr_Clear();  // an old Python has no notes
+  PyErr_Restore(type, value, traceback);
+}
+
+PyObject* current_walk_py(PyObject*, PyObject*) { return PyLong_FromLongLong(current_walk()); }
+
+// _run_backward(roots, grads, inputs, retain_graph, create_graph, accumulate) -> input gradients
 PyObject* run_backward_py(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *roots_in, *grads_in, *inputs_in;
@@ -245,22 +86,26 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
     auto inputs = read_tensors(inputs_in, "inputs");
     BackwardOptions options{bool(retain_graph), bool(create_graph), bool(accumulate)};
     std::vector<Tensor> result;
-    {
+    backward_failure.reset();
+    try {
       ReleaseGil release;
       result = run_backward(roots, grads, inputs, options);
       // Freeing the tape may take as long as walking it.
       if (!retain_graph) grads.clear();
+    } catch (...) {
+      set_python_error();
+      name_failed_node();
+      throw PythonError();
     }
     return wrap_tuple(result);
   });
 }
 
-// ---- gates
-// ----------------------------------------------------------------------------------------
+// ---- gates --------------------------------------------------------------------------------------
 
 // The identity on several tensors. Its backward hands all their gradients to a Python function at
 // once and passes on what that returns: hooks of single tensors could not see them together.
-class Gate final : public Node {
+class Gate final : public Node, public HoldsPython {
  public:
   Gate(PyObject* function, TensorList tensors) : function_(function) {
     for (const Tensor& tensor : tensors) edges.push_back(gradient_edge(tensor));
@@ -275,9 +120,10 @@ class Gate final : public Node {
     std::ranges::move(passed, input_grads.begin());
   }
   const char* op() const override { return "gate"; }
+  PyObject* held() const override { return function_.get(); }
 
  private:
-  Callable function_;
+  Held function_;
 };
 
 // _gate(function, tensors) -> the tensors, behind one gate
@@ -297,8 +143,15 @@ PyObject* gate(PyObject*, PyObject* args) {
   });
 }
 
-// ---- modes
-// --------------------------------------------------------------------------------------------
+PyObject* increment_version(PyObject*, PyObject* self) {
+  return guarded([&]() -> PyObject* {
+    const Tensor& tensor = expect_tensor(self, "tensor");
+    if (!tensor.impl()->inference) tensor.storage()->bump_version("increment_version");
+    Py_RETURN_NONE;
+  });
+}
+
+// ---- modes --------------------------------------------------------------------------------------
 
 PyObject* is_grad_enabled_py(PyObject*, PyObject*) { return PyBool_FromLong(grad_mode.enabled); }
 PyObject* set_grad_enabled_py(PyObject*, PyObject* value) {
@@ -315,16 +168,33 @@ PyObject* set_inference_py(PyObject*, PyObject* value) {
   Py_RETURN_NONE;
 }
 
+PyObject* is_grad_layout_kept(PyObject*, PyObject*) {
+  return PyBool_FromLong(grad_mode.keeps_grad_layout);
+}
+PyObject* keep_grad_layout(PyObject*, PyObject* value) {
+  int kept = PyObject_IsTrue(value);
+  if (kept < 0) return nullptr;
+  grad_mode.keeps_grad_layout = kept;
+  Py_RETURN_NONE;
+}
+PyObject* anomaly_mode_py(PyObject*, PyObject*) {
+  return Py_BuildValue("(NN)", PyBool_FromLong(anomaly_mode.enabled),
+                       PyBool_FromLong(anomaly_mode.checks_nan));
+}
+PyObject* set_anomaly_mode(PyObject*, PyObject* args) {
+  int enabled, checks_nan;
+  if (!PyArg_ParseTuple(args, "pp", &enabled, &checks_nan)) return nullptr;
+  anomaly_mode.enabled = enabled;
+  anomaly_mode.checks_nan = checks_nan;
+  Py_RETURN_NONE;
+}
+
 PyMethodDef methods[] = {
     {"_run_backward", run_backward_py, METH_VARARGS, "Walks the tape from roots to leaves."},
+    {"_current_walk", current_walk_py, METH_NOARGS, "The number of the backward that runs, or -1."},
     {"_gate", gate, METH_VARARGS, "Passes tensors on; a function may replace their gradients."},
-    {"_register_hook", register_hook, METH_VARARGS, "Adds a hook on a tensor's gradient."},
-    {"_register_post_accumulate_grad_hook", register_post_accumulate_hook, METH_VARARGS,
-     "Adds a hook that runs when a leaf's .grad is complete."},
-    {"_remove_hook", remove_tensor_hook, METH_VARARGS, "Removes a hook by its number."},
-    {"_retain_grad", retain_grad, METH_O, "Keeps the gradient of a computed tensor in .grad."},
     {"_detach_", detach_, METH_O, "Cuts a tensor off its history, in place."},
-    {"_grad_fn", grad_fn, METH_O, "The node that made a tensor, or None."},
+    {"_increment_version", increment_version, METH_O, "Counts a write in place."},
     {"is_grad_enabled", is_grad_enabled_py, METH_NOARGS,
      "is_grad_enabled() -> bool\n\nWhether ops are recorded."},
     {"_set_grad_enabled", set_grad_enabled_py, METH_O,
@@ -333,13 +203,19 @@ PyMethodDef methods[] = {
      "is_inference_mode_enabled() -> bool\n\nWhether inference_mode is on."},
     {"_set_inference_mode", set_inference_py, METH_O,
      "Turns inference mode on or off for this thread."},
+    {"_is_grad_layout_kept", is_grad_layout_kept, METH_NOARGS,
+     "Whether a new .grad is laid out in memory like its leaf."},
+    {"_keep_grad_layout", keep_grad_layout, METH_O, "Sets that for this thread."},
+    {"_anomaly_mode", anomaly_mode_py, METH_NOARGS, "(enabled, check_nan) of anomaly detection."},
+    {"_set_anomaly_mode", set_anomaly_mode, METH_VARARGS, "Sets these."},
     {}};
 
 }  // namespace
 
 void add_autograd(PyObject* module) {
-  checked(PyType_Ready(&NodeType));
-  checked(PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(&NodeType)));
+  add_node(module);
+  add_hooks(module);
+  add_saving_hooks(module);
   checked(PyModule_AddFunctions(module, methods));
 }
 

@@ -68,14 +68,24 @@ auto guarded(F&& f) noexcept -> decltype(f()) {
 // Lets other Python threads run while a kernel works.
 class ReleaseGil {
  public:
-  explicit ReleaseGil(bool release = true) : state_(release ? PyEval_SaveThread() : nullptr) {}
+  explicit ReleaseGil(bool release = true) {
+    if (!release) return;
+    ++running_;
+    state_ = PyEval_SaveThread();
+  }
   ~ReleaseGil() {
-    if (state_) PyEval_RestoreThread(state_);
+    if (!state_) return;
+    PyEval_RestoreThread(state_);
+    --running_;
   }
   ReleaseGil(const ReleaseGil&) = delete;
 
+  // How many threads work without the lock. Grows only while its owner holds the lock.
+  static int running() { return running_; }
+
  private:
-  PyThreadState* state_;
+  inline static int running_ = 0;  // guarded by the lock
+  PyThreadState* state_ = nullptr;
 };
 class AcquireGil {
  public:

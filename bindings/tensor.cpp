@@ -12,8 +12,8 @@
 #include <algorithm>
 #include <string>
 
+#include "bindings/hooks.h"
 #include "bindings/override.h"
-#include "core/autograd/node.h"
 #include "core/ops/ops.h"
 #include "core/tensor/sparse.h"
 #include "core/tensor/tile_loop.h"
@@ -26,8 +26,7 @@ namespace {
 
 PyTensor* object_of(PyObject* self) { return reinterpret_cast<PyTensor*>(self); }
 
-// ---- lifetime
-// -------------------------------------------------------------------------------------
+// ---- lifetime -----------------------------------------------------------------------------------
 
 bool has_state(PyObject* self) {
   PyTensor* object = object_of(self);
@@ -70,9 +69,11 @@ void tensor_dealloc(PyObject* self) {
 int tensor_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(object_of(self)->dict);
   if (Py_TYPE(self)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(self));
-  return 0;
+  const Tensor& tensor = unwrap(self);
+  return tensor.defined() ? visit_hooks(tensor, visit, arg) : 0;
 }
 int tensor_clear(PyObject* self) {
+  if (unwrap(self).defined()) drop_hooks(unwrap(self));
   Py_CLEAR(object_of(self)->dict);
   return 0;
 }
@@ -85,8 +86,7 @@ int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
   return 0;
 }
 
-// ---- attributes
-// -----------------------------------------------------------------------------------
+// ---- attributes ---------------------------------------------------------------------------------
 
 using Getter = PyObject* (*)(PyObject*, void*);
 
@@ -190,7 +190,7 @@ PyGetSetDef tensor_attributes[] = {
     RUSHLIGHT_READONLY("output_nr", "Which result of its node the tensor is.",
                        PyLong_FromLong(grad_fn_of(t) ? long(find_meta(t)->slot) : 0)),
     RUSHLIGHT_READONLY("retains_grad", "Whether a computed tensor keeps its gradient.",
-                       to_bool(find_meta(t) && find_meta(t)->retains_grad)),
+                       to_bool(find_meta(t) && find_meta(t)->retains)),
     RUSHLIGHT_READONLY("_version", "The number of in-place writes to its memory.",
                        PyLong_FromLong(long(t.storage()->version()))),
     RUSHLIGHT_READONLY("_base", "The tensor that a view looks into, or None.",
@@ -208,8 +208,7 @@ PyGetSetDef tensor_attributes[] = {
     {}};
 #undef RUSHLIGHT_READONLY
 
-// ---- methods that are not ops
-// -----------------------------------------------------------------------
+// ---- methods that are not ops -------------------------------------------------------------------
 
 template <auto function>
 PyObject* no_args(PyObject* self, PyObject*) {

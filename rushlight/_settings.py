@@ -18,8 +18,6 @@ _settings: dict[str, Any] = {
     "warn_only": False,
     "precision": "highest",
     "warn_always": False,
-    "anomaly": False,
-    "anomaly_nan": True,
     "interop_threads": None,
 }
 
@@ -105,18 +103,18 @@ def is_warn_always_enabled() -> bool:
 
 
 def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
-    """Notes whether errors of backward shall name the line of the forward: they always do."""
-    _settings.update(anomaly=bool(mode), anomaly_nan=bool(check_nan))
+    """Sets whether backward looks for NaN in gradients; see autograd.set_detect_anomaly."""
+    _C._set_anomaly_mode(bool(mode), bool(check_nan))
 
 
 def is_anomaly_enabled() -> bool:
-    """Returns what set_anomaly_enabled was told."""
-    return _settings["anomaly"]
+    """Returns whether anomaly detection is on."""
+    return _C._anomaly_mode()[0]
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Returns the check_nan that set_anomaly_enabled was told."""
-    return _settings["anomaly_nan"]
+    """Returns whether anomaly detection looks for NaN."""
+    return _C._anomaly_mode()[1]
 
 
 # Threads

@@ -37,19 +37,6 @@ _CONVERSIONS = {
 }
 
 
-class _HookDict:
-    """Lets a RemovableHandle take a hook away from a tensor: looks like the dict it expects."""
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
-
-    def __contains__(self, key: int) -> bool:
-        return True
-
-    def __delitem__(self, key: int) -> None:
-        _C._remove_hook(self.tensor, key)
-
-
 def _removed_method(name: str) -> Callable[..., Any]:
     """A method that PyTorch has removed: it raises and says what to use."""
 
@@ -134,6 +121,18 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Calls hook(grad) when the gradient is computed; what it returns replaces the gradient.
 
+        Hooks run in the order in which they came. One that came before the tensor was written in
+        place sees the gradient of what the tensor held before.
+
+        Args:
+            hook: returns None, or a tensor like grad. It must not write grad.
+
+        Returns:
+            A handle whose remove() takes the hook away.
+
+        Raises:
+            RuntimeError: if the tensor does not require grad.
+
         Example:
             >>> x = torch.ones(2, requires_grad=True)
             >>> handle = x.register_hook(lambda grad: grad * 10)
@@ -141,19 +140,42 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
             >>> x.grad
             tensor([10., 10.])
         """
-        return self._handle(_C._register_hook(self, hook))
+        return _C._register_hook(self, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> RemovableHandle:
-        """Calls hook(self) after backward has added to .grad of this leaf."""
-        return self._handle(_C._register_post_accumulate_grad_hook(self, hook))
+        """Calls hook(self) after backward has added to .grad of this leaf.
 
-    def _handle(self, number: int) -> RemovableHandle:
-        from rushlight.utils.hooks import RemovableHandle
+        Args:
+            hook: returns None.
 
-        return RemovableHandle(_HookDict(self), number)
+        Returns:
+            A handle whose remove() takes the hook away.
+
+        Raises:
+            RuntimeError: if the tensor does not require grad, or is the result of an op.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> handle = x.register_post_accumulate_grad_hook(lambda leaf: print(leaf.grad))
+            >>> (3 * x).sum().backward()
+            tensor([3., 3.])
+        """
+        return _C._register_post_accumulate_grad_hook(self, hook)
 
     def retain_grad(self) -> None:
-        """Keeps the gradient of this computed tensor in .grad too."""
+        """Keeps the gradient of this computed tensor in .grad too, as a leaf does anyway.
+
+        Raises:
+            RuntimeError: if the tensor does not require grad.
+
+        Example:
+            >>> x = torch.ones(2, requires_grad=True)
+            >>> y = x * 2
+            >>> y.retain_grad()
+            >>> y.sum().backward()
+            >>> y.grad
+            tensor([1., 1.])
+        """
         _C._retain_grad(self)
 
     def detach_(self) -> Tensor:

@@ -3,7 +3,9 @@
 #include "core/autograd/engine.h"
 
 #include <algorithm>
+#include <atomic>
 
+#include "core/autograd/anomaly.h"
 #include "core/autograd/needs.h"
 
 namespace rushlight {
@@ -65,6 +67,34 @@ struct Capture {
   Tensor grad;
 };
 
+std::atomic<int64_t> walk_count{0};
+
+// A gradient becomes, or is added to, the .grad of the tensor that keeps it.
+void keep_grads(NodeHooks& hooks, const std::vector<Tensor>& grads) {
+  std::vector<RetainedGrad> retained;
+  {
+    std::lock_guard lock(hook_mutex);
+    retained = hooks.retained;
+  }
+  for (const RetainedGrad& keeper : retained) {
+    Tensor tensor = keeper.tensor->lock();
+    const Tensor& grad = grads[keeper.slot];
+    if (!tensor.defined() || !grad.defined()) continue;
+    Tensor& kept = get_meta(tensor).grad;
+    kept = kept.defined() ? needs::add(kept, grad) : grad;
+  }
+}
+
+void refuse_nan(const Node& node, const std::vector<Tensor>& input_grads) {
+  if (!anomaly_mode.checks_nan) return;
+  for (size_t i = 0; i < input_grads.size(); ++i) {
+    if (!input_grads[i].defined() || !needs::has_nan(input_grads[i])) continue;
+    std::string line = describe_call_site(node.site);
+    CHECK(false, "Function '", node.name(), "' returned nan values in its ", i, "th output.",
+          line.empty() ? "" : " It is the backward of " + std::string(node.op()) + " at " + line);
+  }
+}
+
 class Walk {
  public:
   Walk(TensorList inputs, const BackwardOptions& options) : options_(options) {
@@ -75,6 +105,14 @@ class Walk {
     }
   }
 
+  // The one that runs in this thread, the innermost if hooks run others.
+  inline static thread_local Walk* current = nullptr;
+  int64_t number() const { return number_; }
+  void visit_running(const std::function<void(const Node&)>& visit) {
+    for (const Task& task : table_.all())
+      if (task.needed || task.captured) visit(*task.node);
+  }
+
   void add_root(const Tensor& root, Tensor grad) {
     Edge edge = gradient_edge(root);
     bool added;
@@ -83,6 +121,10 @@ class Walk {
   }
 
   void run() {
+    struct Scope {
+      Walk* outer;
+      ~Scope() { current = outer; }
+    } scope{std::exchange(current, this)};
     count_edges();
     if (!captures_.empty()) mark_needed();
     std::vector<Task*> ready;
@@ -191,34 +233,48 @@ class Walk {
   void run_task(Task& task, std::vector<Tensor>& input_grads) {
     Node& node = *task.node;
     task.grads.resize(node.results.size());
-    if (node.hooks) {
-      for (auto& [id, hook] : node.hooks->tensor_pre) hook(task.grads);
-      for (auto& [id, hook] : node.hooks->retain_grad) hook(task.grads);
+    NodeHooks* hooks = node.hooks();
+    if (hooks) {
+      for (const auto& hook : hooks->tensor.all()) (*hook)(task.grads);
+      keep_grads(*hooks, task.grads);
     }
     if (task.captured)
       for (Capture& capture : captures_)
         if (capture.edge.node.get() == &node) capture.grad = task.grads[capture.edge.slot];
     bool accumulates = task.captured && options_.accumulate && node.edges.empty();
     if (!task.needed && !accumulates) return;
-    if (node.hooks)
-      for (auto& [id, hook] : node.hooks->pre) hook(task.grads);
+    if (hooks)
+      for (const auto& hook : hooks->pre.all()) (*hook)(task.grads);
     bool any =
         std::any_of(task.grads.begin(), task.grads.end(), [](auto& g) { return g.defined(); });
     if (!any) return;
     input_grads.resize(node.edges.size());
-    node.backward(task.grads, input_grads);
-    if (node.hooks)
-      for (auto& [id, hook] : node.hooks->post) hook(input_grads, task.grads);
+    try {
+      node.backward(task.grads, input_grads);
+      if (anomaly_mode.enabled) [[unlikely]]
+        refuse_nan(node, input_grads);
+    } catch (...) {
+      if (!backward_failure) backward_failure = {node.name(), node.site};
+      throw;
+    }
+    if (hooks)
+      for (const auto& hook : hooks->post.all()) (*hook)(input_grads, task.grads);
     if (!options_.retain_graph) node.release_saved();
   }
 
   BackwardOptions options_;
+  const int64_t number_ = walk_count++;
   TaskTable table_;
   std::vector<NodePtr> roots_;
   std::vector<Capture> captures_;
 };
 
 }  // namespace
+
+int64_t current_walk() { return Walk::current ? Walk::current->number() : -1; }
+void visit_running(const std::function<void(const Node&)>& visit) {
+  if (Walk::current) Walk::current->visit_running(visit);
+}
 
 std::vector<Tensor> run_backward(TensorList roots, TensorList grads, TensorList inputs,
                                  const BackwardOptions& options) {

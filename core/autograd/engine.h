@@ -4,6 +4,9 @@
 // threads may run it at once on graphs that share nodes.
 #pragma once
 
+#include <functional>
+#include <optional>
+
 #include "core/autograd/node.h"
 
 namespace rushlight {
@@ -19,5 +22,17 @@ struct BackwardOptions {
 // an input that the roots do not depend on gets an undefined one.
 std::vector<Tensor> run_backward(TensorList roots, TensorList grads, TensorList inputs,
                                  const BackwardOptions& options);
+
+// The walk that runs in this thread, -1 outside of one: each has another number.
+int64_t current_walk();
+// Calls `visit` for every node that this walk comes by, and so calls the hooks of.
+void visit_running(const std::function<void(const Node&)>& visit);
+
+// The node whose backward raised last in this thread, for the bindings to name.
+struct BackwardFailure {
+  std::string node;
+  CallSite site;
+};
+inline thread_local std::optional<BackwardFailure> backward_failure;
 
 }  // namespace rushlight

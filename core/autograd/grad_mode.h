@@ -6,6 +6,7 @@ namespace rushlight {
 struct GradMode {
   bool enabled = true;
   bool inference = false;
+  bool keeps_grad_layout = true;  // a new .grad gets the strides of its leaf
 };
 
 inline thread_local GradMode grad_mode;

@@ -14,6 +14,7 @@ Tensor clone_strided(const Tensor& input, ShapeRef strides);
 Tensor sum_to(const Tensor& input, ShapeRef sizes);
 Tensor to_dtype(const Tensor& input, DType dtype);
 Tensor to_device(const Tensor& input, Device device);
+bool has_nan(const Tensor& input);
 Tensor ones_like(const Tensor& input);
 Tensor zeros_like(const Tensor& input);
 Tensor as_strided(const Tensor& input, ShapeRef sizes, ShapeRef strides, int64_t offset);

@@ -7,9 +7,10 @@
 // remembers the version it was made at, and grad_fn_of() makes a new one when that is old.
 #include "core/autograd/node.h"
 
-#include <atomic>
+#include <algorithm>
 
 #include "core/autograd/needs.h"
+#include "core/autograd/saving_hooks.h"
 
 namespace rushlight {
 namespace {
@@ -89,6 +90,21 @@ class CopySlices final : public Node {
 
 ResultInfo info_of(const Tensor& t) { return {t.sizes(), t.dtype(), t.device()}; }
 
+// A tensor keeps the gradient of what it holds now: after a write, that of the new history.
+void move_retained(const AutogradMeta& meta, const NodePtr& from) {
+  std::lock_guard lock(hook_mutex);
+  if (from && from->hooks())
+    std::erase_if(from->hooks()->retained, [&](auto& r) { return r.tensor == meta.retains; });
+  if (meta.grad_fn) meta.grad_fn->make_hooks().retained.push_back({meta.slot, meta.retains});
+}
+
+// A copy of a gradient, laid out in memory like its leaf.
+Tensor clone_for(const Tensor& leaf, const Tensor& grad) {
+  bool follows = !grad.is_sparse() && !leaf.is_sparse() && leaf.is_dense();
+  bool same = grad.strides() == leaf.strides();
+  return follows && !same ? needs::clone_strided(grad, leaf.strides()) : needs::clone(grad);
+}
+
 }  // namespace
 
 Node::Node() : sequence(next_sequence++), site(current_call_site) {}
@@ -118,43 +134,38 @@ void Node::destroy(Node* node) {
   draining = false;
 }
 
+NodeHooks& Node::make_hooks() {
+  NodeHooks* there = hooks();
+  if (there) return *there;
+  auto made = std::make_unique<NodeHooks>();
+  if (hooks_.compare_exchange_strong(there, made.get())) return *made.release();
+  return *there;
+}
+
 AutogradMeta::~AutogradMeta() {
-  if (accumulator) accumulator->forget_leaf();
+  if (accumulator) accumulator->leaf.forget();
+  if (retains) retains->forget();
 }
 
-AccumulateGrad::AccumulateGrad(TensorImpl* leaf) : leaf_(leaf) {
+AccumulateGrad::AccumulateGrad(TensorImpl* impl) : leaf(impl) {
   sequence = UINT64_MAX;  // runs as soon as its gradient is complete
-  results.push_back({leaf->sizes, leaf->dtype, leaf->storage->device()});
-}
-
-Tensor AccumulateGrad::leaf() const {
-  std::lock_guard lock(leaf_mutex_);
-  if (!leaf_ || !leaf_->try_retain()) return {};
-  return Tensor(IntrusivePtr<TensorImpl>::adopt(leaf_));
-}
-
-void AccumulateGrad::forget_leaf() {
-  std::lock_guard lock(leaf_mutex_);
-  leaf_ = nullptr;
+  results.push_back({impl->sizes, impl->dtype, impl->storage->device()});
 }
 
 void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
-  Tensor variable = leaf();
+  Tensor variable = leaf.lock();
   if (!variable.defined() || !grads[0].defined()) return;
   AutogradMeta& meta = get_meta(variable);
-  std::vector<Tensor> incoming{grads[0]};
-  for (size_t i = 0; i < meta.hooks.size(); ++i) meta.hooks[i].second(incoming);
   Tensor replaced;  // freed after the lock: a gradient may have a Python object
   {
     std::lock_guard lock(sum_mutex_);
-    Tensor& grad = incoming[0];
+    const Tensor& grad = grads[0];
     if (!meta.grad.defined()) {
-      // Two owners: the engine's buffer and `incoming`. Anyone else might see a write to it.
-      bool unshared = grad.impl()->use_count() <= 2 && grad.storage()->use_count() == 1;
-      bool fits = unshared && grad.is_dense() && grad.strides() == variable.strides();
-      meta.grad = is_grad_enabled() ? (fits ? grad : needs::clone(grad))
-                  : fits            ? detach(grad)
-                                    : detach(needs::clone(grad));
+      // One owner: the engine's buffer. Anyone else might see a write to it.
+      bool unshared = grad.impl()->use_count() == 1 && grad.storage()->use_count() == 1;
+      bool lies_right = grad.strides() == variable.strides() || !grad_mode.keeps_grad_layout;
+      Tensor own = unshared && grad.is_dense() && lies_right ? grad : clone_for(variable, grad);
+      meta.grad = is_grad_enabled() ? own : detach(own);
     } else if (is_grad_enabled()) {
       replaced = meta.grad;
       meta.grad = needs::add(meta.grad, grad);
@@ -165,8 +176,7 @@ void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
       needs::add_(meta.grad, grad);
     }
   }
-  for (size_t i = 0; i < meta.post_accumulate_hooks.size(); ++i)
-    meta.post_accumulate_hooks[i].second(variable);
+  for (const auto& hook : meta.leaf_hooks.all()) (*hook)(variable);
 }
 
 AutogradMeta& get_meta(const Tensor& tensor) {
@@ -185,6 +195,7 @@ NodePtr grad_fn_of(const Tensor& tensor) {
   NodePtr base_fn = grad_fn_of(view->base);
   // A write that was not recorded leaves the history as it is.
   if (!base_fn && meta->grad_fn) return meta->grad_fn;
+  NodePtr before = meta->grad_fn;
   auto node = NodePtr::adopt(new WindowBackward(view->base, tensor));
   node->edges.push_back(gradient_edge(view->base));
   node->results.push_back(info_of(tensor));
@@ -192,6 +203,7 @@ NodePtr grad_fn_of(const Tensor& tensor) {
   meta->slot = 0;
   view->version = version;
   tensor.impl()->requires_grad = true;
+  if (meta->retains) move_retained(*meta, before);
   return node;
 }
 
@@ -207,12 +219,23 @@ Edge gradient_edge(const Tensor& tensor) {
 
 void set_history(const Tensor& result, const NodePtr& node, uint32_t slot) {
   AutogradMeta& meta = get_meta(result);
-  meta.grad_fn = node;
+  NodePtr before = std::exchange(meta.grad_fn, node);
   meta.slot = slot;
+  if (meta.retains) [[unlikely]]
+    move_retained(meta, before);
   if (meta.view) meta.view->version = result.storage()->version();
   result.impl()->requires_grad = true;
   if (node->results.size() <= slot) node->results.resize(slot + 1);
   node->results[slot] = info_of(result);
+}
+
+void retain_grad(const Tensor& tensor) {
+  CHECK(gradient_edge_exists(tensor), "can't retain_grad on Tensor that has requires_grad=False");
+  if (is_leaf(tensor)) return;
+  AutogradMeta& meta = get_meta(tensor);
+  if (meta.retains) return;
+  meta.retains = std::make_shared<TensorLink>(tensor.impl());
+  move_retained(meta, nullptr);
 }
 
 void set_view(const Tensor& view, const Tensor& input, ViewOrigin origin) {
@@ -252,6 +275,8 @@ Tensor detach(const Tensor& tensor) { return shallow_copy(tensor); }
 
 void check_inplace(const Tensor& tensor, bool records) {
   check_writable(tensor);
+  if (saving_hooks) [[unlikely]]
+    saving_hooks->before_write(tensor);
   if (tensor.impl()->inference && !grad_mode.inference)
     CHECK(false,
           "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
@@ -294,14 +319,12 @@ void rewrite_history(const Tensor& tensor, const NodePtr& node) {
   auto slices = NodePtr::adopt(new CopySlices(base, tensor, node));
   set_history(base, slices, 0);
   // Rebuilt from the base's new history when somebody asks.
-  meta.grad_fn = nullptr;
+  NodePtr before = std::exchange(meta.grad_fn, nullptr);
   meta.view->version = tensor.storage()->version() - 1;
   tensor.impl()->requires_grad = true;
-}
-
-int64_t next_hook_id() {
-  static std::atomic<int64_t> next{0};
-  return next++;
+  if (!meta.retains) return;
+  move_retained(meta, before);
+  grad_fn_of(tensor);  // now: backward only finds what hangs on a node
 }
 
 }  // namespace rushlight

@@ -4,13 +4,14 @@
 // Edges point from newer nodes to older ones, so the graph has no cycles.
 #pragma once
 
-#include <functional>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
 #include "core/autograd/grad_mode.h"
+#include "core/autograd/hooks.h"
 #include "core/base/call_site.h"
 #include "core/tensor/tensor.h"
 
@@ -32,15 +33,10 @@ struct ResultInfo {
   Device device;
 };
 
-// Called with the gradients that enter a node (pre) or leave it (post); may replace them.
-using NodePreHook = std::function<void(std::vector<Tensor>& grads)>;
-using NodePostHook =
-    std::function<void(std::vector<Tensor>& input_grads, const std::vector<Tensor>& grads)>;
-
 class Node : public RefCounted {
  public:
   Node();
-  virtual ~Node() = default;
+  virtual ~Node() { delete hooks(); }
   static void destroy(Node* node);
 
   // Computes the gradient for every edge: fills `input_grads[i]` for edges()[i] that has a node.
@@ -57,24 +53,16 @@ class Node : public RefCounted {
   std::vector<ResultInfo> results;
   uint64_t sequence;  // grows with time of creation on a thread
   CallSite site;
-  // Hooks are rare: one pointer when there are none.
-  struct Hooks {
-    std::vector<std::pair<int64_t, NodePreHook>> pre;
-    std::vector<std::pair<int64_t, NodePostHook>> post;
-    // Hooks of tensors that are results of this node, by slot.
-    std::vector<std::pair<int64_t, NodePreHook>> tensor_pre;
-    // Tensors that asked for .grad with retain_grad(), by slot; run after tensor_pre.
-    std::vector<std::pair<uint32_t, NodePreHook>> retain_grad;
-  };
-  std::unique_ptr<Hooks> hooks;
-  Hooks& make_hooks() {
-    if (!hooks) hooks = std::make_unique<Hooks>();
-    return *hooks;
-  }
+  // Hooks are rare: one pointer, null when there are none.
+  NodeHooks* hooks() const { return hooks_.load(std::memory_order_acquire); }
+  NodeHooks& make_hooks();
   // The Python object of this node, if one was made; borrowed, managed by the bindings.
   void* py_object = nullptr;
 
   bool wants(size_t edge) const { return bool(edges[edge].node); }
+
+ private:
+  std::atomic<NodeHooks*> hooks_{nullptr};
 };
 
 // How a view came to be, which decides whether it may be written in place.
@@ -98,15 +86,13 @@ class AutogradMeta : public AutogradMetaBase {
   uint32_t slot = 0;  // which result of grad_fn
   IntrusivePtr<AccumulateGrad> accumulator;
   std::unique_ptr<ViewInfo> view;
-  bool retains_grad = false;
-  std::shared_ptr<char> retain_token;  // lives as long as the tensor; see retain_grad
-  // Hooks of a leaf; those of results live in their node.
-  std::vector<std::pair<int64_t, NodePreHook>> hooks;
-  std::vector<std::pair<int64_t, std::function<void(const Tensor&)>>> post_accumulate_hooks;
+  std::shared_ptr<TensorLink> retains;  // set when a result keeps its gradient
+  // Hooks for gradients hang on the node they enter; these are for a leaf's own .grad.
+  HookList<LeafHook> leaf_hooks;
 };
 
 // The end of the tape: adds what arrives to the .grad of a leaf.
-// The leaf owns it; the back pointer is cleared when the leaf goes first.
+// The leaf owns it.
 class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(TensorImpl* leaf);
@@ -116,15 +102,10 @@ class AccumulateGrad final : public Node {
   const char* op() const override { return "accumulate_grad"; }
   std::string name() const override { return "AccumulateGrad"; }
 
-  // The leaf, or an undefined tensor when it is gone.
-  Tensor leaf() const;
-  void forget_leaf();
+  TensorLink leaf;
 
  private:
-  // Never held while Python may be called: its lock would be taken in the other order elsewhere.
-  mutable std::mutex leaf_mutex_;
   std::mutex sum_mutex_;  // backward may run in several threads
-  TensorImpl* leaf_;
 };
 
 // The meta of a tensor, made on demand, or null.
@@ -148,6 +129,9 @@ inline bool is_leaf(const Tensor& tensor) { return !tensor.requires_grad() || !g
 // Marks `result` as result `slot` of `node`.
 void set_history(const Tensor& result, const NodePtr& node, uint32_t slot);
 
+// Keeps the gradient of a result in its .grad, now and after writes in place; a leaf does anyway.
+void retain_grad(const Tensor& tensor);
+
 // Ties a fresh view to the tensor it looks into.
 void set_view(const Tensor& view, const Tensor& input, ViewOrigin origin);
 // The base of a view, or an undefined tensor.
@@ -162,8 +146,5 @@ Tensor detach(const Tensor& tensor);
 void check_inplace(const Tensor& tensor, bool records);
 // Makes `node` (slot 0) the history of a tensor that was just written, and of its base.
 void rewrite_history(const Tensor& tensor, const NodePtr& node);
-
-// Identifies hooks for removal.
-int64_t next_hook_id();
 
 }  // namespace rushlight

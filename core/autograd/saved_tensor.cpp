@@ -23,6 +23,8 @@ SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
   saved.tensor_ = overwritten ? clone_dense(tensor, MemoryFormat::preserve) : tensor;
   if (overwritten) saved.history_ = gradient_edge(tensor);
   saved.version_ = saved.tensor_.storage()->version();
+  if (saving_hooks) [[unlikely]]
+    saved.pack(tensor);
   return saved;
 }
 
@@ -32,7 +34,38 @@ SavedTensor SavedTensor::result(const Tensor& tensor, uint32_t slot) {
   saved.tensor_ = detach(tensor);
   saved.version_ = tensor.storage()->version();
   saved.slot_ = slot;
+  if (saving_hooks) [[unlikely]]
+    saved.pack(tensor);
   return saved;
+}
+
+void SavedTensor::pack(const Tensor& tensor) {
+  if (tensor.impl()->wrapped_number) return;
+  if (kind_ == Kind::input) history_ = gradient_edge(tensor);
+  const Storage storage = tensor_.storage();
+  uint32_t version = storage->version();
+  {
+    GradModeGuard unrecorded(false);
+    packed_ = saving_hooks->pack(tensor_);
+  }
+  CHECK(storage->version() == version,
+        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
+        "pack hook can not be modified by in-place operations. Write to a clone.");
+  packed_->sizes = tensor_.sizes();
+  packed_->dtype = tensor_.dtype();
+  packed_->device = tensor_.device();
+  tensor_ = {};
+}
+
+Tensor SavedTensor::unpack_by_hooks() const {
+  Tensor tensor = packed_->unpack();
+  CHECK(tensor.sizes() == packed_->sizes && tensor.dtype() == packed_->dtype &&
+            tensor.device() == packed_->device,
+        "a saved tensor unpack hook returned a ", dtype_name(tensor.dtype()), " tensor of shape ",
+        tensor.sizes(), " on ", tensor.device(), ", but a ", dtype_name(packed_->dtype),
+        " tensor of shape ", packed_->sizes, " on ", packed_->device,
+        " was saved. It must return a tensor like that.");
+  return tensor;
 }
 
 Tensor SavedTensor::unpack(const Node& owner) const {
@@ -48,7 +81,7 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     error.name_op("backward");
     throw error;
   }
-  if (tensor_.storage()->version() != version_) {
+  if (!packed_ && tensor_.storage()->version() != version_) {
     const StorageImpl& storage = *tensor_.storage();
     std::string op = owner.op();
     Error error(ErrorKind::kRuntime,
@@ -65,8 +98,8 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     error.name_op("backward");
     throw error;
   }
-  if (kind_ == Kind::input) return tensor_;
-  Tensor window = shallow_copy(tensor_);
+  if (kind_ == Kind::input && !packed_) return tensor_;
+  Tensor window = shallow_copy(packed_ ? unpack_by_hooks() : tensor_);
   if (kind_ == Kind::result) {
     AutogradMeta& meta = get_meta(window);
     meta.grad_fn = NodePtr::share(const_cast<Node*>(&owner));
@@ -84,6 +117,7 @@ Tensor SavedTensor::unpack(const Node& owner) const {
 void SavedTensor::reset() {
   if (kind_ == Kind::none) return;
   tensor_ = {};
+  packed_ = nullptr;
   history_ = {};
   kind_ = Kind::released;
 }

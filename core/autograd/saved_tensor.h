@@ -5,9 +5,12 @@
 // they differ, names the op that saved, the op that wrote, and both lines of the user's program.
 // A saved result would own the node that owns it, so only its detached window is kept, and unpack
 // ties it to the node again. The input that an in-place op is about to overwrite is cloned.
+// While the saving hooks of the user are active (saving_hooks.h), what they packed is kept in its
+// place; unpack() ties what they return to the history of the tensor, and checks no version.
 #pragma once
 
 #include "core/autograd/node.h"
+#include "core/autograd/saving_hooks.h"
 
 namespace rushlight {
 
@@ -25,10 +28,15 @@ class SavedTensor {
   void reset();
 
  private:
+  // Sends what is kept of `tensor` through the saving hooks.
+  void pack(const Tensor& tensor);
+  Tensor unpack_by_hooks() const;
+
   enum class Kind : uint8_t { none, undefined, input, overwritten, result, released };
 
   Tensor tensor_;
-  Edge history_;  // of an overwritten input
+  IntrusivePtr<PackedTensor> packed_;  // in place of tensor_
+  Edge history_;                       // of an overwritten or packed input
   uint32_t version_ = 0;
   uint32_t slot_ = 0;
   Kind kind_ = Kind::none;

@@ -4,6 +4,7 @@
 #include "core/autograd/grad_mode.h"
 #include "core/ops/ops.h"
 #include "core/ops/shape.h"
+#include "core/ops/sparse.h"
 
 namespace rushlight::needs {
 namespace {
@@ -37,6 +38,14 @@ Tensor sum_to(const Tensor& input, ShapeRef sizes) { return rushlight::sum_to(in
 Tensor to_dtype(const Tensor& input, DType dtype) { return rushlight::cast(input, dtype); }
 Tensor to_device(const Tensor& input, Device device) {
   return call<"_to", Tensor>(input, std::optional(device), false);
+}
+bool has_nan(const Tensor& input) {
+  GradModeGuard unrecorded(false);
+  if (!is_differentiable(input.dtype()) || input.device().is_meta()) return false;
+  const Tensor& elements = input.is_sparse() ? sparse_values(input) : input;
+  Tensor found =
+      call<"any", Tensor>(call<"isnan", Tensor>(elements), std::optional<ShapeRef>(), false);
+  return item(found).to<bool>();
 }
 Tensor ones_like(const Tensor& input) { return rushlight::ones_like(input); }
 Tensor zeros_like(const Tensor& input) { return rushlight::zeros_like(input); }

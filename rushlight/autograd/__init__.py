@@ -3,50 +3,79 @@
 from __future__ import annotations
 
 from rushlight import _C, Tensor
-from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from rushlight._grad_mode import (
+    enable_grad,
+    enforce_grad_layout_policy,
+    inference_mode,
+    is_multithreading_enabled,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
+from rushlight.autograd import anomaly_mode, grad_mode, graph
+from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+from rushlight.autograd.graph import GradientEdge
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 __all__ = [
     "Variable",
+    "anomaly_mode",
     "backward",
+    "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "functional",
     "grad",
+    "grad_mode",
     "gradcheck",
     "gradgradcheck",
+    "graph",
     "inference_mode",
+    "is_multithreading_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 Variable = Tensor
 
 
-def _as_tuple(tensors: Tensor | Sequence[Tensor | None] | None) -> tuple[Tensor | None, ...]:
+def _as_tuple(tensors: Any) -> tuple[Any, ...]:
     if tensors is None:
         return ()
-    return (tensors,) if isinstance(tensors, Tensor) else tuple(tensors)
+    return (tensors,) if isinstance(tensors, (Tensor, GradientEdge)) else tuple(tensors)
 
 
-def _check_counts(outputs: tuple[Tensor | None, ...], grads: tuple[Tensor | None, ...]) -> None:
+def _zeros_for(place: Tensor | GradientEdge) -> Tensor:
+    from rushlight import zeros, zeros_like
+
+    if isinstance(place, Tensor):
+        return zeros_like(place)
+    shape, dtype, device = place.node._result(place.output_nr)
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def _check_counts(outputs: tuple[Any, ...], grads: tuple[Any, ...]) -> None:
     if grads and len(grads) != len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(grads)} gradients")
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor],
+    tensors: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
 ) -> None:
     """Computes the gradients of tensors and adds them to the .grad of leaves.
 
     Args:
-        tensors: what is differentiated.
+        tensors: what is differentiated: tensors, or edges of the graph in their place.
         grad_tensors: the gradient of each, of its shape; may be None for a single element.
         retain_graph: keeps the tape for another backward; create_graph when None.
         create_graph: records the gradients, so that they can be differentiated again.
@@ -71,8 +100,8 @@ def backward(
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
+    inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -83,8 +112,8 @@ def grad(
     """Returns the gradients of outputs with respect to inputs, leaving every .grad alone.
 
     Args:
-        outputs: what is differentiated.
-        inputs: with respect to what.
+        outputs: what is differentiated: tensors, or edges of the graph in their place.
+        inputs: with respect to what; likewise.
         grad_outputs: the gradient of each output, of its shape; may be None for a single element.
         retain_graph: keeps the tape for another backward; create_graph when None.
         create_graph: records the gradients, so that they can be differentiated again.
@@ -115,7 +144,7 @@ def grad(
             "Expected allow_unused to be True or not passed when materialize_grads=True"
         )
     roots = _as_tuple(outputs)
-    wanted = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    wanted = _as_tuple(inputs)
     if not wanted:
         raise ValueError("grad requires non-empty inputs.")
     gradients = _as_tuple(grad_outputs)
@@ -128,9 +157,7 @@ def grad(
             "Set allow_unused=True if this is the desired behavior."
         )
     if materialize_grads:
-        from rushlight import zeros_like
-
-        return tuple(zeros_like(x) if g is None else g for g, x in zip(result, wanted, strict=True))
+        return tuple(_zeros_for(x) if g is None else g for g, x in zip(result, wanted, strict=True))
     return result
 
 

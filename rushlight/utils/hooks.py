@@ -15,6 +15,21 @@ if TYPE_CHECKING:
 _ids = itertools.count()
 
 
+class _TapeHooks:
+    """The hooks of a tensor or a node, seen from a handle: like a dict with the one hook."""
+
+    def __init__(self, hook: Any) -> None:
+        self._hook = hook
+
+    def __contains__(self, id: int) -> bool:
+        return True
+
+    def __delitem__(self, id: int) -> None:
+        from rushlight import _C
+
+        _C._remove_hook(self._hook)
+
+
 class RemovableHandle:
     """What registering a hook returns: remove() takes the hook out again.
 
@@ -46,3 +61,8 @@ class RemovableHandle:
 
     def __exit__(self, *exc_info: object) -> None:
         self.remove()
+
+
+def _tape_handle(hook: Any) -> RemovableHandle:
+    """The handle of a hook on the tape, which bindings/hooks.cpp knows; keeps no tensor alive."""
+    return RemovableHandle(_TapeHooks(hook))

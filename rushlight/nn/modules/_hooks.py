@@ -8,6 +8,7 @@ common call costs one attribute test before it goes to forward.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections import OrderedDict
 
@@ -41,6 +42,7 @@ class HookTable:
 
     __slots__ = (
         "backward",
+        "backward_node",
         "backward_pre",
         "forward",
         "forward_pre",
@@ -200,7 +202,24 @@ class Hooked(Members):
             >>> x.grad.item()
             6.0
         """
+        _refuse_mixing(self._own_hooks().backward_node, "a single Module")
         return _add(self._own_hooks(), "backward", Hook(hook), prepend)
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Runs hook(module, grad_input, grad_output) around the op that made the output; old.
+
+        Use register_full_backward_hook: here grad_input are the gradients of the inputs of the last
+        op of forward, whatever these are.
+
+        Returns:
+            A handle whose remove() undoes the registration.
+
+        Example:
+            >>> layer = torch.nn.ReLU()
+            >>> handle = layer.register_backward_hook(lambda module, grad_input, grad_output: None)
+        """
+        _refuse_mixing(self._own_hooks().backward, "a single Module")
+        return _add(self._own_hooks(), "backward_node", Hook(hook))
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Runs hook(module, prefix, keep_vars) before state_dict reads the module.
@@ -318,7 +337,11 @@ def _call_with_hooks(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, An
             if hook in owed:
                 owed.remove(hook)
             result = _run_forward_hook(module, hook, args, kwargs, result)
-        return result if watch is None else watch.outputs(result)
+        if watch is not None:
+            result = watch.outputs(result)
+        if node_hooks := module._hooks_at("backward_node"):
+            _hook_node(module, node_hooks, result)
+        return result
     except Exception:
         for hook in owed:
             try:
@@ -330,6 +353,24 @@ def _call_with_hooks(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, An
                     stacklevel=2,
                 )
         raise
+
+
+def _hook_node(module: Hooked, hooks: list[Hook], result: Any) -> None:
+    """Hangs hooks on the node that made the first tensor of the result."""
+    while isinstance(result, (dict, list, tuple)):
+        result = next(iter(result.values() if isinstance(result, dict) else result))
+    if result.grad_fn is None:
+        return
+    for hook in hooks:
+        result.grad_fn.register_hook(functools.partial(hook, module))
+
+
+def _refuse_mixing(others: OrderedDict[int, Hook], where: str) -> None:
+    if others:
+        raise RuntimeError(
+            f"Cannot use both regular backward hooks and full backward hooks on {where}. "
+            "Please use only one of them."
+        )
 
 
 def _run_forward_pre_hook(
@@ -439,4 +480,20 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
         ...     torch.nn.ReLU()(x).backward()
         ReLU() [1.0]
     """
+    _refuse_mixing(_all_modules().backward_node, "all modules")
     return _add(_all_modules(), "backward", Hook(hook))
+
+
+def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Runs hook(module, grad_input, grad_output) for every module; see register_backward_hook.
+
+    Returns:
+        A handle whose remove() undoes the registration.
+
+    Example:
+        >>> from rushlight.nn.modules.module import register_module_backward_hook
+        >>> handle = register_module_backward_hook(lambda module, grad_input, grad_output: None)
+        >>> handle.remove()
+    """
+    _refuse_mixing(_all_modules().backward, "all modules")
+    return _add(_all_modules(), "backward_node", Hook(hook))

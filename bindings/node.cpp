@@ -1,0 +1,187 @@
+// Owns the Python objects of nodes: torch.autograd.graph.Node and a class for each kind of node.
+#include <map>
+#include <string>
+
+#include "bindings/hooks.h"
+
+namespace rushlight::python {
+namespace {
+
+struct PyNode {
+  PyObject_HEAD NodePtr node;
+};
+extern PyTypeObject NodeType;
+
+const NodePtr& node_of(PyObject* self) { return reinterpret_cast<PyNode*>(self)->node; }
+
+// The class of nodes of one name, so that type(node).__name__ tells what it is. Kept for the life
+// of the process: there are as many as kinds of ops.
+PyTypeObject* class_named(const std::string& name) {
+  static std::map<std::string, PyObject*> classes;
+  PyObject*& made = classes[name];
+  if (!made)
+    made = checked(PyObject_CallFunction(reinterpret_cast<PyObject*>(&PyType_Type), "s(O){s()ss}",
+                                         name.c_str(), &NodeType, "__slots__", "__module__",
+                                         "rushlight.autograd.graph"));
+  return reinterpret_cast<PyTypeObject*>(made);
+}
+
+void node_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  node_of(self)->py_object = nullptr;
+  reinterpret_cast<PyNode*>(self)->node.~NodePtr();
+  Py_TYPE(self)->tp_free(self);
+}
+int node_traverse(PyObject* self, visitproc visit, void* arg) {
+  return visit_hooks(node_of(self), visit, arg);
+}
+int node_clear(PyObject* self) {
+  drop_hooks(node_of(self));
+  return 0;
+}
+
+PyObject* node_name(PyObject* self, PyObject*) {
+  return PyUnicode_FromString(node_of(self)->name().c_str());
+}
+PyObject* node_repr(PyObject* self) {
+  return PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(),
+                              node_of(self).get());
+}
+PyObject* next_functions(PyObject* self, void*) {
+  return guarded([&] {
+    const auto& edges = node_of(self)->edges;
+    Ref tuple(checked(PyTuple_New(Py_ssize_t(edges.size()))));
+    for (size_t i = 0; i < edges.size(); ++i)
+      PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i),
+                       checked(Py_BuildValue("(NI)", wrap_node(edges[i].node), edges[i].slot)));
+    return tuple.release();
+  });
+}
+PyObject* node_variable(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    auto* accumulate = dynamic_cast<AccumulateGrad*>(node_of(self).get());
+    Tensor leaf = accumulate ? accumulate->leaf.lock() : Tensor();
+    if (leaf.defined()) return wrap(leaf);
+    PyErr_SetString(PyExc_AttributeError, "only AccumulateGrad of a live tensor has a variable");
+    return nullptr;
+  });
+}
+PyObject* node_metadata(PyObject* self, void*) {
+  return guarded([&] {
+    std::shared_ptr<void>& metadata = node_of(self)->make_hooks().metadata;
+    if (!metadata) {
+      auto drop = [](void* dict) {
+        if (!Py_IsInitialized()) return;
+        AcquireGil gil;
+        Py_DECREF(static_cast<PyObject*>(dict));
+      };
+      metadata = std::shared_ptr<void>(checked(PyDict_New()), drop);
+    }
+    return Py_NewRef(static_cast<PyObject*>(metadata.get()));
+  });
+}
+PyObject* node_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
+PyObject* sequence_number(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(node_of(self)->sequence);
+}
+// The shape, dtype and device of result `slot`.
+PyObject* node_result(PyObject* self, PyObject* slot) {
+  return guarded([&]() -> PyObject* {
+    const auto& results = node_of(self)->results;
+    int64_t i;
+    CHECK(read_int(slot, i) && i >= 0 && size_t(i) < results.size(), ErrorKind::kIndex,
+          node_of(self)->name(), " has ", results.size(), " results; there is no such one");
+    const ResultInfo& info = results[size_t(i)];
+    return Py_BuildValue("(NNN)", wrap_size(info.sizes), wrap_dtype(info.dtype),
+                         wrap_device(info.device));
+  });
+}
+PyObject* node_register_hook(PyObject* self, PyObject* function) {
+  return guarded([&] { return add_node_hook(*node_of(self), function); });
+}
+PyObject* node_register_prehook(PyObject* self, PyObject* function) {
+  return guarded([&] { return add_node_prehook(*node_of(self), function); });
+}
+
+PyMethodDef node_methods[] = {
+    {"name", node_name, METH_NOARGS, "name() -> str\n\nThe name of the node: 'AddBackward0'."},
+    {"register_hook", node_register_hook, METH_O,
+     "register_hook(fn) -> RemovableHandle\n\nCalls fn(grad_inputs, grad_outputs) after the node's "
+     "backward. Both are tuples, with None where\nnothing flowed; a tuple that fn returns replaces "
+     "grad_inputs."},
+    {"register_prehook", node_register_prehook, METH_O,
+     "register_prehook(fn) -> RemovableHandle\n\nCalls fn(grad_outputs) before the node's "
+     "backward; "
+     "a tuple that fn returns replaces\ngrad_outputs."},
+    {"_sequence_nr", sequence_number, METH_NOARGS, "Grows with the time of creation."},
+    {"_result", node_result, METH_O, "The shape, dtype and device of one of its results."},
+    {}};
+PyGetSetDef node_attributes[] = {
+    {"next_functions", next_functions, nullptr, "The nodes that gradients go to, with their slots.",
+     nullptr},
+    {"variable", node_variable, nullptr, "The leaf of an AccumulateGrad.", nullptr},
+    {"metadata", node_metadata, nullptr, "A dict for notes on the node.", nullptr},
+    {"requires_grad", node_requires_grad, nullptr, "Always True.", nullptr},
+    {}};
+PyTypeObject NodeType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight.autograd.graph.Node",
+    .tp_basicsize = sizeof(PyNode),
+    .tp_dealloc = node_dealloc,
+    .tp_repr = node_repr,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
+                Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc =
+        "One recorded op on the tape: what a tensor's grad_fn is.\n\nExample:\n"
+        "    >>> x = torch.ones(2, requires_grad=True)\n"
+        "    >>> y = x.exp()\n"
+        "    >>> isinstance(y.grad_fn, torch.autograd.graph.Node), y.grad_fn.name()\n"
+        "    (True, 'ExpBackward0')\n"
+        "    >>> y.grad_fn.next_functions[0][0].variable is x\n"
+        "    True",
+    .tp_traverse = node_traverse,
+    .tp_clear = node_clear,
+    .tp_methods = node_methods,
+    .tp_getset = node_attributes};
+
+PyObject* grad_fn(PyObject*, PyObject* self) {
+  return guarded([&] { return wrap_node(grad_fn_of(expect_tensor(self, "self"))); });
+}
+PyObject* gradient_edge_py(PyObject*, PyObject* self) {
+  return guarded([&] {
+    Edge edge = gradient_edge(expect_tensor(self, "tensor"));
+    CHECK(edge.node,
+          "It is not possible to get the gradient edge for a Tensor that does not "
+          "require gradients");
+    return checked(Py_BuildValue("(NI)", wrap_node(edge.node), edge.slot));
+  });
+}
+
+PyMethodDef methods[] = {
+    {"_grad_fn", grad_fn, METH_O, "The node that made a tensor, or None."},
+    {"_gradient_edge", gradient_edge_py, METH_O, "Where a tensor's gradient goes: (node, slot)."},
+    {}};
+
+}  // namespace
+
+PyObject* wrap_node(const NodePtr& node) {
+  if (!node) Py_RETURN_NONE;
+  if (node->py_object) return Py_NewRef(static_cast<PyObject*>(node->py_object));
+  PyTypeObject* type = class_named(node->name());
+  PyObject* object = checked(type->tp_alloc(type, 0));
+  new (&reinterpret_cast<PyNode*>(object)->node) NodePtr(node);
+  node->py_object = object;
+  return object;
+}
+
+const NodePtr* find_node(PyObject* object) {
+  return PyObject_TypeCheck(object, &NodeType) ? &node_of(object) : nullptr;
+}
+
+void add_node(PyObject* module) {
+  checked(PyType_Ready(&NodeType));
+  checked(PyModule_AddObjectRef(module, "Node", reinterpret_cast<PyObject*>(&NodeType)));
+  checked(PyModule_AddFunctions(module, methods));
+}
+
+}  // namespace rushlight::python

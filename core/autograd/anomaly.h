@@ -1,0 +1,16 @@
+// Owns the switch for the search for NaN in gradients: one for all threads, since a backward may
+// run in another thread than the one that looks for its mistake.
+#pragma once
+
+#include <atomic>
+
+namespace rushlight {
+
+struct AnomalyMode {
+  std::atomic<bool> enabled{false};
+  std::atomic<bool> checks_nan{true};
+};
+
+inline AnomalyMode anomaly_mode;
+
+}  // namespace rushlight
