@@ -15,7 +15,10 @@ PyObject* detach_(PyObject*, PyObject* self) {
     const Tensor& tensor = expect_tensor(self, "self");
     AutogradMeta* meta = find_meta(tensor);
     CHECK(!meta || !meta->view, "Can't detach views in-place. Use detach() instead.");
-    if (meta) meta->grad_fn = nullptr;
+    if (meta) {
+      meta->grad_fn = nullptr;
+      meta->slot = 0;
+    }
     tensor.impl()->requires_grad = false;
     Py_RETURN_NONE;
   });
@@ -84,6 +87,8 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
     auto roots = read_tensors(roots_in, "tensors");
     auto grads = read_tensors(grads_in, "grad_tensors");
     auto inputs = read_tensors(inputs_in, "inputs");
+    if (accumulate)  // into tensors that are no leaves too
+      for (const Tensor& input : inputs) rushlight::retain_grad(input);
     BackwardOptions options{bool(retain_graph), bool(create_graph), bool(accumulate)};
     std::vector<Tensor> result;
     backward_failure.reset();
@@ -157,7 +162,7 @@ PyObject* is_grad_enabled_py(PyObject*, PyObject*) { return PyBool_FromLong(grad
 PyObject* set_grad_enabled_py(PyObject*, PyObject* value) {
   int enabled = PyObject_IsTrue(value);
   if (enabled < 0) return nullptr;
-  grad_mode.enabled = enabled;
+  grad_mode.enabled = enabled && !grad_mode.inference;
   Py_RETURN_NONE;
 }
 PyObject* is_inference_py(PyObject*, PyObject*) { return PyBool_FromLong(grad_mode.inference); }

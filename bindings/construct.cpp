@@ -180,6 +180,11 @@ struct DataArgs {
     return device || !place.is_cpu() ? call<"_to", Tensor>(tensor, std::optional(place), false)
                                      : tensor;
   }
+  // The same for a tensor that nobody else has.
+  Tensor fresh(const Tensor& tensor) const {
+    tensor.impl()->inference = grad_mode.inference;
+    return moved(tensor);
+  }
 };
 DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {
   static const char* names[] = {"data", "dtype", "device", "requires_grad", "pin_memory", nullptr};
@@ -204,7 +209,7 @@ DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {
 PyObject* make_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     DataArgs a = read_args(args, kwargs, "O|$OOpp:tensor");
-    Tensor tensor = a.moved(tensor_from_data(a.data, a.dtype));
+    Tensor tensor = a.fresh(tensor_from_data(a.data, a.dtype));
     if (a.requires_grad) set_requires_grad(tensor, true);
     return wrap(tensor);
   });
@@ -219,9 +224,9 @@ PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
     }
     if (is_array(a.data)) {
       Tensor tensor = tensor_from_array(a.data, false);
-      return wrap(a.moved(a.dtype ? to_dtype(tensor, *a.dtype) : tensor));
+      return wrap(a.fresh(a.dtype ? to_dtype(tensor, *a.dtype) : tensor));
     }
-    return wrap(a.moved(tensor_from_data(a.data, a.dtype)));
+    return wrap(a.fresh(tensor_from_data(a.data, a.dtype)));
   });
 }
 

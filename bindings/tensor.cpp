@@ -125,6 +125,9 @@ int set_grad(PyObject* self, PyObject* value, void*) {
     CHECK(grad.dtype() == tensor.dtype(),
           "assigned grad has data of a different type: ", dtype_name(grad.dtype()),
           ", the tensor has ", dtype_name(tensor.dtype()));
+    CHECK(grad.device() == tensor.device(),
+          "assigned grad has data located on a different device: ", grad.device(),
+          ", the tensor is on ", tensor.device());
     get_meta(tensor).grad = grad;
     return 0;
   });
@@ -163,6 +166,12 @@ PyObject* dict_of(PyObject* self, void*) {
   return Py_XNewRef(dict);
 }
 
+PyObject* version_of(const Tensor& tensor) {
+  CHECK(!tensor.impl()->inference,
+        "Inference tensors do not track version counter. Clone it outside inference_mode first.");
+  return PyLong_FromLong(tensor.impl()->untracked ? 0 : long(tensor.storage()->version()));
+}
+
 #define RUSHLIGHT_READONLY(name, doc, ...) \
   {name, get<[]([[maybe_unused]] const Tensor& t) -> PyObject* { return __VA_ARGS__; }>,  \
    nullptr, doc, nullptr}
@@ -188,11 +197,10 @@ PyGetSetDef tensor_attributes[] = {
     RUSHLIGHT_READONLY("_layout", "The number of its layout.", PyLong_FromLong(long(layout_of(t)))),
     RUSHLIGHT_READONLY("is_quantized", "Always False.", to_bool(false)),
     RUSHLIGHT_READONLY("output_nr", "Which result of its node the tensor is.",
-                       PyLong_FromLong(grad_fn_of(t) ? long(find_meta(t)->slot) : 0)),
+                       PyLong_FromLong(find_meta(t) ? long(find_meta(t)->slot) : 0)),
     RUSHLIGHT_READONLY("retains_grad", "Whether a computed tensor keeps its gradient.",
                        to_bool(find_meta(t) && find_meta(t)->retains)),
-    RUSHLIGHT_READONLY("_version", "The number of in-place writes to its memory.",
-                       PyLong_FromLong(long(t.storage()->version()))),
+    RUSHLIGHT_READONLY("_version", "The number of in-place writes to its memory.", version_of(t)),
     RUSHLIGHT_READONLY("_base", "The tensor that a view looks into, or None.",
                        view_base(t).defined() ? wrap(view_base(t)) : Py_NewRef(Py_None)),
     {"requires_grad", get<[](const Tensor& t) { return to_bool(gradient_edge_exists(t)); }>,
@@ -343,6 +351,8 @@ PyMethodDef tensor_methods[] = {
      "The same elements without history; shares memory."},
     {"requires_grad_", with_keywords(set_requires_grad_method), METH_VARARGS | METH_KEYWORDS,
      "Starts (or stops) collecting a gradient; returns the tensor."},
+    {"_is_view", no_args<[](const Tensor& t) { return to_bool(view_base(t).defined()); }>,
+     METH_NOARGS, "Whether it looks into another tensor, its _base."},
     {"as_subclass", as_subclass, METH_O,
      "The same elements and history as an instance of a subclass of Tensor."},
     {"_make_subclass", with_keywords(make_subclass), METH_VARARGS | METH_KEYWORDS | METH_STATIC,

@@ -119,8 +119,10 @@ class set_grad_enabled(_Mode):
     """
 
     def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled: mode must be bool, not {type(mode).__name__}.")
         self._previous = _C.is_grad_enabled()
-        self._enabled = bool(mode)
+        self.mode = self._enabled = mode
         _C._set_grad_enabled(self._enabled)
 
     def __enter__(self) -> None:
@@ -131,14 +133,16 @@ class set_grad_enabled(_Mode):
         return super().__call__(function)
 
     def clone(self) -> set_grad_enabled:
-        return set_grad_enabled(self._enabled)
+        return set_grad_enabled(self.mode)
 
 
 class inference_mode(_Mode):
     """Like no_grad, and results can never enter a recorded computation later.
 
+    Inside it nothing is recorded, under enable_grad neither.
+
     Args:
-        mode: whether the mode is on.
+        mode: whether the mode is on; False ends it for a scope, and ops are recorded there.
 
     Example:
         >>> with torch.inference_mode():
@@ -155,20 +159,20 @@ class inference_mode(_Mode):
         return made(mode)
 
     def __init__(self, mode: bool = True) -> None:
-        self._mode = mode
+        self.mode = mode
 
     def __enter__(self) -> None:
         self._previous = _C.is_grad_enabled()
         self._previous_inference = _C.is_inference_mode_enabled()
-        _C._set_inference_mode(self._mode)
-        _C._set_grad_enabled(not self._mode and self._previous)
+        _C._set_inference_mode(self.mode)
+        _C._set_grad_enabled(not self.mode)
 
     def __exit__(self, *exc_info: object) -> None:
         _C._set_inference_mode(self._previous_inference)
         _C._set_grad_enabled(self._previous)
 
     def clone(self) -> inference_mode:
-        return inference_mode(self._mode)
+        return inference_mode(self.mode)
 
 
 class _Policy:
@@ -178,8 +182,8 @@ class _Policy:
     """
 
     def __init__(self, mode: bool) -> None:
-        self._mode = bool(mode)
-        self._before = self._set(self._mode)
+        self.mode = bool(mode)
+        self._before = self._set(self.mode)
 
     @staticmethod
     def _set(mode: bool) -> bool:
@@ -197,7 +201,7 @@ class _Policy:
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            with type(self)(self._mode):
+            with type(self)(self.mode):
                 return function(*args, **kwargs)
 
         return call  # pyright: ignore[reportReturnType]

@@ -106,8 +106,12 @@ def _default_complex(default: rl.dtype) -> rl.dtype:
 
 
 def _history(tensor: Tensor) -> list[str]:
-    if tensor.grad_fn is not None:
-        return [f"grad_fn=<{tensor.grad_fn.name()}>"]
+    try:
+        node = tensor.grad_fn
+    except RuntimeError:  # a view whose base was written when it must not be
+        return ["grad_fn=<Invalid>"]
+    if node is not None:
+        return [f"grad_fn=<{node.name()}>"]
     return ["requires_grad=True"] if tensor.requires_grad else []
 
 

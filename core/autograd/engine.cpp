@@ -100,7 +100,7 @@ class Walk {
   Walk(TensorList inputs, const BackwardOptions& options) : options_(options) {
     for (const Tensor& input : inputs) {
       Edge edge = gradient_edge(input);
-      CHECK(edge.node, "One of the differentiated Tensors does not require grad");
+      CHECK(gradient_edge_exists(input), "One of the differentiated Tensors does not require grad");
       captures_.push_back({edge, {}});
     }
   }
@@ -287,6 +287,11 @@ std::vector<Tensor> run_backward(TensorList roots, TensorList grads, TensorList 
     if (grad.defined()) {
       CHECK(grad.sizes() == root.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of ",
             grad.sizes(), " and output[", i, "] has a shape of ", root.sizes(), ".");
+      CHECK(is_complex(grad.dtype()) == is_complex(root.dtype()),
+            "For complex Tensors, both grad_output and output are required to have the same dtype. "
+            "Mismatch in dtype: grad_output[",
+            i, "] has a dtype of ", dtype_name(grad.dtype()), " and output[", i,
+            "] has a dtype of ", dtype_name(root.dtype()), ".");
     } else {
       CHECK(root.numel() == 1,
             "grad can be implicitly created only for scalar outputs, and output[", i,

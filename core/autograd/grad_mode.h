@@ -5,7 +5,7 @@ namespace rushlight {
 
 struct GradMode {
   bool enabled = true;
-  bool inference = false;
+  bool inference = false;         // then never enabled
   bool keeps_grad_layout = true;  // a new .grad gets the strides of its leaf
 };
 
@@ -17,7 +17,7 @@ inline bool is_grad_enabled() { return grad_mode.enabled; }
 class GradModeGuard {
  public:
   explicit GradModeGuard(bool enabled) : previous_(grad_mode.enabled) {
-    grad_mode.enabled = enabled;
+    grad_mode.enabled = enabled && !grad_mode.inference;
   }
   ~GradModeGuard() { grad_mode.enabled = previous_; }
   GradModeGuard(const GradModeGuard&) = delete;

@@ -105,6 +105,27 @@ Tensor clone_for(const Tensor& leaf, const Tensor& grad) {
   return follows && !same ? needs::clone_strided(grad, leaf.strides()) : needs::clone(grad);
 }
 
+// Whether a write is to the view itself, or was to its base or another view of that.
+enum class WriteTo : uint8_t { view, base };
+
+// Refuses views whose history cannot follow a write.
+void check_origin(ViewOrigin origin, WriteTo to) {
+  if (origin == ViewOrigin::normal) return;
+  const char* what = to == WriteTo::view ? "is being modified inplace"
+                                         : "its base or another view of its base has been "
+                                           "modified inplace";
+  CHECK(origin != ViewOrigin::one_of_many, "the tensor is a view and ", what,
+        ". This view is the output of a function that returns multiple views. Such functions do "
+        "not allow the output views to be modified inplace. You should replace the inplace "
+        "operation by an out-of-place one.");
+  bool inference = origin == ViewOrigin::made_in_inference;
+  CHECK(false, "A view was created in ", inference ? "inference mode" : "no_grad mode", " and ",
+        what, inference ? " in normal mode" : " with grad mode enabled",
+        ". Given that this use case is ambiguous and error-prone, it is forbidden. Make the view "
+        "and the write both inside ",
+        inference ? "inference_mode" : "no_grad", ", or both outside.");
+}
+
 }  // namespace
 
 Node::Node() : sequence(next_sequence++), site(current_call_site) {}
@@ -154,7 +175,7 @@ AccumulateGrad::AccumulateGrad(TensorImpl* impl) : leaf(impl) {
 
 void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
   Tensor variable = leaf.lock();
-  if (!variable.defined() || !grads[0].defined()) return;
+  if (!variable.defined() || !variable.requires_grad() || !grads[0].defined()) return;
   AutogradMeta& meta = get_meta(variable);
   Tensor replaced;  // freed after the lock: a gradient may have a Python object
   {
@@ -193,6 +214,7 @@ NodePtr grad_fn_of(const Tensor& tensor) {
   uint32_t version = tensor.storage()->version();
   if (view->version == version) return meta->grad_fn;
   NodePtr base_fn = grad_fn_of(view->base);
+  check_origin(view->origin, WriteTo::base);
   // A write that was not recorded leaves the history as it is.
   if (!base_fn && meta->grad_fn) return meta->grad_fn;
   NodePtr before = meta->grad_fn;
@@ -253,6 +275,13 @@ void set_view(const Tensor& view, const Tensor& input, ViewOrigin origin) {
   get_meta(view).view = std::move(info);
 }
 
+void adopt_base(const Tensor& view) {
+  AutogradMeta* meta = find_meta(view);
+  if (!meta || !meta->view || meta->view->base.impl()->use_count() > 1) return;
+  grad_fn_of(view);  // made again if it is old
+  meta->view.reset();
+}
+
 Tensor view_base(const Tensor& tensor) {
   AutogradMeta* meta = find_meta(tensor);
   return meta && meta->view ? meta->view->base : Tensor();
@@ -281,6 +310,10 @@ void check_inplace(const Tensor& tensor, bool records) {
     CHECK(false,
           "Inplace update to inference tensor outside InferenceMode is not allowed. You can "
           "make a clone to get a normal tensor before doing inplace update.");
+  check_rewrite(tensor, records);
+}
+
+void check_rewrite(const Tensor& tensor, bool records) {
   if (!is_grad_enabled()) return;
   AutogradMeta* meta = find_meta(tensor);
   ViewInfo* view = meta ? meta->view.get() : nullptr;
@@ -294,26 +327,12 @@ void check_inplace(const Tensor& tensor, bool records) {
         "a view of a leaf Variable that requires grad is being used in an in-place operation. Wrap "
         "the "
         "write in torch.no_grad(), or write to a clone.");
-  CHECK(view->origin != ViewOrigin::one_of_many,
-        "the tensor is a view and is being modified inplace. This view is the output of a function "
-        "that "
-        "returns multiple views. Such functions do not allow the output views to be modified "
-        "inplace. "
-        "You should replace the inplace operation by an out-of-place one.");
-  CHECK(
-      view->origin != ViewOrigin::made_without_grad,
-      "A view was created in no_grad mode and is being modified inplace with grad mode enabled. "
-      "Given "
-      "that this use case is ambiguous and error-prone, it is forbidden. Create the view with grad "
-      "mode enabled, or write inside no_grad.");
+  check_origin(view->origin, WriteTo::view);
 }
 
 void rewrite_history(const Tensor& tensor, const NodePtr& node) {
   AutogradMeta& meta = get_meta(tensor);
-  if (!meta.view) {
-    set_history(tensor, node, 0);
-    return;
-  }
+  if (!meta.view) return set_history(tensor, node, 0);
   node->results.assign(1, info_of(tensor));
   Tensor base = meta.view->base;
   auto slices = NodePtr::adopt(new CopySlices(base, tensor, node));

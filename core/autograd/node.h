@@ -66,7 +66,7 @@ class Node : public RefCounted {
 };
 
 // How a view came to be, which decides whether it may be written in place.
-enum class ViewOrigin : uint8_t { normal, made_without_grad, one_of_many };
+enum class ViewOrigin : uint8_t { normal, made_without_grad, made_in_inference, one_of_many };
 
 struct ViewInfo {
   Tensor base;  // never itself a view
@@ -124,7 +124,9 @@ inline bool gradient_edge_exists(const Tensor& tensor) {
 }
 // The node that made the tensor; rebuilt for a view whose base was written. Null for leaves.
 NodePtr grad_fn_of(const Tensor& tensor);
-inline bool is_leaf(const Tensor& tensor) { return !tensor.requires_grad() || !grad_fn_of(tensor); }
+inline bool is_leaf(const Tensor& tensor) {
+  return !gradient_edge_exists(tensor) || !grad_fn_of(tensor);
+}
 
 // Marks `result` as result `slot` of `node`.
 void set_history(const Tensor& result, const NodePtr& node, uint32_t slot);
@@ -134,6 +136,9 @@ void retain_grad(const Tensor& tensor);
 
 // Ties a fresh view to the tensor it looks into.
 void set_view(const Tensor& view, const Tensor& input, ViewOrigin origin);
+// Makes a view into a tensor that nobody else has a tensor of its own: what an op returns that
+// computes elements and then arranges them.
+void adopt_base(const Tensor& view);
 // The base of a view, or an undefined tensor.
 Tensor view_base(const Tensor& tensor);
 
@@ -144,6 +149,8 @@ Tensor detach(const Tensor& tensor);
 // See Note [Writing in place].
 // Refuses writes that would break the tape. `records` says whether the op will be recorded.
 void check_inplace(const Tensor& tensor, bool records);
+// The part of this that also holds where no element is written, but the layout changes.
+void check_rewrite(const Tensor& tensor, bool records);
 // Makes `node` (slot 0) the history of a tensor that was just written, and of its base.
 void rewrite_history(const Tensor& tensor, const NodePtr& node);
 

@@ -67,6 +67,7 @@ struct Invoke<Block, R (*)(Args...)> {
       check_dtype(args...);
       if constexpr (!P::kRecords) {
         R result = forward(args...);
+        if constexpr (!Block::def.is_view) own(result);
         if (grad_mode.inference) [[unlikely]]
           mark_inference(result, args...);
         return result;
@@ -78,6 +79,7 @@ struct Invoke<Block, R (*)(Args...)> {
           GradModeGuard unrecorded(false);
           return forward(args...);
         }();
+        if constexpr (!Block::def.is_view) own(result);
         if constexpr (P::kMutates) finish_write(result, node);
         else finish(result, node, args...);
         if (grad_mode.inference) [[unlikely]]
@@ -102,17 +104,11 @@ struct Invoke<Block, R (*)(Args...)> {
       bool records = is_grad_enabled() && (wants_grad(args) || ...);
       if constexpr (P::kRecords) {
         if (records) node = make_node(true, args...);
-      } else if constexpr (!P::kWritesInto) {
-        if (records) {  // made of other ops, which record themselves
-          Tensor result = forward(args...);
-          check_fits(result, self);
-          needs::copy_(self, result);
-          return self;
-        }
-      } else {
-        CHECK(!records, ErrorKind::kNotImplemented,
-              "has no derivative, so it cannot write a tensor "
-              "that requires grad. Use its form without the underscore.");
+      } else if (records) {  // made of other ops, which record themselves, or without a gradient
+        Tensor result = forward(args...);
+        check_fits(result, self);
+        needs::copy_(self, result);
+        return self;
       }
       {
         GradModeGuard unrecorded(false);
@@ -252,7 +248,7 @@ struct Invoke<Block, R (*)(Args...)> {
   static void finish_write(const Tensor& self, const NodePtr& node) {
     if (!self.impl()->untracked)
       self.storage()->bump_version(P::kMutates ? Block::schema.name_text : inplace_name());
-    if (!node) return;
+    if (!node || !is_differentiable(self.dtype())) return;
     if constexpr (P::kRecords) static_cast<OpNode<Block>&>(*node).keep_results(self);
     rewrite_history(self, node);
   }
@@ -269,7 +265,9 @@ struct Invoke<Block, R (*)(Args...)> {
       if (result.is(first(args...))) return;  // the input itself: nothing was done
     if constexpr (Block::def.is_view)
       tie_views(result, first(args...),
-                is_grad_enabled() ? ViewOrigin::normal : ViewOrigin::made_without_grad);
+                is_grad_enabled()     ? ViewOrigin::normal
+                : grad_mode.inference ? ViewOrigin::made_in_inference
+                                      : ViewOrigin::made_without_grad);
     if (!node) return;
     static_cast<OpNode<Block>&>(*node).keep_results(result);
     if constexpr (Returns<R>::tensor) {
@@ -281,21 +279,29 @@ struct Invoke<Block, R (*)(Args...)> {
       std::apply([&](const auto&... t) { (set_result(t, node, slot++), ...); }, result);
     }
   }
-  // Tensors made under inference_mode never enter the tape; an input handed through stays as it
-  // was.
+  static void own([[maybe_unused]] const R& result) {
+    if constexpr (Returns<R>::tensor) own_one(result);
+    else if constexpr (Returns<R>::tuple) std::apply([](auto&... t) { (own_one(t), ...); }, result);
+  }
+  static void own_one(const Tensor& t) {
+    if (t.defined() && t.impl()->autograd) adopt_base(t);
+  }
+  // Tensors made under inference_mode never enter the tape; a view of an input is what that is.
   template <class T>
   static void mark_inference(const T& result, const Args&... args) {
     auto mark = [&](const Tensor& t) {
-      if (t.defined() && !(is_same(t, args) || ...)) t.impl()->inference = true;
+      if (t.defined() && !(looks_into(t, args) || ...)) t.impl()->inference = true;
     };
     if constexpr (Returns<R>::tensor) mark(result);
     else if constexpr (Returns<R>::list) std::for_each(result.begin(), result.end(), mark);
     else if constexpr (Returns<R>::tuple)
       std::apply([&](const auto&... t) { (mark(t), ...); }, result);
   }
-  static bool is_same(const Tensor& t, const Tensor& arg) { return t.is(arg); }
+  static bool looks_into(const Tensor& t, const Tensor& arg) {
+    return arg.defined() && t.storage() == arg.storage();
+  }
   template <class Arg>
-  static bool is_same(const Tensor&, const Arg&) {
+  static bool looks_into(const Tensor&, const Arg&) {
     return false;
   }
   static void set_result(const Tensor& t, const NodePtr& node, uint32_t slot) {

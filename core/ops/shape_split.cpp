@@ -65,6 +65,17 @@ std::vector<Tensor> cut_at(const Tensor& input, ShapeRef places, int64_t dim) {
   return pieces;
 }
 
+// Views that autograd takes for views of one each, so that they may be written in place.
+std::vector<Tensor> cut_singly(const Tensor& input, ShapeRef lengths, int64_t dim) {
+  std::vector<Tensor> pieces;
+  int64_t at = 0;
+  for (int64_t length : lengths) {
+    pieces.push_back(narrow(input, dim, at, length));
+    at += length;
+  }
+  return pieces;
+}
+
 // Numbers that decide shapes are needed here, wherever they are.
 Shape read_numbers(const Tensor& numbers) {
   CHECK(numbers.dtype() == DType::int64,
@@ -86,7 +97,7 @@ std::vector<Tensor> split_evenly(const Tensor& input, int64_t sections, int64_t 
   CHECK(input.size(dim) % sections == 0, "attempted to split along dimension ", dim,
         ", but the size of the dimension ", input.size(dim), " is not divisible by the split_size ",
         sections, "!");
-  return split(input, section_lengths(input.size(dim), sections), dim);
+  return cut_singly(input, section_lengths(input.size(dim), sections), dim);
 }
 int64_t horizontal_dim(const Tensor& input) {
   CHECK(input.dim() >= 1,
@@ -97,17 +108,6 @@ int64_t horizontal_dim(const Tensor& input) {
 void check_dims(const Tensor& input, int64_t least) {
   CHECK(input.dim() >= least, "requires a tensor with at least ", least,
         " dimension, but got a tensor with ", input.dim(), " dimensions!");
-}
-
-// Views that autograd takes for views of one each, so that they may be written in place.
-std::vector<Tensor> cut_unsafely(const Tensor& input, ShapeRef lengths, int64_t dim) {
-  std::vector<Tensor> pieces;
-  int64_t at = 0;
-  for (int64_t length : lengths) {
-    pieces.push_back(narrow(input, dim, at, length));
-    at += length;
-  }
-  return pieces;
 }
 
 // The lengths of pieces of `split_size` elements.
@@ -179,7 +179,7 @@ OP(chunk, "(Tensor input, int chunks, int dim=0) -> Tensor[]", {
 OP(tensor_split, "(Tensor input, int indices_or_sections, int dim=0) -> Tensor[]", {
   .doc     = R"(Views along dim whose lengths differ by one at most.)",
   .forward = [](const Tensor& input, int64_t sections, int64_t dim) {
-    return split(input, section_lengths(cut_size(input, dim), sections), dim);
+    return cut_singly(input, section_lengths(cut_size(input, dim), sections), dim);
   },
 })
 
@@ -197,7 +197,7 @@ OP(tensor_split_tensor, "tensor_split.tensor(Tensor input, Tensor tensor_indices
   .forward = [](const Tensor& input, const Tensor& numbers, int64_t dim) {
     Shape read = read_numbers(numbers);
     if (numbers.dim() == 1) return cut_at(input, read, dim);
-    return split(input, section_lengths(cut_size(input, dim), read[0]), dim);
+    return cut_singly(input, section_lengths(cut_size(input, dim), read[0]), dim);
   },
 })
 
@@ -271,7 +271,7 @@ OP(unsafe_split_with_sizes, "(Tensor input, int[] split_sizes, int dim=0) -> Ten
   .doc     = R"(As split_with_sizes, of views that may be written in place.)",
   .forward = [](const Tensor& input, ShapeRef split_sizes, int64_t dim) {
     check_lengths(input, split_sizes, dim);
-    return cut_unsafely(input, split_sizes, dim);
+    return cut_singly(input, split_sizes, dim);
   },
 })
 
@@ -279,14 +279,14 @@ OP(unsafe_split, "(Tensor tensor, int split_size, int dim=0) -> Tensor[]", {
   .doc     = R"(As split, of views that may be written in place.)",
   .variants = function | method,
   .forward = [](const Tensor& tensor, int64_t split_size, int64_t dim) {
-    return cut_unsafely(tensor, split_lengths(tensor, split_size, dim), dim);
+    return cut_singly(tensor, split_lengths(tensor, split_size, dim), dim);
   },
 })
 
 OP(unsafe_chunk, "(Tensor input, int chunks, int dim=0) -> Tensor[]", {
   .doc     = R"(As chunk, of views that may be written in place.)",
   .forward = [](const Tensor& input, int64_t chunks, int64_t dim) {
-    return cut_unsafely(input, chunk_lengths(input, chunks, dim), dim);
+    return cut_singly(input, chunk_lengths(input, chunks, dim), dim);
   },
 })
 

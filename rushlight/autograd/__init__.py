@@ -146,7 +146,7 @@ def grad(
     roots = _as_tuple(outputs)
     wanted = _as_tuple(inputs)
     if not wanted:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("grad requires non-empty inputs.")
     gradients = _as_tuple(grad_outputs)
     _check_counts(roots, gradients)
     retain = create_graph if retain_graph is None else retain_graph
