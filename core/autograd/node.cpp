@@ -210,13 +210,13 @@ NodePtr grad_fn_of(const Tensor& tensor) {
   AutogradMeta* meta = find_meta(tensor);
   if (!meta) return nullptr;
   ViewInfo* view = meta->view.get();
-  if (!view || !view->base.requires_grad()) return meta->grad_fn;
+  if (!view || !(view->base.requires_grad() || meta->grad_fn)) return meta->grad_fn;
   uint32_t version = tensor.storage()->version();
   if (view->version == version) return meta->grad_fn;
   NodePtr base_fn = grad_fn_of(view->base);
   check_origin(view->origin, WriteTo::base);
   // A write that was not recorded leaves the history as it is.
-  if (!base_fn && meta->grad_fn) return meta->grad_fn;
+  if (!base_fn && meta->grad_fn && view->base.requires_grad()) return meta->grad_fn;
   NodePtr before = meta->grad_fn;
   auto node = NodePtr::adopt(new WindowBackward(view->base, tensor));
   node->edges.push_back(gradient_edge(view->base));
@@ -323,7 +323,7 @@ void check_rewrite(const Tensor& tensor, bool records) {
         "in "
         "torch.no_grad(), or write to a clone.");
   if (!view || !(records || view->base.requires_grad())) return;
-  CHECK(!(view->base.requires_grad() && is_leaf(view->base)),
+  CHECK(!(gradient_edge_exists(tensor) && is_leaf(view->base)),
         "a view of a leaf Variable that requires grad is being used in an in-place operation. Wrap "
         "the "
         "write in torch.no_grad(), or write to a clone.");

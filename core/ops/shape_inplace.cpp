@@ -17,7 +17,7 @@ Tensor become(const Tensor& input, const Tensor& view, const char* writer) {
   impl.strides = view.strides();
   impl.offset = view.offset();
   impl.layout_changed();
-  impl.storage->bump_version(writer);
+  if (!impl.untracked) impl.storage->bump_version(writer);
   if (history) set_history(input, history, find_meta(view)->slot);
   return input;
 }
@@ -34,7 +34,7 @@ Tensor resized(const Tensor& input, ShapeRef size, MemoryFormat format, const ch
   impl.sizes = sizes;
   impl.strides = strides;
   impl.layout_changed();
-  impl.storage->bump_version(writer);
+  if (!impl.untracked) impl.storage->bump_version(writer);
   return input;
 }
 

@@ -165,3 +165,79 @@ def test_version_and_base() -> None:
     view.add_(1)
     assert x._version == before + 1
     assert x.tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_another_shape_in_place_counts_as_a_write() -> None:
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x * 1
+    z = y * y
+    y.t_()
+    with pytest.raises(RuntimeError, match="mul saved its input .* but t_ changed it in place"):
+        z.sum().backward()
+
+
+def test_views_follow_a_write_only_where_it_is_clear_what_is_recorded() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    first, _ = y.chunk(2)
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been modif"):
+        first.sum()
+    assert "Invalid" in repr(first)
+
+
+def test_kept_gradients_are_those_of_the_latest_value() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    y.retain_grad()
+    y.mul_(3)
+    (y * 2).sum().backward()
+    assert y.grad.tolist() == [2.0, 2.0] and x.grad.tolist() == [6.0, 6.0]
+
+
+def test_a_copy_to_integers_leaves_no_history() -> None:
+    count = torch.zeros(2, dtype=torch.int64)
+    count.copy_(leaf(1.0, 2.0))
+    count[0] = leaf(5.0)[0]
+    assert not count.requires_grad and count.tolist() == [5, 2]
+
+
+def test_results_of_several_ops_are_no_views_of_what_they_hide() -> None:
+    x = torch.ones(3, 3, requires_grad=True)
+    y = x @ leaf(1.0, 2.0, 3.0)
+    assert y._base is None
+    assert torch.complex(x, x)._base is None
+    y.relu_().sum().backward()
+    assert x.grad[0].tolist() == [1.0, 2.0, 3.0]
+
+
+def test_a_leaf_that_wants_no_gradient_any_more_gets_none() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    x.requires_grad_(False)
+    y.sum().backward()
+    assert x.grad is None
+
+
+def test_backward_fills_the_inputs_that_were_asked_for_leaves_or_not() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    (y * y).sum().backward(inputs=[y])
+    assert y.grad.tolist() == [4.0] and x.grad is None
+
+
+def test_views_made_in_inference_mode_are_of_normal_tensors_but_not_written() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 1
+    with torch.inference_mode():
+        view = y[:1]
+        made = torch.tensor([1, 0])
+        with torch.enable_grad():
+            assert not (x * 2).requires_grad
+        with torch.inference_mode(False):
+            assert (x * 2).requires_grad
+    assert made.is_inference() and not view.is_inference()
+    with pytest.raises(RuntimeError, match="view was created in inference mode"):
+        view.add_(1)
+    with pytest.raises(RuntimeError, match="do not track version counter"):
+        _ = made._version
