@@ -35,6 +35,15 @@ class _Mode:
     def __call__(self, function: F) -> F:
         import inspect
 
+        if inspect.isclass(function):
+            import warnings
+
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. "
+                "Decorate its __init__ instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
         if inspect.isgeneratorfunction(function):
             return self._wrap_generator(function)  # pyright: ignore[reportReturnType]
 

@@ -150,6 +150,16 @@ def test_no_grad_decorates_functions_and_generators() -> None:
     assert next(iterator) is False
 
 
+def test_decorating_a_class_warns() -> None:
+    with pytest.warns(FutureWarning, match="Decorating classes is deprecated"):
+
+        @torch.no_grad()
+        class Model:
+            enabled = torch.is_grad_enabled()
+
+    assert Model is not None
+
+
 def test_set_grad_enabled_works_at_once_and_as_a_scope() -> None:
     torch.set_grad_enabled(False)
     assert not torch.is_grad_enabled()
