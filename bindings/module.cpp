@@ -84,6 +84,7 @@ NB_MODULE(_C, m) {
     add_tensor(module);
     add_ops(module);
     add_autograd(module);
+    add_function(module);
     add_interchange(module);
     add_construct(module);
     add_storage(module);

@@ -1,4 +1,6 @@
 // Owns the Python objects of nodes: torch.autograd.graph.Node and a class for each kind of node.
+#include "bindings/node.h"
+
 #include <map>
 #include <string>
 
@@ -6,11 +8,6 @@
 
 namespace rushlight::python {
 namespace {
-
-struct PyNode {
-  PyObject_HEAD NodePtr node;
-};
-extern PyTypeObject NodeType;
 
 const NodePtr& node_of(PyObject* self) { return reinterpret_cast<PyNode*>(self)->node; }
 
@@ -123,6 +120,8 @@ PyGetSetDef node_attributes[] = {
     {"metadata", node_metadata, nullptr, "A dict for notes on the node.", nullptr},
     {"requires_grad", node_requires_grad, nullptr, "Always True.", nullptr},
     {}};
+}  // namespace
+
 PyTypeObject NodeType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "rushlight.autograd.graph.Node",
@@ -143,6 +142,8 @@ PyTypeObject NodeType = {
     .tp_clear = node_clear,
     .tp_methods = node_methods,
     .tp_getset = node_attributes};
+
+namespace {
 
 PyObject* grad_fn(PyObject*, PyObject* self) {
   return guarded([&] { return wrap_node(grad_fn_of(expect_tensor(self, "self"))); });

@@ -198,6 +198,7 @@ void add_objects(PyObject* module);
 void add_tensor(PyObject* module);
 void add_ops(PyObject* module);
 void add_autograd(PyObject* module);
+void add_function(PyObject* module);
 void add_interchange(PyObject* module);
 void add_construct(PyObject* module);
 void add_storage(PyObject* module);

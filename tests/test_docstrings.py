@@ -24,6 +24,7 @@ MODULES = [
     "rushlight.autograd.functional",
     "rushlight.autograd.gradcheck",
     "rushlight.autograd.anomaly_mode",
+    "rushlight.autograd.function",
     "rushlight.autograd.graph",
     "rushlight.cpu",
     "rushlight.overrides",

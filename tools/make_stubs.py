@@ -61,6 +61,7 @@ CLASSES = [
     "Size",
     "Generator",
     "Node",
+    "_FunctionBase",
     "_TensorMeta",
     "_CudaEvent",
 ]

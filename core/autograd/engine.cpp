@@ -247,7 +247,7 @@ class Walk {
       for (const auto& hook : hooks->pre.all()) (*hook)(task.grads);
     bool any =
         std::any_of(task.grads.begin(), task.grads.end(), [](auto& g) { return g.defined(); });
-    if (!any) return;
+    if (!any && !node.runs_without_grads()) return;
     input_grads.resize(node.edges.size());
     try {
       node.backward(task.grads, input_grads);

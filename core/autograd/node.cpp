@@ -109,7 +109,8 @@ Tensor clone_for(const Tensor& leaf, const Tensor& grad) {
 enum class WriteTo : uint8_t { view, base };
 
 // Refuses views whose history cannot follow a write.
-void check_origin(ViewOrigin origin, WriteTo to) {
+void check_origin(const AutogradMeta& meta, WriteTo to) {
+  ViewOrigin origin = meta.view->origin;
   if (origin == ViewOrigin::normal) return;
   const char* what = to == WriteTo::view ? "is being modified inplace"
                                          : "its base or another view of its base has been "
@@ -118,6 +119,16 @@ void check_origin(ViewOrigin origin, WriteTo to) {
         ". This view is the output of a function that returns multiple views. Such functions do "
         "not allow the output views to be modified inplace. You should replace the inplace "
         "operation by an out-of-place one.");
+  if (origin == ViewOrigin::in_function) {  // the user's own backward stands behind it
+    std::string name = meta.grad_fn ? "Output " + std::to_string(meta.slot) + " of " +
+                                          meta.grad_fn->op()
+                                    : "The tensor";
+    CHECK(false, name, " is a view and ", what,
+          ". This view was created inside a custom Function (or because an input was returned "
+          "as-is) and the autograd logic to handle view+inplace would override the custom backward "
+          "associated with the custom Function, leading to incorrect gradients. This behavior is "
+          "forbidden. You can fix this by cloning the output of the custom Function.");
+  }
   bool inference = origin == ViewOrigin::made_in_inference;
   CHECK(false, "A view was created in ", inference ? "inference mode" : "no_grad mode", " and ",
         what, inference ? " in normal mode" : " with grad mode enabled",
@@ -142,6 +153,7 @@ std::string Node::name() const {
 
 // A node owns older nodes through its edges: a long chain must not be freed by recursion.
 void Node::destroy(Node* node) {
+  if (node->survives()) return;
   thread_local std::vector<Node*> pending;
   thread_local bool draining = false;
   pending.push_back(node);
@@ -214,7 +226,7 @@ NodePtr grad_fn_of(const Tensor& tensor) {
   uint32_t version = tensor.storage()->version();
   if (view->version == version) return meta->grad_fn;
   NodePtr base_fn = grad_fn_of(view->base);
-  check_origin(view->origin, WriteTo::base);
+  check_origin(*meta, WriteTo::base);
   // A write that was not recorded leaves the history as it is.
   if (!base_fn && meta->grad_fn && view->base.requires_grad()) return meta->grad_fn;
   NodePtr before = meta->grad_fn;
@@ -327,7 +339,7 @@ void check_rewrite(const Tensor& tensor, bool records) {
         "a view of a leaf Variable that requires grad is being used in an in-place operation. Wrap "
         "the "
         "write in torch.no_grad(), or write to a clone.");
-  check_origin(view->origin, WriteTo::view);
+  check_origin(*meta, WriteTo::view);
 }
 
 void rewrite_history(const Tensor& tensor, const NodePtr& node) {

@@ -44,6 +44,10 @@ class Node : public RefCounted {
   virtual void backward(TensorList grads, std::span<Tensor> input_grads) = 0;
   // Frees saved tensors after a backward that does not retain the graph.
   virtual void release_saved() {}
+  // Whether backward() is called when no gradient arrived, too.
+  virtual bool runs_without_grads() const { return false; }
+  // Called when the last reference is gone: whether the node took a new one and lives on.
+  virtual bool survives() { return false; }
   // The op that was recorded: "add".
   virtual const char* op() const = 0;
   // The op as PyTorch prints it: "AddBackward0".
@@ -66,7 +70,13 @@ class Node : public RefCounted {
 };
 
 // How a view came to be, which decides whether it may be written in place.
-enum class ViewOrigin : uint8_t { normal, made_without_grad, made_in_inference, one_of_many };
+enum class ViewOrigin : uint8_t {
+  normal,
+  made_without_grad,
+  made_in_inference,
+  one_of_many,
+  in_function
+};
 
 struct ViewInfo {
   Tensor base;  // never itself a view

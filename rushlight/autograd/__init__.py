@@ -1,4 +1,4 @@
-"""Gradients of tensors: backward and grad, and the switches that turn recording off."""
+"""Gradients of tensors: backward and grad, the user's own, the switches that turn recording off."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from rushlight._grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from rushlight.autograd import anomaly_mode, grad_mode, graph
+from rushlight.autograd import anomaly_mode, function, grad_mode, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
+from rushlight.autograd.function import Function
 from rushlight.autograd.graph import GradientEdge
 
 TYPE_CHECKING = False
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = [
+    "Function",
     "Variable",
     "anomaly_mode",
     "backward",
     "detect_anomaly",
     "enable_grad",
     "enforce_grad_layout_policy",
+    "function",
     "functional",
     "grad",
     "grad_mode",

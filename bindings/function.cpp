@@ -1,0 +1,477 @@
+// Owns apply(), the call of an autograd.Function, and the type of contexts.
+//
+// rushlight/autograd/function.py builds the classes that users see on it.
+#include "bindings/function.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace rushlight::python {
+namespace {
+
+extern PyTypeObject FunctionType;
+
+struct Names {
+  PyObject* backward_class = PyUnicode_InternFromString("_backward_cls");
+  PyObject* forward_class = PyUnicode_InternFromString("_forward_cls");
+  PyObject* forward = PyUnicode_InternFromString("forward");
+  PyObject* setup_context = PyUnicode_InternFromString("setup_context");
+};
+const Names& names() {
+  static const Names names;
+  return names;
+}
+
+// ---- apply --------------------------------------------------------------------------------------
+
+// What a Function is called with: positional arguments, then those by name.
+struct Arguments {
+  SmallVector<PyObject*, 8> stack{nullptr};  // the first place is for the context
+  PyObject* keywords = nullptr;              // a tuple of names, or null
+  Ref owner;                                 // of what the others borrow
+
+  PyObject* const* items() const { return stack.data() + 1; }
+  size_t size() const { return stack.size() - 1; }
+  size_t positional() const { return size() - (keywords ? size_t(PyTuple_GET_SIZE(keywords)) : 0); }
+};
+
+// Whether a forward that takes no context can be called with just these arguments, so that there
+// are no defaults to fill in.
+bool is_complete(PyObject* forward, const Arguments& args) {
+  if (!PyFunction_Check(forward) || args.keywords) return false;
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(forward));
+  return code->co_kwonlyargcount == 0 && args.positional() >= size_t(code->co_argcount);
+}
+
+// The arguments with those filled in that have defaults.
+Arguments bind(PyObject* forward, const Arguments& given) {
+  Ref positional(checked(PyTuple_New(Py_ssize_t(given.positional()))));
+  Ref by_name(checked(PyDict_New()));
+  for (size_t i = 0; i < given.size(); ++i) {
+    PyObject* item = given.items()[i];
+    auto at = Py_ssize_t(i) - Py_ssize_t(given.positional());
+    if (at < 0) PyTuple_SET_ITEM(positional.get(), Py_ssize_t(i), Py_NewRef(item));
+    else checked(PyDict_SetItem(by_name.get(), PyTuple_GET_ITEM(given.keywords, at), item));
+  }
+  Arguments bound;
+  bound.owner = Ref(checked(PyObject_CallFunctionObjArgs(
+      function_defaults.bind, forward, positional.get(), by_name.get(), nullptr)));
+  PyObject* values;
+  if (!PyArg_ParseTuple(bound.owner.get(), "O!O!", &PyTuple_Type, &values, &PyTuple_Type,
+                        &bound.keywords))
+    throw PythonError();
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values); ++i)
+    bound.stack.push_back(PyTuple_GET_ITEM(values, i));
+  return bound;
+}
+
+using ImplList = SmallVector<TensorImpl*, 4>;
+bool contains(const ImplList& list, const Tensor& tensor) {
+  return std::ranges::count(list, tensor.impl()) > 0;
+}
+
+// Tensors that forward named, which the context kept in a field.
+ImplList read_marked(PyObject* marked, const char* field, const char* function) {
+  ImplList impls;
+  if (!marked || marked == Py_None) return impls;
+  CHECK(PyTuple_Check(marked), "autograd internal error: ", field,
+        " attribute is expected to be a tuple but is ", Py_TYPE(marked)->tp_name);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(marked); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(marked, i);
+    CHECK(is_tensor(item), function, " can only accept variables, but argument ", i, " is of type ",
+          Py_TYPE(item)->tp_name);
+    impls.push_back(unwrap(item).impl());
+  }
+  return impls;
+}
+
+// A name that lives as long as the process, as the versions of storages want it.
+const char* lasting(const std::string& name) {
+  static std::set<std::string> names;
+  return names.insert(name).first->c_str();
+}
+
+// A tensor that forward returned without having changed it: a view that gets a history of its own.
+Tensor look_again(const Tensor& input) {
+  Tensor view = detach(input);
+  set_view(view, input, ViewOrigin::in_function);
+  return view;
+}
+
+// One call of a Function.
+class Application {
+ public:
+  Application(PyObject* cls, Arguments& args) : args_(args) {
+    Ref type(checked(PyObject_GetAttr(cls, names().backward_class)));
+    CHECK(PyType_Check(type.get()) &&
+              PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.get()), &FunctionType),
+          ErrorKind::kType, "_backward_cls must be a class of contexts");
+    for (size_t i = 0; i < args.size(); ++i) {
+      if (!is_tensor(args.items()[i])) continue;
+      const Tensor& input = unwrap(args.items()[i]);
+      inputs_.push_back(input.impl());
+      is_recorded_ |= gradient_edge_exists(input);
+    }
+    is_recorded_ &= is_grad_enabled();
+    if (is_recorded_) capture_call_site();
+    node_ = make_context(reinterpret_cast<PyTypeObject*>(type.get()), cls);
+    context_ = static_cast<PyFunction*>(node_->py_object);
+    read_inputs();
+  }
+
+  PyObject* run(PyObject* forward, PyObject* setup_context) {
+    Ref output = call_forward(forward, setup_context);
+    PyObject* raw = output.get();
+    dirty_ = read_marked(context_->dirty_tensors, "dirty_tensors", "mark_dirty");
+    fixed_ =
+        read_marked(context_->non_differentiable, "non_differentiable", "mark_non_differentiable");
+    for (TensorImpl* impl : dirty_) impl->storage->bump_version(lasting(node().op()));
+    Ref result = PyTuple_Check(raw) ? tie_all(raw) : (output_count_ = 1, tie(raw, 0));
+    check_dirty_returned();
+    if (is_recorded_) save();
+    Py_CLEAR(context_->to_save);
+    Py_CLEAR(context_->dirty_tensors);
+    Py_CLEAR(context_->non_differentiable);
+    Py_CLEAR(context_->saved_for_forward);
+    return result.release();
+  }
+
+ private:
+  FunctionNode& node() const { return static_cast<FunctionNode&>(*node_); }
+
+  void read_inputs() {
+    Ref needs(checked(PyTuple_New(Py_ssize_t(args_.size()))));
+    node().edges.reserve(inputs_.size());
+    for (size_t i = 0; i < args_.size(); ++i) {
+      PyObject* item = args_.items()[i];
+      bool needs_grad = false;
+      int32_t edge = -1;
+      if (is_tensor(item)) {
+        const Tensor& input = unwrap(item);
+        needs_grad = gradient_edge_exists(input);
+        if (is_recorded_) {
+          edge = int32_t(node().edges.size());
+          node().edges.push_back(gradient_edge(input));
+        }
+      }
+      node().edge_of_input.push_back(edge);
+      PyTuple_SET_ITEM(needs.get(), Py_ssize_t(i), Py_NewRef(needs_grad ? Py_True : Py_False));
+    }
+    context_->needs_input_grad = needs.release();
+  }
+
+  Ref call_forward(PyObject* forward, PyObject* setup_context) {
+    GradModeGuard unrecorded(false);
+    args_.stack[0] = object_of(context_);
+    if (!setup_context)
+      return Ref(checked(PyObject_Vectorcall(forward, args_.stack.data(), args_.positional() + 1,
+                                             args_.keywords)));
+    Ref output(checked(PyObject_Vectorcall(forward, args_.items(),
+                                           args_.positional() | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                           args_.keywords)));
+    Ref inputs(checked(PyTuple_New(Py_ssize_t(args_.size()))));
+    for (size_t i = 0; i < args_.size(); ++i)
+      PyTuple_SET_ITEM(inputs.get(), Py_ssize_t(i), Py_NewRef(args_.items()[i]));
+    Ref done(checked(PyObject_CallFunctionObjArgs(setup_context, object_of(context_), inputs.get(),
+                                                  output.get(), nullptr)));
+    return output;
+  }
+
+  Ref tie_all(PyObject* raw) {
+    output_count_ = size_t(PyTuple_GET_SIZE(raw));
+    Ref tied(checked(PyTuple_New(PyTuple_GET_SIZE(raw))));
+    for (uint32_t slot = 0; slot < output_count_; ++slot)
+      PyTuple_SET_ITEM(tied.get(), Py_ssize_t(slot),
+                       tie(PyTuple_GET_ITEM(raw, Py_ssize_t(slot)), slot).release());
+    size_t differentiable = output_count_ - size_t(std::ranges::count(outputs_, nullptr));
+    for (TensorImpl* impl : outputs_) {
+      if (!impl || differentiable < 2) continue;
+      auto* meta = static_cast<AutogradMeta*>(impl->autograd.get());
+      if (meta->view) meta->view->origin = ViewOrigin::one_of_many;
+    }
+    return tied;
+  }
+
+  // The object to return for what forward returned, with its place on the tape.
+  Ref tie(PyObject* item, uint32_t slot) {
+    outputs_.push_back(nullptr);
+    if (is_recorded_) node().results.resize(output_count_);
+    if (!is_tensor(item)) {
+      node().plain_outputs.push_back(slot);
+      return Ref::borrow(item);
+    }
+    const Tensor& raw = unwrap(item);
+    returned_.push_back(raw.impl());
+    if (is_recorded_) node().results[slot] = {raw.sizes(), raw.dtype(), raw.device()};
+    bool differentiable = is_recorded_ && !contains(fixed_, raw) && is_differentiable(raw.dtype());
+    Tensor output = differentiable ? record(raw, slot) : without_history(raw);
+    AutogradMeta* meta = find_meta(output);
+    bool is_written_input = contains(inputs_, raw) && contains(dirty_, raw);
+    if (meta && meta->view && !is_written_input) meta->view->origin = ViewOrigin::in_function;
+    if (differentiable) outputs_.back() = output.impl();
+    return output.is(raw) ? Ref::borrow(item) : Ref(wrap(output));
+  }
+
+  Tensor record(const Tensor& raw, uint32_t slot) {
+    if (contains(dirty_, raw)) {
+      record_write(raw, slot);
+      return raw;
+    }
+    Tensor output = contains(inputs_, raw) ? look_again(raw) : raw;
+    set_history(output, node_, slot);
+    return output;
+  }
+
+  void record_write(const Tensor& written, uint32_t slot) {
+    CHECK(!written.requires_grad() || !is_leaf(written),
+          "a leaf Variable that requires grad has been used in an in-place operation.");
+    size_t at = size_t(std::ranges::find(inputs_, written.impl()) - inputs_.begin());
+    if (at == inputs_.size())
+      checked(PyErr_WarnEx(PyExc_UserWarning,
+                           "ctx.mark_dirty() received a tensor that was not an input. Only input "
+                           "Tensors that have been mutated should be passed to ctx.mark_dirty().",
+                           1));
+    check_inplace(written, true);
+    if (!view_base(written).defined()) return set_history(written, node_, slot);
+    CHECK(output_count_ == 1,
+          "If your Function modifies inplace an input that is a view of another Tensor, your "
+          "Function cannot return more than one Tensor. This is not supported by the current "
+          "autograd engine. You should either make sure the input is not a view (using .clone() "
+          "for example) or make your Function only return one Tensor (potentially splitting it "
+          "into two Functions: one doing the inplace that returns a single Tensor and a second "
+          "one that does the other operations).");
+    if (at != inputs_.size()) put_first(at);
+    rewrite_history(written, node_);
+  }
+
+  // The history of a base takes the first edge for that of the window.
+  void put_first(size_t edge) {
+    std::swap(node().edges[0], node().edges[edge]);
+    for (int32_t& e : node().edge_of_input) {
+      if (e == 0) e = int32_t(edge);
+      else if (e == int32_t(edge)) e = 0;
+    }
+  }
+
+  Tensor without_history(const Tensor& raw) {
+    bool is_input = contains(inputs_, raw);
+    if (!gradient_edge_exists(raw))
+      return is_input && !contains(dirty_, raw) ? look_again(raw) : raw;
+    if (is_input) return detach(raw);
+    if (view_base(raw).defined()) return raw;
+    get_meta(raw).grad_fn = nullptr;
+    raw.impl()->requires_grad = false;
+    return raw;
+  }
+
+  void check_dirty_returned() const {
+    for (TensorImpl* impl : dirty_)
+      CHECK(std::ranges::count(returned_, impl),
+            "Some elements marked as dirty during the forward method were not returned as output. "
+            "The inputs that are modified inplace must all be outputs of the Function.");
+  }
+
+  void save() {
+    PyObject* tensors = context_->to_save;
+    if (!tensors || tensors == Py_None) return;
+    CHECK(PyTuple_Check(tensors),
+          "autograd internal error: to_save attribute is expected to be a tuple but is ",
+          Py_TYPE(tensors)->tp_name);
+    node().saved.reserve(size_t(PyTuple_GET_SIZE(tensors)));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tensors); ++i) {
+      PyObject* item = PyTuple_GET_ITEM(tensors, i);
+      CHECK(item == Py_None || is_tensor(item), ErrorKind::kType,
+            "save_for_backward can only save variables, but argument ", i, " is of type ",
+            Py_TYPE(item)->tp_name);
+      node().saved.push_back(save_one(item == Py_None ? Tensor() : unwrap(item)));
+    }
+  }
+
+  SavedTensor save_one(const Tensor& tensor) const {
+    for (size_t slot = outputs_.size(); tensor.defined() && slot-- > 0;)
+      if (outputs_[slot] == tensor.impl()) return SavedTensor::result(tensor, uint32_t(slot));
+    return SavedTensor::input(tensor, false);
+  }
+
+  Arguments& args_;
+  NodePtr node_;
+  PyFunction* context_;
+  bool is_recorded_ = false;
+  size_t output_count_ = 0;
+  ImplList inputs_;    // the arguments that are tensors
+  ImplList dirty_;     // written by forward
+  ImplList fixed_;     // marked as not differentiable
+  ImplList returned_;  // by forward
+  ImplList outputs_;   // by slot: what has the node as its history, or null
+};
+
+// Transforms of functions (vmap, jvp) take the call over here, before anything else is done.
+PyObject* apply(PyObject* cls, PyObject* const* items, Py_ssize_t count, PyObject* keywords) {
+  return guarded([&] {
+    Ref setup_context(checked(PyObject_GetAttr(cls, names().setup_context)));
+    Ref forward(checked(PyObject_GetAttr(cls, names().forward)));
+    bool has_setup = setup_context.get() != function_defaults.setup_context;
+    Arguments args;
+    args.keywords = keywords;
+    if (keywords) count += PyTuple_GET_SIZE(keywords);
+    for (Py_ssize_t i = 0; i < count; ++i) args.stack.push_back(items[i]);
+    if (has_setup && !is_complete(forward.get(), args)) args = bind(forward.get(), args);
+    return Application(cls, args).run(forward.get(), has_setup ? setup_context.get() : nullptr);
+  });
+}
+
+// ---- the type of contexts -----------------------------------------------------------------------
+
+PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
+  return guarded([&] {
+    Ref forward_class(PyObject_GetAttr(reinterpret_cast<PyObject*>(type), names().forward_class));
+    if (!forward_class) PyErr_Clear();
+    NodePtr node = make_context(type, forward_class.get());
+    return Py_NewRef(static_cast<PyObject*>(node->py_object));
+  });
+}
+
+int function_traverse(PyObject* self, visitproc visit, void* arg) {
+  PyFunction* context = function_of(self);
+  Py_VISIT(context->forward_class);
+  Py_VISIT(context->needs_input_grad);
+  Py_VISIT(context->to_save);
+  Py_VISIT(context->dirty_tensors);
+  Py_VISIT(context->non_differentiable);
+  Py_VISIT(context->saved_for_forward);
+  return context->owns_node ? visit_hooks(context->base.node, visit, arg) : 0;
+}
+int function_clear(PyObject* self) {
+  PyFunction* context = function_of(self);
+  if (context->owns_node) drop_hooks(context->base.node);
+  Py_CLEAR(context->needs_input_grad);
+  Py_CLEAR(context->to_save);
+  Py_CLEAR(context->dirty_tensors);
+  Py_CLEAR(context->non_differentiable);
+  Py_CLEAR(context->saved_for_forward);
+  return 0;
+}
+void function_dealloc(PyObject* self) {
+  PyObject_GC_UnTrack(self);
+  PyFunction* context = function_of(self);
+  if (context->base.node.get() != gone_node().get()) node_in(context).forget_context();
+  function_clear(self);
+  Py_CLEAR(context->forward_class);
+  context->base.node.~NodePtr();
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyObject* saved_tensors(PyObject* self, void*) {
+  return guarded([&] {
+    NodePtr held = hold(function_of(self));
+    auto& node = static_cast<FunctionNode&>(*held);
+    if (node.is_released) SavedTensor().unpack(node);  // says so
+    std::vector<Tensor> tensors;
+    tensors.reserve(node.saved.size());
+    // Unpacking may run the user's code, which may free what is saved.
+    for (size_t i = 0; i < node.saved.size(); ++i)
+      tensors.push_back(SavedTensor(node.saved[i]).unpack(node));
+    return wrap_tuple(tensors);
+  });
+}
+
+// An attribute that anything may be assigned to.
+template <PyObject* PyFunction::* member>
+PyGetSetDef field(const char* name, const char* doc) {
+  getter get = [](PyObject* self, void*) {
+    PyObject* value = function_of(self)->*member;
+    return Py_NewRef(value ? value : Py_None);
+  };
+  setter set = [](PyObject* self, PyObject* value, void*) {
+    Py_XSETREF(function_of(self)->*member, Py_XNewRef(value));
+    return 0;
+  };
+  return {name, get, set, doc, nullptr};
+}
+
+PyObject* get_materialize_grads(PyObject* self, void*) {
+  return PyBool_FromLong(function_of(self)->materialize_grads);
+}
+int set_materialize_grads(PyObject* self, PyObject* value, void*) {
+  if (!value || !PyBool_Check(value)) {
+    PyErr_Format(PyExc_TypeError, "set_materialize_grads expects a bool, got %s",
+                 value ? Py_TYPE(value)->tp_name : "nothing");
+    return -1;
+  }
+  function_of(self)->materialize_grads = value == Py_True;
+  return 0;
+}
+
+PyObject* apply_backward(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return guarded([&] {
+    Ref function = user_backward(function_of(self));
+    SmallVector<PyObject*, 8> stack{self};
+    for (Py_ssize_t i = 0; i < count; ++i) stack.push_back(args[i]);
+    return PyObject_Vectorcall(function.get(), stack.data(), stack.size(), nullptr);
+  });
+}
+
+// _set_function_defaults(setup_context, backward, bind)
+PyObject* set_defaults(PyObject*, PyObject* args) {
+  FunctionDefaults given;
+  if (!PyArg_ParseTuple(args, "OOO", &given.setup_context, &given.backward, &given.bind))
+    return nullptr;
+  for (PyObject* object : {given.setup_context, given.backward, given.bind}) Py_INCREF(object);
+  function_defaults = given;
+  Py_RETURN_NONE;
+}
+
+template <class F>
+PyCFunction as_method(F* function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
+}
+PyMethodDef function_methods[] = {
+    {"apply", as_method(apply), METH_CLASS | METH_FASTCALL | METH_KEYWORDS,
+     "apply(*args, **kwargs)\n\nCalls forward, and records the call for backward."},
+    {"_apply_backward", as_method(apply_backward), METH_FASTCALL, "Calls the user's backward."},
+    {}};
+PyGetSetDef function_attributes[] = {
+    field<&PyFunction::needs_input_grad>(
+        "needs_input_grad", "For each argument of forward, whether its gradient is wanted."),
+    field<&PyFunction::to_save>("to_save", "What save_for_backward got."),
+    field<&PyFunction::dirty_tensors>("dirty_tensors", "What mark_dirty got."),
+    field<&PyFunction::non_differentiable>("non_differentiable",
+                                           "What mark_non_differentiable got."),
+    field<&PyFunction::saved_for_forward>("saved_for_forward", "What save_for_forward got."),
+    {"saved_tensors", saved_tensors, nullptr,
+     "What save_for_backward kept, checked for writes in place since.", nullptr},
+    {"materialize_grads", get_materialize_grads, set_materialize_grads,
+     "Whether backward gets zeros in place of None.", nullptr},
+    {}};
+
+PyTypeObject FunctionType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._FunctionBase",
+    .tp_basicsize = sizeof(PyFunction),
+    .tp_dealloc = function_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    .tp_doc = "The context of one call of a Function, and its node on the tape.",
+    .tp_traverse = function_traverse,
+    .tp_clear = function_clear,
+    .tp_methods = function_methods,
+    .tp_getset = function_attributes,
+    .tp_base = &NodeType,
+    .tp_new = function_new,
+    .tp_free = PyObject_GC_Del};
+
+PyMethodDef methods[] = {{"_set_function_defaults", set_defaults, METH_VARARGS,
+                          "Names what a Function has before users override it."},
+                         {}};
+
+}  // namespace
+
+void add_function(PyObject* module) {
+  FunctionType.tp_repr = PyBaseObject_Type.tp_repr;  // with the module, as of any object
+  checked(PyType_Ready(&FunctionType));
+  checked(
+      PyModule_AddObjectRef(module, "_FunctionBase", reinterpret_cast<PyObject*>(&FunctionType)));
+  checked(PyModule_AddFunctions(module, methods));
+}
+
+}  // namespace rushlight::python
