@@ -226,13 +226,13 @@ class Application {
   void record_write(const Tensor& written, uint32_t slot) {
     CHECK(!written.requires_grad() || !is_leaf(written),
           "a leaf Variable that requires grad has been used in an in-place operation.");
+    check_inplace(written, true);
     size_t at = size_t(std::ranges::find(inputs_, written.impl()) - inputs_.begin());
     if (at == inputs_.size())
       checked(PyErr_WarnEx(PyExc_UserWarning,
                            "ctx.mark_dirty() received a tensor that was not an input. Only input "
                            "Tensors that have been mutated should be passed to ctx.mark_dirty().",
                            1));
-    check_inplace(written, true);
     if (!view_base(written).defined()) return set_history(written, node_, slot);
     CHECK(output_count_ == 1,
           "If your Function modifies inplace an input that is a view of another Tensor, your "
