@@ -77,6 +77,14 @@ PyObject* node_metadata(PyObject* self, void*) {
     return Py_NewRef(static_cast<PyObject*>(metadata.get()));
   });
 }
+// The line of the program that called the op, "train.py:12"; None when nobody noted it.
+PyObject* node_call_site(PyObject* self, void*) {
+  return guarded([&]() -> PyObject* {
+    std::string line = describe_call_site(node_of(self)->site);
+    if (line.empty()) Py_RETURN_NONE;
+    return PyUnicode_FromStringAndSize(line.data(), Py_ssize_t(line.size()));
+  });
+}
 PyObject* node_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* sequence_number(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLongLong(node_of(self)->sequence);
@@ -117,6 +125,8 @@ PyGetSetDef node_attributes[] = {
     {"next_functions", next_functions, nullptr, "The nodes that gradients go to, with their slots.",
      nullptr},
     {"variable", node_variable, nullptr, "The leaf of an AccumulateGrad.", nullptr},
+    {"call_site", node_call_site, nullptr, "The line of the program that called the op, or None.",
+     nullptr},
     {"metadata", node_metadata, nullptr, "A dict for notes on the node.", nullptr},
     {"requires_grad", node_requires_grad, nullptr, "Always True.", nullptr},
     {}};

@@ -43,6 +43,7 @@ MODULES = [
     "rushlight.utils.data.dataset",
     "rushlight.utils.data.sampler",
     "rushlight.utils.dlpack",
+    "rushlight.utils.graph",
     "rushlight.utils.hooks",
 ]
 

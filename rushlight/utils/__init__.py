@@ -1,5 +1,5 @@
-"""Tools around training: data loading, hook handles and DLPack."""
+"""Tools around training: data loading, pictures of the tape, hook handles and DLPack."""
 
-from rushlight.utils import data, dlpack, hooks
+from rushlight.utils import data, dlpack, graph, hooks
 
-__all__ = ["data", "dlpack", "hooks"]
+__all__ = ["data", "dlpack", "graph", "hooks"]
