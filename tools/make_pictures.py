@@ -1,6 +1,6 @@
-"""Draws the pictures of docs/autograd.md: NAME.svg is the Graph that the code of the page calls NAME.
+"""Draws the pictures of docs/autograd.md: what NAME.svg shows is the Graph NAME of the page's code.
 
-python tools/make_pictures.py            run the page's code and write them (needs Graphviz)
+python tools/make_pictures.py            run the code and write them (needs Graphviz)
 python tools/make_pictures.py --check    fail when a committed one says something else
 """
 
