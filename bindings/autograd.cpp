@@ -1,6 +1,7 @@
 // Owns how Python walks the tape, and the modes of autograd. Hooks are in hooks.cpp, nodes in
 // node.cpp.
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "bindings/hooks.h"
@@ -76,6 +77,21 @@ void name_failed_node() {
 
 PyObject* current_walk_py(PyObject*, PyObject*) { return PyLong_FromLongLong(current_walk()); }
 
+// Whether the walk of this thread goes to all leaves, and not only to inputs that were asked for.
+thread_local bool walk_is_whole = true;
+
+class WalkScope {
+ public:
+  explicit WalkScope(bool whole) : before_(std::exchange(walk_is_whole, whole)) {}
+  ~WalkScope() { walk_is_whole = before_; }
+  WalkScope(const WalkScope&) = delete;
+
+ private:
+  bool before_;
+};
+
+PyObject* backward_is_whole(PyObject*, PyObject*) { return PyBool_FromLong(walk_is_whole); }
+
 // _run_backward(roots, grads, inputs, retain_graph, create_graph, accumulate) -> input gradients
 PyObject* run_backward_py(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
@@ -93,6 +109,7 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
     std::vector<Tensor> result;
     backward_failure.reset();
     try {
+      WalkScope scope(inputs.empty());
       ReleaseGil release;
       result = run_backward(roots, grads, inputs, options);
       // Freeing the tape may take as long as walking it.
@@ -197,6 +214,8 @@ PyObject* set_anomaly_mode(PyObject*, PyObject* args) {
 PyMethodDef methods[] = {
     {"_run_backward", run_backward_py, METH_VARARGS, "Walks the tape from roots to leaves."},
     {"_current_walk", current_walk_py, METH_NOARGS, "The number of the backward that runs, or -1."},
+    {"_backward_is_whole", backward_is_whole, METH_NOARGS,
+     "Whether the backward that runs in this thread goes to all leaves."},
     {"_gate", gate, METH_VARARGS, "Passes tensors on; a function may replace their gradients."},
     {"_detach_", detach_, METH_O, "Cuts a tensor off its history, in place."},
     {"_increment_version", increment_version, METH_O, "Counts a write in place."},

@@ -38,6 +38,8 @@ MODULES = [
     "rushlight.signal.windows",
     "rushlight.testing._comparison",
     "rushlight.testing._creation",
+    "rushlight.utils._selective_recompute",
+    "rushlight.utils.checkpoint",
     "rushlight.utils.data.collate",
     "rushlight.utils.data.dataloader",
     "rushlight.utils.data.dataset",
