@@ -46,6 +46,8 @@ Tensor stand_in(PyObject* object) {
   return tensor;
 }
 
+}  // namespace
+
 std::vector<Tensor> read_tensors(PyObject* object, const char* what) {
   std::vector<Tensor> tensors;
   if (object == Py_None) return tensors;
@@ -58,6 +60,8 @@ std::vector<Tensor> read_tensors(PyObject* object, const char* what) {
   }
   return tensors;
 }
+
+namespace {
 
 // Adds to the Python exception in flight which op's backward raised it.
 void name_failed_node() {

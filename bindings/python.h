@@ -131,6 +131,8 @@ inline const Tensor& unwrap(PyObject* object) {
 PyObject* wrap(const Tensor& tensor);
 PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor);
 PyObject* wrap_tuple(TensorList tensors);
+// The tensors of a sequence, undefined where it has None; none for None itself.
+std::vector<Tensor> read_tensors(PyObject* object, const char* what);
 // Makes a tensor a window on a storage; the caller has seen to its size.
 void look_at(const Tensor& tensor, const Storage& storage, int64_t offset, const Shape& sizes,
              const Shape& strides);
@@ -199,6 +201,7 @@ void add_tensor(PyObject* module);
 void add_ops(PyObject* module);
 void add_autograd(PyObject* module);
 void add_function(PyObject* module);
+void add_lift(PyObject* module);
 void add_interchange(PyObject* module);
 void add_construct(PyObject* module);
 void add_storage(PyObject* module);

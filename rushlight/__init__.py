@@ -88,6 +88,7 @@ _SUBMODULES = (
     "cpu",
     "cuda",
     "fft",
+    "func",
     "linalg",
     "nn",
     "optim",
@@ -101,6 +102,7 @@ _SUBMODULES = (
     "utils",
 )
 _LAZY = {
+    "vmap": "func",
     "save": "serialization",
     "load": "serialization",
     "manual_seed": "random",

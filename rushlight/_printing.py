@@ -74,6 +74,9 @@ def set_printoptions(
 
 def tensor_repr(tensor: Tensor) -> str:
     """Returns the text of a tensor: its numbers, and of its type what is not usual."""
+    if lift := rl._C._lift_of(tensor):
+        kind, _, value, tangent = lift
+        return _lifted_repr(kind, value, tangent)
     if tensor.layout is not rl.strided:
         return _sparse_repr(tensor)
     prefix = f"{_class_name(tensor)}("
@@ -122,6 +125,14 @@ _SPARSE_PARTS = {
     rl.sparse_csr: (("crow_indices", "col_indices"), False),
     rl.sparse_csc: (("ccol_indices", "row_indices"), False),
 }
+
+
+def _lifted_repr(kind: str, value: Tensor, tangent: Tensor | None) -> str:
+    """A batch of vmap with all its samples, or a value with its tangent."""
+    if kind == "batch":
+        return f"vmap(samples={tensor_repr(value)})"
+    assert tangent is not None
+    return _with_notes(tensor_repr(value)[:-1], [f"tangent={tensor_repr(tangent)}"], 0)
 
 
 def _sparse_repr(tensor: Tensor) -> str:

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <unordered_set>
 
 #include "core/autograd/anomaly.h"
 #include "core/autograd/needs.h"
+#include "core/tensor/lift.h"
 
 namespace rushlight {
 namespace {
@@ -142,12 +144,12 @@ class Walk {
       run_task(task, input_grads);
       for (size_t i = 0; i < task.node->edges.size(); ++i) {
         const Edge& edge = task.node->edges[i];
-        if (!edge.node) continue;
-        Task& next = *table_.find_task(edge.node.get());
-        if (i < input_grads.size() && input_grads[i].defined() && (next.needed || next.captured))
-          deliver(next, edge.slot, conform(std::move(input_grads[i]), edge));
-        if (--next.missing == 0) {
-          ready.push_back(&next);
+        Task* next = edge.node ? table_.find_task(edge.node.get()) : nullptr;
+        if (!next) continue;
+        if (i < input_grads.size() && input_grads[i].defined() && (next->needed || next->captured))
+          deliver(*next, edge.slot, conform(std::move(input_grads[i]), edge));
+        if (--next->missing == 0) {
+          ready.push_back(next);
           std::push_heap(ready.begin(), ready.end(), older);
         }
       }
@@ -171,7 +173,7 @@ class Walk {
       NodePtr node = std::move(stack.back());
       stack.pop_back();
       for (const Edge& edge : node->edges) {
-        if (!edge.node) continue;
+        if (!edge.node || edge.node->sequence < options_.newer_than) continue;
         bool added;
         Task& task = table_.get(edge.node, added);
         ++task.missing;
@@ -201,8 +203,8 @@ class Walk {
           continue;
         }
         const Edge& edge = task->node->edges[next_edge++];
-        if (!edge.node) continue;
-        Task* next = table_.find_task(edge.node.get());
+        Task* next = edge.node ? table_.find_task(edge.node.get()) : nullptr;
+        if (!next) continue;
         if (seen[size_t(next - tasks.data())]) {
           task->needed |= next->needed || next->captured;
         } else {
@@ -250,7 +252,7 @@ class Walk {
     if (!any && !node.runs_without_grads()) return;
     input_grads.resize(node.edges.size());
     try {
-      node.backward(task.grads, input_grads);
+      needs::run_node(node, task.grads, input_grads);
       if (anomaly_mode.enabled) [[unlikely]]
         refuse_nan(node, input_grads);
     } catch (...) {
@@ -276,32 +278,67 @@ void visit_running(const std::function<void(const Node&)>& visit) {
   if (Walk::current) Walk::current->visit_running(visit);
 }
 
+Tensor root_gradient(TensorList roots, TensorList grads, size_t i) {
+  const Tensor& root = roots[i];
+  if (i < grads.size() && grads[i].defined()) {
+    CHECK(grads[i].sizes() == root.sizes(), "Mismatch in shape: grad_output[", i,
+          "] has a shape of ", grads[i].sizes(), " and output[", i, "] has a shape of ",
+          root.sizes(), ".");
+    CHECK(is_complex(grads[i].dtype()) == is_complex(root.dtype()),
+          "For complex Tensors, both grad_output and output are required to have the same dtype. "
+          "Mismatch in dtype: grad_output[",
+          i, "] has a dtype of ", dtype_name(grads[i].dtype()), " and output[", i,
+          "] has a dtype of ", dtype_name(root.dtype()), ".");
+    return grads[i];
+  }
+  CHECK(root.numel() == 1, "grad can be implicitly created only for scalar outputs, and output[", i,
+        "] has shape ", root.sizes(), ". Pass gradient=..., or reduce it with .sum().");
+  CHECK(!is_complex(root.dtype()), "grad can be implicitly created only for real scalar outputs");
+  GradModeGuard no_grad(false);
+  return needs::ones_like(root);
+}
+
+bool depends_on_more(TensorList roots, TensorList inputs) {
+  std::vector<NodePtr> stack;
+  std::unordered_set<Node*> seen, ends;
+  for (const Tensor& input : inputs)
+    if (Edge edge = gradient_edge(input); edge.node) ends.insert(edge.node.get());
+  auto add = [&](const NodePtr& node) {
+    if (node && seen.insert(node.get()).second) stack.push_back(node);
+  };
+  auto add_root = [&](auto& self, const Tensor& root) -> void {
+    if (is_lifted(root)) {
+      self(self, root.impl()->lift->value);
+      if (root.impl()->lift->tangent.defined()) self(self, root.impl()->lift->tangent);
+    } else {
+      add(gradient_edge(root).node);
+    }
+  };
+  for (const Tensor& root : roots) add_root(add_root, root);
+  while (!stack.empty()) {
+    NodePtr node = std::move(stack.back());
+    stack.pop_back();
+    bool is_end = ends.contains(node.get());
+    if (node->edges.empty() && !is_end) return true;
+    for (const Edge& edge : node->edges) {
+      if (is_end && edge.node) return true;  // an input that depends on others
+      add(edge.node);
+    }
+  }
+  return false;
+}
+
 std::vector<Tensor> run_backward(TensorList roots, TensorList grads, TensorList inputs,
                                  const BackwardOptions& options) {
+  auto is_hollow = [](const Tensor& t) { return t.is_hollow(); };
+  if (std::ranges::any_of(roots, is_hollow) || std::ranges::any_of(inputs, is_hollow))
+    if (std::ranges::any_of(roots, is_lifted) || std::ranges::any_of(inputs, is_lifted))
+      return needs::run_lifted_backward(roots, grads, inputs, options);
   Walk walk(inputs, options);
   for (size_t i = 0; i < roots.size(); ++i) {
-    const Tensor& root = roots[i];
-    CHECK(gradient_edge(root).node, "element ", i,
+    CHECK(gradient_edge(roots[i]).node, "element ", i,
           " of tensors does not require grad and does not have a grad_fn");
-    Tensor grad = i < grads.size() ? grads[i] : Tensor();
-    if (grad.defined()) {
-      CHECK(grad.sizes() == root.sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of ",
-            grad.sizes(), " and output[", i, "] has a shape of ", root.sizes(), ".");
-      CHECK(is_complex(grad.dtype()) == is_complex(root.dtype()),
-            "For complex Tensors, both grad_output and output are required to have the same dtype. "
-            "Mismatch in dtype: grad_output[",
-            i, "] has a dtype of ", dtype_name(grad.dtype()), " and output[", i,
-            "] has a dtype of ", dtype_name(root.dtype()), ".");
-    } else {
-      CHECK(root.numel() == 1,
-            "grad can be implicitly created only for scalar outputs, and output[", i,
-            "] has shape ", root.sizes(), ". Pass gradient=..., or reduce it with .sum().");
-      CHECK(!is_complex(root.dtype()),
-            "grad can be implicitly created only for real scalar outputs");
-      GradModeGuard no_grad(false);
-      grad = needs::ones_like(root);
-    }
-    walk.add_root(root, grad);
+    walk.add_root(roots[i], root_gradient(roots, grads, i));
   }
   walk.run();
   return walk.captured();

@@ -15,6 +15,8 @@ struct BackwardOptions {
   bool retain_graph = false;
   bool create_graph = false;
   bool accumulate = true;  // false: return gradients of `inputs`, leave .grad alone
+  // Nodes that are older lead to no input, and are left out: Node::sequence.
+  uint64_t newer_than = 0;
 };
 
 // Runs the tape from `roots`, each with its gradient (undefined: ones, for a scalar root).
@@ -34,5 +36,10 @@ struct BackwardFailure {
   CallSite site;
 };
 inline thread_local std::optional<BackwardFailure> backward_failure;
+// The gradient of root i: the one given, whose sizes are checked, or one for a single element.
+Tensor root_gradient(TensorList roots, TensorList grads, size_t i);
+
+// Whether derivatives of the roots with respect to other tensors than the inputs could be asked for.
+bool depends_on_more(TensorList roots, TensorList inputs);
 
 }  // namespace rushlight

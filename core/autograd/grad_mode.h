@@ -7,11 +7,29 @@ struct GradMode {
   bool enabled = true;
   bool inference = false;         // then never enabled
   bool keeps_grad_layout = true;  // a new .grad gets the strides of its leaf
+  bool gradients_as_ops = false;
 };
 
 inline thread_local GradMode grad_mode;
 
 inline bool is_grad_enabled() { return grad_mode.enabled; }
+
+// Whether a gradient is made of ops rather than by a kernel of its own: when it may be
+// differentiated again, and when what flows back is lifted, see Note [Lifted tensors].
+inline bool gradients_as_ops() { return grad_mode.enabled || grad_mode.gradients_as_ops; }
+
+class GradientsAsOpsGuard {
+ public:
+  explicit GradientsAsOpsGuard(bool as_ops) : previous_(grad_mode.gradients_as_ops) {
+    grad_mode.gradients_as_ops = as_ops;
+  }
+  ~GradientsAsOpsGuard() { grad_mode.gradients_as_ops = previous_; }
+  GradientsAsOpsGuard(const GradientsAsOpsGuard&) = delete;
+  GradientsAsOpsGuard& operator=(const GradientsAsOpsGuard&) = delete;
+
+ private:
+  bool previous_;
+};
 
 // Turns recording off (or on) for a scope.
 class GradModeGuard {

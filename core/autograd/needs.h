@@ -3,6 +3,11 @@
 
 #include "core/tensor/tensor.h"
 
+namespace rushlight {
+class Node;
+struct BackwardOptions;
+}  // namespace rushlight
+
 namespace rushlight::needs {
 
 Tensor add(const Tensor& input, const Tensor& other);
@@ -26,5 +31,11 @@ Tensor view_as_real(const Tensor& input);
 Tensor view_as_complex(const Tensor& input);
 // Writes src over the window and records it.
 void copy_(const Tensor& window, const Tensor& src);
+
+// node.backward(), also for gradients that are lifted: see Note [Lifted tensors].
+void run_node(Node& node, TensorList grads, std::span<Tensor> input_grads);
+// run_backward() when some root or input is lifted.
+std::vector<Tensor> run_lifted_backward(TensorList roots, TensorList grads, TensorList inputs,
+                                        const BackwardOptions& options);
 
 }  // namespace rushlight::needs

@@ -11,6 +11,7 @@
 
 #include "core/autograd/needs.h"
 #include "core/autograd/saving_hooks.h"
+#include "core/tensor/lift.h"
 
 namespace rushlight {
 namespace {
@@ -188,6 +189,9 @@ AccumulateGrad::AccumulateGrad(TensorImpl* impl) : leaf(impl) {
 void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
   Tensor variable = leaf.lock();
   if (!variable.defined() || !variable.requires_grad() || !grads[0].defined()) return;
+  CHECK(!is_lifted(grads[0]),
+        "backward() cannot add to .grad inside vmap or forward-mode differentiation. Use "
+        "torch.func.grad or torch.autograd.grad.");
   AutogradMeta& meta = get_meta(variable);
   Tensor replaced;  // freed after the lock: a gradient may have a Python object
   {
@@ -219,6 +223,7 @@ AutogradMeta& get_meta(const Tensor& tensor) {
 }
 
 NodePtr grad_fn_of(const Tensor& tensor) {
+  if (is_lifted(tensor)) return grad_fn_of(bottom(tensor));
   AutogradMeta* meta = find_meta(tensor);
   if (!meta) return nullptr;
   ViewInfo* view = meta->view.get();
@@ -242,6 +247,7 @@ NodePtr grad_fn_of(const Tensor& tensor) {
 }
 
 Edge gradient_edge(const Tensor& tensor) {
+  if (is_lifted(tensor)) return gradient_edge(bottom(tensor));
   if (!gradient_edge_exists(tensor)) return {};
   if (NodePtr node = grad_fn_of(tensor)) return {node, find_meta(tensor)->slot};
   if (!tensor.requires_grad()) return {};  // a view from before its base wanted gradients
@@ -309,10 +315,16 @@ void set_requires_grad(const Tensor& tensor, bool requires_grad) {
         dtype_name(tensor.dtype()));
   CHECK(!requires_grad || !tensor.impl()->inference || grad_mode.inference,
         "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  if (is_lifted(tensor)) set_requires_grad(tensor.impl()->lift->value, requires_grad);
   tensor.impl()->requires_grad = requires_grad;
 }
 
-Tensor detach(const Tensor& tensor) { return shallow_copy(tensor); }
+Tensor detach(const Tensor& tensor) {
+  if (!is_lifted(tensor)) return shallow_copy(tensor);
+  const Lift& lift = *tensor.impl()->lift;
+  if (lift.level.kind == LevelKind::dual) return detach(lift.value);
+  return lift_samples(detach(lift.value), lift.level);
+}
 
 void check_inplace(const Tensor& tensor, bool records) {
   check_writable(tensor);

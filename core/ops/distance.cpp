@@ -44,7 +44,7 @@ Tensor pair_distances_grad(const Tensor& g, const Tensor& x1, const Tensor& x2, 
     return sum(weight, Shape{2}, true) * (x1 - centre) - matmul(weight, x2 - centre);
   }
   // The kernel, unless this gradient is to have one itself.
-  if (!is_grad_enabled() && has_kernel(x1) && has_kernel(x2))
+  if (!gradients_as_ops() && has_kernel(x1) && has_kernel(x2))
     return distances_grad_cpu(to_contiguous(g), to_contiguous(x1), to_contiguous(x2), p,
                               to_contiguous(distances));
   Tensor gap = gaps(x1, x2), along = unsqueeze(distances, -1), size = abs(gap);

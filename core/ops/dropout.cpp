@@ -60,6 +60,8 @@ OP(native_dropout, "(Tensor input, float p, bool? train) -> (Tensor result, Tens
   .doc     = R"(dropout and the mask of what it kept, which is all unless in training.)",
   .dtypes  = floating,
   .variants = function,
+  .draws   = true,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double p, std::optional<bool> train) {
     CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
     if (!train.value_or(true)) p = 0;

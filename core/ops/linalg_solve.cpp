@@ -43,7 +43,7 @@ Tensor scaled_identity(const Tensor& c, const Tensor& like) {
 // c A^-H for each matrix: from its LU factors, or by an op that can be differentiated.
 Tensor scaled_inverse(const Tensor& c, const Tensor& A, const Tensor& LU, const Tensor& pivots) {
   Tensor sides = scaled_identity(c, A);
-  if (!is_grad_enabled()) return lu_solve(LU, pivots, sides, true);
+  if (!gradients_as_ops()) return lu_solve(LU, pivots, sides, true);
   return call<"linalg_solve", Tensor>(adjoint(A), sides, true);
 }
 
@@ -64,7 +64,7 @@ Tensor shift_of(const Tensor& LU, double step) {
 // conj(det A) A^-H g near A where that is singular, which is near it: the gradient of a determinant
 // is a polynomial of the elements of A. `g` is that of each determinant.
 Tensor singular_gradient(const Tensor& g, const Tensor& A, const Tensor& LU, const Tensor& pivots) {
-  if (!is_grad_enabled()) {
+  if (!gradients_as_ops()) {
     double step = rounding_error(A.dtype());
     Tensor moved = column_major_copy(LU + diagonal_matrix(shift_of(LU, step)));
     Tensor det = empty(g.sizes(), A.dtype());
@@ -107,7 +107,7 @@ OP(solve_kernel, "_solve(Tensor A, Tensor B) -> (Tensor result, Tensor LU, Tenso
   // gB = A^-H g and gA = -gB X^H: Giles 2008, section 2.3.1.
   .grads   = grads(d<"A", "B">([](TensorList g, const Tensor& A, const Tensor& X, const Tensor& LU,
                                   const Tensor& pivots, GradMask<2> wants) {
-    Tensor gb = is_grad_enabled() ? call<"linalg_solve", Tensor>(adjoint(A), g[0], true)
+    Tensor gb = gradients_as_ops() ? call<"linalg_solve", Tensor>(adjoint(A), g[0], true)
                                   : lu_solve(LU, pivots, g[0], true);
     return std::tuple(wants[0] ? -matmul(gb, adjoint(X)) : Tensor(), gb);
   })),

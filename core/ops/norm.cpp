@@ -172,7 +172,7 @@ OP(batch_norm_kernel,
                                       const Tensor& mean, const Tensor& rstd, bool training,
                                       double, double eps, GradMask<3>) {
         const Tensor& g = grads[0];
-        if (is_grad_enabled()) {  // as ops, so that it can be differentiated again
+        if (gradients_as_ops()) {  // as ops, so that it can be differentiated again
           int64_t ndim = input.dim();
           Shape dims = all_but_channel(ndim);
           Tensor centred = input - (training ? rushlight::mean(input, dims, true)
@@ -263,7 +263,7 @@ OP(layer_norm_kernel,
         Shape last, first;
         int64_t leading = input.dim() - dims;
         for (int64_t d = 0; d < input.dim(); ++d) (d < leading ? first : last).push_back(d);
-        if (is_grad_enabled()) {  // as ops, so that it can be differentiated again
+        if (gradients_as_ops()) {  // as ops, so that it can be differentiated again
           Tensor centred = input - rushlight::mean(input, last, true);
           Tensor r = rsqrt(rushlight::mean(centred * centred, last, true) + eps);
           Tensor z = centred * r;

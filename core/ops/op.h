@@ -22,12 +22,14 @@
 //   .variants  function | method | inplace; by home and forward unless said
 //   .aliases   other names with spaces between; "special.expit" is a function of that module only
 //   .is_view   the results share the input's storage
+//   .draws     it takes random numbers although it has no argument `generator`
 //   .gpu       none<"why"> when it has no form for CUDA, as all others have
 //   .sparse    what it does with sparse tensors, which it refuses unless said: by_forward, when the
 //              forward takes them; by_values, the op of the values, when it maps zero to zero;
 //              by_entries, when it may be applied to entries before equal ones are added up; or a
 //              function in the types of the schema made of other ops. With one argument more,
 //              `const Tensor* into`, that writes a dense tensor in place unless it is null.
+//   .batch     how vmap runs it on all samples at once, see batch.h; not for ops made of other ops
 //   .forward   formula<name> or a lambda in the types of the schema; runs unrecorded when the op
 //              has grads, recorded when it is made of other ops. A lambda that takes one argument
 //              more, `const Tensor* into`, writes there unless it is null: in place, or to out=.

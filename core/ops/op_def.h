@@ -53,6 +53,17 @@ inline constexpr ByForward by_forward{};
 inline constexpr ByEntries by_entries{};
 inline constexpr ByValues by_values{};
 
+// How an op works on all samples of a batch at once, other than a function of a Batch and the types
+// of the schema; see core/ops/batch.h.
+template <BatchRule rule>
+struct ByRule {};
+inline constexpr ByRule<BatchRule::elements> by_elements{};
+inline constexpr ByRule<BatchRule::dims> by_dims{};
+inline constexpr ByRule<BatchRule::new_dim> by_new_dim{};
+inline constexpr ByRule<BatchRule::sizes> by_sizes{};
+inline constexpr ByRule<BatchRule::last_dims> by_last_dims{};
+inline constexpr ByRule<BatchRule::images> by_images{};
+
 // The gradient of the named arguments: a formula, or a lambda that sees `Used` of what is saved.
 template <class Function, class Used, FixedString... names>
 struct Gradient {
@@ -82,7 +93,7 @@ constexpr std::tuple<Gradients...> grads(Gradients...) {
 }
 
 template <class Forward, class Saved = Saves<>, class Gradients = std::tuple<>,
-          class Sparse = RefusesSparse>
+          class Sparse = RefusesSparse, class Batching = ByRule<BatchRule::unsaid>>
 struct OpDef {
   const char* home = "torch";
   const char* doc = "";
@@ -90,8 +101,10 @@ struct OpDef {
   Variants variants = automatic;
   const char* aliases = "";  // separated by spaces
   bool is_view = false;
+  bool draws = false;
   GpuForm gpu = {};
   Sparse sparse{};
+  Batching batch{};
   Forward forward;
   Saved saves{};
   Gradients grads{};
@@ -200,6 +213,33 @@ Result box(R&& result) {
   }
 }
 
+// The result of a boxed call in the types of the schema.
+template <class R>
+R unbox_result(Result&& result) {
+  if constexpr (Returns<R>::tuple) {
+    auto& list = std::get<std::vector<Tensor>>(result);
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return R(std::move(list[I])...);
+    }(std::make_index_sequence<std::tuple_size_v<R>>());
+  } else {
+    return std::get<R>(std::move(result));
+  }
+}
+
+// An argument as the boxed calls take it.
+template <class T>
+Value to_value(const T& arg) {
+  if constexpr (std::is_same_v<T, Tensor>) {
+    return arg.defined() ? Value(&arg) : Value();
+  } else if constexpr (IsOptional<T>::value) {
+    return arg ? to_value(*arg) : Value();
+  } else if constexpr (std::is_same_v<T, Generator*>) {
+    return arg ? Value(arg) : Value();
+  } else {
+    return Value(arg);
+  }
+}
+
 template <class Block>
 struct Types {
   static constexpr const Schema& schema = Block::schema;
@@ -268,6 +308,7 @@ struct Plan {
   using Saved = decltype(Def::saves);
   using Gradients = decltype(Def::grads);
   using Sparse = decltype(Def::sparse);
+  using Batching = decltype(Def::batch);
   static constexpr size_t kSaved = Saved::list.size();
   static constexpr bool kRecords = std::tuple_size_v<Gradients> != 0;
   static constexpr bool kMutates =
@@ -339,6 +380,17 @@ struct Plan {
       std::is_same_v<Sparse, ByEntries> || std::is_same_v<Sparse, ByValues>;
   // Whether the forward can write into a given tensor, as in-place forms do.
   static constexpr bool kWritesInto = IsFormula<Forward>::value || kTakesInto;
+  // Whether it is made of other ops, as far as can be seen here: or its kernel has no gradient.
+  static constexpr bool kComposed = !kRecords && !IsFormula<Forward>::value &&
+                                    std::is_same_v<Batching, ByRule<BatchRule::unsaid>>;
+  // The position of the generator of random numbers, or -1.
+  static constexpr int kGenerator = [] {
+    for (int i = 0; i < schema.arg_count; ++i)
+      if (schema.args[size_t(i)].type == ArgType::generator_optional) return i;
+    return -1;
+  }();
+  // Whether it draws random numbers, which vmap must be asked about.
+  static constexpr bool kDraws = kGenerator >= 0 || Block::def.draws;
   // The position of an argument `bool inplace`, or -1.
   static constexpr int kInplaceFlag = schema.index_of("inplace");
 

@@ -18,7 +18,7 @@ using GradMask = std::array<bool, N>;
 // A formula in a gradient: one loop, or ops when its own gradient may be asked for.
 template <class F, class... Args>
 Tensor evaluate(const Args&... args) {
-  if (is_grad_enabled()) return Tensor(F::template apply<Tensor, double, Tensor>(args...));
+  if (gradients_as_ops()) return Tensor(F::template apply<Tensor, double, Tensor>(args...));
   return pointwise<F>(args...);
 }
 
@@ -72,12 +72,12 @@ class OpNode final : public Node {
   const char* op() const override { return schema.name_text; }
 
   // Ties the node to its inputs and keeps what gradients will read. `overwritten` when the first
-  // argument is about to be written in place.
-  template <class... Args>
-  void keep_inputs(bool overwritten, const Args&... args) {
+  // argument is about to be written in place. edge_of(tensor) is where the gradient of one goes.
+  template <class EdgeOf, class... Args>
+  void keep_inputs(bool overwritten, const EdgeOf& edge_of, const Args&... args) {
     auto all = std::tie(args...);
     [&]<size_t... G>(std::index_sequence<G...>) {
-      (add_edges<std::tuple_element_t<G, typename P::Gradients>>(all), ...);
+      (add_edges<std::tuple_element_t<G, typename P::Gradients>>(edge_of, all), ...);
     }(GradientIndices());
     [&]<size_t... S>(std::index_sequence<S...>) {
       (keep_input<S>(all, overwritten), ...);
@@ -87,9 +87,11 @@ class OpNode final : public Node {
     }(AttributeIndices());
   }
 
-  void keep_results(const ReturnType& result) {
+  // `keep` is SavedTensor::result, unless the history of the results is not this node.
+  void keep_results(const ReturnType& result,
+                    SavedTensor (*keep)(const Tensor&, uint32_t) = &SavedTensor::result) {
     [&]<size_t... S>(std::index_sequence<S...>) {
-      (keep_result<S>(result), ...);
+      (keep_result<S>(result, keep), ...);
     }(std::make_index_sequence<P::kSaved>());
   }
 
@@ -105,17 +107,21 @@ class OpNode final : public Node {
   }
 
  private:
-  template <class G, class All>
-  void add_edges(const All& all) {
+  template <class G, class EdgeOf, class All>
+  void add_edges(const EdgeOf& edge_of, const All& all) {
     if constexpr (G::exists) {
       [&]<size_t... I>(std::index_sequence<I...>) {
-        (add_edge(std::get<size_t(schema.index_of(G::arguments[I]))>(all)), ...);
+        (add_edge(edge_of, std::get<size_t(schema.index_of(G::arguments[I]))>(all)), ...);
       }(std::make_index_sequence<G::arguments.size()>());
     }
   }
-  void add_edge(const Tensor& t) { edges.push_back(t.defined() ? gradient_edge(t) : Edge{}); }
-  void add_edge(TensorList list) {
-    for (const Tensor& t : list) add_edge(t);
+  template <class EdgeOf>
+  void add_edge(const EdgeOf& edge_of, const Tensor& t) {
+    edges.push_back(t.defined() ? edge_of(t) : Edge{});
+  }
+  template <class EdgeOf>
+  void add_edge(const EdgeOf& edge_of, TensorList list) {
+    for (const Tensor& t : list) add_edge(edge_of, t);
   }
 
   // Whether some gradient that will run reads saved item S.
@@ -167,13 +173,13 @@ class OpNode final : public Node {
     }
   }
   template <size_t S>
-  void keep_result(const ReturnType& result) {
+  void keep_result(const ReturnType& result, SavedTensor (*keep)(const Tensor&, uint32_t)) {
     if constexpr (P::argument_of(S) < 0) {
       if (!is_read<S>()) return;
       constexpr size_t slot = size_t(P::result_of(S));
       if constexpr (Returns<ReturnType>::tuple)
-        std::get<S>(saved_) = SavedTensor::result(std::get<slot>(result), slot);
-      else std::get<S>(saved_) = SavedTensor::result(result, slot);
+        std::get<S>(saved_) = keep(std::get<slot>(result), slot);
+      else std::get<S>(saved_) = keep(result, slot);
     }
   }
   template <class To, class From>

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <deque>
 #include <string>
+#include <unordered_map>
 
 #include "core/ops/record.h"
 
@@ -37,6 +38,16 @@ const std::vector<OpEntry>& op_table() {
   }();
   (void)sorted;
   return entries();
+}
+
+const OpEntry& entry_of(const char* cpp_name) {
+  static const auto rows = [] {
+    std::unordered_map<std::string_view, const OpEntry*> rows;
+    for (const OpEntry& entry : op_table())
+      if (entry.alias_of.empty()) rows[entry.cpp_name] = &entry;
+    return rows;
+  }();
+  return *rows.at(cpp_name);
 }
 
 detail::Registration::Registration(const OpEntry& entry) {

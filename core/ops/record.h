@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/autograd/needs.h"
+#include "core/ops/lift.h"
 #include "core/ops/op_node.h"
 #include "core/ops/sparse.h"
 #include "core/tensor/tile_loop.h"
@@ -21,11 +22,12 @@ namespace detail {
 void replace(const Tensor& self, const Tensor& result);
 
 inline bool is_sparse(const Tensor& t) { return t.defined() && t.is_sparse(); }
-inline bool is_sparse(TensorList list) {
-  return std::any_of(list.begin(), list.end(), [](auto& t) { return is_sparse(t); });
+inline bool is_hollow(const Tensor& t) { return t.defined() && t.is_hollow(); }
+inline bool is_hollow(TensorList list) {
+  return std::any_of(list.begin(), list.end(), [](auto& t) { return is_hollow(t); });
 }
 template <class T>
-constexpr bool is_sparse(const T&) {
+constexpr bool is_hollow(const T&) {
   return false;
 }
 
@@ -61,9 +63,13 @@ struct Invoke<Block, R (*)(Args...)> {
     if constexpr (P::kInplaceFlag >= 0 && P::kRecords)
       if (std::get<size_t(P::kInplaceFlag)>(std::tie(args...))) return inplace(args...);
     try {
-      if constexpr (!P::kSparseByForward)
-        if ((is_sparse(args) || ...)) [[unlikely]]
-          return sparse(nullptr, args...);
+      if ((is_hollow(args) || ...)) [[unlikely]] {
+        if (is_any_lifted(args...)) return lifted(args...);
+        if constexpr (!P::kSparseByForward) return sparse(nullptr, args...);
+      }
+      if constexpr (P::kDraws)
+        if (inside_batch_level()) [[unlikely]]
+          return lifted(args...);
       check_dtype(args...);
       if constexpr (!P::kRecords) {
         R result = forward(args...);
@@ -96,8 +102,8 @@ struct Invoke<Block, R (*)(Args...)> {
   static R inplace(Args... args) {
     try {
       const Tensor& self = first(args...);
-      if ((is_sparse(args) || ...)) [[unlikely]]
-        return inplace_sparse(self, args...);
+      if ((is_hollow(args) || ...)) [[unlikely]]
+        return is_any_lifted(args...) ? lifted_inplace(args...) : inplace_sparse(self, args...);
       check_dtype(args...);
       prepare_write(args...);
       NodePtr node;
@@ -132,7 +138,7 @@ struct Invoke<Block, R (*)(Args...)> {
   // not. Never recorded.
   static R into(const Tensor& out, Args... args) {
     try {
-      if ((is_sparse(args) || ...)) [[unlikely]]
+      if ((is_hollow(args) || ...)) [[unlikely]]
         return plain(args...);
       check_dtype(args...);
       GradModeGuard unrecorded(false);
@@ -142,6 +148,25 @@ struct Invoke<Block, R (*)(Args...)> {
       error.name_op(Block::schema.name_text);
       throw;
     }
+  }
+
+  static NodePtr boxed_keep(const Value* values, const Result& result, const EdgeOf& edge_of) {
+    auto* node = new OpNode<Block>();
+    NodePtr owner = NodePtr::adopt(node);
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      node->keep_inputs(false, edge_of, unbox<Args>(values[I])...);
+    }(Indices());
+    node->keep_results(unbox_result<R>(Result(result)), [](const Tensor& t, uint32_t) {
+      return SavedTensor::input(t, false);
+    });
+    return owner;
+  }
+  static Result boxed_batched(const Batch& batch, const Value* values) {
+    static_assert(std::is_invocable_r_v<R, typename P::Batching, const Batch&, Args...>,
+                  "the function .batch does not match the schema string");
+    return [&]<size_t... I>(std::index_sequence<I...>) {
+      return box(R(Block::def.batch(batch, unbox<Args>(values[I])...)));
+    }(Indices());
   }
 
   static Result boxed(const Value* values) { return boxed_with<&plain>(values, Indices()); }
@@ -177,6 +202,43 @@ struct Invoke<Block, R (*)(Args...)> {
     if constexpr (IsFormula<Forward>::value)
       return call_forward_formula<Block, typename Forward::formula>(into, args...);
     else return Forward{}(args..., into);
+  }
+
+  static bool is_any_lifted(Args... args) {
+    auto any = [](const auto& arg) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(arg)>, Tensor>) return is_lifted(arg);
+      else if constexpr (std::is_same_v<std::decay_t<decltype(arg)>, TensorList>)
+        return std::any_of(arg.begin(), arg.end(), [](auto& t) { return is_lifted(t); });
+      else return false;
+    };
+    return (any(args) || ...);
+  }
+  // What the op does when an argument is lifted, see Note [Lifted tensors].
+  [[gnu::cold]] static R lifted(Args... args) {
+    if constexpr (P::kMutates) {
+      return lifted_inplace(args...);
+    } else {
+      if constexpr (P::kComposed && !P::kDraws) try {
+          return forward(args...);
+        } catch (const NeedsElements&) {  // not made of ops alone
+        }
+      const std::array<Value, sizeof...(Args)> values{to_value(args)...};
+      return unbox_result<R>(call_lifted(entry_of(Block::name), values));
+    }
+  }
+  [[gnu::cold]] static R lifted_inplace(Args... args) {
+    const Tensor& self = first(args...);
+    std::array<Value, sizeof...(Args)> values{to_value(args)...};
+    if constexpr (P::kInplaceFlag >= 0) values[size_t(P::kInplaceFlag)] = false;
+    Result result =
+        P::kMutates ? call_lifted(entry_of(Block::name), values) : boxed(values.data());
+    if constexpr (!Returns<R>::tensor) {
+      ASSERT(false);
+    } else {
+      check_fits(std::get<Tensor>(result), self);
+      overwrite_lifted(self, std::get<Tensor>(result));
+      return self;
+    }
   }
 
   // What the op does when an argument is sparse.
@@ -256,7 +318,7 @@ struct Invoke<Block, R (*)(Args...)> {
   static NodePtr make_node(bool overwritten, Args... args) {
     auto* node = new OpNode<Block>();
     NodePtr owner = NodePtr::adopt(node);
-    node->keep_inputs(overwritten, args...);
+    node->keep_inputs(overwritten, &gradient_edge, args...);
     return owner;
   }
 
@@ -316,21 +378,47 @@ struct Invoke<Block, R (*)(Args...)> {
   }
 };
 
+template <BatchRule rule>
+constexpr BatchRule rule_of(ByRule<rule>) {
+  return rule;
+}
+template <class Own>
+constexpr BatchRule rule_of(Own) {
+  return BatchRule::own;
+}
+
 template <class Block>
 OpEntry make_entry(const char* file, int line) {
   using Call = Invoke<Block>;
   using P = Plan<Block>;
   constexpr auto& def = Block::def;
-  OpEntry entry{Block::name, Block::schema,   def.home,     def.aliases, "",      def.doc,
-                def.dtypes,  def.variants,    &Call::boxed, nullptr,     nullptr, nullptr,
-                P::kRecords, def.gpu.missing, file,         line};
+  OpEntry entry{.cpp_name = Block::name,
+                .schema = Block::schema,
+                .home = def.home,
+                .aliases = def.aliases,
+                .doc = def.doc,
+                .dtypes = def.dtypes,
+                .variants = def.variants,
+                .call = &Call::boxed,
+                .batch_rule = rule_of(def.batch),
+                .is_view = def.is_view,
+                .draws = P::kDraws,
+                .differentiable = P::kRecords,
+                .no_gpu = def.gpu.missing,
+                .file = file,
+                .line = line};
   if constexpr (Returns<typename Types<Block>::Return>::tensor && !P::kMutates &&
                 Block::schema.arg_count > 0)
     if constexpr (Block::schema.args[0].type == ArgType::tensor)
       if (P::kWritesInto || (def.variants & inplace)) entry.call_inplace = &Call::boxed_inplace;
   if constexpr (P::kWritesInto) entry.call_into = &Call::boxed_into;
-  if constexpr (IsFormula<typename P::Forward>::value)
+  if constexpr (IsFormula<typename P::Forward>::value) {
     entry.formula = &P::Forward::formula::formula;
+    if (entry.batch_rule == BatchRule::unsaid) entry.batch_rule = BatchRule::elements;
+  }
+  if constexpr (rule_of(typename P::Batching()) == BatchRule::own)
+    entry.call_batched = &Call::boxed_batched;
+  if constexpr (P::kRecords) entry.keep = &Call::boxed_keep;
   return entry;
 }
 

@@ -2,12 +2,14 @@
 // table that bindings, stubs, docs and tests read.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "core/autograd/node.h"
 #include "core/base/schema.h"
 #include "core/tensor/pointwise.h"
 #include "core/tensor/tensor.h"
@@ -15,6 +17,7 @@
 namespace rushlight {
 
 class Generator;
+class Batch;
 
 // A view on data that the parser owns for the length of the call. monostate is Python's None.
 using Value = std::variant<std::monostate, const Tensor*, TensorList, int64_t, ShapeRef, double,
@@ -24,6 +27,13 @@ using Result = std::variant<Tensor, std::vector<Tensor>, bool, int64_t, double, 
 
 using BoxedCall = Result (*)(const Value* args);
 using BoxedCallInto = Result (*)(const Value* args, const Tensor& out);
+using BoxedCallBatched = Result (*)(const Batch& batch, const Value* args);
+// Makes the node of a call that gave this result; edge_of(argument) is where its gradient goes.
+using EdgeOf = std::function<Edge(const Tensor&)>;
+using BoxedKeep = NodePtr (*)(const Value* args, const Result& result, const EdgeOf& edge_of);
+
+// How an op works on a batch of samples; see core/ops/batch.h.
+enum class BatchRule : uint8_t { unsaid, own, elements, dims, new_dim, sizes, last_dims, images };
 
 // A set of dtypes, one bit each.
 class DTypeSet {
@@ -62,14 +72,19 @@ struct OpEntry {
   Schema schema;
   const char* home;     // "torch", "torch nn.functional", "linalg", ...; "private" shows in _C only
   const char* aliases;  // other names, separated by spaces; each has a row of its own
-  std::string_view alias_of;  // in such a row, the name of the op
+  std::string_view alias_of = {};  // in such a row, the name of the op
   const char* doc;
   DTypeSet dtypes;
   Variants variants;
   BoxedCall call;
-  BoxedCall call_inplace;   // null when there is no such form
-  BoxedCallInto call_into;  // tries to write into `out`; null when the op cannot
-  const Formula* formula;   // of the forward, when it is one
+  BoxedCall call_inplace = nullptr;   // null when there is no such form
+  BoxedCallInto call_into = nullptr;  // tries to write into `out`; null when the op cannot
+  const Formula* formula = nullptr;   // of the forward, when it is one
+  BoxedKeep keep = nullptr;           // null when it leaves no node on the tape
+  BatchRule batch_rule;
+  BoxedCallBatched call_batched = nullptr;  // its own rule, or null
+  bool is_view;
+  bool draws;
   bool differentiable;
   const char* no_gpu;  // why it has no form for CUDA; empty when it has one
   const char* file;
@@ -78,6 +93,8 @@ struct OpEntry {
 
 // All ops, sorted by name and overload.
 const std::vector<OpEntry>& op_table();
+// The row of the block of this C++ name.
+const OpEntry& entry_of(const char* cpp_name);
 
 namespace detail {
 struct Registration {

@@ -9,6 +9,7 @@
 
 #include "core/device/allocator.h"
 #include "core/device/cuda.h"
+#include "core/tensor/lift.h"
 #include "core/tensor/sparse.h"
 
 namespace rushlight {
@@ -169,6 +170,7 @@ Tensor wrapped_number(const Scalar& value) {
 
 Tensor alias(const Tensor& tensor, ShapeRef sizes, ShapeRef strides, int64_t offset) {
   if (tensor.is_sparse()) refuse_sparse(tensor);
+  if (is_lifted(tensor)) throw NeedsElements(tensor);
   CHECK(sizes.size() == strides.size(),
         "mismatch in length of strides and shape: ", ShapeText{strides}, " and ", ShapeText{sizes});
   CHECK(offset >= 0, "storage offset must not be negative, got ", offset);
@@ -203,6 +205,7 @@ Tensor shallow_copy(const Tensor& tensor) {
   impl->dtype = from.dtype;
   impl->contiguous = from.contiguous;
   impl->sparse = from.sparse;
+  impl->lift = from.lift;
   impl->wrapped_number = from.wrapped_number;
   impl->untracked = from.untracked;
   impl->inference = from.inference;
@@ -211,11 +214,14 @@ Tensor shallow_copy(const Tensor& tensor) {
 
 void Tensor::refuse_data() const {
   if (is_sparse()) refuse_sparse(*this);
+  if (is_lifted(*this)) throw NeedsElements(*this);
   detail::fail(ErrorKind::kNotImplemented, "not implemented for tensors on ", device(),
                ". Move them to the CPU with cpu().");
 }
 
 Scalar item(const Tensor& tensor) {
+  if (is_lifted(tensor) && level_of(tensor).kind == LevelKind::dual)
+    return item(tensor.impl()->lift->value);
   CHECK(tensor.numel() == 1, "a Tensor with ", tensor.numel(),
         " elements cannot be converted to Scalar. Only one-element tensors can.");
   CHECK(!tensor.device().is_meta(), ErrorKind::kNotImplemented,

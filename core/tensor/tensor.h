@@ -22,8 +22,10 @@ class AutogradMetaBase {
   virtual ~AutogradMetaBase() = default;
 };
 
-// What a sparse tensor has instead of elements in its storage; defined in tensor/sparse.h.
+// What sparse and lifted tensors have instead of elements in their storage; defined in
+// tensor/sparse.h and tensor/lift.h.
 class SparseParts;
+class Lift;
 
 class TensorImpl : public RefCounted {
  public:
@@ -44,8 +46,9 @@ class TensorImpl : public RefCounted {
   // Made by .data or detach_data: writes through it do not count as versions.
   bool untracked = false;
   std::unique_ptr<AutogradMetaBase> autograd;
-  // Null for a dense tensor. With parts, the storage has no memory.
+  // Both null for a dense tensor. With either, the storage has no memory.
   IntrusivePtr<SparseParts> sparse;
+  IntrusivePtr<Lift> lift;
 
   // Managed by the bindings. See Note [One Python object per tensor] in bindings/tensor.cpp.
   void* py_object = nullptr;
@@ -92,9 +95,11 @@ class Tensor {
   bool requires_grad() const { return impl_->requires_grad; }
   // In any of the sparse layouts.
   bool is_sparse() const { return bool(impl_->sparse); }
+  // Sparse or lifted: the elements are not in the storage.
+  bool is_hollow() const { return impl_->sparse || impl_->lift; }
 
   // The first element, in the memory of the CPU. Raises for a tensor of another device and for a
-  // sparse one, so that no loop of the CPU ever sees an address that is not one of elements.
+  // sparse or lifted one, so that no loop of the CPU ever sees an address that is not one of elements.
   void* data() const {
     if (!impl_->storage->on_cpu()) [[unlikely]]
       refuse_data();

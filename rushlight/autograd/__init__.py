@@ -102,6 +102,40 @@ def backward(
     _C._run_backward(roots, grads, leaves, retain, create_graph, True)
 
 
+def _batched_grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None,
+    create_graph: bool,
+    allow_unused: bool | None,
+    materialize_grads: bool,
+) -> tuple[Tensor | None, ...]:
+    from rushlight.func import vmap
+
+    given = _as_tuple(grad_outputs)
+    used: list[int] = []
+
+    def pull(*batched: Tensor) -> tuple[Tensor, ...]:
+        left = iter(batched)
+        found = grad(
+            outputs,
+            inputs,
+            [None if g is None else next(left) for g in given],
+            True,
+            create_graph,
+            allow_unused,
+            materialize_grads=materialize_grads,
+        )
+        used[:] = [i for i, g in enumerate(found) if g is not None]
+        return tuple(found[i] for i in used)
+
+    mapped = vmap(pull)(*(g for g in given if g is not None))
+    gradients: list[Tensor | None] = [None] * len(_as_tuple(inputs))
+    for i, g in zip(used, mapped, strict=True):
+        gradients[i] = g
+    return tuple(gradients)
+
+
 def grad(
     outputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
     inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge],
@@ -121,7 +155,8 @@ def grad(
         retain_graph: keeps the tape for another backward; create_graph when None.
         create_graph: records the gradients, so that they can be differentiated again.
         allow_unused: gives None for inputs that outputs do not depend on, instead of raising.
-        is_grads_batched: not supported.
+        is_grads_batched: takes grad_outputs with a batch along dim 0, and gives such gradients, by
+            vmap.
         materialize_grads: gives zeros for such inputs.
 
     Returns:
@@ -137,8 +172,8 @@ def grad(
         (tensor(12.),)
     """
     if is_grads_batched:
-        raise NotImplementedError(
-            "grad: is_grads_batched is not supported. Loop over the gradients."
+        return _batched_grad(
+            outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads
         )
     if allow_unused is None:
         allow_unused = materialize_grads

@@ -1,0 +1,254 @@
+// Defines how a call with lifted arguments is brought down by a level, and what is written to them.
+#include "core/ops/lift.h"
+
+#include <mutex>
+#include <set>
+
+#include "core/autograd/needs.h"
+#include "core/ops/batch.h"
+#include "core/tensor/generator.h"
+
+namespace rushlight {
+namespace {
+
+// Levels from this one on are not there for what is called: it works on what is behind them.
+thread_local uint64_t hidden_from = UINT64_MAX;
+
+class BelowLevel {
+ public:
+  explicit BelowLevel(const Level& level) : previous_(hidden_from) { hidden_from = level.id; }
+  ~BelowLevel() { hidden_from = previous_; }
+  BelowLevel(const BelowLevel&) = delete;
+  BelowLevel& operator=(const BelowLevel&) = delete;
+
+ private:
+  uint64_t previous_;
+};
+
+const Level* visible_batch_level() {
+  const std::vector<Level>& levels = open_levels();
+  for (size_t i = levels.size(); i-- > 0;)
+    if (levels[i].kind == LevelKind::batch && levels[i].id < hidden_from) return &levels[i];
+  return nullptr;
+}
+
+bool is_open(const Level& level) {
+  return std::ranges::any_of(open_levels(), [&](const Level& l) { return l.id == level.id; });
+}
+
+const Level* innermost(std::span<const Value> args) {
+  const Level* innermost = nullptr;
+  auto visit = [&](const Tensor& t) {
+    if (is_lifted(t) && (!innermost || level_of(t).id > innermost->id)) innermost = &level_of(t);
+  };
+  for (const Value& value : args) {
+    if (auto* one = std::get_if<const Tensor*>(&value)) visit(**one);
+    else if (auto* list = std::get_if<TensorList>(&value)) std::ranges::for_each(*list, visit);
+  }
+  return innermost;
+}
+
+Generator& generator_of(std::span<const Value> args) {
+  for (const Value& value : args)
+    if (auto* generator = std::get_if<Generator*>(&value)) return **generator;
+  return default_generator();
+}
+
+bool has_lifted(std::span<const Value> args, const Level& level) {
+  const Level* found = innermost(args);
+  return found && found->id == level.id;
+}
+
+// A random op with its numbers as the level wants them.
+Result draw(const OpEntry& entry, std::span<const Value> args, const Level& level) {
+  CHECK(level.randomness != Randomness::error,
+        "vmap: called random operation while in randomness error mode. Please either use the "
+        "'same' or 'different' randomness flags on vmap or perform the randomness operation out of "
+        "vmap");
+  Batch batch(entry, level, args);
+  bool depends = has_lifted(args, level);
+  if (level.randomness == Randomness::different) {
+    if (!depends) batch.spread_all();
+    return each_tensor(batch.run(), [&](const Tensor& t) { return lift_samples(t, level); });
+  }
+  if (!depends) return entry.call(args.data());
+  Generator& generator = generator_of(args);
+  return each_tensor(batch.by_samples(&generator),
+                     [&](const Tensor& t) { return lift_samples(t, level); });
+}
+
+void warn_once(const OpEntry& entry) {
+  static std::mutex mutex;
+  static std::set<std::string_view> warned;
+  {
+    std::lock_guard lock(mutex);
+    if (!warned.insert(entry.schema.name).second) return;
+  }
+  if (warn_user)
+    warn_user("vmap: " + std::string(entry.schema.name) +
+              " has no batching rule here, so it runs sample by sample, which is slow.");
+}
+
+Result call_batch(const OpEntry& entry, std::span<const Value> args, const Level& level) {
+  CHECK(is_open(level), "a tensor of a vmap that has ended cannot be used. Return it from the function.");
+  Batch batch(entry, level, args);
+  return each_tensor(batch.run(), [&](const Tensor& t) { return lift_samples(t, level); });
+}
+
+// Gives a plain tensor, and what it is a view of, a tangent of zero at a level.
+void become_dual(const Tensor& t, const Level& level) {
+  if (is_lifted_at(t, level)) return;
+  Tensor value = shallow_copy(t);
+  value.impl()->autograd = std::move(t.impl()->autograd);
+  value.impl()->requires_grad = t.requires_grad();
+  Tensor tangent;
+  AutogradMeta* meta = find_meta(value);
+  if (meta && meta->view) {
+    Tensor& base = meta->view->base;
+    become_dual(base, level);
+    tangent = as_strided(tangent_of(base, level), t.sizes(), t.strides(),
+                         t.offset() - lowered(base, level).offset());
+    base = Tensor(lowered(base, level));
+  } else {
+    tangent = needs::clone_strided(zeros_like(value), t.strides());
+  }
+  take_lift(t, lift_dual(value, tangent, level));
+}
+
+}  // namespace
+
+bool inside_batch_level() { return !open_levels().empty() && visible_batch_level(); }
+
+void detail::warn_of_loop(const OpEntry& entry) { warn_once(entry); }
+
+Result call_lifted(const OpEntry& entry, std::span<const Value> args) {
+  const Level* found = innermost(args);
+  if (entry.draws)
+    if (const Level* drawing = visible_batch_level(); drawing && (!found || drawing->id >= found->id)) {
+      BelowLevel below(*drawing);
+      return draw(entry, args, Level(*drawing));
+    }
+  Level level = *found;
+  BelowLevel below(level);
+  return level.kind == LevelKind::batch ? call_batch(entry, args, level)
+                                        : call_dual(entry, args, level);
+}
+
+void overwrite_lifted(const Tensor& self, const Tensor& result) {
+  const Value both[] = {&self, &result};
+  const Level* found = innermost(both);
+  if (!found) return needs::copy_(self, result);
+  Level level = *found;
+  if (level.kind == LevelKind::batch) {
+    CHECK(is_lifted_at(self, level),
+          "vmap: inplace arithmetic(self, *extra_args) is not possible because the tensor is the "
+          "same for all samples, and what is written depends on the sample. Use the form without "
+          "underscore, or make the tensor with new_zeros of one that has samples.");
+    overwrite_lifted(lowered(self, level), samples_of(result, level));
+  } else {
+    become_dual(self, level);
+    overwrite_lifted(lowered(self, level), lowered(result, level));
+    Tensor tangent = tangent_of(result, level);
+    overwrite_lifted(tangent_of(self, level), tangent.defined() ? tangent : zeros_like(self.impl()->lift->tangent));
+  }
+  self.impl()->requires_grad = bottom(self).requires_grad();
+}
+
+Tensor samples_of(const Tensor& t, const Level& level) {
+  if (is_lifted_at(t, level)) return lowered(t, level);
+  if (is_lifted(t) && level_of(t).id > level.id) {
+    const Lift& lift = *t.impl()->lift;
+    Tensor samples = samples_of(lift.value, level);
+    if (lift.level.kind == LevelKind::dual)
+      return lift_dual(samples, samples_of(lift.tangent, level), lift.level);
+    return lift_samples(transpose(samples, 0, 1), lift.level);
+  }
+  Shape sizes{level.size};
+  for (int64_t size : t.sizes()) sizes.push_back(size);
+  return expand(t, sizes);
+}
+
+Tensor from_samples(const Tensor& samples, const Level& level) {
+  if (!is_lifted(samples) || level_of(samples).id < level.id) return lift_samples(samples, level);
+  const Lift& lift = *samples.impl()->lift;
+  if (lift.level.kind == LevelKind::dual)
+    return lift_dual(from_samples(lift.value, level), from_samples(lift.tangent, level), lift.level);
+  return lift_samples(from_samples(transpose(lift.value, 0, 1), level), lift.level);
+}
+
+Tensor value_at(const Tensor& t, const Level& level) {
+  if (!is_lifted(t) || level_of(t).id <= level.id) return lowered(t, level);
+  const Lift& lift = *t.impl()->lift;
+  Tensor value = value_at(lift.value, level);
+  return lift.level.kind == LevelKind::batch
+             ? lift_samples(value, lift.level)
+             : lift_dual(value, value_at(lift.tangent, level), lift.level);
+}
+
+Tensor tangent_at(const Tensor& t, const Level& level) {
+  if (!is_lifted(t) || level_of(t).id <= level.id) return tangent_of(t, level);
+  const Lift& lift = *t.impl()->lift;
+  Tensor value = tangent_at(lift.value, level);
+  if (lift.level.kind == LevelKind::batch)
+    return value.defined() ? lift_samples(value, lift.level) : value;
+  Tensor tangent = tangent_at(lift.tangent, level);
+  if (!value.defined() && !tangent.defined()) return {};
+  if (!value.defined()) value = zeros_like(tangent);
+  return tangent.defined() ? lift_dual(value, tangent, lift.level) : value;
+}
+
+Tensor from_value(const Tensor& value, const Tensor& tangent, const Level& level) {
+  const Value both[] = {&value, &tangent};
+  const Level* found = innermost(both);
+  if (!found || found->id < level.id) return lift_dual(value, tangent, level);
+  Level inner = *found;
+  if (inner.kind == LevelKind::batch)
+    return lift_samples(from_value(samples_of(value, inner), samples_of(tangent, inner), level),
+                        inner);
+  auto part = [&](const Tensor& t) {
+    Tensor along = tangent_of(t, inner);
+    return along.defined() ? along : zeros_like(lowered(t, inner));
+  };
+  return lift_dual(from_value(lowered(value, inner), lowered(tangent, inner), level),
+                   from_value(part(value), part(tangent), level), inner);
+}
+
+namespace {
+
+bool has_samples(const Tensor& t, const Level& level) {
+  if (!is_lifted(t) || level_of(t).id < level.id) return false;
+  return level_of(t).id == level.id || has_samples(t.impl()->lift->value, level);
+}
+
+Tensor with_fresh_bottom(const Tensor& t) {
+  if (!is_lifted(t)) {
+    // A view keeps what an outer derivative needs; without that, a leaf.
+    if (t.requires_grad() && is_grad_enabled()) return call<"view_as", Tensor>(t, t);
+    Tensor leaf = detach(t);
+    set_requires_grad(leaf, true);
+    return leaf;
+  }
+  const Lift& lift = *t.impl()->lift;
+  Tensor value = with_fresh_bottom(lift.value);
+  return lift.level.kind == LevelKind::batch ? lift_samples(value, lift.level)
+                                             : lift_dual(value, lift.tangent, lift.level);
+}
+
+}  // namespace
+
+Tensor fresh_input(const Tensor& t) {
+  Tensor spread = t;
+  for (const Level& level : open_levels())
+    if (level.kind == LevelKind::batch && !has_samples(spread, level))
+      spread = from_samples(samples_of(spread, level), level);
+  return with_fresh_bottom(spread);
+}
+
+Tensor without_history(const Tensor& t) {
+  if (!is_lifted(t)) return detach(t);
+  const Lift& lift = *t.impl()->lift;
+  if (lift.level.kind == LevelKind::batch) return lift_samples(without_history(lift.value), lift.level);
+  return lift_dual(without_history(lift.value), without_history(lift.tangent), lift.level);
+}
+
+}  // namespace rushlight

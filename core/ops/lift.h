@@ -1,0 +1,41 @@
+// Declares what happens to a call with lifted arguments; see Note [Lifted tensors] in tensor/lift.h.
+#pragma once
+
+#include "core/ops/value.h"
+#include "core/tensor/lift.h"
+
+namespace rushlight {
+
+// Whether a batch level is open for the ops that are called now. While a level's arguments are
+// lowered, that level and those inside it are not.
+bool inside_batch_level();
+
+// Runs the op on what is behind its lifted arguments, and lifts the result. Also runs one that
+// draws random numbers inside a batch level.
+// An op that writes its first argument writes a copy of it instead, which is the result.
+Result call_lifted(const OpEntry& entry, std::span<const Value> args);
+// Writes `result` over a tensor when one of them is lifted. What was plain becomes dual; it cannot
+// become a batch of samples.
+void overwrite_lifted(const Tensor& self, const Tensor& result);
+
+// The samples of a tensor at a batch level by dim 0, even if it is lifted at levels inside that one:
+// these stay on top. A tensor that is not lifted at the level is the same for each sample.
+Tensor samples_of(const Tensor& t, const Level& level);
+// The reverse.
+Tensor from_samples(const Tensor& samples, const Level& level);
+// The value and the tangent of a tensor at a dual level in the same way; no tangent is undefined.
+Tensor value_at(const Tensor& t, const Level& level);
+Tensor tangent_at(const Tensor& t, const Level& level);
+Tensor from_value(const Tensor& value, const Tensor& tangent, const Level& level);
+// A tensor of equal value that new gradients end at. Within vmap each sample has its own.
+Tensor fresh_input(const Tensor& t);
+// An equal tensor without history; a dual one keeps its tangent, which detach() does not.
+Tensor without_history(const Tensor& t);
+
+// lift_dual.cpp
+Result call_dual(const OpEntry& entry, std::span<const Value> args, const Level& level);
+
+// Gives the user a warning; set by the bindings.
+inline void (*warn_user)(const std::string& text) = nullptr;
+
+}  // namespace rushlight

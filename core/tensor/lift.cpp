@@ -1,0 +1,98 @@
+// Defines lifted tensors and the levels of a thread.
+#include "core/tensor/lift.h"
+
+#include <algorithm>
+#include <atomic>
+
+namespace rushlight {
+namespace {
+
+thread_local std::vector<Level> levels;
+
+const Level& open_level(Level level) {
+  static std::atomic<uint64_t> last{0};
+  level.id = ++last;
+  levels.push_back(level);
+  return levels.back();
+}
+
+// A tensor of these sizes and strides without elements.
+Tensor hollow(const Tensor& behind, ShapeRef sizes, ShapeRef strides,
+              IntrusivePtr<Lift> lift) {
+  Tensor lifted = empty(Shape{0}, behind.dtype());
+  TensorImpl& impl = *lifted.impl();
+  impl.storage = StorageImpl::none(behind.device());
+  impl.sizes = sizes;
+  impl.strides = strides;
+  impl.layout_changed();
+  impl.requires_grad = behind.requires_grad();
+  impl.lift = std::move(lift);
+  return lifted;
+}
+
+}  // namespace
+
+const std::vector<Level>& open_levels() { return levels; }
+
+const Level& open_batch_level(int64_t size, Randomness randomness) {
+  return open_level({0, LevelKind::batch, size, randomness});
+}
+
+const Level& open_dual_level() { return open_level({0, LevelKind::dual}); }
+
+void close_level(uint64_t id) {
+  std::erase_if(levels, [&](const Level& level) { return level.id == id; });
+}
+
+const Level* batch_level() {
+  for (size_t i = levels.size(); i-- > 0;)
+    if (levels[i].kind == LevelKind::batch) return &levels[i];
+  return nullptr;
+}
+
+Tensor tangent_of(const Tensor& t, const Level& level) {
+  return is_lifted_at(t, level) ? t.impl()->lift->tangent : Tensor();
+}
+
+const Tensor& bottom(const Tensor& t) {
+  const Tensor* plain = &t;
+  while (is_lifted(*plain)) plain = &plain->impl()->lift->value;
+  return *plain;
+}
+
+Tensor lift_samples(const Tensor& samples, const Level& level) {
+  ASSERT(samples.dim() > 0 && samples.size(0) == level.size);
+  return hollow(samples, ShapeRef(samples.sizes()).subspan(1),
+                ShapeRef(samples.strides()).subspan(1),
+                IntrusivePtr<Lift>::adopt(new Lift(level, samples, {})));
+}
+
+Tensor lift_dual(const Tensor& value, const Tensor& tangent, const Level& level) {
+  ASSERT(value.sizes() == tangent.sizes());
+  return hollow(value, value.sizes(), value.strides(),
+                IntrusivePtr<Lift>::adopt(new Lift(level, value, tangent)));
+}
+
+void take_lift(const Tensor& to, const Tensor& lifted) {
+  TensorImpl& impl = *to.impl();
+  const TensorImpl& from = *lifted.impl();
+  impl.storage = from.storage;
+  impl.offset = from.offset;
+  impl.sizes = from.sizes;
+  impl.strides = from.strides;
+  impl.dtype = from.dtype;
+  impl.lift = from.lift;
+  impl.requires_grad = from.requires_grad;
+  impl.layout_changed();
+}
+
+NeedsElements::NeedsElements(const Tensor& lifted)
+    : Error(ErrorKind::kRuntime,
+            level_of(lifted).kind == LevelKind::batch
+                ? "the elements of a tensor inside vmap are not known while the function runs: it "
+                  "stands for many samples at once. Use torch.where in place of `if`, and keep "
+                  ".item(), float() and NumPy out of the function."
+                : "a dual tensor has no memory of its own. Take its value with "
+                  "forward_ad.unpack_dual(tensor).primal.") {}
+
+}  // namespace rushlight

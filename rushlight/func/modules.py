@@ -1,0 +1,172 @@
+"""Modules as functions of their parameters and buffers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rushlight import Tensor, nn, stack
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
+
+
+def functional_call(
+    module: nn.Module,
+    parameter_and_buffer_dicts: dict[str, Tensor] | Sequence[dict[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Calls a module with other tensors in place of its parameters and buffers.
+
+    Args:
+        module: what is called; it has its own tensors again afterwards, also after an error.
+        parameter_and_buffer_dicts: tensors by their names in the module, in one dict or several.
+        args: its arguments: a tuple, or one argument.
+        kwargs: its keyword arguments.
+        tie_weights: whether a tensor that is in the module under several names is replaced under
+            all of them.
+        strict: raises when a name is unknown, or one is missing.
+
+    Returns:
+        What the module returns.
+
+    Raises:
+        ValueError: if two dicts have the same name, or one name of a tied tensor has another value.
+
+    Example:
+        >>> layer = torch.nn.Linear(1, 1)
+        >>> new = {"weight": torch.full((1, 1), 2.0), "bias": torch.ones(1)}
+        >>> torch.func.functional_call(layer, new, torch.tensor([3.0]))
+        tensor([7.])
+    """
+    replacements: dict[str, Tensor] = {}
+    given = parameter_and_buffer_dicts
+    for some in [given] if isinstance(given, dict) else given:
+        for name, tensor in some.items():
+            if name in replacements:
+                raise ValueError(f"{name} appeared in multiple dictionaries; behavior is ambiguous")
+            replacements[name] = tensor
+    owned = {
+        **dict(module.named_parameters(remove_duplicate=False)),
+        **dict(module.named_buffers(remove_duplicate=False)),
+    }
+    if strict:
+        unexpected = [name for name in replacements if name not in owned]
+        missing = [name for name in owned if name not in replacements]
+        if unexpected or missing:
+            raise RuntimeError(
+                "functional_call: the names do not fit the module."
+                + (f" Unexpected key(s): {', '.join(unexpected)}." if unexpected else "")
+                + (f" Missing key(s): {', '.join(missing)}." if missing else "")
+            )
+    if tie_weights:
+        _tie(replacements, owned)
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    holders = [(*_holder(module, name), tensor) for name, tensor in replacements.items()]
+    previous: list[tuple[dict[str, Any], str, Any]] = []
+    try:
+        for holder, name, tensor in holders:
+            members = holder._buffers if name in holder._buffers else holder._parameters
+            previous.append((members, name, members[name]))
+            members[name] = tensor
+        return module(*args, **(kwargs or {}))
+    finally:
+        for members, name, tensor in reversed(previous):
+            members[name] = tensor
+
+
+def _tie(replacements: dict[str, Tensor], owned: dict[str, Tensor]) -> None:
+    """Gives a replacement to all names of the tensor that it replaces."""
+    names: dict[int, list[str]] = {}
+    for name, tensor in owned.items():
+        names.setdefault(id(tensor), []).append(name)
+    for name, tensor in list(replacements.items()):
+        for other in names.get(id(owned.get(name)), ()):
+            if replacements.setdefault(other, tensor) is not tensor:
+                raise ValueError(
+                    f"functional_call: {name} and {other} are one tensor in the module, but got "
+                    "different values. Pass one of them, or tie_weights=False."
+                )
+
+
+def _holder(module: nn.Module, path: str) -> tuple[nn.Module, str]:
+    """The module that holds a parameter or buffer, and its name there."""
+    prefix, _, name = path.rpartition(".")
+    holder = module.get_submodule(prefix)
+    if name not in holder._parameters and name not in holder._buffers:
+        raise AttributeError(f"functional_call: {type(holder).__name__} has no attribute `{name}`")
+    return holder, name
+
+
+def stack_module_state(
+    models: Sequence[nn.Module] | nn.ModuleList,
+) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """Stacks the parameters and buffers of models of one class, for vmap over an ensemble.
+
+    Args:
+        models: of the same class, shapes and training mode.
+
+    Returns:
+        (parameters, buffers) by name, (models, *shape) each; parameters are leaves.
+
+    Raises:
+        RuntimeError: if there are none, or they differ in class or training mode.
+
+    Example:
+        >>> models = [torch.nn.Linear(2, 3) for _ in range(4)]
+        >>> params, buffers = torch.func.stack_module_state(models)
+        >>> params["weight"].shape
+        torch.Size([4, 3, 2])
+    """
+    every = list(models)
+    if not every:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({model.training for model in every}) > 1:
+        raise RuntimeError(
+            "stack_module_state: Expected all models to have the same training/eval mode."
+        )
+    if len({type(model) for model in every}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    params = {
+        name: stack([dict(model.named_parameters())[name].detach() for model in every])
+        .requires_grad_(parameter.requires_grad)
+        for name, parameter in every[0].named_parameters()
+    }
+    buffers = {
+        name: stack([dict(model.named_buffers())[name].detach() for model in every])
+        .requires_grad_(buffer.requires_grad)
+        for name, buffer in every[0].named_buffers()
+    }
+    return params, buffers
+
+
+def replace_all_batch_norm_modules_(root: nn.Module) -> nn.Module:
+    """Makes every batch norm use the statistics of its batch only, as vmap needs; in place.
+
+    Args:
+        root: the module whose batch norms lose their running statistics.
+
+    Returns:
+        root.
+
+    Example:
+        >>> net = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
+        >>> torch.func.replace_all_batch_norm_modules_(net)[0].running_mean is None
+        True
+    """
+    for module in root.modules():
+        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+            module.running_mean = None
+            module.running_var = None
+            module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
