@@ -90,7 +90,8 @@ void keep_grads(NodeHooks& hooks, const std::vector<Tensor>& grads) {
 void refuse_nan(const Node& node, const std::vector<Tensor>& input_grads) {
   if (!anomaly_mode.checks_nan) return;
   for (size_t i = 0; i < input_grads.size(); ++i) {
-    if (!input_grads[i].defined() || !needs::has_nan(input_grads[i])) continue;
+    if (!input_grads[i].defined() || input_grads[i].is_hollow()) continue;
+    if (!needs::has_nan(input_grads[i])) continue;
     std::string line = describe_call_site(node.site);
     CHECK(false, "Function '", node.name(), "' returned nan values in its ", i, "th output.",
           line.empty() ? "" : " It is the backward of " + std::string(node.op()) + " at " + line);

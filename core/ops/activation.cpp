@@ -98,6 +98,7 @@ OP(hardtanh,
   .doc     = "Brings every element into [min_val, max_val]; at the bounds the gradient is 0.",
   .dtypes  = real_numeric,
   .variants = function | inplace,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double min_val, double max_val, bool, const Tensor* into) {
     CHECK(min_val <= max_val, ErrorKind::kValue,
           "min_val cannot be greater than max_val, got ", min_val, " and ", max_val);
@@ -139,6 +140,7 @@ OP(softshrink, "(Tensor input, float lambd=0.5) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "Moves elements towards zero by lambd; those within it become zero.",
   .dtypes  = floating,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double lambd) {
     CHECK(lambd >= 0, "lambda must be greater or equal to 0, but found to be ", lambd, ".");
     return pointwise<softshrink_value>(input, lambd);
@@ -186,6 +188,7 @@ OP(celu, "(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", {
 Below zero it is alpha * (exp(input / alpha) - 1).)",
   .dtypes  = floating,
   .variants = function | inplace,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double alpha, bool, const Tensor* into) {
     CHECK(alpha != 0, "ZeroDivisionError: alpha cannot be 0 for CELU");
     return pointwise_into<celu_value>(into, input, alpha);
@@ -231,6 +234,7 @@ OP(gelu, "(Tensor input, str approximate='none') -> Tensor", {
 Hendrycks and Gimpel 2016. approximate='tanh' gives the faster
 0.5 * input * (1 + tanh(sqrt(2 / pi) * (input + 0.044715 * input^3))).)",
   .dtypes  = floating,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, std::string_view approximate) {
     CHECK(approximate == "none" || approximate == "tanh",
           "approximate argument must be either none or tanh, got ", approximate, ".");

@@ -2,19 +2,14 @@
 #include "core/ops/batch.h"
 
 #include <algorithm>
-#include <charconv>
+#include <numeric>
 
+#include "core/autograd/needs.h"
 #include "core/ops/lift.h"
 #include "core/tensor/generator.h"
 
 namespace rushlight {
 namespace {
-
-// Dims of size 1 between the samples and their dims, until each sample has `rank` dims.
-Tensor padded(Tensor samples, int64_t rank) {
-  while (samples.dim() < rank + 1) samples = unsqueeze(samples, 1);
-  return samples;
-}
 
 // These sizes and then those of `rest` from a dim on.
 Shape joined(Shape sizes, ShapeRef rest, size_t from = 0) {
@@ -25,7 +20,7 @@ Shape joined(Shape sizes, ShapeRef rest, size_t from = 0) {
 Tensor spread(const Tensor& t, int64_t size) { return expand(t, joined({size}, t.sizes())); }
 
 bool names_dims(std::string_view arg) {
-  static constexpr std::string_view names[] = {"dim",       "dims",    "dim0",   "dim1", "dim2",
+  static constexpr std::string_view names[] = {"dim",       "dims",    "dim0",   "dim1", "dim2", "dimension",
                                                "start_dim", "end_dim", "source", "axis", "destination"};
   return std::ranges::find(names, arg) != std::end(names);
 }
@@ -61,7 +56,7 @@ Batch::Batch(const OpEntry& entry_in, const Level& level_in, std::span<const Val
       values_[i] = TensorList(lists_[i]);
     }
   }
-  if (entry.schema.args[0].type == ArgType::tensor_mutable) {  // the caller's stays as it is
+  if (writes_input()) {  // the caller's stays as it is
     set(0, clone(full(size_t(0))));
     batched_[0] = true;
   }
@@ -77,6 +72,22 @@ Shape Batch::dims(ShapeRef dims, int64_t rank) {
   Shape all;
   for (int64_t d : dims) all.push_back(dim(d, rank));
   return all;
+}
+
+Shape Batch::with_samples(ShapeRef sizes) const { return joined({size()}, sizes); }
+
+Tensor Batch::padded(Tensor samples, int64_t rank) {
+  while (samples.dim() < rank + 1) samples = unsqueeze(samples, 1);
+  return samples;
+}
+
+Tensor Batch::numbers(const Tensor& samples) const {
+  Shape sizes(samples.sizes().size(), 1);
+  sizes[0] = size();
+  Tensor numbers = empty(sizes, DType::int64);
+  std::iota(numbers.data<int64_t>(), numbers.data<int64_t>() + size(), 0);
+  return numbers.device() == samples.device() ? numbers
+                                              : needs::to_device(numbers, samples.device());
 }
 
 void Batch::set(size_t arg, Tensor value) {
@@ -131,7 +142,7 @@ Result Batch::by_elements() {
   for (size_t i = 0; i < values_.size(); ++i) {
     if (!is_tensor(i)) continue;
     DType dtype = tensors_[i].dtype();
-    if (rank(i) == 0 && promoted && !is_bool(dtype) && can_cast(dtype, *promoted) &&
+    if (rank(i) == 0 && promoted && !(i == 0 && writes_input()) && !is_bool(dtype) && can_cast(dtype, *promoted) &&
         !tensors_[i].impl()->wrapped_number)
       set(i, cast(tensors_[i], *promoted));
     if (batched_[i]) set(i, padded(tensors_[i], most));
@@ -161,7 +172,7 @@ Result Batch::by_dims(bool new_dim) {
     } else if (arg.type == ArgType::integer_optional) {  // the one dim of all elements
       set(first, reshape(tensors_[first], Shape{size(), -1}));
       values_[i] = int64_t(1);
-    } else if (arg.type == ArgType::ints || arg.type == ArgType::ints_optional) {
+    } else if (arg.has_default && (arg.type == ArgType::ints || arg.type == ArgType::ints_optional)) {
       for (int64_t d = 1; d <= range; ++d) shapes_[i].push_back(d);
       values_[i] = ShapeRef(shapes_[i]);
     }
@@ -176,7 +187,7 @@ Result Batch::by_sizes() {
     std::string_view name = entry.schema.args[i].name;
     auto* sizes = std::get_if<ShapeRef>(&values_[i]);
     if (!sizes || (name != "size" && name != "sizes" && name != "shape")) continue;
-    shapes_[i] = joined({size()}, *sizes);
+    shapes_[i] = with_samples(*sizes);
     values_[i] = ShapeRef(shapes_[i]);
   }
   return call();

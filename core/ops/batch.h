@@ -61,9 +61,15 @@ class Batch {
   // A dim of a sample of `rank` dims as one of all samples; negative ones count from the end.
   static int64_t dim(int64_t dim, int64_t rank) { return wrap_dim(dim, rank) + 1; }
   static Shape dims(ShapeRef dims, int64_t rank);
+  // The number of samples and then the sizes of one.
+  Shape with_samples(ShapeRef sizes) const;
+  // Samples with dims of size 1 in front of their dims, so that each has `rank` of them.
+  static Tensor padded(Tensor samples, int64_t rank);
 
   // Gives samples to every tensor.
   void spread_all();
+  // 0 to size - 1 as int64, (size, 1, ..., 1) of the rank of samples: indices of dim 0.
+  Tensor numbers(const Tensor& samples) const;
   // Runs the op by its rule, or sample by sample.
   Result run();
   // With a generator, every sample draws the same random numbers from it.
@@ -72,6 +78,7 @@ class Batch {
  private:
   size_t index(std::string_view arg) const;
   bool is_tensor(size_t arg) const { return tensors_[arg].defined(); }
+  bool writes_input() const { return entry.schema.args[0].type == ArgType::tensor_mutable; }
   void set(size_t arg, Tensor value);
   Result call() const;
 

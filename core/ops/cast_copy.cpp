@@ -8,6 +8,7 @@ OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
   .home    = "private",
   .doc     = R"(input in another dtype: a copy in the same layout, or input itself.)",
   .sparse  = by_entries,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
     if (!dtype || *dtype == input.dtype()) return input;
     Tensor out = input.is_dense() ? empty_strided(input.sizes(), input.strides(), *dtype,
@@ -23,6 +24,7 @@ OP(_to, "(Tensor input, device? device=None, bool non_blocking=False) -> Tensor"
   .home    = "private",
   .doc     = R"(input on another device: a copy in the same layout, or input itself.)",
   .sparse  = by_entries,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<Device> device, bool non_blocking) {
     Device to = device.value_or(Device());
     if (to.is_cuda()) to.index = int8_t(cuda::device_index(to));
@@ -50,6 +52,7 @@ OP(type_as, "(Tensor input, Tensor other) -> Tensor", {
 OP(clone, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A copy in the same layout, unless another is asked for.)",
   .sparse  = by_entries,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {
     return clone_dense(input, memory_format.value_or(MemoryFormat::preserve));
   },
@@ -59,6 +62,12 @@ OP(clone, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
 OP(_clone_strided, "(Tensor input, int[] stride) -> Tensor", {
   .home    = "private",
   .doc     = R"(A copy that lies in memory with the given strides.)",
+  .batch   = [](const Batch&, const Tensor& input, ShapeRef stride) {
+    Shape one(input.sizes().begin() + 1, input.sizes().end());
+    Shape strides{std::max<int64_t>(storage_bytes_needed(one, stride, 0, 1), 1)};
+    for (int64_t s : stride) strides.push_back(s);
+    return call<"_clone_strided", Tensor>(input, ShapeRef(strides));
+  },
   .forward = [](const Tensor& input, ShapeRef stride) {
     Tensor out = empty_strided(input.sizes(), stride, input.dtype(), input.device());
     copy_into(out, input);
@@ -71,6 +80,7 @@ OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor",
   .doc     = R"(input itself when its memory is in that order, else a copy that is.)",
   .variants = method,
   .sparse  = by_entries,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {
     MemoryFormat format = memory_format.value_or(MemoryFormat::contiguous);
     CHECK(format != MemoryFormat::preserve,
@@ -84,6 +94,7 @@ OP(copy_, "(Tensor! input, Tensor src, bool non_blocking=False) -> Tensor", {
   .doc     = R"(Writes src, broadcast and converted, over the elements of input.)",
   .variants = method,
   .sparse  = by_forward,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& src, bool non_blocking) {
     if (input.is_sparse() || src.is_sparse()) {
       CHECK(layout_of(input) == layout_of(src) && input.sizes() == src.sizes(),

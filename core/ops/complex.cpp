@@ -39,6 +39,7 @@ Example:
     tensor([[1., 2.]]))",
   .variants = function,
   .is_view = true,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& input) {
     CHECK(is_complex(input.dtype()), "view_as_real is only supported for complex tensors, not ",
           dtype_name(input.dtype()), ".");
@@ -58,6 +59,7 @@ Raises RuntimeError when the pairs do not lie in memory as complex numbers do.)"
   .dtypes  = single_or_double,
   .variants = function,
   .is_view = true,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& input) {
     CHECK(input.dim() > 0 && input.size(-1) == 2,
           "Tensor must have a last dimension of size 2, got shape ", input.sizes(), ".");

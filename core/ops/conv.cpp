@@ -128,6 +128,43 @@ Tensor plus_bias(const Tensor& output, const Tensor& bias) {
 
 ShapeRef spatial(const Shape& sizes) { return ShapeRef(sizes).subspan(2); }
 
+// ---- samples of vmap as more images, or, where each has its own weight, as groups of channels ----
+
+// (B, N, ...) as (B * N, ...), and back.
+Tensor joined(const Tensor& samples) {
+  Shape sizes = samples.sizes();
+  sizes[0] *= sizes[1];
+  sizes.erase(1);
+  return reshape(samples, sizes);
+}
+Tensor parted(const Tensor& t, int64_t samples) {
+  Shape sizes = t.sizes();
+  sizes[0] /= samples;
+  sizes.insert(0, samples);
+  return reshape(t, sizes);
+}
+// (B, N, C, ...) as (N, B * C, ...), and back.
+Tensor as_groups(const Tensor& samples) {
+  Tensor t = transpose(samples, 0, 1);
+  Shape sizes = t.sizes();
+  sizes[1] *= sizes[2];
+  sizes.erase(2);
+  return reshape(t, sizes);
+}
+Tensor from_groups(const Tensor& t, int64_t samples) {
+  Shape sizes = t.sizes();
+  sizes[1] /= samples;
+  sizes.insert(1, samples);
+  return transpose(reshape(t, sizes), 0, 1);
+}
+// The sizes of bias (B, C) that goes with (B, N, C, ...).
+Shape samples_of_channels(const Tensor& bias, int64_t dims) {
+  Shape sizes(size_t(dims), 1);
+  sizes[0] = bias.size(0);
+  sizes[2] = bias.size(1);
+  return sizes;
+}
+
 // The numbers of an argument such as stride: one may stand for all.
 Shape spread(ShapeRef list, int64_t dims) {
   return list.size() == 1 ? Shape(size_t(dims), list[0]) : Shape(list);
@@ -234,6 +271,21 @@ OP(_conv,
 
 `before` and `after` count the zeros added at the two ends of each spatial dim.)",
   .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                ShapeRef stride, ShapeRef before, ShapeRef after, ShapeRef dilation,
+                int64_t groups) {
+    Windows windows{stride, before, after, dilation, groups};
+    if (!batch.has("weight") && !batch.has("bias"))
+      return parted(convolve(joined(input), weight, bias, windows), batch.size());
+    if (!batch.has("weight")) {
+      Tensor out = parted(convolve(joined(input), weight, {}, windows), batch.size());
+      return out + reshape(bias, samples_of_channels(bias, out.dim()));
+    }
+    windows.groups *= batch.size();
+    Tensor each = bias.defined() ? joined(batch.full("bias")) : bias;
+    return from_groups(convolve(as_groups(batch.full("input")), joined(weight), each, windows),
+                       batch.size());
+  },
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef before, ShapeRef after, ShapeRef dilation, int64_t groups) {
     check_operands(input, weight, bias);
@@ -264,6 +316,16 @@ OP(_conv_input,
   .home    = "private",
   .doc     = R"(The gradient of _conv with respect to an input whose spatial dims are `size`.)",
   .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor& grad, const Tensor& weight, ShapeRef size,
+                ShapeRef stride, ShapeRef before, ShapeRef after, ShapeRef dilation,
+                int64_t groups) {
+    Windows windows{stride, before, after, dilation, groups};
+    if (!batch.has("weight"))
+      return parted(input_gradient(joined(grad), weight, size, windows), batch.size());
+    windows.groups *= batch.size();
+    return from_groups(input_gradient(as_groups(batch.full("grad")), joined(weight), size, windows),
+                       batch.size());
+  },
   .forward = [](const Tensor& grad, const Tensor& weight, ShapeRef size, ShapeRef stride,
                 ShapeRef before, ShapeRef after, ShapeRef dilation, int64_t groups) {
     check_operands(grad, weight, {});
@@ -299,6 +361,16 @@ OP(_conv_weight,
   .home    = "private",
   .doc     = R"(The gradients of _conv with respect to its weight and, if wanted, its bias.)",
   .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, ShapeRef kernel_size,
+                ShapeRef stride, ShapeRef before, ShapeRef after, ShapeRef dilation, int64_t groups,
+                bool bias) {
+    Windows windows{stride, before, after, dilation, groups * batch.size()};
+    auto [weight_grad, bias_grad] =
+        weight_gradient(as_groups(batch.full("input")), as_groups(batch.full("grad")), kernel_size,
+                        windows, bias);
+    return std::tuple(parted(weight_grad, batch.size()),
+                      bias ? parted(bias_grad, batch.size()) : bias_grad);
+  },
   .forward = [](const Tensor& input, const Tensor& grad, ShapeRef kernel_size, ShapeRef stride,
                 ShapeRef before, ShapeRef after, ShapeRef dilation, int64_t groups, bool bias) {
     check_operands(input, grad, {});

@@ -403,12 +403,14 @@ OP(triu_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
 
 OP(fill_, "(Tensor! input, Scalar value) -> Tensor", {
   .doc     = R"(Sets all elements to one value.)",
+  .batch   = by_elements,
   .forward = [](const Tensor& input, Scalar value) { return filled(input, value); },
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 
 OP(fill_tensor_, "fill_.Tensor(Tensor! input, Tensor value) -> Tensor", {
   .doc     = R"(Sets all elements to the value of a 0-d tensor.)",
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& value) {
     CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
           value.dim(), " dimensions.");
@@ -457,6 +459,7 @@ OP(fill_diagonal_, "(Tensor! input, Scalar fill_value, bool wrap=False) -> Tenso
 OP(zero_, "(Tensor! input) -> Tensor", {
   .doc     = R"(Sets all elements to zero.)",
   .sparse  = by_forward,
+  .batch   = by_elements,
   .forward = [](const Tensor& input) {
     if (input.is_sparse()) {
       take_parts(input, zeros_like(input));

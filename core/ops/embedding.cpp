@@ -76,6 +76,21 @@ OP(embedding, "(Tensor input, Tensor weight, int? padding_idx=None, float? max_n
 padding_idx gets no gradient; max_norm first scales longer rows down, in place;
 scale_grad_by_freq divides a row's gradient by how often it was used; sparse makes the gradient of
 weight a sparse tensor of the rows that were used.)",
+  .batch   = [](const Batch& batch, const Tensor& input, const Tensor& weight,
+                std::optional<int64_t> padding_idx, std::optional<double> max_norm,
+                double norm_type, bool scale_grad_by_freq, bool sparse) {
+    if (!batch.has("weight"))
+      return call<"embedding", Tensor>(input, weight, padding_idx, max_norm, norm_type,
+                                       scale_grad_by_freq, sparse);
+    CHECK(!max_norm && !scale_grad_by_freq && !sparse, ErrorKind::kNotImplemented,
+          "max_norm, scale_grad_by_freq and sparse are not possible in vmap over weight.");
+    Tensor places = batch.full("input");
+    const Tensor indices[] = {batch.numbers(places), places};
+    Tensor rows = index(weight, indices);
+    if (!padding_idx) return rows;
+    Scalar padding = *padding_idx < 0 ? *padding_idx + weight.size(1) : *padding_idx;
+    return where(unsqueeze(places == padding, -1), detach(rows), rows);
+  },
   .forward = [](const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx,
                 std::optional<double> max_norm, double norm_type, bool, bool) {
     CHECK(input.dtype() == DType::int64 || input.dtype() == DType::int32,

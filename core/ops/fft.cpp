@@ -185,6 +185,7 @@ OP(_fft_c2c, "(Tensor input, int[] dim, bool inverse, float scale) -> Tensor", {
   .home    = "private",
   .doc     = R"(The transform along dims of real or complex numbers, times scale.)",
   .dtypes  = single_or_complex,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef dim, bool inverse, double scale) {
     Tensor x = to_contiguous(input);
     Tensor out = empty(x.sizes(), complex_dtype(x.dtype()), x.device());
@@ -202,6 +203,7 @@ OP(_fft_r2c, "(Tensor input, int[] dim, float scale) -> Tensor", {
   .home    = "private",
   .doc     = R"(The transform of real numbers, half of it along the last of dims, times scale.)",
   .dtypes  = single_or_complex,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef dim, double scale) {
     Tensor x = to_contiguous(input);
     Shape sizes = x.sizes();
@@ -223,6 +225,7 @@ OP(_fft_c2r, "(Tensor input, int[] dim, int length, float scale) -> Tensor", {
   .home    = "private",
   .doc     = R"(The inverse of _fft_r2c, times scale; length is that of the last of dims.)",
   .dtypes  = single_or_complex,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef dim, int64_t length, double scale) {
     Tensor x = to_contiguous(input);
     Shape sizes = x.sizes();

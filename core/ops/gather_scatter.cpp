@@ -157,6 +157,7 @@ void scatter_along(const Tensor& input, int64_t dim, const Tensor& index, const 
 OP(gather, "(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", {
   .doc     = R"(Elements of input at places along dim: out[i][j] = input[index[i][j]][j] for dim "
       "0.)",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, bool sparse_grad) {
     CHECK(!sparse_grad, ErrorKind::kNotImplemented, "sparse gradients are not supported");
     return gather_along(input, dim, index);
@@ -195,6 +196,7 @@ OP(scatter_, "(Tensor! input, int dim, Tensor index, Tensor src, *, str? reduce=
   .doc     = R"(Writes src at places along dim: input[index[i][j]][j] = src[i][j] for dim 0.
 
 reduce='add' or 'multiply' combines the values with those that are there.)",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                 std::optional<std::string_view> reduce) {
     bool number = src.impl()->wrapped_number;
@@ -250,6 +252,7 @@ OP(scatter_value, "scatter.value(Tensor input, int dim, Tensor index, Scalar val
 
 OP(scatter_add_, "(Tensor! input, int dim, Tensor index, Tensor src) -> Tensor", {
   .doc     = R"(Adds src at places along dim: input[index[i][j]][j] += src[i][j] for dim 0.)",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
     scatter_along(input, dim, index, src, Scatter::add);
     return input;
@@ -274,6 +277,7 @@ OP(_scatter_extreme_, "(Tensor! input, int dim, Tensor index, Tensor src, bool l
     {
   .home    = "private",
   .doc     = R"(Keeps the larger (or smaller) of input and src at places along dim.)",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                 bool largest) {
     scatter_along(input, dim, index, src, largest ? Scatter::maximum : Scatter::minimum);

@@ -56,6 +56,7 @@ info is 0 where a matrix is positive-definite, else the order of the first leadi
 not.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& A, bool upper, bool check_errors) {
     check_square(A, "A");
     Tensor L = column_major_copy(A), info = empty(batch_sizes(A), DType::int32, A.device());

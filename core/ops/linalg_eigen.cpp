@@ -29,6 +29,7 @@ OP(eigh_kernel,
   .doc     = R"(linalg.eigh; without `vectors` the eigenvectors have no elements.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& A, bool upper, bool vectors) {
     check_square(A, "A");
     Tensor values = empty(with_vector(batch_sizes(A), A.size(-1)), real_dtype(A.dtype()),
@@ -96,6 +97,7 @@ OP(eig_kernel, "_eig(Tensor A, bool vectors) -> (Tensor eigenvalues, Tensor eige
   .doc     = R"(linalg.eig; without `vectors` the eigenvectors have no elements.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& A, bool vectors) {
     check_square(A, "A");
     DType dtype = complex_dtype(real_dtype(A.dtype()));

@@ -84,6 +84,7 @@ OP(_lu_permutation, "(Tensor pivots, int rows) -> Tensor", {
   .home    = "private",
   .doc     = R"(Which rows of A the rows of L @ U are, from the pivots of an LU factorisation.)",
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& pivots, int64_t rows) {
     if (computes(pivots)) return permutation_cpu(pivots, rows);
     Shape sizes = pivots.sizes();
@@ -101,6 +102,7 @@ OP(linalg_lu_factor_ex,
 info is 0 where U has no zero on its diagonal, else i for the first one, U[i - 1, i - 1].)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& A, bool pivot, bool check_errors) {
     check_matrices(A, "A");
     check_pivoted(pivot);
@@ -186,6 +188,7 @@ OP(lu_solve_kernel, "_lu_solve(Tensor LU, Tensor pivots, Tensor B, bool adjoint)
   .doc     = R"(linalg.lu_solve of tensors of one batch shape, with the unknown on the right.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_dims,
   .forward = [](const Tensor& LU, const Tensor& pivots, const Tensor& B, bool adjoint) {
     Tensor X = column_major_copy(B);
     if (!computes(LU)) return X;
@@ -269,6 +272,7 @@ OP(solve_triangular_kernel,
   .doc     = R"(linalg.solve_triangular of tensors of one batch shape, the unknown on the right.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_elements,
   .forward = [](const Tensor& A, const Tensor& B, bool upper, bool unitriangular) {
     Tensor X = column_major_copy(B);
     if (computes(A)) solve_triangular_cpu(A, X, upper, unitriangular);

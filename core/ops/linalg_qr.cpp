@@ -122,6 +122,7 @@ Example:
     True)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& A, std::string_view mode) {
     check_matrices(A, "A");
     QrMode wanted = qr_mode(mode);
@@ -196,6 +197,7 @@ Args:
     tau: (*, k) with k <= n, the factors: H_i = I - tau_i v_i v_i^H.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_dims,
   .forward = [](const Tensor& A, const Tensor& tau) {
     check_reflectors(A, tau);
     CHECK(A.size(-2) >= A.size(-1), "input.shape[-2] must be greater than or equal to "
@@ -230,6 +232,7 @@ With transpose=True, Q.mH is in the place of Q. input (*, m, k) and tau (*, k) a
 linalg.householder_product, but Q is the whole square matrix.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, const Tensor& tau, const Tensor& other, bool left,
                 bool transpose) {
     check_reflectors(input, tau);

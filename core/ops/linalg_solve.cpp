@@ -97,6 +97,7 @@ OP(solve_kernel, "_solve(Tensor A, Tensor B) -> (Tensor result, Tensor LU, Tenso
   .doc     = R"(A^-1 B for tensors of one batch shape, with the factors of A.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_elements,
   .forward = [](const Tensor& A, const Tensor& B) {
     Factored f = factor(A);
     Tensor X = column_major_copy(B);
@@ -181,6 +182,7 @@ info is 0 where A is invertible, else i for the first zero U[i - 1, i - 1] of it
 factorisation.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& A, bool check_errors) {
     check_square(A, "A");
     Factored f = factor(A);
@@ -290,6 +292,7 @@ OP(det_kernel, "_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", {
   .doc     = R"(Determinants, and the factors that they come from.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& A) {
     check_square(A, "A");
     Factored f = factor(A);
@@ -331,6 +334,7 @@ OP(slogdet_kernel,
   .doc     = R"(linalg.slogdet, and the factors that it comes from.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& A) {
     check_square(A, "A");
     Factored f = factor(A);

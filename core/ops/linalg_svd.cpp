@@ -123,6 +123,7 @@ OP(svd_kernel,
   .doc     = R"(linalg.svd; without compute_uv U and Vh have no elements.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& A, bool full_matrices, bool compute_uv) {
     check_matrices(A, "A");
     int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n);
@@ -213,6 +214,7 @@ OP(pinv_kernel, "_pinv(Tensor A, Tensor? atol, Tensor? rtol, bool hermitian) -> 
   .doc     = R"(linalg.pinv.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
     if (hermitian) check_square(A, "A");
     Shape sizes = with_matrix(batch_sizes(A), A.size(-1), A.size(-2));

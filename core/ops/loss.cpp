@@ -57,7 +57,7 @@ void check_target(const Tensor& input, const Tensor& target, const Tensor& weigh
     CHECK(!t->defined() || t->device() == input.device(),
           "Expected all tensors to be on the same device, but found at least two devices, ",
           input.device(), " and ", t->device(), "!");
-  if (!input.device().is_cpu()) return;
+  if (!input.device().is_cpu() || is_lifted(target)) return;
   Tensor flat = prepared(target, DType::int64);
   for (int64_t i = 0; i < flat.numel(); ++i) {
     int64_t c = flat.data<int64_t>()[i];
@@ -94,6 +94,36 @@ NllResult nll(const Tensor& input, const Tensor& target, const Tensor& weight, i
                                             int64_t(reduction));
 }
 
+// The elements of samples (B, C) or (B, N, C, ...) that targets (B) or (B, N, ...) name, for vmap.
+struct Targets {
+  Shape sizes;
+  int64_t dim;    // of the classes
+  Tensor places;  // with a dim of size 1 for them
+  Tensor weight;  // of each target: 0 where it is ignored
+
+  Targets(ShapeRef sizes_in, DType dtype, const Tensor& target, const Tensor& class_weight,
+         int64_t ignore_index)
+      : sizes(sizes_in), dim(sizes.size() == 2 ? 1 : 2) {
+    Tensor ignored = target == Scalar(ignore_index);
+    Tensor known = where(ignored, zeros_like(target), target);
+    places = unsqueeze(known, dim);
+    const Tensor at[] = {known};
+    Tensor each = class_weight.defined() ? index(class_weight, at)
+                                         : full(target.sizes(), 1.0, dtype, target.device());
+    weight = where(ignored, zeros_like(each), each);
+  }
+  Tensor pick(const Tensor& input) const {
+    return squeeze(gather(input, dim, places), dim);
+  }
+  Tensor put(const Tensor& values) const {
+    Tensor none = zeros(sizes, values.dtype(), values.device());
+    return call<"scatter_add", Tensor>(none, dim, places, unsqueeze(values, dim));
+  }
+  Tensor per_sample(const Tensor& t) const {
+    return sum(reshape(t, Shape{sizes[0], -1}), Shape{1}, false);
+  }
+};
+
 }  // namespace
 
 OP(nll_loss_kernel,
@@ -104,6 +134,18 @@ OP(nll_loss_kernel,
 
 The caller has checked the targets.)",
   .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor& weight,
+                int64_t ignore_index, int64_t reduction) {
+    CHECK(!batch.has("weight"), ErrorKind::kNotImplemented, "vmap over weight is not possible.");
+    Tensor input = batch.full("input");
+    Targets targets(input.sizes(), input.dtype(), batch.full("target"), weight, ignore_index);
+    Tensor losses = neg(targets.pick(input)) * targets.weight;
+    Tensor total = targets.per_sample(targets.weight);
+    LossReduction how{reduction};
+    if (how == LossReduction::none) return std::tuple(losses, total);
+    Tensor sum = targets.per_sample(losses);
+    return std::tuple(how == LossReduction::sum ? sum : sum / total, total);
+  },
   .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, int64_t reduction) {
     DType dtype = kernel_dtype(input);
@@ -136,6 +178,15 @@ OP(nll_loss_backward,
   .home    = "private",
   .doc     = R"(The gradient of nll_loss: -weight / total at each target, 0 elsewhere.)",
   .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor& weight,
+                const Tensor&, ShapeRef sizes, int64_t ignore_index, int64_t reduction) {
+    Tensor g = batch.full("grad");
+    Targets targets(batch.with_samples(sizes), g.dtype(), batch.full("target"), weight, ignore_index);
+    LossReduction how{reduction};
+    if (how == LossReduction::mean) g = g / batch.full("total_weight");
+    while (g.dim() < targets.weight.dim()) g = unsqueeze(g, -1);
+    return targets.put(neg(g * targets.weight));
+  },
   .forward = [](const Tensor& grad, const Tensor& target, const Tensor& weight,
                 const Tensor& total_weight, ShapeRef sizes, int64_t ignore_index,
                 int64_t reduction) {

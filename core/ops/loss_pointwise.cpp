@@ -145,6 +145,7 @@ OP(_binary_cross_entropy, "(Tensor input, Tensor target) -> Tensor", {
   .home    = "private",
   .doc     = "The elements of binary_cross_entropy.",
   .dtypes  = floating,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& target) {
     // On CUDA the check would wait for the GPU, and the logarithms give NaN anyway.
     CHECK(!input.device().is_cpu() || all_true(pointwise<is_probability>(input)),

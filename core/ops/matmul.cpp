@@ -95,6 +95,9 @@ Example:
     [[11.0]])",
   .dtypes  = numeric,
   .sparse  = sparse_mm,
+  .batch   = [](const Batch&, const Tensor& input, const Tensor& mat2) {
+    return matmul(input, mat2);
+  },
   .forward = [](const Tensor& input, const Tensor& mat2) {
     check_dim(input, "input", 2);
     check_dim(mat2, "mat2", 2);
@@ -116,6 +119,7 @@ OP(_matmul, "(Tensor input, Tensor other) -> Tensor", {
   .home    = "private",
   .doc     = R"(Products of the matrices in the last two dims; the dims before them broadcast.)",
   .dtypes  = numeric,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other) {
     CHECK(input.dim() >= 2 && other.dim() >= 2, "both must have at least two dims, got shapes ",
           input.sizes(), " and ", other.sizes(), ".");
@@ -188,6 +192,10 @@ OP(dot, "(Tensor input, Tensor tensor) -> Tensor", {
 
 Complex elements are not conjugated; vdot does that.)",
   .dtypes  = numeric,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&) {
+    Tensor rows = unsqueeze(batch.full("input"), 1), columns = unsqueeze(batch.full("tensor"), 2);
+    return reshape(matmul(rows, columns), Shape{batch.size()});
+  },
   .forward = [](const Tensor& input, const Tensor& tensor) {
     CHECK(input.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", input.dim(),
           "D and ", tensor.dim(), "D tensors");
@@ -333,6 +341,16 @@ Example:
     [7.5])",
   .dtypes  = numeric,
   .sparse  = sparse_linear,
+  .batch   = [](const Batch& batch, const Tensor& input, const Tensor& weight, const Tensor& bias) {
+    if (!batch.has("weight") && !batch.has("bias")) return call<"linear", Tensor>(input, weight, bias);
+    Tensor samples = batch.full("input");
+    Tensor rows = reshape(samples, Shape{batch.size(), -1, samples.size(-1)});
+    Tensor out = matmul(rows, transpose(weight, -1, -2));
+    if (bias.defined()) out = out + (batch.has("bias") ? unsqueeze(bias, 1) : bias);
+    Shape sizes = samples.sizes();
+    sizes.back() = out.size(-1);
+    return reshape(out, sizes);
+  },
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias) {
     check_dim(weight, "weight", 2);
     check_kinds(input, weight);

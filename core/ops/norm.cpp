@@ -128,6 +128,29 @@ OP(batch_norm_kernel,
   .home    = "private",
   .doc     = R"(batch_norm with the statistics that its gradient needs.)",
   .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor& weight, const Tensor& bias,
+                const Tensor& running_mean, const Tensor& running_var, bool training,
+                double momentum, double eps) {
+    CHECK(!training || !running_mean.defined() || batch.has("running_mean"),
+          "running_mean and running_var are the same for all samples of vmap, but each sample would "
+          "update them. Use func.replace_all_batch_norm_modules_, or eval().");
+    // Each channel of each sample is a channel of its own: (N, B * C, ...).
+    int64_t samples = batch.size();
+    Tensor x = transpose(batch.full("input"), 0, 1);
+    Shape parts = x.sizes(), channels = parts;
+    channels[1] *= channels[2];
+    channels.erase(2);
+    auto each = [&](const Tensor& t, std::string_view name) {
+      return t.defined() ? reshape(batch.full(name), Shape{channels[1]}) : t;
+    };
+    auto [out, mean, rstd] = call<"batch_norm_kernel", std::tuple<Tensor, Tensor, Tensor>>(
+        reshape(x, channels), each(weight, "weight"), each(bias, "bias"),
+        each(running_mean, "running_mean"), each(running_var, "running_var"), training, momentum,
+        eps);
+    Shape stats{samples, parts[2]};
+    return std::tuple(transpose(reshape(out, parts), 0, 1), reshape(mean, stats),
+                      reshape(rstd, stats));
+  },
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias,
                 const Tensor& running_mean, const Tensor& running_var, bool training,
                 double momentum, double eps) {
@@ -236,6 +259,19 @@ OP(layer_norm_kernel,
   .home    = "private",
   .doc     = R"(layer_norm over the last dims, with the statistics that its gradient needs.)",
   .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor& input, int64_t dims, const Tensor& weight,
+                const Tensor& bias, double eps) {
+    using Results = std::tuple<Tensor, Tensor, Tensor>;
+    if (!batch.has("weight") && !batch.has("bias"))
+      return call<"layer_norm_kernel", Results>(input, dims, weight, bias, eps);
+    Tensor samples = batch.full("input");
+    Results plain = call<"layer_norm_kernel", Results>(samples, dims, Tensor(), Tensor(), eps);
+    Tensor& out = std::get<0>(plain);
+    int64_t rank = samples.dim() - 1;
+    if (weight.defined()) out = out * Batch::padded(batch.full("weight"), rank);
+    if (bias.defined()) out = out + Batch::padded(batch.full("bias"), rank);
+    return plain;
+  },
   .forward = [](const Tensor& input, int64_t dims, const Tensor& weight, const Tensor& bias,
                 double eps) {
     check_same_device(input, {&weight, &bias});

@@ -181,6 +181,7 @@ OP(_at_ranks, "(Tensor input, Tensor ranks, int dim) -> (Tensor values, Tensor i
 
 ranks broadcast to the sizes of input but along dim.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, const Tensor& ranks, int64_t dim) {
     CHECK(input.dim() == ranks.dim() && input.dim() > 0 && ranks.dtype() == DType::int64,
           "ranks must be int64 and have as many dims as input, at least one, but are ",

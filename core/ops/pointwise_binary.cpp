@@ -26,6 +26,7 @@ OP(sub, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
   .dtypes  = numeric,
   .aliases = "subtract",
   .sparse  = sparse_sub,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, Scalar alpha, const Tensor* into) {
     CHECK(!is_bool(other.dtype()), "Subtraction, the `-` operator, with a bool tensor is not "
           "supported. Use the `~` or `logical_not()` operator to invert a mask.");
@@ -128,6 +129,7 @@ Example:
     >>> torch.floor_divide(torch.tensor([7, -7]), 2)
     tensor([ 3, -4]))",
   .dtypes  = real,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     refuse_integer_division_by_zero(input, other);
     return pointwise_into<floor_divide_value>(into, input, other);
@@ -141,6 +143,7 @@ OP(_trunc_divide, "(Tensor input, Tensor other) -> Tensor", {
   .home    = "private",
   .doc     = "input / other, rounded towards zero.",
   .dtypes  = real,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     refuse_integer_division_by_zero(input, other);
     return pointwise_into<trunc_divide_value>(into, input, other);
@@ -172,6 +175,7 @@ Example:
     >>> torch.remainder(torch.tensor([7, -7]), 3)
     tensor([1, 2]))",
   .dtypes  = real,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     refuse_integer_division_by_zero(input, other);
     return pointwise_into<remainder_value>(into, input, other);
@@ -188,6 +192,7 @@ POINTWISE(fmod_value, (R input, R other), fmod(input, other))
 OP(fmod, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The remainder of input / other with the sign of input: C's fmod.",
   .dtypes  = real,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     refuse_integer_division_by_zero(input, other);
     return pointwise_into<fmod_value>(into, input, other);
@@ -265,6 +270,7 @@ POINTWISE(clamp_min_grad_min, (T g, T input, T min), select(input < min, g, S(0)
 OP(clamp_min, "(Tensor input, Tensor min) -> Tensor", {
   .doc     = "Raises elements below min to it.",
   .dtypes  = real,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& min, const Tensor* into) {
     return pointwise_into<maximum_value>(into, input, min);
   },
@@ -278,6 +284,7 @@ POINTWISE(clamp_max_grad_max, (T g, T input, T max), select(input > max, g, S(0)
 OP(clamp_max, "(Tensor input, Tensor max) -> Tensor", {
   .doc     = "Lowers elements above max to it.",
   .dtypes  = real,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& max, const Tensor* into) {
     return pointwise_into<minimum_value>(into, input, max);
   },
@@ -302,6 +309,7 @@ Example:
     tensor([0.0000, 0.5000, 1.0000]))",
   .dtypes  = real,
   .aliases = "clip",
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& min, const Tensor& max, const Tensor* into) {
     CHECK(min.defined() || max.defined(), "At least one of 'min' or 'max' must not be None");
     if (!max.defined()) return pointwise_into<maximum_value>(into, input, min);
@@ -338,6 +346,7 @@ Example:
     >>> torch.where(x > 0, x, 0.0)
     tensor([0., 2.]))",
   .variants = function,
+  .batch   = by_elements,
   .forward = [](const Tensor& condition, const Tensor& input, const Tensor& other) {
     CHECK(is_bool(condition.dtype()) || condition.dtype() == DType::uint8,
           "expected condition to be a boolean tensor, but got a tensor with dtype ",
@@ -363,6 +372,7 @@ OP(masked_fill, "(Tensor input, Tensor mask, Tensor value) -> Tensor", {
 Example:
     >>> torch.zeros(3).masked_fill(torch.tensor([True, False, True]), 2.0)
     tensor([2., 0., 2.]))",
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& mask, const Tensor& value, const Tensor* into) {
     CHECK(is_bool(mask.dtype()), "only supports boolean masks, but got mask with dtype ",
           dtype_name(mask.dtype()), ". Use mask.bool().");
@@ -420,6 +430,7 @@ Example:
     >>> torch.nextafter(torch.tensor([0.0, 1.0]), torch.tensor(2.0)) - torch.tensor([0.0, 1.0])
     tensor([1.4013e-45, 1.1921e-07]))",
   .dtypes  = real,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     const Tensor* operands[] = {&input, &other};
     DType dtype = result_dtype(operands);

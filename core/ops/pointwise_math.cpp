@@ -12,6 +12,7 @@ POINTWISE(square_grad, (C g, C input), g * conj(input) * S(2))
 OP(square, "(Tensor input) -> Tensor", {
   .doc     = "The square of each element: input * input; int64 for bool.",
   .sparse  = by_values,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor* into) {
     bool counts = is_bool(input.dtype());
     return pointwise_into<square_value>(into, counts ? to_dtype(input, DType::int64) : input);
@@ -67,6 +68,7 @@ Example:
     >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.]))",
   .sparse  = sparse_pow,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& exponent, const Tensor* into) {
     const Tensor* operands[] = {&input, &exponent};
     DType common = result_dtype(operands);
@@ -265,6 +267,7 @@ OP(logit, "(Tensor input, float? eps=None) -> Tensor", {
 
 With eps, elements are brought into [eps, 1 - eps] first, where the result is finite.)",
   .dtypes  = real,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<double> eps, const Tensor* into) {
     double low = eps.value_or(-INFINITY);
     return pointwise_into<logit_value>(into, input, low, 1 - low);

@@ -38,6 +38,7 @@ OP(ldexp, "(Tensor input, Tensor other) -> Tensor", {
 Example:
     >>> torch.ldexp(torch.tensor([1.0]), torch.tensor([1, 2, 3]))
     tensor([2., 4., 8.]))",
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     const Tensor* operands[] = {&input, &other};
     DType dtype = result_dtype(operands);

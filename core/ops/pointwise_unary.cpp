@@ -165,6 +165,7 @@ OP(round_decimals, "round.decimals(Tensor input, *, int decimals) -> Tensor", {
 A negative number of decimals rounds to tens, hundreds and so on.)",
   .dtypes  = floating,
   .sparse  = by_values,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, int64_t decimals, const Tensor* into) {
     double unit = std::pow(10.0, std::min(std::abs(double(decimals)), 300.0));
     return decimals < 0 ? pointwise_into<round_tens>(into, input, unit)
@@ -269,6 +270,7 @@ Example:
     >>> torch.nan_to_num(torch.tensor([float('nan'), 1.0]), nan=5.0)
     tensor([5., 1.]))",
   .sparse  = by_values,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double nan, std::optional<double> posinf,
                 std::optional<double> neginf, const Tensor* into) {
     if (is_complex(input.dtype())) {  // its parts one by one

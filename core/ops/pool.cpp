@@ -177,6 +177,7 @@ OP(_max_pool2d,
 
 An empty kernel_size gives adaptive windows; the numbers after it are then not read.)",
   .dtypes  = poolable,
+  .batch   = by_images,
   .forward = [](const Tensor& input, ShapeRef out, ShapeRef kernel_size, ShapeRef stride,
                 ShapeRef padding, ShapeRef dilation) {
     check_images(input);
@@ -203,6 +204,7 @@ OP(_max_pool2d_backward,
 
 The indices must be those that _max_pool2d found with the same windows.)",
   .dtypes  = floating,
+  .batch   = by_images,
   .forward = [](const Tensor& grad, const Tensor& indices, ShapeRef size, ShapeRef kernel_size,
                 ShapeRef stride, ShapeRef padding, ShapeRef dilation) {
     check_images(grad);
@@ -233,6 +235,7 @@ OP(_avg_pool2d,
 
 An empty kernel_size gives adaptive windows; stride and padding are then not read.)",
   .dtypes  = poolable,
+  .batch   = by_images,
   .forward = [](const Tensor& input, ShapeRef out, ShapeRef kernel_size, ShapeRef stride,
                 ShapeRef padding, bool count_include_pad, int64_t divisor) {
     check_images(input);
@@ -256,6 +259,7 @@ OP(_avg_pool2d_backward,
   .home    = "private",
   .doc     = R"(The gradient of _avg_pool2d for images of `size`.)",
   .dtypes  = floating,
+  .batch   = by_images,
   .forward = [](const Tensor& grad, ShapeRef size, ShapeRef kernel_size, ShapeRef stride,
                 ShapeRef padding, bool count_include_pad, int64_t divisor) {
     check_images(grad);

@@ -58,6 +58,7 @@ constexpr auto overwritten = [](const Tensor& g) { return zeros_like(g); };
 OP(rand, "(int[] size, *, Generator? generator=None, dtype? dtype=None, "
          "device? device=None) -> Tensor", {
   .doc     = R"(Uniform random numbers in [0, 1).)",
+  .batch   = by_sizes,
   .forward = [](ShapeRef size, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return draw_uniform(fresh(size, dtype, device), 0, 1, generator);
@@ -69,6 +70,7 @@ OP(rand_like, "(Tensor input, *, Generator? generator=None, dtype? dtype=None, d
               "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(Uniform random numbers in [0, 1) in the shape of input.)",
   .variants = function,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device, std::optional<MemoryFormat> memory_format) {
     return draw_uniform(fresh_like(input, dtype, device, memory_format), 0, 1, generator);
@@ -78,6 +80,7 @@ OP(rand_like, "(Tensor input, *, Generator? generator=None, dtype? dtype=None, d
 OP(randn, "(int[] size, *, Generator? generator=None, dtype? dtype=None, "
           "device? device=None) -> Tensor", {
   .doc     = R"(Normal random numbers of mean 0 and variance 1.)",
+  .batch   = by_sizes,
   .forward = [](ShapeRef size, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return draw_normal(fresh(size, dtype, device), 0, 1, generator);
@@ -89,6 +92,7 @@ OP(randn_like, "(Tensor input, *, Generator? generator=None, dtype? dtype=None, 
                "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(Normal random numbers of mean 0 and variance 1 in the shape of input.)",
   .variants = function,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device, std::optional<MemoryFormat> memory_format) {
     return draw_normal(fresh_like(input, dtype, device, memory_format), 0, 1, generator);
@@ -98,6 +102,7 @@ OP(randn_like, "(Tensor input, *, Generator? generator=None, dtype? dtype=None, 
 OP(randint, "(int high, int[] size, *, Generator? generator=None, dtype? dtype=None, "
             "device? device=None) -> Tensor", {
   .doc     = R"(Uniform random integers from 0 to high - 1.)",
+  .batch   = by_sizes,
   .forward = [](int64_t high, ShapeRef size, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return draw_integers(fresh(size, dtype, device, DType::int64), 0, high, generator);
@@ -108,6 +113,7 @@ OP(randint_low, "randint.low(int low, int high, int[] size, *, Generator? genera
                 "dtype=None, "
                 "device? device=None) -> Tensor", {
   .doc     = R"(Uniform random integers from low to high - 1.)",
+  .batch   = by_sizes,
   .forward = [](int64_t low, int64_t high, ShapeRef size, Generator* generator,
                 std::optional<DType> dtype,
                 std::optional<Device> device) {
@@ -120,6 +126,7 @@ OP(randint_like, "(Tensor input, int high, *, Generator? generator=None, dtype? 
                  "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(Uniform random integers from 0 to high - 1 in the shape of input.)",
   .variants = function,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, int64_t high, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device, std::optional<MemoryFormat> memory_format) {
     return draw_integers(fresh_like(input, dtype, device, memory_format), 0, high, generator);
@@ -132,6 +139,7 @@ OP(randint_like_low, "randint_like.low(Tensor input, int low, int high, *, Gener
                      "-> Tensor", {
   .doc     = R"(Uniform random integers from low to high - 1 in the shape of input.)",
   .variants = function,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, int64_t low, int64_t high, Generator* generator,
                 std::optional<DType> dtype,
                 std::optional<Device> device, std::optional<MemoryFormat> memory_format) {
@@ -160,6 +168,7 @@ OP(randperm, "(int n, *, Generator? generator=None, dtype? dtype=None, "
 OP(normal, "normal.Tensor_Tensor(Tensor mean, Tensor std, *, "
            "Generator? generator=None) -> Tensor", {
   .doc     = R"(Normal random numbers, one for each pair of mean and standard deviation.)",
+  .batch   = by_elements,
   .forward = [](const Tensor& mean, const Tensor& std, Generator* generator) {
     return normal_like(mean, std, generator);
   },
@@ -169,6 +178,7 @@ OP(normal, "normal.Tensor_Tensor(Tensor mean, Tensor std, *, "
 OP(normal_Tensor_float, "normal.Tensor_float(Tensor mean, float std=1, *, "
                         "Generator? generator=None) -> Tensor", {
   .doc     = R"(Normal random numbers, one for each mean.)",
+  .batch   = by_elements,
   .forward = [](const Tensor& mean, double std, Generator* generator) {
     CHECK(std >= 0, "expects std >= 0.0, but found std ", std);
     return normal_like(mean, wrapped_number(std), generator);
@@ -179,6 +189,7 @@ OP(normal_Tensor_float, "normal.Tensor_float(Tensor mean, float std=1, *, "
 OP(normal_float_Tensor, "normal.float_Tensor(float mean, Tensor std, *, "
                         "Generator? generator=None) -> Tensor", {
   .doc     = R"(Normal random numbers, one for each standard deviation.)",
+  .batch   = by_elements,
   .forward = [](double mean, const Tensor& std, Generator* generator) {
     return normal_like(wrapped_number(mean), std, generator);
   },
@@ -189,6 +200,7 @@ OP(normal_float_float, "normal.float_float(float mean, float std, int[] size, *,
                        "generator=None, "
                        "dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(Normal random numbers of one mean and standard deviation.)",
+  .batch   = by_sizes,
   .forward = [](double mean, double std, ShapeRef size, Generator* generator,
                 std::optional<DType> dtype,
                 std::optional<Device> device) {
@@ -198,6 +210,7 @@ OP(normal_float_float, "normal.float_float(float mean, float std, int[] size, *,
 
 OP(bernoulli, "(Tensor input, *, Generator? generator=None) -> Tensor", {
   .doc     = R"(One with the probability that input gives, else zero.)",
+  .batch   = by_elements,
   .forward = [](const Tensor& input, Generator* generator) {
     Tensor out = empty(input.sizes(), chances_of(input).dtype(), input.device());
     return draw_bernoulli(out, input, generator);
@@ -207,6 +220,7 @@ OP(bernoulli, "(Tensor input, *, Generator? generator=None) -> Tensor", {
 
 OP(bernoulli_p, "bernoulli.p(Tensor input, float p, *, Generator? generator=None) -> Tensor", {
   .doc     = R"(One with probability p, else zero, in the shape of input.)",
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double p, Generator* generator) {
     return draw_bernoulli(empty(input.sizes(), input.dtype(), input.device()),
                           scalar_tensor(p, DType::float64), generator);
@@ -218,6 +232,7 @@ OP(bernoulli_, "(Tensor! input, float p=0.5, *, Generator? generator=None) -> Te
   .doc     = R"(Sets each element to one with probability p, else to zero.)",
   .dtypes  = real,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double p, Generator* generator) {
     return draw_bernoulli(input, scalar_tensor(p, DType::float64), generator);
   },
@@ -229,6 +244,7 @@ OP(bernoulli_tensor_, "bernoulli_.tensor(Tensor! input, Tensor p, *, "
   .doc     = R"(Sets each element to one with the probability that p gives, else to zero.)",
   .dtypes  = real,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& p, Generator* generator) {
     check_expands(p.sizes(), input.sizes());
     return draw_bernoulli(input, chances_of(p), generator);
@@ -240,6 +256,7 @@ OP(uniform_, "(Tensor! input, float from=0, float to=1, *, Generator? generator=
   .doc     = R"(Sets each element to a uniform random number in [from, to).)",
   .dtypes  = floating_or_complex,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double from, double to, Generator* generator) {
     return draw_uniform(input, from, to, generator);
   },
@@ -250,6 +267,7 @@ OP(normal_, "(Tensor! input, float mean=0, float std=1, *, Generator? generator=
   .doc     = R"(Sets each element to a normal random number.)",
   .dtypes  = floating_or_complex,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double mean, double std, Generator* generator) {
     return draw_normal(input, mean, std, generator);
   },
@@ -260,6 +278,7 @@ OP(exponential_, "(Tensor! input, float lambd=1, *, Generator? generator=None) -
   .doc     = R"(Sets each element to a random number of density lambd * exp(-lambd * x), x > 0.)",
   .dtypes  = floating,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double lambd, Generator* generator) {
     CHECK(lambd > 0, "expects lambda > 0.0, but found lambda=", lambd);
     return draw_exponential(input, lambd, generator);
@@ -272,6 +291,7 @@ OP(log_normal_, "(Tensor! input, float mean=1, float std=2, *, "
   .doc     = R"(Sets each element to exp(z) with a normal random number z of this mean and std.)",
   .dtypes  = floating,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double mean, double std, Generator* generator) {
     CHECK(std > 0, "expects std > 0.0, but found std=", std);
     return draw_log_normal(input, mean, std, generator);
@@ -286,6 +306,7 @@ OP(cauchy_, "(Tensor! input, float median=0, float sigma=1, *, "
 There z = (x - median) / sigma. The numbers are finite in every dtype.)",
   .dtypes  = floating,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double median, double sigma, Generator* generator) {
     CHECK(sigma > 0, "expects sigma > 0.0, but found sigma=", sigma);
     return draw_cauchy(input, median, sigma, generator);
@@ -299,6 +320,7 @@ OP(geometric_, "(Tensor! input, float p, *, Generator? generator=None) -> Tensor
 It is the number of tries until the first success, at most what the dtype holds.)",
   .dtypes  = real,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, double p, Generator* generator) {
     CHECK(p > 0 && p < 1, "expects p to be in (0, 1), but got p=", p);
     CHECK(!is_bool(input.dtype()), ErrorKind::kNotImplemented, "not implemented for bool");
@@ -311,6 +333,7 @@ OP(random_, "(Tensor! input, *, Generator? generator=None) -> Tensor", {
   .doc     = R"(Sets each element to a random integer among those that the dtype holds exactly.)",
   .dtypes  = real,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, Generator* generator) {
     auto [low, last] = whole_range(input.dtype());
     return draw_integers(input, low, last, generator, true);
@@ -322,6 +345,7 @@ OP(random_to_, "random_.to(Tensor! input, int to, *, Generator? generator=None) 
   .doc     = R"(Sets each element to a random integer from 0 to `to` - 1.)",
   .dtypes  = real,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, int64_t to, Generator* generator) {
     return draw_integers(input, 0, to, generator);
   },
@@ -333,6 +357,7 @@ OP(random_from_, "random_.from(Tensor! input, int from, int? to, *, "
   .doc     = R"(Sets each element to a random integer from `from` to `to` - 1.)",
   .dtypes  = real,
   .variants = method,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, int64_t from, std::optional<int64_t> to,
                 Generator* generator) {
     return to ? draw_integers(input, from, *to, generator)

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/autograd/needs.h"
+#include "core/ops/batch.h"
 #include "core/ops/lift.h"
 #include "core/ops/op_node.h"
 #include "core/ops/sparse.h"

@@ -51,6 +51,7 @@ Example:
     >>> torch.ones(2, 3).sum(0)
     tensor([2., 2., 2.]))",
   .sparse  = sparse_sum,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, bool keepdim, std::optional<DType> dtype) {
     return total(Reduction::sum, input, dim, keepdim, sum_dtype(input, dtype));
   },
@@ -64,6 +65,12 @@ Example:
 OP(_sum_to, "(Tensor input, int[] size) -> Tensor", {
   .home    = "private",
   .doc     = R"(The sum over the dims that broadcasting added or repeated, of shape `size`.)",
+  .batch   = [](const Batch& batch, const Tensor& input, ShapeRef size) {
+    Shape sizes = batch.with_samples(size);
+    Shape padded = sizes;
+    while (padded.size() < input.sizes().size()) padded.insert(1, 1);
+    return reshape(sum_to(input, padded), sizes);
+  },
   .forward = [](const Tensor& input, ShapeRef size) {
     DimSet dims = broadcast_dims(input.sizes(), size);
     if (dims.none()) return input;
@@ -94,6 +101,7 @@ OP(nansum,
    "(Tensor input, int[1]? dim=None, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The sum in which NaN counts as zero.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, bool keepdim, std::optional<DType> dtype) {
     return total(Reduction::nan_sum, input, dim, keepdim, sum_dtype(input, dtype));
   },
@@ -114,6 +122,7 @@ which converts them first.
 Example:
     >>> torch.tensor([[1.0, 2.0], [3.0, 4.0]]).mean(1)
     tensor([1.5000, 3.5000]))",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, bool keepdim, std::optional<DType> dtype) {
     return total(Reduction::mean, input, dim, keepdim, mean_dtype(input, dtype));
   },
@@ -138,6 +147,7 @@ OP(any, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
   .doc     = R"(Whether some element is not zero; False when there are none.
 
 The result is bool, but uint8 for uint8. An empty dim asks each element by itself.)",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return truth(Reduction::maximum, input, dim, keepdim);
   },
@@ -147,6 +157,7 @@ OP(all, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
   .doc     = R"(Whether no element is zero; True when there are none.
 
 The result is bool, but uint8 for uint8. An empty dim asks each element by itself.)",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return truth(Reduction::minimum, input, dim, keepdim);
   },
@@ -154,6 +165,7 @@ The result is bool, but uint8 for uint8. An empty dim asks each element by itsel
 
 OP(count_nonzero, "(Tensor input, int[1]? dim=None) -> Tensor", {
   .doc     = R"(How many elements are not zero; int64.)",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim) {
     return total(Reduction::sum, to_dtype(input, DType::bool_), dim, false, DType::int64);
   },

@@ -49,6 +49,10 @@ Tensor chosen_grad(TensorList grads, const Shape& shape, const Tensor& indices, 
 OP(max, "(Tensor input) -> Tensor", {
   .doc     = R"(The largest element. Elements that equal it share the gradient.)",
   .dtypes  = real,
+  .batch   = [](const Batch& batch, const Tensor& input) {
+    return call<"amax", Tensor>(reshape(input, Shape{batch.size(), -1}),
+                              std::optional(ShapeRef(Shape{1})), false);
+  },
   .forward = [](const Tensor& input) { return extreme(Reduction::maximum, input, {}, false); },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
@@ -64,6 +68,7 @@ Example:
     >>> torch.tensor([[1, 5, 2], [7, 3, 7]]).max(1).indices
     tensor([1, 0]))",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, bool keepdim) {
     return indexed_extreme(Reduction::indexed_maximum, input, dim, keepdim);
   },
@@ -83,6 +88,10 @@ OP(max_other, "max.other(Tensor input, Tensor other) -> Tensor", {
 OP(min, "(Tensor input) -> Tensor", {
   .doc     = R"(The smallest element. Elements that equal it share the gradient.)",
   .dtypes  = real,
+  .batch   = [](const Batch& batch, const Tensor& input) {
+    return call<"amin", Tensor>(reshape(input, Shape{batch.size(), -1}),
+                              std::optional(ShapeRef(Shape{1})), false);
+  },
   .forward = [](const Tensor& input) { return extreme(Reduction::minimum, input, {}, false); },
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
@@ -94,6 +103,7 @@ OP(min_dim,
    "min.dim(Tensor input, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", {
   .doc     = R"(The smallest elements along dim and their positions.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, bool keepdim) {
     return indexed_extreme(Reduction::indexed_minimum, input, dim, keepdim);
   },
@@ -115,6 +125,7 @@ OP(amax, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
 
 Elements that equal them share the gradient.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return extreme(Reduction::maximum, input, dim, keepdim);
   },
@@ -130,6 +141,7 @@ OP(amin, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
 
 Elements that equal them share the gradient.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return extreme(Reduction::minimum, input, dim, keepdim);
   },
@@ -144,6 +156,7 @@ OP(aminmax,
    "(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", {
   .doc     = R"(The smallest and the largest elements along dim, or of all.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
     Dims dims = one_dim(dim);
     return std::tuple(call<"amin", Tensor>(input, dims, keepdim),
@@ -154,6 +167,7 @@ OP(aminmax,
 OP(argmax, "(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", {
   .doc     = R"(The position of the first largest element along dim, or in the flat input.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
     return position(Reduction::indexed_maximum, input, dim, keepdim);
   },
@@ -162,6 +176,7 @@ OP(argmax, "(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", {
 OP(argmin, "(Tensor input, int? dim=None, bool keepdim=False) -> Tensor", {
   .doc     = R"(The position of the first smallest element along dim, or in the flat input.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
     return position(Reduction::indexed_minimum, input, dim, keepdim);
   },

@@ -131,6 +131,7 @@ Integers and bool are multiplied in int64. dtype converts the elements first.)",
 OP(prod_dim,
    "prod.int(Tensor input, int dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The product of the elements along dim.)",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, bool keepdim, std::optional<DType> dtype) {
     DType working = sum_dtype(input, dtype);
     const Tensor from = is_bool(working) ? to_dtype(input, working) : input;
@@ -159,6 +160,7 @@ Example:
     >>> torch.tensor([1.0, 2.0, 3.0]).var()
     tensor(1.))",
   .dtypes  = floating_or_complex,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, Correction correction, bool keepdim) {
     return moments(Reduction::variance, input, dim, correction, keepdim).first;
   },
@@ -191,6 +193,7 @@ OP(std,
    "(Tensor input, int[1]? dim=None, *, Scalar? correction=1, bool keepdim=False) -> Tensor", {
   .doc     = R"(The standard deviation over dim: the square root of var.)",
   .dtypes  = floating_or_complex,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, Correction correction, bool keepdim) {
     return moments(Reduction::deviation, input, dim, correction, keepdim).first;
   },
@@ -225,6 +228,7 @@ OP(var_mean,
   .doc     = R"(The variance and the mean over dim, computed in one pass.)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, Correction correction,
                 bool keepdim) -> std::tuple<Tensor, Tensor> {
     return moments(Reduction::variance, input, dim, correction, keepdim);
@@ -267,6 +271,7 @@ OP(std_mean,
   .doc     = R"(The standard deviation and the mean over dim, computed in one pass.)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, Correction correction,
                 bool keepdim) -> std::tuple<Tensor, Tensor> {
     return moments(Reduction::deviation, input, dim, correction, keepdim);
@@ -310,6 +315,7 @@ OP(vector_norm_kernel,
   .home    = "private",
   .doc     = R"(vector_norm of real numbers in their own dtype.)",
   .dtypes  = floating,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, double ord, Dims dim, bool keepdim) {
     if (std::isinf(ord) || ord < 0) check_extreme_exists(input, dim);
     return norm_of(input, ord, reduced_dims(dim, input.dim()), keepdim);
@@ -350,6 +356,7 @@ OP(norm,
 OP(logsumexp, "(Tensor input, int[1] dim, bool keepdim=False) -> Tensor", {
   .home    = "torch special",
   .doc     = R"(log(sum(exp(input))) over dim, without overflow; -inf when there are no elements.)",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef dim, bool keepdim) {
     if (is_complex(input.dtype())) return complex_logsumexp(input, dim, keepdim);
     DType dtype = is_floating(input.dtype()) ? input.dtype() : default_dtype();

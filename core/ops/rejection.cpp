@@ -51,6 +51,7 @@ OP(poisson, "(Tensor input, Generator? generator=None) -> Tensor", {
   .doc     = R"(Poisson numbers, one for each rate: k with probability rate^k exp(-rate) / k!.)",
   .dtypes  = floating,
   .variants = function,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, Generator* generator) {
     CHECK(input.device().is_meta() || all_true(ge(input, wrapped_number(0.0))),
           "invalid Poisson rate, expected rate to be non-negative. Check it for NaN, too.");
@@ -64,6 +65,7 @@ OP(binomial, "(Tensor count, Tensor prob, Generator? generator=None) -> Tensor",
 
 A prob out of [0, 1] counts as the end that it is beyond; NaN gives NaN.)",
   .variants = function,
+  .batch   = by_elements,
   .forward = [](const Tensor& count, const Tensor& prob, Generator* generator) {
     for (const Tensor& each : {count, prob})
       CHECK(is_floating(each.dtype()), ErrorKind::kValue,
@@ -82,6 +84,7 @@ A prob out of [0, 1] counts as the end that it is beyond; NaN gives NaN.)",
 OP(_log_gamma_slope, "(Tensor alpha, Tensor log_gamma) -> Tensor", {
   .home    = "private",
   .doc     = R"(The derivative in alpha of the logarithm of gamma numbers.)",
+  .batch   = by_elements,
   .forward = [](const Tensor& alpha, const Tensor& log_gamma) {
     return to_dtype(rejected(Rejection::log_gamma_slope, alpha, log_gamma, nullptr),
                     alpha.dtype());
@@ -97,6 +100,7 @@ OP(_standard_log_gamma, "(Tensor input, Generator? generator=None) -> Tensor", {
   .home    = "private",
   .doc     = R"(Logarithms of gamma numbers, which do not underflow, with gradients.)",
   .dtypes  = floating,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, Generator* generator) {
     return to_dtype(rejected(Rejection::log_gamma, input, Tensor(), generator), input.dtype());
   },
@@ -124,6 +128,7 @@ OP(_standard_gamma, "(Tensor input, Generator? generator=None) -> Tensor", {
 Numbers too small for the dtype are its least normal number. NaN where input is negative.)",
   .dtypes  = floating,
   .variants = function,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, Generator* generator) {
     Tensor drawn = rejected(Rejection::gamma, input, Tensor(), generator);
     return to_dtype(maximum(drawn, wrapped_number(smallest_normal(input.dtype()))), input.dtype());

@@ -92,6 +92,7 @@ Example:
     >>> torch.tensor([1, 2, 3]).cumsum(0)
     tensor([1, 3, 6]))",
   .variants = function | method | inplace,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
     return scan_along(Scan::sum, input, dim, false, sum_dtype(input, dtype));
   },
@@ -104,6 +105,7 @@ OP(_cumsum, "(Tensor input, int dim, bool reverse) -> Tensor", {
   .home    = "private",
   .doc     = R"(cumsum of floats, from the last element backwards when reverse is True.)",
   .dtypes  = floating_or_complex,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, bool reverse) {
     return scan_along(Scan::sum, input, dim, reverse, input.dtype());
   },
@@ -117,6 +119,7 @@ OP(cumprod, "(Tensor input, int dim, *, dtype? dtype=None) -> Tensor", {
 
 Integers and bool are multiplied in int64, floats in float64. dtype converts the elements first.)",
   .variants = function | method | inplace,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
     return scan_along(Scan::product, input, dim, false, sum_dtype(input, dtype));
   },
@@ -131,6 +134,7 @@ OP(_cumprod, "(Tensor input, int dim, bool reverse) -> Tensor", {
   .home    = "private",
   .doc     = R"(cumprod of floats, from the last element backwards when reverse is True.)",
   .dtypes  = floating_or_complex,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, bool reverse) {
     return scan_along(Scan::product, input, dim, reverse, input.dtype());
   },
@@ -147,6 +151,7 @@ OP(_linear_scan, "(Tensor input, Tensor factor, int dim, bool reverse) -> Tensor
 
 When reverse is True it runs from the last element backwards, with result[i + 1].)",
   .dtypes  = floating_or_complex,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, const Tensor& factor, int64_t dim, bool reverse) {
     CHECK(input.sizes() == factor.sizes(), "factor has shape ", factor.sizes(), " and input ",
           input.sizes(), "; they must be equal");
@@ -165,6 +170,7 @@ When reverse is True it runs from the last element backwards, with result[i + 1]
 OP(logcumsumexp, "(Tensor input, int dim) -> Tensor", {
   .doc     = R"(log(cumsum(exp(input))) along dim, without overflow.)",
   .dtypes  = floating_or_complex,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim) {
     return scan_along(Scan::log_sum_exp, input, dim, false, input.dtype());
   },
@@ -185,6 +191,7 @@ OP(cummax, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
 
 NaN is the largest.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim) -> std::tuple<Tensor, Tensor> {
     return extreme_scan(input, dim, true);
   },
@@ -199,6 +206,7 @@ OP(cummin, "(Tensor input, int dim) -> (Tensor values, Tensor indices)", {
 
 NaN is the smallest.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim) -> std::tuple<Tensor, Tensor> {
     return extreme_scan(input, dim, false);
   },

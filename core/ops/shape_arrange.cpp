@@ -154,6 +154,7 @@ void check_pixels(const Tensor& input, int64_t factor) {
 
 OP(flip, "(Tensor input, int[] dims) -> Tensor", {
   .doc     = R"(Reverses the order of elements along the given dims; a copy.)",
+  .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef dims) { return flipped(input, dims); },
   .grads   = grads(d<"input">([](const Tensor& g, const Shape& dims) {
     return call<"flip", Tensor>(g, ShapeRef(dims));
@@ -225,6 +226,11 @@ Without dims the tensor is rolled as if it were flat.)",
 OP(repeat, "(Tensor input, int[] repeats) -> Tensor", {
   .doc     = R"(Copies of input next to each other: repeats[d] times along dim d.)",
   .variants = method,
+  .batch   = [](const Batch& batch, const Tensor& input, ShapeRef repeats) {
+    Shape all = batch.with_samples(repeats);
+    all[0] = 1;
+    return call<"repeat", Tensor>(batch.padded(input, int64_t(repeats.size())), ShapeRef(all));
+  },
   .forward = [](const Tensor& input, ShapeRef repeats) { return repeated(input, repeats); },
   .saves   = saves<"input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g, const Shape& shape, const Shape& repeats) {
@@ -289,6 +295,7 @@ OP(repeat_interleave_index, "repeat_interleave.index(Tensor repeats, *, "
 OP(tril, "(Tensor input, int diagonal=0) -> Tensor", {
   .doc     = R"(The lower triangle of matrices, zero above the diagonal; diagonal > 0 keeps more.)",
   .variants = function | method | inplace,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& input, int64_t diagonal) { return triangle(input, diagonal, true); },
   .grads   = grads(d<"input">([](const Tensor& g,
                                  int64_t diagonal) { return call<"tril", Tensor>(g, diagonal); })),
@@ -297,6 +304,7 @@ OP(tril, "(Tensor input, int diagonal=0) -> Tensor", {
 OP(triu, "(Tensor input, int diagonal=0) -> Tensor", {
   .doc     = R"(The upper triangle of matrices, zero below the diagonal; diagonal > 0 keeps less.)",
   .variants = function | method | inplace,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& input, int64_t diagonal) { return triangle(input, diagonal, false); },
   .grads   = grads(d<"input">([](const Tensor& g,
                                  int64_t diagonal) { return call<"triu", Tensor>(g, diagonal); })),

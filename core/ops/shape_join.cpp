@@ -150,6 +150,7 @@ OP(cat, "(Tensor[] tensors, int dim=0) -> Tensor", {
 The dtype of the result is the common one.)",
   .aliases = "concat concatenate",
   .sparse  = sparse_cat,
+  .batch   = by_dims,
   .forward = [](TensorList tensors, int64_t dim) {
     CHECK(!tensors.empty(), ErrorKind::kValue, "expected a non-empty list of Tensors");
     return joined(tensors, dim);
@@ -174,6 +175,7 @@ The dtype of the result is the common one.)",
 OP(stack, "(Tensor[] tensors, int dim=0) -> Tensor", {
   .doc     = R"(Joins tensors of one shape along a new dim.)",
   .sparse  = sparse_stack,
+  .batch   = by_new_dim,
   .forward = [](TensorList tensors, int64_t dim) { return stacked(tensors, dim); },
   .grads   = grads(d<"tensors">([](const Tensor& g, int64_t dim) {
     return call<"unbind", std::vector<Tensor>>(g, dim);

@@ -142,6 +142,7 @@ void check_lengths(const Tensor& input, ShapeRef split_sizes, int64_t dim) {
 OP(split_with_sizes, "(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", {
   .doc     = R"(Views of the given lengths along dim, one after the other.)",
   .is_view = true,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef split_sizes, int64_t dim) {
     check_lengths(input, split_sizes, dim);
     return cut(input, split_sizes, dim);
@@ -205,6 +206,7 @@ OP(unbind, "(Tensor input, int dim=0) -> Tensor[]", {
   .doc     = R"(The slices along dim, as views without that dim.)",
   .is_view = true,
   .sparse  = sparse_unbind,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim) {
     CHECK(input.dim() > 0, ErrorKind::kIndex, "Dimension specified as ", dim,
           " but tensor has no dimensions");

@@ -129,6 +129,7 @@ One size may be -1: it is inferred. The new shape must fit the strides; reshape(
 does not.)",
   .variants = method,
   .is_view = true,
+  .batch   = by_sizes,
   .forward = [](const Tensor& input, ShapeRef size) {
     Shape sizes = infer_sizes(size, input.numel());
     std::optional<Shape> strides = view_strides(input.sizes(), input.strides(), sizes);
@@ -164,6 +165,7 @@ OP(reshape, "(Tensor input, int[] shape) -> Tensor", {
 
 One size may be -1: it is inferred.)",
   .is_view = true,
+  .batch   = by_sizes,
   .forward = [](const Tensor& input, ShapeRef shape) {
     Shape sizes = infer_sizes(shape, input.numel());
     if (std::optional<Shape> strides = view_strides(input.sizes(), input.strides(), sizes))
@@ -212,6 +214,11 @@ OP(permute, "(Tensor input, int[] dims) -> Tensor", {
   .doc     = R"(Reorders the dims: dim i of the result is dim dims[i] of input.)",
   .is_view = true,
   .sparse  = sparse_permute,
+  .batch   = [](const Batch& batch, const Tensor& input, ShapeRef dims) {
+    Shape all = Batch::dims(dims, batch.rank("input"));
+    all.insert(0, 0);
+    return permute(input, all);
+  },
   .forward = [](const Tensor& input, ShapeRef dims) {
     return alias(input, permute_window(window_of(input), dims));
   },
@@ -228,6 +235,7 @@ OP(transpose, "(Tensor input, int dim0, int dim1) -> Tensor", {
   .aliases = "swapdims",
   .is_view = true,
   .sparse  = sparse_transpose,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim0, int64_t dim1) {
     return alias(input, permute_window(window_of(input), swapped_dims(input.dim(), dim0, dim1)));
   },
@@ -285,6 +293,9 @@ OP(expand, "(Tensor input, int[] size) -> Tensor", {
   .doc     = R"(Repeats dims of size 1, and new leading dims, without copying; -1 keeps a size.)",
   .variants = method,
   .is_view = true,
+  .batch   = [](const Batch& batch, const Tensor& input, ShapeRef size) {
+    return expand(batch.padded(input, int64_t(size.size())), batch.with_samples(size));
+  },
   .forward = [](const Tensor& input, ShapeRef size) {
     return alias(input, expanded_window(input, size));
   },
@@ -305,6 +316,12 @@ OP(broadcast_to, "(Tensor input, int[] size) -> Tensor", {
 OP(squeeze, "(Tensor input) -> Tensor", {
   .doc     = R"(Drops all dims of size 1.)",
   .is_view = true,
+  .batch   = [](const Batch&, const Tensor& input) {
+    Shape single;
+    for (int64_t d = 1; d < input.dim(); ++d)
+      if (input.size(d) == 1) single.push_back(d);
+    return call<"squeeze_dims", Tensor>(input, ShapeRef(single));
+  },
   .forward = [](const Tensor& input) { return squeezed(input, [](int64_t) { return true; }); },
   .saves   = saves<"input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g,
@@ -314,6 +331,7 @@ OP(squeeze, "(Tensor input) -> Tensor", {
 OP(squeeze_dim, "squeeze.dim(Tensor input, int dim) -> Tensor", {
   .doc     = R"(Drops a dim when its size is 1.)",
   .is_view = true,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim) {
     int64_t only = wrap_dim(dim, input.dim());
     return squeezed(input, [=](int64_t d) { return d == only; });
@@ -326,6 +344,7 @@ OP(squeeze_dim, "squeeze.dim(Tensor input, int dim) -> Tensor", {
 OP(squeeze_dims, "squeeze.dims(Tensor input, int[] dim) -> Tensor", {
   .doc     = R"(Drops those of the given dims whose size is 1.)",
   .is_view = true,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef dim) {
     Shape dims = unique_dims(dim, input.dim());
     return squeezed(input, [&](int64_t d) { return std::find(dims.begin(), dims.end(),
@@ -340,6 +359,7 @@ OP(unsqueeze, "(Tensor input, int dim) -> Tensor", {
   .doc     = R"(Inserts a dim of size 1 before dim.)",
   .is_view = true,
   .sparse  = sparse_unsqueeze,
+  .batch   = by_new_dim,
   .forward = [](const Tensor& input, int64_t dim) {
     return alias(input, unsqueeze_window(window_of(input), dim));
   },
@@ -352,6 +372,7 @@ OP(select, "(Tensor input, int dim, int index) -> Tensor", {
   .doc     = R"(The slice of input at one index of dim, which is dropped.)",
   .is_view = true,
   .sparse  = sparse_select,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, int64_t index) {
     return alias(input, select_window(window_of(input), dim, index));
   },
@@ -365,6 +386,7 @@ OP(_slice, "(Tensor input, int dim, int start, int end, int step) -> Tensor", {
   .home    = "private",
   .doc     = R"(input[start:end:step] along dim.)",
   .is_view = true,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, int64_t start, int64_t end, int64_t step) {
     return alias(input, slice_window(window_of(input), dim, start, end, step));
   },
@@ -378,6 +400,7 @@ OP(_slice, "(Tensor input, int dim, int start, int end, int step) -> Tensor", {
 OP(narrow, "(Tensor input, int dim, int start, int length) -> Tensor", {
   .doc     = R"(The `length` slices of dim from start on.)",
   .is_view = true,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, int64_t start, int64_t length) {
     return alias(input, narrow_window(window_of(input), dim, start, length));
   },
@@ -393,6 +416,7 @@ OP(diagonal, "(Tensor input, int offset=0, int dim1=0, int dim2=1) -> Tensor", {
 
 offset > 0 lies above the main diagonal, offset < 0 below.)",
   .is_view = true,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t offset, int64_t dim1, int64_t dim2) {
     return alias(input, diagonal_window(window_of(input), offset, dim1, dim2));
   },
@@ -407,6 +431,7 @@ OP(unfold, "(Tensor input, int dimension, int size, int step) -> Tensor", {
   .doc     = R"(All slices of `size` elements along dimension, `step` apart, as a new last dim.)",
   .variants = method,
   .is_view = true,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dimension, int64_t size, int64_t step) {
     return alias(input, unfold_window(window_of(input), dimension, size, step));
   },
@@ -423,6 +448,13 @@ OP(_window_backward, "(Tensor input, int[] size, int[] stride, int offset) -> Te
   .doc     = R"(A row-major tensor of zeros of shape `size` to whose window input is added.
 
 The window has the shape of input; stride and offset place it.)",
+  .batch   = [](const Batch& batch, const Tensor& input, ShapeRef size, ShapeRef stride,
+                int64_t offset) {
+    Shape strides(stride);
+    strides.insert(0, checked_numel(size));
+    return call<"_window_backward", Tensor>(input, ShapeRef(batch.with_samples(size)),
+                                            ShapeRef(strides), offset);
+  },
   .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride, int64_t offset) {
     Tensor out = zeros(size, input.dtype(), input.device());
     if (input.numel() == 0) return out;
@@ -470,6 +502,7 @@ OP(alias, "(Tensor input) -> Tensor", {
   .home    = "private",
   .doc     = R"(The same elements as another tensor: what as_subclass makes an instance of.)",
   .is_view = true,
+  .batch   = by_elements,
   .forward = [](const Tensor& input) { return shallow_copy(input); },
   .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
 })

@@ -56,6 +56,7 @@ Example:
     >>> torch.tensor([0.0, 0.0]).softmax(0)
     tensor([0.5000, 0.5000]))",
   .variants = function | method,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, std::optional<DType> dtype,
                 int64_t) { return softmax_of(SoftmaxKind::softmax, input, dim, dtype); },
   .saves   = saves<"result">,
@@ -72,6 +73,7 @@ OP(log_softmax, "(Tensor input, int? dim=None, dtype? dtype=None, int _stackleve
 
 The arguments are those of softmax.)",
   .variants = function | method,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, std::optional<DType> dtype,
                 int64_t) { return softmax_of(SoftmaxKind::log_softmax, input, dim, dtype); },
   .saves   = saves<"result">,
@@ -86,6 +88,7 @@ OP(_softmax_backward, "(Tensor grad, Tensor result, int dim) -> Tensor", {
   .home    = "private",
   .doc     = R"(The gradient of softmax: result * (grad - sum(grad * result)).)",
   .dtypes  = floating,
+  .batch   = by_dims,
   .forward = [](const Tensor& grad, const Tensor& result, int64_t dim) {
     return softmax_backward_kernel(SoftmaxKind::softmax, grad, result, dim);
   },
@@ -106,6 +109,7 @@ OP(_log_softmax_backward, "(Tensor grad, Tensor result, int dim) -> Tensor", {
   .home    = "private",
   .doc     = R"(The gradient of log_softmax: grad - exp(result) * sum(grad).)",
   .dtypes  = floating,
+  .batch   = by_dims,
   .forward = [](const Tensor& grad, const Tensor& result, int64_t dim) {
     return softmax_backward_kernel(SoftmaxKind::log_softmax, grad, result, dim);
   },

@@ -50,6 +50,7 @@ OP(sort, "(Tensor input, int dim=-1, bool descending=False, *, "
 
 Equal elements keep their order.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, bool descending, bool) {
     Sorted sorted = sort_along(input, dim, descending);
     return Pair(sorted.values, sorted.indices);
@@ -81,6 +82,7 @@ OP(topk, "(Tensor input, int k, int dim=-1, bool largest=True, "
          "bool sorted=True) -> (Tensor values, Tensor indices)", {
   .doc     = R"(The k largest (or smallest) elements along dim in order, and where they were.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t k, int64_t dim, bool largest, bool) {
     Sorted first = first_along(input, dim, k, largest);
     return Pair(first.values, first.indices);

@@ -92,6 +92,7 @@ OP(polygamma_method, "polygamma.self(Tensor input, int n) -> Tensor", {
   .doc     = "The nth derivative of digamma.",
   .dtypes  = real,
   .variants = method | inplace,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, int64_t n, const Tensor* into) {
     CHECK(n >= 0, "polygamma(n, x) does not support negative n, but n is ", n, ".");
     return pointwise_into<polygamma_value>(into, input, double(n));
