@@ -272,7 +272,7 @@ OP(solve_triangular_kernel,
   .doc     = R"(linalg.solve_triangular of tensors of one batch shape, the unknown on the right.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_elements,
+  .batch   = by_dims,
   .forward = [](const Tensor& A, const Tensor& B, bool upper, bool unitriangular) {
     Tensor X = column_major_copy(B);
     if (computes(A)) solve_triangular_cpu(A, X, upper, unitriangular);

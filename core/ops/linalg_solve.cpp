@@ -97,7 +97,7 @@ OP(solve_kernel, "_solve(Tensor A, Tensor B) -> (Tensor result, Tensor LU, Tenso
   .doc     = R"(A^-1 B for tensors of one batch shape, with the factors of A.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_elements,
+  .batch   = by_dims,
   .forward = [](const Tensor& A, const Tensor& B) {
     Factored f = factor(A);
     Tensor X = column_major_copy(B);
