@@ -23,7 +23,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import cases_autograd  # noqa: F401 (registers its cases)
 from cases import CASES
 
 HERE = Path(__file__).parent

@@ -14,7 +14,6 @@ import sys
 import time
 from typing import Any
 
-import cases_autograd  # noqa: F401 (registers its cases)
 from cases import CASES, Call
 
 WARM_UP = 0.05  # seconds, and at least two calls

@@ -7,6 +7,8 @@
 #include <set>
 #include <string>
 
+#include "core/tensor/lift.h"
+
 namespace rushlight::python {
 namespace {
 
@@ -306,9 +308,27 @@ class Application {
   ImplList outputs_;   // by slot: what has the node as its history, or null
 };
 
-// Transforms of functions (vmap, jvp) take the call over here, before anything else is done.
+// apply_lifted(cls, args, kwargs)
+PyObject* call_lifted_function(PyObject* cls, PyObject* const* items, Py_ssize_t count,
+                               PyObject* keywords) {
+  Ref args(checked(PyTuple_New(count))), kwargs(checked(PyDict_New()));
+  for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(items[i]));
+  for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i)
+    checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(keywords, i), items[count + i]));
+  return checked(PyObject_CallFunctionObjArgs(function_defaults.apply_lifted, cls, args.get(),
+                                              kwargs.get(), nullptr));
+}
+
+bool is_lifted_tensor(PyObject* object) {
+  return is_tensor(object) && unwrap(object).defined() && is_lifted(unwrap(object));
+}
+
 PyObject* apply(PyObject* cls, PyObject* const* items, Py_ssize_t count, PyObject* keywords) {
   return guarded([&] {
+    // vmap and forward mode call the Function's own rules for them.
+    if (std::any_of(items, items + count + (keywords ? PyTuple_GET_SIZE(keywords) : 0),
+                    is_lifted_tensor)) [[unlikely]]
+      return call_lifted_function(cls, items, count, keywords);
     Ref setup_context(checked(PyObject_GetAttr(cls, names().setup_context)));
     Ref forward(checked(PyObject_GetAttr(cls, names().forward)));
     bool has_setup = setup_context.get() != function_defaults.setup_context;
@@ -412,12 +432,15 @@ PyObject* apply_backward(PyObject* self, PyObject* const* args, Py_ssize_t count
   });
 }
 
-// _set_function_defaults(setup_context, backward, bind)
+// _set_function_defaults(setup_context, backward, bind, apply_lifted)
 PyObject* set_defaults(PyObject*, PyObject* args) {
   FunctionDefaults given;
-  if (!PyArg_ParseTuple(args, "OOO", &given.setup_context, &given.backward, &given.bind))
+  if (!PyArg_ParseTuple(args, "OOOO", &given.setup_context, &given.backward, &given.bind,
+                        &given.apply_lifted))
     return nullptr;
-  for (PyObject* object : {given.setup_context, given.backward, given.bind}) Py_INCREF(object);
+  for (PyObject* object :
+       {given.setup_context, given.backward, given.bind, given.apply_lifted})
+    Py_INCREF(object);
   function_defaults = given;
   Py_RETURN_NONE;
 }

@@ -33,7 +33,7 @@ inline PyObject* object_of(PyFunction* context) { return reinterpret_cast<PyObje
 
 // What Function has before users override it; set by the package at import.
 struct FunctionDefaults {
-  PyObject *setup_context, *backward, *bind;
+  PyObject *setup_context, *backward, *bind, *apply_lifted;
 };
 inline FunctionDefaults function_defaults;
 

@@ -34,6 +34,15 @@ PyObject* open_dual(PyObject*, PyObject*) {
   return guarded([&] { return PyLong_FromUnsignedLongLong(open_dual_level().id); });
 }
 
+// _level_info(level) -> (size, randomness) of a batch level
+PyObject* level_info(PyObject*, PyObject* id) {
+  return guarded([&]() -> PyObject* {
+    const Level& level = find_level(PyLong_AsUnsignedLongLong(id));
+    static constexpr const char* names[] = {"error", "different", "same"};
+    return Py_BuildValue("Ls", static_cast<long long>(level.size), names[size_t(level.randomness)]);
+  });
+}
+
 PyObject* close(PyObject*, PyObject* id) {
   return guarded([&]() -> PyObject* {
     close_level(PyLong_AsUnsignedLongLong(id));
@@ -134,6 +143,7 @@ PyObject* depends_on_more_py(PyObject*, PyObject* args) {
 PyMethodDef methods[] = {
     {"_open_batch_level", open_batch, METH_VARARGS, "Opens a level of vmap."},
     {"_open_dual_level", open_dual, METH_NOARGS, "Opens a level of dual tensors."},
+    {"_level_info", level_info, METH_O, "The size and the randomness of a level of vmap."},
     {"_close_level", close, METH_O, "Closes a level."},
     {"_lift_samples", lift_samples_py, METH_VARARGS, "One tensor that stands for all samples."},
     {"_samples_of", samples_of_py, METH_VARARGS, "All samples of a lifted tensor along dim 0."},

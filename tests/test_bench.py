@@ -14,7 +14,6 @@ BENCH = Path(__file__).parents[1] / "bench"
 with pytest.MonkeyPatch.context() as patch:
     patch.syspath_prepend(BENCH)
     cases = importlib.import_module("cases")
-    importlib.import_module("cases_autograd")  # adds its cases
 
 
 ON_CPU = [case for case in cases.CASES if case.suite != "gpu"]  # the others are large

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from cases.case import Call, case
@@ -79,3 +80,49 @@ def mnist_step(torch: Any) -> Call:
         nn.Linear(128, 10),
     )
     return training_step(torch, net, torch.randn(64, 1, 28, 28), torch.randint(0, 10, (64,)))
+
+
+def char_gpt(torch: Any, vocabulary: int, width: int, heads: int, layers: int, length: int) -> Any:
+    """A GPT in the style of nanoGPT's smallest: attention written out, weights not tied."""
+    nn, functional = torch.nn, torch.nn.functional
+    blocked = torch.ones(length, length).tril() == 0
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x: Any) -> Any:
+            batch = x.shape[0]
+            q, k, v = (
+                part.view(batch, length, heads, width // heads).transpose(1, 2)
+                for part in self.qkv(self.norm1(x)).split(width, dim=2)
+            )  # (batch, heads, length, width / heads)
+            scores = q @ k.transpose(-2, -1) / math.sqrt(width // heads)
+            weights = scores.masked_fill(blocked, -math.inf).softmax(-1)
+            mixed = (weights @ v).transpose(1, 2).reshape(batch, length, width)
+            x = x + self.proj(mixed)
+            return x + self.down(functional.gelu(self.up(self.norm2(x))))
+
+    class GPT(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens = nn.Embedding(vocabulary, width)
+            self.places = nn.Embedding(length, width)
+            self.blocks = nn.Sequential(*(Block() for _ in range(layers)))
+            self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary)
+
+        def forward(self, tokens: Any) -> Any:
+            x = self.tokens(tokens) + self.places(torch.arange(length))
+            return self.head(self.norm(self.blocks(x))).view(-1, vocabulary)
+
+    return GPT()
+
+
+@case("char-GPT training step, 4 layers of 128, 16x64", "models", 0.9)
+def gpt_step(torch: Any) -> Call:
+    net = char_gpt(torch, vocabulary=65, width=128, heads=4, layers=4, length=64)
+    tokens = torch.randint(0, 65, (16, 64))
+    return training_step(torch, net, tokens, torch.randint(0, 65, (16 * 64,)))

@@ -280,7 +280,13 @@ def _bind(
     return (*bound.args, *bound.kwargs.values()), tuple(bound.kwargs)
 
 
-_C._set_function_defaults(Function.setup_context, Function.backward, _bind)
+def _apply_lifted(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    from rushlight.autograd._function_transforms import apply_lifted
+
+    return apply_lifted(cls, args, kwargs)
+
+
+_C._set_function_defaults(Function.setup_context, Function.backward, _bind, _apply_lifted)
 
 
 class _Refusal(Function):

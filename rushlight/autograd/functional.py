@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight import enable_grad, stack, zeros_like
+from rushlight.autograd import grad
 from rushlight.autograd._calls import (
     CONSTANT_GRADIENT,
     CONSTANT_JACOBIAN,
@@ -153,6 +154,42 @@ def _rows(i: int, output: Tensor, inputs: Tensors, strict: bool, create_graph: b
     )
 
 
+def _rows_at_once(output: Tensor, inputs: Tensors, create_graph: bool) -> Tensors:
+    """The same by one backward that takes all unit vectors along."""
+    from rushlight import eye, zeros
+
+    count = output.numel()
+    units = eye(count, dtype=output.dtype, device=output.device).reshape(count, *output.shape)
+    found: tuple[Tensor | None, ...] = (None,) * len(inputs)
+    if output.requires_grad:
+        found = grad(
+            output, inputs, units, True, create_graph, allow_unused=True, is_grads_batched=True
+        )
+    return tuple(
+        zeros(output.shape + x.shape, dtype=x.dtype, device=x.device)
+        if g is None
+        else g.reshape(output.shape + x.shape)
+        for g, x in zip(found, inputs, strict=True)
+    )
+
+
+def _columns_at_once(
+    func: Callable[..., TensorOrTensors], points: Tensors
+) -> tuple[bool, list[Tensors]]:
+    """Whether func returns a tuple, and for each output its Jacobian, from dual tensors."""
+    from rushlight.func import jacfwd
+
+    several = False
+
+    def as_tuple(*args: Tensor) -> Tensors:
+        nonlocal several
+        several, outputs = call(func, args, "jacobian", False)
+        return outputs
+
+    found = jacfwd(as_tuple, argnums=tuple(range(len(points))))(*points)
+    return several, list(found)
+
+
 def _check_forward_mode(strict: bool, vectorize: bool, create_graph: bool) -> None:
     name = "torch.autograd.functional.jacobian"
     for is_set, option in ((create_graph, "create_graph"), (strict, "strict")):
@@ -183,7 +220,7 @@ def jacobian(
         inputs: a tensor, or a tuple of all arguments.
         create_graph: records the result, so that it can be differentiated again.
         strict: raises where an output does not depend on an input, instead of giving zeros.
-        vectorize: may compute many rows at once; the result is the same.
+        vectorize: computes all rows at once by vmap, which takes less time and more memory.
         strategy: "reverse-mode" goes by outputs, "forward-mode", which needs vectorize, by inputs.
 
     Returns:
@@ -211,6 +248,10 @@ def jacobian(
         _check_forward_mode(strict, vectorize, create_graph)
     with enable_grad():
         several_inputs, points = as_arguments(inputs, "jacobian", create_graph)
+        if strategy == "forward-mode":
+            several_outputs, rows = _columns_at_once(func, points)
+            result = tuple(given_back(row, create_graph, several_inputs) for row in rows)
+            return result if several_outputs else result[0]
         several_outputs, outputs = call(func, points, "jacobian", strict)
         if strict and vectorize:
             raise RuntimeError(
@@ -223,7 +264,12 @@ def jacobian(
                     "jacobian: grad can be implicitly created only for real scalar outputs but "
                     f"got {output.dtype}. Pass view_as_real of the output."
                 )
-        rows = [_rows(i, out, points, strict, create_graph) for i, out in enumerate(outputs)]
+        rows = [
+            _rows_at_once(out, points, create_graph)
+            if vectorize
+            else _rows(i, out, points, strict, create_graph)
+            for i, out in enumerate(outputs)
+        ]
     result = tuple(given_back(row, create_graph, several_inputs) for row in rows)
     return result if several_outputs else result[0]
 
@@ -243,7 +289,7 @@ def hessian(
         inputs: a tensor, or a tuple of all arguments.
         create_graph: records the result, so that it can be differentiated again.
         strict: raises where the gradient does not depend on an input, instead of giving zeros.
-        vectorize: may compute many rows at once; the result is the same.
+        vectorize: computes all rows at once by vmap, which takes less time and more memory.
         outer_jacobian_strategy: how the gradient is differentiated; see jacobian.
 
     Returns:

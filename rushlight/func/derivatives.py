@@ -115,9 +115,7 @@ class _Recorded:
 
     def pull(self, cotangents: Sequence[Any], retain: bool) -> list[Any]:
         """The gradients of the inputs, for gradients of the results."""
-        pairs = [
-            (x, g) for x, g in zip(self.results, cotangents, strict=True) if x.requires_grad
-        ]
+        pairs = [(x, g) for x, g in zip(self.results, cotangents, strict=True) if x.requires_grad]
         create = _C.is_grad_enabled() and (
             self.more or any(g is not None and g.requires_grad for _, g in pairs)
         )
@@ -367,9 +365,7 @@ def _basis(like: Any) -> Any:
 
 
 def _zeros_with(position: int, direction: Any, leaves: Sequence[Any]) -> list[Any]:
-    return [
-        direction if i == position else x.new_zeros(x.shape) for i, x in enumerate(leaves)
-    ]
+    return [direction if i == position else x.new_zeros(x.shape) for i, x in enumerate(leaves)]
 
 
 def jacrev(
@@ -494,9 +490,7 @@ def jacfwd(
     return wrapper
 
 
-def hessian(
-    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0
-) -> Callable[..., Any]:
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """Makes a function that gives the Hessian of func: jacfwd of jacrev.
 
     Args:

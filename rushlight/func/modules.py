@@ -137,13 +137,15 @@ def stack_module_state(
     if len({type(model) for model in every}) > 1:
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
     params = {
-        name: stack([dict(model.named_parameters())[name].detach() for model in every])
-        .requires_grad_(parameter.requires_grad)
+        name: stack(
+            [dict(model.named_parameters())[name].detach() for model in every]
+        ).requires_grad_(parameter.requires_grad)
         for name, parameter in every[0].named_parameters()
     }
     buffers = {
-        name: stack([dict(model.named_buffers())[name].detach() for model in every])
-        .requires_grad_(buffer.requires_grad)
+        name: stack([dict(model.named_buffers())[name].detach() for model in every]).requires_grad_(
+            buffer.requires_grad
+        )
         for name, buffer in every[0].named_buffers()
     }
     return params, buffers

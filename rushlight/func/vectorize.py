@@ -210,7 +210,9 @@ def vmap(
         leaves = [_samples_first(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)]
         step = size if chunk_size is None else chunk_size
         if step >= size:
-            results, result_spec = _run(func, leaves, dims, spec, size, randomness, out_dims, kwargs)
+            results, result_spec = _run(
+                func, leaves, dims, spec, size, randomness, out_dims, kwargs
+            )
             return _place_samples(results, result_spec, out_dims, name)
         chunks, result_spec = [], None
         for start in range(0, size, step):

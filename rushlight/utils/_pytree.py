@@ -118,9 +118,7 @@ def _split(tree: Any) -> tuple[list[Any], Any] | None:
     return (list(tree), None) if _named(cls) else None
 
 
-def _collect(
-    tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
-) -> TreeSpec:
+def _collect(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeSpec:
     parts = None if is_leaf is not None and is_leaf(tree) else _split(tree)
     if parts is None:
         leaves.append(tree)

@@ -90,9 +90,7 @@ def run_by_vmap(name: str, sample: Sample, mask: list[bool]) -> tuple[list[Any],
     return list(mapped), [rl.stack(parts) for parts in zip(*looped, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("name", "sample"), cases([n for n in SAMPLED if n not in REFUSED])
-)
+@pytest.mark.parametrize(("name", "sample"), cases([n for n in SAMPLED if n not in REFUSED]))
 def test_vmap_equals_a_loop(name: str, sample: Sample) -> None:
     count = len(sample.arrays())
     if not count:

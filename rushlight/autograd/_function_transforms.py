@@ -1,0 +1,163 @@
+"""What vmap and forward mode make of an autograd.Function: calls of its own rules.
+
+See Note [Lifted tensors] in core/tensor/lift.h.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from rushlight import _C, Tensor
+from rushlight._grad_mode import no_grad
+from rushlight.autograd.function import Function, FunctionCtx
+
+__all__ = ["VmapInfo", "apply_lifted"]
+
+
+class VmapInfo(NamedTuple):
+    """What a Function's vmap is told: the number of samples, and what random ops shall do."""
+
+    batch_size: int
+    randomness: str
+
+
+class _Notes(FunctionCtx):
+    """A context that is no node: it only holds what a Function noted."""
+
+    to_save: tuple[Tensor | None, ...] = ()
+    saved_for_forward: tuple[Tensor | None, ...] = ()
+    saved_tensors: tuple[Tensor | None, ...] = ()
+    needs_input_grad: tuple[bool, ...] = ()
+
+
+def apply_lifted(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Calls a Function some arguments of which are lifted."""
+    if kwargs:
+        raise TypeError(
+            f"{cls.__name__}.apply: keyword arguments are not possible inside vmap and forward-mode "
+            "differentiation. Pass all by position."
+        )
+    lifts = [_C._lift_of(a) if isinstance(a, Tensor) else None for a in args]
+    level = max(lift[1] for lift in lifts if lift is not None)
+    at_level = [lift is not None and lift[1] == level for lift in lifts]
+    values = [
+        lift[2] if here and lift is not None else arg
+        for arg, lift, here in zip(args, lifts, at_level, strict=True)
+    ]
+    kind = next(
+        lift[0] for lift, here in zip(lifts, at_level, strict=True) if here and lift is not None
+    )
+    if kind == "batch":
+        return _apply_to_samples(cls, values, at_level, level)
+    tangents = [
+        lift[3] if here and lift is not None else None
+        for lift, here in zip(lifts, at_level, strict=True)
+    ]
+    return _apply_to_duals(cls, values, tangents, level)
+
+
+# ---- vmap ---------------------------------------------------------------------------------------
+
+
+def _apply_to_samples(
+    cls: type[Function], values: list[Any], has_samples: list[bool], level: int
+) -> Any:
+    in_dims = tuple(0 if has else None for has in has_samples)
+    if cls.generate_vmap_rule:
+        if cls.vmap is not Function.vmap:
+            raise RuntimeError(
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
+                "an overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
+                "overridden vmap staticmethod to avoid ambiguity."
+            )
+        outputs, out_dims = _over_samples(cls, in_dims).apply(*values), 0
+    else:
+        if cls.vmap is Function.vmap:
+            raise RuntimeError(
+                f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please "
+                "override and implement the vmap staticmethod or set generate_vmap_rule=True."
+            )
+        size, randomness = _C._level_info(level)
+        outputs, out_dims = cls.vmap(VmapInfo(size, randomness), in_dims, *values)
+    if not isinstance(outputs, tuple):
+        return _lift(outputs, out_dims, level)
+    dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outputs)
+    return tuple(_lift(o, d, level) for o, d in zip(outputs, dims, strict=True))
+
+
+def _lift(output: Any, dim: int | None, level: int) -> Any:
+    if dim is None or not isinstance(output, Tensor):
+        return output
+    return _C._lift_samples(output.movedim(dim, 0), level)
+
+
+def _over_samples(cls: type[Function], in_dims: tuple[int | None, ...]) -> type[Function]:
+    """The Function that runs forward and backward of another one by vmap."""
+    from rushlight.func import vmap
+
+    class OverSamples(Function):
+        @staticmethod
+        def forward(ctx: Any, *args: Any) -> Any:
+            notes = _Notes()
+
+            def run(*samples: Any) -> Any:
+                output = cls.forward(*samples)
+                cls.setup_context(notes, samples, output)
+                several = output if isinstance(output, tuple) else (output,)
+                kept = tuple(t for t in notes.to_save if t is not None)
+                return several, kept
+
+            outputs, kept = vmap(run, in_dims=in_dims)(*args)
+            left = iter(kept)
+            places = [t is not None for t in notes.to_save]
+            ctx.save_for_backward(*(next(left) if there else None for there in places))
+            ctx.notes = notes
+            return outputs if len(outputs) > 1 else outputs[0]
+
+        @staticmethod
+        def backward(ctx: Any, *grads: Any) -> Any:
+            saved = ctx.saved_tensors
+            given = [t for t in (*saved, *grads) if t is not None]
+            wanted: list[int] = []
+
+            def run(*samples: Tensor) -> tuple[Tensor, ...]:
+                left = iter(samples)
+                ctx.notes.saved_tensors = tuple(None if t is None else next(left) for t in saved)
+                ctx.notes.needs_input_grad = ctx.needs_input_grad
+                found = cls.backward(ctx.notes, *(None if g is None else next(left) for g in grads))
+                several = found if isinstance(found, tuple) else (found,)
+                wanted[:] = [i for i, g in enumerate(several) if g is not None]
+                return tuple(several[i] for i in wanted)
+
+            found = vmap(run)(*given)
+            gradients: list[Any] = [None] * len(in_dims)
+            for i, gradient in zip(wanted, found, strict=True):
+                gradients[i] = gradient.sum(0) if in_dims[i] is None else gradient
+            return tuple(gradients)
+
+    OverSamples.__name__ = cls.__name__
+    return OverSamples
+
+
+# ---- forward mode -------------------------------------------------------------------------------
+
+
+def _apply_to_duals(cls: type[Function], values: list[Any], tangents: list[Any], level: int) -> Any:
+    if cls.jvp is Function.jvp:
+        cls.jvp(None)  # says that it is not there
+    outputs = cls.apply(*values)
+    notes = _Notes()
+    with no_grad():
+        if cls.setup_context is Function.setup_context:
+            cls.forward(notes, *values)
+        else:
+            cls.setup_context(notes, tuple(values), outputs)
+    notes.saved_tensors = notes.saved_for_forward or notes.to_save
+    derivatives = cls.jvp(notes, *tangents)
+    if not isinstance(outputs, tuple):
+        return _dual(outputs, derivatives, level)
+    return tuple(_dual(o, d, level) for o, d in zip(outputs, derivatives, strict=True))
+
+
+def _dual(output: Any, tangent: Any, level: int) -> Any:
+    return output if tangent is None else _C._lift_dual(output, tangent, level)
