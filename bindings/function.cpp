@@ -438,8 +438,7 @@ PyObject* set_defaults(PyObject*, PyObject* args) {
   if (!PyArg_ParseTuple(args, "OOOO", &given.setup_context, &given.backward, &given.bind,
                         &given.apply_lifted))
     return nullptr;
-  for (PyObject* object :
-       {given.setup_context, given.backward, given.bind, given.apply_lifted})
+  for (PyObject* object : {given.setup_context, given.backward, given.bind, given.apply_lifted})
     Py_INCREF(object);
   function_defaults = given;
   Py_RETURN_NONE;

@@ -1,7 +1,7 @@
-// Owns what Python's transforms (func, forward_ad) are made of: levels, and lifting tensors to them.
+// Owns what Python's transforms (func, forward_ad) are made of: levels, and tensors lifted to them.
+#include "core/ops/lift.h"
 #include "bindings/python.h"
 #include "core/autograd/engine.h"
-#include "core/ops/lift.h"
 #include "core/ops/ops.h"
 
 namespace rushlight::python {
@@ -84,10 +84,12 @@ PyObject* lift_dual_py(PyObject*, PyObject* args) {
     CHECK(is_differentiable(value.dtype()),
           "Expected a floating point or complex tensor to make a dual tensor, but got: ",
           dtype_name(value.dtype()));
-    CHECK(value.sizes() == tangent.sizes(), "Expected tangent to have the same shape as primal, got ",
-          tangent.sizes(), " for ", value.sizes());
-    CHECK(value.dtype() == tangent.dtype(), "Expected tangent to have the same dtype as primal, got ",
-          dtype_name(tangent.dtype()), " for ", dtype_name(value.dtype()));
+    CHECK(value.sizes() == tangent.sizes(),
+          "Expected tangent to have the same shape as primal, got ", tangent.sizes(), " for ",
+          value.sizes());
+    CHECK(value.dtype() == tangent.dtype(),
+          "Expected tangent to have the same dtype as primal, got ", dtype_name(tangent.dtype()),
+          " for ", dtype_name(value.dtype()));
     const Level& level = find_level(id);
     CHECK(!is_lifted_at(value, level), "the tensor already has a tangent at this level.");
     return wrap(lift_dual(value, tangent, level));
@@ -126,7 +128,8 @@ PyObject* lift_of(PyObject*, PyObject* self) {
     Ref value(wrap(lift.value));
     Ref tangent(lift.tangent.defined() ? wrap(lift.tangent) : Py_NewRef(Py_None));
     return Py_BuildValue("sKOO", lift.level.kind == LevelKind::batch ? "batch" : "dual",
-                         static_cast<unsigned long long>(lift.level.id), value.get(), tangent.get());
+                         static_cast<unsigned long long>(lift.level.id), value.get(),
+                         tangent.get());
   });
 }
 

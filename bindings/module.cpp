@@ -34,8 +34,8 @@ nb::dict describe(const OpEntry& entry) {
   row["method"] = bool(entry.variants & method);
   row["inplace"] = entry.call_inplace != nullptr;
   row["differentiable"] = entry.differentiable;
-  static constexpr const char* rules[] = {"",      "own",       "by_elements", "by_dims", "by_new_dim",
-                                          "by_sizes", "by_last_dims", "by_images"};
+  static constexpr const char* rules[] = {"",           "own",      "by_elements",  "by_dims",
+                                          "by_new_dim", "by_sizes", "by_last_dims", "by_images"};
   row["batch"] = rules[size_t(entry.batch_rule)];
   row["formula"] = entry.formula ? nb::object(nb::str(entry.formula->name)) : nb::none();
   nb::list dtypes;

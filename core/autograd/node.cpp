@@ -121,9 +121,9 @@ void check_origin(const AutogradMeta& meta, WriteTo to) {
         "not allow the output views to be modified inplace. You should replace the inplace "
         "operation by an out-of-place one.");
   if (origin == ViewOrigin::in_function) {  // the user's own backward stands behind it
-    std::string name = meta.grad_fn ? "Output " + std::to_string(meta.slot) + " of " +
-                                          meta.grad_fn->op()
-                                    : "The tensor";
+    std::string name = meta.grad_fn
+                           ? "Output " + std::to_string(meta.slot) + " of " + meta.grad_fn->op()
+                           : "The tensor";
     CHECK(false, name, " is a view and ", what,
           ". This view was created inside a custom Function (or because an input was returned "
           "as-is) and the autograd logic to handle view+inplace would override the custom backward "
@@ -347,6 +347,7 @@ void check_rewrite(const Tensor& tensor, bool records) {
         "in "
         "torch.no_grad(), or write to a clone.");
   if (!view || !(records || view->base.requires_grad())) return;
+  if (view->origin == ViewOrigin::in_function) check_origin(*meta, WriteTo::view);
   CHECK(!(gradient_edge_exists(tensor) && is_leaf(view->base)),
         "a view of a leaf Variable that requires grad is being used in an in-place operation. Wrap "
         "the "

@@ -20,8 +20,9 @@ Shape joined(Shape sizes, ShapeRef rest, size_t from = 0) {
 Tensor spread(const Tensor& t, int64_t size) { return expand(t, joined({size}, t.sizes())); }
 
 bool names_dims(std::string_view arg) {
-  static constexpr std::string_view names[] = {"dim",       "dims",    "dim0",   "dim1", "dim2", "dimension",
-                                               "start_dim", "end_dim", "source", "axis", "destination"};
+  static constexpr std::string_view names[] = {"dim",    "dims",      "dim0",       "dim1",
+                                               "dim2",   "dimension", "start_dim",  "end_dim",
+                                               "source", "axis",      "destination"};
   return std::ranges::find(names, arg) != std::end(names);
 }
 
@@ -142,8 +143,8 @@ Result Batch::by_elements() {
   for (size_t i = 0; i < values_.size(); ++i) {
     if (!is_tensor(i)) continue;
     DType dtype = tensors_[i].dtype();
-    if (rank(i) == 0 && promoted && !(i == 0 && writes_input()) && !is_bool(dtype) && can_cast(dtype, *promoted) &&
-        !tensors_[i].impl()->wrapped_number)
+    if (rank(i) == 0 && promoted && !(i == 0 && writes_input()) && !is_bool(dtype) &&
+        can_cast(dtype, *promoted) && !tensors_[i].impl()->wrapped_number)
       set(i, cast(tensors_[i], *promoted));
     if (batched_[i]) set(i, padded(tensors_[i], most));
   }
@@ -172,7 +173,8 @@ Result Batch::by_dims(bool new_dim) {
     } else if (arg.type == ArgType::integer_optional) {  // the one dim of all elements
       set(first, reshape(tensors_[first], Shape{size(), -1}));
       values_[i] = int64_t(1);
-    } else if (arg.has_default && (arg.type == ArgType::ints || arg.type == ArgType::ints_optional)) {
+    } else if (arg.has_default &&
+               (arg.type == ArgType::ints || arg.type == ArgType::ints_optional)) {
       for (int64_t d = 1; d <= range; ++d) shapes_[i].push_back(d);
       values_[i] = ShapeRef(shapes_[i]);
     }

@@ -90,7 +90,8 @@ void warn_once(const OpEntry& entry) {
 }
 
 Result call_batch(const OpEntry& entry, std::span<const Value> args, const Level& level) {
-  CHECK(is_open(level), "a tensor of a vmap that has ended cannot be used. Return it from the function.");
+  CHECK(is_open(level),
+        "a tensor of a vmap that has ended cannot be used. Return it from the function.");
   Batch batch(entry, level, args);
   return each_tensor(batch.run(), [&](const Tensor& t) { return lift_samples(t, level); });
 }
@@ -124,7 +125,8 @@ void detail::warn_of_loop(const OpEntry& entry) { warn_once(entry); }
 Result call_lifted(const OpEntry& entry, std::span<const Value> args) {
   const Level* found = innermost(args);
   if (entry.draws)
-    if (const Level* drawing = visible_batch_level(); drawing && (!found || drawing->id >= found->id)) {
+    if (const Level* drawing = visible_batch_level();
+        drawing && (!found || drawing->id >= found->id)) {
       BelowLevel below(*drawing);
       return draw(entry, args, Level(*drawing));
     }
@@ -149,7 +151,8 @@ void overwrite_lifted(const Tensor& self, const Tensor& result) {
     become_dual(self, level);
     overwrite_lifted(lowered(self, level), lowered(result, level));
     Tensor tangent = tangent_of(result, level);
-    overwrite_lifted(tangent_of(self, level), tangent.defined() ? tangent : zeros_like(self.impl()->lift->tangent));
+    overwrite_lifted(tangent_of(self, level),
+                     tangent.defined() ? tangent : zeros_like(self.impl()->lift->tangent));
   }
   self.impl()->requires_grad = bottom(self).requires_grad();
 }
@@ -172,7 +175,8 @@ Tensor from_samples(const Tensor& samples, const Level& level) {
   if (!is_lifted(samples) || level_of(samples).id < level.id) return lift_samples(samples, level);
   const Lift& lift = *samples.impl()->lift;
   if (lift.level.kind == LevelKind::dual)
-    return lift_dual(from_samples(lift.value, level), from_samples(lift.tangent, level), lift.level);
+    return lift_dual(from_samples(lift.value, level), from_samples(lift.tangent, level),
+                     lift.level);
   return lift_samples(from_samples(transpose(lift.value, 0, 1), level), lift.level);
 }
 
@@ -247,7 +251,8 @@ Tensor fresh_input(const Tensor& t) {
 Tensor without_history(const Tensor& t) {
   if (!is_lifted(t)) return detach(t);
   const Lift& lift = *t.impl()->lift;
-  if (lift.level.kind == LevelKind::batch) return lift_samples(without_history(lift.value), lift.level);
+  if (lift.level.kind == LevelKind::batch)
+    return lift_samples(without_history(lift.value), lift.level);
   return lift_dual(without_history(lift.value), without_history(lift.tangent), lift.level);
 }
 

@@ -108,7 +108,8 @@ class DualCall {
     });
     bool diagonal = entry_.formula && !is_complex(results[0].dtype());
     for (const Tangent& t : tangents_) diagonal &= !is_complex(t.tangent.dtype());
-    return diagonal ? std::vector{along_diagonal(*node, results[0])} : twice(*node, source, results);
+    return diagonal ? std::vector{along_diagonal(*node, results[0])}
+                    : twice(*node, source, results);
   }
 
   // The sum over the arguments of what the node gives for the tangent of each.
@@ -150,8 +151,8 @@ class DualCall {
       }
     }
     if (roots.empty()) return tangents;
-    BackwardOptions options{.create_graph = is_grad_enabled(), .accumulate = false,
-                            .newer_than = source->sequence};
+    BackwardOptions options{
+        .create_graph = is_grad_enabled(), .accumulate = false, .newer_than = source->sequence};
     std::vector<Tensor> found = run_backward(roots, grads, inputs, options);
     for (size_t k = 0, i = 0; k < results.size(); ++k)
       if (directions[k].defined()) tangents[k] = found[i++];

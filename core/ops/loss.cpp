@@ -102,7 +102,7 @@ struct Targets {
   Tensor weight;  // of each target: 0 where it is ignored
 
   Targets(ShapeRef sizes_in, DType dtype, const Tensor& target, const Tensor& class_weight,
-         int64_t ignore_index)
+          int64_t ignore_index)
       : sizes(sizes_in), dim(sizes.size() == 2 ? 1 : 2) {
     Tensor ignored = target == Scalar(ignore_index);
     Tensor known = where(ignored, zeros_like(target), target);
@@ -112,9 +112,7 @@ struct Targets {
                                          : full(target.sizes(), 1.0, dtype, target.device());
     weight = where(ignored, zeros_like(each), each);
   }
-  Tensor pick(const Tensor& input) const {
-    return squeeze(gather(input, dim, places), dim);
-  }
+  Tensor pick(const Tensor& input) const { return squeeze(gather(input, dim, places), dim); }
   Tensor put(const Tensor& values) const {
     Tensor none = zeros(sizes, values.dtype(), values.device());
     return call<"scatter_add", Tensor>(none, dim, places, unsqueeze(values, dim));

@@ -157,9 +157,8 @@ struct Invoke<Block, R (*)(Args...)> {
     [&]<size_t... I>(std::index_sequence<I...>) {
       node->keep_inputs(false, edge_of, unbox<Args>(values[I])...);
     }(Indices());
-    node->keep_results(unbox_result<R>(Result(result)), [](const Tensor& t, uint32_t) {
-      return SavedTensor::input(t, false);
-    });
+    node->keep_results(unbox_result<R>(Result(result)),
+                       [](const Tensor& t, uint32_t) { return SavedTensor::input(t, false); });
     return owner;
   }
   static Result boxed_batched(const Batch& batch, const Value* values) {
@@ -231,8 +230,7 @@ struct Invoke<Block, R (*)(Args...)> {
     const Tensor& self = first(args...);
     std::array<Value, sizeof...(Args)> values{to_value(args)...};
     if constexpr (P::kInplaceFlag >= 0) values[size_t(P::kInplaceFlag)] = false;
-    Result result =
-        P::kMutates ? call_lifted(entry_of(Block::name), values) : boxed(values.data());
+    Result result = P::kMutates ? call_lifted(entry_of(Block::name), values) : boxed(values.data());
     if constexpr (!Returns<R>::tensor) {
       ASSERT(false);
     } else {

@@ -17,8 +17,7 @@ const Level& open_level(Level level) {
 }
 
 // A tensor of these sizes and strides without elements.
-Tensor hollow(const Tensor& behind, ShapeRef sizes, ShapeRef strides,
-              IntrusivePtr<Lift> lift) {
+Tensor hollow(const Tensor& behind, ShapeRef sizes, ShapeRef strides, IntrusivePtr<Lift> lift) {
   Tensor lifted = empty(Shape{0}, behind.dtype());
   TensorImpl& impl = *lifted.impl();
   impl.storage = StorageImpl::none(behind.device());

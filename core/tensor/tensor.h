@@ -99,7 +99,7 @@ class Tensor {
   bool is_hollow() const { return impl_->sparse || impl_->lift; }
 
   // The first element, in the memory of the CPU. Raises for a tensor of another device and for a
-  // sparse or lifted one, so that no loop of the CPU ever sees an address that is not one of elements.
+  // sparse or lifted one, so that no loop of the CPU ever sees an address of something else.
   void* data() const {
     if (!impl_->storage->on_cpu()) [[unlikely]]
       refuse_data();

@@ -103,13 +103,13 @@ def backward(
 
 
 def _batched_grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: Any,
+    inputs: Any,
     grad_outputs: Tensor | Sequence[Tensor | None] | None,
     create_graph: bool,
     allow_unused: bool | None,
     materialize_grads: bool,
-) -> tuple[Tensor | None, ...]:
+) -> Any:
     from rushlight.func import vmap
 
     given = _as_tuple(grad_outputs)

@@ -34,8 +34,8 @@ def apply_lifted(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
     """Calls a Function some arguments of which are lifted."""
     if kwargs:
         raise TypeError(
-            f"{cls.__name__}.apply: keyword arguments are not possible inside vmap and forward-mode "
-            "differentiation. Pass all by position."
+            f"{cls.__name__}.apply: keyword arguments are not possible inside vmap and "
+            "forward-mode differentiation. Pass all by position."
         )
     lifts = [_C._lift_of(a) if isinstance(a, Tensor) else None for a in args]
     level = max(lift[1] for lift in lifts if lift is not None)
@@ -66,9 +66,9 @@ def _apply_to_samples(
     if cls.generate_vmap_rule:
         if cls.vmap is not Function.vmap:
             raise RuntimeError(
-                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and "
-                "an overridden vmap staticmethod. Please set generate_vmap_rule=False or delete the "
-                "overridden vmap staticmethod to avoid ambiguity."
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True "
+                "and an overridden vmap staticmethod. Please set generate_vmap_rule=False or "
+                "delete the overridden vmap staticmethod to avoid ambiguity."
             )
         outputs, out_dims = _over_samples(cls, in_dims).apply(*values), 0
     else:

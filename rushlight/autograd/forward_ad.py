@@ -39,10 +39,11 @@ def enter_dual_level() -> int:
     global _level
     if _level is not None:
         raise RuntimeError(
-            "Nested forward mode AD is not supported at the moment. Use torch.func.jvp, which nests."
+            "Nested forward mode AD is not supported at the moment. Use torch.func.jvp, which "
+            "nests."
         )
-    _level = _C._open_dual_level()
-    return _level
+    level = _level = _C._open_dual_level()
+    return level
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
@@ -58,7 +59,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     _level = None
 
 
-class dual_level:
+class dual_level:  # noqa: N801 (PyTorch's name)
     """The scope in which dual tensors live.
 
     Example:

@@ -177,7 +177,7 @@ def disable_saved_tensors_hooks(error_message: str) -> Generator[None, None, Non
         ...             pass
         ...     except RuntimeError as error:
         ...         print(error)
-        not here
+        not here.
     """
     before = _C._refuse_saving_hooks(error_message)
     try:

@@ -1,7 +1,7 @@
 """Derivatives as transforms of functions: they nest, and go with vmap.
 
-Reverse mode runs the tape from fresh inputs; forward mode runs the function on dual tensors. How both
-go together is Note [Lifted tensors] in core/tensor/lift.h.
+Reverse mode runs the tape from fresh inputs; forward mode runs the function on dual tensors. How
+both go together is Note [Lifted tensors] in core/tensor/lift.h.
 """
 
 from __future__ import annotations
@@ -270,9 +270,9 @@ def jvp(
     along, along_spec = tree_flatten(tangents)
     if along_spec != spec:
         raise RuntimeError(
-            f"jvp: Expected primals and tangents to have the same python structure. For example, "
-            f"if primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
-            f"{spec} and tangents with structure {along_spec}"
+            "jvp: Expected primals and tangents to have the same python structure. For example, "
+            "if primals is a tuple of 3 tensors, tangents also must be. Got primals with "
+            f"structure {spec} and tangents with structure {along_spec}"
         )
     _check_differentiable(leaves, "jvp")
     _check_tensors(along, "jvp: Expected all tangents")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import Tensor, nn, stack
+from rushlight.nn.modules.batchnorm import _BatchNorm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import MutableMapping, Sequence
 
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
@@ -72,7 +73,7 @@ def functional_call(
     elif not isinstance(args, tuple):
         args = (args,)
     holders = [(*_holder(module, name), tensor) for name, tensor in replacements.items()]
-    previous: list[tuple[dict[str, Any], str, Any]] = []
+    previous: list[tuple[MutableMapping[str, Any], str, Any]] = []
     try:
         for holder, name, tensor in holders:
             members = holder._buffers if name in holder._buffers else holder._parameters
@@ -166,7 +167,7 @@ def replace_all_batch_norm_modules_(root: nn.Module) -> nn.Module:
         True
     """
     for module in root.modules():
-        if isinstance(module, nn.modules.batchnorm._BatchNorm):
+        if isinstance(module, _BatchNorm):
             module.running_mean = None
             module.running_var = None
             module.num_batches_tracked = None

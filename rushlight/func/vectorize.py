@@ -73,8 +73,8 @@ def _read_inputs(
         sizes[i] = leaf.shape[dim]
     if not sizes:
         raise ValueError(
-            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): at least one input must have samples, "
-            "but in_dims is None for all."
+            f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): at least one input must have "
+            "samples, but in_dims is None for all."
         )
     if len(set(sizes.values())) > 1:
         raise ValueError(
@@ -129,9 +129,9 @@ def _read_out_dims(results: list[Any], spec: Any, out_dims: Any, name: str) -> l
         dims = [prefix[0]]
     if dims is None:
         raise ValueError(
-            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the "
-            f"structure of outputs. out_dims has structure {tree_flatten(prefix, _is_dim)[1]} but "
-            f"outputs has structure {spec}."
+            f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with "
+            "the structure of outputs. out_dims has structure "
+            f"{tree_flatten(prefix, _is_dim)[1]} but outputs has structure {spec}."
         )
     return dims
 

@@ -1,7 +1,7 @@
 """Nested containers as a list of leaves and a spec that puts them together again.
 
-Lists, tuples, named tuples, dicts and their common kinds are containers; anything else is a leaf, None
-too. Other classes join by register_pytree_node.
+Lists, tuples, named tuples, dicts and their common kinds are containers; anything else is a leaf,
+None too. Other classes join by register_pytree_node.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def test_a_missing_nvrtc_is_told_with_the_command_that_helps(run_python) -> None
     )
     assert said == (
         "NVRTC: /nowhere/libnvrtc.so was not found. Looked in: the system's library path. "
-        "Install it with: pip install rushlight[cuda]\n"
+        "Install it with: pip install rushlight[cuda].\n"
     )
 
 

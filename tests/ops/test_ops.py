@@ -238,7 +238,9 @@ def test_complex_gradients_equal_finite_differences(name: str, sample: Sample) -
     try:
         results = f(*leaves)
     except (NotImplementedError, RuntimeError) as error:
-        if not re.search("not implemented for complex128|floating point dtype", str(error)):
+        if not re.search(
+            "not implemented for complex128|floating.point dtype|no order", str(error)
+        ):
             raise
         pytest.skip("takes real numbers here")
     if varies(results):
