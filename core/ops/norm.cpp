@@ -132,8 +132,8 @@ OP(batch_norm_kernel,
                 const Tensor& running_mean, const Tensor& running_var, bool training,
                 double momentum, double eps) {
     CHECK(!training || !running_mean.defined() || batch.has("running_mean"),
-          "running_mean and running_var are the same for all samples of vmap, but each sample would "
-          "update them. Use func.replace_all_batch_norm_modules_, or eval().");
+          "running_mean and running_var are the same for all samples of vmap, but each sample "
+          "would update them. Use func.replace_all_batch_norm_modules_, or eval().");
     // Each channel of each sample is a channel of its own: (N, B * C, ...).
     int64_t samples = batch.size();
     Tensor x = transpose(batch.full("input"), 0, 1);

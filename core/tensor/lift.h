@@ -6,8 +6,8 @@
 // lifted tensor is a value together with its derivative along a direction, the tangent. To the
 // function of the user both look like any tensor: the impl has its sizes and its dtype, but no
 // elements, as data() says when it is asked.
-// What is behind a lifted tensor may be lifted itself, at a level that was opened earlier. An op that
-// meets a lifted argument leaves the usual path (ops/lift.cpp): it lowers the arguments of the
+// What is behind a lifted tensor may be lifted itself, at a level that was opened earlier. An op
+// that meets a lifted argument leaves the usual path (ops/lift.cpp): it lowers the arguments of the
 // innermost level, calls ops on what was behind them, and lifts the results. So the tape and the
 // kernels know nothing of levels: the history of a lifted tensor is that of the tensor behind it,
 // and it has none itself.
