@@ -1,7 +1,8 @@
 // Owns backward where tensors are lifted, see Note [Lifted tensors] in tensor/lift.h.
 //
-// The tape is that of the tensors behind, so roots, gradients and inputs are brought down by a level
-// and what comes out is lifted again. What flows along the tape of plain tensors may be lifted too.
+// The tape is that of the tensors behind, so roots, gradients and inputs are brought down by a
+// level, and what comes out is lifted again. What flows along the tape of plain tensors may be
+// lifted too.
 #include <algorithm>
 
 #include "core/autograd/engine.h"

@@ -179,7 +179,8 @@ OP(nll_loss_backward,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor& weight,
                 const Tensor&, ShapeRef sizes, int64_t ignore_index, int64_t reduction) {
     Tensor g = batch.full("grad");
-    Targets targets(batch.with_samples(sizes), g.dtype(), batch.full("target"), weight, ignore_index);
+    Targets targets(batch.with_samples(sizes), g.dtype(), batch.full("target"), weight,
+                    ignore_index);
     LossReduction how{reduction};
     if (how == LossReduction::mean) g = g / batch.full("total_weight");
     while (g.dim() < targets.weight.dim()) g = unsqueeze(g, -1);

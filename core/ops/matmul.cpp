@@ -342,7 +342,8 @@ Example:
   .dtypes  = numeric,
   .sparse  = sparse_linear,
   .batch   = [](const Batch& batch, const Tensor& input, const Tensor& weight, const Tensor& bias) {
-    if (!batch.has("weight") && !batch.has("bias")) return call<"linear", Tensor>(input, weight, bias);
+    if (!batch.has("weight") && !batch.has("bias"))
+      return call<"linear", Tensor>(input, weight, bias);
     Tensor samples = batch.full("input");
     Tensor rows = reshape(samples, Shape{batch.size(), -1, samples.size(-1)});
     Tensor out = matmul(rows, transpose(weight, -1, -2));
