@@ -39,7 +39,7 @@ inline thread_local std::optional<BackwardFailure> backward_failure;
 // The gradient of root i: the one given, whose sizes are checked, or one for a single element.
 Tensor root_gradient(TensorList roots, TensorList grads, size_t i);
 
-// Whether derivatives of the roots with respect to other tensors than the inputs could be asked for.
+// Whether derivatives of the roots by other tensors than the inputs could be asked for.
 bool depends_on_more(TensorList roots, TensorList inputs);
 
 }  // namespace rushlight

@@ -128,7 +128,7 @@ Tensor plus_bias(const Tensor& output, const Tensor& bias) {
 
 ShapeRef spatial(const Shape& sizes) { return ShapeRef(sizes).subspan(2); }
 
-// ---- samples of vmap as more images, or, where each has its own weight, as groups of channels ----
+// Samples of vmap are more images or, where each has its own weight, groups of channels.
 
 // (B, N, ...) as (B * N, ...), and back.
 Tensor joined(const Tensor& samples) {

@@ -1,4 +1,4 @@
-// Declares what happens to a call with lifted arguments; see Note [Lifted tensors] in tensor/lift.h.
+// Declares what happens to calls with lifted arguments; see Note [Lifted tensors] in tensor/lift.h.
 #pragma once
 
 #include "core/ops/value.h"
@@ -18,8 +18,8 @@ Result call_lifted(const OpEntry& entry, std::span<const Value> args);
 // become a batch of samples.
 void overwrite_lifted(const Tensor& self, const Tensor& result);
 
-// The samples of a tensor at a batch level by dim 0, even if it is lifted at levels inside that one:
-// these stay on top. A tensor that is not lifted at the level is the same for each sample.
+// The samples of a tensor at a batch level by dim 0, even if it is lifted at levels inside that
+// one: these stay on top. A tensor that is not lifted at the level is the same for each sample.
 Tensor samples_of(const Tensor& t, const Level& level);
 // The reverse.
 Tensor from_samples(const Tensor& samples, const Level& level);
