@@ -68,3 +68,32 @@ def views_backward(torch: Any) -> Call:
         y.sum().backward()
 
     return call
+
+
+def per_sample(torch: Any, net: Any, x: Any) -> Call:
+    """The gradient of each sample by itself, as in differential privacy."""
+    func, labels = torch.func, torch.randint(0, 10, (len(x),))
+    parameters = {name: p.detach() for name, p in net.named_parameters()}
+
+    def loss(parameters: Any, x: Any, label: Any) -> Any:
+        logits = func.functional_call(net, parameters, (x.unsqueeze(0),))
+        return torch.nn.functional.cross_entropy(logits, label.unsqueeze(0))
+
+    gradients = func.vmap(func.grad(loss), in_dims=(None, 0, 0))
+    return lambda: gradients(parameters, x, labels)
+
+
+@case("gradients per sample of an MLP 64-128-10, 256 samples", "models", 1.2)
+def per_sample_mlp(torch: Any) -> Call:
+    nn = torch.nn
+    net = nn.Sequential(nn.Linear(64, 128), nn.Tanh(), nn.Linear(128, 10))
+    return per_sample(torch, net, torch.randn(256, 64))
+
+
+@case("gradients per sample of a CNN, 256 images of 14x14", "models", 1.2)
+def per_sample_cnn(torch: Any) -> Call:
+    nn = torch.nn
+    net = nn.Sequential(
+        nn.Conv2d(1, 8, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(288, 10)
+    )
+    return per_sample(torch, net, torch.randn(256, 1, 14, 14))
