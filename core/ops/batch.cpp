@@ -119,6 +119,7 @@ Result Batch::run() {
     case BatchRule::new_dim: return by_dims(true);
     case BatchRule::sizes: return by_sizes();
     case BatchRule::last_dims: return by_last_dims();
+    case BatchRule::matrices: return by_matrices();
     case BatchRule::images: return by_images();
     case BatchRule::unsaid: break;
   }
@@ -173,8 +174,7 @@ Result Batch::by_dims(bool new_dim) {
     } else if (arg.type == ArgType::integer_optional) {  // the one dim of all elements
       set(first, reshape(tensors_[first], Shape{size(), -1}));
       values_[i] = int64_t(1);
-    } else if (arg.has_default &&
-               (arg.type == ArgType::ints || arg.type == ArgType::ints_optional)) {
+    } else if (arg.type == ArgType::ints_optional || (arg.has_default && arg.type == ArgType::ints)) {
       for (int64_t d = 1; d <= range; ++d) shapes_[i].push_back(d);
       values_[i] = ShapeRef(shapes_[i]);
     }
@@ -198,6 +198,12 @@ Result Batch::by_sizes() {
 Result Batch::by_last_dims() {
   for (size_t i = 1; i < values_.size(); ++i)
     if (batched_[i]) return by_loop();
+  return rank(size_t(0)) == 0 ? by_samples() : call();  // the op has to refuse such a sample
+}
+
+Result Batch::by_matrices() {
+  if (rank(size_t(0)) < 2) return by_samples();
+  spread_all();
   return call();
 }
 

@@ -59,7 +59,8 @@ Example:
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
     True)",
   .forward = [](const Tensor& input, const Tensor& other) {
-    return input.sizes() == other.sizes() && all_true(eq(input, other));
+    if (input.sizes() != other.sizes()) return false;
+    return item(call<"all", Tensor>(eq(input, other), std::optional<ShapeRef>(), false)).to<bool>();
   },
 })
 
@@ -92,7 +93,8 @@ Example:
     True)",
   .forward = [](const Tensor& input, const Tensor& other, double rtol, double atol,
                 bool equal_nan) {
-    return all_true(call<"isclose", Tensor>(input, other, rtol, atol, equal_nan));
+    Tensor close = call<"isclose", Tensor>(input, other, rtol, atol, equal_nan);
+    return item(call<"all", Tensor>(close, std::optional<ShapeRef>(), false)).to<bool>();
   },
 })
 

@@ -69,6 +69,10 @@ Tensor column_major(const Shape& sizes, DType dtype, Device device) {
   return empty_strided(sizes, strides, dtype, device);
 }
 
+Tensor no_matrices(const Tensor& A, DType dtype) {
+  return empty(with_matrix(batch_sizes(A), 0, 0), dtype, A.device());
+}
+
 Tensor column_major_copy(const Tensor& t) {
   Tensor copy = column_major(t.sizes(), t.dtype(), t.device());
   int64_t rows = t.size(-2), columns = t.size(-1);
@@ -125,6 +129,13 @@ void check_phases(const Tensor& changes, const char* op, const char* vectors) {
   CHECK(all_true(abs(changes) <= 2 * kTolerance), op, "_backward: The ", vectors,
         " in the complex case are specified up to multiplication by e^{i phi}. The specified loss "
         "function depends on this phase term, making it ill-defined.");
+}
+
+bool is_differentiated(const Tensor& A) {
+  if (is_grad_enabled() && gradient_edge_exists(A)) return true;
+  for (const Tensor* t = &A; is_lifted(*t); t = &t->impl()->lift->value)
+    if (level_of(*t).kind == LevelKind::dual) return true;
+  return false;
 }
 
 double rounding_error(DType dtype) {

@@ -31,17 +31,20 @@ bool are_vectors(const Tensor& A, const Tensor& B);
 int64_t smaller_side(const Tensor& t);
 
 Tensor column_major(const Shape& sizes, DType dtype, Device device);
+// What a private op returns in the place of matrices that nobody asked for: no elements of A's batch.
+Tensor no_matrices(const Tensor& A, DType dtype);
 Tensor column_major_copy(const Tensor& t);
 // Whether there is work for a kernel of the CPU: not on meta. Raises on other devices.
 bool computes(const Tensor& t);
 // "(Batch element 3): " before what is said of one matrix of many.
 std::string in_batch(const Tensor& info, int64_t index);
-// Calls fail(index, info) for the first matrix whose info is not 0.
+// Calls fail(index, info) for the first matrix whose info is not 0; inside vmap, of all samples.
 template <class F>
 void check_info(const Tensor& info, F&& fail) {
   if (!computes(info)) return;
-  for (int64_t i = 0; i < info.numel(); ++i)
-    if (info.data<int>()[i] != 0) fail(i, info.data<int>()[i]);
+  Tensor all = to_contiguous(bottom(info));
+  for (int64_t i = 0; i < all.numel(); ++i)
+    if (all.data<int>()[i] != 0) fail(i, all.data<int>()[i]);
 }
 // Refuses matrices whose iteration did not end; `values` names what it looked for.
 void check_converged(const Tensor& info, const char* values);
@@ -81,6 +84,9 @@ inline Tensor plus(const Tensor& a, const Tensor& b) {
 Tensor pinv_gradient(const Tensor& g, const Tensor& A, const Tensor& P);
 // The imaginary numbers by which a loss changes with the phases of complex vectors must be zero.
 void check_phases(const Tensor& changes, const char* op, const char* vectors);
+// Whether a gradient or a tangent will be asked of what is computed from A: then an op that can leave
+// vectors out makes them, as the rules read them.
+bool is_differentiated(const Tensor& A);
 // The relative rounding error of a dtype.
 double rounding_error(DType dtype);
 

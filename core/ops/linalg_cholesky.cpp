@@ -56,7 +56,7 @@ info is 0 where a matrix is positive-definite, else the order of the first leadi
 not.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_last_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, bool upper, bool check_errors) {
     check_square(A, "A");
     Tensor L = column_major_copy(A), info = empty(batch_sizes(A), DType::int32, A.device());
@@ -150,6 +150,7 @@ OP(linalg_ldl_factor_ex,
 info is 0 where it succeeded, else the first i with a zero at D[i - 1, i - 1].)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, bool hermitian, bool check_errors) {
     check_square(A, "A");
     Tensor LD = column_major_copy(tril(A));
@@ -190,6 +191,12 @@ OP(linalg_ldl_solve,
 The gradient for the factor is not implemented.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, bool hermitian) {
+    int64_t rank = std::max(batch.rank("LD"), batch.rank("B"));
+    return call<"linalg_ldl_solve", Tensor>(Batch::padded(batch.full("LD"), rank),
+                                            Batch::padded(batch.full("pivots"), rank - 1),
+                                            Batch::padded(batch.full("B"), rank), hermitian);
+  },
   .forward = [](const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) {
     check_system(B, LD, "LD");
     CHECK(pivots.dtype() == DType::int32, "Expected pivots to be int32, but got ",

@@ -12,14 +12,10 @@ bool is_upper(std::string_view uplo) {
   return uplo == "U" || uplo == "u";
 }
 
-bool records(const Tensor& A) { return is_grad_enabled() && gradient_edge_exists(A); }
-
 // l_j - l_i, and 1 on the diagonal.
 Tensor gaps(const Tensor& values) {
   return unsqueeze(values, -2) - unsqueeze(values, -1) + eye_like(values, values.size(-1));
 }
-
-Tensor nothing(const Tensor& like, DType dtype) { return empty(Shape{0}, dtype, like.device()); }
 
 }  // namespace
 
@@ -29,7 +25,7 @@ OP(eigh_kernel,
   .doc     = R"(linalg.eigh; without `vectors` the eigenvectors have no elements.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_last_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, bool upper, bool vectors) {
     check_square(A, "A");
     Tensor values = empty(with_vector(batch_sizes(A), A.size(-1)), real_dtype(A.dtype()),
@@ -38,7 +34,7 @@ OP(eigh_kernel,
     Tensor V = column_major_copy(A);
     if (computes(A)) eigh_cpu(V, values, upper, vectors, info);
     check_converged(info, "eigenvalues");
-    return std::tuple(values, vectors ? V : nothing(A, A.dtype()));
+    return std::tuple(values, vectors ? V : no_matrices(A, A.dtype()));
   },
   .saves   = saves<"eigenvalues", "eigenvectors">,
   // Giles 2008, section 3.1: V (diag(gL) + (V^H gV) / (l_j - l_i)) V^H.
@@ -88,7 +84,7 @@ OP(linalg_eigvalsh, "eigvalsh(Tensor A, str UPLO='L') -> Tensor", {
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, std::string_view UPLO) {
-    return std::get<0>(call<"eigh_kernel", Pair>(A, is_upper(UPLO), records(A)));
+    return std::get<0>(call<"eigh_kernel", Pair>(A, is_upper(UPLO), is_differentiated(A)));
   },
 })
 
@@ -97,7 +93,7 @@ OP(eig_kernel, "_eig(Tensor A, bool vectors) -> (Tensor eigenvalues, Tensor eige
   .doc     = R"(linalg.eig; without `vectors` the eigenvectors have no elements.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_last_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, bool vectors) {
     check_square(A, "A");
     DType dtype = complex_dtype(real_dtype(A.dtype()));
@@ -109,7 +105,7 @@ OP(eig_kernel, "_eig(Tensor A, bool vectors) -> (Tensor eigenvalues, Tensor eige
       CHECK(code > 0, "input tensor should not contain infs or NaNs.");
     });
     check_converged(info, "eigenvalues");
-    return std::tuple(values, vectors ? V : nothing(A, dtype));
+    return std::tuple(values, vectors ? V : no_matrices(A, dtype));
   },
   .saves   = saves<"eigenvalues", "eigenvectors">,
   // Boeddeker et al. 2017, "On the computation of complex-valued gradients", section 4.4:
@@ -158,7 +154,7 @@ OP(linalg_eigvals, "eigvals(Tensor A) -> Tensor", {
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& A) {
-    return std::get<0>(call<"eig_kernel", Pair>(A, records(A)));
+    return std::get<0>(call<"eig_kernel", Pair>(A, is_differentiated(A)));
   },
 })
 

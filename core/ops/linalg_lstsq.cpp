@@ -15,6 +15,14 @@ LeastSquares driver_of(std::string_view name) {
   return LeastSquares::gelsy;
 }
 
+struct Finds {
+  bool rank, values;
+};
+Finds finds(LeastSquares driver) {
+  return {driver != LeastSquares::gels,
+          driver == LeastSquares::gelsd || driver == LeastSquares::gelss};
+}
+
 void refuse_failure(const Tensor& info) {
   check_info(info, [&](int64_t i, int code) {
     CHECK(code > 0, ErrorKind::kLinAlg, in_batch(info, i),
@@ -33,7 +41,7 @@ Tensor residuals_of(LeastSquares driver, const Tensor& x, const Tensor& rank, in
   DType dtype = real_dtype(x.dtype());
   bool exist = m > n && driver != LeastSquares::gelsy;
   if (exist && driver != LeastSquares::gels && x.device().is_cpu()) exist = all_true(rank == n);
-  if (!exist) return empty(Shape{0}, dtype, x.device());
+  if (!exist) return empty(with_vector(batch_sizes(x), 0), dtype, x.device());
   Tensor below = abs(narrow(x, -2, n, m - n));
   return sum(below * below, Shape{-2});
 }
@@ -44,20 +52,20 @@ OP(lstsq_kernel,
    "_lstsq(Tensor A, Tensor B, float rcond, str driver) -> (Tensor solution, Tensor residuals, "
    "Tensor rank, Tensor singular_values)", {
   .home    = "private",
-  .doc     = R"(linalg.lstsq of tensors of one batch shape.)",
+  .doc     = R"(linalg.lstsq of tensors of one batch shape; what is not found ends in a dim of size 0.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& B, double rcond, std::string_view name) {
     LeastSquares driver = driver_of(name);
+    auto [finds_rank, finds_values] = finds(driver);
     int64_t m = A.size(-2), n = A.size(-1), columns = B.size(-1);
     Shape batch = batch_sizes(A);
-    bool finds_rank = driver != LeastSquares::gels;
-    bool finds_values = driver == LeastSquares::gelsd || driver == LeastSquares::gelss;
     Tensor X = column_major(with_matrix(batch, std::max(m, n), columns), A.dtype(), A.device());
     copy_into(narrow(X, -2, 0, m), B);
     if (n > m) call<"zero_", Tensor>(narrow(X, -2, m, n - m));
-    Tensor rank = empty(finds_rank ? batch : Shape{0}, DType::int64, A.device());
-    Tensor values = empty(finds_values ? with_vector(batch, std::min(m, n)) : Shape{0},
+    Tensor rank = empty(finds_rank ? batch : with_vector(batch, 0), DType::int64, A.device());
+    Tensor values = empty(with_vector(batch, finds_values ? std::min(m, n) : 0),
                           real_dtype(A.dtype()), A.device());
     Tensor info = empty(batch, DType::int32, A.device());
     if (computes(A)) lstsq_cpu(driver, column_major_copy(A), X, rcond, rank, values, info);
@@ -118,12 +126,18 @@ Example:
     int64_t m = A.size(-2), n = A.size(-1);
     CHECK(sides.size(-2) == m, "input.size(-2) should match other.size(-2), but they are ", m,
           " and ", sides.size(-2), ".");
+    std::string_view name = driver.value_or("gelsy");
     double usual = rounding_error(A.dtype()) * double(std::max(m, n));
     Shape batch = broadcast_shapes(batch_sizes(A), batch_sizes(sides));
     auto [X, residuals, rank, values] = call<"lstsq_kernel", Solved>(
         expand(A, with_matrix(batch, m, n)), expand(sides, with_matrix(batch, m, sides.size(-1))),
-        rcond.value_or(usual), driver.value_or("gelsy"));
-    return std::tuple(is_vector ? squeeze(X, -1) : X, residuals, rank, values);
+        rcond.value_or(usual), name);
+    auto found = [](const Tensor& t, bool exists) {
+      return exists ? t : empty(Shape{0}, t.dtype(), t.device());
+    };
+    auto [finds_rank, finds_values] = finds(driver_of(name));
+    return std::tuple(is_vector ? squeeze(X, -1) : X, found(residuals, residuals.size(-1) > 0),
+                      found(rank, finds_rank), found(values, finds_values));
   },
 })
 

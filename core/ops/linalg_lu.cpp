@@ -102,7 +102,7 @@ OP(linalg_lu_factor_ex,
 info is 0 where U has no zero on its diagonal, else i for the first one, U[i - 1, i - 1].)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_last_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, bool pivot, bool check_errors) {
     check_matrices(A, "A");
     check_pivoted(pivot);
@@ -188,7 +188,7 @@ OP(lu_solve_kernel, "_lu_solve(Tensor LU, Tensor pivots, Tensor B, bool adjoint)
   .doc     = R"(linalg.lu_solve of tensors of one batch shape, with the unknown on the right.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& LU, const Tensor& pivots, const Tensor& B, bool adjoint) {
     Tensor X = column_major_copy(B);
     if (!computes(LU)) return X;
@@ -272,7 +272,7 @@ OP(solve_triangular_kernel,
   .doc     = R"(linalg.solve_triangular of tensors of one batch shape, the unknown on the right.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& B, bool upper, bool unitriangular) {
     Tensor X = column_major_copy(B);
     if (computes(A)) solve_triangular_cpu(A, X, upper, unitriangular);

@@ -122,7 +122,7 @@ Example:
     True)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_last_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, std::string_view mode) {
     check_matrices(A, "A");
     QrMode wanted = qr_mode(mode);
@@ -177,6 +177,7 @@ tau holds the factors of the reflectors; linalg.householder_product makes Q of t
 gradient is not implemented.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .batch   = by_matrices,
   .forward = [](const Tensor& input) {
     check_matrices(input, "input");
     Tensor a = column_major_copy(input);
@@ -197,7 +198,7 @@ Args:
     tau: (*, k) with k <= n, the factors: H_i = I - tau_i v_i v_i^H.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& tau) {
     check_reflectors(A, tau);
     CHECK(A.size(-2) >= A.size(-1), "input.shape[-2] must be greater than or equal to "
@@ -232,7 +233,7 @@ With transpose=True, Q.mH is in the place of Q. input (*, m, k) and tau (*, k) a
 linalg.householder_product, but Q is the whole square matrix.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& input, const Tensor& tau, const Tensor& other, bool left,
                 bool transpose) {
     check_reflectors(input, tau);

@@ -47,10 +47,7 @@ Tensor scaled_inverse(const Tensor& c, const Tensor& A, const Tensor& LU, const 
   return call<"linalg_solve", Tensor>(adjoint(A), sides, true);
 }
 
-bool any_zero(const Tensor& t) {
-  if (!t.device().is_cpu()) return false;
-  return item(call<"any", Tensor>(t == 0, std::optional<ShapeRef>(), false)).to<bool>();
-}
+bool any_zero(const Tensor& t) { return t.device().is_cpu() && !all_true(t != 0); }
 
 // What takes the zeros from the diagonal of U, as small as `step` of its elements: (*, n).
 Tensor shift_of(const Tensor& LU, double step) {
@@ -97,7 +94,7 @@ OP(solve_kernel, "_solve(Tensor A, Tensor B) -> (Tensor result, Tensor LU, Tenso
   .doc     = R"(A^-1 B for tensors of one batch shape, with the factors of A.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& B) {
     Factored f = factor(A);
     Tensor X = column_major_copy(B);
@@ -182,7 +179,7 @@ info is 0 where A is invertible, else i for the first zero U[i - 1, i - 1] of it
 factorisation.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_last_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, bool check_errors) {
     check_square(A, "A");
     Factored f = factor(A);
@@ -292,7 +289,7 @@ OP(det_kernel, "_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", {
   .doc     = R"(Determinants, and the factors that they come from.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_last_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A) {
     check_square(A, "A");
     Factored f = factor(A);
@@ -334,7 +331,7 @@ OP(slogdet_kernel,
   .doc     = R"(linalg.slogdet, and the factors that it comes from.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_last_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A) {
     check_square(A, "A");
     Factored f = factor(A);

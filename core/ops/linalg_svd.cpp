@@ -17,9 +17,7 @@ Triple svd_of(const Tensor& A, bool full_matrices, bool compute_uv) {
   return call<"svd_kernel", Triple>(A, full_matrices, compute_uv);
 }
 // The singular vectors are needed for the gradient, too.
-Tensor svdvals_of(const Tensor& A) {
-  return std::get<1>(svd_of(A, false, is_grad_enabled() && gradient_edge_exists(A)));
-}
+Tensor svdvals_of(const Tensor& A) { return std::get<1>(svd_of(A, false, is_differentiated(A))); }
 
 // X - X^H: what of U^H dU a loss can see.
 Tensor skew(const Tensor& x) { return x - adjoint(x); }
@@ -123,7 +121,7 @@ OP(svd_kernel,
   .doc     = R"(linalg.svd; without compute_uv U and Vh have no elements.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_last_dims,
+  .batch   = by_matrices,
   .forward = [](const Tensor& A, bool full_matrices, bool compute_uv) {
     check_matrices(A, "A");
     int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n);
@@ -136,7 +134,7 @@ OP(svd_kernel,
     }
     if (computes(A)) svd_cpu(column_major_copy(A), U, S, Vh, info);
     check_converged(info, "singular values");
-    if (!compute_uv) U = Vh = empty(Shape{0}, A.dtype(), A.device());
+    if (!compute_uv) U = Vh = no_matrices(A, A.dtype());
     return std::tuple(U, S, Vh);
   },
   .saves   = saves<"U", "S", "Vh">,
@@ -214,7 +212,15 @@ OP(pinv_kernel, "_pinv(Tensor A, Tensor? atol, Tensor? rtol, bool hermitian) -> 
   .doc     = R"(linalg.pinv.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
-  .batch   = by_last_dims,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor& atol, const Tensor& rtol,
+                bool hermitian) {
+    int64_t rank = batch.rank("A");
+    auto tolerance = [&](std::string_view name, const Tensor& t) {
+      return batch.has(name) ? Batch::padded(t, rank - 2) : t;
+    };
+    return call<"pinv_kernel", Tensor>(batch.full("A"), tolerance("atol", atol),
+                                       tolerance("rtol", rtol), hermitian);
+  },
   .forward = [](const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
     if (hermitian) check_square(A, "A");
     Shape sizes = with_matrix(batch_sizes(A), A.size(-1), A.size(-2));

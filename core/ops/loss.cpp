@@ -57,8 +57,8 @@ void check_target(const Tensor& input, const Tensor& target, const Tensor& weigh
     CHECK(!t->defined() || t->device() == input.device(),
           "Expected all tensors to be on the same device, but found at least two devices, ",
           input.device(), " and ", t->device(), "!");
-  if (!input.device().is_cpu() || is_lifted(target)) return;
-  Tensor flat = prepared(target, DType::int64);
+  if (!input.device().is_cpu()) return;
+  Tensor flat = prepared(bottom(target), DType::int64);
   for (int64_t i = 0; i < flat.numel(); ++i) {
     int64_t c = flat.data<int64_t>()[i];
     if ((c >= 0 && c < classes) || c == ignore_index) [[likely]]

@@ -62,6 +62,7 @@ inline constexpr ByRule<BatchRule::dims> by_dims{};
 inline constexpr ByRule<BatchRule::new_dim> by_new_dim{};
 inline constexpr ByRule<BatchRule::sizes> by_sizes{};
 inline constexpr ByRule<BatchRule::last_dims> by_last_dims{};
+inline constexpr ByRule<BatchRule::matrices> by_matrices{};
 inline constexpr ByRule<BatchRule::images> by_images{};
 
 // The gradient of the named arguments: a formula, or a lambda that sees `Used` of what is saved.

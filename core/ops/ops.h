@@ -136,7 +136,7 @@ inline Tensor ge(const Tensor& input, const Tensor& other) {
   return call<"ge", Tensor>(input, other);
 }
 
-// Whether all elements of a bool tensor are true.
+// Whether all elements of a bool tensor are true: inside vmap of all samples, for checks of values.
 bool all_true(const Tensor& input);
 
 // activation.cpp

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/ops/ops.h"
+#include "core/tensor/lift.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -43,9 +44,10 @@ Tensor scaled(const Tensor& g, const Scalar& factor) {
 }
 
 bool all_true(const Tensor& input) {
-  if (!input.device().is_cpu())
-    return item(call<"all", Tensor>(input, std::optional<ShapeRef>(), false)).to<bool>();
-  Tensor flags = to_contiguous(input);
+  const Tensor& all = bottom(input);
+  if (!all.device().is_cpu())
+    return item(call<"all", Tensor>(all, std::optional<ShapeRef>(), false)).to<bool>();
+  Tensor flags = to_contiguous(all);
   const bool* first = flags.data<bool>();
   return std::find(first, first + flags.numel(), false) == first + flags.numel();
 }

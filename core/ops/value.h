@@ -33,7 +33,17 @@ using EdgeOf = std::function<Edge(const Tensor&)>;
 using BoxedKeep = NodePtr (*)(const Value* args, const Result& result, const EdgeOf& edge_of);
 
 // How an op works on a batch of samples; see core/ops/batch.h.
-enum class BatchRule : uint8_t { unsaid, own, elements, dims, new_dim, sizes, last_dims, images };
+enum class BatchRule : uint8_t {
+  unsaid,
+  own,
+  elements,
+  dims,
+  new_dim,
+  sizes,
+  last_dims,
+  matrices,
+  images
+};
 
 // A set of dtypes, one bit each.
 class DTypeSet {
