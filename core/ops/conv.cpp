@@ -278,7 +278,9 @@ OP(_conv,
     if (!batch.has("weight") && !batch.has("bias"))
       return parted(convolve(joined(input), weight, bias, windows), batch.size());
     if (!batch.has("weight")) {
-      Tensor out = parted(convolve(joined(input), weight, {}, windows), batch.size());
+      Tensor out = batch.has("input")
+                       ? parted(convolve(joined(input), weight, {}, windows), batch.size())
+                       : unsqueeze(convolve(input, weight, {}, windows), 0);
       return out + reshape(bias, samples_of_channels(bias, out.dim()));
     }
     windows.groups *= batch.size();

@@ -32,12 +32,6 @@ Shape without_class(const Shape& sizes) {
   return out;
 }
 
-// A single class may come as a vector of one.
-Tensor as_target(const Tensor& input, const Tensor& target) {
-  bool single = input.dim() == 1 && target.dim() == 1 && target.numel() == 1;
-  return single && !is_floating(target.dtype()) ? reshape(target, Shape{}) : target;
-}
-
 // Shapes, dtypes and, on the CPU, the range of the classes: the first bad one is named with its
 // position. Elsewhere it would have to be waited for.
 void check_target(const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -101,15 +95,16 @@ struct Targets {
   Tensor places;  // with a dim of size 1 for them
   Tensor weight;  // of each target: 0 where it is ignored
 
+  // With class weights (B, C), or undefined ones.
   Targets(ShapeRef sizes_in, DType dtype, const Tensor& target, const Tensor& class_weight,
           int64_t ignore_index)
       : sizes(sizes_in), dim(sizes.size() == 2 ? 1 : 2) {
     Tensor ignored = target == Scalar(ignore_index);
     Tensor known = where(ignored, zeros_like(target), target);
     places = unsqueeze(known, dim);
-    const Tensor at[] = {known};
-    Tensor each = class_weight.defined() ? index(class_weight, at)
-                                         : full(target.sizes(), 1.0, dtype, target.device());
+    Tensor each = class_weight.defined()
+                      ? reshape(gather(class_weight, 1, in_rows(known)), known.sizes())
+                      : full(target.sizes(), 1.0, dtype, target.device());
     weight = where(ignored, zeros_like(each), each);
   }
   Tensor pick(const Tensor& input) const { return squeeze(gather(input, dim, places), dim); }
@@ -117,8 +112,10 @@ struct Targets {
     Tensor none = zeros(sizes, values.dtype(), values.device());
     return call<"scatter_add", Tensor>(none, dim, places, unsqueeze(values, dim));
   }
-  Tensor per_sample(const Tensor& t) const {
-    return sum(reshape(t, Shape{sizes[0], -1}), Shape{1}, false);
+  Tensor per_sample(const Tensor& t) const { return sum(in_rows(t), Shape{1}, false); }
+  // A row for each sample.
+  Tensor in_rows(const Tensor& t) const {
+    return reshape(t, Shape{sizes[0], t.numel() / std::max<int64_t>(sizes[0], 1)});
   }
 };
 
@@ -132,11 +129,11 @@ OP(nll_loss_kernel,
 
 The caller has checked the targets.)",
   .dtypes  = floating,
-  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor& weight,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&,
                 int64_t ignore_index, int64_t reduction) {
-    CHECK(!batch.has("weight"), ErrorKind::kNotImplemented, "vmap over weight is not possible.");
     Tensor input = batch.full("input");
-    Targets targets(input.sizes(), input.dtype(), batch.full("target"), weight, ignore_index);
+    Targets targets(input.sizes(), input.dtype(), batch.full("target"), batch.full("weight"),
+                    ignore_index);
     Tensor losses = neg(targets.pick(input)) * targets.weight;
     Tensor total = targets.per_sample(targets.weight);
     LossReduction how{reduction};
@@ -176,11 +173,11 @@ OP(nll_loss_backward,
   .home    = "private",
   .doc     = R"(The gradient of nll_loss: -weight / total at each target, 0 elsewhere.)",
   .dtypes  = floating,
-  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor& weight,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&,
                 const Tensor&, ShapeRef sizes, int64_t ignore_index, int64_t reduction) {
     Tensor g = batch.full("grad");
-    Targets targets(batch.with_samples(sizes), g.dtype(), batch.full("target"), weight,
-                    ignore_index);
+    Targets targets(batch.with_samples(sizes), g.dtype(), batch.full("target"),
+                    batch.full("weight"), ignore_index);
     LossReduction how{reduction};
     if (how == LossReduction::mean) g = g / batch.full("total_weight");
     while (g.dim() < targets.weight.dim()) g = unsqueeze(g, -1);
@@ -220,10 +217,9 @@ input: log-probabilities (C), (N, C) or (N, C, d1, ...); target: classes (), (N)
 int64. Raises IndexError for a class outside [0, C) that is not ignore_index; on CUDA, where that
 would wait for the GPU, its loss is NaN instead.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& given, const Tensor& weight,
+  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, std::string_view reduction) {
     LossReduction how = parse_reduction(reduction);
-    Tensor target = as_target(input, given);
     check_target(input, target, weight, ignore_index);
     return std::get<0>(nll(input, target, weight, ignore_index, how));
   },
@@ -240,10 +236,9 @@ the uniform distribution into the target (Szegedy et al. 2016).
 Raises IndexError for a class outside [0, C) that is not ignore_index; on CUDA, where that would
 wait for the GPU, its loss is NaN instead.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& given, const Tensor& weight,
+  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, std::string_view reduction, double smoothing) {
     LossReduction how = parse_reduction(reduction);
-    Tensor target = as_target(input, given);
     CHECK(smoothing >= 0 && smoothing <= 1,
           "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
     CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");

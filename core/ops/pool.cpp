@@ -58,9 +58,9 @@ void check_images(const Tensor& tensor) {
 // ---- what Python passes ------------------------------------------------------------------------
 
 // Sequences or images, with or without a batch, as a batch of images; and back.
-class Batch {
+class ImageBatch {
  public:
-  Batch(const Tensor& input, int64_t dims) : dims_(dims), batched_(input.dim() == dims + 2) {
+  ImageBatch(const Tensor& input, int64_t dims) : dims_(dims), batched_(input.dim() == dims + 2) {
     bool has_elements = input.dim() > 1;
     for (int64_t d = batched_; has_elements && d < input.dim(); ++d)
       has_elements = input.size(d) > 0;
@@ -128,7 +128,7 @@ using Pair = std::tuple<Tensor, Tensor>;
 Pair max_pool_nd(int64_t dims, const Tensor& input, ShapeRef kernel_size,
                  const std::optional<ShapeRef>& stride, ShapeRef padding, ShapeRef dilation,
                  bool ceil_mode) {
-  Batch batch(input, dims);
+  ImageBatch batch(input, dims);
   Arguments a(dims, batch.images(), kernel_size, stride, padding, dilation, ceil_mode);
   auto [values, indices] =
       call<"_max_pool2d", Pair>(batch.images(), ShapeRef(a.out), ShapeRef(a.kernel),
@@ -140,7 +140,7 @@ Tensor avg_pool_nd(int64_t dims, const Tensor& input, ShapeRef kernel_size,
                    const std::optional<ShapeRef>& stride, ShapeRef padding, bool ceil_mode,
                    bool count_include_pad, std::optional<int64_t> divisor) {
   CHECK(!divisor || *divisor != 0, "divisor must be not zero");
-  Batch batch(input, dims);
+  ImageBatch batch(input, dims);
   Arguments a(dims, batch.images(), kernel_size, stride, padding, Shape{1}, ceil_mode);
   return batch.restore(call<"_avg_pool2d", Tensor>(
       batch.images(), ShapeRef(a.out), ShapeRef(a.kernel), ShapeRef(a.stride), ShapeRef(a.padding),
@@ -148,7 +148,7 @@ Tensor avg_pool_nd(int64_t dims, const Tensor& input, ShapeRef kernel_size,
 }
 
 Pair adaptive_max_pool_nd(int64_t dims, const Tensor& input, ShapeRef output_size) {
-  Batch batch(input, dims);
+  ImageBatch batch(input, dims);
   Shape out = pair(output_size, dims, 1, "output_size");
   auto [values, indices] = call<"_max_pool2d", Pair>(batch.images(), ShapeRef(out), ShapeRef(),
                                                      ShapeRef(), ShapeRef(), ShapeRef());
@@ -156,7 +156,7 @@ Pair adaptive_max_pool_nd(int64_t dims, const Tensor& input, ShapeRef output_siz
 }
 
 Tensor adaptive_avg_pool_nd(int64_t dims, const Tensor& input, ShapeRef output_size) {
-  Batch batch(input, dims);
+  ImageBatch batch(input, dims);
   Shape out = pair(output_size, dims, 1, "output_size");
   if (out[0] == 1 && out[1] == 1) return batch.restore(mean(batch.images(), Shape{2, 3}, true));
   return batch.restore(call<"_avg_pool2d", Tensor>(batch.images(), ShapeRef(out), ShapeRef(),
@@ -204,7 +204,15 @@ OP(_max_pool2d_backward,
 
 The indices must be those that _max_pool2d found with the same windows.)",
   .dtypes  = floating,
-  .batch   = by_images,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, ShapeRef size,
+                ShapeRef kernel_size, ShapeRef stride, ShapeRef padding, ShapeRef dilation) {
+    Tensor grad = batch.full("grad");
+    auto joined = [](const Tensor& t) { return call<"flatten", Tensor>(t, int64_t(0), int64_t(1)); };
+    Tensor images = call<"_max_pool2d_backward", Tensor>(
+        joined(grad), joined(batch.full("indices")), size, kernel_size, stride, padding, dilation);
+    Shape parts{grad.size(0), grad.size(1)};
+    return call<"unflatten", Tensor>(images, int64_t(0), ShapeRef(parts));
+  },
   .forward = [](const Tensor& grad, const Tensor& indices, ShapeRef size, ShapeRef kernel_size,
                 ShapeRef stride, ShapeRef padding, ShapeRef dilation) {
     check_images(grad);
