@@ -150,6 +150,13 @@ OP(randint_like_low, "randint_like.low(Tensor input, int low, int high, *, Gener
 OP(randperm, "(int n, *, Generator? generator=None, dtype? dtype=None, "
              "device? device=None) -> Tensor", {
   .doc     = R"(The numbers 0 to n - 1 in random order.)",
+  .batch   = [](const Batch& batch, int64_t n, Generator* generator, std::optional<DType> dtype,
+                std::optional<Device> device) {
+    std::vector<Tensor> orders;
+    for (int64_t i = 0; i < batch.size(); ++i)
+      orders.push_back(call<"randperm", Tensor>(n, generator, dtype, device));
+    return stack(orders, 0);
+  },
   .forward = [](int64_t n, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device) {
     CHECK(n >= 0, "n must be non-negative, got ", n);
@@ -371,6 +378,17 @@ OP(multinomial, "(Tensor input, int num_samples, bool replacement=False, *, "
   .doc     = R"(Random column numbers, drawn with the weights in each row of input.
 
 The weights need not sum to one. Without replacement no number comes twice.)",
+  .batch   = [](const Batch& batch, const Tensor&, int64_t num_samples, bool replacement,
+                Generator* generator) {
+    Tensor chances = batch.full("input");
+    CHECK(chances.dim() == 2 || chances.dim() == 3, "prob_dist must be 1 or 2 dim, got shape ",
+          ShapeText{ShapeRef(chances.sizes()).subspan(1)});
+    if (chances.dim() == 2)
+      return call<"multinomial", Tensor>(chances, num_samples, replacement, generator);
+    Tensor rows = call<"flatten", Tensor>(chances, int64_t(0), int64_t(1));
+    Tensor drawn = call<"multinomial", Tensor>(rows, num_samples, replacement, generator);
+    return reshape(drawn, Shape{chances.size(0), chances.size(1), num_samples});
+  },
   .forward = [](const Tensor& input, int64_t num_samples, bool replacement, Generator* generator) {
     CHECK(is_floating(input.dtype()), "only supports floating-point dtypes for input, "
           "got: ", dtype_name(input.dtype()), ". Use input.float().");

@@ -146,6 +146,7 @@ Gamma numbers divided by their sum, as a softmax of their logarithms, which smal
 not underflow.)",
   .dtypes  = floating,
   .variants = function,
+  .batch   = by_last_dims,
   .forward = [](const Tensor& input, Generator* generator) {
     Tensor wide = cast(input, DType::float64);
     Tensor parts = softmax(call<"_standard_log_gamma", Tensor>(wide, generator), -1);
