@@ -32,6 +32,12 @@ Shape without_class(const Shape& sizes) {
   return out;
 }
 
+// A single class may come as a vector of one.
+Tensor as_target(const Tensor& input, const Tensor& target) {
+  bool single = input.dim() == 1 && target.dim() == 1 && target.numel() == 1;
+  return single && !is_floating(target.dtype()) ? reshape(target, Shape{}) : target;
+}
+
 // Shapes, dtypes and, on the CPU, the range of the classes: the first bad one is named with its
 // position. Elsewhere it would have to be waited for.
 void check_target(const Tensor& input, const Tensor& target, const Tensor& weight,
@@ -217,9 +223,10 @@ input: log-probabilities (C), (N, C) or (N, C, d1, ...); target: classes (), (N)
 int64. Raises IndexError for a class outside [0, C) that is not ignore_index; on CUDA, where that
 would wait for the GPU, its loss is NaN instead.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
+  .forward = [](const Tensor& input, const Tensor& given, const Tensor& weight,
                 int64_t ignore_index, std::string_view reduction) {
     LossReduction how = parse_reduction(reduction);
+    Tensor target = as_target(input, given);
     check_target(input, target, weight, ignore_index);
     return std::get<0>(nll(input, target, weight, ignore_index, how));
   },
@@ -236,9 +243,10 @@ the uniform distribution into the target (Szegedy et al. 2016).
 Raises IndexError for a class outside [0, C) that is not ignore_index; on CUDA, where that would
 wait for the GPU, its loss is NaN instead.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
+  .forward = [](const Tensor& input, const Tensor& given, const Tensor& weight,
                 int64_t ignore_index, std::string_view reduction, double smoothing) {
     LossReduction how = parse_reduction(reduction);
+    Tensor target = as_target(input, given);
     CHECK(smoothing >= 0 && smoothing <= 1,
           "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
     CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");

@@ -80,6 +80,17 @@ Tensor multiply_rows(Tensor a, Tensor b, const Tensor& bias) {
 
 ShapeRef batch_dims(const Shape& shape) { return ShapeRef(shape).first(shape.size() - 2); }
 
+// Whether a batch is one matrix over and over: a weight that is the same for all samples of vmap.
+bool is_one_matrix(const Tensor& batch) {
+  for (size_t d = 0; d + 2 < batch.sizes().size(); ++d)
+    if (batch.sizes()[d] != 1 && batch.strides()[d] != 0) return false;
+  return true;
+}
+Tensor last_matrix(const Tensor& batch) {
+  return alias(batch, Shape{batch.size(-2), batch.size(-1)},
+               Shape{batch.stride(-2), batch.stride(-1)}, batch.offset());
+}
+
 // One product for each index of the batch dims. Undefined when there is no code for it.
 Tensor multiply_batches(Tensor a, Tensor b) {
   Shape sizes = broadcast_shapes(batch_dims(a.sizes()), batch_dims(b.sizes()));
@@ -94,6 +105,8 @@ Tensor multiply_batches(Tensor a, Tensor b) {
     p.batch = out.numel() / (p.m * p.n);
     return multiply(p, out.device()) ? out : Tensor();
   }
+  if (is_one_matrix(b) && rows_layout(a) && same_shape(batch_dims(a.sizes()), batch_dims(sizes)))
+    return multiply_rows(a, last_matrix(b), {});
   if (!matrix_layout(a)) a = to_contiguous(a);
   b = right_operand(b);
   p.a = {bytes_of(a), *matrix_layout(a)};

@@ -137,19 +137,17 @@ def stack_module_state(
         )
     if len({type(model) for model in every}) > 1:
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
-    params = {
-        name: stack(
-            [dict(model.named_parameters())[name].detach() for model in every]
-        ).requires_grad_(parameter.requires_grad)
-        for name, parameter in every[0].named_parameters()
+    return (
+        _stacked([dict(model.named_parameters()) for model in every]),
+        _stacked([dict(model.named_buffers()) for model in every]),
+    )
+
+
+def _stacked(members: list[dict[str, Tensor]]) -> dict[str, Tensor]:
+    return {
+        name: stack([one[name].detach() for one in members]).requires_grad_(first.requires_grad)
+        for name, first in members[0].items()
     }
-    buffers = {
-        name: stack([dict(model.named_buffers())[name].detach() for model in every]).requires_grad_(
-            buffer.requires_grad
-        )
-        for name, buffer in every[0].named_buffers()
-    }
-    return params, buffers
 
 
 def replace_all_batch_norm_modules_(root: nn.Module) -> nn.Module:
