@@ -75,7 +75,7 @@ Tensor halvings(const Tensor& A, double largest) {
 
 Tensor exponential(const Tensor& A) {
   check_square(A, "A");
-  if (A.numel() == 0) return clone(A);
+  if (bottom(A).numel() == 0) return clone(A);
   if (is_half(A.dtype())) return cast(exponential(cast(A, DType::float32)), A.dtype());
   Tensor I = eye_like(A, A.size(-1));
   bool is_single = real_dtype(A.dtype()) == DType::float32;

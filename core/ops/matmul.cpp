@@ -345,7 +345,8 @@ Example:
     if (!batch.has("weight") && !batch.has("bias"))
       return call<"linear", Tensor>(input, weight, bias);
     Tensor samples = batch.full("input");
-    Tensor rows = reshape(samples, Shape{batch.size(), -1, samples.size(-1)});
+    int64_t count = checked_numel(ShapeRef(samples.sizes()).subspan(1, samples.sizes().size() - 2));
+    Tensor rows = reshape(samples, Shape{batch.size(), count, samples.size(-1)});
     Tensor out = matmul(rows, transpose(weight, -1, -2));
     if (bias.defined()) out = out + (batch.has("bias") ? unsqueeze(bias, 1) : bias);
     Shape sizes = samples.sizes();

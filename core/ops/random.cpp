@@ -152,6 +152,7 @@ OP(randperm, "(int n, *, Generator? generator=None, dtype? dtype=None, "
   .doc     = R"(The numbers 0 to n - 1 in random order.)",
   .batch   = [](const Batch& batch, int64_t n, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device) {
+    if (batch.size() == 0) return fresh(Shape{0, n}, dtype, device, DType::int64);
     std::vector<Tensor> orders;
     for (int64_t i = 0; i < batch.size(); ++i)
       orders.push_back(call<"randperm", Tensor>(n, generator, dtype, device));

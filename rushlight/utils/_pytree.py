@@ -50,7 +50,12 @@ _containers: dict[type, _Container] = {
 
 
 def _named(cls: type) -> bool:
-    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+    return issubclass(cls, tuple) and (hasattr(cls, "_fields") or _is_result(cls))
+
+
+def _is_result(cls: type) -> bool:
+    """Whether it is made as what ops with several results return: of a sequence."""
+    return hasattr(cls, "n_sequence_fields")
 
 
 class TreeSpec:
@@ -156,7 +161,9 @@ def _build(leaves: Any, spec: TreeSpec) -> Any:
         return next(leaves)
     items = [_build(leaves, child) for child in spec.children]
     container = _containers.get(spec.cls)
-    return spec.cls(*items) if container is None else container.unflatten(items, spec.context)
+    if container is not None:
+        return container.unflatten(items, spec.context)
+    return spec.cls(items) if _is_result(spec.cls) else spec.cls(*items)
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:

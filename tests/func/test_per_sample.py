@@ -162,6 +162,12 @@ def test_forward_mode_of_a_model() -> None:
     rl.testing.assert_close(slope, expected, rtol=1e-9, atol=1e-12)
 
 
+def test_named_results_keep_their_names() -> None:
+    found = vmap(rl.linalg.svd)(rl.randn(3, 4, 2))
+    assert type(found) is type(rl.linalg.svd(rl.eye(2)))
+    assert found.S.shape == (3, 2)
+
+
 def test_norms_of_the_gradients_of_samples() -> None:
     model, x, y = made("mlp")
     params = parameters(model)
