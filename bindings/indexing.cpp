@@ -7,6 +7,7 @@
 #include "bindings/override.h"
 #include "core/autograd/node.h"
 #include "core/ops/ops.h"
+#include "core/tensor/lift.h"
 
 namespace rushlight::python {
 namespace {
@@ -87,6 +88,10 @@ class Reader {
     if (tensor.numel() == 0 && !is_integral(tensor.dtype())) tensor = to_int64(tensor);
     return Ref(wrap(tensor));
   }
+  // Whether it is read as an integer is. One that differs between samples has no value here.
+  static bool is_number(const Tensor& t) {
+    return t.dim() == 0 && is_integral(t.dtype()) && t.dtype() != DType::uint8 && !is_lifted(t);
+  }
   static Tensor to_int64(const Tensor& t) { return cast(t, DType::int64); }
 
   void apply(PyObject* item, int64_t consumed) {
@@ -105,8 +110,7 @@ class Reader {
       ++dim_;
     } else if (PyBool_Check(item)) {
       add_index(full({}, item == Py_True, DType::bool_));
-    } else if (is_tensor(item) && !(unwrap(item).dim() == 0 && is_integral(unwrap(item).dtype()) &&
-                                    unwrap(item).dtype() != DType::uint8)) {
+    } else if (is_tensor(item) && !is_number(unwrap(item))) {
       add_index(unwrap(item));
     } else if (read_int(item, number)) {
       int64_t size = view.size(dim_);
@@ -135,6 +139,7 @@ class Reader {
     }
     if (index.dim() == 0) {  // True keeps all, False nothing, along a new dim
       result_.view = unsqueeze(result_.view, dim_);
+      if (is_lifted(index)) return add_index(reshape(index, Shape{1}));
       indices.push_back(nonzero(reshape(index, Shape{1})).dim()
                             ? select(nonzero(reshape(index, Shape{1})), 1, 0)
                             : index);
@@ -146,6 +151,11 @@ class Reader {
             "The shape of the mask ", index.sizes(), " at index ", d,
             " does not match the shape of the indexed tensor ", result_.view.sizes(), " at index ",
             dim_ + d);
+    if (is_lifted(index)) {  // each sample has other places
+      indices.push_back(index);
+      dim_ += index.dim();
+      return;
+    }
     Tensor where = nonzero(index);  // (count, dims)
     for (int64_t d = 0; d < index.dim(); ++d) indices.push_back(select(where, 1, d));
     dim_ += index.dim();

@@ -53,6 +53,8 @@ class Batch {
   int64_t size() const { return level.size; }
   // Whether an argument has samples.
   bool has(std::string_view arg) const { return batched_[index(arg)]; }
+  // Whether an element of a list has samples.
+  bool has(std::string_view list, size_t k) const { return in_lists_[index(list)][k]; }
   // The rank of one sample of an argument.
   int64_t rank(std::string_view arg) const { return rank(index(arg)); }
   int64_t rank(size_t arg) const { return tensors_[arg].dim() - batched_[arg]; }

@@ -7,6 +7,7 @@
 #include "core/device/cuda.h"
 #include "core/device/threads.h"
 #include "core/ops/generate_cuda.h"
+#include "core/ops/lift.h"
 #include "core/ops/op.h"
 #include "core/ops/shape.h"
 #include "core/tensor/default_device.h"
@@ -250,7 +251,7 @@ OP(empty_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
   .sparse  = sparse_zeros_like,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                 std::optional<MemoryFormat> memory_format) {
-    return fresh_like(input, dtype, device, memory_format);
+    return per_sample(fresh_like(input, dtype, device, memory_format), input);
   },
 })
 
@@ -261,7 +262,7 @@ OP(zeros_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
   .sparse  = sparse_zeros_like,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                 std::optional<MemoryFormat> memory_format) {
-    return cleared(fresh_like(input, dtype, device, memory_format));
+    return per_sample(cleared(fresh_like(input, dtype, device, memory_format)), input);
   },
 })
 
@@ -271,7 +272,7 @@ OP(ones_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
   .variants = function,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                 std::optional<MemoryFormat> memory_format) {
-    return filled(fresh_like(input, dtype, device, memory_format), 1);
+    return per_sample(filled(fresh_like(input, dtype, device, memory_format), 1), input);
   },
 })
 
@@ -281,7 +282,7 @@ OP(full_like, "(Tensor input, Scalar fill_value, *, dtype? dtype=None, device? d
   .variants = function,
   .forward = [](const Tensor& input, Scalar fill_value, std::optional<DType> dtype,
                 std::optional<Device> device, std::optional<MemoryFormat> memory_format) {
-    return filled(fresh_like(input, dtype, device, memory_format), fill_value);
+    return per_sample(filled(fresh_like(input, dtype, device, memory_format), fill_value), input);
   },
 })
 
@@ -290,7 +291,7 @@ OP(new_empty, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=N
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device()));
+    return per_sample(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())), input);
   },
 })
 
@@ -300,8 +301,8 @@ OP(new_empty_strided, "(Tensor input, int[] size, int[] stride, *, dtype? dtype=
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return rushlight::empty_strided(size, stride, dtype.value_or(input.dtype()),
-                                    device.value_or(input.device()));
+    return per_sample(rushlight::empty_strided(size, stride, dtype.value_or(input.dtype()),
+                                    device.value_or(input.device())), input);
   },
 })
 
@@ -310,7 +311,7 @@ OP(new_zeros, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=N
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return cleared(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())));
+    return per_sample(cleared(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device()))), input);
   },
 })
 
@@ -319,7 +320,7 @@ OP(new_ones, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=No
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())), 1);
+    return per_sample(filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())), 1), input);
   },
 })
 
@@ -329,8 +330,8 @@ OP(new_full, "(Tensor input, int[] size, Scalar fill_value, *, dtype? dtype=None
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef size, Scalar fill_value, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())),
-                  fill_value);
+    return per_sample(filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())),
+                  fill_value), input);
   },
 })
 

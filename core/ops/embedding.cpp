@@ -125,7 +125,7 @@ weight a sparse tensor of the rows that were used.)",
       used = used / unsqueeze(index(counts, indices), -1);
     }
     const Tensor indices[] = {input};
-    return index_put_(zeros(shape, g.dtype(), g.device()), indices, used, true);
+    return index_put_(new_zeros(g, shape), indices, used, true);
   })),
 })
 

@@ -165,7 +165,7 @@ OP(gather, "(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> 
   .saves   = saves<"index", "input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& index, const Shape& shape,
                                  int64_t dim, bool) {
-                     Tensor sums = zeros(shape, g.dtype(), g.device());
+                     Tensor sums = new_zeros(g, shape);
                      return call<"scatter_add_", Tensor>(sums, dim, index, g);
                    }),
                    no_grad<"index">),
@@ -348,7 +348,10 @@ OP(one_hot, "(Tensor tensor, int num_classes=-1) -> Tensor", {
   .home    = "nn.functional",
   .doc     = R"(Class numbers as vectors with a one in the place of the class: a new last dim.
 
-num_classes is one more than the largest number unless given.)",
+num_classes is one more than the largest number unless given, inside vmap that of all samples.)",
+  .batch   = [](const Batch&, const Tensor& tensor, int64_t num_classes) {
+    return call<"one_hot", Tensor>(tensor, num_classes);
+  },
   .forward = [](const Tensor& tensor, int64_t num_classes) {
     CHECK(tensor.dtype() == DType::int64,
           "is only applicable to index tensor of type LongTensor, got ",
@@ -382,6 +385,19 @@ OP(bincount, "(Tensor input, Tensor? weights=None, int minlength=0) -> Tensor", 
   .doc     = R"(How often each number occurs in a vector of non-negative integers, or the sum of
 its weights.)",
   .dtypes  = integral_or_bool,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, int64_t minlength) {
+    // The numbers of sample n are counted from n * length on.
+    Tensor input = batch.full("input"), weights = batch.full("weights");
+    CHECK(input.dim() == 2, "only supports 1-d non-negative integral inputs");
+    int64_t length = minlength;
+    if (input.numel() > 0)
+      length = std::max(length, item(call<"max", Tensor>(input)).to<int64_t>() + 1);
+    Tensor numbers = cast(input, DType::int64) + batch.numbers(input) * Scalar(length);
+    if (weights.defined()) weights = reshape(weights, Shape{-1});
+    Tensor counts = call<"bincount", Tensor>(reshape(numbers, Shape{-1}), weights,
+                                             batch.size() * length);
+    return reshape(counts, Shape{batch.size(), length});
+  },
   .forward = [](const Tensor& input, const Tensor& weights, int64_t minlength) {
     CHECK(input.dim() == 1 || input.numel() == 0,
           "only supports 1-d non-negative integral inputs, got shape ",

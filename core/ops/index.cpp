@@ -80,13 +80,14 @@ std::vector<Tensor> unraveled(const Tensor& input, const Tensor& places) {
 OP(_index, "(Tensor input, Tensor?[] indices) -> Tensor", {
   .home    = "private",
   .doc     = R"(input[indices] for index tensors by dim; None takes the whole dim.)",
+  .batch   = index_samples,
   .forward = [](const Tensor& input, TensorList indices) {
     return read_picked(input, pick(input, indices));
   },
   .saves   = saves<"indices", "input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g, const std::vector<Tensor>& indices,
                                  const Shape& shape) {
-                     return index_put_(zeros(shape, g.dtype(), g.device()), indices, g, true);
+                     return index_put_(new_zeros(g, shape), indices, g, true);
                    }),
                    no_grad<"indices">),
 })
@@ -94,6 +95,7 @@ OP(_index, "(Tensor input, Tensor?[] indices) -> Tensor", {
 OP(_index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, bool accumulate) -> Tensor", {
   .home    = "private",
   .doc     = R"(input[indices] = values, or += with accumulate.)",
+  .batch   = index_put_samples,
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     write_picked(input, pick(input, indices), values, accumulate);
     return input;

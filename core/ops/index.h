@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "core/tensor/tensor.h"
+#include "core/ops/value.h"
 
 namespace rushlight {
 
@@ -38,6 +38,12 @@ void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t f
 
 // The places of the elements that are not zero: shape (count, dims), each column contiguous.
 Tensor nonzero_places(const Tensor& input);
+
+// The batching rules, see batch.h.
+class Batch;
+Tensor index_samples(const Batch& batch, const Tensor& input, TensorList indices);
+Tensor index_put_samples(const Batch& batch, const Tensor& input, TensorList indices,
+                         const Tensor& values, bool accumulate);
 
 struct Bounds {
   int64_t least, greatest;

@@ -180,6 +180,13 @@ Tensor from_samples(const Tensor& samples, const Level& level) {
   return lift_samples(from_samples(transpose(lift.value, 0, 1), level), lift.level);
 }
 
+Tensor per_sample(const Tensor& t, const Tensor& like) {
+  if (!is_lifted(like)) return t;
+  const Lift& lift = *like.impl()->lift;
+  if (lift.level.kind == LevelKind::dual) return per_sample(t, lift.value);
+  return lift_samples(per_sample(clone(samples_of(t, lift.level)), lift.value), lift.level);
+}
+
 Tensor value_at(const Tensor& t, const Level& level) {
   if (!is_lifted(t) || level_of(t).id <= level.id) return lowered(t, level);
   const Lift& lift = *t.impl()->lift;

@@ -23,6 +23,8 @@ void overwrite_lifted(const Tensor& self, const Tensor& result);
 Tensor samples_of(const Tensor& t, const Level& level);
 // The reverse.
 Tensor from_samples(const Tensor& samples, const Level& level);
+// A plain tensor, with memory of its own for each sample that `like` stands for.
+Tensor per_sample(const Tensor& t, const Tensor& like);
 // The value and the tangent of a tensor at a dual level in the same way; no tangent is undefined.
 Tensor value_at(const Tensor& t, const Level& level);
 Tensor tangent_at(const Tensor& t, const Level& level);

@@ -166,6 +166,11 @@ inline Tensor zeros(ShapeRef size, DType dtype, Device device = {}) {
   return call<"zeros", Tensor>(size, std::optional<DType>(dtype), std::optional<Device>(device));
 }
 
+// Zeros of the dtype of input that may be written wherever input has samples: see ops/lift.h.
+inline Tensor new_zeros(const Tensor& input, ShapeRef size) {
+  return call<"new_zeros", Tensor>(input, size, std::optional<DType>(), std::optional<Device>());
+}
+
 // cast_copy.cpp
 inline Tensor clone(const Tensor& input) {
   return call<"clone", Tensor>(input, std::optional<MemoryFormat>());

@@ -205,7 +205,7 @@ ranks broadcast to the sizes of input but along dim.)",
   .saves   = saves<"indices", "input.shape">,
   .grads   = grads(d<"input">([](TensorList g, const Tensor& indices, const Shape& shape,
                                  int64_t dim) {
-                     return call<"scatter_add_", Tensor>(zeros(shape, g[0].dtype(), g[0].device()),
+                     return call<"scatter_add_", Tensor>(new_zeros(g[0], shape),
                                                          dim, indices, g[0]);
                    }),
                    no_grad<"ranks">),

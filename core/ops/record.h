@@ -215,13 +215,13 @@ struct Invoke<Block, R (*)(Args...)> {
   }
   // What the op does when an argument is lifted, see Note [Lifted tensors].
   [[gnu::cold]] static R lifted(Args... args) {
+    if constexpr (P::kComposed && !P::kDraws) try {
+        return forward(args...);
+      } catch (const NeedsElements&) {  // not made of ops alone
+      }
     if constexpr (P::kMutates) {
       return lifted_inplace(args...);
     } else {
-      if constexpr (P::kComposed && !P::kDraws) try {
-          return forward(args...);
-        } catch (const NeedsElements&) {  // not made of ops alone
-        }
       const std::array<Value, sizeof...(Args)> values{to_value(args)...};
       return unbox_result<R>(call_lifted(entry_of(Block::name), values));
     }

@@ -37,7 +37,7 @@ Tensor position(Reduction reduction, const Tensor& input, const std::optional<in
 Tensor chosen_grad(TensorList grads, const Shape& shape, const Tensor& indices, int64_t dim,
                    bool keepdim) {
   if (!grads[0].defined()) return {};
-  Tensor g = grads[0], zero = zeros(shape, g.dtype(), g.device());
+  Tensor g = grads[0], zero = new_zeros(g, shape);
   if (shape.empty()) return g;
   Tensor at = keepdim ? indices : unsqueeze(indices, wrap_dim(dim, int64_t(shape.size())));
   if (!keepdim) g = unsqueeze(g, wrap_dim(dim, int64_t(shape.size())));

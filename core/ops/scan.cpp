@@ -71,7 +71,7 @@ Tensor product_grad(const Tensor& g, const Tensor& input, const Tensor& result, 
 }
 
 Tensor extreme_grad(TensorList grads, const Tensor& indices, int64_t dim) {
-  Tensor zero = zeros(indices.sizes(), grads[0].dtype(), grads[0].device());
+  Tensor zero = new_zeros(grads[0], indices.sizes());
   return call<"scatter_add_", Tensor>(zero, dim, indices, grads[0]);
 }
 

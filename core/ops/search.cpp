@@ -32,6 +32,15 @@ Tensor search(const Tensor& sorted, const Tensor& values, bool right, bool out_i
   return out_int32 ? to_dtype(places, DType::int32) : places;
 }
 
+// Samples of values (n, ...) in those of one row (n, length) or of as many dims.
+Tensor search_samples(const Tensor& sorted, const Tensor& values, bool right, bool out_int32) {
+  bool one_row = sorted.dim() == 2;
+  Tensor wanted = one_row ? reshape(values, Shape{values.size(0), -1}) : values;
+  Tensor places = call<"searchsorted", Tensor>(sorted, wanted, out_int32, right,
+                                               std::optional<std::string_view>(), Tensor());
+  return one_row ? reshape(places, values.sizes()) : places;
+}
+
 bool search_right(bool right, std::optional<std::string_view> side) {
   CHECK(!side || *side == "left" || *side == "right", "side can only be 'left' or 'right' but got ",
         *side);
@@ -99,6 +108,12 @@ Example:
     >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 4]))
     tensor([1, 2]))",
   .dtypes  = real,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, bool out_int32, bool right,
+                std::optional<std::string_view> side, const Tensor&) {
+    Tensor rows = batch.full("sorted_sequence"), sorter = batch.full("sorter");
+    if (sorter.defined()) rows = gather(rows, -1, sorter);
+    return search_samples(rows, batch.full("values"), search_right(right, side), out_int32);
+  },
   .forward = [](const Tensor& sorted_sequence, const Tensor& values, bool out_int32, bool right,
                 std::optional<std::string_view> side, const Tensor& sorter) {
     Tensor rows = sorted_sequence;
@@ -117,6 +132,12 @@ OP(bucketize, "(Tensor input, Tensor boundaries, *, bool out_int32=False, "
               "bool right=False) -> Tensor", {
   .doc     = R"(The number of the bucket between sorted boundaries that each element falls into.)",
   .dtypes  = real,
+  .batch   = [](const Batch& batch, const Tensor& input, const Tensor& boundaries, bool out_int32,
+                bool right) {
+    if (!batch.has("boundaries"))
+      return call<"bucketize", Tensor>(input, boundaries, out_int32, right);
+    return search_samples(boundaries, batch.full("input"), right, out_int32);
+  },
   .forward = [](const Tensor& input, const Tensor& boundaries, bool out_int32, bool right) {
     CHECK(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(",
           boundaries.dim(), ")");
@@ -135,6 +156,17 @@ Example:
     tensor([[False,  True],
             [ True, False]]))",
   .dtypes  = real,
+  .batch   = [](const Batch& batch, const Tensor& elements, const Tensor& test_elements,
+                bool assume_unique, bool invert) {
+    if (!batch.has("test_elements"))
+      return call<"isin", Tensor>(elements, test_elements, assume_unique, invert);
+    Tensor tests = reshape(test_elements, Shape{batch.size(), -1});
+    Tensor rows = reshape(batch.full("elements"), Shape{batch.size(), -1});
+    Tensor same = unsqueeze(rows, 2) == unsqueeze(tests, 1);
+    Tensor found = call<"any", Tensor>(same, std::optional<ShapeRef>(Shape{2}), false);
+    found = reshape(found, batch.full("elements").sizes());
+    return invert ? logical_not(found) : found;
+  },
   .forward = [](const Tensor& elements, const Tensor& test_elements, bool, bool invert) {
     Tensor found = is_in(elements, test_elements);
     return invert ? logical_not(found) : found;

@@ -11,6 +11,10 @@ namespace {
 // saved the tensor must not see another shape: it counts as a write.
 Tensor become(const Tensor& input, const Tensor& view, const char* writer) {
   check_rewrite(input, gradient_edge_exists(input));
+  if (is_lifted(input)) {
+    take_lift(input, view);
+    return input;
+  }
   NodePtr history = grad_fn_of(view);
   TensorImpl& impl = *input.impl();
   impl.sizes = view.sizes();
@@ -25,6 +29,7 @@ Tensor become(const Tensor& input, const Tensor& view, const char* writer) {
 // Gives input other sizes in the given order of dims; its storage grows as needed.
 Tensor resized(const Tensor& input, ShapeRef size, MemoryFormat format, const char* writer) {
   CHECK(!gradient_edge_exists(input), "cannot resize variables that require grad");
+  CHECK(!is_lifted(input), "cannot resize a tensor inside vmap or forward mode");
   Shape sizes(size);
   checked_numel(sizes);
   Shape strides = strides_for(sizes, format);

@@ -21,6 +21,15 @@ Tensor softmax_of(SoftmaxKind kind, const Tensor& input, std::optional<int64_t> 
                         softmax_dim(dim, input.dim()), to);
 }
 
+// f(samples, dim) where dim counts the dims of one sample.
+template <class F>
+Tensor softmax_samples(const Batch& batch, const Tensor& samples, std::optional<int64_t> dim,
+                       const F& f) {
+  int64_t rank = batch.rank("input");
+  if (rank == 0) return squeeze(f(unsqueeze(samples, 1), 1), 1);
+  return f(samples, Batch::dim(softmax_dim(dim, rank), rank));
+}
+
 }  // namespace
 
 int64_t softmax_dim(std::optional<int64_t> dim, int64_t ndim) {
@@ -56,7 +65,12 @@ Example:
     >>> torch.tensor([0.0, 0.0]).softmax(0)
     tensor([0.5000, 0.5000]))",
   .variants = function | method,
-  .batch   = by_dims,
+  .batch   = [](const Batch& batch, const Tensor& input, std::optional<int64_t> dim,
+                std::optional<DType> dtype, int64_t level) {
+    return softmax_samples(batch, input, dim, [&](const Tensor& samples, int64_t d) {
+      return call<"softmax", Tensor>(samples, std::optional(d), dtype, level);
+    });
+  },
   .forward = [](const Tensor& input, std::optional<int64_t> dim, std::optional<DType> dtype,
                 int64_t) { return softmax_of(SoftmaxKind::softmax, input, dim, dtype); },
   .saves   = saves<"result">,
@@ -73,7 +87,12 @@ OP(log_softmax, "(Tensor input, int? dim=None, dtype? dtype=None, int _stackleve
 
 The arguments are those of softmax.)",
   .variants = function | method,
-  .batch   = by_dims,
+  .batch   = [](const Batch& batch, const Tensor& input, std::optional<int64_t> dim,
+                std::optional<DType> dtype, int64_t level) {
+    return softmax_samples(batch, input, dim, [&](const Tensor& samples, int64_t d) {
+      return call<"log_softmax", Tensor>(samples, std::optional(d), dtype, level);
+    });
+  },
   .forward = [](const Tensor& input, std::optional<int64_t> dim, std::optional<DType> dtype,
                 int64_t) { return softmax_of(SoftmaxKind::log_softmax, input, dim, dtype); },
   .saves   = saves<"result">,

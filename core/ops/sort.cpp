@@ -37,7 +37,7 @@ Sorted sort_along(const Tensor& input, int64_t dim, bool descending) {
 
 // The gradient of values that were taken from `indices` along dim.
 Tensor taken_backward(const Tensor& g, const Tensor& indices, const Shape& shape, int64_t dim) {
-  return call<"scatter_add_", Tensor>(zeros(shape, g.dtype(), g.device()), dim, indices, g);
+  return call<"scatter_add_", Tensor>(new_zeros(g, shape), dim, indices, g);
 }
 
 using Pair = std::tuple<Tensor, Tensor>;
@@ -65,6 +65,7 @@ Equal elements keep their order.)",
 OP(argsort, "(Tensor input, int dim=-1, bool descending=False, *, bool stable=False) -> Tensor", {
   .doc     = R"(Where the elements along dim are, in order. Equal elements keep their order.)",
   .dtypes  = real,
+  .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, bool descending, bool) {
     return sort_along(input, dim, descending).indices;
   },

@@ -1,0 +1,307 @@
+"""Indexing, writing and nesting inside vmap against loops over the samples."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.func import grad, jacfwd, jacrev, jvp, vmap
+
+COUNT = 3
+RNG = np.random.default_rng(17)
+
+
+@pytest.fixture(autouse=True)
+def no_loops() -> Iterator[None]:
+    """Nothing here runs sample by sample."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*batching rule.*")
+        yield
+
+
+def batch(*shape: int) -> Any:
+    return torch.tensor(RNG.normal(size=(COUNT, *shape)))
+
+
+def places(size: int, *shape: int) -> Any:
+    """Index tensors for a dim of this size, some counted from the end."""
+    return torch.tensor(RNG.integers(-size, size, size=(COUNT, *shape)))
+
+
+def masks(*shape: int) -> Any:
+    return torch.tensor(RNG.random(size=(COUNT, *shape)) < 0.5)
+
+
+def check(f: Callable[..., Any], *args: Any, in_dims: Any = 0) -> None:
+    """vmap(f) equals f of each sample."""
+    dims = in_dims if isinstance(in_dims, tuple) else (in_dims,) * len(args)
+    mapped = vmap(f, in_dims=in_dims)(*args)
+    looped = torch.stack(
+        [
+            f(*(a if d is None else a.select(d, k) for a, d in zip(args, dims, strict=True)))
+            for k in range(COUNT)
+        ]
+    )
+    assert mapped.shape == looped.shape
+    assert mapped.dtype == looped.dtype
+    np.testing.assert_allclose(mapped.numpy(), looped.numpy(), rtol=1e-12, atol=1e-12)
+
+
+BASIC: list[Any] = [
+    0,
+    -1,
+    ...,
+    None,
+    slice(None),
+    slice(1, None, 2),
+    slice(None, -1),
+    (0, 1),
+    (slice(None), 2),
+    (..., None),
+    (..., 0),
+    (None, ..., slice(0, 2)),
+    (1, slice(None, None, 3), None, -1),
+    True,
+    False,
+]
+
+
+@pytest.mark.parametrize("index", BASIC, ids=str)
+def test_basic_indexing(index: Any) -> None:
+    check(lambda x: x[index], batch(3, 4, 5))
+
+
+@pytest.mark.parametrize("index", BASIC, ids=str)
+def test_writing_by_basic_indexing(index: Any) -> None:
+    def f(x: Any, value: Any) -> Any:
+        x = x.clone()
+        x[index] = value
+        return x
+
+    check(f, batch(3, 4, 5), batch())
+    check(f, batch(3, 4, 5), batch()[0], in_dims=(0, None))
+
+
+# How an index is made of two index tensors; NumPy's rule for the place of their dims has a case
+# for each.
+FORMS: list[Callable[[Any, Any], Any]] = [
+    lambda i, _: i,
+    lambda i, j: (i, j),
+    lambda i, _: (slice(None), i),
+    lambda i, j: (slice(None), i, j),
+    lambda i, j: (i, slice(None), j),
+    lambda i, j: (i, None, j),
+    lambda i, _: (..., i),
+    lambda i, j: (..., i, slice(None), j),
+    lambda i, _: (0, i),
+    lambda i, _: (i, 0),
+    lambda i, _: (slice(None), 0, i),
+    lambda i, j: (None, i, slice(1, None), j),
+]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
+@pytest.mark.parametrize("shape", [(), (2,), (2, 1)], ids=str)
+@pytest.mark.parametrize("has", [(0, 0, 0), (0, None, None), (None, 0, 0), (0, 0, None), (0, None, 0)])
+def test_index_tensors(form: Callable[[Any, Any], Any], shape: Any, has: Any) -> None:
+    x, i, j = batch(3, 4, 5), places(3, *shape), places(3, *shape[:1])
+    args = tuple(t if d == 0 else t[0] for t, d in zip((x, i, j), has, strict=True))
+
+    def read(x: Any, i: Any, j: Any) -> Any:
+        return x[form(i, j)]
+
+    def write(x: Any, i: Any, j: Any, value: Any) -> Any:
+        x = x.clone() if has[0] == 0 else x.new_zeros(x.shape) + x + 0 * i.sum() + 0 * j.sum()
+        x[form(i, j)] = value
+        return x
+
+    def add(x: Any, i: Any, j: Any, value: Any) -> Any:
+        x = x.clone() if has[0] == 0 else x + 0 * i.sum() + 0 * j.sum()
+        picked = x[form(i, j)]
+        x[form(i, j)] = picked * value
+        return x
+
+    check(read, *args, in_dims=has)
+    for f in (write, add):
+        check(f, *args, batch(), in_dims=(*has, 0))
+        check(f, *args, batch()[0], in_dims=(*has, None))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
+def test_gradients_through_index_tensors(form: Callable[[Any, Any], Any]) -> None:
+    x, i, j = batch(3, 4, 5), places(3, 2), places(3, 2)
+
+    def f(x: Any, i: Any, j: Any) -> Any:
+        return (x[form(i, j)] ** 3).sum()
+
+    def written(x: Any, i: Any, j: Any) -> Any:
+        y = x * 2
+        y[form(i, j)] = x[form(j, i)] ** 2
+        return (y**2).sum()
+
+    for g in (f, written):
+        check(grad(g), x, i, j)
+        check(lambda x, i, j, g=g: jvp(lambda t: g(t, i, j), (x,), (x.cos(),))[1], x, i, j)
+
+
+def test_jacobians_of_indexing() -> None:
+    x, i = batch(4)[0], places(4, 3)[0]
+
+    def f(x: Any) -> Any:
+        y = x.sin()
+        y[0] = x[1] * x[2]
+        y[i] = y[i] * x[:3]
+        return y
+
+    np.testing.assert_allclose(jacrev(f)(x).numpy(), jacfwd(f)(x).numpy(), atol=1e-12)
+
+
+def test_masks_that_are_the_same_for_all() -> None:
+    mask = masks(3, 4)[0]
+    check(lambda x: x[mask], batch(3, 4, 5))
+    check(lambda x: x[0][mask[0]], batch(3, 4, 5))
+    check(lambda x: x.masked_fill(mask, 2.0), batch(3, 4))
+
+    def write(x: Any, value: Any) -> Any:
+        x = x.clone()
+        x[mask] = value
+        return x
+
+    check(write, batch(3, 4, 5), batch(5))
+
+
+def test_masks_of_each_sample_write_one_value() -> None:
+    def write(x: Any, mask: Any, value: Any) -> Any:
+        x = x.clone()
+        x[mask] = value
+        return x
+
+    def write_behind(x: Any, mask: Any, value: Any) -> Any:
+        x = x.clone()
+        x[:, mask] = value
+        return x
+
+    x = batch(3, 4, 5)
+    check(write, x, masks(3), batch())
+    check(write, x, masks(3, 4), batch(5))
+    check(write, x, masks(3, 4), batch(1, 5))
+    check(write, x, masks(3, 4, 5), batch()[0], in_dims=(0, 0, None))
+    check(write, x, masks(), batch(5))
+    check(write_behind, x, masks(4), batch())
+    check(write_behind, x, masks(4), batch(5))
+    check(write_behind, x, masks(4), batch(3, 1, 5))
+    check(write_behind, x, masks(4, 5), batch(3, 1))
+    with pytest.raises(RuntimeError, match="takes one value"):
+        vmap(write)(x, masks(3), batch(2, 4, 5))
+
+
+def test_masks_of_each_sample_pick_nothing() -> None:
+    with pytest.raises(RuntimeError, match=r"torch\.where"):
+        vmap(lambda x, mask: x[mask])(batch(4), masks(4))
+    with pytest.raises(RuntimeError, match=r"torch\.where"):
+        vmap(lambda x: x[x > 0])(batch(4))
+
+
+def test_nested_vmap() -> None:
+    x, i = batch(4, 5), places(4, 2)
+    check(lambda x, i: vmap(lambda row, k: row[k], in_dims=(1, None))(x, i), x, i)
+    check(lambda x, i: vmap(lambda row, k: row[k], in_dims=(None, 0))(x, i), x, i)
+    check(lambda x: vmap(lambda y: vmap(lambda z: z * y.sum())(y))(x), x)
+
+    def write(row: Any, k: Any) -> Any:
+        row = row.clone()
+        row[k] = row[0]
+        return row
+
+    check(lambda x, i: vmap(write, in_dims=(1, None))(x, i), x, i)
+
+
+@pytest.mark.parametrize("in_dim", [0, 1, 2, -1])
+@pytest.mark.parametrize("out_dim", [0, 1, -1])
+def test_dims_of_samples(in_dim: int, out_dim: int) -> None:
+    x = torch.tensor(RNG.normal(size=(4, 4, 4)))
+    mapped = vmap(lambda t: t[1:] * 2, in_dims=in_dim, out_dims=out_dim)(x)
+    looped = torch.stack([x.select(in_dim, k)[1:] * 2 for k in range(4)], dim=out_dim)
+    np.testing.assert_array_equal(mapped.numpy(), looped.numpy())
+
+
+def test_dims_in_the_structure_of_arguments() -> None:
+    x, y = batch(2), batch(2).T
+    sums, shared = vmap(
+        lambda d, scale: (d["x"] + d["y"] * scale, scale * 2),
+        in_dims=({"x": 0, "y": 1}, None),
+        out_dims=(1, None),
+    )({"x": x, "y": y}, torch.tensor(3.0))
+    np.testing.assert_allclose(sums.numpy(), (x + y.T * 3).T.numpy())
+    assert shared.item() == 6
+
+
+def test_writing_to_what_has_samples() -> None:
+    def f(x: Any) -> Any:
+        y = x * 1
+        y[0].add_(x[1])
+        y[1:].mul_(2)
+        y.t()[0] += 1
+        y.diagonal().fill_(3)
+        return y
+
+    check(f, batch(3, 3))
+
+
+def test_writing_to_the_argument_writes_all_samples() -> None:
+    x = batch(4)
+    expected = x.numpy().copy()
+    expected[:, 0] = 7
+    expected *= 2
+
+    def f(x: Any) -> Any:
+        x[0] = 7
+        return x.mul_(2)
+
+    vmap(f)(x)
+    np.testing.assert_array_equal(x.numpy(), expected)
+
+
+def test_writing_samples_to_what_is_shared_is_refused() -> None:
+    shared = torch.zeros(4)
+
+    def write(x: Any) -> Any:
+        shared[0] = x
+        return shared
+
+    with pytest.raises(RuntimeError, match="same for all samples"):
+        vmap(write)(batch())
+    with pytest.raises(RuntimeError, match="same for all samples"):
+        vmap(shared.add_)(batch(4))
+    with pytest.raises(RuntimeError, match="same for all samples"):
+        vmap(lambda i: shared.index_fill_(0, i, 1.0))(places(4, 2))
+    assert not shared.any()
+
+
+def test_new_tensors_have_samples() -> None:
+    def f(x: Any) -> Any:
+        made = [torch.zeros_like(x), torch.ones_like(x), torch.full_like(x, 2.0)]
+        made += [x.new_zeros(x.shape), x.new_full(x.shape, 3.0), torch.empty_like(x)]
+        made[-1].fill_(1)
+        for k, t in enumerate(made):
+            t[k % 2] = x[1] * k
+        return torch.stack(made)
+
+    check(f, batch(2, 3))
+
+
+def test_shape_changes_in_place() -> None:
+    check(lambda x: x.clone().unsqueeze_(0).transpose_(1, 2).squeeze_(0) * 2, batch(2, 3))
+
+
+def test_no_samples_and_one() -> None:
+    for count in (0, 1):
+        x = torch.zeros(count, 4, dtype=torch.float64)
+        i = torch.zeros(count, 2, dtype=torch.int64)
+        assert vmap(lambda x, i: x[i])(x, i).shape == (count, 2)
+        assert vmap(lambda x, i: x.index_fill(0, i, 1.0))(x, i).shape == (count, 4)
