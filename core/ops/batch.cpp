@@ -98,7 +98,8 @@ void Batch::set(size_t arg, Tensor value) {
 
 void Batch::spread_all() {
   for (size_t i = 0; i < values_.size(); ++i) {
-    if (is_tensor(i)) {
+    bool number = is_tensor(i) && tensors_[i].impl()->wrapped_number;
+    if (is_tensor(i) && (batched_[i] || !number)) {
       set(i, full(i));
       batched_[i] = true;
     }

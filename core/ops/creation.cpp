@@ -411,7 +411,9 @@ OP(fill_, "(Tensor! input, Scalar value) -> Tensor", {
 
 OP(fill_tensor_, "fill_.Tensor(Tensor! input, Tensor value) -> Tensor", {
   .doc     = R"(Sets all elements to the value of a 0-d tensor.)",
-  .batch   = by_elements,
+  .batch   = [](const Batch& batch, const Tensor& input, const Tensor& value) {
+    return copy_(input, batch.has("value") ? Batch::padded(value, batch.rank("input")) : value);
+  },
   .forward = [](const Tensor& input, const Tensor& value) {
     CHECK(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ",
           value.dim(), " dimensions.");
@@ -434,7 +436,7 @@ OP(fill_tensor, "fill.Tensor(Tensor input, Tensor value) -> Tensor", {
   .doc     = R"(A copy of input with all elements set to the value of a 0-d tensor.)",
   .variants = function,
   .forward = [](const Tensor& input, const Tensor& value) {
-    return call<"fill_tensor_", Tensor>(clone(input), value);
+    return call<"fill_tensor_", Tensor>(copy_to_write(input, {value}), value);
   },
 })
 

@@ -71,7 +71,7 @@ Tensor places_of_pairs(int64_t rows, Device device) {
 
 // The symmetric matrix (1, rows, rows) with these elements right of the diagonal and zeros on it.
 Tensor square_of_pairs(const Tensor& pairs, int64_t rows) {
-  Tensor flat = zeros(Shape{rows * rows}, pairs.dtype(), pairs.device());
+  Tensor flat = new_zeros(pairs, Shape{rows * rows});
   const Tensor places[] = {places_of_pairs(rows, pairs.device())};
   Tensor upper = reshape(index_put_(flat, places, pairs, false), Shape{1, rows, rows});
   return upper + transpose(upper, 1, 2);
@@ -110,12 +110,28 @@ Tensor distances_of(const Tensor& x1, const Tensor& x2, double p, Product mode) 
   return call<"_pair_distances", Tensor>(x1, x2, p);
 }
 
+// f for all samples of x1 (n, B, P, M) and x2 (n, B, R, M), as f takes one.
+template <class F>
+Tensor distance_samples(const Batch& batch, const F& f) {
+  auto joined = [&](const Tensor& x) {
+    return reshape(x, Shape{x.size(0) * x.size(1), x.size(2), x.size(3)});
+  };
+  Tensor x1 = batch.full("x1"), x2 = batch.full("x2");
+  return reshape(f(joined(x1), joined(x2)),
+                 Shape{x1.size(0), x1.size(1), x1.size(2), x2.size(2)});
+}
+
 }  // namespace
 
 OP(_pair_distances, "(Tensor x1, Tensor x2, float p) -> Tensor", {
   .home    = "private",
   .doc     = R"(The distances of x1 (B, P, M) to x2 (B, R, M), from the differences.)",
   .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, double p) {
+    return distance_samples(batch, [&](const Tensor& x1, const Tensor& x2) {
+      return call<"_pair_distances", Tensor>(x1, x2, p);
+    });
+  },
   .forward = [](const Tensor& x1, const Tensor& x2, double p) {
     DType compute = dtype_of_compute(compute_of(x1.dtype()));
     Tensor result = pair_distances(to_dtype(x1, compute), to_dtype(x2, compute), p);
@@ -135,6 +151,11 @@ OP(_euclidean_dist, "(Tensor x1, Tensor x2) -> Tensor", {
   .home    = "private",
   .doc     = R"(The Euclidean distances of x1 (B, P, M) to x2 (B, R, M), from their products.)",
   .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&) {
+    return distance_samples(batch, [](const Tensor& x1, const Tensor& x2) {
+      return call<"_euclidean_dist", Tensor>(x1, x2);
+    });
+  },
   .forward = [](const Tensor& x1, const Tensor& x2) {
     Tensor square1 = sum(x1 * x1, Shape{2}, true);
     Tensor square2 = transposed(sum(x2 * x2, Shape{2}, true));
@@ -191,6 +212,12 @@ Example:
     tensor([1., 3., 2.]))",
   .dtypes  = floating,
   .variants = function,
+  .batch   = [](const Batch&, const Tensor& input, double p) {
+    CHECK(input.dim() == 3, "only supports 2D tensors, got: ", input.dim() - 1, "D");
+    Tensor all = call<"_pair_distances", Tensor>(input, input, p);
+    const Tensor places[] = {Tensor(), places_of_pairs(input.size(1), input.device())};
+    return index(reshape(all, Shape{input.size(0), -1}), places);
+  },
   .forward = [](const Tensor& input, double p) {
     CHECK(input.dim() == 2, "only supports 2D tensors, got: ", input.dim(), "D");
     CHECK(p >= 0, "only supports non-negative p values, got ", p);

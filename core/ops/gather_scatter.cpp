@@ -67,7 +67,7 @@ Tensor scattered_grad(const Tensor& g, int64_t dim, const Tensor& index, const S
 // Largest or smallest values, recorded as one op.
 Tensor scatter_extreme(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                        bool largest) {
-  return call<"_scatter_extreme_", Tensor>(clone(input), dim, index, src, largest);
+  return call<"_scatter_extreme_", Tensor>(copy_to_write(input, {index, src}), dim, index, src, largest);
 }
 
 Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
@@ -83,13 +83,14 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
     CHECK(sums || reduce == "prod" || limit, ErrorKind::kNotImplemented,
           "include_self=False with amax or amin needs a floating-point dtype");
     double neutral = sums ? 0 : reduce == "prod" ? 1 : largest ? -limit : limit;
-    base = scatter_into(clone(input), dim, index, repeated_value(input, index, neutral), {});
+    base = scatter_into(copy_to_write(input, {index}), dim, index,
+                        repeated_value(input, index, neutral), {});
   }
   if (reduce == "prod") return call<"_scatter_product", Tensor>(base, dim, index, values);
   if (!sums) return scatter_extreme(base, dim, index, values, largest);
-  Tensor sum = call<"scatter_add_", Tensor>(clone(base), dim, index, values);
+  Tensor sum = call<"scatter_add_", Tensor>(copy_to_write(base, {index, values}), dim, index, values);
   if (reduce == "sum") return sum;
-  Tensor counts = full(input.sizes(), 1.0, real_dtype(input.dtype()), input.device());
+  Tensor counts = cast(ones_like(sum), real_dtype(sum.dtype()));
   if (!include_self) scatter_into(counts, dim, index, repeated_value(counts, index, 0), {});
   call<"scatter_add_", Tensor>(counts, dim, index, Tensor(repeated_value(counts, index, 1)));
   counts = maximum(counts, wrapped_number(1));
@@ -237,7 +238,7 @@ OP(scatter, "(Tensor input, int dim, Tensor index, Tensor src, *, str? reduce=No
   .doc     = R"(A copy of input with src written at places along dim, as scatter_ does.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                 std::optional<std::string_view> reduce) {
-    return scatter_into(clone(input), dim, index, src, reduce);
+    return scatter_into(copy_to_write(input, {index, src}), dim, index, src, reduce);
   },
 })
 
@@ -246,7 +247,8 @@ OP(scatter_value, "scatter.value(Tensor input, int dim, Tensor index, Scalar val
   .doc     = R"(A copy of input with one value written at places along dim.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, Scalar value,
                 std::optional<std::string_view> reduce) {
-    return scatter_into(clone(input), dim, index, repeated_value(input, index, value), reduce);
+    return scatter_into(copy_to_write(input, {index}), dim, index,
+                        repeated_value(input, index, value), reduce);
   },
 })
 
@@ -269,7 +271,7 @@ OP(scatter_add_, "(Tensor! input, int dim, Tensor index, Tensor src) -> Tensor",
 OP(scatter_add, "(Tensor input, int dim, Tensor index, Tensor src) -> Tensor", {
   .doc     = R"(input with src added at places along dim, as scatter_add_ does.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
-    return call<"scatter_add_", Tensor>(clone(input), dim, index, src);
+    return call<"scatter_add_", Tensor>(copy_to_write(input, {index, src}), dim, index, src);
   },
 })
 

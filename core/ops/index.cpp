@@ -24,6 +24,12 @@ std::vector<Tensor> at_dim(const Tensor& input, int64_t dim, const Tensor& index
 // input as it is, or a 0-d one as a vector of one element that shares its memory.
 Tensor as_vector(const Tensor& input) { return input.dim() ? input : view(input, Shape{1}); }
 
+[[noreturn, gnu::cold]] void refuse_places() {
+  CHECK(false, "the number of places depends on the sample of vmap. Use torch.where(mask, a, b) "
+               "or nonzero_static.");
+  __builtin_unreachable();
+}
+
 // Adds or writes the slices of `source` at the places that `index` names along dim.
 Tensor put_slices(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                   bool accumulate) {
@@ -57,6 +63,15 @@ void check_put_dtypes(const Tensor& input, const Tensor& values) {
         "Index put requires the source and destination dtypes match, got ",
         dtype_name(input.dtype()), " for the destination and ", dtype_name(values.dtype()),
         " for the source. Convert values with .to(dtype).");
+}
+
+// masked_scatter_ for a mask that differs between samples: the number of true elements before one
+// says which element of source it takes.
+Tensor scatter_where(const Tensor& input, const Tensor& mask, const Tensor& source) {
+  Tensor count = call<"cumsum", Tensor>(flat(mask), int64_t(0), std::optional<DType>());
+  const Tensor places[] = {call<"clamp_min", Tensor>(count - Scalar(1), wrapped_number(0))};
+  Tensor values = source.numel() ? reshape(index(flat(source), places), input.sizes()) : input;
+  return copy_(input, where(mask, values, input));
 }
 
 // Index tensors by dim for places in the flat input, which may be negative.
@@ -125,7 +140,9 @@ OP(index_put, "(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=
   .doc     = R"(A copy of input with values written at the places that the index tensors name.)",
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     check_put_dtypes(input, values);
-    return index_put_(clone(input), indices, values, accumulate);
+    std::vector<Tensor> others(indices.begin(), indices.end());
+    others.push_back(values);
+    return index_put_(copy_to_write(input, others), indices, values, accumulate);
   },
 })
 
@@ -155,7 +172,7 @@ OP(index_add, "(Tensor input, int dim, Tensor index, Tensor source, *, Scalar al
   .doc     = R"(input with alpha times slice i of source added to slice index[i], along dim.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                 Scalar alpha) {
-    return call<"index_add_", Tensor>(clone(input), dim, index, source, alpha);
+    return call<"index_add_", Tensor>(copy_to_write(input, {index, source}), dim, index, source, alpha);
   },
 })
 
@@ -169,7 +186,7 @@ OP(index_copy_, "(Tensor! input, int dim, Tensor index, Tensor source) -> Tensor
 OP(index_copy, "(Tensor input, int dim, Tensor index, Tensor source) -> Tensor", {
   .doc     = R"(A copy of input in which slice index[i] along dim is slice i of source.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
-    return put_slices(clone(input), dim, index, source, false);
+    return put_slices(copy_to_write(input, {index, source}), dim, index, source, false);
   },
 })
 
@@ -194,7 +211,7 @@ OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor"
 OP(index_fill, "(Tensor input, int dim, Tensor index, Tensor value) -> Tensor", {
   .doc     = R"(A copy of input with one value over the slices along dim that index names.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
-    return call<"index_fill_", Tensor>(clone(input), dim, index, value);
+    return call<"index_fill_", Tensor>(copy_to_write(input, {index, value}), dim, index, value);
   },
 })
 
@@ -227,7 +244,7 @@ OP(put_, "(Tensor! input, Tensor index, Tensor source, bool accumulate=False) ->
 OP(put, "(Tensor input, Tensor index, Tensor source, bool accumulate=False) -> Tensor", {
   .doc     = R"(A copy of input with source written at places of it when flat.)",
   .forward = [](const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
-    return call<"put_", Tensor>(clone(input), index, source, accumulate);
+    return call<"put_", Tensor>(copy_to_write(input, {index, source}), index, source, accumulate);
   },
 })
 
@@ -270,6 +287,7 @@ OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
     CHECK(source.dtype() == input.dtype(), "expected self and source to have same dtypes but got ",
           dtype_name(input.dtype()), " and ", dtype_name(source.dtype()));
     Tensor target = as_vector(input);
+    if (is_lifted(mask)) return scatter_where(target, expanded_mask(mask, target.sizes()), source);
     Tensor places = nonzero_places(expanded_mask(mask, target.sizes()));
     CHECK(source.numel() >= places.size(0),
           "Number of elements of source < number of ones in mask: ",
@@ -284,7 +302,8 @@ OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
 OP(masked_scatter, "(Tensor input, Tensor mask, Tensor source) -> Tensor", {
   .doc     = R"(A copy of input with the first elements of source, in order, where mask is True.)",
   .forward = [](const Tensor& input, const Tensor& mask, const Tensor& source) {
-    Tensor out = clone(expand(input, broadcast_shapes(input.sizes(), mask.sizes())));
+    Tensor whole = expand(input, broadcast_shapes(input.sizes(), mask.sizes()));
+    Tensor out = copy_to_write(whole, {mask, source});
     return call<"masked_scatter_", Tensor>(contiguous(out), mask, source);
   },
 })
@@ -292,11 +311,13 @@ OP(masked_scatter, "(Tensor input, Tensor mask, Tensor source) -> Tensor", {
 OP(nonzero, "(Tensor input) -> Tensor", {
   .doc     = R"(The places of the elements that are not zero, one row each: shape (count, dims).)",
   .aliases = "argwhere",
+  .batch   = [](const Batch&, const Tensor&) -> Tensor { refuse_places(); },
   .forward = [](const Tensor& input) { return nonzero_places(input); },
 })
 
 OP(nonzero_tuple, "nonzero.tuple(Tensor input, *, bool as_tuple) -> Tensor[]", {
   .doc     = R"(With as_tuple=True the places as one index tensor for each dim.)",
+  .batch   = [](const Batch&, const Tensor&, bool) -> std::vector<Tensor> { refuse_places(); },
   .forward = [](const Tensor& input, bool as_tuple) {
     CHECK(as_tuple, ErrorKind::kValue, "as_tuple=False is the default: leave it out");
     Tensor source = as_vector(input), places = nonzero_places(source);

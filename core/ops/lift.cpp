@@ -32,6 +32,11 @@ const Level* visible_batch_level() {
   return nullptr;
 }
 
+bool has_samples(const Tensor& t, const Level& level) {
+  if (!is_lifted(t) || level_of(t).id < level.id) return false;
+  return level_of(t).id == level.id || has_samples(t.impl()->lift->value, level);
+}
+
 bool is_open(const Level& level) {
   return std::ranges::any_of(open_levels(), [&](const Level& l) { return l.id == level.id; });
 }
@@ -187,6 +192,15 @@ Tensor per_sample(const Tensor& t, const Tensor& like) {
   return lift_samples(per_sample(clone(samples_of(t, lift.level)), lift.value), lift.level);
 }
 
+Tensor copy_to_write(const Tensor& input, TensorList others) {
+  Tensor spread = input;
+  for (const Level& level : open_levels())
+    if (level.kind == LevelKind::batch && !has_samples(spread, level) &&
+        std::ranges::any_of(others, [&](const Tensor& t) { return has_samples(t, level); }))
+      spread = from_samples(samples_of(spread, level), level);
+  return clone(spread);
+}
+
 Tensor value_at(const Tensor& t, const Level& level) {
   if (!is_lifted(t) || level_of(t).id <= level.id) return lowered(t, level);
   const Lift& lift = *t.impl()->lift;
@@ -225,11 +239,6 @@ Tensor from_value(const Tensor& value, const Tensor& tangent, const Level& level
 }
 
 namespace {
-
-bool has_samples(const Tensor& t, const Level& level) {
-  if (!is_lifted(t) || level_of(t).id < level.id) return false;
-  return level_of(t).id == level.id || has_samples(t.impl()->lift->value, level);
-}
 
 Tensor with_fresh_bottom(const Tensor& t) {
   if (!is_lifted(t)) {

@@ -25,6 +25,11 @@ Tensor samples_of(const Tensor& t, const Level& level);
 Tensor from_samples(const Tensor& samples, const Level& level);
 // A plain tensor, with memory of its own for each sample that `like` stands for.
 Tensor per_sample(const Tensor& t, const Tensor& like);
+// A copy of input that can be written with what depends on others: it has all of their samples.
+Tensor copy_to_write(const Tensor& input, TensorList others);
+inline Tensor copy_to_write(const Tensor& input, std::initializer_list<Tensor> others) {
+  return copy_to_write(input, TensorList(others.begin(), others.size()));
+}
 // The value and the tangent of a tensor at a dual level in the same way; no tangent is undefined.
 Tensor value_at(const Tensor& t, const Level& level);
 Tensor tangent_at(const Tensor& t, const Level& level);

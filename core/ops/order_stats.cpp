@@ -67,13 +67,14 @@ Pair median_along(const Tensor& input, int64_t dim, bool keepdim, bool ignore_na
 Tensor median_of_all(const Tensor& input, bool ignore_nan) {
   if (input.numel() == 0)
     return full({}, std::numeric_limits<double>::quiet_NaN(), input.dtype(), input.device());
-  return std::get<0>(median_along(reshape(input, Shape{-1}), 0, false, ignore_nan));
+  return call<"_median", Tensor>(reshape(input, Shape{-1}), ignore_nan);
 }
 
 // Elements that equal the median share its gradient.
 Tensor median_grad(const Tensor& g, const Tensor& input, const Tensor& result) {
-  Tensor equal = (input == result) | (isnan(input) & isnan(result));
-  return g * equal / sum(equal);
+  Tensor median = unsqueeze(result, -1);
+  Tensor equal = (input == median) | (isnan(input) & isnan(median));
+  return unsqueeze(g, -1) * equal / sum(equal, Shape{-1}, true);
 }
 
 // ---- quantiles ----------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ Tensor checked_fractions(const Tensor& input, const Tensor& q) {
         "is ", dtype_name(q.dtype()), ", input is ", dtype_name(input.dtype()));
   CHECK(number || q.device() == input.device(),
         "q tensor must be on the same device as the input tensor");
-  if (q.device().is_cpu())
+  if (q.device().is_cpu() && !is_lifted(q))
     CHECK(all_true((q >= 0) & (q <= 1)), "q values must be in the range [0, 1]");
   return number ? full({}, item(q), input.dtype(), input.device()) : q;
 }
@@ -211,6 +212,20 @@ ranks broadcast to the sizes of input but along dim.)",
                    no_grad<"ranks">),
 })
 
+OP(_median, "(Tensor input, bool ignore_nan) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The medians along the last dim. Elements that equal one share its gradient.)",
+  .dtypes  = real,
+  .batch   = by_last_dims,
+  .forward = [](const Tensor& input, bool ignore_nan) {
+    return std::get<0>(median_along(input, -1, false, ignore_nan));
+  },
+  .saves   = saves<"input", "result">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result, bool) {
+                     return median_grad(g, input, result);
+                   })),
+})
+
 OP(kthvalue, "(Tensor input, int k, int dim=-1, bool keepdim=False) -> (Tensor values, "
              "Tensor indices)", {
   .doc     = R"(The k-th smallest element along dim, and where it was.
@@ -234,10 +249,6 @@ OP(median, "(Tensor input) -> Tensor", {
 It is NaN when some element is. Elements that equal it share its gradient.)",
   .dtypes  = real,
   .forward = [](const Tensor& input) { return median_of_all(input, false); },
-  .saves   = saves<"input", "result">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
-                     return median_grad(g, input, result);
-                   })),
 })
 
 OP(median_dim,
@@ -259,10 +270,6 @@ OP(nanmedian, "(Tensor input) -> Tensor", {
   .doc     = R"(The median of the elements that are not NaN: of two in the middle the lower.)",
   .dtypes  = real,
   .forward = [](const Tensor& input) { return median_of_all(input, true); },
-  .saves   = saves<"input", "result">,
-  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
-                     return median_grad(g, input, result);
-                   })),
 })
 
 OP(nanmedian_dim,

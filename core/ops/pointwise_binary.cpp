@@ -472,6 +472,7 @@ POINTWISE(bitwise_and_value, (I input, I other), input & other)
 OP(bitwise_and, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The bits that are set in both integers: input & other.",
   .dtypes  = integral_or_bool,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     return is_bool(input.dtype()) && is_bool(other.dtype())
                ? pointwise_into<logical_and_value>(into, input, other)
@@ -483,6 +484,7 @@ POINTWISE(bitwise_or_value, (I input, I other), input | other)
 OP(bitwise_or, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The bits that are set in one of both integers: input | other.",
   .dtypes  = integral_or_bool,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     return is_bool(input.dtype()) && is_bool(other.dtype())
                ? pointwise_into<logical_or_value>(into, input, other)
@@ -494,6 +496,7 @@ POINTWISE(bitwise_xor_value, (I input, I other), input ^ other)
 OP(bitwise_xor, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The bits that differ between both integers: input ^ other.",
   .dtypes  = integral_or_bool,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     return is_bool(input.dtype()) && is_bool(other.dtype())
                ? pointwise_into<logical_xor_value>(into, input, other)

@@ -58,6 +58,13 @@ Example:
 
 POINTWISE(frexp_mantissa_value, (T input), frexp_mantissa(input))
 POINTWISE(frexp_exponent_value, (T input), frexp_exponent(input))
+OP(_frexp_exponent, "(Tensor input) -> Tensor", {
+  .home    = "private",
+  .doc     = "The power of two that frexp takes out of each element, as a float.",
+  .dtypes  = floating,
+  .forward = formula<frexp_exponent_value>,
+})
+
 OP(_frexp_mantissa, "(Tensor input) -> Tensor", {
   .home    = "private",
   .doc     = "Each element as a number of magnitude [1/2, 1), without its power of two.",
@@ -65,7 +72,7 @@ OP(_frexp_mantissa, "(Tensor input) -> Tensor", {
   .forward = formula<frexp_mantissa_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input) {
-    return call<"ldexp", Tensor>(g, -pointwise<frexp_exponent_value>(input));
+    return call<"ldexp", Tensor>(g, -call<"_frexp_exponent", Tensor>(input));
   })),
 })
 OP(frexp, "(Tensor input) -> (Tensor mantissa, Tensor exponent)", {
@@ -79,7 +86,7 @@ Example:
   .dtypes  = floating,
   .forward = [](const Tensor& input) -> std::tuple<Tensor, Tensor> {
     return {call<"_frexp_mantissa", Tensor>(input),
-            to_dtype(pointwise<frexp_exponent_value>(input), DType::int32)};
+            cast(call<"_frexp_exponent", Tensor>(input), DType::int32)};
   },
 })
 

@@ -249,6 +249,7 @@ POINTWISE(bitwise_not_value, (I input), ~input)
 OP(bitwise_not, "(Tensor input) -> Tensor", {
   .doc     = "Turns every bit of each element: ~input; of bool tensors, the logical not.",
   .dtypes  = integral_or_bool,
+  .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor* into) {
     return is_bool(input.dtype()) ? pointwise_into<logical_not_value>(into, input)
                                   : pointwise_into<bitwise_not_value>(into, input);

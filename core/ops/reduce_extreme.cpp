@@ -156,7 +156,6 @@ OP(aminmax,
    "(Tensor input, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", {
   .doc     = R"(The smallest and the largest elements along dim, or of all.)",
   .dtypes  = real,
-  .batch   = by_dims,
   .forward = [](const Tensor& input, std::optional<int64_t> dim, bool keepdim) {
     Dims dims = one_dim(dim);
     return std::tuple(call<"amin", Tensor>(input, dims, keepdim),

@@ -326,6 +326,31 @@ OP(block_diag, "(Tensor[] tensors) -> Tensor", {
   .doc     = R"(The matrix with these matrices along its diagonal and zeros elsewhere.
 
 A vector counts as one row, a number as a 1 x 1 matrix.)",
+  .batch   = [](const Batch& batch, TensorList tensors) {
+    check_list(tensors);
+    DType dtype = tensors[0].dtype();
+    Shape columns;
+    std::vector<Tensor> blocks;
+    for (size_t k = 0; k < tensors.size(); ++k) {
+      bool samples = batch.has("tensors", k);
+      Shape block = block_sizes(ShapeRef(tensors[k].sizes()).subspan(samples));
+      Tensor all = reshape(tensors[k], Shape{samples ? batch.size() : 1, block[0], block[1]});
+      blocks.push_back(expand(all, batch.with_samples(block)));
+      columns.push_back(block[1]);
+      dtype = promote(dtype, tensors[k].dtype());
+    }
+    std::vector<Tensor> rows;
+    int64_t width = std::accumulate(columns.begin(), columns.end(), int64_t(0)), before = 0;
+    for (size_t k = 0; k < blocks.size(); ++k) {
+      auto gap = [&](int64_t size) {
+        return zeros(Shape{batch.size(), blocks[k].size(1), size}, dtype, blocks[k].device());
+      };
+      const Tensor row[] = {gap(before), blocks[k], gap(width - before - columns[k])};
+      rows.push_back(cat(row, 2));
+      before += columns[k];
+    }
+    return cat(rows, 1);
+  },
   .forward = [](TensorList tensors) {
     check_list(tensors);
     int64_t rows = 0, columns = 0;

@@ -28,7 +28,7 @@ Tensor clone_storage(const Tensor& input) {
 OP(select_scatter, "(Tensor input, Tensor src, int dim, int index) -> Tensor", {
   .doc     = R"(A copy of input with src at one index of dim.)",
   .forward = [](const Tensor& input, const Tensor& src, int64_t dim, int64_t index) {
-    Tensor out = clone(input);
+    Tensor out = copy_to_write(input, {src});
     return with_window(out, select(out, dim, index), src);
   },
 })
@@ -38,7 +38,7 @@ OP(slice_scatter, "(Tensor input, Tensor src, int dim=0, int? start=None, int? e
   .doc     = R"(A copy of input with src at start, start + step, ... before end of dim.)",
   .forward = [](const Tensor& input, const Tensor& src, int64_t dim, std::optional<int64_t> start,
                 std::optional<int64_t> end, int64_t step) {
-    Tensor out = clone(input);
+    Tensor out = copy_to_write(input, {src});
     return with_window(out, slice(out, dim, start.value_or(0), end.value_or(INT64_MAX), step), src);
   },
 })
@@ -47,7 +47,7 @@ OP(diagonal_scatter, "(Tensor input, Tensor src, int offset=0, int dim1=0, int d
   .doc     = R"(A copy of input with src on the diagonal of two dims.)",
   .forward = [](const Tensor& input, const Tensor& src, int64_t offset, int64_t dim1,
                 int64_t dim2) {
-    Tensor out = clone(input);
+    Tensor out = copy_to_write(input, {src});
     return with_window(out, call<"diagonal", Tensor>(out, offset, dim1, dim2), src);
   },
 })

@@ -148,6 +148,12 @@ OP(view_dtype, "view.dtype(Tensor input, dtype? dtype) -> Tensor", {
 
 With elements of another size the last dim grows or shrinks to match.)",
   .variants = method,
+  .batch   = [](const Batch& batch, const Tensor& input, std::optional<DType> dtype) {
+    CHECK(batch.rank("input") > 0 || !dtype || input.itemsize() == dtype_size(*dtype),
+          "self.dim() cannot be 0 to view ", dtype_name(input.dtype()), " as ",
+          dtype_name(*dtype), " (different element sizes)");
+    return call<"view_dtype", Tensor>(input, dtype);
+  },
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
     CHECK(dtype, ErrorKind::kType, "expected a dtype, not None");
     return *dtype == input.dtype() ? view(input, input.sizes()) : reinterpreted(input, *dtype);
@@ -486,6 +492,13 @@ OP(_as_strided, "(Tensor input, int[] size, int[] stride, int offset, int[] base
   .home    = "private",
   .doc     = R"(as_strided with the layout of input as arguments, for the gradient.)",
   .is_view = true,
+  .batch   = [](const Batch& batch, const Tensor& input, ShapeRef size, ShapeRef stride,
+                int64_t offset, ShapeRef, int64_t base_offset) {
+    Shape strides(stride);
+    strides.insert(0, input.stride(0));
+    return as_strided(input, batch.with_samples(size), strides,
+                      input.offset() + offset - base_offset);
+  },
   .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride, int64_t offset, ShapeRef,
                 int64_t) {
     return alias(input, size, stride, offset);
