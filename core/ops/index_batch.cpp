@@ -93,6 +93,19 @@ Tensor write_masked(const Batch& batch, const Tensor& input, TensorList indices,
   bool only = std::ranges::count_if(indices, &Tensor::defined) == 1;
   int64_t own = batch.rank("values"), at = own - rest - 1;  // where values say which element
   Tensor value = batch.has("values") ? values : unsqueeze(values, 0);
+  if (only && place == 0 && at == 0 && value.size(1) > 1) {  // the number of the true element
+    Tensor flat = reshape(mask, Shape{batch.size(), -1});
+    Tensor count = call<"cumsum", Tensor>(cast(flat, DType::bool_), int64_t(1),
+                                          std::optional<DType>());
+    const Tensor number[] = {
+        batch.numbers(flat), call<"clamp_min", Tensor>(count - Scalar(1), wrapped_number(0))};
+    Shape sizes = mask.sizes();
+    for (int64_t d = 2; d < value.dim(); ++d) sizes.push_back(value.size(d));
+    value = reshape(index(batch.full("values"), number), sizes);
+    for (int64_t d = 0; d < rest; ++d) mask = unsqueeze(mask, -1);
+    value = cast(value, input.dtype());
+    return where(cast(mask, DType::bool_), accumulate ? input + value : value, input);
+  }
   CHECK(only && (at < 0 || value.size(at + 1) == 1) && at <= int64_t(place),
         "a mask that depends on the sample of vmap takes one value for all of its elements, got "
         "values of shape ",

@@ -9,6 +9,7 @@
 #include "core/autograd/needs.h"
 #include "core/ops/batch.h"
 #include "core/ops/lift.h"
+#include "core/ops/shape.h"
 
 namespace rushlight {
 namespace {
@@ -60,7 +61,8 @@ class DualCall {
     bool is_open = std::ranges::any_of(open_levels(), [&](auto& l) { return l.id == level_.id; });
     Result result = call();
     if (!is_open || !entry_.differentiable || tangents_.empty()) return result;
-    std::vector<Tensor> tangents = entry_.is_view ? tangents_of_view() : tangents_of(result);
+    std::vector<Tensor> tangents =
+        entry_.is_view ? tangents_of_view() : with_own_memory(tangents_of(result), result);
     return each_tensor(std::move(result), [&](const Tensor& t, size_t k) {
       return tangents[k].defined() ? lift_dual(t, tangents[k], level_) : t;
     });
@@ -95,6 +97,21 @@ class DualCall {
     std::vector<Value> values = values_;
     values[0] = find_tangent(&tensors_[0]);
     return rushlight::tensors_of(entry_.call(values.data()));
+  }
+
+  // What is no view may be written in place, and so may its tangent.
+  std::vector<Tensor> with_own_memory(std::vector<Tensor> tangents, const Result& result) const {
+    std::vector<Tensor> results = rushlight::tensors_of(result);
+    for (size_t k = 0; k < tangents.size(); ++k) {
+      Tensor& tangent = tangents[k];
+      if (!tangent.defined()) continue;
+      bool shares = may_self_overlap(tangent.sizes(), tangent.strides());
+      for (const Tangent& t : tangents_)
+        shares |= bottom(t.tangent).storage() == bottom(tangent).storage() &&
+                  !results[k].is(*t.argument);
+      if (shares) tangent = clone(tangent);
+    }
+    return tangents;
   }
 
   std::vector<Tensor> tangents_of(const Result& result) {

@@ -57,7 +57,8 @@ OP(as_strided_scatter, "(Tensor input, Tensor src, int[] size, int[] stride, "
   .doc     = R"(A copy of input with src over any window of its storage.)",
   .forward = [](const Tensor& input, const Tensor& src, ShapeRef size, ShapeRef stride,
                 std::optional<int64_t> storage_offset) {
-    Tensor out = clone_storage(input);
+    bool lifted = is_lifted(input) || is_lifted(src);  // a sample has no storage of its own
+    Tensor out = lifted ? copy_to_write(input, {src}) : clone_storage(input);
     return with_window(out, as_strided(out, size, stride, storage_offset), src);
   },
 })

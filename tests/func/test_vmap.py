@@ -197,7 +197,20 @@ def test_masks_of_each_sample_write_one_value() -> None:
     check(write_behind, x, masks(4), batch(3, 1, 5))
     check(write_behind, x, masks(4, 5), batch(3, 1))
     with pytest.raises(RuntimeError, match="takes one value"):
-        vmap(write)(x, masks(3), batch(2, 4, 5))
+        vmap(write_behind)(x, masks(4), batch(3, 2, 5))
+
+
+def test_masks_of_each_sample_write_as_many_values_as_they_have_elements() -> None:
+    def write(x: Any, mask: Any, value: Any) -> Any:
+        x = x.clone()
+        x[mask] = value
+        return x
+
+    rows = torch.tensor(np.array([RNG.permutation(6) < 4 for _ in range(COUNT)]))
+    check(write, batch(6, 2), rows, batch(4, 2))
+    check(write, batch(2, 3), rows.reshape(COUNT, 2, 3), batch(4))
+    check(write, batch(2, 3), rows.reshape(COUNT, 2, 3), batch(4)[0], in_dims=(0, 0, None))
+    check(lambda x, m, v: x.masked_scatter(m, v), batch(6), rows, batch(5))
 
 
 def test_masks_of_each_sample_pick_nothing() -> None:
@@ -293,6 +306,21 @@ def test_new_tensors_have_samples() -> None:
         return torch.stack(made)
 
     check(f, batch(2, 3))
+
+
+def test_tangents_have_memory_of_their_own() -> None:
+    x, along = batch(4)[0], torch.ones(4, dtype=torch.float64)
+
+    def f(x: Any) -> Any:
+        y = x.clone()
+        y.fill_(2.0)
+        z = x + x[0]
+        z[1:] = y[1:]
+        return z
+
+    _, slope = jvp(f, (x,), (along,))
+    np.testing.assert_array_equal(slope.numpy(), [2, 0, 0, 0])
+    np.testing.assert_array_equal(along.numpy(), 1)
 
 
 def test_shape_changes_in_place() -> None:
