@@ -6,6 +6,8 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "core/tensor/lift.h"
+
 namespace rushlight::python {
 namespace {
 
@@ -215,7 +217,7 @@ bool read_value(const Arg& arg, bool takes_number, PyObject* object, Arena& aren
     case number_optional: {
       Scalar value;
       if (is_tensor(object) && unwrap(object).dim() == 0 && !unwrap(object).requires_grad() &&
-          !unwrap(object).device().is_meta())
+          !unwrap(object).device().is_meta() && !is_lifted(unwrap(object)))
         value = item(unwrap(object));
       else if (!read_number(object, value)) return false;
       out = value;

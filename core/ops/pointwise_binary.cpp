@@ -88,7 +88,7 @@ OP(addcdiv, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -
 POINTWISE(lerp_value, (C input, C end, C weight),
           select(abs(weight) < abs(S(0.5)), input + weight * (end - input),
                  end - (end - input) * (S(1) - weight)))
-POINTWISE(lerp_grad_input, (C g, C weight), g * conj(S(1) - weight))
+POINTWISE(lerp_grad_input, (C g, C weight), g - g * conj(weight))
 POINTWISE(lerp_grad_end, (C g, C weight), g * conj(weight))
 POINTWISE(lerp_grad_weight, (C g, C input, C end), g * conj(end - input))
 OP(lerp, "(Tensor input, Tensor end, Tensor weight) -> Tensor", {
