@@ -117,8 +117,7 @@ Tensor distance_samples(const Batch& batch, const F& f) {
     return reshape(x, Shape{x.size(0) * x.size(1), x.size(2), x.size(3)});
   };
   Tensor x1 = batch.full("x1"), x2 = batch.full("x2");
-  return reshape(f(joined(x1), joined(x2)),
-                 Shape{x1.size(0), x1.size(1), x1.size(2), x2.size(2)});
+  return reshape(f(joined(x1), joined(x2)), Shape{x1.size(0), x1.size(1), x1.size(2), x2.size(2)});
 }
 
 }  // namespace

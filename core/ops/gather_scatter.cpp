@@ -67,7 +67,8 @@ Tensor scattered_grad(const Tensor& g, int64_t dim, const Tensor& index, const S
 // Largest or smallest values, recorded as one op.
 Tensor scatter_extreme(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                        bool largest) {
-  return call<"_scatter_extreme_", Tensor>(copy_to_write(input, {index, src}), dim, index, src, largest);
+  return call<"_scatter_extreme_", Tensor>(copy_to_write(input, {index, src}), dim, index, src,
+                                           largest);
 }
 
 Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
@@ -88,7 +89,8 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
   }
   if (reduce == "prod") return call<"_scatter_product", Tensor>(base, dim, index, values);
   if (!sums) return scatter_extreme(base, dim, index, values, largest);
-  Tensor sum = call<"scatter_add_", Tensor>(copy_to_write(base, {index, values}), dim, index, values);
+  Tensor sum =
+      call<"scatter_add_", Tensor>(copy_to_write(base, {index, values}), dim, index, values);
   if (reduce == "sum") return sum;
   Tensor counts = cast(ones_like(sum), real_dtype(sum.dtype()));
   if (!include_self) scatter_into(counts, dim, index, repeated_value(counts, index, 0), {});

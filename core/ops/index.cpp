@@ -25,8 +25,9 @@ std::vector<Tensor> at_dim(const Tensor& input, int64_t dim, const Tensor& index
 Tensor as_vector(const Tensor& input) { return input.dim() ? input : view(input, Shape{1}); }
 
 [[noreturn, gnu::cold]] void refuse_places() {
-  CHECK(false, "the number of places depends on the sample of vmap. Use torch.where(mask, a, b) "
-               "or nonzero_static.");
+  CHECK(false,
+        "the number of places depends on the sample of vmap. Use torch.where(mask, a, b) "
+        "or nonzero_static.");
   __builtin_unreachable();
 }
 

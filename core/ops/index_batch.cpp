@@ -18,10 +18,10 @@ bool is_mask(const Tensor& index) {
 
 // Index tensors by dim, and how they lie in what is picked from one sample.
 struct Indices {
-  std::vector<Tensor> list;      // those with samples have them by dim 0
+  std::vector<Tensor> list;  // those with samples have them by dim 0
   std::vector<bool> has_samples;
-  int64_t first = 0;             // the first dim that is indexed
-  int64_t rank = 0;              // of the indices, when broadcast
+  int64_t first = 0;  // the first dim that is indexed
+  int64_t rank = 0;   // of the indices, when broadcast
   bool adjacent = true;
 
   bool any_samples() const { return std::ranges::count(has_samples, true) > 0; }
@@ -95,10 +95,10 @@ Tensor write_masked(const Batch& batch, const Tensor& input, TensorList indices,
   Tensor value = batch.has("values") ? values : unsqueeze(values, 0);
   if (only && place == 0 && at == 0 && value.size(1) > 1) {  // the number of the true element
     Tensor flat = reshape(mask, Shape{batch.size(), -1});
-    Tensor count = call<"cumsum", Tensor>(cast(flat, DType::bool_), int64_t(1),
-                                          std::optional<DType>());
-    const Tensor number[] = {
-        batch.numbers(flat), call<"clamp_min", Tensor>(count - Scalar(1), wrapped_number(0))};
+    Tensor count =
+        call<"cumsum", Tensor>(cast(flat, DType::bool_), int64_t(1), std::optional<DType>());
+    const Tensor number[] = {batch.numbers(flat),
+                             call<"clamp_min", Tensor>(count - Scalar(1), wrapped_number(0))};
     Shape sizes = mask.sizes();
     for (int64_t d = 2; d < value.dim(); ++d) sizes.push_back(value.size(d));
     value = reshape(index(batch.full("values"), number), sizes);
@@ -144,8 +144,8 @@ Tensor index_put_samples(const Batch& batch, const Tensor& input, TensorList ind
   Tensor value = Batch::padded(batch.has("values") ? values : unsqueeze(values, 0),
                                input.dim() - 1 - indexed + at.rank);
   if (!at.any_samples())
-    return index_put_(input, after(Tensor(), at.list), at.adjacent ? value : moved(value, 0, 1, at.rank),
-                      accumulate);
+    return index_put_(input, after(Tensor(), at.list),
+                      at.adjacent ? value : moved(value, 0, 1, at.rank), accumulate);
   return index_put_(input, numbered(batch, at), moved(value, at.place() + 1, at.rank, 1),
                     accumulate);
 }

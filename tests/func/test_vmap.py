@@ -107,7 +107,9 @@ FORMS: list[Callable[[Any, Any], Any]] = [
 
 @pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
 @pytest.mark.parametrize("shape", [(), (2,), (2, 1)], ids=str)
-@pytest.mark.parametrize("has", [(0, 0, 0), (0, None, None), (None, 0, 0), (0, 0, None), (0, None, 0)])
+@pytest.mark.parametrize(
+    "has", [(0, 0, 0), (0, None, None), (None, 0, 0), (0, 0, None), (0, None, 0)]
+)
 def test_index_tensors(form: Callable[[Any, Any], Any], shape: Any, has: Any) -> None:
     x, i, j = batch(3, 4, 5), places(3, *shape), places(3, *shape[:1])
     args = tuple(t if d == 0 else t[0] for t, d in zip((x, i, j), has, strict=True))

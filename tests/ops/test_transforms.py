@@ -103,9 +103,7 @@ def run_by_vmap(name: str, sample: Sample, mask: list[bool]) -> tuple[list[Any],
     return list(mapped), [rl.stack(parts) for parts in zip(*looped, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("name", "sample"), cases([n for n in SAMPLED if n not in REFUSED])
-)
+@pytest.mark.parametrize(("name", "sample"), cases([n for n in SAMPLED if n not in REFUSED]))
 def test_vmap_equals_a_loop(name: str, sample: Sample) -> None:
     count = len(sample.arrays())
     if not count:
@@ -176,4 +174,8 @@ def test_gradient_per_sample_equals_a_loop(name: str, sample: Sample) -> None:
     batches = [rl.stack([p * (1 + k / 64) for k in range(COUNT)]) for p in points]
     mapped = rl.func.vmap(gradient)(*batches)
     for i, mine in enumerate(mapped):
-        close(mine, rl.stack([gradient(*(b[k].clone() for b in batches))[i] for k in range(COUNT)]), 1e-7)
+        close(
+            mine,
+            rl.stack([gradient(*(b[k].clone() for b in batches))[i] for k in range(COUNT)]),
+            1e-7,
+        )
