@@ -372,7 +372,16 @@ OP(masked_fill, "(Tensor input, Tensor mask, Tensor value) -> Tensor", {
 Example:
     >>> torch.zeros(3).masked_fill(torch.tensor([True, False, True]), 2.0)
     tensor([2., 0., 2.]))",
-  .batch   = by_elements,
+  .batch   = [](const Batch& batch, const Tensor& input, const Tensor& mask, const Tensor& value) {
+    int64_t rank = std::max(batch.rank("input"), batch.rank("mask"));
+    Tensor to = batch.has("input") ? Batch::padded(input, rank) : input;
+    Tensor at = batch.has("mask") ? Batch::padded(mask, rank) : mask;
+    if (!batch.has("value")) return call<"masked_fill", Tensor>(to, at, value);
+    CHECK(batch.rank("value") == 0,
+          "only supports a 0-dimensional value tensor, but got tensor with ", batch.rank("value"),
+          " dimension(s). Use torch.where(mask, value, input).");
+    return where(at, Batch::padded(cast(value, input.dtype()), rank), to);
+  },
   .forward = [](const Tensor& input, const Tensor& mask, const Tensor& value, const Tensor* into) {
     CHECK(is_bool(mask.dtype()), "only supports boolean masks, but got mask with dtype ",
           dtype_name(mask.dtype()), ". Use mask.bool().");

@@ -168,6 +168,9 @@ def test_masks_that_are_the_same_for_all() -> None:
     check(lambda x: x[mask], batch(3, 4, 5))
     check(lambda x: x[0][mask[0]], batch(3, 4, 5))
     check(lambda x: x.masked_fill(mask, 2.0), batch(3, 4))
+    check(lambda x, v: x.masked_fill(mask, v), batch(3, 4), batch())
+    check(lambda x, v: x.masked_fill_(x > 0, v), batch(3, 4).clone(), batch())
+    check(lambda x, v: x.masked_fill(mask, v), batch(4), batch())
 
     def write(x: Any, value: Any) -> Any:
         x = x.clone()
