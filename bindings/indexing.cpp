@@ -189,7 +189,7 @@ PyObject* get_item(PyObject* self, PyObject* index) {
       ReleaseGil release(tensor.numel() > 16384);
       indexed.view = rushlight::index(indexed.view, indexed.indices);
     } else if (indexed.view.is(tensor)) {  // x[...] is another view, not x itself
-      indexed.view = as_strided(tensor, tensor.sizes(), tensor.strides(), tensor.offset());
+      indexed.view = call<"alias", Tensor>(tensor);
     }
     return wrap(indexed.view);
   });

@@ -95,7 +95,15 @@ class DualCall {
   // The same window on the tangent.
   std::vector<Tensor> tangents_of_view() {
     std::vector<Value> values = values_;
-    values[0] = find_tangent(&tensors_[0]);
+    Tensor tangent = *find_tangent(&tensors_[0]);
+    values[0] = &tangent;
+    if (entry_.schema.name == "_as_strided") {  // its window is placed in the memory of the value
+      const Tensor& value = tensors_[0];
+      if (!(tangent.strides() == value.strides()))
+        tangent = needs::clone_strided(tangent, value.strides());
+      values[3] = std::get<int64_t>(values[3]) - value.offset() + tangent.offset();
+      values[5] = tangent.offset();
+    }
     return rushlight::tensors_of(entry_.call(values.data()));
   }
 
