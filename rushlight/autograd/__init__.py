@@ -12,7 +12,7 @@ from rushlight._grad_mode import (
     set_grad_enabled,
     set_multithreading_enabled,
 )
-from rushlight.autograd import anomaly_mode, function, grad_mode, graph
+from rushlight.autograd import anomaly_mode, forward_ad, function, grad_mode, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
 from rushlight.autograd.graph import GradientEdge
@@ -30,6 +30,7 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "enforce_grad_layout_policy",
+    "forward_ad",
     "function",
     "functional",
     "grad",
