@@ -95,48 +95,92 @@ def _over_samples(cls: type[Function], in_dims: tuple[int | None, ...]) -> type[
     """The Function that runs forward and backward of another one by vmap."""
     from rushlight.func import vmap
 
-    class OverSamples(Function):
-        @staticmethod
-        def forward(ctx: Any, *args: Any) -> Any:
-            notes = _Notes()
+    notes = _Notes()
+    kept: list[Tensor] = []
+    places: list[tuple[str, int] | None] = []
 
+    class OverSamples(Function):
+        generate_vmap_rule = True  # for a vmap around this one
+
+        @staticmethod
+        def forward(*args: Any) -> Any:
             def run(*samples: Any) -> Any:
                 output = cls.forward(*samples)
                 cls.setup_context(notes, samples, output)
                 several = output if isinstance(output, tuple) else (output,)
-                kept = tuple(t for t in notes.to_save if t is not None)
-                return several, kept
+                others: list[Tensor] = []
+                places[:] = [_place(t, samples, several, others) for t in _saved(notes)]
+                return several, tuple(others)
 
-            outputs, kept = vmap(run, in_dims=in_dims)(*args)
-            left = iter(kept)
-            places = [t is not None for t in notes.to_save]
-            ctx.save_for_backward(*(next(left) if there else None for there in places))
-            ctx.notes = notes
+            outputs, kept[:] = vmap(run, in_dims=in_dims)(*args)
             return outputs if len(outputs) > 1 else outputs[0]
 
         @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            of = {"input": inputs, "other": kept}
+            of["output"] = output if isinstance(output, tuple) else (output,)
+            there = [place for place in places if place is not None]
+            ctx.save_for_backward(*(of[kind][i] for kind, i in there))
+            ctx.save_for_forward(*(of[kind][i] for kind, i in there))
+            ctx.dims = tuple(in_dims[i] if kind == "input" else 0 for kind, i in there)
+            ctx.places = [place is not None for place in places]
+            ctx.notes = notes
+
+        @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            saved = ctx.saved_tensors
-            given = [t for t in (*saved, *grads) if t is not None]
             wanted: list[int] = []
 
             def run(*samples: Tensor) -> tuple[Tensor, ...]:
-                left = iter(samples)
-                ctx.notes.saved_tensors = tuple(None if t is None else next(left) for t in saved)
                 ctx.notes.needs_input_grad = ctx.needs_input_grad
-                found = cls.backward(ctx.notes, *(None if g is None else next(left) for g in grads))
+                found = cls.backward(ctx.notes, *_restored(ctx, grads, samples))
                 several = found if isinstance(found, tuple) else (found,)
                 wanted[:] = [i for i, g in enumerate(several) if g is not None]
                 return tuple(several[i] for i in wanted)
 
-            found = vmap(run)(*given)
+            given = [g for g in grads if g is not None]
+            found = vmap(run, in_dims=ctx.dims + (0,) * len(given))(*ctx.saved_tensors, *given)
             gradients: list[Any] = [None] * len(in_dims)
             for i, gradient in zip(wanted, found, strict=True):
                 gradients[i] = gradient.sum(0) if in_dims[i] is None else gradient
             return tuple(gradients)
 
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            there = [i for i, t in enumerate(tangents) if t is not None]
+            dims = ctx.dims + tuple(in_dims[i] for i in there)
+
+            def run(*samples: Tensor) -> Any:
+                return cls.jvp(ctx.notes, *_restored(ctx, tangents, samples))
+
+            return vmap(run, in_dims=dims)(*ctx.saved_tensors, *(tangents[i] for i in there))
+
     OverSamples.__name__ = cls.__name__
     return OverSamples
+
+
+def _saved(notes: _Notes) -> tuple[Tensor | None, ...]:
+    return notes.to_save or notes.saved_for_forward
+
+
+def _place(
+    saved: Tensor | None, inputs: tuple[Any, ...], outputs: tuple[Any, ...], others: list[Tensor]
+) -> tuple[str, int] | None:
+    """Where a saved tensor comes from: with inputs and outputs gradients go on to their history."""
+    if saved is None:
+        return None
+    for kind, tensors in (("input", inputs), ("output", outputs)):
+        for i, tensor in enumerate(tensors):
+            if tensor is saved:
+                return kind, i
+    others.append(saved)
+    return "other", len(others) - 1
+
+
+def _restored(ctx: Any, given: tuple[Any, ...], samples: tuple[Tensor, ...]) -> list[Any]:
+    """Gives the notes their saved tensors, and returns what was `given`, of one sample."""
+    left = iter(samples)
+    ctx.notes.saved_tensors = tuple(next(left) if there else None for there in ctx.places)
+    return [None if x is None else next(left) for x in given]
 
 
 # ---- forward mode -------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
     Args:
         tensor: the value, real or complex floating-point.
-        tangent: its derivative, of its shape and dtype.
+        tangent: its derivative, of its shape; converted to its dtype.
         level: the open level unless given.
 
     Raises:
@@ -98,7 +98,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise ValueError(
             f"Expected tangent to be floating point or complex, but got: {tangent.dtype}"
         )
-    return _C._lift_dual(tensor, tangent, chosen)
+    return _C._lift_dual(tensor, tangent.to(tensor.dtype), chosen)
 
 
 class UnpackedDualTensor(NamedTuple):

@@ -186,7 +186,7 @@ def _columns_at_once(
         several, outputs = call(func, args, "jacobian", False)
         return outputs
 
-    found = jacfwd(as_tuple, argnums=tuple(range(len(points))))(*points)
+    found = jacfwd(as_tuple, argnums=tuple(range(len(points))), _complex=True)(*points)
     return several, list(found)
 
 

@@ -15,10 +15,14 @@ from rushlight.func.modules import (
     replace_all_batch_norm_modules_,
     stack_module_state,
 )
+from rushlight.func.rearrangement import rearrange
+from rushlight.func.unwrapping import debug_unwrap, functionalize
 from rushlight.func.vectorize import vmap
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",
@@ -26,6 +30,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

@@ -57,19 +57,39 @@ def _as_argnums(chosen: Sequence[Any], argnums: int | tuple[int, ...]) -> Any:
     return chosen[0] if isinstance(argnums, int) else tuple(chosen)
 
 
-def _check_tensors(leaves: Sequence[Any], what: str) -> None:
+def _check_tensors(leaves: Sequence[Any], what: str, error: type[Exception] = RuntimeError) -> None:
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
-            raise RuntimeError(f"{what} to be a Tensor, got a {type(leaf).__name__}")
+            raise error(f"{what} to be a Tensor, got a {type(leaf).__name__}")
 
 
-def _check_differentiable(leaves: Sequence[Any], name: str) -> None:
-    _check_tensors(leaves, f"{name}: Expected all inputs")
+def _is_differentiable(x: Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()
+
+
+def _check_differentiable(
+    leaves: Sequence[Any], name: str, error: type[Exception] = RuntimeError
+) -> None:
     for leaf in leaves:
-        if not (leaf.is_floating_point() or leaf.is_complex()):
-            raise RuntimeError(
+        if not _is_differentiable(leaf):
+            raise error(
                 f"{name}: inputs must be floating-point or complex tensors, got {leaf.dtype}. "
                 "Pass the others outside of argnums."
+            )
+
+
+def _check_inputs(leaves: Sequence[Any], name: str) -> None:
+    _check_tensors(leaves, f"{name}: Expected all inputs", ValueError)
+    _check_differentiable(leaves, name)
+
+
+def _check_real(leaves: Sequence[Any], what: str, name: str) -> None:
+    """A complex Jacobian could be one of several matrices."""
+    for leaf in leaves:
+        if leaf.is_complex():
+            raise RuntimeError(
+                f"{name}: Expected all {what} to be real but received one of {leaf.dtype}. Pass "
+                "view_as_real of it."
             )
 
 
@@ -129,6 +149,15 @@ class _Recorded:
         ]
 
 
+def _check_outputs(run: _Recorded, name: str) -> None:
+    for result in run.results:
+        if not _is_differentiable(result):
+            raise RuntimeError(
+                f"{name}: All outputs of f must be floating-point or complex Tensors, got Tensor "
+                f"with dtype {result.dtype}. Return it as aux, with has_aux=True."
+            )
+
+
 def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., tuple[Any, Any]]:
@@ -151,7 +180,7 @@ def grad_and_value(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         chosen = _chosen(args, argnums, "grad")
-        _check_differentiable(tree_flatten(chosen)[0], "grad")
+        _check_inputs(tree_flatten(chosen)[0], "grad")
         run = _Recorded(
             lambda *new: func(*_with_chosen(args, argnums, new), **kwargs),
             chosen,
@@ -221,8 +250,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         >>> vjp_fn(torch.tensor([1.0, 2.0]))
         (tensor([1., 2.]),)
     """
-    _check_differentiable(tree_flatten(primals)[0], "vjp")
+    _check_inputs(tree_flatten(primals)[0], "vjp")
     run = _Recorded(func, primals, has_aux, "vjp")
+    _check_outputs(run, "vjp")
 
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         leaves, spec = tree_flatten(cotangents)
@@ -274,11 +304,12 @@ def jvp(
             "if primals is a tuple of 3 tensors, tangents also must be. Got primals with "
             f"structure {spec} and tangents with structure {along_spec}"
         )
-    _check_differentiable(leaves, "jvp")
+    _check_tensors(leaves, "jvp: Expected all primals")
     _check_tensors(along, "jvp: Expected all tangents")
+    _check_differentiable(leaves, "jvp", ValueError)
     level = _C._open_dual_level()
     try:
-        duals = [_C._lift_dual(x, t, level) for x, t in zip(leaves, along, strict=True)]
+        duals = [_C._lift_dual(x, t.to(x.dtype), level) for x, t in zip(leaves, along, strict=True)]
         output, aux = _split_aux(func(*tree_unflatten(duals, spec)), has_aux, "jvp")
         results, result_spec = tree_flatten(output)
         _check_tensors(results, "jvp: Expected f(*primals)")
@@ -317,7 +348,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         tensor([1., 2.])
     """
     leaves, spec = tree_flatten(primals)
-    _check_differentiable(leaves, "linearize")
+    _check_inputs(leaves, "linearize")
     run = _Recorded(func, primals, False, "linearize")
     # J^T v is linear in v, and its gradient along t is J t.
     with enable_grad():
@@ -401,13 +432,17 @@ def jacrev(
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         chosen = _chosen(args, argnums, "jacrev")
-        _check_differentiable(tree_flatten(chosen)[0], "jacrev")
+        leaves = tree_flatten(chosen)[0]
+        _check_inputs(leaves, "jacrev")
+        _check_real(leaves, "inputs", "jacrev")
         run = _Recorded(
             lambda *new: func(*_with_chosen(args, argnums, new), **kwargs),
             chosen,
             has_aux,
             "jacrev",
         )
+        _check_outputs(run, "jacrev")
+        _check_real(run.results, "outputs", "jacrev")
         rows = []
         for k, result in enumerate(run.results):
             plain = [_C._without_history(x) for x in run.results]
@@ -416,7 +451,7 @@ def jacrev(
                 chunk_size=chunk_size,
             )(_basis(plain[k]))
             shaped = [
-                g.reshape(*result.shape, *x.shape) for g, x in zip(pulled, run.inputs, strict=True)
+                g.reshape(result.shape + x.shape) for g, x in zip(pulled, run.inputs, strict=True)
             ]
             rows.append(_as_argnums(tree_unflatten(shaped, run.input_spec), argnums))
         jacobian = tree_unflatten(rows, run.output_spec)
@@ -431,6 +466,7 @@ def jacfwd(
     has_aux: bool = False,
     *,
     randomness: str = "error",
+    _complex: bool = False,
 ) -> Callable[..., Any]:
     """Makes a function that gives the Jacobian of func, a column for each element of the argument.
 
@@ -456,7 +492,10 @@ def jacfwd(
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         chosen = _chosen(args, argnums, "jacfwd")
         leaves, spec = tree_flatten(chosen)
-        _check_differentiable(leaves, "jacfwd")
+        _check_tensors(leaves, "jacfwd: Expected all inputs", AttributeError)
+        _check_differentiable(leaves, "jacfwd", ValueError)
+        if not _complex:
+            _check_real(leaves, "inputs", "jacfwd")
 
         def along(position: int, direction: Any) -> Any:
             tangents = tree_unflatten(_zeros_with(position, direction, leaves), spec)
@@ -478,7 +517,9 @@ def jacfwd(
             if has_aux:
                 aux = found[1]
             derivatives, output_spec = tree_flatten(found[0])
-            columns.append([d.reshape(*d.shape[:-1], *leaf.shape) for d in derivatives])
+            if not _complex:
+                _check_real(derivatives, "outputs", "jacfwd")
+            columns.append([d.reshape(d.shape[:-1] + leaf.shape) for d in derivatives])
         by_output = [
             _as_argnums(tree_unflatten(list(parts), spec), argnums)
             for parts in zip(*columns, strict=True)

@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import MutableMapping, Sequence
 
+_ABSENT = object()
+
 __all__ = ["functional_call", "replace_all_batch_norm_modules_", "stack_module_state"]
 
 
@@ -27,7 +29,8 @@ def functional_call(
 
     Args:
         module: what is called; it has its own tensors again afterwards, also after an error.
-        parameter_and_buffer_dicts: tensors by their names in the module, in one dict or several.
+        parameter_and_buffer_dicts: tensors by their names in the module, in one dict or several;
+            other names are attributes while it runs.
         args: its arguments: a tuple, or one argument.
         kwargs: its keyword arguments.
         tie_weights: whether a tensor that is in the module under several names is replaced under
@@ -38,6 +41,7 @@ def functional_call(
         What the module returns.
 
     Raises:
+        TypeError: if something else than a tensor is given or would be replaced.
         ValueError: if two dicts have the same name, or one name of a tied tensor has another value.
 
     Example:
@@ -48,7 +52,13 @@ def functional_call(
     """
     replacements: dict[str, Tensor] = {}
     given = parameter_and_buffer_dicts
-    for some in [given] if isinstance(given, dict) else given:
+    dicts = [given] if isinstance(given, dict) else given
+    if not isinstance(dicts, list | tuple) or not all(isinstance(some, dict) for some in dicts):
+        raise ValueError(
+            "functional_call: expected parameter_and_buffer_dicts to be a dict, or a list or tuple "
+            f"of dicts, got {type(given).__name__}"
+        )
+    for some in dicts:
         for name, tensor in some.items():
             if name in replacements:
                 raise ValueError(f"{name} appeared in multiple dictionaries; behavior is ambiguous")
@@ -76,13 +86,19 @@ def functional_call(
     previous: list[tuple[MutableMapping[str, Any], str, Any]] = []
     try:
         for holder, name, tensor in holders:
-            members = holder._buffers if name in holder._buffers else holder._parameters
-            previous.append((members, name, members[name]))
+            members = _members(holder, name)
+            for value in (tensor, members.get(name)):
+                if value is not None and not isinstance(value, Tensor):
+                    raise TypeError(f"functional_call: {name}: {value!r} is not a Tensor")
+            previous.append((members, name, members.get(name, _ABSENT)))
             members[name] = tensor
         return module(*args, **(kwargs or {}))
     finally:
         for members, name, tensor in reversed(previous):
-            members[name] = tensor
+            if tensor is _ABSENT:
+                members.pop(name, None)
+            else:
+                members[name] = tensor
 
 
 def _tie(replacements: dict[str, Tensor], owned: dict[str, Tensor]) -> None:
@@ -102,10 +118,15 @@ def _tie(replacements: dict[str, Tensor], owned: dict[str, Tensor]) -> None:
 def _holder(module: nn.Module, path: str) -> tuple[nn.Module, str]:
     """The module that holds a parameter or buffer, and its name there."""
     prefix, _, name = path.rpartition(".")
-    holder = module.get_submodule(prefix)
-    if name not in holder._parameters and name not in holder._buffers:
-        raise AttributeError(f"functional_call: {type(holder).__name__} has no attribute `{name}`")
-    return holder, name
+    return module.get_submodule(prefix), name
+
+
+def _members(holder: nn.Module, name: str) -> MutableMapping[str, Any]:
+    """Where a module keeps a name; what is neither parameter nor buffer is an attribute."""
+    for members in (holder._buffers, holder._parameters):
+        if name in members:
+            return members
+    return holder.__dict__
 
 
 def stack_module_state(

@@ -30,7 +30,7 @@ def _read_inputs(
     in_dims: Any, args: tuple[Any, ...], name: str
 ) -> tuple[list[Any], list[int | None], Any, int]:
     """The leaves of args, the dim of samples of each, their spec and the number of samples."""
-    if not isinstance(in_dims, int | tuple | list):
+    if not isinstance(in_dims, int | tuple):
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a "
             f"(potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}."
@@ -41,12 +41,11 @@ def _read_inputs(
             "trying to vmap over a function with no inputs. The latter is unsupported."
         )
     leaves, spec = tree_flatten(args)
-    prefix = tuple(in_dims) if isinstance(in_dims, list) else in_dims
-    dims = broadcast_prefix(prefix, args, _is_dim)
+    dims = broadcast_prefix(in_dims, args, _is_dim)
     if dims is None:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the "
-            f"structure of inputs. in_dims has structure {tree_flatten(prefix, _is_dim)[1]} but "
+            f"structure of inputs. in_dims has structure {tree_flatten(in_dims, _is_dim)[1]} but "
             f"inputs has structure {spec}."
         )
     sizes: dict[int, int] = {}
@@ -106,14 +105,12 @@ def _run(
             for leaf, dim in zip(leaves, dims, strict=True)
         ]
         results, result_spec = tree_flatten(func(*tree_unflatten(lifted, spec), **kwargs))
-        for result in results:
-            if not isinstance(result, Tensor):
-                raise ValueError(
-                    f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type "
-                    f"{type(result)}. Did you mean to set out_dims= to None for output?"
-                )
-        _check_shared(results, result_spec, out_dims, level, _name(func))
-        return [_C._samples_of(result, level) for result in results], result_spec
+        _check_results(results, result_spec, out_dims, level, _name(func))
+        samples = [
+            _C._samples_of(result, level) if isinstance(result, Tensor) else result
+            for result in results
+        ]
+        return samples, result_spec
     finally:
         _C._close_level(level)
 
@@ -123,21 +120,32 @@ def _name(func: Callable[..., Any]) -> str:
 
 
 def _read_out_dims(results: list[Any], spec: Any, out_dims: Any, name: str) -> list[int | None]:
-    prefix = tuple(out_dims) if isinstance(out_dims, list) else out_dims
-    dims = broadcast_prefix(prefix, tree_unflatten(results, spec), _is_dim)
-    if dims is None and isinstance(prefix, tuple) and len(prefix) == 1 and spec.is_leaf():
-        dims = [prefix[0]]
+    if not all(_is_dim(dim) for dim in tree_flatten(out_dims, _is_dim)[0]):
+        raise ValueError(
+            f"vmap({name}, ..., out_dims={out_dims!r}): `out_dims` must be an int, None or a "
+            "python collection of ints representing where in the outputs the samples lie."
+        )
+    dims = broadcast_prefix(out_dims, tree_unflatten(results, spec), _is_dim)
+    if dims is None and isinstance(out_dims, tuple) and len(out_dims) == 1 and spec.is_leaf():
+        dims = [out_dims[0]]
     if dims is None:
         raise ValueError(
             f"vmap({name}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with "
             "the structure of outputs. out_dims has structure "
-            f"{tree_flatten(prefix, _is_dim)[1]} but outputs has structure {spec}."
+            f"{tree_flatten(out_dims, _is_dim)[1]} but outputs has structure {spec}."
         )
     return dims
 
 
-def _check_shared(results: list[Any], spec: Any, out_dims: Any, level: int, name: str) -> None:
+def _check_results(results: list[Any], spec: Any, out_dims: Any, level: int, name: str) -> None:
     for result, dim in zip(results, _read_out_dims(results, spec, out_dims, name), strict=True):
+        if not isinstance(result, Tensor):
+            if dim is None:
+                continue
+            raise ValueError(
+                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)}. "
+                "Did you mean to set out_dims= to None for output?"
+            )
         lift = _C._lift_of(result) if dim is None else None
         if lift is not None and lift[1] == level:
             raise ValueError(
@@ -150,7 +158,7 @@ def _place_samples(results: list[Any], spec: Any, out_dims: Any, name: str) -> A
     placed = []
     for result, dim in zip(results, _read_out_dims(results, spec, out_dims, name), strict=True):
         if dim is None:
-            placed.append(result[0])
+            placed.append(result[0] if isinstance(result, Tensor) else result)
             continue
         if not -result.dim() <= dim < result.dim():
             raise IndexError(
@@ -226,7 +234,10 @@ def vmap(
             chunks.append(found)
         from rushlight import cat
 
-        joined = [cat(parts) for parts in zip(*chunks, strict=True)]
+        joined = [
+            cat(parts) if isinstance(parts[0], Tensor) else parts[0]
+            for parts in zip(*chunks, strict=True)
+        ]
         return _place_samples(joined, result_spec, out_dims, name)
 
     return vectorized
