@@ -101,9 +101,84 @@ Result call_batch(const OpEntry& entry, std::span<const Value> args, const Level
   return each_tensor(batch.run(), [&](const Tensor& t) { return lift_samples(t, level); });
 }
 
-// Gives a plain tensor, and what it is a view of, a tangent of zero at a level.
-void become_dual(const Tensor& t, const Level& level) {
-  if (is_lifted_at(t, level)) return;
+// The innermost batch level at which anything behind the arguments has samples, tangents too.
+const Level* batch_within(std::span<const Value> args) {
+  const Level* found = nullptr;
+  auto visit = [&](const Tensor& t) {
+    for (const Level& level : open_levels())
+      if (level.kind == LevelKind::batch && (!found || level.id > found->id) &&
+          involves(t, level))
+        found = &level;
+  };
+  for (const Value& value : args) {
+    if (auto* one = std::get_if<const Tensor*>(&value)) visit(**one);
+    else if (auto* list = std::get_if<TensorList>(&value)) std::ranges::for_each(*list, visit);
+  }
+  return found;
+}
+
+// Runs an op whose arguments are lifted at levels inside this one too, each sample on its own.
+Result call_by_samples(const OpEntry& entry, std::span<const Value> args, const Level& level) {
+  std::vector<Value> values(args.begin(), args.end());
+  std::vector<Tensor> tensors(args.size());
+  std::vector<std::vector<Tensor>> lists(args.size());
+  auto outside = [&](const Tensor& t) {
+    return involves(t, level) ? lift_samples(samples_of(t, level), level) : t;
+  };
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (auto* one = std::get_if<const Tensor*>(&args[i])) {
+      values[i] = &(tensors[i] = outside(**one));
+    } else if (auto* list = std::get_if<TensorList>(&args[i])) {
+      for (const Tensor& t : *list) lists[i].push_back(outside(t));
+      values[i] = TensorList(lists[i]);
+    }
+  }
+  warn_once(entry);
+  return each_tensor(Batch(entry, level, values).by_samples(),
+                     [&](const Tensor& t) { return from_samples(t, level); });
+}
+
+Result call_dual_or_by_samples(const OpEntry& entry, std::span<const Value> args,
+                               const Level& level) {
+  const Level* batch = batch_within(args);
+  // What is made of other ops comes here only when they needed elements, and has no tangent itself.
+  bool composed = !entry.differentiable && entry.batch_rule == BatchRule::unsaid;
+  if (!batch || !composed) {
+    try {
+      return call_dual(entry, args, level);
+    } catch (const NeedsElements&) {
+      if (!batch) throw;
+    }
+  }
+  return call_by_samples(entry, args, Level(*batch));
+}
+
+// A tangent with samples of its own wherever another one has them, in the same layout.
+Tensor spread_like(Tensor tangent, const Tensor& other) {
+  for (const Level& level : open_levels()) {
+    if (level.kind != LevelKind::batch || !involves(other, level) || involves(tangent, level))
+      continue;
+    Shape strides = tangent.strides();
+    int64_t extent = 1;
+    for (int64_t d = 0; d < tangent.dim(); ++d)
+      extent += std::max<int64_t>(tangent.size(d) - 1, 0) * tangent.stride(d);
+    strides.insert(0, extent);
+    tangent = from_samples(needs::clone_strided(samples_of(tangent, level), strides), level);
+  }
+  return tangent;
+}
+
+// Gives a plain tensor, and what it is a view of, a tangent of zero at a level, where `other` can
+// be written.
+void become_dual(const Tensor& t, const Tensor& other, const Level& level) {
+  if (is_lifted_at(t, level)) {
+    const Lift& lift = *t.impl()->lift;
+    AutogradMeta* meta = find_meta(lift.value);
+    if (meta && meta->view) return;
+    Tensor tangent = spread_like(lift.tangent, other);
+    if (!tangent.is(lift.tangent)) take_lift(t, lift_dual(Tensor(lift.value), tangent, level));
+    return;
+  }
   Tensor value = shallow_copy(t);
   value.impl()->autograd = std::move(t.impl()->autograd);
   value.impl()->requires_grad = t.requires_grad();
@@ -111,12 +186,12 @@ void become_dual(const Tensor& t, const Level& level) {
   AutogradMeta* meta = find_meta(value);
   if (meta && meta->view) {
     Tensor& base = meta->view->base;
-    become_dual(base, level);
+    become_dual(base, other, level);
     tangent = as_strided(tangent_of(base, level), t.sizes(), t.strides(),
                          t.offset() - lowered(base, level).offset());
     base = Tensor(lowered(base, level));
   } else {
-    tangent = needs::clone_strided(zeros_like(value), t.strides());
+    tangent = spread_like(needs::clone_strided(zeros_like(value), t.strides()), other);
   }
   take_lift(t, lift_dual(value, tangent, level));
 }
@@ -138,7 +213,7 @@ Result call_lifted(const OpEntry& entry, std::span<const Value> args) {
   Level level = *found;
   BelowLevel below(level);
   return level.kind == LevelKind::batch ? call_batch(entry, args, level)
-                                        : call_dual(entry, args, level);
+                                        : call_dual_or_by_samples(entry, args, level);
 }
 
 void overwrite_lifted(const Tensor& self, const Tensor& result) {
@@ -153,13 +228,19 @@ void overwrite_lifted(const Tensor& self, const Tensor& result) {
           "underscore, or make the tensor with new_zeros of one that has samples.");
     overwrite_lifted(lowered(self, level), samples_of(result, level));
   } else {
-    become_dual(self, level);
-    overwrite_lifted(lowered(self, level), lowered(result, level));
     Tensor tangent = tangent_of(result, level);
+    become_dual(self, tangent, level);
+    overwrite_lifted(lowered(self, level), lowered(result, level));
     overwrite_lifted(tangent_of(self, level),
                      tangent.defined() ? tangent : zeros_like(self.impl()->lift->tangent));
   }
   self.impl()->requires_grad = bottom(self).requires_grad();
+}
+
+bool involves(const Tensor& t, const Level& level) {
+  if (!is_lifted(t) || level_of(t).id < level.id) return false;
+  const Lift& lift = *t.impl()->lift;
+  return lift.level.id == level.id || involves(lift.value, level) || involves(lift.tangent, level);
 }
 
 Tensor samples_of(const Tensor& t, const Level& level) {

@@ -21,14 +21,16 @@ class Source final : public Node {
   const char* op() const override { return "tangent"; }
 };
 
-// A tensor like the result `like`, but zero and made by `source`; its value is never looked at.
-Tensor source_like(const Tensor& like, const NodePtr& source, uint32_t slot) {
-  if (is_lifted(like)) {
-    Tensor value = source_like(like.impl()->lift->value, source, slot);
-    return level_of(like).kind == LevelKind::batch ? lift_samples(value, level_of(like)) : value;
-  }
-  Tensor zero = detach(expand(zeros({}, like.dtype(), like.device()), like.sizes()));
+// A tensor like the result `like`, but zero, made by `source` and with samples at batch levels,
+// outermost first; its value is never looked at.
+Tensor source_like(const Tensor& like, const NodePtr& source, uint32_t slot,
+                   std::span<const Level> levels) {
+  Shape sizes;
+  for (const Level& level : levels) sizes.push_back(level.size);
+  for (int64_t size : like.sizes()) sizes.push_back(size);
+  Tensor zero = detach(expand(zeros({}, like.dtype(), like.device()), sizes));
   set_history(zero, source, slot);
+  for (const Level& level : levels) zero = lift_samples(zero, level);
   return zero;
 }
 
@@ -156,12 +158,26 @@ class DualCall {
     return sum;
   }
 
+  // The batch levels that a gradient of the result can have samples at.
+  std::vector<Level> levels_of_values() const {
+    std::vector<Level> levels;
+    for (const Level& level : open_levels()) {
+      auto has = [&](const Tensor& t) { return involves(t, level); };
+      bool found = std::ranges::any_of(tensors_, has);
+      for (const std::vector<Tensor>& list : lists_) found |= std::ranges::any_of(list, has);
+      if (level.kind == LevelKind::batch && found) levels.push_back(level);
+    }
+    return levels;
+  }
+
   // The gradient of the gradient.
   std::vector<Tensor> twice(Node& node, const NodePtr& source, const std::vector<Tensor>& results) {
     std::vector<Tensor> directions, inputs, roots, grads, tangents(results.size());
+    std::vector<Level> levels = levels_of_values();
     for (size_t k = 0; k < results.size(); ++k) {
       bool carries = results[k].defined() && is_differentiable(results[k].dtype());
-      directions.push_back(carries ? source_like(results[k], source, uint32_t(k)) : Tensor());
+      directions.push_back(carries ? source_like(results[k], source, uint32_t(k), levels)
+                                   : Tensor());
       if (carries) inputs.push_back(directions[k]);
     }
     {
