@@ -243,10 +243,10 @@ class Function:
 
     def tangents(self, point: Point, direction: Tensor) -> dict[int, Tensor]:
         """The same by forward mode."""
-        from rushlight.autograd import forward_ad  # pyright: ignore[reportAttributeAccessIssue]
+        from rushlight.autograd import forward_ad
 
         with forward_ad.dual_level():
-            dual = forward_ad.make_dual(point.tensor.detach(), point.like(direction))
+            dual = forward_ad.make_dual(point.tensor, point.like(direction))
             parts = {
                 k: forward_ad.unpack_dual(out) for k, out in self({point.position: dual}).items()
             }

@@ -303,25 +303,86 @@ def test_random_numbers_of_the_program_are_left_alone() -> None:
     assert torch.equal(torch.rand(3), expected)
 
 
-def batched_gradients_work() -> bool:
-    x = leaf(2)
-    try:
-        torch.autograd.grad(x * 2, x, torch.ones(3, 2).double(), is_grads_batched=True)
-    except NotImplementedError:
-        return False
-    return True
+@BOTH_MODES
+def test_batched_gradients(fast_mode: bool) -> None:
+    for name in ("sin", "matmul", "several outputs", "complex", "complex to real"):
+        func, inputs = RIGHT[name]
+        assert gradcheck(func, inputs(), check_batched_grad=True, fast_mode=fast_mode), name
+        assert gradgradcheck(func, inputs(), check_batched_grad=True, fast_mode=fast_mode), name
 
 
-@pytest.mark.skipif(not batched_gradients_work(), reason="autograd.grad has no batches yet")
-def test_batched_gradients() -> None:
-    assert gradcheck(torch.matmul, (leaf(3, 2), leaf(2, 3)), check_batched_grad=True)
+@BOTH_MODES
+@pytest.mark.parametrize("name", RIGHT)
+def test_forward_mode(name: str, fast_mode: bool) -> None:
+    func, inputs = RIGHT[name]
+    assert gradcheck(func, inputs(), check_forward_ad=True, fast_mode=fast_mode)
+    assert gradcheck(
+        func, inputs(), check_forward_ad=True, check_backward_ad=False, fast_mode=fast_mode
+    )
 
 
-def test_forward_mode() -> None:
-    pytest.importorskip("rushlight.autograd.forward_ad")
-    inputs = leaf(3, 2), leaf(2, 3)
-    for fast_mode in (False, True):
-        assert gradcheck(torch.matmul, inputs, check_forward_ad=True, fast_mode=fast_mode)
+@BOTH_MODES
+def test_batched_forward_mode(fast_mode: bool) -> None:
+    for name in ("sin", "matmul", "several outputs", "complex", "real to complex"):
+        func, inputs = RIGHT[name]
         assert gradcheck(
-            torch.exp, leaf(3, dtype=torch.complex128), check_forward_ad=True, fast_mode=fast_mode
-        )
+            func, inputs(), fast_mode=fast_mode,
+            check_forward_ad=True, check_batched_forward_grad=True,
+        ), name  # fmt: skip
+
+
+@BOTH_MODES
+def test_forward_mode_over_backward(fast_mode: bool) -> None:
+    for name in ("sin", "matmul", "several outputs", "complex"):
+        func, inputs = RIGHT[name]
+        assert gradgradcheck(func, inputs(), check_fwd_over_rev=True, fast_mode=fast_mode), name
+
+
+class WrongTangent(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        return grads[0] * 2
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        return tangents[0] * 3
+
+
+@BOTH_MODES
+def test_a_wrong_tangent_is_caught(fast_mode: bool) -> None:
+    assert gradcheck(WrongTangent.apply, leaf(3), fast_mode=fast_mode)
+    with pytest.raises(GradcheckError, match="Jacobian mismatch.*(?s:.*)3 by forward mode, 2 by"):
+        gradcheck(WrongTangent.apply, leaf(3), check_forward_ad=True, fast_mode=fast_mode)
+
+
+class WrongForBatches(torch.autograd.Function):
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        batched = _C._lift_of(grads[0]) is not None
+        return grads[0] * (3 if batched else 2)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        batched = _C._lift_of(tangents[0]) is not None
+        return tangents[0] * (3 if batched else 2)
+
+
+def test_wrong_batches_are_caught() -> None:
+    func = WrongForBatches.apply
+    assert gradcheck(func, leaf(3), check_forward_ad=True)
+    with pytest.raises(GradcheckError, match="Batched gradients of output 0 with respect to inp"):
+        gradcheck(func, leaf(3), check_batched_grad=True)
+    with pytest.raises(GradcheckError, match="Batched gradients of output 0 along input 0"):
+        gradcheck(func, leaf(3), check_forward_ad=True, check_batched_forward_grad=True)

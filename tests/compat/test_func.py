@@ -165,7 +165,7 @@ def grad_inplace(t):
         y = x.clone()
         y.mul_(2)
         y[0] = x[1] ** 2
-        y[1:].sin_()
+        y[1:].add_(x[:2])
         return y
 
     def on_zeros(x):
