@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ops import mutations
 from ops.matrix import SAMPLED, SAMPLES, function_of, tensor_of, tensors_in
 from samples import Sample
 
@@ -34,6 +35,40 @@ def run(name: str, sample: Sample, device: str) -> list[Any]:
     filled = sample.map(place)
     options = {} if sample.arrays() else {"device": device}
     return tensors_in(function_of(name)(*filled.args, **filled.kwargs, **options))
+
+
+# Ops that look at the sizes of an argument only, sometimes or for one of their results.
+TAKE_SIZES = frozenset({
+    "broadcast_tensors", "cdist", "expand_as", "lu_unpack", "put", "put_", "reshape_as", "view_as",
+})  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", SAMPLED)
+def test_what_comes_of_a_tensor_without_values_has_none(name: str) -> None:
+    for sample in SAMPLES[name].all:
+        for what, mixed in mutations.mutations(sample):
+            if not what.endswith("on meta") or name in TAKE_SIZES:
+                continue
+            filled = mixed.map(lambda array: mutations.tensor_of(rl, array))
+            try:
+                result = function_of(name)(*filled.args, **filled.kwargs)
+            except RuntimeError:
+                continue
+            assert all(t.is_meta or not t.numel() for t in tensors_in(result)), what
+
+
+@pytest.mark.parametrize("way", ["index_add", "index_copy"])
+def test_slices_and_their_places_lie_beside_the_tensor(way: str) -> None:
+    x, index, source = rl.ones(3, 2, device="meta"), rl.tensor([0]), rl.ones(1, 2)
+    for args in ((index, source), (index.to("meta"), source), (index, source.to("meta"))):
+        with pytest.raises(RuntimeError, match="same device"):
+            getattr(x, way)(0, *args)
+    with pytest.raises(RuntimeError, match="same device"):
+        x.index_fill(0, index, 1.0)
+    for join in (rl.cat, rl.stack, rl.block_diag):
+        with pytest.raises(RuntimeError, match="same device"):
+            join([x, rl.ones(3, 2)])
 
 
 @pytest.mark.parametrize(("name", "sample"), CASES)

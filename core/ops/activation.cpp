@@ -65,9 +65,11 @@ OP(prelu, "(Tensor input, Tensor weight) -> Tensor", {
 weight holds one number for all, or one for each channel: dim 1 of input.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, const Tensor& weight) {
+    CHECK(weight.dim() <= 1, "weight must be one number or a vector, but has shape ",
+          weight.sizes());
     if (weight.numel() == 1) return call<"_prelu", Tensor>(input, reshape(weight, {}));
     int64_t channels = input.dim() > 1 ? input.size(1) : 1;
-    CHECK(weight.dim() == 1 && weight.numel() == channels,
+    CHECK(weight.numel() == channels,
           "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
           weight.numel(), " and channel size = ", channels, ".");
     Shape sizes(size_t(input.dim()), 1);

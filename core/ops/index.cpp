@@ -21,6 +21,12 @@ std::vector<Tensor> at_dim(const Tensor& input, int64_t dim, const Tensor& index
   return indices;
 }
 
+void check_device(const Tensor& input, const Tensor& other, const char* name) {
+  CHECK(other.device() == input.device(),
+        "Expected all tensors to be on the same device, but input is on ", input.device(), " and ",
+        name, " on ", other.device(), ". Move one with .to(device).");
+}
+
 // input as it is, or a 0-d one as a vector of one element that shares its memory.
 Tensor as_vector(const Tensor& input) { return input.dim() ? input : view(input, Shape{1}); }
 
@@ -46,6 +52,8 @@ Tensor put_slices(const Tensor& input, int64_t dim, const Tensor& index, const T
         indices.back().numel(), " elements at dim ", dim, " takes a source of shape ", expected);
   CHECK(source.dtype() == input.dtype(), "input (", dtype_name(input.dtype()), ") and source (",
         dtype_name(source.dtype()), ") must have the same dtype");
+  check_device(input, index, "index");
+  check_device(input, source, "source");
   index_put_(target, indices, as_vector(source), accumulate);
   return input;
 }
@@ -203,6 +211,7 @@ OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor"
     CHECK(is_integral(index.dtype()), ErrorKind::kIndex,
           "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()),
           ". Use index.long().");
+    check_device(input, index, "index");
     Tensor target = as_vector(input);
     index_put_(target, at_dim(target, dim, index), value, false);
     return input;

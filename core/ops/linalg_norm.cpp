@@ -223,13 +223,14 @@ p='nuc' is the sum of singular values of the matrices in two dims.)",
 })
 
 OP(nuclear_norm, "(Tensor input, bool keepdim=False) -> Tensor", {
-  .doc     = R"(The sum of the singular values of a matrix: see linalg.matrix_norm.)",
+  .doc     = R"(The sum of the singular values of each matrix: see linalg.matrix_norm.)",
   .dtypes  = lapack_dtypes,
   .variants = function,
   .gpu     = needs_cusolver,
   .forward = [](const Tensor& input, bool keepdim) {
-    Shape every = all_dims(input);
-    return matrix_norm(input, "nuc", every, keepdim, {});
+    CHECK(input.dim() >= 2, "input must have at least 2 dimensions, but has shape ", input.sizes());
+    constexpr int64_t kLast[] = {-2, -1};
+    return matrix_norm(input, "nuc", kLast, keepdim, {});
   },
 })
 

@@ -287,7 +287,9 @@ The input broadcasts, and with beta = 0 it is not read. Of booleans, sums are or
                 Scalar alpha) {
     check_dim(vec1, "vec1", 1);
     check_dim(vec2, "vec2", 1);
-    return add_product(input, unsqueeze(vec1, 1) * vec2, beta, alpha);
+    Tensor product = unsqueeze(vec1, 1) * vec2;
+    DType dtype = promote(input.dtype(), product.dtype());
+    return add_product(cast(input, dtype), cast(product, dtype), beta, alpha);
   },
 })
 
@@ -329,11 +331,11 @@ OP(linear, "(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", {
 
 Args:
     input: (*, in_features).
-    weight: (out_features, in_features).
-    bias: (out_features,).
+    weight: (out_features, in_features), or (in_features,) for one output without a dim.
+    bias: (out_features,), or what broadcasts to the result.
 
 Returns:
-    (*, out_features).
+    (*, out_features), or (*).
 
 Example:
     >>> weight, bias = torch.tensor([[3.0, 4.0]]), torch.tensor([0.5])
@@ -347,33 +349,48 @@ Example:
     Tensor samples = batch.full("input");
     int64_t count = checked_numel(ShapeRef(samples.sizes()).subspan(1, samples.sizes().size() - 2));
     Tensor rows = reshape(samples, Shape{batch.size(), count, samples.size(-1)});
-    Tensor out = matmul(rows, transpose(weight, -1, -2));
-    if (bias.defined()) out = out + (batch.has("bias") ? unsqueeze(bias, 1) : bias);
+    bool is_row = batch.rank("weight") == 1;
+    Tensor out = matmul(rows, transpose(is_row ? unsqueeze(weight, -2) : weight, -1, -2));
     Shape sizes = samples.sizes();
     sizes.back() = out.size(-1);
-    return reshape(out, sizes);
+    if (is_row) sizes.pop_back();
+    out = reshape(out, sizes);
+    if (!bias.defined()) return out;
+    return out + (batch.has("bias") ? Batch::padded(bias, out.dim() - 1) : bias);
   },
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias) {
-    check_dim(weight, "weight", 2);
+    CHECK(weight.dim() == 1 || weight.dim() == 2,
+          "weight must be a matrix (out_features, in_features) or a vector (in_features,), but has "
+          "shape ", weight.sizes(), ".");
     check_kinds(input, weight);
     CHECK(input.dim() > 0, "input must have at least one dim, the features, but is 0-d.");
-    CHECK(input.size(-1) == weight.size(1), "input ", input.sizes(), " has ", input.size(-1),
-          " features, but weight ", weight.sizes(), " takes ", weight.size(1), ".");
-    if (bias.defined()) {
-      check_kinds(input, bias);
-      CHECK(bias.dim() == 1 && bias.size(0) == weight.size(0), "bias ", bias.sizes(), " must be (",
-            weight.size(0), ",), one number for each output of weight ", weight.sizes(), ".");
-    }
-    return linear_kernel(input, weight, bias);
+    CHECK(input.size(-1) == weight.size(-1), "input ", input.sizes(), " has ", input.size(-1),
+          " features, but weight ", weight.sizes(), " takes ", weight.size(-1), ".");
+    if (bias.defined()) check_kinds(input, bias);
+    bool is_row = weight.dim() == 1;
+    if (!is_row && (!bias.defined() || bias.sizes() == Shape{weight.size(0)}))
+      return linear_kernel(input, weight, bias);
+    Tensor out = linear_kernel(input, is_row ? unsqueeze(weight, 0) : weight, {});
+    if (is_row) out = squeeze(out, -1);
+    if (!bias.defined()) return out;
+    Tensor sum = out + bias;
+    CHECK(sum.sizes() == out.sizes(), "bias ", bias.sizes(), " does not broadcast to the result's ",
+          "shape ", out.sizes(), ". Pass one number for each output of weight ", weight.sizes(),
+          ".");
+    return sum;
   },
   .saves   = saves<"input", "weight">,
   .grads   = grads(
     d<"input">(uses<"weight">, [](const Tensor& g, const Tensor& weight) {
-      return matmul(g, is_complex(weight.dtype()) ? conj(weight) : weight);
+      Tensor factor = is_complex(weight.dtype()) ? conj(weight) : weight;
+      return weight.dim() == 1 ? unsqueeze(g, -1) * factor : matmul(g, factor);
     }),
     d<"weight">(uses<"input">, [](const Tensor& g, const Tensor& input) {
-      Tensor rows = as_rows(input);
-      return mm(transpose(as_rows(g), 0, 1), is_complex(rows.dtype()) ? conj(rows) : rows);
+      bool is_row = g.dim() < input.dim();
+      Tensor rows = as_rows(input), columns = as_rows(is_row ? unsqueeze(g, -1) : g);
+      Tensor product =
+          mm(transpose(columns, 0, 1), is_complex(rows.dtype()) ? conj(rows) : rows);
+      return is_row ? squeeze(product, 0) : product;
     }),
     d<"bias">(uses<>, [](const Tensor& g) { return g; })),
 })

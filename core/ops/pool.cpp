@@ -28,13 +28,13 @@ void check_range(ShapeRef list, const char* name, int64_t least) {
 PoolWindows2d make_windows(ShapeRef size, ShapeRef out, ShapeRef kernel, ShapeRef stride,
                            ShapeRef padding, ShapeRef dilation) {
   check_range(size, "image size", 1);
-  check_range(out, "output size", 1);
+  check_range(out, "output size", 0);
   CHECK(size[0] * size[1] <= kLargest, "an image of ", size[0], " x ", size[1],
         " pixels is too large: it may have 2^31 - 1.");
   PoolWindows2d windows;
   if (kernel.empty()) {
     for (size_t d = 0; d < 2; ++d) {
-      int64_t even = size[d] % out[d] == 0 ? size[d] / out[d] : 0;
+      int64_t even = out[d] > 0 && size[d] % out[d] == 0 ? size[d] / out[d] : 0;
       windows[d] = {size[d], out[d], even, even, 0, 1};
     }
   } else {

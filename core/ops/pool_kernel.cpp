@@ -1,6 +1,8 @@
 // Defines the kernels of pooling but for the arithmetic: checks and memory for results.
 #include "core/ops/pool.h"
 
+#include "core/tensor/tile_loop.h"
+
 namespace rushlight {
 namespace {
 
@@ -23,6 +25,17 @@ Tensor whole_images(const PoolWindows2d& windows, const Tensor& tensor, DType dt
   return empty_images(sizes, dtype, tensor.device(), is_channels_last(tensor));
 }
 
+// Whether there is no output, so that the loops over windows have nothing to divide among.
+bool has_no_outputs(const PoolWindows2d& windows) {
+  return windows[0].out == 0 || windows[1].out == 0;
+}
+
+Tensor zero_images(const PoolWindows2d& windows, const Tensor& tensor, DType dtype) {
+  Tensor result = whole_images(windows, tensor, dtype);
+  copy_into(result, scalar_tensor(0.0, dtype));
+  return result;
+}
+
 bool is_to_compute(const Tensor& result) {
   return !result.device().is_meta() && result.numel() != 0;
 }
@@ -36,7 +49,7 @@ Tensor empty_images(ShapeRef sizes, DType dtype, Device device, bool channels_la
 
 std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows2d& windows, const Tensor& input) {
   check_windows(windows);
-  if (input.device().is_cpu()) return max_pool_on_cpu(windows, input);
+  if (input.device().is_cpu() && !has_no_outputs(windows)) return max_pool_on_cpu(windows, input);
   Tensor values = pooled_images(windows, input, input.dtype());
   Tensor indices = pooled_images(windows, input, DType::int32);
   if (is_to_compute(values)) max_pool_on_cuda(windows, input, values, indices);
@@ -45,6 +58,7 @@ std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows2d& windows, const Te
 
 Tensor max_pool_backward_kernel(const PoolWindows2d& windows, const Tensor& grad,
                                 const Tensor& indices) {
+  if (has_no_outputs(windows)) return zero_images(windows, grad, grad.dtype());
   if (grad.device().is_cpu()) return max_pool_backward_on_cpu(windows, grad, indices);
   Tensor result = whole_images(windows, indices, grad.dtype());
   if (is_to_compute(result)) max_pool_backward_on_cuda(windows, grad, indices, result);
@@ -53,7 +67,8 @@ Tensor max_pool_backward_kernel(const PoolWindows2d& windows, const Tensor& grad
 
 Tensor avg_pool_kernel(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input) {
   check_windows(windows);
-  if (input.device().is_cpu()) return avg_pool_on_cpu(windows, divisor, input);
+  if (input.device().is_cpu() && !has_no_outputs(windows))
+    return avg_pool_on_cpu(windows, divisor, input);
   Tensor means = pooled_images(windows, input, input.dtype());
   if (is_to_compute(means)) avg_pool_on_cuda(windows, divisor, input, means);
   return means;
@@ -62,6 +77,7 @@ Tensor avg_pool_kernel(const PoolWindows2d& windows, PoolDivisor divisor, const 
 Tensor avg_pool_backward_kernel(const PoolWindows2d& windows, PoolDivisor divisor,
                                 const Tensor& grad) {
   check_windows(windows);
+  if (has_no_outputs(windows)) return zero_images(windows, grad, grad.dtype());
   if (grad.device().is_cpu()) return avg_pool_backward_on_cpu(windows, divisor, grad);
   Tensor result = whole_images(windows, grad, grad.dtype());
   if (is_to_compute(result)) avg_pool_backward_on_cuda(windows, divisor, grad, result);

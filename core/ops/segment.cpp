@@ -1,5 +1,6 @@
 // Owns reductions of segments: runs of slices that lie one after the other along a dim.
 #include "core/ops/op.h"
+#include "core/ops/real_number.h"
 
 namespace rushlight {
 namespace {
@@ -21,7 +22,12 @@ Tensor segment_bounds(const Tensor& data, const Tensor& lengths, const Tensor& o
           "of data, ", data.sizes(), ", before axis ", axis);
   if (offsets.defined()) {
     CHECK(offsets.size(-1) > 0, "offsets must have the start of a segment or the end of the last");
-    return cast(offsets, DType::int64);
+    Tensor starts = cast(offsets, DType::int64);
+    if (!unsafe && starts.device().is_cpu())
+      CHECK(all_true(starts >= 0) && all_true(starts <= Scalar(data.size(axis))),
+            "offsets must lie between 0 and data.size(axis) = ", data.size(axis),
+            ", unless unsafe=True.");
+    return starts;
   }
   Tensor counts = cast(lengths, DType::int64);
   if (!unsafe && counts.device().is_cpu() && !is_lifted(counts)) {
@@ -55,7 +61,7 @@ Tensor with_dims(const Tensor& t, int64_t dims) {
 
 double start_value(std::string_view reduce, std::optional<Scalar> initial) {
   constexpr double inf = std::numeric_limits<double>::infinity();
-  if (initial) return initial->to<double>();
+  if (initial) return real_number(*initial, "initial");
   return reduce == "max" ? -inf : reduce == "min" ? inf : reduce == "prod" ? 1 : 0;
 }
 

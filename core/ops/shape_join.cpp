@@ -18,6 +18,13 @@ void check_list(TensorList tensors) {
           ", but got None");
 }
 
+void check_devices(TensorList tensors) {
+  for (size_t i = 1; i < tensors.size(); ++i)
+    CHECK(tensors[i].device() == tensors[0].device(),
+          "Expected all tensors to be on the same device, but tensor 0 is on ", tensors[0].device(),
+          " and tensor ", i, " on ", tensors[i].device(), ". Move one with .to(device).");
+}
+
 // Shape (0,) joins with everything, as it always has.
 bool is_nothing(ShapeRef sizes) { return sizes.size() == 1 && sizes[0] == 0; }
 
@@ -51,6 +58,7 @@ Tensor joined(TensorList tensors, int64_t dim) {
           " overflows");
   }
   checked_numel(sizes);
+  check_devices(tensors);
   channels_last &= sizes.size() == 4;
   Shape strides =
       strides_for(sizes, channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous);
@@ -259,6 +267,7 @@ OP(meshgrid, "(Tensor[] tensors, *, str? indexing=None) -> Tensor[]", {
 indexing='xy' swaps the first two dims, as NumPy does; 'ij' is the default.)",
   .forward = [](TensorList tensors, std::optional<std::string_view> indexing) {
     check_list(tensors);
+    check_devices(tensors);
     bool swap = indexing == "xy" && tensors.size() > 1;
     CHECK(!indexing || indexing == "xy" || indexing == "ij",
           "indexing must be one of \"xy\" or \"ij\", but received '", *indexing, "'.");
@@ -353,6 +362,7 @@ A vector counts as one row, a number as a 1 x 1 matrix.)",
   },
   .forward = [](TensorList tensors) {
     check_list(tensors);
+    check_devices(tensors);
     int64_t rows = 0, columns = 0;
     DType dtype = tensors[0].dtype();
     for (const Tensor& t : tensors) {

@@ -12,6 +12,7 @@ Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending
   size_t d = size_t(wrap_dim(dim, input.dim()));
   Shape sizes = input.sizes();
   if (input.dim()) sizes[d] = keep;
+  else keep = 1;  // its one element is the result, even where none is to be kept
   if (checked_numel(sizes) == 0 || input.device().is_meta())
     return {empty(sizes, input.dtype(), input.device()),
             empty(sizes, DType::int64, input.device())};

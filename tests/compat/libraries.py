@@ -62,3 +62,24 @@ def same(ours: Any, theirs: Any, tolerance: float) -> bool:
     finite = theirs[2][np.isfinite(theirs[2])]
     scale = np.abs(finite).astype(float).max(initial=1.0)
     return np.allclose(ours[2], theirs[2], rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+
+
+def difference(ours: Any, theirs: Any, tolerance: float) -> str:
+    """What differs in two described results, of each item of a list that does.
+
+    Example: "shape (2,), not (1,)", "float64, not float32", "0: values of int64".
+    """
+    if type(ours) is not type(theirs) or not isinstance(ours, (list, tuple)):
+        return f"{ours}, not {theirs}"
+    if isinstance(ours, list):
+        pairs = list(zip(ours, theirs, strict=False))
+        found = [
+            f"{k}: {difference(a, b, tolerance)}"
+            for k, (a, b) in enumerate(pairs)
+            if not same(a, b, tolerance)
+        ]
+        return ", ".join(found) or f"{len(ours)} items, not {len(theirs)}"
+    if ours[0] != theirs[0]:
+        return f"shape {ours[0]}, not {theirs[0]}"
+    names = [dtype.removeprefix("torch.") for dtype in (ours[1], theirs[1])]
+    return f"values of {names[0]}" if names[0] == names[1] else f"{names[0]}, not {names[1]}"

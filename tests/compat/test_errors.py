@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compat.differences import is_accepted, is_skipped
-from compat.libraries import described, function_of, same
+from compat.libraries import described, difference, function_of, same
 from ops.matrix import ROWS, SAMPLED, SAMPLES
 from ops.mutations import OnMeta, mutations, tensor_of
 from samples import Sample
@@ -34,8 +34,14 @@ def is_on_two_devices(sample):
     return len({isinstance(array, OnMeta) for array in sample.arrays()}) == 2
 
 
-def text_of(result):
-    return f"{type(result).__name__}: {result}" if isinstance(result, Exception) else "gives"
+def texts_of(ours, theirs, tolerance):
+    """What came of a call in both libraries; of two results, what differs in PyTorch's."""
+    results = [result for result in (ours, theirs) if not isinstance(result, Exception)]
+    how = " " + difference(ours, theirs, tolerance) if len(results) == 2 else ""
+    return tuple(
+        f"{type(result).__name__}: {result}" if isinstance(result, Exception) else "gives" + end
+        for result, end in [(ours, ""), (theirs, how)]
+    )
 
 
 def is_same(ours, theirs, tolerance):
@@ -53,7 +59,7 @@ def differences(name, form, calls, tolerance=1e-6):
         ours, theirs = outcome(torch, form(torch), sample), outcome(pytorch, form(pytorch), sample)
         if is_same(ours, theirs, tolerance):
             continue
-        texts = (text_of(ours), text_of(theirs))
+        texts = texts_of(ours, theirs, tolerance)
         if not is_accepted(case, *texts):
             yield f"{case} {shape_text(sample)}\n  ours:      {texts[0]}\n  PyTorch's: {texts[1]}"
 
@@ -101,7 +107,10 @@ def targets(sample):
     yield "a float32 target", Sample(first.astype(np.float32), *rest, **sample.kwargs)
     if first.ndim:
         yield "a smaller target", Sample(first[:1], *rest, **sample.kwargs)
-        yield "a target of one dim less", Sample(first[:1][0:1].sum(0), *rest, **sample.kwargs)
+        yield (
+            "a target of one dim less",
+            Sample(np.asarray(first[:1].sum(0)), *rest, **sample.kwargs),
+        )
 
 
 IN_PLACE = [

@@ -110,3 +110,9 @@ def test_gradient_of_a_quantile_reaches_its_fraction() -> None:
     q = torch.tensor(0.3, requires_grad=True)
     torch.quantile(torch.tensor([1.0, 3.0, 7.0]), q).backward()
     assert q.grad.item() == 4.0
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_topk_of_a_number_is_the_number(k: int) -> None:
+    values, indices = torch.topk(torch.tensor(2.5), k)
+    assert values.item() == 2.5 and indices.item() == 0

@@ -70,9 +70,10 @@ def root_norms() -> Iterator[Any]:
     yield normal(3, 4, 2), "nuc", (0, 2)
 
 
-@samples("nuclear_norm", ref=lambda x, keepdim=False: np.linalg.norm(x, "nuc", keepdims=keepdim))
+@samples("nuclear_norm", ref=lambda x, keepdim=False: np.linalg.norm(x, "nuc", (-2, -1), keepdim))
 def nuclear_norm() -> Iterator[Any]:
     yield normal(3, 4)
+    yield normal(2, 3, 4)
     yield normal(3, 4), True
 
 

@@ -88,3 +88,6 @@ def linear() -> Iterator[Any]:
     yield normal(2, 3, 4), normal(5, 4)
     yield normal(4), normal(5, 4), normal(5)
     yield normal(0, 4), normal(5, 4), normal(5)
+    yield normal(2, 3, 4), normal(5, 4), normal(3, 5)
+    yield normal(2, 3, 4), normal(5, 4), normal(1)
+    yield normal(2, 3, 4), normal(4), normal()
