@@ -112,3 +112,13 @@ def test_indices_of_the_maxima() -> None:
 )
 def test_repr(layer, text) -> None:
     assert repr(layer) == text
+
+
+@pytest.mark.parametrize("size", [0, (0, 3), (3, 0)])
+def test_adaptive_windows_may_be_none(size):
+    x = torch.ones(2, 3, 4, 4, requires_grad=True)
+    for pool in (nn.AdaptiveAvgPool2d(size), nn.AdaptiveMaxPool2d(size)):
+        result = pool(x)
+        assert result.shape == (2, 3, *((size, size) if isinstance(size, int) else size))
+        (gradient,) = torch.autograd.grad(result.sum(), x)
+        assert gradient.shape == x.shape and not gradient.any()
