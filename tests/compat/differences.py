@@ -205,7 +205,7 @@ ACCEPTED = [
     ("^segment_reduce .*0: no rows", "must have the sizes of data", GIVES),
     ("^segment_reduce .*offsets|^segment_reduce .*0: ", "offsets must lie between", GIVES),
     ("batch_norm .*eps: -", GIVES, "^ValueError: .*must be positive"),
-    # A vector is a weight with any bias; a bias has the dtype of the weight, and dims of the result.
+    # A vector is a weight with any bias; a bias has the dtype of the weight.
     ("linear", GIVES, "mat2 must be a matrix"),
     ("linear", "to have the same dtype", GIVES),
     ("linear .2 2: one dim more", "^RuntimeError: .*does not broadcast", GIVES),
