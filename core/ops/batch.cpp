@@ -175,7 +175,8 @@ Result Batch::by_dims(bool new_dim) {
     } else if (arg.type == ArgType::integer_optional) {  // the one dim of all elements
       set(first, reshape(tensors_[first], Shape{size(), -1}));
       values_[i] = int64_t(1);
-    } else if (arg.type == ArgType::ints_optional || (arg.has_default && arg.type == ArgType::ints)) {
+    } else if (arg.type == ArgType::ints_optional ||
+               (arg.has_default && arg.type == ArgType::ints)) {
       for (int64_t d = 1; d <= range; ++d) shapes_[i].push_back(d);
       values_[i] = ShapeRef(shapes_[i]);
     }

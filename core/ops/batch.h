@@ -6,12 +6,12 @@
 //   by_new_dim    the same, but of the result, which has one dim more
 //   by_sizes      an argument named size, sizes or shape is that of the result
 //   by_last_dims  leading dims of `input` are free, and other tensors do not go with them
-//   by_matrices   the last two dims of `input` are matrices; leading dims of all tensors go together
-//   by_images     `input` is (N, C, ...) and each of the N is on its own; other tensors are the same
-//                 for all of them
+//   by_matrices   the last two dims of `input` are matrices, leading dims of tensors go together
+//   by_images     `input` is (N, C, ...), each of the N on its own; other tensors are the same for
+//                 all of them
 // or a function that takes a Batch and then the types of the schema, where tensors that are lifted
 // come with the samples by dim 0, and returns the result in the same way. An op that says nothing
-// runs sample by sample, and says so once. An op made of other ops needs no rule: those have theirs.
+// runs sample by sample, and says so once. An op made of other ops needs none: those have theirs.
 #pragma once
 
 #include "core/ops/ops.h"

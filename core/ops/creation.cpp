@@ -176,6 +176,12 @@ Tensor kept_places(int64_t rows, int64_t columns, std::optional<DType> dtype,
   return out;
 }
 
+// Uninitialised, with the dtype and on the device of input unless told otherwise.
+Tensor fresh_beside(const Tensor& input, ShapeRef size, std::optional<DType> dtype,
+                    std::optional<Device> device) {
+  return fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device()));
+}
+
 }  // namespace
 
 OP(empty, "(int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
@@ -291,7 +297,7 @@ OP(new_empty, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=N
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return per_sample(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())), input);
+    return per_sample(fresh_beside(input, size, dtype, device), input);
   },
 })
 
@@ -311,7 +317,7 @@ OP(new_zeros, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=N
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return per_sample(cleared(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device()))), input);
+    return per_sample(cleared(fresh_beside(input, size, dtype, device)), input);
   },
 })
 
@@ -320,7 +326,7 @@ OP(new_ones, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=No
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return per_sample(filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())), 1), input);
+    return per_sample(filled(fresh_beside(input, size, dtype, device), 1), input);
   },
 })
 
@@ -330,8 +336,7 @@ OP(new_full, "(Tensor input, int[] size, Scalar fill_value, *, dtype? dtype=None
   .variants = method,
   .forward = [](const Tensor& input, ShapeRef size, Scalar fill_value, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return per_sample(filled(fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device())),
-                  fill_value), input);
+    return per_sample(filled(fresh_beside(input, size, dtype, device), fill_value), input);
   },
 })
 

@@ -181,7 +181,8 @@ OP(index_add, "(Tensor input, int dim, Tensor index, Tensor source, *, Scalar al
   .doc     = R"(input with alpha times slice i of source added to slice index[i], along dim.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                 Scalar alpha) {
-    return call<"index_add_", Tensor>(copy_to_write(input, {index, source}), dim, index, source, alpha);
+    return call<"index_add_", Tensor>(copy_to_write(input, {index, source}), dim, index, source,
+                                      alpha);
   },
 })
 

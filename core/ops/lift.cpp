@@ -106,8 +106,7 @@ const Level* batch_within(std::span<const Value> args) {
   const Level* found = nullptr;
   auto visit = [&](const Tensor& t) {
     for (const Level& level : open_levels())
-      if (level.kind == LevelKind::batch && (!found || level.id > found->id) &&
-          involves(t, level))
+      if (level.kind == LevelKind::batch && (!found || level.id > found->id) && involves(t, level))
         found = &level;
   };
   for (const Value& value : args) {

@@ -22,8 +22,8 @@ void overwrite_lifted(const Tensor& self, const Tensor& result);
 // one: these stay on top. A tensor that is not lifted at the level is the same for each sample.
 // Whether anything behind a tensor, or its tangents, is lifted at a level.
 bool involves(const Tensor& t, const Level& level);
-// The samples of a tensor at a batch level by dim 0, even if it is lifted at levels inside that one:
-// these stay on top. A tensor that is not lifted at the level is the same for each sample.
+// The samples of a tensor at a batch level by dim 0, even if it is lifted at levels inside that
+// one: these stay on top. A tensor that is not lifted at the level is the same for each sample.
 Tensor samples_of(const Tensor& t, const Level& level);
 // The reverse.
 Tensor from_samples(const Tensor& samples, const Level& level);

@@ -117,8 +117,8 @@ class DualCall {
       if (!tangent.defined()) continue;
       bool shares = may_self_overlap(tangent.sizes(), tangent.strides());
       for (const Tangent& t : tangents_)
-        shares |= bottom(t.tangent).storage() == bottom(tangent).storage() &&
-                  !results[k].is(*t.argument);
+        shares |=
+            bottom(t.tangent).storage() == bottom(tangent).storage() && !results[k].is(*t.argument);
       if (shares) tangent = clone(tangent);
     }
     return tangents;

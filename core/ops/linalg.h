@@ -31,7 +31,7 @@ bool are_vectors(const Tensor& A, const Tensor& B);
 int64_t smaller_side(const Tensor& t);
 
 Tensor column_major(const Shape& sizes, DType dtype, Device device);
-// What a private op returns in the place of matrices that nobody asked for: no elements of A's batch.
+// What a private op returns in the place of matrices that nobody asked for: no elements, A's batch.
 Tensor no_matrices(const Tensor& A, DType dtype);
 Tensor column_major_copy(const Tensor& t);
 // Whether there is work for a kernel of the CPU: not on meta. Raises on other devices.
@@ -84,8 +84,8 @@ inline Tensor plus(const Tensor& a, const Tensor& b) {
 Tensor pinv_gradient(const Tensor& g, const Tensor& A, const Tensor& P);
 // The imaginary numbers by which a loss changes with the phases of complex vectors must be zero.
 void check_phases(const Tensor& changes, const char* op, const char* vectors);
-// Whether a gradient or a tangent will be asked of what is computed from A: then an op that can leave
-// vectors out makes them, as the rules read them.
+// Whether a gradient or a tangent will be asked of what is computed from A: then an op that can
+// leave vectors out makes them, as the rules read them.
 bool is_differentiated(const Tensor& A);
 // The relative rounding error of a dtype.
 double rounding_error(DType dtype);

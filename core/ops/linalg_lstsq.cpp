@@ -52,7 +52,7 @@ OP(lstsq_kernel,
    "_lstsq(Tensor A, Tensor B, float rcond, str driver) -> (Tensor solution, Tensor residuals, "
    "Tensor rank, Tensor singular_values)", {
   .home    = "private",
-  .doc     = R"(linalg.lstsq of tensors of one batch shape; what is not found ends in a dim of size 0.)",
+  .doc     = R"(linalg.lstsq of tensors of one batch shape; what is not found has a dim of 0.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
   .batch   = by_matrices,

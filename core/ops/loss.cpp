@@ -273,7 +273,8 @@ wait for the GPU, its loss is NaN instead.)",
     Tensor uniform = -sum(weights.defined() ? log_probs * weights : log_probs, Shape{dim});
     uniform = where(target == double(ignore_index), wrapped_number(0.0), uniform);
     if (how == LossReduction::sum) uniform = sum(uniform);
-    if (how == LossReduction::mean) uniform = cast(sum(uniform) / detach(total_weight), loss.dtype());
+    if (how == LossReduction::mean)
+      uniform = cast(sum(uniform) / detach(total_weight), loss.dtype());
     return loss * (1 - smoothing) + uniform * share;
   },
 })

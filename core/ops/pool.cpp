@@ -207,7 +207,9 @@ The indices must be those that _max_pool2d found with the same windows.)",
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, ShapeRef size,
                 ShapeRef kernel_size, ShapeRef stride, ShapeRef padding, ShapeRef dilation) {
     Tensor grad = batch.full("grad");
-    auto joined = [](const Tensor& t) { return call<"flatten", Tensor>(t, int64_t(0), int64_t(1)); };
+    auto joined = [](const Tensor& t) {
+      return call<"flatten", Tensor>(t, int64_t(0), int64_t(1));
+    };
     Tensor images = call<"_max_pool2d_backward", Tensor>(
         joined(grad), joined(batch.full("indices")), size, kernel_size, stride, padding, dilation);
     Shape parts{grad.size(0), grad.size(1)};

@@ -317,7 +317,11 @@ def hessian(
             check_varies(rows, CONSTANT_JACOBIAN)
         return rows
 
-    several, _ = as_tensors(inputs, "inputs", "hessian")
+    several, points = as_tensors(inputs, "inputs", "hessian")
+    if outer_jacobian_strategy == "forward-mode":  # in which dual tensors meet the tape
+        from rushlight.func import grad as gradient_of
+
+        gradient = gradient_of(single, argnums=tuple(range(len(points))))
     result = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
     # The gradient is a tuple by arguments, whatever the form of inputs.
     return result if several else result[0]
