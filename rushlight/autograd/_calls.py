@@ -6,7 +6,7 @@ are never mistaken for those of its arguments.
 
 from __future__ import annotations
 
-from rushlight import Tensor, zeros_like
+from rushlight import _C, Tensor, zeros_like
 from rushlight.autograd import grad
 
 TYPE_CHECKING = False
@@ -62,7 +62,10 @@ def _own(tensors: Tensors, create_graph: bool, differentiated: bool) -> Tensors:
     def own(tensor: Tensor) -> Tensor:
         if not (create_graph and tensor.requires_grad):
             return tensor.detach().requires_grad_(differentiated)
-        return tensor.clone() if tensor.is_sparse else tensor.view_as(tensor)
+        if tensor.is_sparse:
+            return tensor.clone()
+        # Inside vmap each sample has its own.
+        return _C._fresh_input(tensor) if differentiated else tensor.view_as(tensor)
 
     return tuple(own(tensor) for tensor in tensors)
 

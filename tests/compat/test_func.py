@@ -1,7 +1,7 @@
 """torch.func.grad, vjp, jvp and linearize agree with PyTorch's: results, forms, errors."""
 
 import pytest
-from transforms import Program, data, outcome, pytorch, same_outcome
+from compat.transforms import Program, data, outcome, pytorch, same_outcome
 
 import rushlight as torch
 
@@ -582,8 +582,8 @@ ALSO_POSSIBLE = {
 
 @pytest.mark.parametrize("name", ALSO_POSSIBLE)
 def test_more_is_possible(name: str) -> None:
-    assert outcome(pytorch, PROGRAMS[name])[0] == "raises"
-    assert "raises" not in outcome(torch, PROGRAMS[name])
+    assert outcome(pytorch, PROGRAMS[name])[:1] == ("raises",)
+    assert outcome(torch, PROGRAMS[name])[:1] != ("raises",)
 
 
 @pytest.mark.parametrize("name", [n for n in PROGRAMS if n not in ALSO_POSSIBLE])

@@ -1,7 +1,9 @@
 """Jacobians, nested transforms and whole programs of torch.func agree with PyTorch's."""
 
+from typing import Any
+
 import pytest
-from transforms import Program, data, module, same_outcome
+from compat.transforms import Program, data, module, same_outcome
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -375,9 +377,11 @@ def ensemble_training(t):
         grads, value = f.grad_and_value(loss)(params)
         return {k: params[k] - 0.1 * grads[k] for k in params}, value
 
+    values = []
     for _ in range(3):
         params, value = f.vmap(step, in_dims=(0, None, None))(params, x, y)
-    return params, value
+        values.append(value)
+    return params, values
 
 
 @program
@@ -411,6 +415,69 @@ def attention_per_sample(t):
         return ((q @ (q * 2).mT).softmax(-1) @ (q + 1)).sum(-1)
 
     return f.vmap(attend)(q), f.vmap(f.grad(lambda q: attend(q).pow(2).sum()))(q)
+
+
+@program
+def rearranged(t):
+    r = t.func.rearrange
+    x = data(t, 2, 3, 4)
+    return [
+        r(x, "a b c -> c a b"),
+        r(x, "a b c -> (a b) c"),
+        r(x, "a b c -> (c a) b"),
+        r(x, "a (b1 b2) c -> a b2 (b1 c)", b1=3),
+        r(x, "(a1 a2) b (c1 c2) -> (a1 c2) b (a2 c1)", a1=2, c1=2),
+        r(x, "a ... -> ... a"),
+        r(x, "a ... -> a (...)"),
+        r(x, "... -> (...)"),
+        r(x, "... c -> c ..."),
+        r([x, x], "n a b c -> a n b c"),
+        r((x[0], x[1]), "n b c -> b (n c)"),
+        r(data(t, 2, 1, 4), "a 1 b -> b a"),
+        r(data(t, 2, 4), "a b -> a 1 b 1"),
+        t.func.vmap(lambda x: r(x, "b c -> (c b)"))(x),
+        t.func.grad(lambda x: r(x, "a b c -> (a c) b")[0].sum())(x),
+    ]
+
+
+@program
+def rearranged_wrongly(t):
+    caught = []
+    for pattern in (
+        "a b -> a",
+        "a b -> a b c",
+        "a b",
+        "a b c -> a b c",
+        "a a -> a",
+        "(a b -> a b",
+        "a b) -> a b",
+        "a -> b -> a",
+        "a (b (c)) -> a b c",
+    ):
+        try:
+            t.func.rearrange(data(t, 2, 4), pattern)
+        except ValueError:
+            caught.append(pattern)
+    try:
+        t.func.rearrange(data(t, 2, 4), "a b -> b a", q=3)
+    except ValueError:
+        caught.append("q")
+    return caught
+
+
+@program
+def unwrapped(t):
+    x = data(t, 3, 2)
+    seen: list[Any] = [t.func.debug_unwrap(x) is x]
+
+    def look(x):
+        seen.append(tuple(t.func.debug_unwrap(x).shape))
+        seen.append(tuple(t.func.debug_unwrap(x, recurse=False).shape))
+        return x.sum()
+
+    t.func.vmap(look)(x)
+    t.func.vmap(t.func.vmap(look))(x)
+    return seen
 
 
 @program
