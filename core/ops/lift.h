@@ -18,8 +18,6 @@ Result call_lifted(const OpEntry& entry, std::span<const Value> args);
 // become a batch of samples.
 void overwrite_lifted(const Tensor& self, const Tensor& result);
 
-// The samples of a tensor at a batch level by dim 0, even if it is lifted at levels inside that
-// one: these stay on top. A tensor that is not lifted at the level is the same for each sample.
 // Whether anything behind a tensor, or its tangents, is lifted at a level.
 bool involves(const Tensor& t, const Level& level);
 // The samples of a tensor at a batch level by dim 0, even if it is lifted at levels inside that

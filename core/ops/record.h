@@ -230,6 +230,11 @@ struct Invoke<Block, R (*)(Args...)> {
     const Tensor& self = first(args...);
     std::array<Value, sizeof...(Args)> values{to_value(args)...};
     if constexpr (P::kInplaceFlag >= 0) values[size_t(P::kInplaceFlag)] = false;
+    Tensor before;  // what a node keeps of the input must not be overwritten
+    if (!P::kMutates && is_grad_enabled() && (wants_grad(args) || ...)) {
+      before = needs::clone(self);
+      values[0] = &before;
+    }
     Result result = P::kMutates ? call_lifted(entry_of(Block::name), values) : boxed(values.data());
     if constexpr (!Returns<R>::tensor) {
       ASSERT(false);
