@@ -122,7 +122,7 @@ Tensor index_reduced(const Tensor& input, int64_t dim, const Tensor& index, cons
   CHECK(slices.sizes() == wanted, "source has shape ", source.sizes(), ", but an index of ",
         index.numel(), " in dim ", d, " of shape ", input.sizes(), " needs ", wanted);
   if (!index.device().is_meta() && index.numel() > 0)
-    check_bounds(contiguous(cast(index, DType::int64)), 0, target.size(d), size_t(d),
+    check_bounds(contiguous(cast(bottom(index), DType::int64)), 0, target.size(d), size_t(d),
                  target.size(d));
   Tensor places = expand(reshape(cast(index, DType::int64), along), wanted);
   Tensor out = scatter_reduced(target, d, places, slices, reduce, include_self);

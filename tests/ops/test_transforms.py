@@ -171,7 +171,7 @@ def test_gradient_per_sample_equals_a_loop(name: str, sample: Sample) -> None:
     points = points_of(op, sample)
     f = scalar_of(name, op, sample)
     gradient = rl.func.grad(lambda *xs: f(list(xs)), argnums=tuple(range(len(points))))
-    batches = [rl.stack([p * (1 + k / 64) for k in range(COUNT)]) for p in points]
+    batches = [rl.stack([p * (1 - k / 64) for k in range(COUNT)]) for p in points]
     mapped = rl.func.vmap(gradient)(*batches)
     for i, mine in enumerate(mapped):
         close(
