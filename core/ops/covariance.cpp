@@ -15,7 +15,7 @@ void check_weights(const Tensor& weights, const char* name, int64_t observations
         " with ", weights.dim(), " dimensions");
   CHECK(weights.numel() == observations, "expected ", name, " to have the same numel as there are ",
         "observations in the input but got ", weights.numel(), " != ", observations);
-  if (weights.device().is_cpu() && !is_lifted(weights))
+  if (weights.device().is_cpu())
     CHECK(all_true(weights >= 0), name, " cannot be negative");
 }
 
@@ -70,7 +70,7 @@ Example:
       return call<"squeeze", Tensor>(mm(centred, conj(transpose(centred, 0, 1))) / freedom);
     }
     Tensor total = sum(weights);
-    if (total.device().is_cpu() && !is_lifted(total))
+    if (total.device().is_cpu())
       CHECK(all_true(total != 0), "weights sum to zero, can't be normalized");
     Tensor centred = rows - along_columns(rows * weights) / total;
     Tensor products = mm(centred, conj(transpose(centred * weights, 0, 1)));

@@ -100,7 +100,7 @@ Tensor checked_fractions(const Tensor& input, const Tensor& q) {
         "is ", dtype_name(q.dtype()), ", input is ", dtype_name(input.dtype()));
   CHECK(number || q.device() == input.device(),
         "q tensor must be on the same device as the input tensor");
-  if (q.device().is_cpu() && !is_lifted(q))
+  if (q.device().is_cpu())
     CHECK(all_true((q >= 0) & (q <= 1)), "q values must be in the range [0, 1]");
   return number ? full({}, item(q), input.dtype(), input.device()) : q;
 }

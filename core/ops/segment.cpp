@@ -30,7 +30,7 @@ Tensor segment_bounds(const Tensor& data, const Tensor& lengths, const Tensor& o
     return starts;
   }
   Tensor counts = cast(lengths, DType::int64);
-  if (!unsafe && counts.device().is_cpu() && !is_lifted(counts)) {
+  if (!unsafe && counts.device().is_cpu()) {
     CHECK(all_true(counts >= 0), "lengths contains negative value!");
     CHECK(all_true(sum(counts, Shape{-1}) == Scalar(data.size(axis))),
           "Expected all rows of lengths along axis to sum to data.size(axis) = ", data.size(axis),

@@ -218,7 +218,7 @@ Example:
     CHECK(known > 0, "expected more than ", samples, " samples in all frames for n_fft=", n_fft,
           " and center=True.");
     envelope = narrow(envelope, 1, edge, known);
-    CHECK(envelope.device().is_meta() || is_lifted(envelope) || all_true(abs(envelope) >= 1e-11),
+    CHECK(envelope.device().is_meta() || all_true(abs(envelope) >= 1e-11),
           "window overlap add min: 1: some sample has no weight in any window. "
           "Use a smaller hop_length, or center=True.");
     signal = between_zeros(narrow(signal, 1, edge, known) / envelope, 0, end - edge - known);
