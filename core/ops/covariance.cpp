@@ -15,8 +15,7 @@ void check_weights(const Tensor& weights, const char* name, int64_t observations
         " with ", weights.dim(), " dimensions");
   CHECK(weights.numel() == observations, "expected ", name, " to have the same numel as there are ",
         "observations in the input but got ", weights.numel(), " != ", observations);
-  if (weights.device().is_cpu())
-    CHECK(all_true(weights >= 0), name, " cannot be negative");
+  if (weights.device().is_cpu()) CHECK(all_true(weights >= 0), name, " cannot be negative");
 }
 
 Tensor along_columns(const Tensor& t) { return sum(t, Shape{1}, true); }
