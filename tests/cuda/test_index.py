@@ -41,9 +41,9 @@ def assert_equal(on_cuda: Any, on_cpu: Any) -> None:
 @pytest.mark.parametrize("accumulate", [False, True])
 def test_the_last_of_several_values_is_written_and_all_are_added(dtype, accumulate) -> None:
     x, index = numbers(0, 40, 3, dtype=dtype), places(1, 40, 2500)
-    values = (
-        numbers(2, 2500, 3, dtype=dtype) % 2 if accumulate else numbers(2, 2500, 3, dtype=dtype)
-    )
+    values = numbers(2, 2500, 3, dtype=dtype)
+    if accumulate:
+        values = (values % 2).to(dtype)
     mine = x.cuda().index_put_((index.cuda(),), values.cuda(), accumulate)
     assert_equal(mine, x.index_put_((index,), values, accumulate))
 
