@@ -59,6 +59,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   };
   if (!t.device().is_cpu()) return refuse("the tensor is not on the CPU; use .cpu() first");
   if (t.is_sparse()) return refuse("the tensor is sparse; use .to_dense() first");
+  if (t.is_hollow())
+    return refuse("a tensor inside vmap or forward mode has no memory; return it first");
   const char* format = format_of(t.dtype());
   if (!format) return refuse("bfloat16 has no buffer format; convert with .float() first");
   if (gradient_edge_exists(t)) return refuse("the tensor requires grad; use .detach()");

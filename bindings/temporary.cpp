@@ -130,7 +130,7 @@ bool is_reusable(PyObject* object, PyObject* other) {
   if (is_tensor(other)) {
     const Tensor& o = unwrap(other);
     bool fits = o.dtype() == t.dtype() && (o.sizes() == t.sizes() || o.dim() == 0);
-    if (Py_TYPE(other) != tensor_class || !fits || !is_plain(o) || o.is_sparse()) return false;
+    if (Py_TYPE(other) != tensor_class || !fits || !is_plain(o) || o.is_hollow()) return false;
   } else if (!PyFloat_CheckExact(other) && !PyLong_CheckExact(other)) {
     return false;
   }

@@ -336,7 +336,7 @@ PyMethodDef tensor_methods[] = {
     {"storage_offset", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.offset()); }>,
      METH_NOARGS, "Where the first element lies in the storage, in elements."},
     {"data_ptr", no_args<[](const Tensor& t) {
-       return PyLong_FromVoidPtr(t.numel() && !t.is_sparse() ? t.address() : nullptr);
+       return PyLong_FromVoidPtr(t.numel() && !t.is_hollow() ? t.address() : nullptr);
      }>,
      METH_NOARGS, "The address of the first element."},
     {"item", no_args<[](const Tensor& t) { return wrap_number(item(t)); }>, METH_NOARGS,

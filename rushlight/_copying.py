@@ -95,7 +95,7 @@ def _as_class(cls: Any, tensor: Tensor, requires_grad: bool) -> Tensor:
 
 def _copy_memory(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     """The tensor on a copy of its whole storage, the same one for all tensors that share it."""
-    if tensor._layout or tensor.device.type == "meta":
+    if tensor._layout or tensor.device.type == "meta" or _C._lift_of(tensor):
         return tensor.clone()
     sizes, strides, offset = tensor.shape, tensor.stride(), tensor.storage_offset()
     storage = tensor.untyped_storage()

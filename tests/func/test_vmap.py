@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -338,3 +339,24 @@ def test_no_samples_and_one() -> None:
         i = torch.zeros(count, 2, dtype=torch.int64)
         assert vmap(lambda x, i: x[i])(x, i).shape == (count, 2)
         assert vmap(lambda x, i: x.index_fill(0, i, 1.0))(x, i).shape == (count, 4)
+
+
+def test_a_large_temporary_is_not_written_with_samples() -> None:
+    shared, samples = torch.ones(100_000), torch.arange(2.0)[:, None].expand(2, 100_000)
+    mapped = torch.func.vmap(lambda a: (shared * 2) + a)(samples)
+    assert mapped[:, 0].tolist() == [2, 3]
+
+
+def test_a_tensor_inside_gives_no_memory() -> None:
+    def view(a: torch.Tensor) -> torch.Tensor:
+        with pytest.raises(BufferError, match="inside vmap"):
+            memoryview(a)
+        assert a.data_ptr() == 0
+        return a
+
+    assert torch.func.vmap(view)(torch.ones(2, 3)).shape == (2, 3)
+
+
+def test_a_tensor_inside_is_copied() -> None:
+    copied = torch.func.vmap(lambda a: copy.deepcopy(a) * 2)(torch.ones(2, 3))
+    assert copied.tolist() == [[2, 2, 2]] * 2
