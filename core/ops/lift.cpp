@@ -41,15 +41,19 @@ bool is_open(const Level& level) {
   return std::ranges::any_of(open_levels(), [&](const Level& l) { return l.id == level.id; });
 }
 
+template <class F>
+void for_each_tensor(std::span<const Value> args, const F& f) {
+  for (const Value& value : args) {
+    if (auto* one = std::get_if<const Tensor*>(&value)) f(**one);
+    else if (auto* list = std::get_if<TensorList>(&value)) std::ranges::for_each(*list, f);
+  }
+}
+
 const Level* innermost(std::span<const Value> args) {
   const Level* innermost = nullptr;
-  auto visit = [&](const Tensor& t) {
+  for_each_tensor(args, [&](const Tensor& t) {
     if (is_lifted(t) && (!innermost || level_of(t).id > innermost->id)) innermost = &level_of(t);
-  };
-  for (const Value& value : args) {
-    if (auto* one = std::get_if<const Tensor*>(&value)) visit(**one);
-    else if (auto* list = std::get_if<TensorList>(&value)) std::ranges::for_each(*list, visit);
-  }
+  });
   return innermost;
 }
 
@@ -82,18 +86,6 @@ Result draw(const OpEntry& entry, std::span<const Value> args, const Level& leve
                      [&](const Tensor& t) { return lift_samples(t, level); });
 }
 
-void warn_once(const OpEntry& entry) {
-  static std::mutex mutex;
-  static std::set<std::string_view> warned;
-  {
-    std::lock_guard lock(mutex);
-    if (!warned.insert(entry.schema.name).second) return;
-  }
-  if (warn_user)
-    warn_user("vmap: " + std::string(entry.schema.name) +
-              " has no batching rule here, so it runs sample by sample, which is slow.");
-}
-
 Result call_batch(const OpEntry& entry, std::span<const Value> args, const Level& level) {
   CHECK(is_open(level),
         "a tensor of a vmap that has ended cannot be used. Return it from the function.");
@@ -104,15 +96,11 @@ Result call_batch(const OpEntry& entry, std::span<const Value> args, const Level
 // The innermost batch level at which anything behind the arguments has samples, tangents too.
 const Level* batch_within(std::span<const Value> args) {
   const Level* found = nullptr;
-  auto visit = [&](const Tensor& t) {
+  for_each_tensor(args, [&](const Tensor& t) {
     for (const Level& level : open_levels())
       if (level.kind == LevelKind::batch && (!found || level.id > found->id) && involves(t, level))
         found = &level;
-  };
-  for (const Value& value : args) {
-    if (auto* one = std::get_if<const Tensor*>(&value)) visit(**one);
-    else if (auto* list = std::get_if<TensorList>(&value)) std::ranges::for_each(*list, visit);
-  }
+  });
   return found;
 }
 
@@ -132,7 +120,7 @@ Result call_by_samples(const OpEntry& entry, std::span<const Value> args, const 
       values[i] = TensorList(lists[i]);
     }
   }
-  warn_once(entry);
+  detail::warn_of_loop(entry);
   return each_tensor(Batch(entry, level, values).by_samples(),
                      [&](const Tensor& t) { return from_samples(t, level); });
 }
@@ -199,7 +187,17 @@ void become_dual(const Tensor& t, const Tensor& other, const Level& level) {
 
 bool inside_batch_level() { return !open_levels().empty() && visible_batch_level(); }
 
-void detail::warn_of_loop(const OpEntry& entry) { warn_once(entry); }
+void detail::warn_of_loop(const OpEntry& entry) {
+  static std::mutex mutex;
+  static std::set<std::string_view> warned;
+  {
+    std::lock_guard lock(mutex);
+    if (!warned.insert(entry.schema.name).second) return;
+  }
+  if (warn_user)
+    warn_user("vmap: " + std::string(entry.schema.name) +
+              " has no batching rule here, so it runs sample by sample, which is slow.");
+}
 
 Result call_lifted(const OpEntry& entry, std::span<const Value> args) {
   const Level* found = innermost(args);
