@@ -177,7 +177,7 @@ OP(batch_norm_kernel,
       update_running(running_mean, mean, momentum, 1);
       update_running(running_var, var, momentum, count / (count - 1));
     } else {
-      mean = prepared(running_mean, dtype);
+      mean = detach(prepared(running_mean, dtype));  // a result is not its own argument
       var = prepared(running_var, dtype);
     }
     Tensor rstd = inverse_root(var, eps);
@@ -199,9 +199,9 @@ OP(batch_norm_kernel,
           int64_t ndim = input.dim();
           Shape dims = all_but_channel(ndim);
           Tensor centred = input - (training ? rushlight::mean(input, dims, true)
-                                             : by_channel(mean, ndim));
+                                             : by_channel(detach(mean), ndim));
           Tensor r = training ? rsqrt(rushlight::mean(centred * centred, dims, true) + eps)
-                              : by_channel(rstd, ndim);
+                              : by_channel(detach(rstd), ndim);
           Tensor z = centred * r;
           Tensor h = weight.defined() ? g * by_channel(weight, ndim) : g;
           Tensor grad_input = training ? through_statistics(h, z, r, dims) : r * h;

@@ -196,6 +196,20 @@ def test_results_require_grad_when_the_op_has_gradients(name: str) -> None:
         assert not scalar_of(name, op, sample)(points).requires_grad
 
 
+@pytest.mark.parametrize("name", [name for name in SAMPLED if not writes_input(name)])
+def test_arguments_do_not_begin_to_require_grad(name: str) -> None:
+    op = SAMPLES[name]
+    for sample in op.all:
+        filled = sample.map(tensor_of)
+        first, *others = [
+            t for t in tensors_in(*filled.args, *filled.kwargs.values()) if t.is_floating_point()
+        ] or [None]
+        if first is not None:
+            first.requires_grad_()
+            function_of(name)(*filled.args, **filled.kwargs)
+            assert not any(t.requires_grad for t in others)
+
+
 @pytest.mark.parametrize(("name", "sample"), gradient_cases(lambda name: True))
 def test_gradient_equals_finite_differences(name: str, sample: Sample) -> None:
     op = SAMPLES[name]

@@ -27,11 +27,13 @@ def batch_norm_ref(
     return affine((x - m) / np.sqrt(v + eps), by_channel(weight, x.ndim), by_channel(bias, x.ndim))
 
 
-@samples("nn.functional.batch_norm", ref=batch_norm_ref)
+@samples("nn.functional.batch_norm", ref=batch_norm_ref, constant=(1, 2))
 def batch_norm() -> Iterator[Any]:
     yield Sample(normal(4, 3, 5), None, None, normal(3), normal(3), training=True)
     yield Sample(normal(6, 3), None, None, training=True, eps=1e-2)
     yield Sample(normal(2, 3, 4, 2), None, None, normal(3), training=True)
+    yield normal(4, 3, 5), normal(3), uniform(3, low=0.5), normal(3), normal(3)
+    yield normal(4, 3), normal(3), uniform(3, low=0.5)
 
 
 def layer_norm_ref(
