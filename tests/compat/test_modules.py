@@ -1,11 +1,11 @@
 """Every module case against PyTorch itself: numbers, state_dict, repr, and initial parameters."""
 
+import module_cases
 import numpy as np
 import pytest
 from scipy import stats
 
 import rushlight as torch
-import module_cases
 
 pytorch = pytest.importorskip("torch")
 

@@ -9,8 +9,9 @@ A family file holds CASES: expressions that make a module or a function from the
 
 Parameters take numbers from a fixed sequence, so both libraries start alike. A record of a call
 holds results, changed buffers, and the gradients of inputs and parameters. PyTorch's records lie
-beside the family as NAME.npz, made by `PYTHONPATH=tests python -m module_cases.generate [NAME ...]` where
-PyTorch is installed; run it whenever cases change.
+beside the family as NAME.npz. Where PyTorch is installed, and whenever cases change, make them by
+
+    PYTHONPATH=tests python -m module_cases.generate [NAME ...]
 """
 
 from __future__ import annotations

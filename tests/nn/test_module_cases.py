@@ -1,9 +1,9 @@
 """Results and gradients of every module case equal those that PyTorch gave."""
 
+import module_cases
 import pytest
 
 import rushlight as torch
-import module_cases
 
 CASES = [
     pytest.param(name, case, id=f"{name}: {case.expression}")
