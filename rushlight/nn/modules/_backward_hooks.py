@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from rushlight.nn.modules._hooks import Hook, Hooked
+    from rushlight.nn.modules._hook_tables import Hook
+    from rushlight.nn.modules._hooks import Hooked
 
 
 class BackwardWatch:

@@ -1,7 +1,8 @@
 """Functions that run around a module's forward and backward.
 
-Owns hook registration, the call of a module, and the hooks that watch every module. Not here:
-tensor hooks, and how backward hooks are spliced into the tape (_backward_hooks.py).
+Owns hook registration, the call of a module, and the hooks that watch every module. Not here: how
+hooks are kept (_hook_tables.py), tensor hooks, and how backward hooks are spliced into the tape
+(_backward_hooks.py).
 Invariant: `_hooks` is None on a module without hooks unless some hook watches every module, so the
 common call costs one attribute test before it goes to forward.
 """
@@ -10,63 +11,17 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections import OrderedDict
 
+from rushlight.nn.modules._hook_tables import Hook, HookTable, HookView, HookWithoutModule
 from rushlight.nn.modules._members import Members
-from rushlight.utils.hooks import RemovableHandle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import OrderedDict
     from collections.abc import Callable
     from typing import Any
 
-
-class Hook:
-    """A hook function and how it wants to be called."""
-
-    __slots__ = ("always_call", "function", "takes_kwargs")
-
-    def __init__(
-        self, function: Callable[..., Any], takes_kwargs: bool = False, always_call: bool = False
-    ) -> None:
-        self.function = function
-        self.takes_kwargs = takes_kwargs
-        self.always_call = always_call
-
-    def __call__(self, *args: Any) -> Any:
-        return self.function(*args)
-
-
-class HookTable:
-    """The hooks of one module, or of all modules, by the moment they run at."""
-
-    __slots__ = (
-        "backward",
-        "backward_node",
-        "backward_pre",
-        "forward",
-        "forward_pre",
-        "load_state_dict_post",
-        "load_state_dict_pre",
-        "state_dict_post",
-        "state_dict_pre",
-    )
-
-    def __init__(self) -> None:
-        for moment in self.__slots__:
-            setattr(self, moment, OrderedDict())
-
-    def __bool__(self) -> bool:
-        return any(getattr(self, moment) for moment in self.__slots__)
-
-
-def _add(table: HookTable, moment: str, hook: Hook, prepend: bool = False) -> RemovableHandle:
-    hooks = getattr(table, moment)
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    if prepend:
-        hooks.move_to_end(handle.id, last=False)
-    return handle
+    from rushlight.utils.hooks import RemovableHandle
 
 
 class Hooked(Members):
@@ -89,6 +44,22 @@ class Hooked(Members):
 
     def _own_hooks(self) -> HookTable:
         return self.__dict__.setdefault("_hooks", HookTable())
+
+    @property
+    def _forward_pre_hooks(self) -> HookView:
+        return HookView(self, "forward_pre")
+
+    @property
+    def _forward_hooks(self) -> HookView:
+        return HookView(self, "forward")
+
+    @property
+    def _backward_pre_hooks(self) -> HookView:
+        return HookView(self, "backward_pre")
+
+    @property
+    def _backward_hooks(self) -> HookView:
+        return HookView(self, "backward")
 
     def _hooks_at(self, moment: str) -> list[Hook]:
         """The hooks for a moment in calling order: those of all modules, then this module's."""
@@ -124,7 +95,7 @@ class Hooked(Members):
             >>> layer(torch.tensor([-1.0, 2.0])).tolist()
             [1.0, 0.0]
         """
-        return _add(self._own_hooks(), "forward_pre", Hook(hook, with_kwargs), prepend)
+        return self._own_hooks().add("forward_pre", Hook(hook, with_kwargs), prepend)
 
     def register_forward_hook(
         self,
@@ -156,7 +127,7 @@ class Hooked(Members):
             >>> shapes
             [(4, 3)]
         """
-        return _add(self._own_hooks(), "forward", Hook(hook, with_kwargs, always_call), prepend)
+        return self._own_hooks().add("forward", Hook(hook, with_kwargs, always_call), prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -178,7 +149,7 @@ class Hooked(Members):
             >>> x.grad.item()
             2.0
         """
-        return _add(self._own_hooks(), "backward_pre", Hook(hook), prepend)
+        return self._own_hooks().add("backward_pre", Hook(hook), prepend)
 
     def register_full_backward_hook(
         self, hook: Callable[..., Any], prepend: bool = False
@@ -203,7 +174,7 @@ class Hooked(Members):
             6.0
         """
         _refuse_mixing(self._own_hooks().backward_node, "a single Module")
-        return _add(self._own_hooks(), "backward", Hook(hook), prepend)
+        return self._own_hooks().add("backward", Hook(hook), prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Runs hook(module, grad_input, grad_output) around the op that made the output; old.
@@ -219,7 +190,7 @@ class Hooked(Members):
             >>> handle = layer.register_backward_hook(lambda module, grad_input, grad_output: None)
         """
         _refuse_mixing(self._own_hooks().backward, "a single Module")
-        return _add(self._own_hooks(), "backward_node", Hook(hook))
+        return self._own_hooks().add("backward_node", Hook(hook))
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Runs hook(module, prefix, keep_vars) before state_dict reads the module.
@@ -234,7 +205,7 @@ class Hooked(Members):
             >>> state = layer.state_dict()
             saving ReLU
         """
-        return _add(self._own_hooks(), "state_dict_pre", Hook(hook))
+        return self._own_hooks().add("state_dict_pre", Hook(hook))
 
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Runs hook(module, state_dict, prefix, local_metadata) after state_dict read the module.
@@ -258,11 +229,11 @@ class Hooked(Members):
             if hook(*args) is not None:
                 raise RuntimeError("state_dict post-hook must return None")
 
-        return _add(self._own_hooks(), "state_dict_post", Hook(checked))
+        return self._own_hooks().add("state_dict_post", Hook(checked))
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Like register_state_dict_post_hook, but what the hook returns replaces the state dict."""
-        return _add(self._own_hooks(), "state_dict_post", Hook(hook))
+        return self._own_hooks().add("state_dict_post", Hook(hook))
 
     def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Runs a hook before load_state_dict fills the module.
@@ -287,12 +258,8 @@ class Hooked(Members):
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
-        def without_module(module: Hooked, *args: Any) -> None:
-            hook(*args)
-
-        return _add(
-            self._own_hooks(), "load_state_dict_pre", Hook(hook if with_module else without_module)
-        )
+        kind = Hook if with_module else HookWithoutModule
+        return self._own_hooks().add("load_state_dict_pre", kind(hook))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Runs hook(module, incompatible_keys) after load_state_dict filled the module.
@@ -310,7 +277,7 @@ class Hooked(Members):
             >>> layer.load_state_dict({})
             <All keys matched successfully>
         """
-        return _add(self._own_hooks(), "load_state_dict_post", Hook(hook))
+        return self._own_hooks().add("load_state_dict_post", Hook(hook))
 
 
 def _call_with_hooks(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -420,7 +387,7 @@ def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
         ...     y = torch.nn.ReLU()(torch.zeros(1))
         entering ReLU()
     """
-    return _add(_all_modules(), "forward_pre", Hook(hook))
+    return _all_modules().add("forward_pre", Hook(hook))
 
 
 def register_module_forward_hook(
@@ -445,7 +412,7 @@ def register_module_forward_hook(
         ...     y = torch.nn.Linear(2, 3)(torch.zeros(4, 2))
         Linear (4, 3)
     """
-    return _add(_all_modules(), "forward", Hook(hook, with_kwargs, always_call))
+    return _all_modules().add("forward", Hook(hook, with_kwargs, always_call))
 
 
 def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -462,7 +429,7 @@ def register_module_full_backward_pre_hook(hook: Callable[..., Any]) -> Removabl
         >>> x.grad.item()
         3.0
     """
-    return _add(_all_modules(), "backward_pre", Hook(hook))
+    return _all_modules().add("backward_pre", Hook(hook))
 
 
 def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -481,7 +448,7 @@ def register_module_full_backward_hook(hook: Callable[..., Any]) -> RemovableHan
         ReLU() [1.0]
     """
     _refuse_mixing(_all_modules().backward_node, "all modules")
-    return _add(_all_modules(), "backward", Hook(hook))
+    return _all_modules().add("backward", Hook(hook))
 
 
 def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -496,4 +463,4 @@ def register_module_backward_hook(hook: Callable[..., Any]) -> RemovableHandle:
         >>> handle.remove()
     """
     _refuse_mixing(_all_modules().backward, "all modules")
-    return _add(_all_modules(), "backward_node", Hook(hook))
+    return _all_modules().add("backward_node", Hook(hook))

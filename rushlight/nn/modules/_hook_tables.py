@@ -1,0 +1,109 @@
+"""The hooks of one module, or of all modules, as data.
+
+Owns how hooks are kept and seen; who calls them and when is in _hooks.py. Invariant: an entry's
+key is the id of the handle that removes it, and entries are in calling order.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import MutableMapping
+
+from rushlight.utils.hooks import RemovableHandle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+    from rushlight.nn.modules._hooks import Hooked
+
+
+class Hook:
+    """A hook function and how it wants to be called."""
+
+    __slots__ = ("always_call", "function", "takes_kwargs")
+
+    def __init__(
+        self, function: Callable[..., Any], takes_kwargs: bool = False, always_call: bool = False
+    ) -> None:
+        self.function = function
+        self.takes_kwargs = takes_kwargs
+        self.always_call = always_call
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args)
+
+
+class HookWithoutModule(Hook):
+    """A hook that is called without the module, its first argument."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any) -> Any:
+        return self.function(*args[1:])
+
+
+class HookTable:
+    """The hooks of one module, or of all modules, by the moment they run at."""
+
+    __slots__ = (
+        "backward",
+        "backward_node",
+        "backward_pre",
+        "forward",
+        "forward_pre",
+        "load_state_dict_post",
+        "load_state_dict_pre",
+        "state_dict_post",
+        "state_dict_pre",
+    )
+
+    def __init__(self) -> None:
+        for moment in self.__slots__:
+            setattr(self, moment, OrderedDict())
+
+    def __bool__(self) -> bool:
+        return any(getattr(self, moment) for moment in self.__slots__)
+
+    def add(self, moment: str, hook: Hook, prepend: bool = False) -> RemovableHandle:
+        """Adds a hook as the last or the first that runs at a moment."""
+        hooks = getattr(self, moment)
+        handle = RemovableHandle(hooks)
+        hooks[handle.id] = hook
+        if prepend:
+            hooks.move_to_end(handle.id, last=False)
+        return handle
+
+
+class HookView(MutableMapping[int, "Callable[..., Any]"]):
+    """A live mapping of a module's hook functions for one moment, by the id of their handle.
+
+    Programs look for hooks of theirs in it, and delete them.
+    """
+
+    def __init__(self, module: Hooked, moment: str) -> None:
+        self._module = module
+        self._moment = moment
+
+    def _table(self) -> OrderedDict[int, Hook]:
+        table = self._module.__dict__.get("_hooks")
+        return OrderedDict() if table is None else getattr(table, self._moment)
+
+    def __getitem__(self, id: int) -> Callable[..., Any]:
+        return self._table()[id].function
+
+    def __setitem__(self, id: int, function: Callable[..., Any]) -> None:
+        getattr(self._module._own_hooks(), self._moment)[id] = Hook(function)
+
+    def __delitem__(self, id: int) -> None:
+        del self._table()[id]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._table())
+
+    def __len__(self) -> int:
+        return len(self._table())
+
+    def __repr__(self) -> str:
+        return repr(OrderedDict(self))

@@ -1,0 +1,38 @@
+"""Modules without initial values."""
+
+from __future__ import annotations
+
+import inspect
+
+from rushlight.nn.modules.module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    M = TypeVar("M", bound=Module)
+
+__all__ = ["skip_init"]
+
+
+def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
+    """Returns a module whose parameters and buffers are not initialised.
+
+    Args:
+        module_cls: class of the module; it takes an argument `device`.
+        args: arguments of the class.
+        kwargs: its keyword arguments; device is where the module ends up.
+
+    Raises:
+        RuntimeError: if module_cls is not a module, or takes no device.
+
+    Example:
+        >>> torch.nn.utils.skip_init(torch.nn.Linear, 2, 3)
+        Linear(in_features=2, out_features=3, bias=True)
+    """
+    if not issubclass(module_cls, Module):
+        raise RuntimeError(f"Expected a Module; got {module_cls}")
+    if "device" not in inspect.signature(module_cls).parameters:
+        raise RuntimeError("Module must support a 'device' arg to skip initialization")
+    device = kwargs.pop("device", "cpu")
+    return module_cls(*args, device="meta", **kwargs).to_empty(device=device)
