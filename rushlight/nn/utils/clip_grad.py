@@ -50,9 +50,11 @@ def get_total_norm(
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not tensors:
         return rl.tensor(0.0)
-    device = tensors[0].device
     with rl.no_grad():
-        norms = [norm.to(device) for norm in rl._foreach_norm(tensors, norm_type)]
+        norms = rl._foreach_norm(tensors, norm_type)
+        device = norms[0].device
+        if any(norm.device != device for norm in norms):
+            norms = [norm.to(device) for norm in norms]
         total = rl.stack(norms).norm(norm_type)
     if error_if_nonfinite and not math.isfinite(total.item()):
         raise RuntimeError(
@@ -83,11 +85,22 @@ def clip_grads_with_norm_(
         >>> w.grad.tolist()
         [3.0, 4.0]
     """
+    _scale(_gradients(parameters), max_norm, total_norm)
+
+
+def _scale(gradients: list[Tensor], max_norm: float, total_norm: Tensor) -> None:
     # 1e-6 keeps gradients of norm 0 finite.
     factor = (max_norm / (total_norm + 1e-6)).clamp(max=1.0)
+    # Where asking costs no wait, gradients that are small enough are not even read.
+    if factor.device.type == "cpu" and factor.item() == 1:
+        return
+    factors = {factor.device: factor}
     with rl.no_grad():
-        for grad in _gradients(parameters):
-            grad.mul_(factor.to(grad.device))
+        for grad in gradients:
+            device = grad.device
+            if device not in factors:
+                factors[device] = factor.to(device)
+            grad.mul_(factors[device])
 
 
 def clip_grad_norm_(
@@ -120,9 +133,9 @@ def clip_grad_norm_(
         >>> round(w.grad.norm().item(), 3)
         5.0
     """
-    parameters = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    total = get_total_norm(_gradients(parameters), norm_type, error_if_nonfinite)
-    clip_grads_with_norm_(parameters, max_norm, total)
+    gradients = _gradients(parameters)
+    total = get_total_norm(gradients, norm_type, error_if_nonfinite)
+    _scale(gradients, max_norm, total)
     return total
 
 
