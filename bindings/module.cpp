@@ -9,6 +9,7 @@
 #include "core/device/cpu_features.h"
 #include "core/device/denormals.h"
 #include "core/device/dynamic_library.h"
+#include "core/device/onednn.h"
 #include "core/device/threads.h"
 #include "core/tensor/default_device.h"
 
@@ -131,6 +132,8 @@ NB_MODULE(_C, m) {
   m.def(
       "_cpu_isa", [] { return std::string(isa_name(active_isa())); },
       "The instruction set that kernels run with.");
+  m.def("_onednn_is_available", &onednn::available, "Whether oneDNN was found and is used.");
+  m.def("_onednn_enable", &onednn::set_enabled, "enabled"_a, "Whether ops use oneDNN.");
   m.def("_empty_cache", &cpu_empty_cache, "Gives cached CPU memory back to the operating system.");
   m.def(
       "_memory_stats",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 from rushlight import _C
 
@@ -25,7 +26,17 @@ _settings: dict[str, Any] = {
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Notes the wish for deterministic algorithms: on the CPU all of them are."""
+    """Notes the wish for deterministic algorithms: on the CPU all of them are.
+
+    Raises:
+        TypeError: if mode or warn_only is not a bool.
+    """
+    for name, value in (("mode", mode), ("warn_only", warn_only)):
+        if not isinstance(value, bool):
+            raise TypeError(
+                f"use_deterministic_algorithms: argument '{name}' must be bool, not "
+                f"{type(value).__name__}"
+            )
     _settings.update(deterministic=bool(mode), warn_only=bool(mode and warn_only))
 
 
@@ -47,6 +58,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
     Raises:
         RuntimeError: if it is none of these.
+        TypeError: if it is neither a word nor an int.
 
     Example:
         >>> torch.set_deterministic_debug_mode("warn")
@@ -54,6 +66,8 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         1
         >>> torch.set_deterministic_debug_mode(0)
     """
+    if not isinstance(debug_mode, str | int):
+        raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
         if debug_mode not in _DEBUG_MODES:
             raise RuntimeError(
@@ -76,10 +90,23 @@ def get_deterministic_debug_mode() -> int:
 def set_float32_matmul_precision(precision: str) -> None:
     """Sets how float32 products may be computed: 'highest', 'high' or 'medium'.
 
-    On the CPU products always have full precision; on CUDA all but 'highest' allow TF32.
+    On the CPU products always have full precision; on CUDA all but 'highest' allow TF32. Another
+    word is warned about and changes nothing, as in PyTorch.
+
+    Raises:
+        RuntimeError: if precision is not a text.
     """
+    if not isinstance(precision, str):
+        raise RuntimeError(
+            "set_float32_matmul_precision expects a str, but got " + type(precision).__name__
+        )
     if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(f"set_float32_matmul_precision: unknown precision '{precision}'")
+        warnings.warn(
+            f"{precision} is not one of 'highest', 'high', or 'medium'; the current "
+            "set_float32_matmul_precision call has no effect.",
+            stacklevel=2,
+        )
+        return
     _settings["precision"] = precision
     _C._cuda_allow_tf32(precision != "highest")
 

@@ -1,107 +1,67 @@
-"""Switches of back ends that programs set; none of them changes what the CPU computes."""
+"""Switches of back ends that programs set, and what they can be asked about.
+
+Those that Rushlight has no such choice for keep what they are set to and change nothing.
+"""
 
 from __future__ import annotations
 
-import contextlib
+import sys
 
-from rushlight import _settings
+from rushlight.backends import _switches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
     from typing import Any
 
-
-class _Backend:
-    """Settings that may be read and written freely."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.__dict__.update(settings)
-
-    def is_available(self) -> bool:
-        """Returns whether the back end can be used: not yet."""
-        return False
-
-
-class _Matmul:
-    """Settings of matrix products on CUDA."""
-
-    @property
-    def allow_tf32(self) -> bool:
-        """Whether products of float32 may round their factors to TF32."""
-        return _settings.get_float32_matmul_precision() != "highest"
-
-    @allow_tf32.setter
-    def allow_tf32(self, allow: bool) -> None:
-        _settings.set_float32_matmul_precision("high" if allow else "highest")
+_MODULES = (
+    "cpu",
+    "cuda",
+    "cudnn",
+    "cusparselt",
+    "kleidiai",
+    "mha",
+    "miopen",
+    "mkl",
+    "mkldnn",
+    "mps",
+    "nnpack",
+    "openmp",
+    "opt_einsum",
+    "quantized",
+)
 
 
-class _OptEinsum:
-    """How einsum orders the contraction of three or more operands.
-
-    With the package opt_einsum its strategy decides; without it, each step takes the pair whose
-    product is the smallest. When not enabled, operands are contracted from left to right.
-    """
-
-    enabled = True
-
-    def __init__(self) -> None:
-        self._strategy: str | None = None
-
-    def get_opt_einsum(self) -> Any:
-        """Returns the package opt_einsum, or None when it is not installed."""
-        import importlib
-
-        try:
-            return importlib.import_module("opt_einsum")
-        except ImportError:
-            return None
-
-    def is_available(self) -> bool:
-        """Returns whether the package opt_einsum is installed."""
-        return self.get_opt_einsum() is not None
-
-    @property
-    def strategy(self) -> str | None:
-        """The strategy of opt_einsum: 'auto', 'greedy' or 'optimal'; None without the package."""
-        return self._strategy or ("auto" if self.is_available() else None)
-
-    @strategy.setter
-    def strategy(self, strategy: str | None) -> None:
-        if strategy is not None:
-            if not self.is_available():
-                raise ValueError(
-                    "opt_einsum is not available, so setting `strategy` will not be meaningful. "
-                    "Please install opt_einsum or unset `strategy`."
-                )
-            if strategy not in ("auto", "greedy", "optimal"):
-                raise ValueError(
-                    f"`strategy` must be one of auto, greedy and optimal, but is {strategy!r}."
-                )
-        self._strategy = strategy
-
-    def set_flags(
-        self, _enabled: bool | None = None, _strategy: str | None = None
-    ) -> tuple[bool, str | None]:
-        """Sets what is not None, and returns both settings from before."""
-        before = self.enabled, self._strategy
-        if _enabled is not None:
-            self.enabled = _enabled
-        if _strategy is not None:
-            self.strategy = _strategy
-        return before
-
-    @contextlib.contextmanager
-    def flags(self, enabled: bool | None = None, strategy: str | None = None) -> Iterator[None]:
-        """Sets what is not None for a block."""
-        before = self.set_flags(enabled, strategy)
-        try:
-            yield
-        finally:
-            self.enabled, self._strategy = before
+def disable_global_flags() -> None:
+    """Refuses assignments to switches from now on; their flags() go on working."""
+    _switches.freeze()
 
 
-cudnn = _Backend(enabled=False, benchmark=False, deterministic=True, allow_tf32=False)
-cuda = _Backend(matmul=_Matmul())
-mps = _Backend()
-opt_einsum = _OptEinsum()
+def flags_frozen() -> bool:
+    """Returns whether disable_global_flags was called."""
+    return _switches.are_frozen()
+
+
+def set_flags(_fp32_precision: str | None = None) -> tuple[str]:
+    """Sets what is not None, and returns the setting from before."""
+    return _switches.change(_Backends, fp32_precision=_fp32_precision)  # pyright: ignore
+
+
+def flags(fp32_precision: str = "none") -> AbstractContextManager[None]:
+    """Sets the precision of float32 for a block."""
+    return _switches.changed(_Backends, fp32_precision=fp32_precision)
+
+
+class _Backends(_switches.SwitchModule):
+    fp32_precision = _switches.Precision()
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _MODULES:
+        return importlib.import_module(f"rushlight.backends.{name}")
+    raise AttributeError(f"module 'rushlight.backends' has no attribute '{name}'")
+
+
+sys.modules[__name__].__class__ = _Backends
