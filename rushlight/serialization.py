@@ -8,6 +8,8 @@ the new one is complete.
 
 from __future__ import annotations
 
+import enum
+import mmap as mmap_module
 import os
 
 TYPE_CHECKING = False
@@ -18,16 +20,39 @@ if TYPE_CHECKING:
     from rushlight import device
 
 __all__ = [
+    "LoadEndianness",
+    "SourceChangeWarning",
     "add_safe_globals",
+    "check_module_version_greater_or_equal",
     "clear_safe_globals",
+    "default_restore_location",
+    "get_crc32_options",
+    "get_default_load_endianness",
+    "get_default_mmap_options",
     "get_safe_globals",
+    "get_unsafe_globals_in_checkpoint",
     "load",
+    "location_tag",
+    "register_package",
     "safe_globals",
     "save",
+    "set_crc32_options",
+    "set_default_load_endianness",
+    "set_default_mmap_options",
+    "skip_data",
+    "validate_cuda_device",
 ]
 
 # Full name -> function or class that files may name, because the user said so.
 _safe_globals: dict[str, Any] = {}
+# (priority, name of a storage's location or None, storage there or None), in calling order
+_packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any]]] = []
+_settings: dict[str, Any] = {
+    "endianness": None,
+    "mmap_flags": mmap_module.MAP_PRIVATE,
+    "crc32": True,
+    "skips_data": False,
+}
 
 
 def save(
@@ -66,10 +91,10 @@ def save(
     from rushlight._checkpoint.pickling import write_checkpoint
 
     if not isinstance(f, str | os.PathLike):
-        write_checkpoint(obj, f, pickle_protocol)
+        write_checkpoint(obj, f, pickle_protocol, _settings["skips_data"])
         return
     with replace_when_complete(os.fspath(f)) as file:
-        write_checkpoint(obj, file, pickle_protocol)
+        write_checkpoint(obj, file, pickle_protocol, _settings["skips_data"])
 
 
 def load(
@@ -83,7 +108,8 @@ def load(
     """Loads an object that save, here or in PyTorch, wrote to a file.
 
     It never runs code from the file: a file may only name what rebuilds tensors, plain containers,
-    and what add_safe_globals registered.
+    and what add_safe_globals registered. A whole module is refused: save its state_dict(). Files
+    that PyTorch wrote before version 1.6 are read too.
 
     Args:
         f: path, or file open for reading bytes that can seek.
@@ -106,14 +132,46 @@ def load(
         [tensor([0, 1, 2]), 'three']
     """
     _check_pickle_module("load", pickle_module)
+    from rushlight._checkpoint.archive import ReadOptions
     from rushlight._checkpoint.unpickling import read_checkpoint
+
+    endianness = _settings["endianness"] or LoadEndianness.LITTLE
+    is_shared = bool(mmap) and _settings["mmap_flags"] == mmap_module.MAP_SHARED
+    skips_data = _settings["skips_data"]
+    options = ReadOptions(bool(mmap), is_shared, endianness.name.lower(), skips_data)
+    rest = (map_location, options, _safe_globals, _restore)
+    if isinstance(f, str | os.PathLike):
+        with open(f, "r+b" if is_shared else "rb") as file:
+            return read_checkpoint(file, os.fspath(f), *rest)
+    if mmap:
+        raise ValueError("load: mmap needs the path of the file, not an open file")
+    return read_checkpoint(f, "the file", *rest)
+
+
+def get_unsafe_globals_in_checkpoint(f: str | os.PathLike[str] | IO[bytes]) -> list[str]:
+    """Returns the names of the functions and classes that load would refuse to use for a file.
+
+    Args:
+        f: path, or file open for reading bytes that can seek.
+
+    Example:
+        >>> import io
+        >>> from collections import deque
+        >>> file = io.BytesIO()
+        >>> torch.save([torch.ones(1), deque()], file)
+        >>> torch.serialization.get_unsafe_globals_in_checkpoint(file)
+        ['collections.deque']
+    """
+    from rushlight._checkpoint.rebuild import GLOBALS
+    from rushlight._checkpoint.unpickling import names_in_checkpoint
 
     if isinstance(f, str | os.PathLike):
         with open(f, "rb") as file:
-            return read_checkpoint(file, os.fspath(f), map_location, bool(mmap), _safe_globals)
-    if mmap:
-        raise ValueError("load: mmap needs the path of the file, not an open file")
-    return read_checkpoint(f, "the file", map_location, False, _safe_globals)
+            names = names_in_checkpoint(file, os.fspath(f))
+    else:
+        f.seek(0)
+        names = names_in_checkpoint(f, "the file")
+    return sorted(names - GLOBALS.keys() - _safe_globals.keys())
 
 
 def add_safe_globals(safe_globals: Iterable[Any]) -> None:
@@ -182,3 +240,236 @@ def _check_pickle_module(caller: str, pickle_module: Any) -> None:
             f"{caller}: pickle_module must be Python's pickle, not {pickle_module.__name__}: files "
             "are read without any pickle module. Leave it out."
         )
+
+
+# Locations: where the memory of a tensor was, and where it shall be
+
+
+def register_package(
+    priority: int,
+    tagger: Callable[[Any], str | None],
+    deserializer: Callable[[Any, str], Any],
+) -> None:
+    """Teaches load locations that are no devices of this process.
+
+    Args:
+        priority: packages with a lower one are asked first.
+        tagger: returns the name of a storage's location, or None if it is not one of its own.
+        deserializer: called with a storage and the name of its location; returns the storage at its
+            place, or None if the location is not one of its own.
+
+    Example:
+        >>> import io
+        >>> def restore(storage, location):
+        ...     return storage if location.startswith("tape") else None
+        >>> torch.serialization.register_package(50, lambda storage: None, restore)
+        >>> storage = torch.zeros(2).untyped_storage()
+        >>> torch.serialization.default_restore_location(storage, "tape:1") is storage
+        True
+        >>> del torch.serialization._packages[-1]
+    """
+    _packages.append((priority, tagger, deserializer))
+    _packages.sort(key=lambda package: package[0])
+
+
+def _restore(storage: Any, location: str) -> Any:
+    for _, _, deserializer in _packages:
+        result = deserializer(storage, location)
+        if result is not None:
+            return result
+    return None
+
+
+def location_tag(storage: Any) -> str:
+    """Returns the name of a storage's location, which is its device unless a package knows better.
+
+    Example:
+        >>> torch.serialization.location_tag(torch.zeros(2).untyped_storage())
+        'cpu'
+    """
+    for _, tagger, _ in _packages:
+        tag = tagger(storage)
+        if tag:
+            return tag
+    return str(storage.device)
+
+
+def default_restore_location(storage: Any, location: str) -> Any:
+    """Returns a storage of the CPU at the place with a name.
+
+    Raises:
+        RuntimeError: if there is no such place.
+
+    Example:
+        >>> storage = torch.zeros(2).untyped_storage()
+        >>> torch.serialization.default_restore_location(storage, "cpu") is storage
+        True
+    """
+    result = _restore(storage, location)
+    if result is not None:
+        return result
+    if location.startswith("cuda"):
+        validate_cuda_device(location)
+    try:
+        return storage.to(location)
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"don't know how to restore data location of {type(storage).__name__} (tagged with "
+            f"{location})"
+        ) from error
+
+
+def validate_cuda_device(location: str) -> int:
+    """Returns the number of the GPU with a name like "cuda:0".
+
+    Raises:
+        RuntimeError: if there is no such GPU.
+    """
+    import rushlight as rl
+
+    index = rl.device(location).index or 0
+    if not rl.cuda.is_available():
+        raise RuntimeError(
+            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is "
+            "False. If you are running on a CPU-only machine, please use torch.load with "
+            "map_location=torch.device('cpu') to map your storages to the CPU."
+        )
+    count = rl.cuda.device_count()
+    if index >= count:
+        raise RuntimeError(
+            f"Attempting to deserialize object on CUDA device {index} but "
+            f"torch.cuda.device_count() is {count}. Please use torch.load with map_location to map "
+            "your storages to an existing device."
+        )
+    return index
+
+
+# Settings
+
+
+class LoadEndianness(enum.Enum):
+    """The order of bytes in files that do not tell it."""
+
+    NATIVE = 1
+    LITTLE = 2
+    BIG = 3
+
+
+def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
+    """Sets the order of bytes in files that do not tell it; None is little.
+
+    Raises:
+        TypeError: if it is something else.
+    """
+    if endianness is not None and not isinstance(endianness, LoadEndianness):
+        raise TypeError("Invalid argument type in function set_default_load_endianness")
+    _settings["endianness"] = endianness
+
+
+def get_default_load_endianness() -> LoadEndianness | None:
+    """Returns what set_default_load_endianness was told."""
+    return _settings["endianness"]
+
+
+def set_crc32_options(compute_crc32: bool) -> None:
+    """Notes whether save shall compute checksums: it always does, and load compares them."""
+    _settings["crc32"] = compute_crc32
+
+
+def get_crc32_options() -> bool:
+    """Returns what set_crc32_options was told."""
+    return _settings["crc32"]
+
+
+class _Setting:
+    """A setting that holds until it is changed, or for a block when used as one."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self._name = name
+        self._before = _settings[name]
+        _settings[name] = value
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exc_info: object) -> None:
+        _settings[self._name] = self._before
+
+
+class set_default_mmap_options(_Setting):  # noqa: N801 - PyTorch's name
+    """Sets how load(..., mmap=True) maps files; also for a block.
+
+    Args:
+        flags: mmap.MAP_PRIVATE, where tensors that are changed leave the file as it is, or
+            mmap.MAP_SHARED, where changes go to the file.
+
+    Raises:
+        ValueError: if flags is something else.
+    """
+
+    def __init__(self, flags: int) -> None:
+        if flags not in (mmap_module.MAP_PRIVATE, mmap_module.MAP_SHARED):
+            raise ValueError(
+                "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE "
+                f"or mmap.MAP_SHARED, but got {flags}"
+            )
+        super().__init__("mmap_flags", flags)
+
+
+def get_default_mmap_options() -> int | None:
+    """Returns what set_default_mmap_options was told, at first mmap.MAP_PRIVATE."""
+    return _settings["mmap_flags"]
+
+
+class skip_data:  # noqa: N801 - PyTorch's name
+    """A block in which save and load leave out the bytes of tensors, which are zero then.
+
+    Args:
+        materialize_fake_tensors: no effect; there are no such tensors.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> with torch.serialization.skip_data():
+        ...     torch.save(torch.ones(2), file)
+        >>> torch.load(file)
+        tensor([0., 0.])
+    """
+
+    def __init__(self, materialize_fake_tensors: bool = False) -> None:
+        self._materialize_fake_tensors = materialize_fake_tensors
+
+    def __enter__(self) -> None:
+        self._setting = _Setting("skips_data", True)
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._setting.__exit__()
+
+
+class SourceChangeWarning(Warning):
+    """PyTorch's warning that a class has changed since it was saved; classes are never saved."""
+
+
+def check_module_version_greater_or_equal(
+    module: Any, req_version_tuple: tuple[int, ...], error_if_malformed: bool = True
+) -> bool:
+    """Returns whether the version of a module, __version__, is at least the one given.
+
+    Raises:
+        RuntimeError: if __version__ cannot be read, unless error_if_malformed is False.
+
+    Example:
+        >>> torch.serialization.check_module_version_greater_or_equal(torch, (0, 0, 1))
+        True
+    """
+    try:
+        parts = module.__version__.split(".")
+        version = tuple(
+            type(wanted)(part) for wanted, part in zip(req_version_tuple, parts, strict=False)
+        )
+        return version >= req_version_tuple
+    except (AttributeError, ValueError, TypeError) as error:
+        message = f"'{module.__name__}' module version string is malformed"
+        if error_if_malformed:
+            raise RuntimeError(f"{message}, so it cannot be compared") from error
+        return True

@@ -23,7 +23,10 @@ def test_switches_of_an_imported_module_are_kept_and_checked() -> None:
 
 
 def test_flags_are_set_back_after_an_error() -> None:
-    with pytest.raises(RuntimeError, match="expects a bool"), cudnn.flags(enabled=True, benchmark=3):
+    with (
+        pytest.raises(RuntimeError, match="expects a bool"),
+        cudnn.flags(enabled=True, benchmark=3),
+    ):
         pass
     assert not cudnn.benchmark
     with pytest.raises(KeyError), cudnn.flags(enabled=False):

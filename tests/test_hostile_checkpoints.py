@@ -3,11 +3,13 @@
 import argparse
 import builtins
 import collections
+import contextlib
 import io
 import os
 import pickle
 import struct
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,7 +39,7 @@ import rushlight as torch
         (b"", "it is empty"),
         (b"hello, this is text", "not a zip archive"),
         (pickle.dumps([1]), "not a zip archive"),
-        (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", "before version 1.6"),
+        (b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.", "ends too early"),
         (saved(torch.ones(9))[:-1], "cut off or damaged"),
         (saved(torch.ones(9))[:300], "cut off or damaged"),
         (archive({"other.txt": b""}), "without a data.pkl"),
@@ -53,6 +55,22 @@ def test_what_is_no_checkpoint_is_told_in_one_line(data, message, tmp_path) -> N
         torch.load(path)
     assert str(path) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+LEGACY = (Path(__file__).parent / "files" / "pytorch_legacy.pt").read_bytes()
+
+
+def test_old_files_that_are_cut_off_or_changed_end_cleanly() -> None:
+    for end in range(len(LEGACY)):
+        with pytest.raises(CLEAN):
+            loaded(LEGACY[:end])
+    start = LEGACY.index(b"collections")  # what is before tells the format
+    for position in range(15, len(LEGACY)):
+        for bit in (0x01, 0x80) if position < start + 600 else (0x10,):
+            data = bytearray(LEGACY)
+            data[position] ^= bit
+            with contextlib.suppress(*CLEAN):
+                loaded(bytes(data))
 
 
 def test_a_flipped_bit_in_a_tensor_is_noticed() -> None:

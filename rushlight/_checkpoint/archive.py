@@ -30,8 +30,6 @@ _LOCAL_HEADER = struct.Struct("<4s22xHH")  # signature ... length of name, lengt
 _LOCAL_SIGNATURE = b"PK\x03\x04"
 _EXTRA = struct.Struct("<2sH")  # id, length
 _ZIP64_EXTRA_SIZE = 20
-# The start of files that PyTorch wrote before 1.6: a pickle of a magic number.
-_LEGACY_START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 
 
 class _Stream:
@@ -70,7 +68,7 @@ class ArchiveWriter:
         self._stream: Any = _Stream(file)
         self._zip = zipfile.ZipFile(self._stream, "w")
 
-    def add(self, name: str, data: Any) -> None:
+    def add(self, name: str, data: memoryview | bytes) -> None:
         """Adds an entry; its data begin at a multiple of 64 bytes."""
         info = zipfile.ZipInfo(f"{_FOLDER}/{name}")
         header = _LOCAL_HEADER.size + len(info.filename.encode()) + _EXTRA.size + _ZIP64_EXTRA_SIZE
@@ -88,16 +86,46 @@ class ArchiveWriter:
         self._zip.close()
 
 
+class ReadOptions:
+    """How the bytes of tensors are read.
+
+    Args:
+        use_mmap: map the file into memory instead of reading tensors; skips their CRC-32.
+        is_shared: what is written to tensors in a mapped file goes to the file.
+        order: the order of bytes in a file that does not tell it: "little" or "big".
+        skips_data: leave the tensors zero.
+    """
+
+    def __init__(
+        self,
+        use_mmap: bool = False,
+        is_shared: bool = False,
+        order: str = "little",
+        skips_data: bool = False,
+    ) -> None:
+        self.use_mmap = use_mmap
+        self.is_shared = is_shared
+        self.order = order
+        self.skips_data = skips_data
+
+    def map_file(self, file: Any) -> mmap.mmap | None:
+        """Maps a file if wanted; its pages are private unless it is to be shared."""
+        if not self.use_mmap:
+            return None
+        access = mmap.ACCESS_WRITE if self.is_shared else mmap.ACCESS_COPY
+        return mmap.mmap(file.fileno(), 0, access=access)
+
+
 class ArchiveReader:
     """Reads the entries of an archive.
 
     Args:
         file: file that can be read and sought.
         name: what error messages call it.
-        use_mmap: map the file into memory instead of reading tensors; skips their CRC-32.
+        options: how to read it.
     """
 
-    def __init__(self, file: Any, name: str, use_mmap: bool = False) -> None:
+    def __init__(self, file: Any, name: str, options: ReadOptions) -> None:
         self._file = file
         self._name = name
         self._size = file.seek(0, 2)
@@ -114,21 +142,14 @@ class ArchiveReader:
         ) as error:
             raise self._not_an_archive(error) from None
         self._entries = self._check_entries(infos)
-        self._map: mmap.mmap | None = None
-        if use_mmap:
-            # Private pages: tensors may be written to, the file stays as it is.
-            self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+        self._options = options
+        self._map = options.map_file(file)
 
     def _not_an_archive(self, error: Exception) -> RuntimeError:
         self._file.seek(0)
-        start = self._file.read(len(_LEGACY_START))
+        start = self._file.read(len(_LOCAL_SIGNATURE))
         if not start:
             return self._bad("it is empty")
-        if start == _LEGACY_START:
-            return self._bad(
-                "it has the format that PyTorch used before version 1.6. "
-                "Load it there and save it anew"
-            )
         if start.startswith(_LOCAL_SIGNATURE):
             return self._bad(f"the archive is cut off or damaged ({error})")
         return self._bad("it is not a zip archive, as checkpoints are")
@@ -173,6 +194,8 @@ class ArchiveReader:
     def read_tensor(self, name: str) -> Tensor:
         """Returns the bytes of an entry as a uint8 tensor, in new memory or in the mapped file."""
         size = self.size(name)
+        if self._options.skips_data:
+            return rl.zeros(size, dtype=rl.uint8)
         if self._map is not None and size > 0:
             start = self._data_start(name)
             return rl.frombuffer(self._map, dtype=rl.uint8, count=size, offset=start)

@@ -19,14 +19,16 @@ from rushlight._checkpoint.rebuild import (
     TORCH_NAMES,
     UNTYPED_STORAGE,
     get_layout,
+    rebuild_meta,
     rebuild_parameter,
     rebuild_parameter_with_state,
     rebuild_sparse,
     rebuild_tensor_v2,
     rebuild_tensor_v3,
+    rebuild_with_attributes,
 )
 from rushlight._sparse import parts_of
-from rushlight.nn import Parameter
+from rushlight.nn import Buffer, Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,6 +95,16 @@ class _Pickler(_PythonPickler):
         self.memoize(obj)
 
     def _reduce_tensor(self, tensor: Tensor) -> tuple[Any, ...]:
+        reduced = self._reduce_values(tensor)
+        state = {} if isinstance(tensor, Buffer) else dict(vars(tensor))
+        return (
+            (rebuild_with_attributes, (reduced[0], Tensor, reduced[1], state)) if state else reduced
+        )
+
+    def _reduce_values(self, tensor: Tensor) -> tuple[Any, ...]:
+        if tensor.is_meta:
+            shape, stride = tuple(tensor.shape), tuple(tensor.stride())
+            return rebuild_meta, (tensor.dtype, shape, stride, tensor.requires_grad)
         storage = self._storage_of(tensor)
         arguments = (
             storage,
@@ -122,8 +134,8 @@ class _Pickler(_PythonPickler):
         return storage
 
 
-def write_checkpoint(obj: Any, file: IO[bytes], protocol: int) -> None:
-    """Writes an object and the storages of its tensors to a file."""
+def write_checkpoint(obj: Any, file: IO[bytes], protocol: int, skips_data: bool = False) -> None:
+    """Writes an object and the storages of its tensors to a file, or zeros in their place."""
     pickled = io.BytesIO()
     pickler = _Pickler(pickled, protocol)
     pickler.dump(obj)
@@ -131,5 +143,6 @@ def write_checkpoint(obj: Any, file: IO[bytes], protocol: int) -> None:
         archive.add("data.pkl", pickled.getbuffer())
         archive.add("byteorder", sys.byteorder.encode())
         for storage in pickler.storages.values():
-            archive.add(f"data/{storage.key}", storage.data())
+            data = storage.data()
+            archive.add(f"data/{storage.key}", bytes(data.nbytes) if skips_data else data)
         archive.add("version", b"3\n")

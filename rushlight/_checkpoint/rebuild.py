@@ -16,7 +16,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight._layout import LAYOUTS
 from rushlight._sparse import rebuild
-from rushlight.nn import Parameter
+from rushlight.nn import Buffer, Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -221,6 +221,32 @@ def rebuild_parameter_with_state(
     return result
 
 
+def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
+    """Stands for torch._tensor._rebuild_from_type_v2: a tensor of a class, with attributes."""
+    is_known = any(function is known for known in (rebuild_tensor_v2, rebuild_tensor_v3))
+    check(is_known, "a tensor with attributes is made in an unknown way")
+    check(kind is Tensor or kind is Buffer, "a tensor with attributes has an unknown class")
+    check(type(arguments) is tuple, "arguments are not a tuple")
+    check(type(state) is dict, "attributes must be a dict")
+    result = function(*arguments)
+    if kind is Buffer or state.get("_is_buffer") is True:
+        result = Buffer(result, persistent=state.get("persistent") is not False)
+        state = {name: state[name] for name in state if name not in ("persistent", "_is_buffer")}
+    set_attributes(result, state)
+    return result
+
+
+def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+    """Stands for torch._utils._rebuild_meta_tensor_no_storage: a tensor without data."""
+    check(any(dtype is known for known in (*STORAGE_TYPES, *_UNTYPED_DTYPES)), "not a dtype")
+    _check_layout(0, size, stride, _MAX_INT64, dtype.itemsize)
+    check(type(requires_grad) is bool, "requires_grad must be a bool")
+    if requires_grad:
+        _check_can_learn(dtype)
+    result = rl.empty_strided(size, stride, dtype=dtype, device="meta")
+    return result.requires_grad_(requires_grad)
+
+
 def rebuild_sparse(layout: Any, parts: Any) -> Tensor:
     """Stands for torch._utils._rebuild_sparse_tensor; indices are checked."""
     check(any(layout is known for known in LAYOUTS[1:]), "not a sparse layout that is supported")
@@ -314,6 +340,11 @@ GLOBALS: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
     "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
     "torch._utils._rebuild_sparse_tensor": rebuild_sparse,
+    "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta,
+    "torch._tensor._rebuild_from_type_v2": rebuild_with_attributes,
+    "torch._tensor.Tensor": Tensor,
+    "torch.Tensor": Tensor,
+    "torch.nn.parameter.Buffer": Buffer,
     "torch.serialization._get_layout": get_layout,
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
@@ -342,6 +373,8 @@ CALLS: dict[int, Callable[..., Any]] = {
             rebuild_tensor_v2,
             rebuild_tensor_v3,
             rebuild_sparse,
+            rebuild_meta,
+            rebuild_with_attributes,
             get_layout,
             rebuild_parameter,
             rebuild_parameter_with_state,

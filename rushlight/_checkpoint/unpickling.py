@@ -9,6 +9,7 @@ larger than the file.
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import struct
 import sys
@@ -16,7 +17,8 @@ from collections import Counter, OrderedDict
 from pickle import UnpicklingError
 
 import rushlight as rl
-from rushlight._checkpoint.archive import ArchiveReader
+from rushlight._checkpoint.archive import ArchiveReader, ReadOptions
+from rushlight._checkpoint.legacy import START, LegacyReader
 from rushlight._checkpoint.rebuild import (
     CALLS,
     GLOBALS,
@@ -26,10 +28,11 @@ from rushlight._checkpoint.rebuild import (
     check_key,
     set_attributes,
 )
+from rushlight.serialization import validate_cuda_device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from rushlight import Tensor
@@ -40,7 +43,12 @@ _DAMAGE = (LookupError, ValueError, TypeError, AttributeError, OverflowError, st
 
 
 def read_checkpoint(
-    file: Any, name: str, map_location: Any, use_mmap: bool, registered: dict[str, Any]
+    file: Any,
+    name: str,
+    map_location: Any,
+    options: ReadOptions,
+    registered: dict[str, Any],
+    restore: Callable[[Any, str], Any],
 ) -> Any:
     """Returns the object in a checkpoint.
 
@@ -48,14 +56,45 @@ def read_checkpoint(
         file: file that can be read and sought.
         name: what error messages call it.
         map_location: as in load.
-        use_mmap: map the file into memory instead of reading tensors.
+        options: how to read the bytes of tensors.
         registered: functions and classes that the user trusts, by full name.
+        restore: moves a storage to a location that is no device, or returns None.
     """
-    archive = ArchiveReader(file, name, use_mmap)
-    storages = _Storages(archive, map_location)
-    machine = _Machine(archive.read("data.pkl"), registered, storages.load)
+    with _told_as_damage(name):
+        reader = _open(file, name, options)
+        storages = _Storages(reader, map_location, options.order, restore)
+        return _Machine(reader.read("data.pkl"), registered, storages.load).run()
+
+
+def names_in_checkpoint(file: Any, name: str) -> set[str]:
+    """Returns the full names of all that a checkpoint wants to use, without using it."""
+    with _told_as_damage(name):
+        survey = _Survey(_open(file, name, ReadOptions()).read("data.pkl"))
+        survey.run()
+        return survey.names
+
+
+def _open(file: Any, name: str, options: ReadOptions) -> ArchiveReader | LegacyReader:
+    start = file.read(len(START))
+    if start != START:
+        return ArchiveReader(file, name, options)
+    return LegacyReader(file, options, lambda data: _Machine(data, {}, _refuse).run(), _surveyed)
+
+
+def _refuse(reference: Any) -> Any:
+    raise UnpicklingError("its pickle refers to a storage where there may be none")
+
+
+def _surveyed(data: bytes) -> list[Any]:
+    survey = _Survey(data)
+    survey.run()
+    return survey.references
+
+
+@contextlib.contextmanager
+def _told_as_damage(name: str) -> Iterator[None]:
     try:
-        return machine.run()
+        yield
     except UnpicklingError as error:
         raise UnpicklingError(f"load: cannot read {name}: {error}.") from None
     except _DAMAGE as error:
@@ -65,17 +104,30 @@ def read_checkpoint(
 class _Storages:
     """Loads storages on demand, each once, so that views of one share its memory."""
 
-    def __init__(self, archive: ArchiveReader, map_location: Any) -> None:
+    def __init__(
+        self,
+        archive: ArchiveReader | LegacyReader,
+        map_location: Any,
+        order: str,
+        restore: Callable[[Any, str], Any],
+    ) -> None:
         self._archive = archive
+        self._restore = restore
         self._map_location = map_location
         self._loaded: dict[str, Storage] = {}
-        order = archive.read("byteorder") if "byteorder" in archive else b"little"
-        check(order in (b"little", b"big"), f"load: unknown byte order {order!r}")
-        self._swaps_bytes = order != sys.byteorder.encode()
+        found = archive.read("byteorder") if "byteorder" in archive else order.encode()
+        check(found in (b"little", b"big"), f"load: unknown byte order {found!r}")
+        self._swaps_bytes = found != sys.byteorder.encode()
 
     def load(self, reference: Any) -> Storage:
-        """Returns the storage of ("storage", type, key, location, number of elements)."""
+        """Returns the storage of ("storage", type, key, location, number of elements).
+
+        Files from before PyTorch 1.6 name a part of it last, which is None since 0.4.
+        """
         check(type(reference) is tuple, "not a reference to a storage")
+        if len(reference) == 6:
+            check(reference[5] is None, "it is from before PyTorch 0.4. Save it anew there")
+            reference = reference[:5]
         check(len(reference) == 5, "not a reference to a storage")
         kind, storage_type, key, location, numel = reference
         are_texts = type(kind) is type(key) is type(location) is str
@@ -106,13 +158,11 @@ class _Storages:
                 location = str(result.device)
         if location == "cpu":
             return data
-        if location.startswith("cuda") and not rl.cuda.is_available():
-            raise RuntimeError(
-                "load: Attempting to deserialize object on a CUDA device but "
-                "torch.cuda.is_available() is False. If you are running on a CPU-only machine, "
-                "please use torch.load with map_location=torch.device('cpu') to map your storages "
-                "to the CPU."
-            )
+        restored = self._restore(data.untyped_storage(), location)
+        if restored is not None:
+            return restored._values()
+        if location.startswith("cuda"):
+            validate_cuda_device(location)
         try:
             return data.to(location)
         except RuntimeError as error:
@@ -286,7 +336,53 @@ class _Machine:
         self.push(self._load_storage(self.pop()))
 
 
+class _Survey(_Machine):
+    """Runs a pickle without making anything of it: notes its names and references to storages."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data, {}, _refuse)
+        self.names: set[str] = set()
+        self.references: list[Any] = []
+
+    def append(self, items: list[Any]) -> None:
+        pass
+
+    set_items = add_items = append
+
+    def find_global(self, module: Any, attribute: Any) -> None:
+        check(type(module) is type(attribute) is str, "a name is not a text")
+        name = f"{module}.{attribute}"
+        self.names.add(name)
+        found = self._globals.get(name)
+        self.push(found if isinstance(found, StorageType) else None)
+
+    def reduce(self) -> None:
+        self.pop_items(2)
+        self.push(None)
+
+    def new_object(self, has_options: bool) -> None:
+        self.pop_items(3 if has_options else 2)
+        self.push(None)
+
+    def build(self) -> None:
+        self.pop()
+
+    def load_storage(self) -> None:
+        self.references.append(self.pop())
+        self.push(None)
+
+
+_MODULES = ("torch.nn.modules.", "rushlight.nn.modules.", "torch.jit.", "torch.fx.")
+
+
 def _refusal(name: str) -> str:
+    if name.startswith(_MODULES):
+        return (
+            f"Weights only load failed: the file holds a whole module, with its class {name}, and "
+            "not only its state. Classes are code, which is never run. Where the file comes from, "
+            "save module.state_dict() in place of module; here, build the module and call "
+            "load_state_dict with what load returns"
+        )
     if name.startswith("torch."):
         return f"Weights only load failed: it needs {name}, which Rushlight does not have"
     attribute = name.rpartition(".")[2]
@@ -356,9 +452,9 @@ _OPERATIONS: dict[bytes, Callable[[_Machine], Any]] = {
     # names and calls
     pickle.GLOBAL: lambda m: m.find_global(m.line(), m.line()),
     pickle.STACK_GLOBAL: lambda m: m.find_global(*m.pop_items(2)),
-    pickle.REDUCE: _Machine.reduce,
+    pickle.REDUCE: lambda m: m.reduce(),
     pickle.NEWOBJ: lambda m: m.new_object(has_options=False),
     pickle.NEWOBJ_EX: lambda m: m.new_object(has_options=True),
-    pickle.BUILD: _Machine.build,
-    pickle.BINPERSID: _Machine.load_storage,
+    pickle.BUILD: lambda m: m.build(),
+    pickle.BINPERSID: lambda m: m.load_storage(),
 }

@@ -69,7 +69,7 @@ def compare_errors(program, phrase=None):
     for library in LIBRARIES:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with pytest.raises(Exception) as info:  # noqa: B017, PT011 - compared below
+            with pytest.raises(Exception) as info:  # noqa: PT011 - compared below
                 program(library)
         raised.append(info.value)
     assert type(raised[0]) is type(raised[1]), raised

@@ -2,6 +2,7 @@
 
 import collections
 import io
+import pickle
 
 import numpy as np
 import pytest
@@ -92,6 +93,74 @@ def test_each_reads_what_the_other_wrote(writer, reader, mmap, tmp_path) -> None
     assert result["state"]._metadata == {"": {"version": 1}}
     result["state"]["weight"][1, 2] = -1  # still shared with the view
     assert result["state"]["part"][0, 1].item() == -1
+
+
+def test_files_of_the_old_format_are_read(tmp_path) -> None:
+    path = str(tmp_path / "x.pt")
+    pytorch.save(checkpoint(pytorch), path, _use_new_zipfile_serialization=False)
+    for mmap in (False, True):
+        result = torch.load(path, mmap=mmap)
+        assert_same(result, checkpoint(torch))
+        assert result["state"]._metadata == {"": {"version": 1}}
+        result["state"]["weight"][1, 2] = -1
+        assert result["state"]["part"][0, 1].item() == -1
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize(("writer", "reader"), [(torch, pytorch), (pytorch, torch)])
+def test_attributes_sparse_and_meta_tensors_go_both_ways(writer, reader) -> None:
+    x = writer.ones(2, requires_grad=True)
+    x.label = "a"
+    parameter = writer.nn.Parameter(writer.ones(2))
+    parameter.group = 3
+    parts = [
+        x,
+        parameter,
+        writer.empty(2, 3, device="meta").t(),
+        writer.eye(3).to_sparse(),
+        writer.eye(3).to_sparse_csr(),
+    ]
+    file = io.BytesIO()
+    writer.save(parts, file)
+    file.seek(0)
+    tensor, parameter, meta, coo, csr = reader.load(file, weights_only=True)
+    assert tensor.label == "a" and tensor.requires_grad and parameter.group == 3
+    assert meta.is_meta and tuple(meta.shape) == (3, 2) and meta.stride() == (1, 3)
+    assert coo.to_dense().tolist() == csr.to_dense().tolist() == reader.eye(3).tolist()
+
+
+@pytest.mark.parametrize("where", ["cpu", "device", "dict", "function", "meta"])
+def test_locations_are_mapped_alike(where) -> None:
+    results = []
+    for library in (torch, pytorch):
+        options = {
+            "cpu": "cpu",
+            "device": library.device("cpu"),
+            "dict": {"cpu": "meta"},
+            "function": lambda storage, location: storage,
+            "meta": library.device("meta"),
+        }
+        file = io.BytesIO()
+        library.save([library.arange(3), library.tensor([True])], file)
+        file.seek(0)
+        loaded = library.load(file, map_location=options[where])
+        results.append([(str(x.device), str(x.dtype), tuple(x.shape)) for x in loaded])
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("kind", ["module", "code", "float8"])
+def test_what_is_more_than_state_is_refused_and_told(kind) -> None:
+    obj, phrase = {
+        "module": (pytorch.nn.Linear(2, 3), "holds a whole module"),
+        "code": (print, "was not an allowed global"),
+        "float8": (pytorch.ones(2).to(pytorch.float8_e5m2), "which Rushlight does not have"),
+    }[kind]
+    for options in ({}, {"_use_new_zipfile_serialization": False}):
+        file = io.BytesIO()
+        pytorch.save(obj, file, **options)
+        file.seek(0)
+        with pytest.raises(pickle.UnpicklingError, match=phrase):
+            torch.load(file)
 
 
 @pytest.mark.parametrize(
