@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # The start of such a file: the pickle of the magic number.
 START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _VERSION = 1001
+_OPERATIONS = {operation.code.encode("latin1"): operation for operation in pickletools.opcodes}
 _COUNTED = {
     pickletools.TAKEN_FROM_ARGUMENT1: "<B",
     pickletools.TAKEN_FROM_ARGUMENT4: "<i",
@@ -119,10 +120,9 @@ def _pickle_end(data: Any, position: int) -> int:
     """Returns the position after a pickle's end, without doing what it says."""
     while True:
         code = data[position : position + 1]
-        operation = pickletools.code2op.get(code.decode("latin1"))
-        check(operation is not None, "a pickle in it is damaged or ends too early")
+        check(code in _OPERATIONS, "a pickle in it is damaged or ends too early")
         position += 1
-        argument = operation.arg  # pyright: ignore[reportOptionalMemberAccess]
+        argument = _OPERATIONS[code].arg
         if argument is None:
             pass
         elif argument.n >= 0:

@@ -31,6 +31,8 @@ _MODULES = (
     "quantized",
 )
 
+fp32_precision: str
+
 
 def disable_global_flags() -> None:
     """Refuses assignments to switches from now on; their flags() go on working."""

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 
     from rushlight import Tensor
 
+enabled: bool
+benchmark: bool
+benchmark_limit: int
+deterministic: bool
+allow_tf32: bool
+fp32_precision: str
 conv = PrecisionOf()
 rnn = PrecisionOf()
 

@@ -27,6 +27,10 @@ VERBOSE_OFF = 0
 VERBOSE_ON = 1
 VERBOSE_ON_CREATION = 2
 
+enabled: bool
+deterministic: bool
+allow_tf32: bool
+fp32_precision: str
 matmul = PrecisionOf()
 conv = PrecisionOf()
 rnn = PrecisionOf()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 enabled: bool = True
+strategy: str | None
 _strategy: str | None = None
 
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
+engine: str
+supported_engines: list[str]
+
 _ENGINES = ("none", "fbgemm", "qnnpack", "onednn", "x86")
 
 

@@ -94,13 +94,11 @@ def _scale(gradients: list[Tensor], max_norm: float, total_norm: Tensor) -> None
     # Where asking costs no wait, gradients that are small enough are not even read.
     if factor.device.type == "cpu" and factor.item() == 1:
         return
-    factors = {factor.device: factor}
     with rl.no_grad():
         for grad in gradients:
-            device = grad.device
-            if device not in factors:
-                factors[device] = factor.to(device)
-            grad.mul_(factors[device])
+            if grad.device != factor.device:
+                factor = factor.to(grad.device)
+            grad.mul_(factor)
 
 
 def clip_grad_norm_(

@@ -44,9 +44,9 @@ def fuse_conv_bn_eval(conv: M, bn: _BatchNorm, transpose: bool = False) -> M:
         True
     """
     fused: Any = _copied(conv, bn)
-    statistics = (bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+    statistics: tuple[Any, ...] = (bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
     fused.weight, fused.bias = fuse_conv_bn_weights(
-        fused.weight, fused.bias, *statistics, transpose
+        fused.weight, fused.bias, *statistics, transpose=transpose
     )
     return fused
 
@@ -109,7 +109,7 @@ def fuse_linear_bn_eval(linear: M, bn: _BatchNorm) -> M:
             "To fuse, linear.out_features == bn.num_features or bn.num_features == 1, got "
             f"linear.out_features={fused.out_features} and bn.num_features={bn.num_features}"
         )
-    statistics = (bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+    statistics: tuple[Any, ...] = (bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
     fused.weight, fused.bias = fuse_linear_bn_weights(fused.weight, fused.bias, *statistics)
     return fused
 

@@ -35,4 +35,5 @@ def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
     device = kwargs.pop("device", "cpu")
-    return module_cls(*args, device="meta", **kwargs).to_empty(device=device)
+    kwargs["device"] = "meta"
+    return module_cls(*args, **kwargs).to_empty(device=device)
