@@ -231,8 +231,8 @@ OP(lstm_data,
 })
 
 OP(lstm_cell,
-   "(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> "
-   "(Tensor hy, Tensor cy)", {
+   "(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "
+   "Tensor? b_hh=None) -> (Tensor hy, Tensor cy)", {
   .doc     = R"(State and cell after a step of lstm: input (batch, features), hx two (batch, size).)",
   .dtypes  = floating,
   .variants = function,

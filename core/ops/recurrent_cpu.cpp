@@ -44,6 +44,9 @@ T* data_or_null(const Tensor& t) {
   return t.defined() ? t.data<T>() : nullptr;
 }
 
+// Elements of a matrix that are worth a thread, to pack and to multiply with.
+constexpr int64_t kPackedPerThread = 1 << 16, kReadPerThread = 1 << 17;
+
 // A matrix b of k x n that is multiplied from the right once in each step.
 template <class T>
 class StepMatrix {
@@ -58,8 +61,11 @@ class StepMatrix {
     if (rows < 2 * steps || steps < 4) return;
     const auto& loop = loops<T>();
     packed_ = std::make_unique_for_overwrite<T[]>(size_t(loop.packed_size(k_, n_)));
-    int64_t stride = matrix.size(1);
-    loop.pack(matrix_, transposed ? 1 : stride, transposed ? stride : 1, k_, n_, packed_.get());
+    int64_t panels = loop.panels(n_);
+    parallel_for(0, panels, kPackedPerThread * panels / (k_ * n_ + 1) + 1,
+                 [&](int64_t begin, int64_t end) {
+                   loop.pack(matrix_, transposed, k_, n_, begin, end, packed_.get());
+                 });
   }
 
   // c = a @ b, or c += a @ b, for m rows; rows of a and c are dense.
@@ -67,9 +73,13 @@ class StepMatrix {
     if (m == 0 || n_ == 0) return;
     if (packed_) {
       loops<T>().multiply(a, k_, packed_.get(), c, n_, m, n_, k_, accumulate);
-    } else if (k_ > 0) {
-      openblas::gemm(dtype_of<T>, false, transposed_, m, n_, k_, 1, a, k_, matrix_,
-                     transposed_ ? k_ : n_, accumulate ? 1 : 0, c, n_);
+    } else {
+      // Few rows: time goes into reading the matrix.
+      parallel_for(0, n_, kReadPerThread / (k_ + 1) + 1, [&](int64_t begin, int64_t end) {
+        const T* part = matrix_ + begin * (transposed_ ? k_ : 1);
+        openblas::gemm(dtype_of<T>, false, transposed_, m, end - begin, k_, 1, a, k_, part,
+                       transposed_ ? k_ : n_, accumulate ? 1 : 0, c + begin, n_);
+      });
     }
   }
 

@@ -19,31 +19,53 @@ template <class T>
 constexpr int64_t kPanel = kPanelVectors * kWidth<T>;
 
 template <class T>
+int64_t panels(int64_t n) {
+  return (n + kPanel<T> - 1) / kPanel<T>;
+}
+
+template <class T>
 int64_t packed_size(int64_t k, int64_t n) {
   return (n + kWidth<T> - 1) / kWidth<T> * kWidth<T> * k;
 }
 
+// to[i * to_row + c] = from[c * from_row + i] for i < k and c < columns: squares in registers, and
+// their rests element by element.
 template <class T>
-void pack(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, T* packed) {
-  for (int64_t j = 0; j < n; j += kPanel<T>) {
-    int64_t used = n - j < kPanel<T> ? n - j : kPanel<T>;
-    int64_t width = (used + kWidth<T> - 1) / kWidth<T> * kWidth<T>;
-    const T* from = b + j * column;
-    if (column == 1) {
-      for (int64_t i = 0; i < k; ++i)
-        for (int64_t c = 0; c < used; ++c) packed[i * width + c] = from[i * row + c];
-    } else {
-      // Blocks of rows, so that what is written stays in the L1 cache until it is whole.
-      constexpr int64_t kBlock = 64;
-      for (int64_t i = 0; i < k; i += kBlock) {
-        int64_t end = i + kBlock < k ? i + kBlock : k;
-        for (int64_t c = 0; c < used; ++c)
-          for (int64_t r = i; r < end; ++r) packed[r * width + c] = from[r * row + c * column];
+void transpose_panel(const T* from, int64_t from_row, int64_t k, int64_t columns, T* to,
+                     int64_t to_row) {
+  constexpr int64_t side = kWidth<T>;
+  for (int64_t c = 0; c < columns; c += side)
+    for (int64_t i = 0; i < k; i += side) {
+      if (c + side <= columns && i + side <= k) {
+        Vector<T> square[side];
+#pragma GCC unroll 16
+        for (int64_t r = 0; r < side; ++r) square[r] = load_vector(from + (c + r) * from_row + i);
+        transpose_vectors<T>(square);
+#pragma GCC unroll 16
+        for (int64_t r = 0; r < side; ++r) store_vector(to + (i + r) * to_row + c, square[r]);
+        continue;
       }
+      int64_t c_end = c + side < columns ? c + side : columns, i_end = i + side < k ? i + side : k;
+      for (int64_t y = c; y < c_end; ++y)
+        for (int64_t x = i; x < i_end; ++x) to[x * to_row + y] = from[y * from_row + x];
+    }
+}
+
+template <class T>
+void pack(const T* matrix, bool transposed, int64_t k, int64_t n, int64_t begin, int64_t end,
+          T* packed) {
+  for (int64_t j = begin * kPanel<T>; j < end * kPanel<T> && j < n; j += kPanel<T>) {
+    int64_t columns = n - j < kPanel<T> ? n - j : kPanel<T>;
+    int64_t width = (columns + kWidth<T> - 1) / kWidth<T> * kWidth<T>;
+    T* to = packed + j * k;
+    if (transposed) {
+      transpose_panel(matrix + j * k, k, k, columns, to, width);
+    } else {
+      for (int64_t i = 0; i < k; ++i)
+        for (int64_t c = 0; c < columns; ++c) to[i * width + c] = matrix[i * n + j + c];
     }
     for (int64_t i = 0; i < k; ++i)
-      for (int64_t c = used; c < width; ++c) packed[i * width + c] = T(0);
-    packed += k * width;
+      for (int64_t c = columns; c < width; ++c) to[i * width + c] = T(0);
   }
 }
 
@@ -220,8 +242,8 @@ void relu_grad(const T* h, const T* g, T* g_input, int64_t n) {
 
 template <class T>
 constexpr RecurrentLoopsOf<T> loops_of() {
-  return {packed_size<T>, pack<T>,     multiply<T>,  add<T>,      lstm<T>,      gru<T>,
-          tanh_row<T>,    relu_row<T>, lstm_grad<T>, gru_grad<T>, tanh_grad<T>, relu_grad<T>};
+  return {panels<T>,   packed_size<T>, pack<T>,      multiply<T>, add<T>,       lstm<T>,     gru<T>,
+          tanh_row<T>, relu_row<T>,    lstm_grad<T>, gru_grad<T>, tanh_grad<T>, relu_grad<T>};
 }
 
 }  // namespace

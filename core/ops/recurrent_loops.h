@@ -8,10 +8,12 @@ namespace rushlight {
 // Rows are those of one sequence at one step; n hidden units, gates side by side.
 template <class T>
 struct RecurrentLoopsOf {
-  // A k x n matrix b, whose element (i, j) is b[i * row + j * column], in the order that multiply()
-  // reads it: packed_size() elements.
+  // multiply() takes a k x n matrix in panels of columns: how many, and of how many elements.
+  int64_t (*panels)(int64_t n);
   int64_t (*packed_size)(int64_t k, int64_t n);
-  void (*pack)(const T* b, int64_t row, int64_t column, int64_t k, int64_t n, T* packed);
+  // Writes panels [begin, end) of a row-major matrix, k x n or its transpose n x k.
+  void (*pack)(const T* matrix, bool transposed, int64_t k, int64_t n, int64_t begin, int64_t end,
+               T* packed);
   // c = a @ b, or c += a @ b; a is m x k.
   void (*multiply)(const T* a, int64_t a_row, const T* packed, T* c, int64_t c_row, int64_t m,
                    int64_t n, int64_t k, bool accumulate);
