@@ -14,8 +14,9 @@ import rushlight as rl
 
 # Ops that cannot have a form, and those that have none for masks and for classes to be counted.
 DEPEND_ON_VALUES = frozenset({
-    "allclose", "bincount", "equal", "is_nonzero", "item", "masked_select", "nonzero",
-    "nonzero.tuple", "repeat_interleave.index", "repeat_interleave.tensor", "tensor_split.tensor",
+    "allclose", "bincount", "equal", "gru.data", "is_nonzero", "item", "lstm.data", "masked_select",
+    "nonzero", "nonzero.tuple", "repeat_interleave.index", "repeat_interleave.tensor",
+    "rnn_relu.data", "rnn_tanh.data", "tensor_split.tensor",
 })  # fmt: skip
 MAY_DEPEND_ON_VALUES = frozenset({
     "index_put", "index_put_", "masked_scatter", "masked_scatter_", "nn.functional.one_hot",

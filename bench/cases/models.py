@@ -126,3 +126,46 @@ def gpt_step(torch: Any) -> Call:
     net = char_gpt(torch, vocabulary=65, width=128, heads=4, layers=4, length=64)
     tokens = torch.randint(0, 65, (16, 64))
     return training_step(torch, net, tokens, torch.randint(0, 65, (16 * 64,)))
+
+
+def char_lstm(torch: Any, vocabulary: int, width: int) -> Any:
+    nn = torch.nn
+
+    class CharLSTM(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.tokens = nn.Embedding(vocabulary, width)
+            self.lstm = nn.LSTM(width, width, batch_first=True)
+            self.head = nn.Linear(width, vocabulary)
+
+        def forward(self, tokens: Any) -> Any:
+            output, _ = self.lstm(self.tokens(tokens))  # (batch, length, width)
+            return self.head(output).view(-1, vocabulary)
+
+    return CharLSTM()
+
+
+def lstm_step(torch: Any, width: int) -> Call:
+    net, tokens = char_lstm(torch, 65, width), torch.randint(0, 65, (16, 32))
+    return training_step(torch, net, tokens, torch.randint(0, 65, (16 * 32,)))
+
+
+@case("char-LSTM of 128 training step, 16x32", "models", 0.8)
+def lstm_step_128(torch: Any) -> Call:
+    return lstm_step(torch, 128)
+
+
+@case("char-LSTM of 256 training step, 16x32", "models", 0.9)
+def lstm_step_256(torch: Any) -> Call:
+    return lstm_step(torch, 256)
+
+
+@case("char-LSTM of 256, one sequence of 32 tokens, no gradients", "models", 0.9)
+def lstm_inference(torch: Any) -> Call:
+    net, tokens = char_lstm(torch, 65, 256).eval(), torch.randint(0, 65, (1, 32))
+
+    def call() -> None:
+        with torch.no_grad():
+            net(tokens)
+
+    return call

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/autograd/needs.h"
 #include "core/ops/op.h"
 
 namespace rushlight {
@@ -123,13 +124,12 @@ Run run_dense(const Network& net, const Tensor& input, const Tensor& hx, const T
   return run;
 }
 
+// The numbers of sequences per step, from any device.
 Shape sizes_from(const Tensor& batch_sizes, const Tensor& data) {
-  CHECK(batch_sizes.device().is_cpu() && batch_sizes.dtype() == DType::int64 &&
-            batch_sizes.dim() == 1 && batch_sizes.numel() > 0,
-        "batch_sizes must be one row of int64 on the CPU, at least one of them, but is ",
-        dtype_name(batch_sizes.dtype()), " of shape ", batch_sizes.sizes(), " on ",
-        batch_sizes.device(), ".");
-  Tensor dense = to_contiguous(batch_sizes);
+  CHECK(batch_sizes.dtype() == DType::int64 && batch_sizes.dim() == 1 && batch_sizes.numel() > 0,
+        "batch_sizes must be one row of int64, at least one of them, but is ",
+        dtype_name(batch_sizes.dtype()), " of shape ", batch_sizes.sizes(), ".");
+  Tensor dense = to_contiguous(needs::to_device(batch_sizes, {}));
   Shape sizes(std::span<const int64_t>(dense.data<int64_t>(), size_t(dense.numel())));
   int64_t rows = 0, most = data.dim() == 2 ? data.size(0) : 0;
   for (size_t i = 0; i < sizes.size(); ++i) {
@@ -233,7 +233,7 @@ OP(lstm_data,
 OP(lstm_cell,
    "(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "
    "Tensor? b_hh=None) -> (Tensor hy, Tensor cy)", {
-  .doc     = R"(State and cell after a step of lstm: input (batch, features), hx two (batch, size).)",
+  .doc     = R"(State and cell after one step of lstm: hx are two (batch, size).)",
   .dtypes  = floating,
   .variants = function,
   .forward = [](const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh,

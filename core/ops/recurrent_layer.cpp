@@ -91,10 +91,8 @@ OP(_recurrent_layer,
                 const Tensor& cx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
                 const Tensor& b_hh, const Tensor& w_hr, ShapeRef batch_sizes, bool reverse) {
     for (const char* weight : {"w_ih", "w_hh", "b_ih", "b_hh", "w_hr"})
-      if (batch.has(weight)) {
-        detail::warn_of_loop(batch.entry);
+      if (batch.has(weight))  // products with different weights have nothing to share
         return detail::unbox_result<Results>(Batch(batch).by_samples());
-      }
     // The samples of a sequence are sequences of one length side by side.
     int64_t samples = batch.size();
     auto merged = [&](const Tensor& t, const char* name) {

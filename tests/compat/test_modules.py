@@ -8,6 +8,8 @@ from scipy import stats
 import rushlight as torch
 
 pytorch = pytest.importorskip("torch")
+# PyTorch says of some modules which of its kernels does not serve them.
+pytestmark = pytest.mark.filterwarnings("ignore:.*is not supported with oneDNN:UserWarning")
 
 CASES = [
     pytest.param(case, id=case.expression)

@@ -68,6 +68,16 @@ from rushlight.nn.modules.pooling import (
     MaxPool1d,
     MaxPool2d,
 )
+from rushlight.nn.modules.rnn import (
+    GRU,
+    LSTM,
+    RNN,
+    GRUCell,
+    LSTMCell,
+    RNNBase,
+    RNNCell,
+    RNNCellBase,
+)
 from rushlight.nn.modules.softmax import LogSoftmax, Softmax, Softmax2d, Softmin
 from rushlight.nn.modules.sparse import Embedding
 
@@ -76,9 +86,12 @@ __all__ = [
     "ELU",
     "GELU",
     "GLU",
+    "GRU",
     "InstanceNorm1d",
     "InstanceNorm2d",
     "InstanceNorm3d",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -108,6 +121,7 @@ __all__ = [
     "Embedding",
     "FeatureAlphaDropout",
     "Flatten",
+    "GRUCell",
     "GroupNorm",
     "Hardshrink",
     "Hardsigmoid",
@@ -118,6 +132,7 @@ __all__ = [
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -137,6 +152,9 @@ __all__ = [
     "ParameterDict",
     "ParameterList",
     "RMSNorm",
+    "RNNBase",
+    "RNNCell",
+    "RNNCellBase",
     "RReLU",
     "ReLU",
     "ReLU6",

@@ -1,6 +1,6 @@
 """Helpers around parameters: limits for gradients, other forms of weights, pruning, fusion."""
 
-from rushlight.nn.utils import parametrizations, parametrize, stateless
+from rushlight.nn.utils import parametrizations, parametrize, rnn, stateless
 from rushlight.nn.utils.clip_grad import (
     clip_grad_norm,
     clip_grad_norm_,
@@ -40,6 +40,7 @@ __all__ = [
     "parametrize",
     "remove_spectral_norm",
     "remove_weight_norm",
+    "rnn",
     "skip_init",
     "spectral_norm",
     "stateless",
