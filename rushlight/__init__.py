@@ -87,6 +87,7 @@ _SUBMODULES = (
     "backends",
     "cpu",
     "cuda",
+    "distributions",
     "fft",
     "func",
     "linalg",
