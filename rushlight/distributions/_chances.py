@@ -5,6 +5,8 @@ Of one probability each (Bernoulli, ...), and of a vector in the last dim (Categ
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Size, Tensor
 from rushlight.distributions import constraints
@@ -30,6 +32,9 @@ def check_one(owner: object, probs: object, logits: object) -> None:
 
 
 class _Chances(Distribution):
+    probs: Any
+    logits: Any
+
     @property
     def _param(self) -> Tensor:
         """The one that was given."""
@@ -55,7 +60,7 @@ class BinaryChances(_Chances):
         probs: Parameter | None,
         logits: Parameter | None,
         validate_args: bool | None,
-        **others: Parameter,
+        **others: Any,
     ) -> None:
         check_one(self, probs, logits)
         if logits is None and probs is not None:
@@ -98,9 +103,9 @@ class CategoryChances(_Chances):
             )
         shape = given.shape
         if probs is None:
-            self.logits = rl.log_softmax(given, -1)
+            vars(self)["logits"] = rl.log_softmax(given, -1)
         else:
-            self.probs = given / given.sum(-1, keepdim=True)
+            vars(self)["probs"] = given / given.sum(-1, keepdim=True)
         event_shape = shape[-1:] if self._of_vectors else EMPTY
         super().__init__(shape[:-1], event_shape, validate_args)
 

@@ -144,7 +144,7 @@ class PowerTransform(Transform):
         self.exponent = rl.as_tensor(exponent)
 
     @lazy_property
-    def sign(self) -> int | Tensor:  # type: ignore[override]
+    def sign(self) -> int | Tensor:
         return self.exponent.sign()
 
     def __eq__(self, other: object) -> bool:
@@ -198,7 +198,7 @@ class AffineTransform(Transform):
         return self._event_dim
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return widened(constraints.real, self._event_dim)
 
     codomain = domain
@@ -261,7 +261,7 @@ class CumulativeDistributionTransform(Transform):
         self.distribution = distribution
 
     @property
-    def domain(self) -> Constraint | None:  # type: ignore[override]
+    def domain(self) -> Constraint | None:
         return self.distribution.support
 
     def _call(self, x: Tensor) -> Tensor:

@@ -61,11 +61,11 @@ class ReshapeTransform(Transform):
         super().__init__(cache_size)
 
     @constraints.dependent_property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def _call(self, x: Tensor) -> Tensor:
@@ -90,7 +90,7 @@ class ReshapeTransform(Transform):
         cut = len(shape) - len(old)
         if shape[cut:] != old:
             raise ValueError(f"Shape mismatch: expected {shape[cut:]} but got {old}")
-        return shape[:cut] + new
+        return Size((*shape[:cut], *new))
 
 
 # ---- vectors -------------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class _PiecesTransform(Transform):
         self.transforms, self.dim = list(tseq), dim
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(t.bijective for t in self.transforms)
 
     def _pieces(self, value: Tensor) -> Sequence[Tensor]:
@@ -309,7 +309,7 @@ class CatTransform(_PiecesTransform):
             )
 
     @lazy_property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return max(t.event_dim for t in self.transforms)
 
     @lazy_property
@@ -346,11 +346,11 @@ class CatTransform(_PiecesTransform):
         return rl.cat(terms, dim) if dim < 0 else sum(terms[1:], terms[0])
 
     @constraints.dependent_property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
 
@@ -389,9 +389,9 @@ class StackTransform(_PiecesTransform):
         return rl.stack(self._each(lambda t, x, y: t.log_abs_det_jacobian(x, y), x, y), self.dim)
 
     @constraints.dependent_property
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.stack([t.codomain for t in self.transforms], self.dim)

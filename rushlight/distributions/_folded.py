@@ -24,6 +24,7 @@ class Folded(TransformedDistribution):
     support = constraints.nonnegative
     base_dist: LocationScale
     _base: type[LocationScale]
+    scale: Tensor
 
     def __init__(self, scale: Parameter, validate_args: bool | None = None) -> None:
         (scale,) = broadcast_all(scale)

@@ -144,8 +144,8 @@ def _gamma(p: Gamma, q: Gamma) -> Tensor:
 @register_kl(Gumbel, Gumbel)
 def _gumbel(p: Gumbel, q: Gumbel) -> Tensor:
     ratio = p.scale / q.scale
-    shift = (q.loc - p.loc) / q.scale
-    moment = (shift + (1 + ratio).lgamma()).exp()  # E[exp(-(x - q.loc) / q.scale)]
+    shift = (p.loc - q.loc) / q.scale
+    moment = ((1 + ratio).lgamma() - shift).exp()  # E[exp(-(x - q.loc) / q.scale)]
     return -ratio.log() + shift + ratio * euler_constant + moment - (1 + euler_constant)
 
 
@@ -244,7 +244,11 @@ def _low_rank_multivariate_normal(
 ) -> Tensor:
     # The trace of q's precision times p's covariance is the sum of the distances of p's roots.
     _check_event_shapes(p, q)
-    trace = sum(_distances(q, rows.movedim(-2, 0)).sum(0) for rows in _roots(p))
+    trace = 0.0
+    for rows in _roots(p):
+        ones = [1] * (len(q.batch_shape) - rows.dim() + 2)
+        rows = rows.reshape(*ones, *rows.shape).movedim(-2, 0)  # (k, *batch, n)
+        trace = trace + _distances(q, rows).sum(0)
     distance = _distances(q, q.loc - p.loc)
     return 0.5 * (_log_det(q) - _log_det(p) + trace + distance - p.event_shape[0])
 

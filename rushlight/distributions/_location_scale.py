@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import rushlight as rl
 from rushlight import Size, Tensor
 from rushlight.distributions import constraints
@@ -19,7 +21,9 @@ class LocationScale(Distribution):
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
-    _standard_entropy: float | Tensor
+    _standard_entropy: Any
+    loc: Tensor
+    scale: Tensor
 
     def __init__(self, loc: Parameter, scale: Parameter, validate_args: bool | None = None) -> None:
         self._adopt(validate_args, loc=loc, scale=scale)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 import operator
 from typing import Any
 
@@ -44,15 +45,15 @@ class Transform:
         (tensor([1., 1.]), tensor([0., 0.]))
     """
 
-    bijective = False
-    domain: Constraint
-    codomain: Constraint
+    bijective: Any = False
+    domain: Any
+    codomain: Any
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
             raise ValueError(f"Transform: cache_size must be 0 or 1, got {cache_size}.")
         self._cache_size = cache_size
-        self._inv: Transform | None = None
+        self._inv: Any = None  # the inverse, once it was asked for
         if cache_size:
             self._cached_x_y: tuple[Tensor | None, Tensor | None] = None, None
         super().__init__()
@@ -60,15 +61,26 @@ class Transform:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_inv": None}
 
-    @property
-    def event_dim(self) -> int:
-        """How many last dims make up one value, where domain and codomain agree."""
-        if self.domain.event_dim == self.codomain.event_dim:
-            return self.domain.event_dim
-        raise ValueError(
-            f"{type(self).__name__}: use .domain.event_dim ({self.domain.event_dim}) or "
-            f".codomain.event_dim ({self.codomain.event_dim}), which differ."
-        )
+    # Subclasses have attributes or properties.
+    if TYPE_CHECKING:
+        event_dim: Any
+        sign: Any
+    else:
+
+        @property
+        def event_dim(self) -> int:
+            """How many last dims make up one value, where domain and codomain agree."""
+            if self.domain.event_dim == self.codomain.event_dim:
+                return self.domain.event_dim
+            raise ValueError(
+                f"{type(self).__name__}: use .domain.event_dim ({self.domain.event_dim}) or "
+                f".codomain.event_dim ({self.codomain.event_dim}), which differ."
+            )
+
+        @property
+        def sign(self) -> int | Tensor:
+            """1 or -1: whether it increases or decreases."""
+            raise NotImplementedError(f"{type(self).__name__} has no sign.")
 
     @property
     def inv(self) -> Transform:
@@ -76,11 +88,6 @@ class Transform:
         if self._inv is None:
             self._inv = _InverseTransform(self)
         return self._inv
-
-    @property
-    def sign(self) -> int | Tensor:
-        """1 or -1: whether it increases or decreases."""
-        raise NotImplementedError(f"{type(self).__name__} has no sign.")
 
     def with_cache(self, cache_size: int = 1) -> Self:
         """Returns this transform, or a copy of it with such a cache.
@@ -150,21 +157,21 @@ class _InverseTransform(Transform):
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform._cache_size)
-        self._inv: Transform = transform
+        self._inv = transform
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(self.__dict__)
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return self._inv.codomain
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return self._inv.domain
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return self._inv.bijective
 
     @property
@@ -240,7 +247,7 @@ class ComposeTransform(Transform):
     # The event dims of an end are at least its own; what a part in the middle needs, or adds, is
     # carried to the end.
     @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         if not self.parts:
             return constraints.real
         dims = self.parts[-1].codomain.event_dim
@@ -250,7 +257,7 @@ class ComposeTransform(Transform):
         return widened(self.parts[0].domain, dims)
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         if not self.parts:
             return constraints.real
         dims = self.parts[0].domain.event_dim
@@ -260,12 +267,12 @@ class ComposeTransform(Transform):
         return widened(self.parts[-1].codomain, dims)
 
     @lazy_property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return all(part.bijective for part in self.parts)
 
     @lazy_property
-    def sign(self) -> int | Tensor:  # type: ignore[override]
-        return functools.reduce(operator.mul, (part.sign for part in self.parts), 1)
+    def sign(self) -> int | Tensor:
+        return math.prod(part.sign for part in self.parts)
 
     @property
     def inv(self) -> Transform:
@@ -338,15 +345,15 @@ class IndependentTransform(Transform):
         return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size)
 
     @constraints.dependent_property(is_discrete=False)
-    def domain(self) -> Constraint:  # type: ignore[override]
+    def domain(self) -> Constraint:
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property(is_discrete=False)
-    def codomain(self) -> Constraint:  # type: ignore[override]
+    def codomain(self) -> Constraint:
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property
-    def bijective(self) -> bool:  # type: ignore[override]
+    def bijective(self) -> bool:
         return self.base_transform.bijective
 
     @property

@@ -36,6 +36,8 @@ class Beta(ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
     _mean_carrier_measure = 0
+    concentration1: Tensor
+    concentration0: Tensor
 
     def __init__(
         self,
@@ -82,5 +84,5 @@ class Beta(ExponentialFamily):
     def _natural_params(self) -> tuple[Tensor, Tensor]:
         return self.concentration1 - 1, self.concentration0 - 1
 
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return (x + 1).lgamma() + (y + 1).lgamma() - (x + y + 2).lgamma()

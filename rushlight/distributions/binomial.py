@@ -38,6 +38,7 @@ class Binomial(BinaryChances):
         **BinaryChances.arg_constraints,
     }
     has_enumerate_support = True
+    total_count: Tensor
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class Binomial(BinaryChances):
         self.total_count = self.total_count.to(self._param.dtype)
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         return constraints.integer_interval(0, self.total_count)
 
     @property

@@ -13,7 +13,7 @@ __all__ = ["Cauchy"]
 class Cauchy(LocationScale):
     """The Cauchy distribution, of density 1 / (pi scale (1 + ((x - loc) / scale)^2)).
 
-    It is the ratio of two independent normal numbers, and has neither mean nor variance.
+    It is the ratio of two independent normal numbers, and has no mean, and infinite variance.
 
     Args:
         loc: the median and mode.
@@ -33,7 +33,7 @@ class Cauchy(LocationScale):
 
     @property
     def variance(self) -> Tensor:
-        return self.loc.new_full(self._extended_shape(), math.nan)
+        return self.loc.new_full(self._extended_shape(), math.inf)
 
     def _standard_sample(self, shape: Size) -> Tensor:
         return self.loc.new_empty(shape).cauchy_()

@@ -28,16 +28,19 @@ class Chi2(Gamma):
     """
 
     arg_constraints = {"df": constraints.positive}
+    df: Tensor
 
     def __init__(self, df: Parameter, validate_args: bool | None = None) -> None:
         self._adopt(validate_args, df=df)
 
-    @lazy_property
-    def concentration(self) -> Tensor:
-        """df / 2"""
-        return 0.5 * self.df
+    if not TYPE_CHECKING:
 
-    @lazy_property
-    def rate(self) -> Tensor:
-        """1 / 2"""
-        return rl.full_like(self.df, 0.5)
+        @lazy_property
+        def concentration(self) -> Tensor:
+            """df / 2"""
+            return 0.5 * self.df
+
+        @lazy_property
+        def rate(self) -> Tensor:
+            """1 / 2"""
+            return rl.full_like(self.df, 0.5)

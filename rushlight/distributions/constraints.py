@@ -65,8 +65,8 @@ class Constraint:
         tensor([False,  True])
     """
 
-    is_discrete: bool = False
-    event_dim: int = 0
+    is_discrete: Any = False
+    event_dim: Any = 0
 
     def check(self, value: Tensor) -> Tensor:
         """Returns which values are in the set: a bool tensor without the last `event_dim` dims."""
@@ -92,11 +92,11 @@ class _Dependent(Constraint):
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         return _known(self._is_discrete, "is_discrete")
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return _known(self._event_dim, "event_dim")
 
     def __call__(
@@ -139,7 +139,7 @@ class _DependentProperty(property, _Dependent):
         property.__init__(self, fn)
         _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
 
-    def __call__(self, fn: Callable[..., Any]) -> _DependentProperty:  # type: ignore[override]
+    def __call__(self, fn: Any) -> _DependentProperty:  # type: ignore[override]
         """Makes a property of a method: what is known was said before, in a decorator."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
@@ -159,11 +159,11 @@ class _Wrapping(Constraint):
         self.base_constraint = base_constraint
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         return self.base_constraint.is_discrete
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return self.base_constraint.event_dim
 
 
@@ -180,7 +180,7 @@ class _IndependentConstraint(_Wrapping):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
 
     def check(self, value: Tensor) -> Tensor:
@@ -228,11 +228,11 @@ class _Pieces(Constraint):
         self.cseq, self.dim = list(cseq), dim
 
     @property
-    def is_discrete(self) -> bool:  # type: ignore[override]
+    def is_discrete(self) -> bool:
         return any(c.is_discrete for c in self.cseq)
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         return max(c.event_dim for c in self.cseq)
 
     def _check_dim(self, value: Tensor) -> None:
@@ -263,7 +263,7 @@ class _Stack(_Pieces):
     """Values side by side in a new dim, as torch.stack does."""
 
     @property
-    def event_dim(self) -> int:  # type: ignore[override]
+    def event_dim(self) -> int:
         dims = super().event_dim
         return dims + 1 if self.dim + dims < 0 else dims
 

@@ -56,7 +56,7 @@ class ContinuousBernoulli(BinaryChances, ExponentialFamily):
         self._lims = lims
         self._adopt_chances(probs, logits, validate_args)
         if probs is not None:
-            self.probs = clamp_probs(self.probs)
+            vars(self)["probs"] = clamp_probs(self.probs)
 
     def _split(self, probs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Whether probs are away from 1/2; where so probs, else lims[0]; and probs - 1/2."""
@@ -118,7 +118,7 @@ class ContinuousBernoulli(BinaryChances, ExponentialFamily):
     def _natural_params(self) -> tuple[Tensor]:
         return (self.logits,)
 
-    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         """log((exp(x) - 1) / x), near 0 its Taylor series."""
         away = (x < math.log(self._lims[0] / (1 - self._lims[0]))) | (
             x > math.log(self._lims[1] / (1 - self._lims[1]))

@@ -35,6 +35,7 @@ class Dirichlet(ExponentialFamily):
     support = constraints.simplex
     has_rsample = True
     _mean_carrier_measure = 0
+    concentration: Tensor
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         if concentration.dim() < 1:
@@ -86,6 +87,6 @@ class Dirichlet(ExponentialFamily):
     def _natural_params(self) -> tuple[Tensor]:
         return (self.concentration - 1,)
 
-    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         a = x + 1
         return a.lgamma().sum(-1) - a.sum(-1).lgamma()

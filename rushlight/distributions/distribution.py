@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-    from rushlight.distributions.utils import Parameter, Shape
+    from rushlight.distributions.utils import Shape
 
 __all__ = ["Distribution"]
 
@@ -51,10 +51,26 @@ class Distribution:
         ValueError: a parameter is outside its constraint.
     """
 
-    has_rsample = False
-    has_enumerate_support = False
+    has_rsample: Any = False
+    has_enumerate_support: Any = False
     _validate_args = __debug__
     _kept: tuple[str, ...] = ()  # attributes that expand passes on as they are
+
+    # Subclasses have attributes or properties.
+    if TYPE_CHECKING:
+        arg_constraints: Any
+        support: Any
+    else:
+
+        @property
+        def arg_constraints(self) -> dict[str, Constraint]:
+            """What each parameter must satisfy, by its name."""
+            raise NotImplementedError
+
+        @property
+        def support(self) -> Constraint | None:
+            """The constraint that samples satisfy."""
+            raise NotImplementedError
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -71,12 +87,12 @@ class Distribution:
 
     def __init__(
         self,
-        batch_shape: Size = EMPTY,
-        event_shape: Size = EMPTY,
+        batch_shape: tuple[int, ...] = EMPTY,
+        event_shape: tuple[int, ...] = EMPTY,
         validate_args: bool | None = None,
     ) -> None:
-        self._batch_shape = batch_shape
-        self._event_shape = event_shape
+        self._batch_shape: Any = batch_shape
+        self._event_shape: Any = event_shape
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
@@ -84,7 +100,10 @@ class Distribution:
         super().__init__()
 
     def _adopt(
-        self, validate_args: bool | None, event_shape: Size = EMPTY, **parameters: Parameter
+        self,
+        validate_args: bool | None,
+        event_shape: tuple[int, ...] = EMPTY,
+        **parameters: Any,
     ) -> None:
         """Makes scalar parameters attributes, broadcast, and their shape the batch's."""
         tensors = broadcast_all(*parameters.values())
@@ -167,16 +186,6 @@ class Distribution:
     def event_shape(self) -> Size:
         """The shape of one value."""
         return self._event_shape
-
-    @property
-    def arg_constraints(self) -> dict[str, Constraint]:
-        """What each parameter must satisfy, by its name."""
-        raise NotImplementedError
-
-    @property
-    def support(self) -> Constraint | None:
-        """The constraint that samples satisfy."""
-        raise NotImplementedError
 
     @property
     def mean(self) -> Tensor:

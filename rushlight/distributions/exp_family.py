@@ -7,6 +7,10 @@ from rushlight import Tensor
 from rushlight.distributions.distribution import Distribution
 from rushlight.distributions.utils import sum_rightmost
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["ExponentialFamily"]
 
 
@@ -22,12 +26,17 @@ class ExponentialFamily(Distribution):
     def _natural_params(self) -> tuple[Tensor, ...]:
         raise NotImplementedError
 
-    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
-        raise NotImplementedError
+    if TYPE_CHECKING:
+        _log_normalizer: Any
+        _mean_carrier_measure: Any
+    else:
 
-    @property
-    def _mean_carrier_measure(self) -> float | Tensor:
-        raise NotImplementedError
+        def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
+            raise NotImplementedError
+
+        @property
+        def _mean_carrier_measure(self) -> float | Tensor:
+            raise NotImplementedError
 
     def entropy(self) -> Tensor:
         """Returns F(theta) - <theta, F'(theta)> - E[k(x)], with F' by autograd.

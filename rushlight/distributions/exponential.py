@@ -31,6 +31,7 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    rate: Tensor
 
     def __init__(self, rate: Parameter, validate_args: bool | None = None) -> None:
         self._adopt(validate_args, rate=rate)
@@ -74,5 +75,5 @@ class Exponential(ExponentialFamily):
     def _natural_params(self) -> tuple[Tensor]:
         return (-self.rate,)
 
-    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return -(-x).log()

@@ -33,6 +33,8 @@ class FisherSnedecor(Distribution):
     arg_constraints = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
+    df1: Tensor
+    df2: Tensor
 
     def __init__(self, df1: Parameter, df2: Parameter, validate_args: bool | None = None) -> None:
         self._adopt(validate_args, df1=df1, df2=df2)

@@ -35,6 +35,8 @@ class Gamma(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
+    concentration: Tensor
+    rate: Tensor
 
     def __init__(
         self, concentration: Parameter, rate: Parameter, validate_args: bool | None = None
@@ -77,5 +79,5 @@ class Gamma(ExponentialFamily):
     def _natural_params(self) -> tuple[Tensor, Tensor]:
         return self.concentration - 1, -self.rate
 
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return (x + 1).lgamma() - (x + 1) * (-y).log()

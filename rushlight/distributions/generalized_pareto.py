@@ -40,6 +40,9 @@ class GeneralizedPareto(Distribution):
         "concentration": constraints.real,
     }
     has_rsample = True
+    loc: Tensor
+    scale: Tensor
+    concentration: Tensor
 
     def __init__(
         self,
@@ -51,7 +54,7 @@ class GeneralizedPareto(Distribution):
         self._adopt(validate_args, loc=loc, scale=scale, concentration=concentration)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         end = self.loc - self.scale / self.concentration
         return constraints.interval(self.loc, rl.where(self.concentration < 0, end, math.inf))
 

@@ -34,6 +34,8 @@ class Gumbel(TransformedDistribution):
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
+    loc: Tensor
+    scale: Tensor
 
     def __init__(self, loc: Parameter, scale: Parameter, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)

@@ -38,7 +38,7 @@ class Independent(Distribution):
         (torch.Size([2]), torch.Size([3]))
     """
 
-    arg_constraints: dict[str, constraints.Constraint] = {}
+    arg_constraints = {}
 
     def __init__(
         self,
@@ -71,15 +71,15 @@ class Independent(Distribution):
         return new
 
     @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
+    def has_rsample(self) -> bool:
         return self.base_dist.has_rsample
 
     @property
-    def has_enumerate_support(self) -> bool:  # type: ignore[override]
+    def has_enumerate_support(self) -> bool:
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         support = self.base_dist.support
         dims = self.reinterpreted_batch_ndims
         return constraints.independent(support, dims) if dims else support

@@ -37,6 +37,8 @@ class Kumaraswamy(TransformedDistribution):
         "concentration0": constraints.positive,
     }
     support = constraints.unit_interval
+    concentration1: Tensor
+    concentration0: Tensor
 
     def __init__(
         self,

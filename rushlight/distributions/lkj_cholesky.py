@@ -44,6 +44,7 @@ class LKJCholesky(Distribution):
     support = constraints.corr_cholesky
     dim: int
     _kept = ("dim",)
+    concentration: Tensor
 
     def __init__(
         self, dim: int, concentration: Parameter = 1.0, validate_args: bool | None = None

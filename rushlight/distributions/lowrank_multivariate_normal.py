@@ -53,6 +53,11 @@ class LowRankMultivariateNormal(Distribution):
     has_rsample = True
     # These have the batch dims that were given, and no more.
     _kept = ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril")
+    loc: Tensor
+    cov_factor: Tensor
+    cov_diag: Tensor
+    _unbroadcasted_cov_factor: Tensor
+    _unbroadcasted_cov_diag: Tensor
 
     def __init__(
         self,
@@ -93,8 +98,8 @@ class LowRankMultivariateNormal(Distribution):
     def mode(self) -> Tensor:
         return self.loc
 
-    @lazy_property
-    def variance(self) -> Tensor:  # type: ignore[override]
+    @property
+    def variance(self) -> Tensor:
         variance = self._unbroadcasted_cov_factor.square().sum(-1) + self._unbroadcasted_cov_diag
         return variance.expand(self._batch_shape + self._event_shape)
 

@@ -39,7 +39,7 @@ class MixtureSameFamily(Distribution):
         tensor(1.)
     """
 
-    arg_constraints: dict[str, constraints.Constraint] = {}
+    arg_constraints = {}
     has_rsample = False
 
     def __init__(
@@ -91,7 +91,7 @@ class MixtureSameFamily(Distribution):
         return new
 
     @constraints.dependent_property
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         return MixtureSameFamilyConstraint(self._component_distribution.support)  # type: ignore[arg-type]
 
     @property

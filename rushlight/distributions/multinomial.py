@@ -52,7 +52,7 @@ class Multinomial(VectorChances):
         self._adopt_chances(probs, logits, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         return constraints.multinomial(self.total_count)
 
     @property

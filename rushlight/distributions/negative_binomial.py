@@ -39,6 +39,7 @@ class NegativeBinomial(BinaryChances):
         "logits": constraints.real,
     }
     support = constraints.nonnegative_integer
+    total_count: Tensor
 
     def __init__(
         self,

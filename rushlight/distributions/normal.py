@@ -54,5 +54,5 @@ class Normal(LocationScale, ExponentialFamily):
         precision = self.scale.square().reciprocal()
         return self.loc * precision, -0.5 * precision
 
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return -0.25 * x.square() / y + 0.5 * (-math.pi / y).log()

@@ -33,6 +33,8 @@ class Pareto(TransformedDistribution):
         "alpha": constraints.positive,
         "scale": constraints.positive,
     }
+    scale: Tensor
+    alpha: Tensor
 
     def __init__(
         self, scale: Parameter, alpha: Parameter, validate_args: bool | None = None
@@ -43,7 +45,7 @@ class Pareto(TransformedDistribution):
         super().__init__(base, chain, validate_args=validate_args)
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         return constraints.greater_than_eq(self.scale)
 
     @property

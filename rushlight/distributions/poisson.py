@@ -29,6 +29,7 @@ class Poisson(ExponentialFamily):
 
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
+    rate: Tensor
 
     def __init__(self, rate: Parameter, validate_args: bool | None = None) -> None:
         self._adopt(validate_args, rate=rate)
@@ -58,5 +59,5 @@ class Poisson(ExponentialFamily):
     def _natural_params(self) -> tuple[Tensor]:
         return (self.rate.log(),)
 
-    def _log_normalizer(self, x: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor) -> Tensor:
         return x.exp()

@@ -36,6 +36,9 @@ class StudentT(LocationScale):
         "loc": constraints.real,
         "scale": constraints.positive,
     }
+    df: Tensor
+    loc: Tensor
+    scale: Tensor
 
     def __init__(
         self,
@@ -72,6 +75,6 @@ class StudentT(LocationScale):
         return -0.5 * (self.df + 1) * (z.square() / self.df).log1p() - self._log_norm
 
     @property
-    def _standard_entropy(self) -> Tensor:  # type: ignore[override]
+    def _standard_entropy(self) -> Tensor:
         upper = (self.df + 1) / 2
         return upper * (upper.digamma() - (self.df / 2).digamma()) + self._log_norm

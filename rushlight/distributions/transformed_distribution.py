@@ -41,7 +41,7 @@ class TransformedDistribution(Distribution):
         tensor(0.5000)
     """
 
-    arg_constraints: dict[str, constraints.Constraint] = {}
+    arg_constraints = {}
 
     def __init__(
         self,
@@ -87,17 +87,20 @@ class TransformedDistribution(Distribution):
         new.base_dist = self.base_dist.expand(shape[:cut])
         new.transforms = self.transforms
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample
+    # Subclasses that know have attributes.
+    if not TYPE_CHECKING:
 
-    @constraints.dependent_property(is_discrete=False)
-    def support(self) -> constraints.Constraint | None:  # type: ignore[override]
-        if not self.transforms:
-            return self.base_dist.support
-        support = self.transforms[-1].codomain
-        extra = len(self.event_shape) - support.event_dim
-        return constraints.independent(support, extra) if extra > 0 else support
+        @property
+        def has_rsample(self) -> bool:
+            return self.base_dist.has_rsample
+
+        @constraints.dependent_property(is_discrete=False)
+        def support(self) -> constraints.Constraint | None:
+            if not self.transforms:
+                return self.base_dist.support
+            support = self.transforms[-1].codomain
+            extra = len(self.event_shape) - support.event_dim
+            return constraints.independent(support, extra) if extra > 0 else support
 
     def sample(self, sample_shape: Shape = EMPTY) -> Tensor:
         with rl.no_grad():

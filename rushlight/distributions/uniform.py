@@ -36,6 +36,8 @@ class Uniform(Distribution):
         "high": constraints.dependent(is_discrete=False, event_dim=0),
     }
     has_rsample = True
+    low: Tensor
+    high: Tensor
 
     def __init__(self, low: Parameter, high: Parameter, validate_args: bool | None = None) -> None:
         self._adopt(validate_args, low=low, high=high)
@@ -46,7 +48,7 @@ class Uniform(Distribution):
             )
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
-    def support(self) -> constraints.Constraint:  # type: ignore[override]
+    def support(self) -> constraints.Constraint:
         return constraints.interval(self.low, self.high)
 
     @property

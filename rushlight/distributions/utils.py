@@ -6,18 +6,19 @@ Owns no distribution. Names without underscore are PyTorch's.
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any, TypeAlias
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
 
     Number: TypeAlias = bool | int | float
     Parameter: TypeAlias = Tensor | Number
-    Shape: TypeAlias = Iterable[int]
+    Shape: TypeAlias = Sequence[int]
 
 __all__ = [
     "broadcast_all",
@@ -54,7 +55,7 @@ def broadcast_all(*values: Parameter) -> tuple[Tensor, ...]:
         (tensor([0., 0.]), tensor([1., 1.]))
     """
     like = next((v for v in values if is_tensor_like(v)), None)
-    tensors = [v if v is like or is_tensor_like(v) else _as_tensor(v, like) for v in values]
+    tensors: list[Any] = [v if is_tensor_like(v) else _as_tensor(v, like) for v in values]
     shape = tensors[0].shape
     if all(t.shape == shape for t in tensors):
         return tuple(tensors)

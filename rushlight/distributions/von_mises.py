@@ -36,6 +36,8 @@ class VonMises(Distribution):
         "concentration": constraints.positive,
     }
     support = constraints.real
+    loc: Tensor
+    concentration: Tensor
 
     def __init__(
         self, loc: Tensor, concentration: Tensor, validate_args: bool | None = None

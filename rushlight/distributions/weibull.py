@@ -35,6 +35,8 @@ class Weibull(TransformedDistribution):
         "concentration": constraints.positive,
     }
     support = constraints.positive
+    scale: Tensor
+    concentration: Tensor
 
     def __init__(
         self, scale: Parameter, concentration: Parameter, validate_args: bool | None = None

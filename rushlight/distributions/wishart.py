@@ -41,6 +41,7 @@ class Wishart(CovarianceForms, ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
+    df: Tensor
 
     def __init__(
         self,
@@ -148,7 +149,7 @@ class Wishart(CovarianceForms, ExponentialFamily):
     def _natural_params(self) -> tuple[Tensor, Tensor]:
         return -self.precision_matrix / 2, (self.df - self._event_shape[-1] - 1) / 2
 
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         n = self._event_shape[-1]
         half = y + (n + 1) / 2
         log_det = rl.linalg.slogdet(-2 * x).logabsdet
