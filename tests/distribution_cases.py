@@ -173,3 +173,45 @@ KL_CASES = {
     "Wishart-2": lambda D, t: D.Wishart(t(5.0), t(np.eye(3))),
     "StudentT": lambda D, t: D.StudentT(t(3.0)),
 }
+
+TRANSFORM_CASES = {
+    "Abs": lambda D, t: D.AbsTransform(),
+    "Affine": lambda D, t: D.AffineTransform(t([0.5, -1.0]), t([2.0, -3.0])),
+    "Affine-numbers": lambda D, t: D.AffineTransform(1.0, -2.0),
+    "Affine-vectors": lambda D, t: D.AffineTransform(t([0.5, -1.0]), t([2.0, -3.0]), event_dim=1),
+    "Cat": lambda D, t: D.CatTransform(
+        [D.ExpTransform(), D.AffineTransform(0.0, 2.0)], dim=-1, lengths=[1, 1]
+    ),
+    "Compose": lambda D, t: D.ComposeTransform([D.AffineTransform(1.0, 0.5), D.SigmoidTransform()]),
+    "Compose-vectors": lambda D, t: D.ComposeTransform(
+        [D.ExpTransform(), D.StickBreakingTransform()]
+    ),
+    "Compose-reshape": lambda D, t: D.ComposeTransform(
+        [D.ReshapeTransform((2,), (2, 1)), D.AffineTransform(0.0, 3.0, event_dim=2)]
+    ),
+    "CorrCholesky": lambda D, t: D.CorrCholeskyTransform(),
+    "Cumulative": lambda D, t: D.CumulativeDistributionTransform(D.Normal(t(0.5), t(2.0))),
+    "Exp": lambda D, t: D.ExpTransform(),
+    "Identity": lambda D, t: D.transforms.identity_transform,
+    "Independent": lambda D, t: D.IndependentTransform(D.SigmoidTransform(), 1),
+    "LowerCholesky": lambda D, t: D.LowerCholeskyTransform(),
+    "PositiveDefinite": lambda D, t: D.PositiveDefiniteTransform(),
+    "Power": lambda D, t: D.PowerTransform(t(1.5)),
+    "Power-falling": lambda D, t: D.PowerTransform(t(-0.5)),
+    "Reshape": lambda D, t: D.ReshapeTransform((2, 3), (3, 2)),
+    "Sigmoid": lambda D, t: D.SigmoidTransform(),
+    "Softmax": lambda D, t: D.SoftmaxTransform(),
+    "Softplus": lambda D, t: D.SoftplusTransform(),
+    "Stack": lambda D, t: D.StackTransform([D.ExpTransform(), D.TanhTransform()], dim=-1),
+    "StickBreaking": lambda D, t: D.StickBreakingTransform(),
+    "Tanh": lambda D, t: D.TanhTransform(),
+}
+
+
+def transform_input(name, event_dim, batch):
+    """Numbers in the domain of a transform."""
+    sizes = {"CorrCholesky": (6,), "Compose-reshape": (2,), "Reshape": (2, 3)}.get(name)
+    if sizes is None:
+        sizes = (3, 3) if event_dim == 2 else (2,)
+    x = np.random.default_rng(2).normal(size=(*batch, *sizes))
+    return np.abs(x) + 0.1 if name.startswith("Power") else x

@@ -2,10 +2,12 @@
 
 import doctest
 import importlib
+import pkgutil
 
 import pytest
 
 import rushlight as torch
+import rushlight.distributions
 
 MODULES = [
     "rushlight._creation",
@@ -47,6 +49,13 @@ MODULES = [
     "rushlight.utils.dlpack",
     "rushlight.utils.graph",
     "rushlight.utils.hooks",
+]
+NO_EXAMPLES = {"_chances", "_covariance", "_folded", "_kl_mixed", "_kl_same_family"}
+NO_EXAMPLES |= {"_location_scale", "transforms"}
+MODULES += [
+    f"rushlight.distributions.{m.name}"
+    for m in pkgutil.iter_modules(rushlight.distributions.__path__)
+    if m.name not in NO_EXAMPLES
 ]
 
 

@@ -50,6 +50,31 @@ def mlp_step(torch: Any) -> Call:
     return training_step(torch, net, torch.randn(16, 10), torch.randint(0, 3, (16,)))
 
 
+@case("policy gradient step, 4-128-2 MLP, one state", "models", 0.40)
+def policy_step(torch: Any) -> Call:
+    nn = torch.nn
+    policy = nn.Sequential(nn.Linear(4, 128), nn.ReLU(), nn.Linear(128, 2))
+    state = torch.randn(1, 4)
+
+    def call() -> None:
+        actions = torch.distributions.Categorical(torch.softmax(policy(state), dim=1))
+        action = actions.sample()
+        (-actions.log_prob(action) * 0.5).sum().backward()
+
+    return call
+
+
+@case("Normal(64, 8) rsample + log_prob", "models", 0.40)
+def normal_actions(torch: Any) -> Call:
+    mean, std = torch.randn(64, 8, requires_grad=True), torch.rand(64, 8) + 0.1
+
+    def call() -> None:
+        actions = torch.distributions.Normal(mean, std)
+        actions.log_prob(actions.rsample())
+
+    return call
+
+
 @case("conv 3x3, 64 channels, 8x64x56x56, training step", "models", 1.0)
 def conv_step(torch: Any) -> Call:
     layer = torch.nn.Conv2d(64, 64, 3, padding=1)

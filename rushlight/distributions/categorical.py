@@ -67,6 +67,8 @@ class Categorical(CategoryChances):
         if probs.dim() != 2:
             probs = probs.reshape(-1, self._num_events)
         count = rl.Size(sample_shape).numel()
+        if count == 0:
+            return rl.empty(shape, dtype=rl.int64, device=probs.device)
         drawn = rl.multinomial(probs, count, True)  # (batch, count)
         return (drawn if count == 1 else drawn.T).reshape(shape)
 

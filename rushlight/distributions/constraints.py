@@ -211,9 +211,7 @@ class MixtureSameFamilyConstraint(_Wrapping):
                 f"MixtureSameFamilyConstraint: expected at least {dims} dims, but value has "
                 f"{value.dim()}."
             )
-        kept = value.dim() - dims
-        result = self.base_constraint.check(value.unsqueeze(-1 - dims))
-        return result.reshape(*result.shape[:kept], -1).all(-1)
+        return self.base_constraint.check(value.unsqueeze(-1 - dims)).all(-1)
 
     def __repr__(self) -> str:
         return f"MixtureSameFamilyConstraint({self.base_constraint!r})"
@@ -464,8 +462,7 @@ class _Symmetric(_Square):
         is_square = super().check(value)
         if value.shape[-2] != value.shape[-1]:
             return is_square
-        symmetric = rl.isclose(value, value.mT, atol=1e-6).all((-2, -1))
-        return symmetric & self._holds(value) if bool(symmetric.all()) else symmetric
+        return rl.isclose(value, value.mT, atol=1e-6).all((-2, -1)) & self._holds(value)
 
     def _holds(self, value: Tensor) -> Tensor | bool:
         return True

@@ -20,6 +20,10 @@ class ExponentialFamily(Distribution):
     theta are the natural parameters, t the sufficient statistic, F the log normalizer and k the
     carrier measure. A subclass defines `_natural_params`, `_log_normalizer` and
     `_mean_carrier_measure`, the expectation of k; entropy follows from these.
+
+    Example:
+        >>> torch.distributions.ExponentialFamily.entropy(torch.distributions.Normal(0.0, 1.0))
+        tensor(1.4189)
     """
 
     @property

@@ -59,7 +59,10 @@ class GeneralizedPareto(Distribution):
         return constraints.interval(self.loc, rl.where(self.concentration < 0, end, math.inf))
 
     def _split(self) -> tuple[Tensor, Tensor]:
-        """Where concentration is about 0, and concentration, 1 there."""
+        """Where concentration is about 0, and concentration, 1 there.
+
+        There the first terms of a series stand in, which also have the gradient.
+        """
         is_zero = self.concentration.abs() <= 1e-8
         return is_zero, rl.where(is_zero, 1.0, self.concentration)
 
@@ -89,7 +92,8 @@ class GeneralizedPareto(Distribution):
         z = (value - self.loc) / self.scale
         is_zero, c = self._split()
         power = rl.special.xlog1py(1 / c + 1, c * z)
-        return -self.scale.log() - rl.where(is_zero, z, power)
+        near = z + self.concentration * (z - z.square() / 2)
+        return -self.scale.log() - rl.where(is_zero, near, power)
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """Returns the logarithm of the probability of what is above a value."""
@@ -97,7 +101,8 @@ class GeneralizedPareto(Distribution):
             self._validate_sample(value)
         z = (value - self.loc) / self.scale
         is_zero, c = self._split()
-        return -rl.where(is_zero, z, (c * z).log1p() / c)
+        near = z - self.concentration * z.square() / 2
+        return -rl.where(is_zero, near, (c * z).log1p() / c)
 
     def log_cdf(self, value: Tensor) -> Tensor:
         """Returns the logarithm of cdf."""
@@ -109,7 +114,8 @@ class GeneralizedPareto(Distribution):
     def icdf(self, value: Tensor) -> Tensor:
         is_zero, c = self._split()
         waits = -(-value).log1p()
-        return self.loc + self.scale * rl.where(is_zero, waits, (c * waits).expm1() / c)
+        near = waits + self.concentration * waits.square() / 2
+        return self.loc + self.scale * rl.where(is_zero, near, (c * waits).expm1() / c)
 
     def entropy(self) -> Tensor:
         return self.scale.log() + self.concentration + 1

@@ -31,21 +31,19 @@ class Uniform(Distribution):
         tensor(0.2500)
     """
 
-    arg_constraints = {
-        "low": constraints.dependent(is_discrete=False, event_dim=0),
-        "high": constraints.dependent(is_discrete=False, event_dim=0),
-    }
     has_rsample = True
     low: Tensor
     high: Tensor
 
     def __init__(self, low: Parameter, high: Parameter, validate_args: bool | None = None) -> None:
         self._adopt(validate_args, low=low, high=high)
-        if self._validate_args and not (self.low < self.high).all():
-            raise ValueError(
-                f"Uniform: low must be less than high, but low is\n{self.low}\nand high is\n"
-                f"{self.high}"
-            )
+
+    @property
+    def arg_constraints(self) -> dict[str, constraints.Constraint]:
+        return {
+            "low": constraints.less_than(self.high),
+            "high": constraints.greater_than(self.low),
+        }
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> constraints.Constraint:

@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from distribution_cases import CASES, KL_CASES
+from distribution_cases import CASES, KL_CASES, TRANSFORM_CASES, transform_input
 
 import rushlight as torch
 
@@ -66,8 +66,6 @@ def test_shapes_and_flags(name):
     assert tuple(sample.shape) == tuple(theirs.sample((2, 5)).shape)
     assert str(sample.dtype) == str(theirs.sample().dtype)
     assert ours.support.check(sample).all()
-
-
 
 
 # PyTorch's formula takes logarithms of negative numbers.
@@ -198,6 +196,43 @@ def test_kl_divergences_are_of_the_same_pairs():
         return {(p.__name__, q.__name__) for p, q in registry}
 
     assert names(torch) == names(pytorch)
+
+
+@pytest.mark.parametrize("name", TRANSFORM_CASES)
+def test_transforms(name):
+    ours, theirs = pair(name, TRANSFORM_CASES)
+    x = transform_input(name, theirs.domain.event_dim, (3,))
+    x, their_x = torch.from_numpy(x), pytorch.from_numpy(x)
+    y, their_y = ours(x), theirs(their_x)
+    same(y, their_y)
+    same(ours.inv(y), theirs.inv(their_y), 1e-7)
+    for what in ("bijective", "domain", "codomain"):
+        assert repr(getattr(ours, what)) == repr(getattr(theirs, what))
+    assert ours.domain.event_dim == theirs.domain.event_dim
+    assert ours.codomain.event_dim == theirs.codomain.event_dim
+    assert repr(ours) == repr(theirs)
+    assert repr(ours.inv) == repr(theirs.inv)
+    if theirs.bijective:
+        given = ours.log_abs_det_jacobian(x, y)
+        same(given, theirs.log_abs_det_jacobian(their_x, their_y), 1e-7)
+
+
+def test_constraints_become_the_same_transforms():
+    for registry in ("biject_to", "transform_to"):
+        registered = [
+            {c.__name__ for c in getattr(library, registry)._registry} for library in (OURS, THEIRS)
+        ]
+        assert registered[0] == registered[1]
+    x = [-1.0, 0.5, 2.0]
+    for name in ("real", "positive", "nonnegative", "unit_interval", "simplex", "real_vector"):
+        for registry in ("biject_to", "transform_to"):
+            y, their_y = (
+                getattr(library.distributions, registry)(
+                    getattr(library.distributions.constraints, name)
+                )(library.tensor(x))
+                for library in (torch, pytorch)
+            )
+            same(y, their_y)
 
 
 def outcome(call, library):
