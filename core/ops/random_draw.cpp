@@ -227,7 +227,7 @@ std::pair<Tensor, Tensor> draw_dropout(const Tensor& input, double p, Generator*
   Tensor out = empty_strided(source.sizes(), source.strides(), source.dtype(), source.device());
   Tensor mask = empty_strided(source.sizes(), source.strides(), DType::bool_, source.device());
   if (source.device().is_meta()) return {out, mask};
-  Dropout dropout{uint32_t(std::min(p * 0x1p32, 0x1p32 - 1)), kept_scale(p)};
+  Dropout dropout{dropout_threshold(p), kept_scale(p)};
   Generator::Draw draw = take(generator, source.numel(), 1);
   (source.device().is_cuda() ? dropout_cuda : dropout_cpu)(source, out, mask, dropout, draw);
   return {out, mask};

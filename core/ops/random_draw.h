@@ -2,6 +2,8 @@
 // take from the default one.
 #pragma once
 
+#include <algorithm>
+
 #include "core/tensor/generator.h"
 
 namespace rushlight {
@@ -37,6 +39,8 @@ Tensor draw_categories(const Tensor& weights, int64_t count, bool replacement,
 
 // What elements are multiplied by that dropout keeps.
 inline double kept_scale(double p) { return p == 1 ? 0 : 1 / (1 - p); }
+// Dropout keeps what has a random word of at least this.
+inline uint32_t dropout_threshold(double p) { return uint32_t(std::min(p * 0x1p32, 0x1p32 - 1)); }
 // input with elements dropped (zero) with probability p < 1 and the others scaled, and the mask of
 // those kept; both in the layout of a dense input.
 std::pair<Tensor, Tensor> draw_dropout(const Tensor& input, double p, Generator* generator);
