@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from cases.case import Call, case
@@ -108,9 +107,8 @@ def mnist_step(torch: Any) -> Call:
 
 
 def char_gpt(torch: Any, vocabulary: int, width: int, heads: int, layers: int, length: int) -> Any:
-    """A GPT in the style of nanoGPT's smallest: attention written out, weights not tied."""
+    """A GPT in the style of nanoGPT's smallest, its weights not tied."""
     nn, functional = torch.nn, torch.nn.functional
-    blocked = torch.ones(length, length).tril() == 0
 
     class Block(nn.Module):
         def __init__(self) -> None:
@@ -125,10 +123,8 @@ def char_gpt(torch: Any, vocabulary: int, width: int, heads: int, layers: int, l
                 part.view(batch, length, heads, width // heads).transpose(1, 2)
                 for part in self.qkv(self.norm1(x)).split(width, dim=2)
             )  # (batch, heads, length, width / heads)
-            scores = q @ k.transpose(-2, -1) / math.sqrt(width // heads)
-            weights = scores.masked_fill(blocked, -math.inf).softmax(-1)
-            mixed = (weights @ v).transpose(1, 2).reshape(batch, length, width)
-            x = x + self.proj(mixed)
+            mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.proj(mixed.transpose(1, 2).reshape(batch, length, width))
             return x + self.down(functional.gelu(self.up(self.norm2(x))))
 
     class GPT(nn.Module):

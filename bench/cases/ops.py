@@ -130,6 +130,34 @@ def layer_norm_large(torch: Any) -> Call:
     return lambda: layer_norm(a, (1000,), weight, bias)
 
 
+def attention(torch: Any, *shape: int, backward: bool) -> Call:
+    q, k, v = (torch.randn(shape, requires_grad=backward) for _ in range(3))
+    attend, grad = torch.nn.functional.scaled_dot_product_attention, torch.randn(shape)
+    if not backward:
+        return lambda: attend(q, k, v, is_causal=True)
+
+    def call() -> None:
+        q.grad = k.grad = v.grad = None
+        attend(q, k, v, is_causal=True).backward(grad)
+
+    return call
+
+
+@case("causal attention, 4x8x256x64", "ops", 1.0)
+def attention_large(torch: Any) -> Call:
+    return attention(torch, 4, 8, 256, 64, backward=False)
+
+
+@case("causal attention forward + backward, 4x8x256x64", "ops", 1.0)
+def attention_large_backward(torch: Any) -> Call:
+    return attention(torch, 4, 8, 256, 64, backward=True)
+
+
+@case("causal attention forward + backward, 12x4x64x32", "ops", 1.0)
+def attention_small_backward(torch: Any) -> Call:
+    return attention(torch, 12, 4, 64, 32, backward=True)
+
+
 @case("(a*2+b).relu(), 4M floats", "ops", 0.7)
 def chain_large(torch: Any) -> Call:
     a, b = torch.randn(MILLIONS_4), torch.randn(MILLIONS_4)

@@ -42,12 +42,14 @@ Tensor weights_as_ops(const Tensor& query, const Tensor& key, const Tensor& mask
   return select(blind, 0.0, softmax(select(blind, 0.0, scores), -1));
 }
 
-// What dropout multiplies the weights by, of which rows take whole counters: (*, L, S). `noise` is
-// given ones and drops some of them.
+// Words of the random stream that a row of scores takes: whole counters.
+int64_t words_per_row(int64_t keys) { return (keys + 3) / 4 * 4; }
+
+// What dropout multiplies the weights by: (*, L, S). `noise` is given ones and drops some of them.
 template <class F>
 Tensor noise_of(const Tensor& like, Shape sizes, F noise) {
   int64_t keys = sizes.back();
-  sizes.back() = (keys + 3) / 4 * 4;
+  sizes.back() = words_per_row(keys);
   return narrow(noise(full(sizes, 1, like.dtype(), like.device())), -1, 0, keys);
 }
 
@@ -64,6 +66,14 @@ Tensor attend_by_ops(const Tensor& query, const Tensor& key, const Tensor& value
               });
   }
   return matmul(weights, value);
+}
+
+// What the noise of the fused kernel takes of the default generator's stream.
+Generator::Draw noise_draw(const Shape& batch, const Tensor& query, const Tensor& key) {
+  Shape sizes = batch;
+  sizes.push_back(query.size(-2));
+  sizes.push_back(words_per_row(key.size(-2)));
+  return default_generator().take(philox_counters(uint64_t(checked_numel(sizes)), 1));
 }
 
 // The noise that the fused kernel has drawn.
@@ -193,7 +203,7 @@ void check_mask(const Tensor& mask, const Tensor& query, const Tensor& key) {
         " keys.");
 }
 
-// Splits heads into groups that share one, so that they broadcast: (*, groups, heads / groups, ...).
+// Heads in groups that share one of key and value: (*, groups, heads / groups, rows, columns).
 Tensor grouped(const Tensor& t, int64_t groups) {
   Shape sizes = t.sizes();
   size_t heads = sizes.size() - 3;
@@ -206,6 +216,22 @@ Tensor grouped(const Tensor& t, int64_t groups) {
   return view(t, split);
 }
 
+// Brings heads that share keys and values into a dim of their own, where those broadcast.
+void group_heads(Tensor& query, Tensor& key, Tensor& value, Tensor& mask) {
+  int64_t heads = query.size(-3), key_heads = key.size(-3), value_heads = value.size(-3);
+  CHECK(key_heads > 0 && value_heads > 0 && heads % key_heads == 0 && heads % value_heads == 0,
+        "Number of heads in key and value must divide the number of heads in query, got ",
+        key_heads, ", ", value_heads, " and ", heads, ".");
+  if (key_heads != value_heads) {
+    for (Tensor* t : {&key, &value})
+      *t = call<"repeat_interleave", Tensor>(*t, heads / t->size(-3), std::optional<int64_t>(-3),
+                                             std::optional<int64_t>());
+  }
+  int64_t groups = key.size(-3);
+  for (Tensor* t : {&query, &key, &value}) *t = grouped(*t, groups);
+  if (mask.defined() && mask.dim() > 2) mask = grouped(mask, groups);
+}
+
 }  // namespace
 
 OP(_attention,
@@ -214,7 +240,7 @@ OP(_attention,
   .home    = "private",
   .doc     = R"(scaled_dot_product_attention in one kernel, and the logsumexp of its scores.
 
-Leading dims broadcast. Dropout has the random numbers of the generator with this seed and offset.)",
+Leading dims broadcast. Dropout draws from the generator with this seed and offset.)",
   .dtypes  = floating,
   .gpu     = none<"scaled_dot_product_attention is made of matmul and softmax there">,
   .batch   = [](const Batch& batch, const Tensor& query, const Tensor& key, const Tensor& value,
@@ -293,45 +319,24 @@ Example:
     CHECK(dropout_p >= 0 && dropout_p <= 1,
           "dropout probability has to be between 0 and 1, but got ", dropout_p);
     // Without features all scores are 0, whatever the scale.
-    int64_t features = query.size(-1);
-    double scale = given_scale ? *given_scale : 1 / std::sqrt(double(std::max<int64_t>(features, 1)));
+    double features = double(std::max<int64_t>(query.size(-1), 1));
+    double scale = given_scale.value_or(1 / std::sqrt(features));
     if (mask.defined() && mask.dim() < 2)
       mask = expand(mask, Shape{query.size(-2), key.size(-2)});
-    int64_t heads = 0;
-    if (enable_gqa) {
-      heads = query.size(-3);
-      int64_t key_heads = key.size(-3), value_heads = value.size(-3);
-      CHECK(key_heads > 0 && value_heads > 0 && heads % key_heads == 0 && heads % value_heads == 0,
-            "Number of heads in key and value must divide the number of heads in query, got ",
-            key_heads, ", ", value_heads, " and ", heads, ".");
-      auto repeated = [&](const Tensor& t) {
-        return call<"repeat_interleave", Tensor>(t, heads / t.size(-3), std::optional<int64_t>(-3),
-                                                     std::optional<int64_t>());
-      };
-      if (key_heads != value_heads) {
-        key = repeated(key);
-        value = repeated(value);
-      }
-      int64_t groups = key.size(-3);
-      query = grouped(query, groups);
-      key = grouped(key, groups);
-      value = grouped(value, groups);
-      if (mask.defined() && mask.dim() > 2) mask = grouped(mask, groups);
-    }
+    int64_t heads = enable_gqa ? query.size(-3) : 0;
+    if (enable_gqa) group_heads(query, key, value, mask);
+    bool drops = dropout_p > 0 && dropout_p < 1;
+    double p = drops ? dropout_p : 0;
     Tensor output;
-    if (!query.device().is_cpu() || (dropout_p > 0 && inside_batch_level())) {
-      output = attend_by_ops(query, key, value, mask, dropout_p, is_causal, scale);
+    if (query.device().is_cuda() || (drops && inside_batch_level())) {
+      output = attend_by_ops(query, key, value, mask, p, is_causal, scale);
     } else {
       Generator::Draw draw{};
-      if (dropout_p > 0) {
-        int64_t rows = checked_numel(common_batch(query, key, value, mask)) * query.size(-2);
-        draw = default_generator().take(
-            philox_counters(uint64_t(rows * ((key.size(-2) + 3) / 4 * 4)), 1));
-      }
-      output = std::get<0>(call<"_attention", Fused>(query, key, value, mask, is_causal, scale,
-                                                     dropout_p, int64_t(draw.seed),
-                                                     int64_t(draw.offset)));
+      if (drops) draw = noise_draw(common_batch(query, key, value, mask), query, key);
+      output = std::get<0>(call<"_attention", Fused>(query, key, value, mask, is_causal, scale, p,
+                                                     int64_t(draw.seed), int64_t(draw.offset)));
     }
+    if (dropout_p == 1) output = output * 0;
     if (!enable_gqa) return output;
     Shape sizes(output.sizes().begin(), output.sizes().end() - 4);
     sizes.push_back(heads);

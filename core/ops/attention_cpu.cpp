@@ -1,5 +1,6 @@
-// Defines attention on the CPU, tile by tile. Dao et al., "FlashAttention: fast and memory-efficient
-// exact attention with IO-awareness", 2022, algorithms 1 and 4; Dao, "FlashAttention-2", 2023.
+// Defines attention on the CPU, tile by tile. Dao et al., "FlashAttention: fast and
+// memory-efficient exact attention with IO-awareness", 2022, algorithms 1 and 4; Dao,
+// "FlashAttention-2", 2023.
 //
 // Rows of any layout and dtype are brought into tiles of the type that attention_isa.cpp computes
 // in. Threads share queries of batch items forward, and batch items (or ranges of keys, when there

@@ -16,6 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+from rushlight.nn._attention import *  # noqa: E402, F403
+from rushlight.nn._attention import _canonical_mask as _canonical_mask  # noqa: E402
+from rushlight.nn._attention import _none_or_dtype as _none_or_dtype  # noqa: E402
 from rushlight.nn._pooling import *  # noqa: E402, F403  after the ops, in the place of some
 
 # Products and distances

@@ -8,8 +8,11 @@ from scipy import stats
 import rushlight as torch
 
 pytorch = pytest.importorskip("torch")
-# PyTorch says of some modules which of its kernels does not serve them.
-pytestmark = pytest.mark.filterwarnings("ignore:.*is not supported with oneDNN:UserWarning")
+# PyTorch says of some modules which of its kernels or shortcuts does not serve them.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*is not supported with oneDNN:UserWarning"),
+    pytest.mark.filterwarnings("ignore:enable_nested_tensor is True:UserWarning"),
+]
 
 CASES = [
     pytest.param(case, id=case.expression)

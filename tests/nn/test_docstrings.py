@@ -9,7 +9,10 @@ import pytest
 import rushlight as torch
 
 MODULES = [
+    "rushlight.nn.attention",
+    "rushlight.nn.attention.bias",
     "rushlight.nn.functional",
+    "rushlight.nn._attention",
     "rushlight.nn.init",
     "rushlight.nn.parameter",
     *(

@@ -88,6 +88,15 @@ class Linear(Module):
         )
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """Linear under the name that the last map of MultiheadAttention has in PyTorch.
+
+    Example:
+        >>> torch.nn.modules.linear.NonDynamicallyQuantizableLinear(1, 2)
+        NonDynamicallyQuantizableLinear(in_features=1, out_features=2, bias=True)
+    """
+
+
 class Bilinear(Module):
     """Bilinear form of two inputs: output[k] = input1 @ weight[k] @ input2 + bias[k].
 

@@ -1,0 +1,108 @@
+"""A transformer learns as PyTorch's does, from the same weights and batches."""
+
+import math
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+pytorch = pytest.importorskip("torch")
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """Two pools of threads in one process wait for each other."""
+    before = torch.get_num_threads(), pytorch.get_num_threads()
+    torch.set_num_threads(1)
+    pytorch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before[0])
+    pytorch.set_num_threads(before[1])
+
+
+VOCABULARY, WIDTH, LENGTH, STEPS = 17, 32, 24, 200
+
+
+def model_of(library):
+    nn = library.nn
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.tokens = nn.Embedding(VOCABULARY, WIDTH)
+            self.places = nn.Embedding(LENGTH, WIDTH)
+            layer = nn.TransformerEncoderLayer(
+                WIDTH, 4, 64, dropout=0.0, batch_first=True, norm_first=True, activation="gelu"
+            )
+            self.encoder = nn.TransformerEncoder(layer, 2, nn.LayerNorm(WIDTH), False)
+            self.head = nn.Linear(WIDTH, VOCABULARY)
+
+        def forward(self, tokens):
+            x = self.tokens(tokens) + self.places(library.arange(LENGTH))
+            mask = nn.Transformer.generate_square_subsequent_mask(LENGTH)
+            return self.head(self.encoder(x, mask, is_causal=True))
+
+    return Model()
+
+
+def losses_of(library, weights):
+    model = model_of(library)
+    model.load_state_dict({name: library.tensor(value) for name, value in weights.items()})
+    optimizer = library.optim.AdamW(model.parameters(), lr=1e-3)
+    rng = np.random.default_rng(0)
+    losses = []
+    for _ in range(STEPS):
+        # Sequences that count up.
+        start = rng.integers(0, VOCABULARY, (8, 1))
+        tokens = library.tensor((start + np.arange(LENGTH + 1)) % VOCABULARY)
+        logits = model(tokens[:, :-1])
+        loss = library.nn.functional.cross_entropy(
+            logits.reshape(-1, VOCABULARY), tokens[:, 1:].reshape(-1)
+        )
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_training_follows_pytorchs_losses() -> None:
+    pytorch.manual_seed(0)
+    weights = {name: value.numpy() for name, value in model_of(pytorch).state_dict().items()}
+    ours, theirs = losses_of(torch, weights), losses_of(pytorch, weights)
+    np.testing.assert_allclose(ours, theirs, atol=1e-3)
+    assert theirs[-1] < math.log(VOCABULARY) / 2
+
+
+def decoder_losses(library, weights):
+    model = library.nn.Transformer(16, 2, 1, 2, 32, 0.0, batch_first=True)
+    model.load_state_dict({name: library.tensor(value) for name, value in weights.items()})
+    optimizer = library.optim.SGD(model.parameters(), lr=0.05)
+    rng = np.random.default_rng(1)
+    padding = library.tensor(np.arange(9) >= 7).expand(4, 9)
+    mask = model.generate_square_subsequent_mask(6)
+    losses = []
+    for _ in range(50):
+        source, target = (
+            library.tensor(rng.normal(size=(4, n, 16)).astype(np.float32)) for n in (9, 6)
+        )
+        out = model(
+            source, target, tgt_mask=mask, src_key_padding_mask=padding,
+            memory_key_padding_mask=padding,
+        )  # fmt: skip
+        loss = ((out - source[:, :6]) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
+def test_encoder_and_decoder_follow_pytorchs_losses() -> None:
+    pytorch.manual_seed(0)
+    model = pytorch.nn.Transformer(16, 2, 1, 2, 32, 0.0, batch_first=True)
+    weights = {name: value.numpy() for name, value in model.state_dict().items()}
+    ours, theirs = decoder_losses(torch, weights), decoder_losses(pytorch, weights)
+    np.testing.assert_allclose(ours, theirs, atol=1e-4)
