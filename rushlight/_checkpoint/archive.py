@@ -147,9 +147,13 @@ class ArchiveReader:
 
     def _not_an_archive(self, error: Exception) -> RuntimeError:
         self._file.seek(0)
-        start = self._file.read(len(_LOCAL_SIGNATURE))
+        start = self._file.read(len(_LOCAL_SIGNATURE) + 8)
         if not start:
             return self._bad("it is empty")
+        if start[8:10] == b'{"':
+            return self._bad(
+                "it may be a safetensors file. Use rushlight.utils.safetensors.load_file"
+            )
         if start.startswith(_LOCAL_SIGNATURE):
             return self._bad(f"the archive is cut off or damaged ({error})")
         return self._bad("it is not a zip archive, as checkpoints are")
@@ -237,7 +241,7 @@ class ArchiveReader:
 
 
 @contextlib.contextmanager
-def replace_when_complete(path: str) -> Iterator[IO[bytes]]:
+def replace_when_complete(path: str, caller: str = "save") -> Iterator[IO[bytes]]:
     """Opens a new file that takes the place of the path's at the end, if nothing was raised."""
     target = os.path.realpath(path)  # a symbolic link stays one
     if os.path.exists(target) and not os.path.isfile(target):
@@ -246,7 +250,7 @@ def replace_when_complete(path: str) -> Iterator[IO[bytes]]:
         return
     folder = os.path.dirname(target)
     if not os.path.isdir(folder):
-        raise RuntimeError(f"save: Parent directory {folder} does not exist.")
+        raise RuntimeError(f"{caller}: Parent directory {folder} does not exist.")
     temporary = f"{target}.{os.urandom(4).hex()}.tmp"
     try:
         with open(temporary, "xb") as file:

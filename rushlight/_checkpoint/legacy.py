@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # The start of such a file: the pickle of the magic number.
 START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 _VERSION = 1001
+_ALIGNMENT = 16  # of the widest elements; nothing in the file sees to it
 _OPERATIONS = {operation.code.encode("latin1"): operation for operation in pickletools.opcodes}
 _COUNTED = {
     pickletools.TAKEN_FROM_ARGUMENT1: "<B",
@@ -111,9 +112,9 @@ class LegacyReader:
         start, size = self._places[name]
         if not size or self._options.skips_data:
             return rl.zeros(size, dtype=rl.uint8)
-        memory = self._map or bytearray(self._data[start : start + size])
-        offset = start if self._map is not None else 0
-        return rl.frombuffer(memory, dtype=rl.uint8, count=size, offset=offset)
+        if self._map is not None and start % _ALIGNMENT == 0:
+            return rl.frombuffer(self._map, dtype=rl.uint8, count=size, offset=start)
+        return rl.frombuffer(bytearray(self._data[start : start + size]), dtype=rl.uint8)
 
 
 def _pickle_end(data: Any, position: int) -> int:
