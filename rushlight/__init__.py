@@ -90,6 +90,7 @@ _SUBMODULES = (
     "distributions",
     "fft",
     "func",
+    "hub",
     "linalg",
     "nn",
     "optim",

@@ -10,12 +10,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from rushlight.utils import checkpoint, graph
+    from rushlight.utils import checkpoint, deterministic, graph, safetensors
 
-__all__ = ["checkpoint", "data", "dlpack", "graph", "hooks"]
+__all__ = ["checkpoint", "data", "deterministic", "dlpack", "graph", "hooks", "safetensors"]
+
+_LATER = ("checkpoint", "deterministic", "graph", "safetensors")
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name in ("checkpoint", "graph"):  # imported when first used, as nn imports this package
+    if name in _LATER:  # imported when first used, as nn imports this package
         return _import_module(f"rushlight.utils.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
