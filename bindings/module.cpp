@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings/module_call.h"
 #include "bindings/override.h"
 #include "bindings/python.h"
 #include "core/device/allocator.h"
@@ -96,6 +97,7 @@ NB_MODULE(_C, m) {
     add_dlpack(module);
     add_generator(module);
     add_cuda(module);
+    add_module_call(module);
   } catch (const PythonError&) {
     throw nb::python_error();
   }

@@ -455,3 +455,40 @@ def test_repr_puts_own_settings_before_children() -> None:
 
     assert repr(Two()) == "Two(\n  a=1\n  b=2\n  (act): ReLU()\n)"
     assert repr(nn.Module()) == "Module()"
+
+
+def test_calls_hand_over_all_arguments() -> None:
+    class All(nn.Module):
+        def forward(self, *args, **kwargs):
+            return args, kwargs
+
+    many = tuple(range(20))
+    named = {f"k{i}": i for i in range(15)}
+    module = All()
+    for with_hook in (False, True):
+        if with_hook:
+            module.register_forward_hook(lambda *args: None)
+        assert module() == ((), {})
+        assert module(1, k=2) == ((1,), {"k": 2})
+        assert module(*many, **named) == (many, named)
+        assert nn.Module.__call__(module, *many) == (many, {})
+    with pytest.raises(TypeError, match="_hooks|argument"):
+        nn.Module.__call__()
+
+
+def test_calls_may_be_overridden_and_forward_may_be_an_attribute() -> None:
+    class Twice(nn.Module):
+        def __call__(self, x):
+            return 2 * super().__call__(x)
+
+        def forward(self, x):
+            return x + 1
+
+    module = Twice()
+    assert module(1) == 4
+    module.forward = lambda x: x + 10
+    assert module(1) == 22
+    with pytest.raises(NotImplementedError, match='missing the required "forward"'):
+        nn.Module()(1)
+    with pytest.raises(TypeError):
+        nn.Identity()(1, 2)

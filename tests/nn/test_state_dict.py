@@ -130,7 +130,7 @@ def test_not_strict_still_refuses_other_shapes() -> None:
 def test_values_that_are_not_tensors_are_reported() -> None:
     state = nn.Linear(1, 1).state_dict()
     state["bias"] = [1.0]
-    with pytest.raises(RuntimeError, match=r'named "bias", expected Tensor .* received list'):
+    with pytest.raises(RuntimeError, match=r'named "bias", expected torch.Tensor .* received list'):
         nn.Linear(1, 1).load_state_dict(state)
 
 

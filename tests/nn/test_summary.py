@@ -1,5 +1,7 @@
 """The table of Module.summary()."""
 
+import pytest
+
 import rushlight as torch
 from rushlight import nn
 
@@ -12,14 +14,14 @@ def build():
 
 def test_table_shows_the_tree_with_shapes_and_counts() -> None:
     assert str(build().summary(torch.zeros(2, 1, 5, 5))).splitlines() == [
-        "layer                output shape  parameters",
-        "Sequential           (2, 4, 3, 3)          48",
-        "├─ 0 Conv2d          (2, 4, 3, 3)          40",
-        "├─ 1 Sequential      (2, 4, 3, 3)           8",
-        "│  ├─ 0 BatchNorm2d  (2, 4, 3, 3)           8",
-        "│  └─ 1 ReLU         (2, 4, 3, 3)           0",
-        "└─ 2 Dropout         (2, 4, 3, 3)           0",
-        "48 parameters (48 trainable) in 232 bytes",
+        "layer                output shape  parameters  multiply-adds",
+        "Sequential           (2, 4, 3, 3)          48            648",
+        "├─ 0 Conv2d          (2, 4, 3, 3)          40            648",
+        "├─ 1 Sequential      (2, 4, 3, 3)           8              0",
+        "│  ├─ 0 BatchNorm2d  (2, 4, 3, 3)           8              0",
+        "│  └─ 1 ReLU         (2, 4, 3, 3)           0              0",
+        "└─ 2 Dropout         (2, 4, 3, 3)           0              0",
+        "48 parameters (48 trainable) in 232 bytes, 648 multiply-adds",
     ]
 
 
@@ -68,3 +70,43 @@ def test_module_that_did_not_run_or_returned_something_else_is_marked() -> None:
 
     rows = {row.path: row.output_shape for row in Odd().summary(torch.ones(2)).rows}
     assert rows == {"": "dict", "unused": None, "pair": "(2,), (2,), int"}
+
+
+class Calls(nn.Module):
+    """Runs a function of its input."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "cost"),
+    [
+        (nn.Linear(3, 4), (5, 2, 3), 5 * 2 * 3 * 4),
+        (nn.Conv1d(4, 6, 3, groups=2), (2, 4, 7), 2 * 6 * 5 * 2 * 3),
+        (nn.ConvTranspose2d(3, 5, 2), (1, 3, 4, 4), 3 * 16 * 5 * 4),
+        (nn.Conv3d(1, 2, 2), (1, 1, 3, 3, 3), 2 * 8 * 8),
+        (Calls(lambda x: x @ x.mT), (3, 4, 5), 3 * 4 * 5 * 4),
+        (Calls(lambda x: torch.bmm(x, x.mT)), (3, 4, 5), 3 * 4 * 5 * 4),
+        (Calls(lambda x: torch.addmm(x[0, :4, :4], x[0], x[0].T)), (1, 4, 5), 4 * 5 * 4),
+        (Calls(lambda x: torch.einsum("bij,bkj->bik", x, x)), (3, 4, 5), 3 * 4 * 5 * 4),
+        (Calls(lambda x: torch.einsum("bij->b", x)), (3, 4, 5), 0),
+        (Calls(lambda x: nn.functional.linear(x, bias=None, weight=x)), (3, 2), 18),
+        (nn.ReLU(), (3, 4), 0),
+    ],
+)
+def test_multiplications_are_counted(module, shape, cost) -> None:
+    summary = nn.Sequential(module).summary(torch.ones(shape))
+    assert [row.multiply_adds for row in summary.rows] == [cost, cost]
+    assert summary.total_multiply_adds == cost
+
+
+def test_a_module_that_runs_twice_counts_twice() -> None:
+    layer = nn.Linear(3, 3)
+    summary = nn.Sequential(layer, nn.Sequential(layer)).summary(torch.ones(1, 3))
+    assert [row.multiply_adds for row in summary.rows] == [18, 18, 9, 18]
+    assert nn.Linear(3, 3).summary().total_multiply_adds is None

@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import warnings
 
+from rushlight import _C
 from rushlight.nn.modules._hook_tables import Hook, HookTable, HookView, HookWithoutModule
 from rushlight.nn.modules._members import Members
 
@@ -37,9 +38,14 @@ class Hooked(Members):
     # Declared as a variable so that subclasses may give it any signature.
     forward: Callable[..., Any] = _forward_unimplemented
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._hooks is None:
-            return self.forward(*args, **kwargs)
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    else:
+        __call__ = _C._module_call  # goes to forward, or below when there are hooks
+
+    def _call_with_hooks(self, *args: Any, **kwargs: Any) -> Any:
         return _call_with_hooks(self, args, kwargs)
 
     def _own_hooks(self) -> HookTable:

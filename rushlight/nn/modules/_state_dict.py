@@ -236,8 +236,8 @@ class Stateful(Hooked):
         """Copies value into one member; returns what is wrong, or None."""
         if not isinstance(value, Tensor):
             return (
-                f'While copying the parameter named "{key}", expected Tensor or Tensor-like '
-                f"object from checkpoint but received {type(value).__name__}."
+                f'While copying the parameter named "{key}", expected torch.Tensor or '
+                f"Tensor-like object from checkpoint but received {type(value).__name__}."
             )
         # Early PyTorch files store scalars with one element as shape (1,).
         if tensor.dim() == 0 and tuple(value.shape) == (1,):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.modules._members import MODULE
+from rushlight.nn.modules._multiply_adds import MultiplyAdds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,16 +24,23 @@ _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 class SummaryRow:
     """One line of the table: a module at a path."""
 
-    __slots__ = ("branch", "label", "output_shape", "parameters", "path")
+    __slots__ = ("branch", "label", "multiply_adds", "output_shape", "parameters", "path")
 
     def __init__(
-        self, branch: str, label: str, path: str, output_shape: str | None, parameters: int
+        self,
+        branch: str,
+        label: str,
+        path: str,
+        output_shape: str | None,
+        parameters: int,
+        multiply_adds: int | None,
     ) -> None:
         self.branch = branch
         self.label = label
         self.path = path
         self.output_shape = output_shape
         self.parameters = parameters
+        self.multiply_adds = multiply_adds
 
 
 class ModuleSummary:
@@ -43,29 +51,41 @@ class ModuleSummary:
         total_parameters: number of elements of all parameters, each shared parameter once.
         trainable_parameters: those of them that require grad.
         bytes: memory of parameters and buffers.
+        total_multiply_adds: multiplications of products and convolutions in a forward, each with
+            its addition; None without a forward.
     """
 
     def __init__(self, module: Module, rows: list[SummaryRow]) -> None:
         parameters = list(module.parameters())
         self.rows = rows
+        self.total_multiply_adds = rows[0].multiply_adds
         self.total_parameters = _count(parameters)
         self.trainable_parameters = _count(p for p in parameters if p.requires_grad)
         self.bytes = sum(t.numel() * t.element_size() for t in [*parameters, *module.buffers()])
 
     def __str__(self) -> str:
         with_shapes = any(row.output_shape is not None for row in self.rows)
-        table = [["layer"] + ["output shape"] * with_shapes + ["parameters"]]
+        table = [["layer", "output shape", "parameters", "multiply-adds"]]
         for row in self.rows:
-            shape = [row.output_shape or "-"] if with_shapes else []
-            table.append([row.branch + row.label, *shape, f"{row.parameters:,}"])
-        *widths, last_width = [max(map(len, column)) for column in zip(*table, strict=True)]
+            cost = "-" if row.multiply_adds is None else f"{row.multiply_adds:,}"
+            table.append(
+                [row.branch + row.label, row.output_shape or "-", f"{row.parameters:,}", cost]
+            )
+        if not with_shapes:
+            table = [[layer, parameters] for layer, _, parameters, _ in table]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        texts = 2 if with_shapes else 1  # columns before those of numbers
         lines = []
-        for *cells, last in table:
-            padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=True)]
-            lines.append("  ".join([*padded, last.rjust(last_width)]))
+        for cells in table:
+            padded = [
+                cell.ljust(width) if i < texts else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+            ]
+            lines.append("  ".join(padded))
+        cost = f", {self.total_multiply_adds:,} multiply-adds" if with_shapes else ""
         lines.append(
             f"{self.total_parameters:,} parameters ({self.trainable_parameters:,} trainable) "
-            f"in {_readable(self.bytes)}"
+            f"in {_readable(self.bytes)}{cost}"
         )
         return "\n".join(lines)
 
@@ -74,13 +94,15 @@ class ModuleSummary:
 
 def summarize(module: Module, example_inputs: tuple[Any, ...], depth: int | None) -> ModuleSummary:
     """Builds the table; see Module.summary."""
-    shapes = _output_shapes(module, example_inputs) if example_inputs else {}
+    shapes, costs = _trial(module, example_inputs) if example_inputs else ({}, {})
 
     def rows(
         this: Module, name: str, path: str, branch: str, below: str, level: int
     ) -> Iterator[SummaryRow]:
         label = f"{name} {this._get_name()}".lstrip()
-        yield SummaryRow(branch, label, path, shapes.get(this), _count(this.parameters()))
+        yield SummaryRow(
+            branch, label, path, shapes.get(this), _count(this.parameters()), costs.get(this)
+        )
         if level == depth:
             return
         children = [(n, child) for n, child in this._own(MODULE) if child is not None]
@@ -94,25 +116,35 @@ def summarize(module: Module, example_inputs: tuple[Any, ...], depth: int | None
     return ModuleSummary(module, list(rows(module, "", "", "", "", 0)))
 
 
-def _output_shapes(module: Module, example_inputs: tuple[Any, ...]) -> dict[Module, str]:
-    """What each module last returned in a trial forward."""
+def _trial(
+    module: Module, example_inputs: tuple[Any, ...]
+) -> tuple[dict[Module, str], dict[Module, int]]:
+    """What each module last returned in a trial forward, and its multiplications in all calls."""
     shapes: dict[Module, str] = {}
+    costs: dict[Module, int] = {}
+    counter = MultiplyAdds()
+    starts: list[int] = []  # of the modules that run now, the innermost last
 
-    def note(this: Module, args: tuple[Any, ...], output: Any) -> None:
+    def enter(this: Module, args: tuple[Any, ...]) -> None:
+        starts.append(counter.total)
+
+    def leave(this: Module, args: tuple[Any, ...], output: Any) -> None:
         shapes[this] = _shape(output)
+        costs[this] = costs.get(this, 0) + counter.total - starts.pop()
 
     modes = {this: this.training for this in module.modules()}
-    handles = [this.register_forward_hook(note) for this in modes]
+    handles = [this.register_forward_pre_hook(enter, prepend=True) for this in modes]
+    handles += [this.register_forward_hook(leave) for this in modes]
     try:
         module.eval()
-        with rl.no_grad():
+        with rl.no_grad(), counter:
             module(*example_inputs)
     finally:
         for handle in handles:
             handle.remove()
         for this, mode in modes.items():
             this.training = mode
-    return shapes
+    return shapes, costs
 
 
 def _shape(output: Any) -> str:

@@ -47,7 +47,7 @@ class _Sequence(Module):
         raise NotImplementedError
 
     def __len__(self) -> int:
-        return len(self._modules)
+        return len(self._children_list())
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._children_list())
@@ -55,7 +55,7 @@ class _Sequence(Module):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             return self._part(index)
-        return getattr(self, self._name_at(index))
+        return self._children_list()[self._position(index, len(self))]
 
     def __setitem__(self, index: int, module: Module) -> None:
         setattr(self, self._name_at(index), module)
@@ -146,8 +146,10 @@ class Sequential(_Sequence):
             self.extend(args)
 
     def forward(self, input: Any) -> Any:
-        for module in self._children_list():
-            input = module(input)
+        values = self.__dict__
+        for name, kind in self._kinds.items():
+            if kind == MODULE:
+                input = values[name](input)
         return input
 
     def _part(self, index: slice) -> Sequential:

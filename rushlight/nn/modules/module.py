@@ -339,25 +339,26 @@ class Module(Stateful):
         return f"{self._get_name()}(\n  " + "\n  ".join(extra_lines + child_lines) + "\n)"
 
     def summary(self, *example_inputs: Any, depth: int | None = None) -> ModuleSummary:
-        """Returns a table of the layers with their output shapes and parameter counts.
+        """Returns a table of the layers: output shapes, parameters and multiplications.
 
         Args:
             example_inputs: arguments for one forward, run in evaluation mode without gradients, to
-                learn the output shapes; without them the table has no shapes.
+                learn the output shapes and count the multiplications of matrix products,
+                convolutions and the like; without them the table has neither.
             depth: how many levels of children to show; None shows all.
 
         Returns:
             An object that prints as the table and has rows, total_parameters,
-            trainable_parameters and bytes.
+            trainable_parameters, total_multiply_adds and bytes.
 
         Example:
             >>> net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU())
             >>> net.summary(torch.zeros(1, 2))
-            layer        output shape  parameters
-            Sequential   (1, 8)                24
-            ├─ 0 Linear  (1, 8)                24
-            └─ 1 ReLU    (1, 8)                 0
-            24 parameters (24 trainable) in 96 bytes
+            layer        output shape  parameters  multiply-adds
+            Sequential   (1, 8)                24             16
+            ├─ 0 Linear  (1, 8)                24             16
+            └─ 1 ReLU    (1, 8)                 0              0
+            24 parameters (24 trainable) in 96 bytes, 16 multiply-adds
         """
         from rushlight.nn.modules._summary import summarize
 
