@@ -2,8 +2,6 @@
 // layers. One direction of one layer is _recurrent_layer; all else here is made of ops.
 #include "core/ops/recurrent.h"
 
-#include <algorithm>
-
 #include "core/autograd/needs.h"
 #include "core/ops/op.h"
 
@@ -33,7 +31,8 @@ struct Run {
   Tensor output, hy, cy;
 };
 
-// One direction of a layer over packed rows. Half types compute in float32 on the CPU.
+// One direction of a layer over packed rows. Half types compute in float32 on the CPU; complex ones
+// are recorded op by op.
 Run run_layer(std::string_view cell, const Tensor& input, const Tensor& hx, const Tensor& cx,
               const Weights& w, ShapeRef batch_sizes, bool reverse) {
   bool widened = is_half(input.dtype()) && input.device().is_cpu();
@@ -41,19 +40,16 @@ Run run_layer(std::string_view cell, const Tensor& input, const Tensor& hx, cons
     return widened && t.defined() && t.dtype() == input.dtype() ? cast(t, DType::float32) : t;
   };
   auto out = [&](const Tensor& t) { return widened ? cast(t, input.dtype()) : t; };
-  auto [output, inner, gates] =
-      call<"_recurrent_layer", Triple>(in(input), cell, in(hx), in(cx), in(w.w_ih), in(w.w_hh),
-                                       in(w.b_ih), in(w.b_hh), in(w.w_hr), batch_sizes, reverse);
-  // The layer that last_rows() looks at: only its steps and sizes.
-  RecurrentLayer layer{};
-  layer.hx = hx;
-  for (int64_t count : batch_sizes) {
-    layer.steps.push_back({layer.rows, count});
-    layer.rows += count;
-  }
-  if (reverse) std::ranges::reverse(layer.steps);
-  return {out(output), out(last_rows(layer, output)),
-          cx.defined() ? out(last_rows(layer, inner)) : Tensor()};
+  RecurrentLayer layer = recurrent_layer(cell, hx, cx, w.w_hh, w.w_hr, batch_sizes, reverse);
+  check_recurrent_layer(layer, input, w.w_ih, w.b_ih, w.b_hh);
+  RecurrentResult run;
+  if (is_complex(input.dtype())) run = run_recurrent(layer, input, w.w_ih, w.b_ih, w.b_hh);
+  else
+    std::tie(run.output, run.inner, run.gates) =
+        call<"_recurrent_layer", Triple>(in(input), cell, in(hx), in(cx), in(w.w_ih), in(w.w_hh),
+                                         in(w.b_ih), in(w.b_hh), in(w.w_hr), batch_sizes, reverse);
+  return {out(run.output), out(last_rows(layer, run.output)),
+          cx.defined() ? out(last_rows(layer, run.inner)) : Tensor()};
 }
 
 // The weights by layer and direction, from the flat list.
@@ -78,7 +74,9 @@ std::vector<Weights> weights_of(const Network& net, bool projects) {
 // All layers over packed rows.
 Run run_network(const Network& net, const Tensor& input, const Tensor& hx, const Tensor& cx,
                 ShapeRef batch_sizes) {
-  CHECK(net.layers > 0, "num_layers must be positive, but is ", net.layers, ".");
+  CHECK(net.layers > 0 && net.layers <= int64_t(net.params.size()),
+        "num_layers must be positive and at most the number of params, ", net.params.size(),
+        ", but is ", net.layers, ".");
   CHECK(net.dropout >= 0 && net.dropout <= 1, ErrorKind::kValue,
         "dropout probability has to be between 0 and 1, but got ", net.dropout);
   int64_t states = net.layers * net.directions();
@@ -150,7 +148,10 @@ void check_pair(TensorList hx) {
 
 // One step of one layer: (batch, features), or one row of features.
 Run run_cell(std::string_view cell, const Tensor& input, const Tensor& hx, const Tensor& cx,
-             const Weights& w) {
+             Weights w) {
+  // A bias that is missing beside the other one is zero.
+  if (w.b_ih.defined() && !w.b_hh.defined()) w.b_hh = zeros_like(w.b_ih);
+  if (w.b_hh.defined() && !w.b_ih.defined()) w.b_ih = zeros_like(w.b_hh);
   CHECK(input.dim() == 1 || input.dim() == 2, "Expected input to be 1D or 2D, got ", input.dim(),
         "D instead.");
   if (input.dim() == 2) return run_layer(cell, input, hx, cx, w, Shape{input.size(0)}, false);
@@ -201,7 +202,7 @@ Args:
     dropout: the probability of dropping an output between layers.
     train: whether to drop at all.
     bidirectional: whether each layer runs in both directions.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = [](const Tensor& input, TensorList hx, TensorList params, bool has_biases,
                 int64_t num_layers, double dropout, bool train, bool bidirectional,
@@ -218,7 +219,7 @@ OP(lstm_data,
    "int num_layers, float dropout, bool train, bool bidirectional) -> "
    "(Tensor output, Tensor hy, Tensor cy)", {
   .doc     = R"(lstm over the data and batch_sizes of a PackedSequence.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = [](const Tensor& data, const Tensor& batch_sizes, TensorList hx, TensorList params,
                 bool has_biases, int64_t num_layers, double dropout, bool train,
@@ -234,7 +235,7 @@ OP(lstm_cell,
    "(Tensor input, Tensor[] hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "
    "Tensor? b_hh=None) -> (Tensor hy, Tensor cy)", {
   .doc     = R"(State and cell after one step of lstm: hx are two (batch, size).)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = [](const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh,
                 const Tensor& b_ih, const Tensor& b_hh) {
@@ -249,7 +250,7 @@ OP(gru_input,
    "float dropout, bool train, bool bidirectional, bool batch_first) -> "
    "(Tensor output, Tensor hy)", {
   .doc     = R"(Gated recurrent units (Cho et al. 2014), see nn.GRU, with the arguments of lstm.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = dense<"gru">,
 })
@@ -258,7 +259,7 @@ OP(gru_data,
    "gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, "
    "int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor output, Tensor hy)", {
   .doc     = R"(gru over the data and batch_sizes of a PackedSequence.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = packed<"gru">,
 })
@@ -266,7 +267,7 @@ OP(gru_data,
 OP(gru_cell, "(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "
             "Tensor? b_hh=None) -> Tensor", {
   .doc     = R"(The state after one step of gru: input (batch, features), hx (batch, size).)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = one_step<"gru">,
 })
@@ -276,7 +277,7 @@ OP(rnn_tanh_input,
    "float dropout, bool train, bool bidirectional, bool batch_first) -> "
    "(Tensor output, Tensor hy)", {
   .doc     = R"(Elman's recurrent network with tanh, see nn.RNN, with the arguments of lstm.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = dense<"tanh">,
 })
@@ -285,7 +286,7 @@ OP(rnn_tanh_data,
    "rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, "
    "int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor output, Tensor hy)", {
   .doc     = R"(rnn_tanh over the data and batch_sizes of a PackedSequence.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = packed<"tanh">,
 })
@@ -293,7 +294,7 @@ OP(rnn_tanh_data,
 OP(rnn_tanh_cell, "(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "
                  "Tensor? b_hh=None) -> Tensor", {
   .doc     = R"(The state after one step of rnn_tanh: input (batch, features), hx (batch, size).)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = one_step<"tanh">,
 })

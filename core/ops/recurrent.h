@@ -6,6 +6,7 @@
 // it is made of ops.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "core/tensor/tensor.h"
@@ -52,6 +53,19 @@ struct RecurrentFlow {
   Tensor output;       // (N, P), when outputs are projected
   Tensor hx, cx;       // (B, P), (B, H)
 };
+
+// `cell` is lstm, gru, tanh or relu; `batch_sizes` are the counts of the steps.
+RecurrentLayer recurrent_layer(std::string_view cell, const Tensor& hx, const Tensor& cx,
+                               const Tensor& w_hh, const Tensor& w_hr, ShapeRef batch_sizes,
+                               bool reverse);
+
+// Raises unless tensors fit the steps and each other.
+void check_recurrent_layer(const RecurrentLayer& layer, const Tensor& input, const Tensor& w_ih,
+                           const Tensor& b_ih, const Tensor& b_hh);
+
+// By the kernel of the CPU, which does not record, or as ops. Biases may be undefined.
+RecurrentResult run_recurrent(RecurrentLayer layer, const Tensor& input, const Tensor& w_ih,
+                              const Tensor& b_ih, const Tensor& b_hh);
 
 // `projected` is input @ w_ih.T and the biases, (N, G), without that of gru's candidate from
 // hidden, `candidate_bias` (H), which may be undefined. On the CPU it is overwritten, and tensors

@@ -71,7 +71,9 @@ class StepMatrix {
   // c = a @ b, or c += a @ b, for m rows; rows of a and c are dense.
   void multiply(const T* a, T* c, int64_t m, bool accumulate) const {
     if (m == 0 || n_ == 0) return;
-    if (packed_) {
+    if (k_ == 0) {
+      if (!accumulate) std::fill_n(c, m * n_, T(0));
+    } else if (packed_) {
       loops<T>().multiply(a, k_, packed_.get(), c, n_, m, n_, k_, accumulate);
     } else {
       // Few rows: time goes into reading the matrix.

@@ -8,29 +8,16 @@ namespace {
 
 using Results = std::tuple<Tensor, Tensor, Tensor>;
 
+void check_weight(const Tensor& t, ShapeRef shape, const char* name) {
+  CHECK(!t.defined() || same_shape(t.sizes(), shape), name, " must have shape ", ShapeText{shape},
+        ", but has ", t.sizes(), ".");
+}
+
 Cell cell_of(std::string_view name) {
   if (name == "lstm") return Cell::lstm;
   if (name == "gru") return Cell::gru;
   ASSERT(name == "tanh" || name == "relu");
   return name == "tanh" ? Cell::tanh : Cell::relu;
-}
-
-RecurrentLayer layer_of(std::string_view cell, const Tensor& hx, const Tensor& cx,
-                        const Tensor& w_hh, const Tensor& w_hr, ShapeRef batch_sizes,
-                        bool reverse) {
-  RecurrentLayer layer{cell_of(cell), {}, reverse, 0, 0, hx, cx, w_hh, w_hr};
-  for (int64_t count : batch_sizes) {
-    layer.steps.push_back({layer.rows, count});
-    layer.rows += count;
-  }
-  if (reverse) std::ranges::reverse(layer.steps);
-  layer.hidden = w_hh.size(0) / layer.gate_count();
-  return layer;
-}
-
-void check_weight(const Tensor& t, ShapeRef shape, const char* name) {
-  CHECK(!t.defined() || same_shape(t.sizes(), shape), name, " must have shape ", ShapeText{shape},
-        ", but has ", t.sizes(), ".");
 }
 
 // The kernel of the CPU takes row-major tensors.
@@ -50,8 +37,67 @@ Tensor projection_bias(const RecurrentLayer& layer, const Tensor& b_ih, const Te
              0);
 }
 
-RecurrentResult run(RecurrentLayer layer, const Tensor& input, const Tensor& w_ih,
-                    const Tensor& b_ih, const Tensor& b_hh) {
+RecurrentFlow flow_back(RecurrentLayer layer, RecurrentResult result, RecurrentResult grads) {
+  bool by_ops = gradients_as_ops() || !has_kernel(result.output) || grads.gates.defined() ||
+                (grads.inner.defined() && !layer.is_lstm());
+  if (by_ops) return recurrent_backward_ops(layer, result, grads);
+  for (Tensor* t : {&layer.hx, &layer.cx, &layer.w_hh, &layer.w_hr, &result.output, &result.inner,
+                    &result.gates, &grads.output, &grads.inner})
+    *t = prepared(*t);
+  return recurrent_backward_cpu(layer, result, grads);
+}
+
+}  // namespace
+
+void check_recurrent_layer(const RecurrentLayer& layer, const Tensor& input, const Tensor& w_ih,
+                           const Tensor& b_ih, const Tensor& b_hh) {
+  const Tensor &hx = layer.hx, &cx = layer.cx, &w_hh = layer.w_hh, &w_hr = layer.w_hr;
+  const Step& first = layer.reverse ? layer.steps.back() : layer.steps.front();
+  int64_t batch = first.count, outputs = w_hh.size(1), width = layer.gate_count() * layer.hidden;
+  CHECK(width == w_hh.size(0) && (w_hr.defined() || outputs == layer.hidden),
+        "w_hh must have shape (", layer.gate_count(), " * hidden, hidden), but has ", w_hh.sizes(),
+        ".");
+  CHECK(input.dim() == 2 && input.size(0) == layer.rows, "input has shape ", input.sizes(),
+        ", but its steps have ", layer.rows, " rows.");
+  CHECK(w_ih.dim() == 2 && w_ih.size(0) == width && w_ih.size(1) == input.size(1),
+        "w_ih must have shape (", width, ", ", input.size(1), ") for an input of ", input.size(1),
+        " features and w_hh ", w_hh.sizes(), ", but has ", w_ih.sizes(), ".");
+  Shape per_gate{width}, states{batch, outputs}, cells{batch, layer.hidden};
+  ASSERT(b_ih.defined() == b_hh.defined());
+  check_weight(b_ih, per_gate, "b_ih");
+  check_weight(b_hh, per_gate, "b_hh");
+  check_weight(w_hr, Shape{outputs, layer.hidden}, "w_hr");
+  check_weight(hx, states, "hx");
+  check_weight(cx, cells, "cx");
+  for (const Tensor* t : {&hx, &cx, &w_ih, &w_hh, &b_ih, &b_hh, &w_hr}) {
+    if (!t->defined()) continue;
+    CHECK(t->dtype() == input.dtype(),
+          "Input and parameter tensors are not the same dtype, found input tensor with ",
+          dtype_name(input.dtype()), " and parameter tensor with ", dtype_name(t->dtype()),
+          ". Convert one with .to(dtype).");
+    CHECK(t->device() == input.device(),
+          "Input and parameter tensors are not at the same device, found input tensor at ",
+          input.device(), " and parameter tensor at ", t->device(), ". Move one with .to().");
+  }
+}
+
+RecurrentLayer recurrent_layer(std::string_view cell, const Tensor& hx, const Tensor& cx,
+                               const Tensor& w_hh, const Tensor& w_hr, ShapeRef batch_sizes,
+                               bool reverse) {
+  CHECK(w_hh.dim() == 2, "w_hh must be a matrix, but has shape ", w_hh.sizes(), ".");
+  CHECK(!batch_sizes.empty(), "takes at least one step, but got none.");
+  RecurrentLayer layer{cell_of(cell), {}, reverse, 0, 0, hx, cx, w_hh, w_hr};
+  for (int64_t count : batch_sizes) {
+    layer.steps.push_back({layer.rows, count});
+    layer.rows += count;
+  }
+  if (reverse) std::ranges::reverse(layer.steps);
+  layer.hidden = w_hh.size(0) / layer.gate_count();
+  return layer;
+}
+
+RecurrentResult run_recurrent(RecurrentLayer layer, const Tensor& input, const Tensor& w_ih,
+                              const Tensor& b_ih, const Tensor& b_hh) {
   if (input.device().is_meta()) {
     bool keeps = layer.is_lstm() || layer.is_gru();
     auto made = [&](int64_t columns) {
@@ -67,18 +113,6 @@ RecurrentResult run(RecurrentLayer layer, const Tensor& input, const Tensor& w_i
   for (Tensor* t : {&layer.hx, &layer.cx, &layer.w_hh, &layer.w_hr}) *t = prepared(*t);
   return run_recurrent_cpu(layer, prepared(projected), prepared(candidate_bias));
 }
-
-RecurrentFlow flow_back(RecurrentLayer layer, RecurrentResult result, RecurrentResult grads) {
-  bool by_ops = gradients_as_ops() || !has_kernel(result.output) || grads.gates.defined() ||
-                (grads.inner.defined() && !layer.is_lstm());
-  if (by_ops) return recurrent_backward_ops(layer, result, grads);
-  for (Tensor* t : {&layer.hx, &layer.cx, &layer.w_hh, &layer.w_hr, &result.output, &result.inner,
-                    &result.gates, &grads.output, &grads.inner})
-    *t = prepared(*t);
-  return recurrent_backward_cpu(layer, result, grads);
-}
-
-}  // namespace
 
 OP(_recurrent_layer,
    "(Tensor input, str cell, Tensor hx, Tensor? cx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, "
@@ -113,35 +147,8 @@ OP(_recurrent_layer,
   .forward = [](const Tensor& input, std::string_view cell, const Tensor& hx, const Tensor& cx,
                 const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh,
                 const Tensor& w_hr, ShapeRef batch_sizes, bool reverse) {
-    CHECK(w_hh.dim() == 2, "w_hh must be a matrix, but has shape ", w_hh.sizes(), ".");
-    RecurrentLayer layer = layer_of(cell, hx, cx, w_hh, w_hr, batch_sizes, reverse);
-    int64_t outputs = w_hh.size(1), width = layer.gate_count() * layer.hidden;
-    CHECK(width == w_hh.size(0) && (w_hr.defined() || outputs == layer.hidden),
-          "w_hh must have shape (", layer.gate_count(), " * hidden, hidden), but has ",
-          w_hh.sizes(), ".");
-    CHECK(input.dim() == 2 && input.size(0) == layer.rows, "input has shape ", input.sizes(),
-          ", but its steps have ", layer.rows, " rows.");
-    CHECK(w_ih.dim() == 2 && w_ih.size(0) == width && w_ih.size(1) == input.size(1),
-          "w_ih must have shape (", width, ", ", input.size(1), ") for an input of ", input.size(1),
-          " features and w_hh ", w_hh.sizes(), ", but has ", w_ih.sizes(), ".");
-    Shape per_gate{width}, states{batch_sizes[0], outputs}, cells{batch_sizes[0], layer.hidden};
-    CHECK(b_ih.defined() == b_hh.defined(), "takes both biases or none.");
-    check_weight(b_ih, per_gate, "b_ih");
-    check_weight(b_hh, per_gate, "b_hh");
-    check_weight(w_hr, Shape{outputs, layer.hidden}, "w_hr");
-    check_weight(hx, states, "hx");
-    check_weight(cx, cells, "cx");
-    for (const Tensor* t : {&hx, &cx, &w_ih, &w_hh, &b_ih, &b_hh, &w_hr}) {
-      if (!t->defined()) continue;
-      CHECK(t->dtype() == input.dtype(),
-            "Input and parameter tensors are not the same dtype, found input tensor with ",
-            dtype_name(input.dtype()), " and parameter tensor with ", dtype_name(t->dtype()),
-            ". Convert one with .to(dtype).");
-      CHECK(t->device() == input.device(),
-            "Input and parameter tensors are not at the same device, found input tensor at ",
-            input.device(), " and parameter tensor at ", t->device(), ". Move one with .to().");
-    }
-    RecurrentResult result = run(std::move(layer), input, w_ih, b_ih, b_hh);
+    RecurrentLayer layer = recurrent_layer(cell, hx, cx, w_hh, w_hr, batch_sizes, reverse);
+    RecurrentResult result = run_recurrent(std::move(layer), input, w_ih, b_ih, b_hh);
     return Results(result.output, result.inner, result.gates);
   },
   .saves   = saves<"input", "hx", "cx", "w_ih", "w_hh", "w_hr", "output", "inner", "gates">,
@@ -150,7 +157,7 @@ OP(_recurrent_layer,
          const Tensor& w_hh, const Tensor& w_hr, const Tensor& output, const Tensor& inner,
          const Tensor& gates, std::string_view cell, ShapeRef batch_sizes, bool reverse,
          GradMask<8> wants) {
-        RecurrentLayer layer = layer_of(cell, hx, cx, w_hh, w_hr, batch_sizes, reverse);
+        RecurrentLayer layer = recurrent_layer(cell, hx, cx, w_hh, w_hr, batch_sizes, reverse);
         RecurrentFlow flow = flow_back(layer, {output, inner, gates}, {g[0], g[1], g[2]});
         auto turned = [](const Tensor& t) { return transpose(t, 0, 1); };
         Tensor g_input, g_ih, g_hh, g_hr, b_ih, b_hh;

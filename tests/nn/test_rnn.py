@@ -152,6 +152,27 @@ def test_vmap_over_inputs_and_over_weights(kind):
     torch.testing.assert_close(both[0], net(x[0])[0])
 
 
+@pytest.mark.parametrize("sizes", [(0, 4, 0), (3, 0, 0), (3, 4, 0), (0, 0, 0)])
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_ops_take_sizes_of_zero(sizes, batch):
+    features, hidden, projected = sizes
+    x = torch.ones(5, batch, features, requires_grad=True)
+    state, cells = torch.ones(1, batch, projected), torch.ones(1, batch, hidden)
+    weights = [
+        torch.ones(*shape, requires_grad=True)
+        for shape in [(4 * hidden, features), (4 * hidden, projected), (projected, hidden)]
+    ]
+    if projected == hidden:
+        del weights[2]
+    output, last, last_cells = torch.lstm(
+        x, [state, cells], weights, False, 1, 0.0, True, False, False
+    )
+    assert (output.shape, last.shape) == ((5, batch, projected), (1, batch, projected))
+    last_cells.sum().backward()
+    assert [w.grad.shape for w in weights[:2]] == [w.shape for w in weights[:2]]
+    assert x.grad.isfinite().all()
+
+
 def test_biases_that_get_equal_gradients_do_not_share_them():
     net = nn.LSTM(3, 4)
     net(torch.randn(5, 2, 3))[0].sum().backward()
@@ -225,6 +246,7 @@ REFUSED_CALLS = {
     "unbatched": (RuntimeError, "unbatched 2-D input", "GRU", (X[:, 0], torch.zeros(1, 1, 4))),
     "batched": (RuntimeError, "batched 3-D input", "RNN", (X, torch.zeros(1, 4))),
     "empty": (RuntimeError, "length to be larger than 0", "LSTM", (X[:0],)),
+    "one state": (TypeError, "two tensors", "LSTM", (X, torch.zeros(2, 2, 4))),
     "cell dims": (ValueError, "Expected input to be 1D or 2D, got 3D", "LSTMCell", (X,)),
     "cell state": (ValueError, r"Expected hidden to be 1D", "GRUCell", (X[0], X)),
     "cell states": (ValueError, r"Expected hx\[1\]", "LSTMCell", (X[0], (X[0], X))),
@@ -236,6 +258,23 @@ def test_calls_refuse(name):
     error, text, kind, args = REFUSED_CALLS[name]
     with pytest.raises(error, match=text):
         getattr(nn, kind)(3, 4)(*args)
+
+
+@pytest.mark.parametrize("cell", [torch.gru_cell, torch.rnn_tanh_cell])
+def test_cells_take_one_bias_without_the_other(cell):
+    rows = 12 if cell is torch.gru_cell else 4
+    x, h, bias, zero = torch.randn(2, 3), torch.randn(2, 4), torch.randn(rows), torch.zeros(rows)
+    weights = torch.randn(rows, 3), torch.randn(rows, 4)
+    assert torch.equal(cell(x, h, *weights, b_ih=bias), cell(x, h, *weights, bias, zero))
+    assert torch.equal(cell(x, h, *weights, b_hh=bias), cell(x, h, *weights, zero, bias))
+
+
+def test_complex_networks_are_those_of_pairs_of_numbers():
+    net = nn.GRU(3, 4, num_layers=2, bidirectional=True)
+    with torch.no_grad():
+        expected, _ = net(x := torch.randn(5, 2, 3))
+        output, _ = net.to(torch.complex64)(x.to(torch.complex64))
+    torch.testing.assert_close(output, expected.to(torch.complex64))
 
 
 H, W = torch.zeros(1, 2, 4), [torch.zeros(12, 3), torch.zeros(12, 4)]
@@ -258,10 +297,6 @@ REFUSED_OPS = {
     "negative": ("must be positive", lambda: torch.gru(X[0], torch.tensor([2, -1]), H, W, *FLAGS)),
     "many": ("must be positive", lambda: torch.gru(X[0], torch.tensor([9]), H, W, *FLAGS)),
     "none": ("one row of int64", lambda: torch.gru(X[0], torch.tensor([1.0]), H, W, *FLAGS)),
-    "bias": (
-        "both biases or none",
-        lambda: torch.gru_cell(X[0], H[0], *W, torch.zeros(12)),
-    ),
     "cell": ("1D or 2D", lambda: torch.gru_cell(X, H, *W)),
     "cell hx": ("hx must have shape", lambda: torch.gru_cell(X[0], H[0, :1], *W)),
 }
@@ -270,5 +305,5 @@ REFUSED_OPS = {
 @pytest.mark.parametrize("name", REFUSED_OPS)
 def test_ops_refuse(name):
     text, call = REFUSED_OPS[name]
-    with pytest.raises(RuntimeError, match=text):
+    with pytest.raises(RuntimeError, match=rf"^(gru|gru_cell|lstm): .*{text}"):
         call()

@@ -175,6 +175,7 @@ class LSTM(RNNBase):
 
     Raises:
         ValueError: for sizes or probabilities that do not exist.
+        TypeError: when called with states that are not two tensors.
 
     Example:
         >>> output, (state, cells) = torch.nn.LSTM(3, 4, proj_size=2)(torch.zeros(5, 1, 3))
@@ -212,4 +213,8 @@ class LSTM(RNNBase):
         ) -> tuple[PackedSequence, tuple[Tensor, Tensor]]: ...
 
     def forward(self, input: Tensor | PackedSequence, hx: tuple[Tensor, Tensor] | None = None):
+        if hx is not None and (isinstance(hx, Tensor) or len(hx) != 2):
+            raise TypeError(
+                f"LSTM: hx should be a tuple of two tensors, (h_0, c_0), but got {type(hx)}."
+            )
         return self._run(input, hx)
