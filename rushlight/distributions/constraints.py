@@ -351,8 +351,9 @@ class _HalfOpenInterval(_Between):
         return (value >= self.lower_bound) & (value < self.upper_bound)
 
 
-def _is_integer(value: Tensor) -> Tensor:
-    return value % 1 == 0
+def _integers_of(inside: Tensor, value: Tensor) -> Tensor:
+    """What of a set are integers, which numbers of an integer dtype are."""
+    return inside & (value % 1 == 0) if value.is_floating_point() else inside
 
 
 class _IntegerGreaterThan(_Above):
@@ -361,7 +362,7 @@ class _IntegerGreaterThan(_Above):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return _is_integer(value) & (value >= self.lower_bound)
+        return _integers_of(value >= self.lower_bound, value)
 
 
 class _IntegerLessThan(_Below):
@@ -370,7 +371,7 @@ class _IntegerLessThan(_Below):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return _is_integer(value) & (value <= self.upper_bound)
+        return _integers_of(value <= self.upper_bound, value)
 
 
 class _IntegerInterval(_Between):
@@ -379,7 +380,8 @@ class _IntegerInterval(_Between):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return _is_integer(value) & (value >= self.lower_bound) & (value <= self.upper_bound)
+        inside = (value >= self.lower_bound) & (value <= self.upper_bound)
+        return _integers_of(inside, value)
 
 
 # ---- vectors -------------------------------------------------------------------------------------

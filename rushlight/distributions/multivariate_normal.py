@@ -36,7 +36,7 @@ class MultivariateNormal(CovarianceForms):
         validate_args: as in Distribution.
 
     Raises:
-        ValueError: not one of the three is given, or a parameter has too few dims.
+        ValueError: not one of the three is given, or a parameter has another shape.
 
     Example:
         >>> torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2)).entropy()
@@ -63,6 +63,12 @@ class MultivariateNormal(CovarianceForms):
             precision_matrix=precision_matrix,
             scale_tril=scale_tril,
         )
+        n = loc.shape[-1]
+        if value.shape[-2:] != (n, n):
+            raise ValueError(
+                f"MultivariateNormal: for loc of size {n}, {name} must be a batch of ({n}, {n}), "
+                f"but is {tuple(value.shape)}."
+            )
         batch_shape = rl.broadcast_shapes(value.shape[:-2], loc.shape[:-1])
         self.loc = loc.expand(*batch_shape, -1)
         setattr(self, name, value.expand(*batch_shape, -1, -1))

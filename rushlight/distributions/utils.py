@@ -44,7 +44,7 @@ def broadcast_all(*values: Parameter) -> tuple[Tensor, ...]:
 
     Args:
         values: tensors that broadcast, and numbers, which take the dtype and the device of the
-            first tensor; of numbers alone the default dtype.
+            first tensor; the default dtype if there is none, or if an integer one would cut them.
 
     Raises:
         ValueError: a value is neither a number nor a tensor.
@@ -54,12 +54,17 @@ def broadcast_all(*values: Parameter) -> tuple[Tensor, ...]:
         >>> broadcast_all(torch.zeros(2), 1.0)
         (tensor([0., 0.]), tensor([1., 1.]))
     """
-    like = next((v for v in values if is_tensor_like(v)), None)
-    tensors: list[Any] = [v if is_tensor_like(v) else _as_tensor(v, like) for v in values]
+    for value in values:
+        if not isinstance(value, Tensor):
+            like = next((v for v in values if is_tensor_like(v)), None)
+            values = tuple(v if is_tensor_like(v) else _as_tensor(v, like) for v in values)
+            break
+    tensors: Any = values
     shape = tensors[0].shape
-    if all(t.shape == shape for t in tensors):
-        return tuple(tensors)
-    return tuple(rl.broadcast_tensors(*tensors))
+    for tensor in tensors:
+        if tensor.shape != shape:
+            return tuple(rl.broadcast_tensors(*tensors))
+    return tensors
 
 
 def _as_tensor(value: object, like: Any) -> Tensor:
@@ -68,9 +73,11 @@ def _as_tensor(value: object, like: Any) -> Tensor:
             f"broadcast_all: got a {type(value).__name__}. Parameters are numbers, Tensors or "
             "objects with __torch_function__."
         )
-    if isinstance(like, Tensor):
-        return rl.tensor(value, dtype=like.dtype, device=like.device)
-    return rl.tensor(value, dtype=rl.get_default_dtype())
+    if not isinstance(like, Tensor):
+        return rl.tensor(value, dtype=rl.get_default_dtype())
+    is_exact = like.is_floating_point() or not isinstance(value, float)
+    dtype = like.dtype if is_exact else rl.get_default_dtype()
+    return rl.tensor(value, dtype=dtype, device=like.device)
 
 
 def standard_normal(shape: Shape, like: Tensor) -> Tensor:
