@@ -82,7 +82,7 @@ def _as_tensor(value: object, like: Any) -> Tensor:
 
 def standard_normal(shape: Shape, like: Tensor) -> Tensor:
     """Returns standard normal numbers of the dtype and on the device of `like`."""
-    return rl.randn(shape, dtype=like.dtype, device=like.device)
+    return _standard_normal(shape, like.dtype, like.device)
 
 
 def uniform(shape: Shape, like: Tensor) -> Tensor:
@@ -98,6 +98,14 @@ def open_uniform(shape: Shape, like: Tensor) -> Tensor:
 def sum_rightmost(value: Tensor, dims: int) -> Tensor:
     """Returns the sum of a tensor over so many last dims."""
     return value.sum(tuple(range(-dims, 0))) if dims else value
+
+
+# What libraries that build on PyTorch's distributions import.
+_sum_rightmost = sum_rightmost
+
+
+def _standard_normal(shape: Shape, dtype: Any, device: Any) -> Tensor:
+    return rl.randn(shape, dtype=dtype, device=device)
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:

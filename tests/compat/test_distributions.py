@@ -311,3 +311,44 @@ INVALID = {
 @pytest.mark.parametrize("name", INVALID)
 def test_errors_have_pytorchs_class(name):
     assert outcome(INVALID[name], torch) == outcome(INVALID[name], pytorch)
+
+
+def gradients(case, library, values, what):
+    """The gradients in the parameters of the sum of what a method gives."""
+    leaves = []
+
+    def leaf(x):
+        leaves.append(library.tensor(x, dtype=library.float64).requires_grad_())
+        return leaves[-1]
+
+    distribution = case(library.distributions, leaf)
+    result = distribution.log_prob(values) if what == "log_prob" else getattr(distribution, what)
+    result = result() if callable(result) else result
+    if not leaves or not result.requires_grad:
+        return None
+    found = library.autograd.grad(result.sum(), leaves, allow_unused=True)
+    return [library.zeros_like(p) if g is None else g for g, p in zip(found, leaves, strict=True)]
+
+
+# What PyTorch's gradients are instead of right.
+OTHER_GRADIENTS = {
+    ("GeneralizedPareto", "log_prob"),  # where concentration is 0 or -1
+    ("FisherSnedecor", "variance"),  # NaN where the variance is not there
+    ("Wishart-tril", "log_prob"),  # of elements above the diagonal, which do not count
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("what", ["log_prob", "entropy", "mean", "variance"])
+def test_gradients_in_the_parameters(name, what):
+    value, their_value = values_of(pair(name)[1])
+    try:
+        expected = gradients(CASES[name], pytorch, their_value, what)
+    except NotImplementedError:
+        return
+    given = gradients(CASES[name], torch, value, what)
+    if expected is None or (name, what) in OTHER_GRADIENTS:
+        return
+    assert given is not None
+    for ours, theirs in zip(given, expected, strict=True):
+        same(ours, theirs, 1e-6)
