@@ -82,6 +82,7 @@ newaxis = None
 
 # Where names live that are imported when first used: submodules by themselves, functions in one.
 _SUBMODULES = (
+    "amp",
     "array_api",
     "autograd",
     "backends",
@@ -104,6 +105,7 @@ _SUBMODULES = (
     "utils",
 )
 _LAZY = {
+    "GradScaler": "amp",
     "vmap": "func",
     "save": "serialization",
     "load": "serialization",

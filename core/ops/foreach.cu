@@ -1,25 +1,10 @@
-// Owns the steps of SGD and Adam on CUDA: one launch updates many parameters.
-//   METHOD, STEP   Sgd and SgdStep, or Adam and AdamStep
+// Owns the steps of the optimizers on CUDA: one launch updates many parameters.
+//   METHOD, STEP   the formula of foreach_step.h and its numbers, such as Sgd and SgdStep
 //   ITEM           the dtype of parameters, gradients and state; half types compute in float
 #include "core/ops/foreach.cuh"
 #include "core/ops/foreach_step.h"
 
 namespace rushlight::on_cuda {
-
-void store(void* array, int64_t first, int64_t end, bool aligned,
-           const Number (&numbers)[kVector]) {
-  ITEM* to = static_cast<ITEM*>(array) + first;
-  if (aligned && first + kVector <= end) {
-    Vector vector;
-#pragma unroll
-    for (int e = 0; e < kVector; ++e) vector.at[e] = convert<ITEM>(numbers[e]);
-    *reinterpret_cast<Vector*>(to) = vector;
-    return;
-  }
-#pragma unroll
-  for (int e = 0; e < kVector; ++e)
-    if (first + e < end) to[e] = convert<ITEM>(numbers[e]);
-}
 
 extern "C" __global__ void step(ManyTensors many, STEP numbers) {
   constexpr int kGradients = 1;  // the array that is only read

@@ -1,4 +1,5 @@
-// Owns what kernels over many tensors share: which part of which tensor a block has, and loads.
+// Owns what kernels over many tensors share: which part of which tensor a block has, loads and
+// stores.
 //   ITEM   the dtype of the tensors; half types compute in float
 #pragma once
 
@@ -57,6 +58,21 @@ void load(const void* array, int64_t first, int64_t end, bool aligned, Number (&
 #pragma unroll
   for (int e = 0; e < kVector; ++e)
     numbers[e] = first + e < end ? convert<Number>(from[e]) : Number(0);
+}
+
+void store(void* array, int64_t first, int64_t end, bool aligned,
+           const Number (&numbers)[kVector]) {
+  ITEM* to = static_cast<ITEM*>(array) + first;
+  if (aligned && first + kVector <= end) {
+    Vector vector;
+#pragma unroll
+    for (int e = 0; e < kVector; ++e) vector.at[e] = convert<ITEM>(numbers[e]);
+    *reinterpret_cast<Vector*>(to) = vector;
+    return;
+  }
+#pragma unroll
+  for (int e = 0; e < kVector; ++e)
+    if (first + e < end) to[e] = convert<ITEM>(numbers[e]);
 }
 
 }  // namespace rushlight::on_cuda

@@ -9,22 +9,27 @@ namespace rushlight {
 
 extern const char* const foreach_cu;
 extern const char* const foreach_norm_cu;
+extern const char* const foreach_unscale_cu;
 
 namespace {
 
 constexpr int kThreads = 256;  // of a block
 
+constexpr const char* kMethodNames[kMethods] = {
+#define RUSHLIGHT_NAME(name) #name,
+    RUSHLIGHT_FOR_EACH_METHOD(RUSHLIGHT_NAME)
+#undef RUSHLIGHT_NAME
+};
+
 struct Variant {
-  bool is_adam;
+  Method method;
   DType item;
   friend auto operator<=>(const Variant&, const Variant&) = default;
 
-  std::string name() const {
-    return std::string(is_adam ? "adam<" : "sgd<") + device_type(item) + ">";
-  }
+  std::string method_name() const { return kMethodNames[int(method)]; }
+  std::string name() const { return method_name() + "<" + device_type(item) + ">"; }
   std::string prelude() const {
-    return cuda::define("METHOD", is_adam ? "Adam" : "Sgd") +
-           cuda::define("STEP", is_adam ? "AdamStep" : "SgdStep") +
+    return cuda::define("METHOD", method_name()) + cuda::define("STEP", method_name() + "Step") +
            cuda::define("ITEM", device_type(item));
   }
 };
@@ -48,10 +53,19 @@ struct NormKernels {
                cuda::define("ITEM", device_type(item))) {}
 };
 
+struct UnscaleKernel {
+  cuda::CudaModule module;
+  cuda::CudaKernel kernel{module, "unscale"};
+  explicit UnscaleKernel(DType item)
+      : module(std::string("unscale<") + device_type(item) + ">", foreach_unscale_cu,
+               cuda::define("ITEM", device_type(item))) {}
+};
+
 cuda::CudaKernelFamily family([] {
   for (DType dtype : {DType::float16, DType::bfloat16, DType::float32, DType::float64}) {
-    for (bool is_adam : {false, true}) kernel_of({is_adam, dtype});
+    for (int method = 0; method < kMethods; ++method) kernel_of({Method(method), dtype});
     cuda::kernels_of<NormKernels>(dtype);
+    cuda::kernels_of<UnscaleKernel>(dtype);
   }
 });
 
@@ -89,18 +103,16 @@ class Launches {
   uint32_t blocks_ = 0;
 };
 
-template <class Step>
-void run(std::span<const StepItem> items, const Step& step) {
+// Calls launch_for(dtype)(many, blocks) for the items of each dtype on each device.
+template <class LaunchFor>
+void launch_all(std::span<const StepItem> items, LaunchFor launch_for) {
   bool done[kDTypeCount][cuda::kMaxDevices] = {};
   for (const StepItem& first : items) {
     bool& is_done = done[int(first.dtype)][first.device.index];
     if (is_done) continue;
     is_done = true;
     cuda::DeviceGuard guard(first.device.index);
-    cuda::CudaKernel& kernel = kernel_of({std::is_same_v<Step, AdamStep>, first.dtype});
-    Launches launches([&](const ManyTensors& many, uint32_t blocks) {
-      kernel.launch({blocks}, {kThreads}, 0, many, step);
-    });
+    Launches launches(launch_for(first.dtype));
     for (const StepItem& item : items)
       if (item.dtype == first.dtype && item.device == first.device && item.end > item.begin)
         launches.add(item.end - item.begin, item.arrays);
@@ -108,10 +120,35 @@ void run(std::span<const StepItem> items, const Step& step) {
   }
 }
 
+template <class Step>
+void run(std::span<const StepItem> items, const Step& step) {
+  launch_all(items, [&](DType dtype) {
+    return [&step, &kernel = kernel_of({method_of(step), dtype})](const ManyTensors& many,
+                                                                  uint32_t blocks) {
+      kernel.launch({blocks}, {kThreads}, 0, many, step);
+    };
+  });
+}
+
 }  // namespace
 
-void step_cuda(std::span<const StepItem> items, const SgdStep& step) { run(items, step); }
-void step_cuda(std::span<const StepItem> items, const AdamStep& step) { run(items, step); }
+void step_cuda(std::span<const StepItem> items, Method method, const void* step) {
+  switch (method) {
+#define RUSHLIGHT_CASE(name) \
+  case Method::name: return run(items, *static_cast<const name##Step*>(step));
+    RUSHLIGHT_FOR_EACH_METHOD(RUSHLIGHT_CASE)
+#undef RUSHLIGHT_CASE
+  }
+}
+
+void unscale_cuda(std::span<const StepItem> items, const float* factor, float* found) {
+  launch_all(items, [&](DType dtype) {
+    return [factor, found, &kernel = cuda::kernels_of<UnscaleKernel>(dtype).kernel](
+               const ManyTensors& many, uint32_t blocks) {
+      kernel.launch({blocks}, {kThreads}, 0, many, factor, found);
+    };
+  });
+}
 
 std::vector<Tensor> norms_cuda(TensorList tensors, NormKind kind) {
   DType dtype = tensors[0].dtype();

@@ -14,9 +14,12 @@ struct StepItem {
   void* arrays[kMaxStepArrays] = {};
 };
 
-// One step for all items, which lie on CUDA.
-void step_cuda(std::span<const StepItem> items, const SgdStep& step);
-void step_cuda(std::span<const StepItem> items, const AdamStep& step);
+// One step for all items, which lie on CUDA; `step` is the struct of the method.
+void step_cuda(std::span<const StepItem> items, Method method, const void* step);
+
+// Multiplies the first array of each item; *found becomes 1 if an element was infinite or NaN. Both
+// numbers lie on the device of the items.
+void unscale_cuda(std::span<const StepItem> items, const float* factor, float* found);
 
 // The norms of dense tensors of one floating dtype on one device, none of them empty.
 std::vector<Tensor> norms_cuda(TensorList tensors, NormKind kind);

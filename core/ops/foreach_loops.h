@@ -1,4 +1,4 @@
-// Owns the shape of the optimizers' loops that are compiled once per instruction set.
+// Owns the shape of the loops over many tensors that are compiled once per instruction set.
 #pragma once
 
 #include "core/ops/foreach_args.h"
@@ -6,14 +6,16 @@
 
 namespace rushlight {
 
-// Each updates n elements in place. Arrays: parameter, gradient, then the state of the method; all
-// but the gradient are written.
-using SgdLoop = void (*)(const SgdStep& step, void* const* arrays, int64_t n);
-using AdamLoop = void (*)(const AdamStep& step, void* const* arrays, int64_t n);
+// Updates n elements in place; `step` is the struct of the method. Arrays: parameter, gradient,
+// then the state of the method; all but the gradient are written.
+using StepLoop = void (*)(const void* step, void* const* arrays, int64_t n);
+
+// Multiplies n elements in place; returns whether one of them was infinite or NaN.
+using UnscaleLoop = bool (*)(void* array, double factor, int64_t n);
 
 struct StepLoops {
-  SgdLoop sgd[2];  // float, double
-  AdamLoop adam[2];
+  StepLoop step[kMethods][2];  // float, double
+  UnscaleLoop unscale[2];
 };
 
 }  // namespace rushlight

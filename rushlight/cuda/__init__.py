@@ -5,6 +5,8 @@ Nothing of CUDA is opened by importing this; the first question to the driver op
 
 from __future__ import annotations
 
+import importlib
+
 from rushlight import _C
 from rushlight._errors import OutOfMemoryError as OutOfMemoryError
 from rushlight.cuda._device import _index as _index
@@ -135,7 +137,9 @@ def synchronize(device: Any = None) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Makes torch.cuda.FloatTensor and its kin when they are asked for."""
+    """Imports torch.cuda.amp, and makes torch.cuda.FloatTensor and its kin, when asked for."""
+    if name == "amp":
+        return importlib.import_module("rushlight.cuda.amp")
     if name.endswith("Tensor"):
         from rushlight._legacy import tensor_type
 

@@ -33,7 +33,8 @@ class AdamW(Adam):
         maximize: go up the gradient.
         foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
         capturable: as foreach; any step can be part of a graph.
-        differentiable: only False is available.
+        differentiable: record the step, so that backward goes through it; parameters may then
+            be results of operations. Slower: such a step is made of ordinary operations.
         fused: as foreach.
 
     Example:

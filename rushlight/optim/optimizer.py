@@ -1,6 +1,6 @@
 """The base class of optimizers.
 
-Owns parameter groups, the state kept per parameter, step hooks and the layout of state_dict, which
+Owns parameter groups, the state kept per parameter, hooks and the layout of state_dict, which
 PyTorch's checkpoints share. Update rules are elsewhere: each algorithm is a file of its own.
 Invariant: `param_groups` and `state` are plain containers that programs read and change between
 steps, so a step reads them afresh.
@@ -13,7 +13,6 @@ import functools
 import warnings
 from collections import OrderedDict, defaultdict
 
-import rushlight as rl
 from rushlight import Tensor
 from rushlight.utils.hooks import RemovableHandle
 
@@ -23,6 +22,20 @@ if TYPE_CHECKING:
     from typing import Any
 
     Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+    Hooks = OrderedDict[int, Callable[..., Any]]
+
+# The hooks of an optimizer: what they run around, as attributes.
+_HOOKS = (
+    "_optimizer_step_pre_hooks",
+    "_optimizer_step_post_hooks",
+    "_optimizer_state_dict_pre_hooks",
+    "_optimizer_state_dict_post_hooks",
+    "_optimizer_load_state_dict_pre_hooks",
+    "_optimizer_load_state_dict_post_hooks",
+)
+# Those of all optimizers.
+_global_optimizer_pre_hooks: Hooks = OrderedDict()
+_global_optimizer_post_hooks: Hooks = OrderedDict()
 
 
 class _Required:
@@ -40,11 +53,14 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def step_with_hooks(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        has_hooks = self._step_pre_hooks or self._step_post_hooks
+        if self._opt_called is False:
+            self._opt_called = True
+        before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+        has_hooks = before or after or _global_optimizer_pre_hooks or _global_optimizer_post_hooks
         # Where a subclass's step calls its parent's, the hooks run around the outer one only.
         if not has_hooks or type(self).step is not step_with_hooks:
             return step(self, *args, **kwargs)
-        for hook in tuple(self._step_pre_hooks.values()):
+        for hook in (*_global_optimizer_pre_hooks.values(), *before.values()):
             changed = hook(self, args, kwargs)
             if changed is None:
                 continue
@@ -55,7 +71,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                 )
             args, kwargs = changed
         result = step(self, *args, **kwargs)
-        for hook in tuple(self._step_post_hooks.values()):
+        for hook in (*after.values(), *_global_optimizer_post_hooks.values()):
             hook(self, args, kwargs)
         return result
 
@@ -87,6 +103,15 @@ class Optimizer:
         [0.5, 0.5]
     """
 
+    # Whether a step has been taken since the first scheduler was attached; None before that.
+    _opt_called: bool | None = None
+    _optimizer_step_pre_hooks: Hooks
+    _optimizer_step_post_hooks: Hooks
+    _optimizer_state_dict_pre_hooks: Hooks
+    _optimizer_state_dict_post_hooks: Hooks
+    _optimizer_load_state_dict_pre_hooks: Hooks
+    _optimizer_load_state_dict_post_hooks: Hooks
+
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise TypeError(
@@ -96,8 +121,8 @@ class Optimizer:
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        self._step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-        self._step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+        for name in _HOOKS:
+            setattr(self, name, OrderedDict())
 
         groups: list[Any] = list(params)
         if not groups:
@@ -122,8 +147,8 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self.__dict__.setdefault("_step_pre_hooks", OrderedDict())
-        self.__dict__.setdefault("_step_post_hooks", OrderedDict())
+        for name in _HOOKS:
+            self.__dict__.setdefault(name, OrderedDict())
 
     def __repr__(self) -> str:
         texts = []
@@ -211,7 +236,8 @@ class Optimizer:
                     f"{name}: optimizer can only optimize Tensors, but one of the params is "
                     f"{type(param).__name__}"
                 )
-            if not param.is_leaf:
+            is_leaf = param.is_leaf or param.retains_grad or self.defaults.get("differentiable")
+            if not is_leaf:
                 raise ValueError(
                     f"{name}: can't optimize a non-leaf Tensor of shape {tuple(param.shape)}. "
                     "Parameters must be leaves; pass x.detach() or the tensor it came from."
@@ -233,6 +259,8 @@ class Optimizer:
             {"state": {position: state}, "param_groups": [options with "params": [positions]]}.
             The tensors are not copied.
         """
+        for hook in tuple(self._optimizer_state_dict_pre_hooks.values()):
+            hook(self)
         positions: dict[Tensor, int] = {}
         groups = []
         for group in self.param_groups:
@@ -240,8 +268,19 @@ class Optimizer:
                 positions.setdefault(param, len(positions))
             params = [positions[param] for param in group["params"]]
             groups.append({**{k: v for k, v in group.items() if k != "params"}, "params": params})
-        state = {positions.get(key, key): value for key, value in self.state.items()}
-        return {"state": state, "param_groups": groups}
+        state = {
+            positions.get(key, key): self._exported(value) for key, value in self.state.items()
+        }
+        result = {"state": state, "param_groups": groups}
+        for hook in tuple(self._optimizer_state_dict_post_hooks.values()):
+            changed = hook(self, result)
+            if changed is not None:
+                result = changed
+        return result
+
+    def _exported(self, state: Any) -> Any:
+        """Returns one entry of the state as state_dict has it."""
+        return state
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over the state and options of another optimizer over the same parameters.
@@ -253,6 +292,11 @@ class Optimizer:
             ValueError: the groups or the number of their parameters differ.
         """
         name = type(self).__name__
+        state_dict = state_dict.copy()
+        for hook in tuple(self._optimizer_load_state_dict_pre_hooks.values()):
+            changed = hook(self, state_dict)
+            if changed is not None:
+                state_dict = changed
         saved_groups = copy.deepcopy(state_dict["param_groups"])
         sizes = [len(group["params"]) for group in self.param_groups]
         saved_sizes = [len(group["params"]) for group in saved_groups]
@@ -284,25 +328,80 @@ class Optimizer:
             else:
                 state[key] = value
         self.__setstate__({"state": state, "param_groups": groups})
+        for hook in tuple(self._optimizer_load_state_dict_post_hooks.values()):
+            hook(self)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook(optimizer, args, kwargs) before each step.
 
         The hook returns None or new (args, kwargs) for step.
         """
-        return _register(self._step_pre_hooks, hook)
+        return _register(self._optimizer_step_pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook(optimizer, args, kwargs) after each step."""
-        return _register(self._step_post_hooks, hook)
+        return _register(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(
+        self, hook: Callable[[Optimizer], None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls hook(optimizer) before state_dict, first of all hooks with prepend."""
+        return _register(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(
+        self,
+        hook: Callable[[Optimizer, dict[str, Any]], dict[str, Any] | None],
+        prepend: bool = False,
+    ) -> RemovableHandle:
+        """Calls hook(optimizer, state_dict) after state_dict; it may return another one."""
+        return _register(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(
+        self,
+        hook: Callable[[Optimizer, dict[str, Any]], dict[str, Any] | None],
+        prepend: bool = False,
+    ) -> RemovableHandle:
+        """Calls hook(optimizer, state_dict) before load_state_dict, with a shallow copy.
+
+        The hook may change that or return another one.
+        """
+        return _register(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(
+        self, hook: Callable[[Optimizer], None], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls hook(optimizer) after load_state_dict, first of all hooks with prepend."""
+        return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
 
 
-def _register(
-    hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any]
-) -> RemovableHandle:
+def _register(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
     handle = RemovableHandle(hooks)
     hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
     return handle
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls hook(optimizer, args, kwargs) before each step of every optimizer.
+
+    Args:
+        hook: returns None or new (args, kwargs) for step.
+    Returns:
+        A handle whose remove() takes the hook out again.
+    """
+    return _register(_global_optimizer_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls hook(optimizer, args, kwargs) after each step of every optimizer.
+
+    Args:
+        hook: what it returns is ignored.
+    Returns:
+        A handle whose remove() takes the hook out again.
+    """
+    return _register(_global_optimizer_post_hooks, hook)
 
 
 def _move_like(param: Tensor, value: Any, key: str | None = None) -> Any:
@@ -319,51 +418,3 @@ def _move_like(param: Tensor, value: Any, key: str | None = None) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_move_like(param, v) for v in value)
     return value
-
-
-def run_closure(closure: Callable[[], Any] | None) -> Any:
-    """Runs a step's closure with gradients on and returns the loss; None stays None."""
-    if closure is None:
-        return None
-    with rl.enable_grad():
-        return closure()
-
-
-def params_with_grad(group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
-    """Returns the parameters of a group that have a gradient, and these gradients."""
-    params = [param for param in group["params"] if param.grad is not None]
-    return params, [param.grad for param in params]
-
-
-def check_at_least_zero(optimizer: str, **values: Any) -> None:
-    """Raises ValueError for an option that is negative or NaN."""
-    for name, value in values.items():
-        if not value >= 0:
-            raise ValueError(f"{optimizer}: Invalid {name} value: {value}. It must be at least 0.")
-
-
-def check_lr(optimizer: str, lr: Any) -> None:
-    """Raises ValueError for a learning rate that is negative, NaN or more than one number."""
-    if isinstance(lr, Tensor) and lr.numel() != 1:
-        raise ValueError(
-            f"{optimizer}: Tensor lr must be 1-element, but has shape {tuple(lr.shape)}"
-        )
-    if not lr >= 0:
-        raise ValueError(f"{optimizer}: Invalid learning rate: {lr}. It must be at least 0.")
-
-
-def check_implementation(
-    optimizer: str, foreach: bool | None, fused: bool | None, differentiable: bool
-) -> None:
-    """Checks PyTorch's choice of implementation.
-
-    There is one implementation here, fused over the whole group, so `foreach` and `fused` change
-    nothing; only contradictions are refused, and a differentiable step, which it is not.
-    """
-    if differentiable:
-        raise NotImplementedError(
-            f"{optimizer}: differentiable=True is not available; steps are not recorded for "
-            "backward. Write the update with tensor operations to differentiate through it."
-        )
-    if foreach and fused:
-        raise RuntimeError(f"{optimizer}: `fused` and `foreach` cannot be `True` together.")

@@ -7,18 +7,11 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C
-from rushlight.optim.optimizer import (
-    Optimizer,
-    check_at_least_zero,
-    check_implementation,
-    check_lr,
-    params_with_grad,
-    run_closure,
-)
+from rushlight.optim._fused import FusedOptimizer
+from rushlight.optim._options import check_at_least_zero, check_implementation, check_lr
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from rushlight import Tensor
@@ -27,7 +20,7 @@ if TYPE_CHECKING:
     TensorLists = tuple[list[Tensor], list[Tensor], list[Tensor]]
 
 
-class SGD(Optimizer):
+class SGD(FusedOptimizer):
     """Stochastic gradient descent with momentum, weight decay and Nesterov's method.
 
     For a parameter p with gradient g (-g with maximize), and buf = g in the first step:
@@ -49,7 +42,8 @@ class SGD(Optimizer):
         nesterov: look ahead along the buffer; needs momentum and no dampening.
         maximize: go up the gradient.
         foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
-        differentiable: only False is available.
+        differentiable: record the step, so that backward goes through it; parameters may then
+            be results of operations. Slower: such a step is made of ordinary operations.
         fused: as foreach.
 
     Example:
@@ -60,6 +54,8 @@ class SGD(Optimizer):
         >>> weight.tolist()
         [0.5, 0.5]
     """
+
+    _numbers = ()
 
     def __init__(
         self,
@@ -96,25 +92,42 @@ class SGD(Optimizer):
         }
         super().__init__(params, defaults)
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        loss = run_closure(closure)
-        for group in self.param_groups:
-            if group["momentum"]:
-                starting, running = self._with_buffers(group)
-                _update(group, *starting, first=True)
-                _update(group, *running, first=False)
-            else:
-                _update(group, *params_with_grad(group), [], first=False)
-        return loss
+    def _step_dense(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        if group["momentum"]:
+            starting, running = self._with_buffers(params, grads)
+            _update(group, *starting, first=True)
+            _update(group, *running, first=False)
+        else:
+            _update(group, params, grads, [], first=False)
 
-    def _with_buffers(self, group: dict[str, Any]) -> tuple[TensorLists, TensorLists]:
+    def _update_sparse(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
+        if group["weight_decay"]:
+            raise RuntimeError(
+                "SGD: weight_decay option is not compatible with sparse gradients, because it "
+                "changes all elements. Set it to 0."
+            )
+        momentum = group["momentum"]
+        if momentum:
+            state = self.state[param]
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                buffer = grad.clone()
+            else:
+                buffer = buffer * momentum + grad * (1 - group["dampening"])
+            state["momentum_buffer"] = buffer
+            grad = grad + buffer * momentum if group["nesterov"] else buffer
+        param.add_(grad, alpha=-float(group["lr"]))
+
+    def _with_buffers(
+        self, params: list[Tensor], grads: list[Tensor]
+    ) -> tuple[TensorLists, TensorLists]:
         """Returns parameters, gradients and buffers: of those without a step yet, and the others.
 
         A parameter takes its first step when it first has a gradient, so both may be in a group.
         """
         starting: TensorLists = ([], [], [])
         running: TensorLists = ([], [], [])
-        for param, grad in zip(*params_with_grad(group), strict=True):
+        for param, grad in zip(params, grads, strict=True):
             state = self.state[param]
             buffer = state.get("momentum_buffer")
             lists = running
@@ -146,4 +159,5 @@ def _update(
             group["nesterov"],
             group["maximize"],
             first,
+            group["differentiable"],
         )

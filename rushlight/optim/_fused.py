@@ -1,0 +1,154 @@
+"""The step of optimizers that update all parameters of a group in one op.
+
+Owns how parameters, gradients and state are gathered for that op, which is in core/ops/optim.cpp.
+Invariant: the numbers in the state of a parameter, such as its count of steps, are Python numbers in
+`state`, and scalar tensors in state_dict, as PyTorch has them.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.optim._options import run_closure
+from rushlight.optim.optimizer import Optimizer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    Group = dict[str, Any]
+    State = dict[str, Any]
+
+
+class FusedOptimizer(Optimizer):
+    """Base of the optimizers whose step is one op over all parameters of a group.
+
+    A subclass defines _start and _update.
+    """
+
+    # Names of the numbers in a parameter's state.
+    _numbers: tuple[str, ...] = ("step",)
+    # Which of them must be equal among the parameters that one op updates; None for none.
+    _alike: Callable[[State], Any] | None = itemgetter("step")
+    # What the refusal of sparse gradients advises.
+    _advice = ""
+
+    def _start(self, param: Tensor, group: Group) -> State:
+        """Returns the state of a parameter that has taken no step."""
+        raise NotImplementedError
+
+    def _update(
+        self, group: Group, params: list[Tensor], grads: list[Tensor], states: list[State]
+    ) -> None:
+        """Updates parameters whose states are alike; their steps are counted already."""
+        raise NotImplementedError
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        loss = run_closure(closure)
+        for group in self.param_groups:
+            params = [param for param in group["params"] if param.grad is not None]
+            grads = [param.grad for param in params]
+            if True in [grad.is_sparse for grad in grads]:
+                params, grads = self._without_sparse(group, params, grads)
+            if not params:
+                continue
+            if group.get("differentiable"):
+                _refuse_recorded_options(type(self).__name__, group)
+                with rl.enable_grad():
+                    self._step_dense(group, params, grads)
+            else:
+                self._step_dense(group, params, grads)
+        return loss
+
+    def _step_dense(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
+        states = self._states(group, params)
+        alike = self._alike
+        if alike is None:
+            self._update(group, params, grads, states)
+            return
+        keys = list(map(alike, states))
+        different = set(keys)
+        if len(different) == 1:
+            self._update(group, params, grads, states)
+            return
+        # Parameters that once had no gradient lag behind: they are updated with their own step.
+        for key in different:
+            chosen = [i for i, other in enumerate(keys) if other == key]
+            self._update(
+                group,
+                [params[i] for i in chosen],
+                [grads[i] for i in chosen],
+                [states[i] for i in chosen],
+            )
+
+    def _states(self, group: Group, params: list[Tensor]) -> list[State]:
+        """Returns the states of parameters, with this step counted."""
+        all_states = self.state
+        states = [all_states[param] for param in params]
+        for i, state in enumerate(states):
+            if not state:
+                states[i] = all_states[params[i]] = state = self._start(params[i], group)
+            state["step"] += 1
+        return states
+
+    def _without_sparse(
+        self, group: Group, params: list[Tensor], grads: list[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor]]:
+        """Updates the parameters with sparse gradients and returns the others."""
+        dense: tuple[list[Tensor], list[Tensor]] = ([], [])
+        with rl.no_grad():
+            for param, grad in zip(params, grads, strict=True):
+                if grad.is_sparse:
+                    self._update_sparse(group, param, -grad if group["maximize"] else grad)
+                else:
+                    dense[0].append(param)
+                    dense[1].append(grad)
+        return dense
+
+    def _update_sparse(self, group: Group, param: Tensor, grad: Tensor) -> None:
+        """Updates a parameter along a sparse gradient; most algorithms have no such update."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{self._advice}")
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for param_state in self.state.values():
+            for name in self._numbers:
+                if name in param_state:
+                    param_state[name] = float(param_state[name])
+
+    def _exported(self, state: State) -> State:
+        return {
+            name: rl.tensor(float(value), dtype=number_dtype()) if name in self._numbers else value
+            for name, value in state.items()
+        }
+
+
+def entries(states: list[State], name: str, used: bool = True) -> list[Tensor]:
+    """Returns one entry of all states; none of them if it is not used."""
+    return [state[name] for state in states] if used else []
+
+
+def number_dtype() -> rl.dtype:
+    """Returns the dtype that numbers in the state have in state_dict."""
+    return rl.float64 if rl.get_default_dtype() == rl.float64 else rl.float32
+
+
+def stored(number: float) -> float:
+    """Returns a number as state_dict would keep it, so that saving it changes nothing."""
+    return rl.tensor(number, dtype=number_dtype()).item()
+
+
+def _refuse_recorded_options(optimizer: str, group: Group) -> None:
+    def tensors(values: Iterable[Any]) -> list[Tensor]:
+        return [value for value in values if isinstance(value, Tensor)]
+
+    for name, value in group.items():
+        values = value if isinstance(value, tuple) else (value,)
+        if any(tensor.requires_grad for tensor in tensors(values)):
+            raise NotImplementedError(
+                f"{optimizer}: {name} requires grad. A differentiable step is differentiable in "
+                "parameters, gradients and state, not in its options. Detach it."
+            )

@@ -1,0 +1,63 @@
+"""What the optimizers share: checks of their options, and closures.
+
+Owns no state; the base class is optimizer.py, the step of a whole group _fused.py.
+"""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def run_closure(closure: Callable[[], Any] | None) -> Any:
+    """Runs a step's closure with gradients on and returns the loss; None stays None."""
+    if closure is None:
+        return None
+    with rl.enable_grad():
+        return closure()
+
+
+def check_at_least_zero(optimizer: str, **values: Any) -> None:
+    """Raises ValueError for an option that is negative or NaN."""
+    for name, value in values.items():
+        if not value >= 0:
+            raise ValueError(f"{optimizer}: Invalid {name} value: {value}. It must be at least 0.")
+
+
+def check_lr(optimizer: str, lr: Any) -> None:
+    """Raises ValueError for a learning rate that is negative, NaN or more than one number."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError(
+            f"{optimizer}: Tensor lr must be 1-element, but has shape {tuple(lr.shape)}"
+        )
+    if not lr >= 0:
+        raise ValueError(f"{optimizer}: Invalid learning rate: {lr}. It must be at least 0.")
+
+
+def check_betas(optimizer: str, betas: Any) -> None:
+    """Raises ValueError for the decay of a running mean that is not in [0, 1)."""
+    for i, beta in enumerate(betas):
+        if not 0 <= beta < 1:
+            raise ValueError(
+                f"{optimizer}: Invalid beta parameter at index {i}: {beta}. "
+                "It must be at least 0 and less than 1."
+            )
+
+
+def check_implementation(
+    optimizer: str, foreach: bool | None, fused: bool | None, differentiable: bool
+) -> None:
+    """Checks PyTorch's choice of implementation.
+
+    There is one implementation here, fused over the whole group, so `foreach` and `fused` change
+    nothing; only contradictions are refused.
+    """
+    if fused and differentiable:
+        raise RuntimeError(f"{optimizer}: `fused` does not support `differentiable`")
+    if foreach and fused:
+        raise RuntimeError(f"{optimizer}: `fused` and `foreach` cannot be `True` together.")

@@ -1,0 +1,143 @@
+"""NAdam.
+
+Owns the options and the state of NAdam; the arithmetic is one fused op over a whole group.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+
+import rushlight as rl
+from rushlight import _C
+from rushlight.optim._fused import FusedOptimizer, entries, stored
+from rushlight.optim._options import (
+    check_at_least_zero,
+    check_betas,
+    check_implementation,
+    check_lr,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight import Tensor
+    from rushlight.optim.optimizer import Params
+
+
+class NAdam(FusedOptimizer):
+    """NAdam: Adam with Nesterov's look ahead, on a schedule of momentum.
+
+    For a parameter p with gradient g (-g with maximize), in step t = 1, 2, ...:
+
+        g    = g + weight_decay * p               with decoupled_weight_decay instead:
+                                                  p = p - lr * weight_decay * p
+        mu_t = beta1 * (1 - 0.96**(t * momentum_decay) / 2)
+        m    = beta1 * m + (1 - beta1) * g
+        v    = beta2 * v + (1 - beta2) * g**2
+        look = mu_{t+1} * m / (1 - mu_1 * ... * mu_{t+1}) + (1 - mu_t) * g / (1 - mu_1 * ... * mu_t)
+        p    = p - lr * look / (sqrt(v / (1 - beta2**t)) + eps)
+
+    Source: Dozat, Incorporating Nesterov momentum into Adam (2016).
+
+    Args:
+        params: tensors, (name, tensor) pairs, or dicts with "params" and options of the group.
+        lr: learning rate.
+        betas: decay of the means of the gradient and of its square.
+        eps: keeps the denominator away from zero.
+        weight_decay: factor of the L2 penalty.
+        momentum_decay: how fast mu_t comes near beta1.
+        decoupled_weight_decay: shrink the parameter itself, as AdamW does.
+        foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
+        maximize: go up the gradient.
+        capturable: as foreach; any step can be part of a graph.
+        differentiable: record the step, so that backward goes through it; parameters may then
+            be results of operations. Slower: such a step is made of ordinary operations.
+
+    Example:
+        >>> weight = torch.nn.Parameter(torch.ones(2))
+        >>> optimizer = torch.optim.NAdam([weight], lr=0.5)
+        >>> weight.sum().backward()
+        >>> optimizer.step()
+        >>> [round(value, 6) for value in weight.tolist()]
+        [0.480588, 0.480588]
+    """
+
+    _numbers = ("step", "mu_product")
+    _alike = itemgetter("step", "mu_product")
+
+    def __init__(
+        self,
+        params: Params,
+        lr: float | Tensor = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr("NAdam", lr)
+        check_at_least_zero(
+            "NAdam", epsilon=eps, weight_decay=weight_decay, momentum_decay=momentum_decay
+        )
+        check_betas("NAdam", betas)
+        check_implementation("NAdam", foreach, None, differentiable)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "step": 0,
+            "mu_product": 1.0,
+            "exp_avg": rl.zeros_like(param),
+            "exp_avg_sq": rl.zeros_like(param),
+        }
+
+    def _update(
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Any]],
+    ) -> None:
+        beta1, beta2 = group["betas"]
+        step, decay = states[0]["step"], group["momentum_decay"]
+        mu = beta1 * (1 - 0.5 * 0.96 ** (step * decay))
+        mu_next = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
+        mu_product = stored(states[0]["mu_product"] * stored(mu))
+        for state in states:
+            state["mu_product"] = mu_product
+        _C._fused_nadam_(
+            params,
+            grads,
+            entries(states, "exp_avg"),
+            entries(states, "exp_avg_sq"),
+            float(group["lr"]),
+            float(beta1),
+            float(beta2),
+            group["eps"],
+            group["weight_decay"],
+            group["decoupled_weight_decay"],
+            group["maximize"],
+            mu,
+            mu_next,
+            mu_product,
+            float(step),
+            group["differentiable"],
+        )
