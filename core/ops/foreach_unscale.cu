@@ -1,4 +1,4 @@
-// Owns the unscaling of many gradients on CUDA: one launch multiplies all of them, and notes whether
+// Owns the unscaling of gradients on CUDA: one launch multiplies many of them, and notes whether
 // one of their elements is infinite or NaN.
 #include "core/ops/foreach.cuh"
 

@@ -129,7 +129,7 @@ OP(_fused_nadam_,
   .home    = "private",
   .doc     = R"(Step `step` of NAdam on all parameters; returns how many elements it updated.
 
-mu and mu_next are the momentum of this step and of the next, mu_product that of all steps so far.)",
+mu and mu_next are the momentum of this step and of the next, mu_product that of all steps.)",
   .forward = [](TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
                 double lr, double beta1, double beta2, double eps, double weight_decay,
                 bool decoupled, bool maximize, double mu, double mu_next, double mu_product,

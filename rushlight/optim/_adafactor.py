@@ -1,6 +1,6 @@
 """Adafactor.
 
-Owns Adam's cheaper relative: of the squared gradients of a matrix it keeps sums of rows and columns.
+Owns a cheaper relative of Adam: of squared gradients it keeps means of rows and columns only.
 """
 
 from __future__ import annotations

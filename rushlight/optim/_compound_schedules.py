@@ -85,11 +85,13 @@ class SequentialLR(_Compound):
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> parts = [ConstantLR(optimizer, 0.1, total_iters=2), ExponentialLR(optimizer, 0.5)]
         >>> scheduler = SequentialLR(optimizer, parts, milestones=[2])
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        0.1 0.1 1.0 0.5
+        >>> rates
+        [0.1, 0.1, 1.0, 0.5]
     """
 
     def __init__(
@@ -153,11 +155,13 @@ class ChainedScheduler(_Compound):
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> parts = [ConstantLR(optimizer, 0.1, total_iters=2), ExponentialLR(optimizer, 0.5)]
         >>> scheduler = ChainedScheduler(parts)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        0.1 0.05 0.25 0.125
+        >>> rates
+        [0.1, 0.05, 0.25, 0.125]
     """
 
     def __init__(
@@ -190,11 +194,13 @@ class ReduceLROnPlateau(LRScheduler):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+        >>> rates = []
         >>> for loss in (3.0, 2.0, 2.0, 2.0, 1.0):
         ...     optimizer.step()
         ...     scheduler.step(loss)
-        ...     print(scheduler.get_last_lr()[0], end=" ")
-        1.0 1.0 1.0 0.1 0.1
+        ...     rates.append(scheduler.get_last_lr()[0])
+        >>> rates
+        [1.0, 1.0, 1.0, 0.1, 0.1]
     """
 
     def __init__(

@@ -76,11 +76,13 @@ class CyclicLR(_WithMomentum):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.CyclicLR(optimizer, 0.5, 1.5, step_size_up=2)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        0.5 1.0 1.5 1.0
+        >>> rates
+        [0.5, 1.0, 1.5, 1.0]
     """
 
     def __init__(
@@ -188,11 +190,13 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        1.0 0.5 1.0 0.5
+        >>> rates
+        [1.0, 0.5, 1.0, 0.5]
     """
 
     def __init__(
@@ -288,12 +292,14 @@ class OneCycleLR(_WithMomentum):
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
-        >>> scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, total_steps=5, pct_start=0.4)
+        >>> scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, 1.0, 5, pct_start=0.4)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        0.04 1.0 0.75 0.25
+        >>> rates
+        [0.04, 1.0, 0.75, 0.25]
     """
 
     def __init__(

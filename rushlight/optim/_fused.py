@@ -1,7 +1,7 @@
 """The step of optimizers that update all parameters of a group in one op.
 
 Owns how parameters, gradients and state are gathered for that op, which is in core/ops/optim.cpp.
-Invariant: the numbers in the state of a parameter, such as its count of steps, are Python numbers in
+Invariant: numbers in the state of a parameter, such as its count of steps, are Python numbers in
 `state`, and scalar tensors in state_dict, as PyTorch has them.
 """
 

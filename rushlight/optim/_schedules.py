@@ -81,11 +81,13 @@ class LambdaLR(_ByFunctions):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        1.0 0.5 0.25 0.125
+        >>> rates
+        [1.0, 0.5, 0.25, 0.125]
     """
 
     def get_lr(self) -> list[Rate]:
@@ -105,11 +107,13 @@ class MultiplicativeLR(_ByFunctions):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        1.0 0.5 0.25 0.125
+        >>> rates
+        [1.0, 0.5, 0.25, 0.125]
     """
 
     def get_lr(self) -> list[Rate]:
@@ -133,11 +137,13 @@ class StepLR(_Chainable):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        1.0 1.0 0.1 0.1
+        >>> rates
+        [1.0, 1.0, 0.1, 0.1]
     """
 
     def __init__(
@@ -168,11 +174,13 @@ class MultiStepLR(_Chainable):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.MultiStepLR(optimizer, [1, 3])
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        1.0 0.1 0.1 0.01
+        >>> rates
+        [1.0, 0.1, 0.1, 0.01]
     """
 
     def __init__(
@@ -206,11 +214,13 @@ class ConstantLR(_Chainable):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.ConstantLR(optimizer, 0.5, total_iters=2)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        0.5 0.5 1.0 1.0
+        >>> rates
+        [0.5, 0.5, 1.0, 1.0]
     """
 
     def __init__(
@@ -252,11 +262,13 @@ class LinearLR(_Chainable):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.LinearLR(optimizer, 0.25, total_iters=3)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        0.25 0.5 0.75 1.0
+        >>> rates
+        [0.25, 0.5, 0.75, 1.0]
     """
 
     def __init__(
@@ -307,11 +319,13 @@ class ExponentialLR(_Chainable):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        1.0 0.5 0.25 0.125
+        >>> rates
+        [1.0, 0.5, 0.25, 0.125]
     """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
@@ -337,11 +351,13 @@ class PolynomialLR(_Chainable):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        1.0 0.75 0.5 0.25
+        >>> rates
+        [1.0, 0.75, 0.5, 0.25]
     """
 
     def __init__(
@@ -383,11 +399,13 @@ class CosineAnnealingLR(LRScheduler):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=3)
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(round(scheduler.get_last_lr()[0], 4), end=" ")
+        ...     rates.append(round(scheduler.get_last_lr()[0], 4))
         ...     optimizer.step()
         ...     scheduler.step()
-        1.0 0.75 0.25 0.0
+        >>> rates
+        [1.0, 0.75, 0.25, 0.0]
     """
 
     def __init__(

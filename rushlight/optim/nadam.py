@@ -60,7 +60,7 @@ class NAdam(FusedOptimizer):
         >>> weight.sum().backward()
         >>> optimizer.step()
         >>> [round(value, 6) for value in weight.tolist()]
-        [0.480588, 0.480588]
+        [0.471774, 0.471774]
     """
 
     _numbers = ("step", "mu_product")

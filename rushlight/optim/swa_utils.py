@@ -269,11 +269,13 @@ class SWALR(LRScheduler):
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)], lr=1.0)
         >>> scheduler = torch.optim.swa_utils.SWALR(optimizer, 0.5, 2, "linear")
+        >>> rates = []
         >>> for _ in range(4):
-        ...     print(scheduler.get_last_lr()[0], end=" ")
+        ...     rates.append(scheduler.get_last_lr()[0])
         ...     optimizer.step()
         ...     scheduler.step()
-        1.0 0.75 0.5 0.5
+        >>> rates
+        [1.0, 0.75, 0.5, 0.5]
     """
 
     def __init__(

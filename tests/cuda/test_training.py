@@ -24,6 +24,14 @@ OPTIMIZERS: dict[str, Callable[[Any], Any]] = {
     "nesterov": lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.9, nesterov=True),
     "adam": lambda params: torch.optim.Adam(params, lr=0.1, weight_decay=0.1, maximize=True),
     "adamw": lambda params: torch.optim.AdamW(params, lr=0.1, amsgrad=True),
+    "rmsprop": lambda params: torch.optim.RMSprop(params, lr=0.1, momentum=0.9, centered=True),
+    "adagrad": lambda params: torch.optim.Adagrad(params, lr=0.1, weight_decay=0.1),
+    "adadelta": lambda params: torch.optim.Adadelta(params, maximize=True),
+    "adamax": lambda params: torch.optim.Adamax(params, lr=0.1),
+    "nadam": lambda params: torch.optim.NAdam(params, lr=0.1, weight_decay=0.1),
+    "radam": lambda params: torch.optim.RAdam(params, lr=0.1, betas=(0.9, 0.6)),
+    "asgd": lambda params: torch.optim.ASGD(params, lr=0.1, t0=0),
+    "rprop": lambda params: torch.optim.Rprop(params, lr=0.1),
 }
 
 

@@ -7,7 +7,11 @@ import pytest
 
 import rushlight as torch
 from rushlight.optim import SGD, Adam, AdamW, Optimizer
-from rushlight.optim.optimizer import required
+from rushlight.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+    required,
+)
 
 
 def parameter(*values):
@@ -178,6 +182,98 @@ def test_hooks_run_once_where_a_subclass_extends_step() -> None:
     assert seen == ["after"]
 
 
+def test_hooks_of_all_optimizers_run_around_those_of_one() -> None:
+    seen = []
+
+    def note(name):
+        return lambda *_: seen.append(name)
+
+    optimizer = SGD([with_grad()], lr=1.0)
+    optimizer.register_step_pre_hook(note("before"))
+    optimizer.register_step_post_hook(note("after"))
+    with (
+        register_optimizer_step_pre_hook(note("before all")),
+        register_optimizer_step_post_hook(note("after all")),
+    ):
+        optimizer.step()
+    optimizer.step()
+    assert seen == ["before all", "before", "after", "after all", "before", "after"]
+
+
+def test_hooks_run_around_state_dict_and_may_replace_it() -> None:
+    optimizer = SGD([parameter()], lr=0.1)
+    seen = []
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("second"))
+    optimizer.register_state_dict_pre_hook(lambda o: seen.append("first"), prepend=True)
+    optimizer.register_state_dict_post_hook(lambda o, state: {**state, "note": 1})
+    handle = optimizer.register_state_dict_post_hook(lambda o, state: state.update(other=2))
+    assert optimizer.state_dict()["note"] == 1
+    assert optimizer.state_dict()["other"] == 2
+    assert seen == ["first", "second"] * 2
+    handle.remove()
+    assert "other" not in optimizer.state_dict()
+
+
+def test_hooks_run_around_load_state_dict_and_may_replace_it() -> None:
+    optimizer = SGD([parameter()], lr=0.1)
+    saved = SGD([parameter()], lr=0.2).state_dict()
+    other = SGD([parameter()], lr=0.3).state_dict()
+    rates = []
+    optimizer.register_load_state_dict_post_hook(lambda o: rates.append(o.param_groups[0]["lr"]))
+    optimizer.load_state_dict(saved)
+    with optimizer.register_load_state_dict_pre_hook(lambda o, state: other):
+        optimizer.load_state_dict(saved)
+    # What the hook gets is a shallow copy.
+    optimizer.register_load_state_dict_pre_hook(lambda o, state: state.update(extra=1))
+    optimizer.load_state_dict(saved)
+    assert rates == [0.2, 0.3, 0.2]
+    assert "extra" not in saved
+
+
+def test_parameters_and_state_can_be_swapped_for_a_while() -> None:
+    param, other = with_grad(1.0), with_grad(5.0)
+    optimizer = SGD([param], lr=1.0, momentum=0.5)
+    optimizer.step()
+    saved = optimizer.state_dict()
+    with torch.optim.swap_in_optimizer_params_and_state(optimizer, {"other": other}, saved):
+        optimizer.step()
+    assert (param.item(), other.item()) == (0.0, 3.5)
+    assert optimizer.param_groups[0]["params"] == [param]
+    assert list(optimizer.state) == [param]
+    optimizer.step()
+    # The buffer, which is not copied, has been through both steps.
+    assert param.item() == -1.75
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda state: state["param_groups"].pop(), "has 0 parameter groups"),
+        (lambda state: state["param_groups"][0].pop("lr"), "They must be the same"),
+        (lambda state: state["param_groups"][0].update(params=[0, 1]), "has 2 parameters"),
+        (lambda state: state["state"].update({7: {}}), "not positions of parameters"),
+        (lambda state: state.pop("state"), "has no dict 'state'"),
+    ],
+)
+def test_a_swap_of_what_does_not_fit_is_refused(change, message) -> None:
+    param = with_grad(1.0)
+    optimizer = SGD([param], lr=1.0, momentum=0.5)
+    swap = torch.optim.swap_in_optimizer_params_and_state
+    with pytest.raises(RuntimeError, match="has no state"), swap(optimizer, {}, {}):
+        pass
+    optimizer.step()
+    with (
+        pytest.raises(RuntimeError, match="got 0 parameters"),
+        swap(optimizer, {}, optimizer.state_dict()),
+    ):
+        pass
+    saved = copy.deepcopy(optimizer.state_dict())
+    change(saved)
+    with pytest.raises(RuntimeError, match=message), swap(optimizer, {"p": param}, saved):
+        pass
+    assert optimizer.param_groups[0]["params"] == [param]
+
+
 def test_state_dict_names_parameters_by_position_across_groups() -> None:
     params = [with_grad(), parameter(), with_grad()]
     optimizer = SGD([{"params": params[:2]}, {"params": params[2:]}], lr=0.1, momentum=0.9)
@@ -281,7 +377,7 @@ def test_lr_may_be_a_one_element_tensor() -> None:
         ({"lr": float("nan")}, ValueError, "Invalid learning rate: nan"),
         ({"weight_decay": -0.5}, ValueError, "Invalid weight_decay value: -0.5"),
         ({"foreach": True, "fused": True}, RuntimeError, "cannot be `True` together"),
-        ({"differentiable": True}, NotImplementedError, "differentiable=True is not available"),
+        ({"fused": True, "differentiable": True}, RuntimeError, "does not support `differ"),
     ],
 )
 def test_bad_options_are_refused(cls, options, error, message) -> None:

@@ -1,0 +1,105 @@
+"""Steps with differentiable=True: the same update, recorded for backward."""
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+OPTIMIZERS = {
+    "SGD": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+    "Adam": {"amsgrad": True, "weight_decay": 0.1, "eps": 0.1},
+    "AdamW": {"maximize": True, "eps": 0.1},
+    "RMSprop": {"momentum": 0.9, "centered": True, "eps": 0.1},
+    "Adagrad": {"lr_decay": 0.1, "eps": 0.1},
+    "Adadelta": {"eps": 0.1},
+    "Adamax": {"weight_decay": 0.1, "eps": 0.1},
+    "NAdam": {"decoupled_weight_decay": True, "weight_decay": 0.1, "eps": 0.1},
+    "RAdam": {"betas": (0.9, 0.99), "eps": 0.1},
+    "ASGD": {"t0": 1, "lambd": 0.1},
+    "Rprop": {},
+}
+
+
+def trained(name, start, target, steps, **options):
+    """Parameters after some steps on a loss that depends on a target."""
+    param = start.clone()
+    optimizer = getattr(torch.optim, name)([param], lr=0.1, **OPTIMIZERS[name], **options)
+    for _ in range(steps):
+        value = param.clone()  # the step changes param itself
+        loss = ((value - target) ** 2).sum() + (value**3).sum()
+        (param.grad,) = torch.autograd.grad(loss, value, create_graph=True)
+        optimizer.step()
+    return param
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_a_recorded_step_computes_what_the_fused_one_does(name) -> None:
+    rng = np.random.default_rng(0)
+    start = torch.tensor(rng.normal(size=(2, 3)), requires_grad=True)
+    target = torch.tensor(rng.normal(size=(2, 3)))
+    recorded = trained(name, start, target, 7, differentiable=True)
+    param = torch.nn.Parameter(start.detach().clone())
+    optimizer = getattr(torch.optim, name)([param], lr=0.1, **OPTIMIZERS[name])
+    for _ in range(7):
+        optimizer.zero_grad()
+        (((param - target) ** 2).sum() + (param**3).sum()).backward()
+        optimizer.step()
+    np.testing.assert_allclose(recorded.detach().numpy(), param.detach().numpy(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_backward_goes_through_steps(name) -> None:
+    rng = np.random.default_rng(1)
+    start = torch.tensor(rng.normal(size=3), requires_grad=True)
+    target = torch.tensor(rng.normal(size=3), requires_grad=True)
+
+    def run(start, target):
+        return trained(name, start, target, 3, differentiable=True)
+
+    assert torch.autograd.gradcheck(run, (start, target), eps=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_complex_parameters_can_be_differentiated(name) -> None:
+    rng = np.random.default_rng(2)
+    start = torch.tensor(rng.normal(size=2) + 1j * rng.normal(size=2), requires_grad=True)
+    target = torch.tensor(rng.normal(size=2) + 1j * rng.normal(size=2))
+    options = {**OPTIMIZERS[name], "differentiable": True}
+
+    def run(start):
+        param = start.clone()
+        optimizer = getattr(torch.optim, name)([param], lr=0.1, **options)
+        for _ in range(2):
+            param.grad = (param.clone() - target) * 2
+            optimizer.step()
+        return param
+
+    assert torch.autograd.gradcheck(run, (start,), eps=1e-6, atol=1e-6)
+
+
+def test_state_can_be_differentiated() -> None:
+    start = torch.tensor([1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    param = start.clone()
+    optimizer = torch.optim.SGD([param], lr=0.1, momentum=0.9, differentiable=True)
+    for _ in range(2):
+        param.grad = param.clone() * 3
+        optimizer.step()
+    buffer = optimizer.state[param]["momentum_buffer"]
+    # buf = 0.9 * 3 p + 3 (p - 0.1 * 3 p)
+    (grad,) = torch.autograd.grad(buffer.sum(), start)
+    np.testing.assert_allclose(grad.numpy(), [0.9 * 3 + 3 * 0.7] * 2, rtol=1e-12)
+
+
+def test_a_leaf_that_requires_grad_is_refused() -> None:
+    param = torch.nn.Parameter(torch.ones(2))
+    param.grad = torch.ones(2)
+    with pytest.raises(RuntimeError, match="leaf"):
+        torch.optim.SGD([param], lr=0.1, differentiable=True).step()
+
+
+def test_an_option_that_requires_grad_is_refused() -> None:
+    lr = torch.tensor(0.1, requires_grad=True)
+    param = torch.ones(2, requires_grad=True) * 1
+    param.grad = torch.ones(2)
+    with pytest.raises(NotImplementedError, match="SGD: lr requires grad"):
+        torch.optim.SGD([param], lr=lr, differentiable=True).step()
