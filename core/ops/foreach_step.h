@@ -1,6 +1,9 @@
 // Owns what a step of each optimizer does to one element. The same text serves every instruction
 // set and CUDA, where T is a number, and differentiable steps, where it is a Tensor; the vocabulary
 // (formula.h, formula.cuh or ops.h) comes before it. The formulas' sources are in rushlight/optim.
+//
+// A further optimizer has its numbers and its name in foreach_args.h, its formula here, an OP block
+// in optim.cpp, and a file in rushlight/optim.
 #pragma once
 
 #include "core/ops/foreach_args.h"

@@ -40,7 +40,7 @@ class RMSprop(FusedOptimizer):
         weight_decay: factor of the L2 penalty.
         momentum: share of the buffer that a step keeps; 0 keeps no buffer.
         centered: divide by an estimate of the deviation, not of the root mean square.
-        capturable: no effect; any step can be part of a graph.
+        capturable: no effect; a step that a CUDA graph captured repeats its numbers, such as lr.
         foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
         maximize: go up the gradient.
         differentiable: record the step, so that backward goes through it; parameters may then
