@@ -96,6 +96,9 @@ class Calls(nn.Module):
         (Calls(lambda x: torch.einsum("bij,bkj->bik", x, x)), (3, 4, 5), 3 * 4 * 5 * 4),
         (Calls(lambda x: torch.einsum("bij->b", x)), (3, 4, 5), 0),
         (Calls(lambda x: nn.functional.linear(x, bias=None, weight=x)), (3, 2), 18),
+        (nn.GRU(3, 4), (5, 2, 3), 5 * 2 * 12 * (3 + 4)),
+        (nn.LSTM(3, 4, num_layers=2), (5, 2, 3), 5 * 2 * 16 * (3 + 4 + 4 + 4)),
+        (nn.LSTMCell(3, 4), (2, 3), 2 * 16 * (3 + 4)),
         (nn.ReLU(), (3, 4), 0),
     ],
 )

@@ -65,8 +65,8 @@ def _einsum(result: Any, equation: Any, *operands: Any) -> int:
 
 def _recurrent(result: Any, input: Tensor, *rest: Any) -> int:
     """Each step of each sequence multiplies with all weights once."""
-    weights = next((part for part in rest if isinstance(part, (list, tuple)) and len(part) > 1), ())
-    matrices = [w for w in weights if isinstance(w, Tensor) and w.ndim == 2]
+    lists = [part for part in rest if isinstance(part, (list, tuple))]  # of states, of weights
+    matrices = [w for w in lists[-1] if w.ndim == 2]
     return math.prod(input.shape[:-1]) * sum(w.numel() for w in matrices)
 
 
