@@ -1,0 +1,106 @@
+// Defines the kernels of grid_sample on the CPU: layouts and threads. A thread takes whole images,
+// because several places of a grid may share an element of an image.
+#include <algorithm>
+
+#include "core/device/threads.h"
+#include "core/ops/grid_sample.h"
+#include "core/ops/grid_sample_loops.h"
+#include "core/tensor/pointwise.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const GridLoops name;       \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, grid_loops)
+#undef RUSHLIGHT_DECLARE
+
+namespace {
+
+constexpr int64_t kGrain = 4096;  // samples that are worth a thread
+
+const GridLoops& loops() {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<GridLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, grid_loops)};
+#undef RUSHLIGHT_ADDRESS
+  return active(sets);
+}
+
+GridImage image_of(GridSampling how, const Tensor& input, const Tensor& grid) {
+  int dims = int(input.dim()) - 2;
+  GridImage image{
+      int(how.mode), int(how.padding), how.align_corners, dims, {}, input.size(1), 1, 1};
+  for (int d = 0; d < dims; ++d) {
+    image.sizes[d] = input.size(-1 - d);
+    image.pixels *= image.sizes[d];
+    image.places *= grid.size(1 + d);
+  }
+  CHECK(image.pixels < int64_t(1) << 30, "an image of ", image.pixels,
+        " pixels is too large: it may have 2^30 - 1.");
+  return image;
+}
+
+// The dtype that the loops compute in.
+DType computed(const Tensor& input) {
+  return input.dtype() == DType::float64 ? DType::float64 : DType::float32;
+}
+Tensor prepared(const Tensor& tensor, DType dtype) {
+  return tensor.dtype() == dtype ? to_contiguous(tensor) : to_dtype(tensor, dtype);
+}
+
+char* at(const Tensor& tensor, int64_t image, int64_t elements) {
+  return tensor.data<char>() + image * elements * int64_t(tensor.itemsize());
+}
+
+}  // namespace
+
+Tensor grid_sample_on_cpu(GridSampling how, const Tensor& input, const Tensor& grid) {
+  GridImage image = image_of(how, input, grid);
+  DType dtype = computed(input);
+  Tensor x = prepared(input, dtype), places = prepared(grid, dtype);
+  Shape sizes = grid.sizes();
+  sizes.pop_back();
+  sizes.insert(1, image.channels);
+  Tensor result = empty(sizes, dtype);
+  GridSampleLoop loop = loops().sample[dtype == DType::float64];
+  if (result.numel() == 0) return to_dtype(result, input.dtype());
+  int64_t work = image.channels * image.places;
+  parallel_for(0, input.size(0), std::max<int64_t>(1, kGrain / work),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t n = begin; n < end; ++n)
+                   loop(image, at(x, n, image.channels * image.pixels),
+                        at(places, n, image.places * image.dims), at(result, n, work));
+               });
+  return to_dtype(result, input.dtype());
+}
+
+GridGradients grid_sample_backward_on_cpu(GridSampling how, const Tensor& grad, const Tensor& input,
+                                          const Tensor& grid, bool wants_input, bool wants_grid) {
+  GridImage image = image_of(how, input, grid);
+  DType dtype = computed(input);
+  Tensor g = prepared(grad, dtype), x = prepared(input, dtype), places = prepared(grid, dtype);
+  GridGradients gradients;
+  if (wants_input) {
+    gradients.input = empty(input.sizes(), dtype);
+    copy_into(gradients.input, scalar_tensor(0.0, dtype));
+  }
+  if (wants_grid) gradients.grid = empty(grid.sizes(), dtype);
+  int64_t elements = image.channels * image.pixels, coordinates = image.places * image.dims;
+  int64_t work = std::max<int64_t>(1, image.channels * image.places);
+  GridBackwardLoop loop = loops().backward[dtype == DType::float64];
+  parallel_for(
+      0, input.size(0), std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
+        for (int64_t n = begin; n < end; ++n)
+          loop(image, at(g, n, image.channels * image.places), at(x, n, elements),
+               at(places, n, coordinates), wants_input ? at(gradients.input, n, elements) : nullptr,
+               wants_grid ? at(gradients.grid, n, coordinates) : nullptr);
+      });
+  if (wants_input) gradients.input = to_dtype(gradients.input, input.dtype());
+  if (wants_grid) gradients.grid = to_dtype(gradients.grid, grid.dtype());
+  return gradients;
+}
+
+}  // namespace rushlight

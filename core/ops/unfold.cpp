@@ -1,0 +1,217 @@
+// Owns nn.functional's unfold and fold: the windows of images as columns, and back. Each is the
+// gradient of the other.
+#include "core/ops/unfold.h"
+
+#include "core/ops/op.h"
+#include "core/tensor/pointwise.h"
+
+namespace rushlight {
+namespace {
+
+constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
+
+// An argument as two numbers: one may stand for both.
+Shape pair(ShapeRef list, const char* name, int64_t least) {
+  CHECK(list.size() == 1 || list.size() == 2, name, " must have 1 or 2 numbers, but is ",
+        ShapeText{list}, ".");
+  for (int64_t value : list)
+    CHECK(value >= least && value <= kLargest, name, " ", ShapeText{list},
+          " is out of range: each ", "number must be at least ", least, " and below 2^31.");
+  return {list[0], list.back()};
+}
+
+// The four arguments of windows, each as two numbers.
+struct Arguments {
+  Shape kernel, dilation, padding, stride;
+
+  Arguments(ShapeRef kernel_size, ShapeRef dilation_, ShapeRef padding_, ShapeRef stride_)
+      : kernel(pair(kernel_size, "kernel_size", 1)),
+        dilation(pair(dilation_, "dilation", 1)),
+        padding(pair(padding_, "padding", 0)),
+        stride(pair(stride_, "stride", 1)) {}
+};
+
+struct Windows {
+  UnfoldWindows along[2];
+
+  Windows(ShapeRef size, const Arguments& a) {
+    for (size_t d = 0; d < 2; ++d) {
+      along[d] = {size[d], a.kernel[d], a.dilation[d], a.padding[d], a.stride[d]};
+      CHECK(size[d] <= kLargest && a.kernel[d] * a.dilation[d] <= kLargest,
+            "images or windows are too large: each size must be below 2^31.");
+    }
+    CHECK(along[0].out() > 0 && along[1].out() > 0, "no window of kernel_size ",
+          ShapeText{a.kernel}, " with dilation ", ShapeText{a.dilation}, " and stride ",
+          ShapeText{a.stride}, " fits in images of ", ShapeText{size}, " with padding ",
+          ShapeText{a.padding}, ": there must be at least one sliding block.");
+  }
+  int64_t elements() const { return along[0].kernel * along[1].kernel; }
+  int64_t outputs() const { return along[0].out() * along[1].out(); }
+  // The part of padded images that holds element (i, j) of all windows.
+  Tensor element(Tensor padded, int64_t i, int64_t j) const {
+    int64_t offsets[] = {i, j};
+    for (size_t d = 0; d < 2; ++d) {
+      int64_t first = offsets[d] * along[d].dilation, step = along[d].stride;
+      padded = slice(padded, int64_t(d) + 2, first, first + (along[d].out() - 1) * step + 1, step);
+    }
+    return padded;
+  }
+  Shape padding() const {
+    return {along[1].padding, along[1].padding, along[0].padding, along[0].padding};
+  }
+};
+
+Tensor unfold_of_ops(const Windows& windows, const Tensor& images) {
+  Shape pad = windows.padding();
+  Tensor padded = call<"constant_pad_nd", Tensor>(images, ShapeRef(pad), Scalar(0));
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < windows.along[0].kernel; ++i)
+    for (int64_t j = 0; j < windows.along[1].kernel; ++j)
+      parts.push_back(windows.element(padded, i, j));
+  return reshape(stack(parts, 2),
+                 Shape{images.size(0), images.size(1) * windows.elements(), windows.outputs()});
+}
+
+Tensor fold_of_ops(const Windows& windows, const Tensor& columns, ShapeRef size) {
+  const auto& [rows, cols] = windows.along;
+  int64_t channels = columns.size(1) / windows.elements();
+  Tensor parts = reshape(
+      columns, Shape{columns.size(0), channels, windows.elements(), rows.out(), cols.out()});
+  Tensor padded = zeros(
+      Shape{columns.size(0), channels, size[0] + 2 * rows.padding, size[1] + 2 * cols.padding},
+      columns.dtype(), columns.device());
+  for (int64_t k = 0; k < windows.elements(); ++k) {
+    Tensor part = windows.element(padded, k / cols.kernel, k % cols.kernel);
+    copy_(part, part + select(parts, 2, k));
+  }
+  return contiguous(narrow(narrow(padded, 2, rows.padding, size[0]), 3, cols.padding, size[1]));
+}
+
+void check_columns(const Tensor& columns, const Windows& windows, ShapeRef size) {
+  CHECK(columns.size(1) % windows.elements() == 0, "Expected size of input's dimension 1 to be ",
+        "divisible by the product of kernel_size, but got input.size(1)=", columns.size(1),
+        " and a product of ", windows.elements(), ".");
+  CHECK(columns.size(2) == windows.outputs(), "Given output_size=", ShapeText{size},
+        ", expected size of input's dimension 2 to match the calculated number of sliding blocks ",
+        windows.along[0].out(), " * ", windows.along[1].out(), " = ", windows.outputs(),
+        ", but got input.size(2)=", columns.size(2), ".");
+}
+
+}  // namespace
+
+OP(_im2col,
+   "(Tensor input, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The windows of images (N, C, H, W) as columns (N, C * window, outputs).)",
+  .batch   = by_images,
+  .forward = [](const Tensor& input, ShapeRef kernel_size, ShapeRef dilation, ShapeRef padding,
+                ShapeRef stride) {
+    Windows windows(ShapeRef(input.sizes()).last(2), {kernel_size, dilation, padding, stride});
+    if (input.device().is_cuda()) return unfold_of_ops(windows, input);
+    Tensor columns = empty(Shape{input.size(0), input.size(1) * windows.elements(),
+                                 windows.outputs()}, input.dtype(), input.device());
+    if (columns.numel() != 0 && !columns.device().is_meta())
+      unfold_on_cpu(windows.along, to_contiguous(input), columns);
+    return columns;
+  },
+  .saves   = saves<"input.shape">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Shape& size, const Shape& kernel_size,
+                                 const Shape& dilation, const Shape& padding, const Shape& stride) {
+    return call<"_col2im", Tensor>(g, ShapeRef(size).last(2), ShapeRef(kernel_size),
+                                   ShapeRef(dilation), ShapeRef(padding), ShapeRef(stride));
+  })),
+})
+
+OP(_col2im,
+   "(Tensor input, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, "
+   "int[] stride) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(Columns (N, C * window, outputs) added up to images (N, C, H, W).)",
+  .dtypes  = floating_or_complex,
+  .batch   = by_images,
+  .forward = [](const Tensor& input, ShapeRef output_size, ShapeRef kernel_size, ShapeRef dilation,
+                ShapeRef padding, ShapeRef stride) {
+    Windows windows(output_size, {kernel_size, dilation, padding, stride});
+    check_columns(input, windows, output_size);
+    if (input.device().is_cuda()) return fold_of_ops(windows, input, output_size);
+    DType wide = is_half(input.dtype()) ? DType::float32 : input.dtype();
+    Shape sizes{input.size(0), input.size(1) / windows.elements(), output_size[0], output_size[1]};
+    Tensor images = empty(sizes, wide, input.device());
+    if (images.device().is_meta()) return empty(sizes, input.dtype(), input.device());
+    if (images.numel() != 0)
+      fold_on_cpu(windows.along, to_contiguous(to_dtype(input, wide)), images);
+    return to_dtype(images, input.dtype());
+  },
+  .grads   = grads(d<"input">([](const Tensor& g, const Shape&, const Shape& kernel_size,
+                                 const Shape& dilation, const Shape& padding, const Shape& stride) {
+    return call<"_im2col", Tensor>(g, ShapeRef(kernel_size), ShapeRef(dilation), ShapeRef(padding),
+                                   ShapeRef(stride));
+  })),
+})
+
+// Tensor.unfold, which slides over one dim, has the name without a home.
+OP(nn_unfold,
+   "unfold(Tensor input, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) "
+   "-> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(The windows of images as columns: (N, C, H, W) becomes (N, C * window, outputs).
+
+There are floor((H + 2 * padding - dilation * (kernel_size - 1) - 1) / stride) + 1 windows along the
+height, and likewise along the width.
+
+Args:
+    input: (N, C, H, W) or (C, H, W).
+    kernel_size: height and width of the window.
+    dilation: distance between the window's elements.
+    padding: zeros added at all sides.
+    stride: step between windows.)",
+  .variants = function,
+  .forward = [](const Tensor& input, ShapeRef kernel_size, ShapeRef dilation, ShapeRef padding,
+                ShapeRef stride) {
+    Arguments a(kernel_size, dilation, padding, stride);
+    bool batched = input.dim() == 4, has_elements = input.dim() == 3 || batched;
+    for (int64_t d = batched; has_elements && d < input.dim(); ++d)
+      has_elements = input.size(d) > 0;
+    CHECK(has_elements, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other ",
+          "non-zero dimensions for input, but got: ", input.sizes());
+    Tensor columns = call<"_im2col", Tensor>(batched ? input : unsqueeze(input, 0),
+                                             ShapeRef(a.kernel), ShapeRef(a.dilation),
+                                             ShapeRef(a.padding), ShapeRef(a.stride));
+    return batched ? columns : squeeze(columns, 0);
+  },
+})
+
+OP(fold,
+   "(Tensor input, int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, "
+   "int[2] stride=1) -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(Columns added up to images: (N, C * window, outputs) becomes (N, C, H, W).
+
+Each column is a window as unfold lays it out; where windows share an element their values are added.
+
+Args:
+    input: (N, C * window, outputs) or (C * window, outputs).
+    output_size: height and width of the images.
+    kernel_size: height and width of the window.
+    dilation: distance between the window's elements.
+    padding: zeros that were added at all sides.
+    stride: step between windows.)",
+  .dtypes  = floating_or_complex,
+  .variants = function,
+  .forward = [](const Tensor& input, ShapeRef output_size, ShapeRef kernel_size, ShapeRef dilation,
+                ShapeRef padding, ShapeRef stride) {
+    Shape size = pair(output_size, "output_size", 1);
+    Arguments a(kernel_size, dilation, padding, stride);
+    bool batched = input.dim() == 3, has_elements = input.dim() == 2 || batched;
+    for (int64_t d = batched; has_elements && d < input.dim(); ++d)
+      has_elements = input.size(d) > 0;
+    CHECK(has_elements, "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size ",
+          "and non-zero dimensions for input, but got: ", input.sizes());
+    Tensor images = call<"_col2im", Tensor>(batched ? input : unsqueeze(input, 0), ShapeRef(size),
+                                            ShapeRef(a.kernel), ShapeRef(a.dilation),
+                                            ShapeRef(a.padding), ShapeRef(a.stride));
+    return batched ? images : squeeze(images, 0);
+  },
+})
+
+}  // namespace rushlight
