@@ -285,16 +285,6 @@ def adaptive_max_pool1d(input: Tensor, output_size: int | tuple[int, ...]) -> tu
     return F.adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
-def constant_pad_nd(input: Tensor, pad: Sequence[int], value: float = 0) -> Tensor:
-    """Returns nn.functional.pad in its mode "constant".
-
-    Example:
-        >>> torch.constant_pad_nd(torch.ones(2), (1, 1), 3.0)
-        tensor([3., 1., 1., 3.])
-    """
-    return F.pad(input, list(pad), "constant", value)
-
-
 def convolution(
     input: Tensor,
     weight: Tensor,

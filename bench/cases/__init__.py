@@ -5,7 +5,7 @@ its inputs; making them is not timed. Goals are ratios to PyTorch's time: at mos
 has them in the order of the imports here.
 """
 
-from cases import ops, tensors, autograd, models, optim, gpu  # isort: skip
+from cases import ops, vision, tensors, autograd, models, optim, gpu  # isort: skip
 from cases.case import CASES, Call
 
-__all__ = ["CASES", "Call", "autograd", "gpu", "models", "ops", "optim", "tensors"]
+__all__ = ["CASES", "Call", "autograd", "gpu", "models", "ops", "optim", "tensors", "vision"]

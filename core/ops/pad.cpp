@@ -24,7 +24,7 @@ int64_t padded_dims(const Tensor& input, ShapeRef pad) {
                 std::min(before, after) >= -size;
     CHECK(fits, "dimension ", -1 - i, " of input ", input.sizes(), " has ", size,
           " elements; padding (", before, ", ", after,
-          ") would leave a negative or too large number of them.");
+          ") would leave a negative number of them, or too many.");
   }
   return dims;
 }
@@ -114,7 +114,7 @@ Args:
 
 OP(_continue_edges, "(Tensor input, int[] pad, str mode) -> Tensor", {
   .home    = "private",
-  .doc     = R"(The input with its edges continued by its own elements, over one to three last dims.)",
+  .doc     = R"(The input with edges continued by its own elements, over one to three last dims.)",
   .batch   = by_last_dims,
   .forward = [](const Tensor& input, ShapeRef pad, std::string_view mode) {
     check_continued(input, pad, mode);

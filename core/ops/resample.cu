@@ -1,5 +1,6 @@
-// Owns resampling on CUDA: a thread finishes an output by itself, so that no order of threads shows.
-// ELEMENT names the type in memory, SUM the one to compute in; MOVES is 1 where elements only move.
+// Owns resampling on CUDA: a thread finishes an output by itself, so that no order of threads
+// shows. ELEMENT names the type in memory, SUM the one to compute in; MOVES is 1 where elements
+// only move.
 #include "core/tensor/formula.cuh"
 
 #include "core/ops/resample_args.h"

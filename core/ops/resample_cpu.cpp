@@ -150,7 +150,7 @@ void resample(std::span<const ResampleAxis, 3> axes, ResampleOperand layout, con
 
 void resample_on_cpu(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
                      const Tensor& input, const Tensor& result) {
-  if (input.itemsize() == 4)
+  if (dtype_size(real_dtype(input.dtype())) == 4)
     resample(axes, layout, static_cast<const float*>(input.data()),
              static_cast<float*>(result.data()));
   else

@@ -151,8 +151,8 @@ OP(_col2im,
 
 // Tensor.unfold, which slides over one dim, has the name without a home.
 OP(nn_unfold,
-   "unfold(Tensor input, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) "
-   "-> Tensor", {
+   "unfold(Tensor input, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, "
+   "int[2] stride=1) -> Tensor", {
   .home    = "nn.functional",
   .doc     = R"(The windows of images as columns: (N, C, H, W) becomes (N, C * window, outputs).
 
@@ -172,8 +172,8 @@ Args:
     bool batched = input.dim() == 4, has_elements = input.dim() == 3 || batched;
     for (int64_t d = batched; has_elements && d < input.dim(); ++d)
       has_elements = input.size(d) > 0;
-    CHECK(has_elements, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other ",
-          "non-zero dimensions for input, but got: ", input.sizes());
+    CHECK(has_elements, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and ",
+          "other non-zero dimensions for input, but got: ", input.sizes());
     Tensor columns = call<"_im2col", Tensor>(batched ? input : unsqueeze(input, 0),
                                              ShapeRef(a.kernel), ShapeRef(a.dilation),
                                              ShapeRef(a.padding), ShapeRef(a.stride));
@@ -187,7 +187,7 @@ OP(fold,
   .home    = "nn.functional",
   .doc     = R"(Columns added up to images: (N, C * window, outputs) becomes (N, C, H, W).
 
-Each column is a window as unfold lays it out; where windows share an element their values are added.
+Each column is a window as unfold lays it out; where windows share an element, values are added.
 
 Args:
     input: (N, C * window, outputs) or (C * window, outputs).
@@ -205,8 +205,8 @@ Args:
     bool batched = input.dim() == 3, has_elements = input.dim() == 2 || batched;
     for (int64_t d = batched; has_elements && d < input.dim(); ++d)
       has_elements = input.size(d) > 0;
-    CHECK(has_elements, "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size ",
-          "and non-zero dimensions for input, but got: ", input.sizes());
+    CHECK(has_elements, "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch ",
+          "size and non-zero dimensions for input, but got: ", input.sizes());
     Tensor images = call<"_col2im", Tensor>(batched ? input : unsqueeze(input, 0), ShapeRef(size),
                                             ShapeRef(a.kernel), ShapeRef(a.dilation),
                                             ShapeRef(a.padding), ShapeRef(a.stride));

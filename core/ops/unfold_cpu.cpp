@@ -21,8 +21,8 @@ void for_planes(const UnfoldWindows (&windows)[2], int64_t planes, F&& f) {
                });
 }
 
-// Calls f(row of outputs, row of the image or -1, first and last output inside, column of the first)
-// for each element of the window and each row of outputs, in the order of the columns.
+// Calls f(row of outputs, row of the image or -1, first and last output inside, column of the
+// first) for each element of the window and each row of outputs, in the order of the columns.
 template <class F>
 void for_rows(const UnfoldWindows (&windows)[2], F&& f) {
   const UnfoldWindows &rows = windows[0], &columns = windows[1];

@@ -10,16 +10,12 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight import sigmoid as sigmoid
 from rushlight import tanh as tanh
+from rushlight.nn._attention import *  # noqa: F403
+from rushlight.nn._attention import _canonical_mask as _canonical_mask
+from rushlight.nn._attention import _none_or_dtype as _none_or_dtype
 from rushlight.nn._ops import *  # noqa: F403
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-from rushlight.nn._attention import *  # noqa: E402, F403
-from rushlight.nn._attention import _canonical_mask as _canonical_mask  # noqa: E402
-from rushlight.nn._attention import _none_or_dtype as _none_or_dtype  # noqa: E402
-from rushlight.nn._pooling import *  # noqa: E402, F403  after the ops, in the place of some
+from rushlight.nn._pooling import *  # noqa: F403  after the ops, in the place of some
+from rushlight.nn._vision import *  # noqa: F403
 
 # Products and distances
 
@@ -207,88 +203,3 @@ def cosine_embedding_loss(
         )
     cosine = rl.cosine_similarity(input1, input2, dim=-1)
     return _reduce(rl.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), reduction)
-
-
-# Edges
-
-
-def pad(
-    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
-) -> Tensor:
-    """Adds elements around the last dimensions; negative amounts take elements away.
-
-    Args:
-        input: any shape.
-        pad: amounts before and after, for the last dimension, then the one before it, and so on.
-        mode: "constant" adds value; "reflect" mirrors without repeating the edge; "replicate"
-            repeats the edge; "circular" goes around.
-        value: what "constant" adds; 0 if None.
-
-    Raises:
-        RuntimeError: if pad has an odd length or more entries than input has ends, or takes away
-            more than there is.
-        NotImplementedError: for an unknown mode.
-
-    Example:
-        >>> x = torch.tensor([1.0, 2.0, 3.0])
-        >>> torch.nn.functional.pad(x, (1, 2)).tolist()
-        [0.0, 1.0, 2.0, 3.0, 0.0, 0.0]
-        >>> torch.nn.functional.pad(x, (1, 2), mode="reflect").tolist()
-        [2.0, 1.0, 2.0, 3.0, 2.0, 1.0]
-    """
-    if len(pad) % 2 != 0:
-        raise RuntimeError(f"pad: Padding length must be divisible by 2, but got {len(pad)}.")
-    if len(pad) > 2 * input.dim():
-        raise RuntimeError(
-            f"pad: Padding length should be less than or equal to two times the input dimension "
-            f"but got padding length {len(pad)} and input of dimension {input.dim()}."
-        )
-    edges = [(-1 - i // 2, pad[i], pad[i + 1]) for i in range(0, len(pad), 2)]
-    for dim, before, after in edges:
-        size = input.shape[dim]
-        if size + before + after < 0 or min(before, after) < -size:
-            raise RuntimeError(
-                f"pad: dimension {dim} of input {tuple(input.shape)} has {size} elements; padding "
-                f"({before}, {after}) would leave a negative number of them."
-            )
-    if mode == "constant":
-        return _pad_constant(input, edges, 0 if value is None else value)
-    if mode not in ("reflect", "replicate", "circular"):
-        raise NotImplementedError(
-            f"pad: Unrecognised padding mode {mode}. Use constant, reflect, replicate or circular."
-        )
-    for dim, before, after in edges:
-        if before or after:
-            index = _padded_index(mode, input.shape[dim], before, after, input.device)
-            input = input.index_select(dim, index)
-    return input
-
-
-def _pad_constant(input: Tensor, edges: list[tuple[int, int, int]], value: float) -> Tensor:
-    shape = list(input.shape)
-    inside = [slice(None)] * input.dim()  # where input lies in the result
-    kept = [slice(None)] * input.dim()  # what of input lies there
-    for dim, before, after in edges:
-        size = shape[dim]
-        shape[dim] = size + before + after
-        inside[dim] = slice(max(before, 0), shape[dim] - max(after, 0))
-        kept[dim] = slice(max(-before, 0), size - max(-after, 0))
-    result = input.new_full(shape, value)
-    result[tuple(inside)] = input[tuple(kept)]
-    return result
-
-
-def _padded_index(mode: str, size: int, before: int, after: int, device: rl.device) -> Tensor:
-    """Which element of a dimension stands at each place of the padded one."""
-    limit = {"reflect": size - 1, "replicate": max(before, after), "circular": size}[mode]
-    if max(before, after) > limit or size == 0:
-        raise RuntimeError(
-            f"pad: Padding size should be at most {limit} for mode {mode} and a dimension of size "
-            f"{size}, but got ({before}, {after})."
-        )
-    index = rl.arange(-before, size + after, device=device)
-    if mode == "circular":
-        return index % size
-    if mode == "replicate":
-        return index.clamp(0, size - 1)
-    return (size - 1) - ((size - 1) - index.abs()).abs()  # mirrored at 0, then at size - 1

@@ -40,6 +40,7 @@ from rushlight.nn.modules.dropout import (
     FeatureAlphaDropout,
 )
 from rushlight.nn.modules.flatten import Flatten, Unflatten
+from rushlight.nn.modules.fold import Fold, Unfold
 from rushlight.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from rushlight.nn.modules.linear import Bilinear, Identity, Linear
 from rushlight.nn.modules.loss import (
@@ -57,8 +58,32 @@ from rushlight.nn.modules.loss import (
     SmoothL1Loss,
 )
 from rushlight.nn.modules.module import Module
-from rushlight.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm
+from rushlight.nn.modules.normalization import (
+    CrossMapLRN2d,
+    GroupNorm,
+    LayerNorm,
+    LocalResponseNorm,
+    RMSNorm,
+)
+from rushlight.nn.modules.padding import (
+    CircularPad1d,
+    CircularPad2d,
+    CircularPad3d,
+    ConstantPad1d,
+    ConstantPad2d,
+    ConstantPad3d,
+    ReflectionPad1d,
+    ReflectionPad2d,
+    ReflectionPad3d,
+    ReplicationPad1d,
+    ReplicationPad2d,
+    ReplicationPad3d,
+    ZeroPad1d,
+    ZeroPad2d,
+    ZeroPad3d,
+)
 from rushlight.nn.modules.parameter_container import ParameterDict, ParameterList
+from rushlight.nn.modules.pixelshuffle import ChannelShuffle, PixelShuffle, PixelUnshuffle
 from rushlight.nn.modules.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -88,6 +113,7 @@ from rushlight.nn.modules.transformer import (
     TransformerEncoder,
     TransformerEncoderLayer,
 )
+from rushlight.nn.modules.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [
     "CELU",
@@ -186,4 +212,29 @@ __all__ = [
     "TransformerEncoder",
     "TransformerEncoderLayer",
     "Unflatten",
+    "CrossMapLRN2d",
+    "LocalResponseNorm",
+    "Fold",
+    "Unfold",
+    "ChannelShuffle",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
 ]

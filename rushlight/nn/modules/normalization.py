@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["GroupNorm", "LayerNorm", "RMSNorm"]
+__all__ = ["CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 def _shape(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
@@ -197,3 +197,78 @@ class RMSNorm(Module):
         return (
             f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
         )
+
+
+class LocalResponseNorm(Module):
+    """Divides by a power of the mean square of the channels around (Krizhevsky et al. 2012).
+
+    y[c] = x[c] / (k + alpha * mean of x[j]^2)^beta with j from c - size // 2 to
+    c + (size - 1) // 2, where channels that do not exist count as 0.
+
+    Args:
+        size: how many channels are in a mean.
+        alpha: factor of the mean.
+        beta: exponent.
+        k: added to the mean.
+
+    Shape:
+        (N, C, *), unchanged.
+
+    Example:
+        >>> norm = torch.nn.LocalResponseNorm(1, alpha=1.0, beta=1.0)
+        >>> norm(torch.tensor([[[1.0], [2.0]]])).flatten().tolist()
+        [0.5, 0.4000000059604645]
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(Module):
+    """LocalResponseNorm of images whose windows lie evenly around each channel.
+
+    An even size has the window of size - 1, and still divides its sum by size. PyTorch's own layer
+    keeps the first channel in all later windows, against the formula; this one does not.
+
+    Args:
+        size: what a sum is divided by, and its number of channels.
+        alpha: factor of the mean.
+        beta: exponent.
+        k: added to the mean.
+
+    Shape:
+        (N, C, H, W), unchanged.
+
+    Example:
+        >>> norm = torch.nn.CrossMapLRN2d(1, alpha=1.0, beta=1.0)
+        >>> norm(torch.tensor([[[[1.0]], [[2.0]]]])).flatten().tolist()
+        [0.5, 0.4000000059604645]
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        if input.dim() != 4:
+            raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
+        window = (self.size - 1) // 2 * 2 + 1
+        return F.local_response_norm(
+            input, window, self.alpha * window / self.size, self.beta, self.k
+        )
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
