@@ -91,14 +91,14 @@ class Sampling {
  public:
   Sampling(GridSampling how, const Tensor& input, const Tensor& grid)
       : dims_(input.dim() - 2), input_(input), batch_(input.size(0)), channels_(input.size(1)) {
-    Tensor places = reshape(grid, Shape{batch_, -1, dims_});
+    for (int64_t d = 0; d < dims_; ++d) places_ *= grid.size(1 + d);
+    Tensor places = reshape(grid, Shape{batch_, places_, dims_});
     for (int64_t d = 0; d < dims_; ++d) {
       sizes_.push_back(input.size(-1 - d));
       pixels_ *= sizes_.back();
       axes_.push_back(taps_along(select(places, 2, d), double(sizes_.back()), how));
       combinations_ *= int64_t(axes_.back().size());
     }
-    places_ = places.size(1);
     flat_ = reshape(input, Shape{batch_, channels_, pixels_});
   }
 
@@ -180,7 +180,7 @@ class Sampling {
 
   int64_t dims_;
   Tensor input_, flat_;
-  int64_t batch_, channels_, pixels_ = 1, places_ = 0, combinations_ = 1;
+  int64_t batch_, channels_, pixels_ = 1, places_ = 1, combinations_ = 1;
   Shape sizes_;  // of the image, the last dim first
   std::vector<std::vector<Tap>> axes_;
 };
