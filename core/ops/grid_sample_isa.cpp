@@ -1,7 +1,7 @@
 // Owns the loops of grid_sample. For some places at once, each tap gets an offset and a weight for
 // all channels; what lies outside has the offset -1 and no weight.
 #include "core/ops/grid_sample_loops.h"
-#include "core/tensor/formula.h"
+#include "core/tensor/vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
@@ -129,7 +129,6 @@ template <class T>
 struct Taps {
   Axis<T> axes[3];
   int count = 0;
-  bool all_inside = true;
   int32_t offset[kGridTaps][kPlaces];
   T weight[kGridTaps][kPlaces];
 
@@ -137,7 +136,6 @@ struct Taps {
     for (int d = 0; d < image.dims; ++d) fill_axis(image, d, grid, n, axes[d]);
     int along = image.mode == kNearest ? 1 : image.mode == kBicubic ? 4 : 2;
     count = image.dims == 3 ? along * along * along : along * along;
-    all_inside = true;
     for (int tap = 0; tap < count; ++tap) fill_tap(image, tap, along, n);
   }
 
@@ -148,29 +146,25 @@ struct Taps {
   }
 
   void fill_tap(const GridImage& image, int tap, int along, int64_t n) {
-    int x = part(tap, 0, along), y = part(tap, 1, along), z = part(tap, 2, along);
-    bool volume = image.dims == 3;
-    T width = T(image.sizes[0]), height = T(image.sizes[1]), depth = T(image.sizes[2]);
-    uint32_t row = uint32_t(image.sizes[0]), plane = uint32_t(image.sizes[0] * image.sizes[1]);
-    const Axis<T>& deep = axes[volume ? 2 : 0];
-    int outside = 0;
-#pragma omp simd reduction(| : outside)
-    for (int64_t p = 0; p < n; ++p) {
-      T i = axes[0].index[x][p], j = axes[1].index[y][p];
-      T w = axes[0].weight[x][p] * axes[1].weight[y][p];
-      uint32_t at = uint32_t(int32_t(j)) * row + uint32_t(int32_t(i));
-      int inside = (i >= 0) & (i < width) & (j >= 0) & (j < height);
-      if (volume) {
-        T k = deep.index[z][p];
-        w *= deep.weight[z][p];
-        at += uint32_t(int32_t(k)) * plane;
-        inside &= (k >= 0) & (k < depth);
+    int32_t* to = offset[tap];
+    T* w = weight[tap];
+    uint32_t stride = 1;
+    for (int d = 0; d < image.dims; ++d) {
+      const T* index = axes[d].index[part(tap, d, along)];
+      const T* factor = axes[d].weight[part(tap, d, along)];
+      uint32_t size = uint32_t(image.sizes[d]);
+      bool first = d == 0;
+#pragma omp simd
+      for (int64_t p = 0; p < n; ++p) {
+        uint32_t i = uint32_t(int32_t(index[p]));
+        int32_t sum = int32_t(uint32_t(first ? 0 : to[p]) + i * stride);
+        to[p] = (i < size) & (first | (to[p] >= 0)) ? sum : -1;
+        w[p] = first ? factor[p] : w[p] * factor[p];
       }
-      offset[tap][p] = inside ? int32_t(at) : -1;
-      weight[tap][p] = inside ? w : T(0);
-      outside |= !inside;
+      stride *= size;
     }
-    if (outside) all_inside = false;
+    for (int64_t p = n; p < kPlaces; ++p) to[p] = -1;
+    for (int64_t p = n; p < kPlaces; ++p) w[p] = 0;
   }
 
   // The slope of a tap's weight along a dim, without regard to what lies outside.
@@ -185,32 +179,50 @@ struct Taps {
   }
 };
 
-template <bool all_inside, class T>
-[[gnu::always_inline]] inline T value_at(const T* plane, int32_t offset) {
-  if constexpr (all_inside) return plane[offset];
-  T x = plane[offset < 0 ? 0 : offset];
-  return offset < 0 ? T(0) : x;
+// plane[offset[0]], plane[offset[1]], ..., and 0 for the offset -1.
+#if RUSHLIGHT_ISA == 4
+[[gnu::always_inline]] inline Vector<float> gather(const float* plane, const int32_t* offset) {
+  __m512i at = _mm512_loadu_si512(offset);
+  __mmask16 inside = _mm512_cmpge_epi32_mask(at, _mm512_setzero_si512());
+  return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), inside, at, plane, 4);
 }
+[[gnu::always_inline]] inline Vector<double> gather(const double* plane, const int32_t* offset) {
+  __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset));
+  __mmask8 inside = _mm256_cmpge_epi32_mask(at, _mm256_setzero_si256());
+  return _mm512_mask_i32gather_pd(_mm512_setzero_pd(), inside, at, plane, 8);
+}
+#elif RUSHLIGHT_ISA == 3
+[[gnu::always_inline]] inline Vector<float> gather(const float* plane, const int32_t* offset) {
+  __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset));
+  __m256i inside = _mm256_cmpgt_epi32(at, _mm256_set1_epi32(-1));
+  return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), plane, at, _mm256_castsi256_ps(inside), 4);
+}
+[[gnu::always_inline]] inline Vector<double> gather(const double* plane, const int32_t* offset) {
+  __m128i at = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offset));
+  __m256i inside = _mm256_cvtepi32_epi64(_mm_cmpgt_epi32(at, _mm_set1_epi32(-1)));
+  return _mm256_mask_i32gather_pd(_mm256_setzero_pd(), plane, at, _mm256_castsi256_pd(inside), 8);
+}
+#else
+template <class T>
+[[gnu::always_inline]] inline Vector<T> gather(const T* plane, const int32_t* offset) {
+  Vector<T> values{};
+  for (int i = 0; i < kWidth<T>; ++i)
+    if (offset[i] >= 0) values[i] = plane[offset[i]];
+  return values;
+}
+#endif
 
 // ---- the loops ---------------------------------------------------------------------------------
 
-template <int count, bool all_inside, class T>
+template <class T>
 void sum_taps(const Taps<T>& taps, const T* plane, T* out, int64_t n) {
-#pragma omp simd
-  for (int64_t p = 0; p < n; ++p) {
-    T sum = value_at<all_inside>(plane, taps.offset[0][p]) * taps.weight[0][p];
-    for (int k = 1; k < count; ++k)
-      sum += value_at<all_inside>(plane, taps.offset[k][p]) * taps.weight[k][p];
-    out[p] = sum;
+  for (int64_t p = 0; p < n; p += kWidth<T>) {
+    Vector<T> sum{};
+    for (int k = 0; k < taps.count; ++k)
+      sum = multiply_add(gather(plane, taps.offset[k] + p), load_vector(taps.weight[k] + p), sum);
+    if (p + kWidth<T> <= n) store_vector(out + p, sum);
+    else __builtin_memcpy(out + p, &sum, size_t(n - p) * sizeof(T));
   }
-}
-
-template <bool all_inside, class T>
-void sum_taps(const Taps<T>& taps, const T* plane, T* out, int64_t n) {
-  if (taps.count == 4) sum_taps<4, all_inside>(taps, plane, out, n);
-  else if (taps.count == 8) sum_taps<8, all_inside>(taps, plane, out, n);
-  else if (taps.count == 16) sum_taps<16, all_inside>(taps, plane, out, n);
-  else sum_taps<1, all_inside>(taps, plane, out, n);
 }
 
 template <class T>
@@ -225,30 +237,35 @@ void sample(const GridImage& image, const void* input, const void* grid, void* o
     for (int64_t c = 0; c < image.channels; ++c) {
       const T* plane = in + c * image.pixels;
       T* to = out + c * image.places + first;
-      if (taps.all_inside) sum_taps<true>(taps, plane, to, n);
-      else sum_taps<false>(taps, plane, to, n);
+      sum_taps(taps, plane, to, n);
     }
   }
 }
 
 // Adds the products of the gradients and what each tap saw, over the channels.
-template <bool all_inside, class T>
+template <class T>
 void add_products(const Taps<T>& taps, const T* plane, const T* g, T (*products)[kPlaces],
                   int64_t n) {
-  for (int k = 0; k < taps.count; ++k) {
-#pragma omp simd
-    for (int64_t p = 0; p < n; ++p)
-      products[k][p] += g[p] * value_at<all_inside>(plane, taps.offset[k][p]);
+  for (int64_t p = 0; p < n; p += kWidth<T>) {
+    Vector<T> share{};
+    __builtin_memcpy(&share, g + p, size_t(n - p < kWidth<T> ? n - p : kWidth<T>) * sizeof(T));
+    for (int k = 0; k < taps.count; ++k) {
+      T* sum = products[k] + p;
+      store_vector(sum, multiply_add(share, gather(plane, taps.offset[k] + p), load_vector(sum)));
+    }
   }
 }
 
 template <class T>
 void scatter(const Taps<T>& taps, const T* g, T* plane, int64_t n) {
-  for (int k = 0; k < taps.count; ++k)
-    for (int64_t p = 0; p < n; ++p) {
-      int32_t offset = taps.offset[k][p];
-      if (offset >= 0) plane[offset] += g[p] * taps.weight[k][p];
-    }
+  T shares[kPlaces];
+  for (int k = 0; k < taps.count; ++k) {
+    const int32_t* offset = taps.offset[k];
+#pragma omp simd
+    for (int64_t p = 0; p < n; ++p) shares[p] = g[p] * taps.weight[k][p];
+    for (int64_t p = 0; p < n; ++p)
+      if (offset[p] >= 0) plane[offset[p]] += shares[p];
+  }
 }
 
 template <class T>
@@ -267,8 +284,7 @@ void backward(const GridImage& image, const void* grad, const void* input, const
       if (grad_input) scatter(taps, g, static_cast<T*>(grad_input) + c * image.pixels, n);
       if (!grad_grid || image.mode == kNearest) continue;
       const T* plane = in + c * image.pixels;
-      if (taps.all_inside) add_products<true>(taps, plane, g, products, n);
-      else add_products<false>(taps, plane, g, products, n);
+      add_products(taps, plane, g, products, n);
     }
     if (!grad_grid) continue;
     T* to = static_cast<T*>(grad_grid) + first * image.dims;

@@ -72,6 +72,9 @@ void check_continued(const Tensor& input, ShapeRef pad, std::string_view mode) {
     int64_t most = std::max(before, after);
     int64_t limit = mode == "reflect" ? size - 1 : mode == "circular" ? size : most;
     bool has_rest = size > added(-before) + added(-after);
+    CHECK(std::max(size, size + before + after) < int64_t(1) << 31, "dimension ", -1 - i,
+          " of input ", input.sizes(), " with padding (", before, ", ", after,
+          ") is too large: it must be below 2^31.");
     CHECK(most <= limit && (mode == "circular" ? has_rest : size > 0),
           "Padding size should be at most ", limit, " for mode ", mode, " and a dimension of size ",
           size, ", but got (", before, ", ", after, ").");
@@ -118,9 +121,9 @@ OP(_continue_edges, "(Tensor input, int[] pad, str mode) -> Tensor", {
   .batch   = by_last_dims,
   .forward = [](const Tensor& input, ShapeRef pad, std::string_view mode) {
     check_continued(input, pad, mode);
-    if (input.device().is_meta())
-      return empty(padded_sizes(input, pad), input.dtype(), input.device());
-    return resample_kernel(pad_axes(input.sizes(), pad, mode), input);
+    Shape sizes = padded_sizes(input, pad);
+    return resample_kernel(input, ShapeRef(sizes).last(pad.size() / 2),
+                           [&] { return pad_axes(input.sizes(), pad, mode); });
   },
   .grads   = grads(d<"input">([](const Tensor& g, const Shape& pad, const std::string& mode) {
     return call<"_continue_edges_backward", Tensor>(g, ShapeRef(pad), std::string_view(mode));
@@ -134,10 +137,11 @@ OP(_continue_edges_backward, "(Tensor grad, int[] pad, str mode) -> Tensor", {
   .batch   = by_last_dims,
   .forward = [](const Tensor& grad, ShapeRef pad, std::string_view mode) {
     Shape back = negated(pad), sizes = padded_sizes(grad, back);
-    if (grad.device().is_meta()) return empty(sizes, grad.dtype(), grad.device());
-    std::vector<ResampleAxis> axes = pad_axes(sizes, pad, mode);
-    for (ResampleAxis& axis : axes) axis = axis.transposed();
-    return resample_kernel(axes, grad);
+    return resample_kernel(grad, ShapeRef(sizes).last(pad.size() / 2), [&] {
+      std::vector<ResampleAxis> axes = pad_axes(sizes, pad, mode);
+      for (ResampleAxis& axis : axes) axis = axis.transposed();
+      return axes;
+    });
   },
   .grads   = grads(d<"grad">([](const Tensor& g, const Shape& pad, const std::string& mode) {
     return call<"_continue_edges", Tensor>(g, ShapeRef(pad), std::string_view(mode));

@@ -22,16 +22,18 @@ std::vector<ResampleAxis> resize_axes(ShapeRef from, ShapeRef to, const Resizing
 }
 
 void check_resized(const Tensor& tensor, ShapeRef size) {
-  CHECK(size.size() >= 1 && size.size() <= 3 && tensor.dim() > int64_t(size.size()),
+  size_t dims = size.size();
+  CHECK(dims >= 1 && dims <= 3 && tensor.dim() > int64_t(dims),
         "expected 1 to 3 sizes and dims before those that are resized, but got size ",
         ShapeText{size}, " for shape ", tensor.sizes(), ".");
-}
-
-// On meta no weights are computed, and so the sizes are checked here.
-Tensor resized_on_meta(const Tensor& tensor, ShapeRef size) {
-  Shape sizes = tensor.sizes();
-  for (size_t d = 0; d < size.size(); ++d) sizes[sizes.size() - size.size() + d] = size[d];
-  return empty(sizes, tensor.dtype(), tensor.device());
+  for (size_t d = 0; d < dims; ++d) {
+    int64_t from = ShapeRef(tensor.sizes()).last(dims)[d], to = size[d];
+    CHECK(from > 0 && to > 0,
+          "Input and output sizes should be greater than 0, but got input size ", from,
+          " and output size ", to, ".");
+    CHECK(from < int64_t(1) << 31 && to < int64_t(1) << 31, "sizes ", from, " and ", to,
+          " are out of range: each must be below 2^31.");
+  }
 }
 
 }  // namespace
@@ -58,11 +60,10 @@ Args:
   .forward = [](const Tensor& input, ShapeRef size, std::string_view mode, bool align_corners,
                 bool antialias, Scale scale_d, Scale scale_h, Scale scale_w) {
     check_resized(input, size);
-    if (input.device().is_meta()) return resized_on_meta(input, size);
-    std::vector<ResampleAxis> axes =
-        resize_axes(ShapeRef(input.sizes()).last(size.size()), size,
-                    {mode, align_corners, antialias}, {scale_d, scale_h, scale_w});
-    return resample_kernel(axes, input);
+    return resample_kernel(input, size, [&] {
+      return resize_axes(ShapeRef(input.sizes()).last(size.size()), size,
+                         {mode, align_corners, antialias}, {scale_d, scale_h, scale_w});
+    });
   },
   .saves   = saves<"input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g, const Shape& input, const Shape& size,
@@ -84,12 +85,13 @@ OP(_interpolate_backward,
   .forward = [](const Tensor& grad, ShapeRef size, std::string_view mode, bool align_corners,
                 bool antialias, Scale scale_d, Scale scale_h, Scale scale_w) {
     check_resized(grad, size);
-    if (grad.device().is_meta()) return resized_on_meta(grad, size);
-    std::vector<ResampleAxis> axes =
-        resize_axes(size, ShapeRef(grad.sizes()).last(size.size()),
-                    {mode, align_corners, antialias}, {scale_d, scale_h, scale_w});
-    for (ResampleAxis& axis : axes) axis = axis.transposed();
-    return resample_kernel(axes, grad);
+    return resample_kernel(grad, size, [&] {
+      std::vector<ResampleAxis> axes =
+          resize_axes(size, ShapeRef(grad.sizes()).last(size.size()),
+                      {mode, align_corners, antialias}, {scale_d, scale_h, scale_w});
+      for (ResampleAxis& axis : axes) axis = axis.transposed();
+      return axes;
+    });
   },
   .saves   = saves<"grad.shape">,
   .grads   = grads(d<"grad">([](const Tensor& g, const Shape& out, const Shape& size,

@@ -5,6 +5,7 @@
 // gradient is the same with the matrices transposed. Nothing is recorded.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -41,7 +42,8 @@ struct Resizing {
   std::string_view mode;  // nearest, nearest-exact, linear, cubic or area
   bool align_corners = false, antialias = false;
 };
-// `scale` is output over input as the user gave it; without one it is that of the sizes.
+// The sizes are positive. `scale` is output over input as the user gave it; without one it is that
+// of the sizes.
 ResampleAxis resize_axis(const Resizing& how, int64_t size, int64_t out,
                          std::optional<double> scale);
 
@@ -49,9 +51,11 @@ ResampleAxis resize_axis(const Resizing& how, int64_t size, int64_t out,
 // reflect, replicate or circular.
 ResampleAxis pad_axis(std::string_view mode, int64_t size, int64_t before, int64_t after);
 
-// The last dims of the input, one to three, resampled by an axis each. With dims for a batch and
-// channels before them, the layout channels_last is kept.
-Tensor resample_kernel(std::span<const ResampleAxis> axes, const Tensor& input);
+// The last dims of the input, one to three, resampled to `size` by an axis each. With dims for a
+// batch and channels before them, the layout channels_last is kept. The axes are made when there
+// is a result to fill, and memory for it.
+Tensor resample_kernel(const Tensor& input, ShapeRef size,
+                       const std::function<std::vector<ResampleAxis>()>& make_axes);
 
 // ---- for each device ---------------------------------------------------------------------------
 

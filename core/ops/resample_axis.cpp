@@ -152,10 +152,6 @@ ResampleAxis ResampleAxis::transposed() const {
 
 ResampleAxis resize_axis(const Resizing& how, int64_t size, int64_t out,
                          std::optional<double> scale) {
-  CHECK(size > 0 && out > 0, "Input and output sizes should be greater than 0, but got input size ",
-        size, " and output size ", out);
-  CHECK(size < int64_t(1) << 31 && out < int64_t(1) << 31, "sizes ", size, " and ", out,
-        " are out of range: each must be below 2^31.");
   if (how.mode == "nearest") return nearest_axis(false, size, out, scale);
   if (how.mode == "nearest-exact") return nearest_axis(true, size, out, scale);
   if (how.mode == "area") return area_axis(size, out);
@@ -172,8 +168,6 @@ ResampleAxis pad_axis(std::string_view mode, int64_t size, int64_t before, int64
   ResampleAxis axis(size, size + before + after);
   // What is taken away goes first, and the rest goes around.
   int64_t cut = std::max<int64_t>(-before, 0), rest = size - cut - std::max<int64_t>(-after, 0);
-  CHECK(size < int64_t(1) << 31, "a dimension of ", size,
-        " is out of range: it must be below 2^31.");
   for (int64_t o = 0; o < axis.out; ++o) {
     int64_t place = o - before;
     bool circular = mode == "circular";

@@ -56,7 +56,10 @@ class Blocks {
     int64_t begin = 0;
     if (lanes > 0)
       for (; begin + lanes <= axis.out; begin += lanes) add(axis, begin, lanes);
-    if (begin < axis.out) blocks_.push_back({begin, axis.out, 0, 0});
+    if (begin == axis.out) return;
+    // The rest, in a vector that computes some of the last one again.
+    if (begin > 0) add(axis, axis.out - lanes, lanes);
+    else blocks_.push_back({begin, axis.out, 0, 0});
   }
 
   void show(ResampleImage& image) const {

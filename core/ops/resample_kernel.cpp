@@ -25,8 +25,15 @@ DType carrier_of(DType dtype, bool moves) {
   return is_half(dtype) || !is_differentiable(dtype) ? DType::float32 : dtype;
 }
 
-void resample_converted(std::span<const ResampleAxis, 3> axes, ResampleOperand layout, bool moves,
+using Axes = std::span<const ResampleAxis>;
+
+bool all_move(Axes axes) {
+  return std::all_of(axes.begin(), axes.end(), [](auto& axis) { return axis.moves(); });
+}
+
+void resample_converted(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
                         const Tensor& input, const Tensor& result) {
+  bool moves = all_move(axes);
   DType carrier = carrier_of(input.dtype(), moves);
   if (is_complex(carrier)) layout.pixel *= 2;
   if (carrier == input.dtype()) return resample_on_cpu(axes, layout, input, result);
@@ -41,43 +48,52 @@ void resample_converted(std::span<const ResampleAxis, 3> axes, ResampleOperand l
   copy_into(result, wide_result);
 }
 
+// Uninitialised, with the last dims of these sizes.
+Tensor empty_result(const Tensor& input, ShapeRef size, MemoryFormat format) {
+  Shape sizes = input.sizes();
+  std::copy(size.begin(), size.end(), sizes.end() - size.size());
+  return empty_strided(sizes, strides_for(sizes, format), input.dtype(), input.device());
+}
+
+void resample_into(Axes axes, MemoryFormat format, const Tensor& input, const Tensor& result) {
+  int64_t dims = int64_t(axes.size()), lead = input.dim() - dims;
+  ResampleOperand layout{1, 1};
+  for (int64_t d = 0; d < lead; ++d)
+    (format != MemoryFormat::contiguous && d == 1 ? layout.pixel : layout.planes) *= input.size(d);
+  std::vector<ResampleAxis> volume(size_t(3 - dims), ResampleAxis::same(1));
+  volume.insert(volume.end(), axes.begin(), axes.end());
+  std::span<const ResampleAxis, 3> three(volume);
+  if (result.device().is_cpu()) resample_converted(three, layout, input, result);
+  else resample_on_cuda(three, layout, input, result);
+}
+
 // Bytes are rounded after each dim, the last one first, as PyTorch does it.
-Tensor resample_by_dims(std::span<const ResampleAxis> axes, const Tensor& input) {
-  Tensor result = input;
+void resample_by_dims(Axes axes, MemoryFormat format, Tensor input, const Tensor& result) {
   for (size_t d = axes.size(); d-- > 0;) {
     std::vector<ResampleAxis> one;
-    for (size_t e = 0; e < axes.size(); ++e)
+    Shape size;
+    for (size_t e = 0; e < axes.size(); ++e) {
       one.push_back(e == d ? axes[e] : ResampleAxis::same(e < d ? axes[e].size : axes[e].out));
-    result = resample_kernel(one, result);
+      size.push_back(one.back().out);
+    }
+    Tensor next = d == 0 ? result : empty_result(input, size, format);
+    resample_into(one, format, input, next);
+    input = next;
   }
-  return result;
 }
 
 }  // namespace
 
-Tensor resample_kernel(std::span<const ResampleAxis> axes, const Tensor& input) {
-  auto is_same = [](const ResampleAxis& axis) { return axis.is_same(); };
-  bool is_plain = std::count_if(axes.begin(), axes.end(), is_same) + 1 >= int64_t(axes.size());
-  bool moves = std::all_of(axes.begin(), axes.end(), [](auto& axis) { return axis.moves(); });
-  if (input.dtype() == DType::uint8 && !moves && !is_plain) return resample_by_dims(axes, input);
-  int64_t dims = int64_t(axes.size()), lead = input.dim() - dims;
-  MemoryFormat format = format_of(input, dims);
-  Shape sizes = input.sizes();
-  ResampleOperand layout{1, 1};
-  for (int64_t d = 0; d < lead; ++d)
-    (format != MemoryFormat::contiguous && d == 1 ? layout.pixel : layout.planes) *= sizes[d];
-  std::vector<ResampleAxis> volume(size_t(3 - dims), ResampleAxis::same(1));
-  volume.insert(volume.end(), axes.begin(), axes.end());
-  for (int64_t d = 0; d < dims; ++d) {
-    ASSERT(sizes[lead + d] == axes[size_t(d)].size);
-    sizes[lead + d] = axes[size_t(d)].out;
-  }
-  Tensor result = empty_strided(sizes, strides_for(sizes, format), input.dtype(), input.device());
+Tensor resample_kernel(const Tensor& input, ShapeRef size,
+                       const std::function<std::vector<ResampleAxis>()>& make_axes) {
+  MemoryFormat format = format_of(input, int64_t(size.size()));
+  Tensor result = empty_result(input, size, format);
   if (result.numel() == 0 || result.device().is_meta()) return result;
+  std::vector<ResampleAxis> axes = make_axes();
   Tensor dense = format == MemoryFormat::contiguous ? to_contiguous(input) : input;
-  std::span<const ResampleAxis, 3> three(volume);
-  if (result.device().is_cpu()) resample_converted(three, layout, moves, dense, result);
-  else resample_on_cuda(three, layout, dense, result);
+  if (input.dtype() == DType::uint8 && !all_move(axes))
+    resample_by_dims(axes, format, dense, result);
+  else resample_into(axes, format, dense, result);
   return result;
 }
 
