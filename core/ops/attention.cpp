@@ -325,6 +325,7 @@ Example:
       mask = expand(mask, Shape{query.size(-2), key.size(-2)});
     int64_t heads = enable_gqa ? query.size(-3) : 0;
     if (enable_gqa) group_heads(query, key, value, mask);
+    Shape batch = common_batch(query, key, value, mask);
     bool drops = dropout_p > 0 && dropout_p < 1;
     double p = drops ? dropout_p : 0;
     Tensor output;
@@ -332,7 +333,7 @@ Example:
       output = attend_by_ops(query, key, value, mask, p, is_causal, scale);
     } else {
       Generator::Draw draw{};
-      if (drops) draw = noise_draw(common_batch(query, key, value, mask), query, key);
+      if (drops) draw = noise_draw(batch, query, key);
       output = std::get<0>(call<"_attention", Fused>(query, key, value, mask, is_causal, scale, p,
                                                      int64_t(draw.seed), int64_t(draw.offset)));
     }

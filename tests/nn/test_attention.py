@@ -188,6 +188,10 @@ def test_half_types_compute_in_float(dtype) -> None:
         ([torch.ones(2, 3), torch.ones(2, 4), torch.ones(2, 3)], "same number of features"),
         ([torch.ones(2, 3), torch.ones(2, 3), torch.ones(3, 3)], "same length"),
         ([torch.ones(2, 3), torch.ones(2, 3).double(), torch.ones(2, 3)], "same dtype"),
+        (
+            [torch.ones(2, 2, 3), torch.ones(3, 2, 3), torch.ones(2, 3)],
+            "^scaled.* do not broadcast",
+        ),
         ([torch.ones(2, 3)] * 3 + [torch.ones(2, 2).long()], "attn_mask dtype to be bool"),
         ([torch.ones(2, 3)] * 3 + [torch.ones(3, 2)], "does not broadcast"),
         ([torch.ones(2, 3)] * 3 + [None, 1.5], "between 0 and 1"),
