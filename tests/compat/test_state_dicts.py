@@ -21,6 +21,7 @@ MODULES = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize(("first", "second"), [(torch, pytorch), (pytorch, torch)])
 @pytest.mark.parametrize("case", MODULES)
 def test_a_state_goes_through_a_file(case, first, second) -> None:
@@ -135,6 +136,30 @@ def test_values_are_copied_into_the_dtype_that_is_there() -> None:
         return [target[0].weight is weight, target[0].weight, half[0].weight]
 
     compare(program, rtol=1e-3)
+
+
+def test_modules_on_meta_take_tensors_only_when_they_are_assigned() -> None:
+    for library in LIBRARIES:
+        layer = library.nn.Linear(2, 1, device="meta")
+        state = library.nn.Linear(2, 1).state_dict()
+        with pytest.warns(UserWarning, match="for (weight|bias): copying from a non-meta parameter"):
+            layer.load_state_dict(state)
+        assert layer.weight.is_meta
+        state["bias"] = library.nn.Parameter(state["bias"], requires_grad=False)
+        layer.load_state_dict(state, assign=True)
+        assert layer.bias is state["bias"] and layer.bias.requires_grad
+        assert layer.weight.tolist() == state["weight"].tolist()
+
+
+def test_what_cannot_be_copied_is_told_with_the_rest() -> None:
+    def program(library):
+        state = net(library).state_dict()
+        state["0.weight"] = state["0.weight"].to("meta")
+        del state["2.bias"]
+        net(library).load_state_dict(state)
+
+    compare_errors(program, "an exception occurred : ")
+    compare_errors(program, 'Missing key(s) in state_dict: "2.bias"')
 
 
 def test_scalars_and_no_mappings() -> None:

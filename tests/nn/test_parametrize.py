@@ -34,6 +34,14 @@ def test_a_parametrized_weight_is_computed_trained_and_removed() -> None:
     assert list(layer.state_dict()) == ["weight"] and layer.weight.is_leaf
 
 
+def test_functional_call_may_replace_the_computed_weight() -> None:
+    layer = parametrize.register_parametrization(nn.Linear(2, 2, bias=False), "weight", Doubled())
+    before = layer.weight.detach()
+    new = {"weight": torch.ones(2, 2)}
+    assert torch.func.functional_call(layer, new, torch.ones(1, 2)).tolist() == [[2.0, 2.0]]
+    assert torch.equal(layer.weight, before)
+
+
 def test_copies_of_parametrized_modules_have_parameters_of_their_own() -> None:
     layer = parametrizations.weight_norm(nn.Linear(2, 3))
     other = copy.deepcopy(layer)

@@ -49,6 +49,14 @@ def _attention(result: Any, query: Tensor, key: Tensor, value: Tensor, *rest: An
     return math.prod(query.shape[:-1]) * key.shape[-2] * (query.shape[-1] + value.shape[-1])
 
 
+def _attention_layer(result: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> int:
+    """Four projections, and the products of each query with all keys and values; (L, N, E)."""
+    width = query.shape[-1]
+    queries, keys = math.prod(query.shape[:-1]), math.prod(key.shape[:-1])
+    projections = 2 * queries * width + keys * (key.shape[-1] + value.shape[-1])
+    return projections * width + 2 * queries * key.shape[0] * width
+
+
 def _einsum(result: Any, equation: Any, *operands: Any) -> int:
     """All sizes multiplied, as one loop over all labels would do."""
     if not isinstance(equation, str):
@@ -65,9 +73,8 @@ def _einsum(result: Any, equation: Any, *operands: Any) -> int:
 
 def _recurrent(result: Any, input: Tensor, *rest: Any) -> int:
     """Each step of each sequence multiplies with all weights once."""
-    lists = [part for part in rest if isinstance(part, (list, tuple))]  # of states, of weights
-    matrices = [w for w in lists[-1] if w.ndim == 2]
-    return math.prod(input.shape[:-1]) * sum(w.numel() for w in matrices)
+    weights = [part for part in rest if isinstance(part, (list, tuple))][-1]
+    return math.prod(input.shape[:-1]) * sum(w.numel() for w in weights if w.ndim == 2)
 
 
 def _cell(result: Any, input: Tensor, hidden: Any, w_ih: Tensor, w_hh: Tensor, *rest: Any) -> int:
@@ -85,6 +92,7 @@ _COSTS: dict[str, Callable[..., int]] = {
     ),
     "bilinear": _bilinear,
     "scaled_dot_product_attention": _attention,
+    "multi_head_attention_forward": _attention_layer,
     "einsum": _einsum,
     **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _recurrent),
     **dict.fromkeys(("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"), _cell),

@@ -6,6 +6,7 @@ Invariant: load_state_dict tells every problem at once, and only after it copied
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict, namedtuple
 
 import rushlight as rl
@@ -247,13 +248,31 @@ class Stateful(Hooked):
                 f"size mismatch for {key}: copying a param with shape {tuple(value.shape)} from "
                 f"checkpoint, the shape in current model is {tuple(tensor.shape)}."
             )
-        if not assign:
+        if assign:
+            if isinstance(tensor, Parameter):
+                if isinstance(value, Parameter):
+                    value.requires_grad_(tensor.requires_grad)
+                else:
+                    value = Parameter(value, tensor.requires_grad)
+            setattr(self, name, value)
+            return None
+        if tensor.is_meta and not value.is_meta:
+            warnings.warn(
+                f"for {key}: copying from a non-meta parameter in the checkpoint to a meta "
+                "parameter in the current model, which is a no-op. (Did you mean to pass "
+                "`assign=True` to assign items in the state dictionary to their corresponding key "
+                "in the module instead of copying them in place?)",
+                stacklevel=2,
+            )
+        try:
             with rl.no_grad():
                 tensor.copy_(value)
-        elif isinstance(tensor, Parameter):
-            setattr(self, name, Parameter(value, tensor.requires_grad))
-        else:
-            setattr(self, name, value)
+        except (RuntimeError, NotImplementedError) as error:
+            return (
+                f'While copying the parameter named "{key}", whose dimensions in the model are '
+                f"{tuple(tensor.shape)} and whose dimensions in the checkpoint are "
+                f"{tuple(value.shape)}, an exception occurred : {error}"
+            )
         return None
 
 

@@ -258,6 +258,8 @@ def _computed(name: str) -> property:
     """The property that stands where a tensor was."""
 
     def get(self: Module) -> Tensor:
+        if name in self.__dict__:  # functional_call gives another tensor
+            return self.__dict__[name]
         parametrizations = self.parametrizations[name]
         if not _cache_depth:
             return parametrizations()
