@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-from rushlight import func
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -42,6 +40,8 @@ def functional_call(
         FutureWarning,
         stacklevel=2,
     )
+    from rushlight import func
+
     return func.functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
     )
