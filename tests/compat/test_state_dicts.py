@@ -142,7 +142,9 @@ def test_modules_on_meta_take_tensors_only_when_they_are_assigned() -> None:
     for library in LIBRARIES:
         layer = library.nn.Linear(2, 1, device="meta")
         state = library.nn.Linear(2, 1).state_dict()
-        with pytest.warns(UserWarning, match="for (weight|bias): copying from a non-meta parameter"):
+        with pytest.warns(
+            UserWarning, match=r"for (weight|bias): copying from a non-meta parameter"
+        ):
             layer.load_state_dict(state)
         assert layer.weight.is_meta
         state["bias"] = library.nn.Parameter(state["bias"], requires_grad=False)
