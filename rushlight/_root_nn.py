@@ -13,6 +13,7 @@ from rushlight.nn import functional as F
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from rushlight import Generator
 
@@ -227,6 +228,37 @@ def cosine_embedding_loss(
     return F.cosine_embedding_loss(
         input1, input2, target, margin=margin, reduction=_REDUCTIONS[reduction]
     )
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: int = 1,
+) -> Tensor:
+    """Returns nn.functional.triplet_margin_loss."""
+    return F.triplet_margin_loss(
+        anchor, positive, negative, margin, p, eps, swap, reduction=_REDUCTIONS[reduction]
+    )
+
+
+def ctc_loss(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
+    blank: int = 0,
+    reduction: int = 1,
+    zero_infinity: bool = False,
+) -> Tensor:
+    """Returns nn.functional.ctc_loss."""
+    how = _REDUCTIONS[reduction]
+    lengths: tuple[Any, Any] = (input_lengths, target_lengths)
+    return F.ctc_loss(log_probs, targets, *lengths, blank, how, zero_infinity)
 
 
 def binary_cross_entropy_with_logits(

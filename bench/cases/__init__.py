@@ -5,7 +5,18 @@ its inputs; making them is not timed. Goals are ratios to PyTorch's time: at mos
 has them in the order of the imports here.
 """
 
-from cases import ops, vision, tensors, autograd, models, optim, gpu  # isort: skip
+from cases import ops, losses, vision, tensors, autograd, models, optim, gpu  # isort: skip
 from cases.case import CASES, Call
 
-__all__ = ["CASES", "Call", "autograd", "gpu", "models", "ops", "optim", "tensors", "vision"]
+__all__ = [
+    "CASES",
+    "Call",
+    "autograd",
+    "gpu",
+    "losses",
+    "models",
+    "ops",
+    "optim",
+    "tensors",
+    "vision",
+]

@@ -1,4 +1,4 @@
-// Owns the losses over classes: nll_loss and cross_entropy.
+// Owns nll_loss, and the checks of losses over classes. loss_cross_entropy.cpp has cross_entropy.
 #include "core/ops/loss.h"
 
 #include "core/ops/op.h"
@@ -6,9 +6,6 @@
 
 namespace rushlight {
 namespace {
-
-// Where the classes are: dim 1, or dim 0 of an input without a batch.
-int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
 
 NllShape nll_shape(const Shape& sizes) {
   if (sizes.size() == 1) return {1, sizes[0], 1};
@@ -30,61 +27,6 @@ Shape without_class(const Shape& sizes) {
   Shape out = sizes;
   out.erase(sizes.size() == 1 ? 0 : 1);
   return out;
-}
-
-// A single class may come as a vector of one.
-Tensor as_target(const Tensor& input, const Tensor& target) {
-  bool single = input.dim() == 1 && target.dim() == 1 && target.numel() == 1;
-  return single && !is_floating(target.dtype()) ? reshape(target, Shape{}) : target;
-}
-
-// Shapes, dtypes and, on the CPU, the range of the classes: the first bad one is named with its
-// position. Elsewhere it would have to be waited for.
-void check_target(const Tensor& input, const Tensor& target, const Tensor& weight,
-                  int64_t ignore_index) {
-  CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");
-  int64_t classes = input.sizes()[size_t(class_dim(input))];
-  CHECK(target.sizes() == without_class(input.sizes()), ErrorKind::kValue, "Expected target size ",
-        without_class(input.sizes()), " for input ", input.sizes(), ", got ", target.sizes(),
-        ". It holds one class for each position of input.");
-  CHECK(target.dtype() == DType::int64 || target.dtype() == DType::uint8,
-        "expected target of dtype int64, got ", dtype_name(target.dtype()), ". Use target.long().");
-  CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
-        "weight tensor should be defined either for all ", classes,
-        " classes or no classes but got weight tensor of shape: ",
-        weight.defined() ? weight.sizes() : Shape());
-  for (const Tensor* t : {&target, &weight})
-    CHECK(!t->defined() || t->device() == input.device(),
-          "Expected all tensors to be on the same device, but found at least two devices, ",
-          input.device(), " and ", t->device(), "!");
-  if (!input.device().is_cpu()) return;
-  Tensor flat = prepared(bottom(target), DType::int64);
-  for (int64_t i = 0; i < flat.numel(); ++i) {
-    int64_t c = flat.data<int64_t>()[i];
-    if ((c >= 0 && c < classes) || c == ignore_index) [[likely]]
-      continue;
-    Shape at(size_t(flat.dim()));
-    for (size_t d = at.size(), rest = size_t(i); d-- > 0; rest /= size_t(flat.sizes()[d]))
-      at[d] = int64_t(rest) % flat.sizes()[d];
-    CHECK(false, ErrorKind::kIndex, "Target ", c, " is out of bounds: at position ", at, " for ",
-          classes, " classes; valid targets are 0 to ", classes - 1, ".");
-  }
-}
-
-Tensor reduced(const Tensor& loss, LossReduction reduction) {
-  if (reduction == LossReduction::none) return loss;
-  return reduction == LossReduction::mean ? mean(loss) : sum(loss);
-}
-
-// cross_entropy with probabilities as targets: -sum_c log_probs * target * weight.
-Tensor soft_cross_entropy(const Tensor& log_probs, const Tensor& target, const Tensor& weights,
-                          int64_t dim, LossReduction reduction) {
-  Tensor product = log_probs * target;
-  if (weights.defined()) product = product * weights;
-  Tensor loss = -sum(product, Shape{dim});
-  if (reduction != LossReduction::mean) return reduced(loss, reduction);
-  int64_t positions = log_probs.numel() / std::max<int64_t>(1, log_probs.sizes()[size_t(dim)]);
-  return sum(loss) / double(positions);
 }
 
 using NllResult = std::tuple<Tensor, Tensor>;  // (loss, total weight)
@@ -126,6 +68,47 @@ struct Targets {
 };
 
 }  // namespace
+
+Tensor as_class_target(const Tensor& input, const Tensor& target) {
+  bool single = input.dim() == 1 && target.dim() == 1 && target.numel() == 1;
+  return single && !is_floating(target.dtype()) ? reshape(target, Shape{}) : target;
+}
+
+void check_classes(const Tensor& target, int64_t classes, std::optional<int64_t> ignored,
+                   ErrorKind kind) {
+  CHECK(target.dtype() == DType::int64 || target.dtype() == DType::uint8,
+        "expected target of dtype int64, got ", dtype_name(target.dtype()), ". Use target.long().");
+  if (!target.device().is_cpu()) return;
+  Tensor flat = prepared(bottom(target), DType::int64);
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    int64_t c = flat.data<int64_t>()[i];
+    if ((c >= 0 && c < classes) || c == ignored) [[likely]]
+      continue;
+    Shape at(size_t(flat.dim()));
+    for (size_t d = at.size(), rest = size_t(i); d-- > 0; rest /= size_t(flat.sizes()[d]))
+      at[d] = int64_t(rest) % flat.sizes()[d];
+    CHECK(false, kind, "Target ", c, " is out of bounds: at position ", at, " for ", classes,
+          " classes; valid targets are 0 to ", classes - 1, ".");
+  }
+}
+
+void check_class_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
+                      int64_t ignore_index) {
+  CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");
+  int64_t classes = input.sizes()[size_t(class_dim(input))];
+  CHECK(target.sizes() == without_class(input.sizes()), ErrorKind::kValue, "Expected target size ",
+        without_class(input.sizes()), " for input ", input.sizes(), ", got ", target.sizes(),
+        ". It holds one class for each position of input.");
+  CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
+        "weight tensor should be defined either for all ", classes,
+        " classes or no classes but got weight tensor of shape: ",
+        weight.defined() ? weight.sizes() : Shape());
+  for (const Tensor* t : {&target, &weight})
+    CHECK(!t->defined() || t->device() == input.device(),
+          "Expected all tensors to be on the same device, but found at least two devices, ",
+          input.device(), " and ", t->device(), "!");
+  check_classes(target, classes, ignore_index, ErrorKind::kIndex);
+}
 
 OP(nll_loss_kernel,
    "_nll_loss(Tensor input, Tensor target, Tensor? weight, int ignore_index, int reduction) -> "
@@ -214,8 +197,8 @@ OP(nll_loss_backward,
 })
 
 OP(nll_loss,
-   "(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, "
-   "str reduction='mean') -> Tensor", {
+   "(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
+   "int ignore_index=-100, bool? reduce=None, str reduction='mean') -> Tensor", {
   .home    = "nn.functional",
   .doc     = R"(The negative log likelihood: -weight[target] * input[target], averaged by weight.
 
@@ -224,58 +207,12 @@ int64. Raises IndexError for a class outside [0, C) that is not ignore_index; on
 would wait for the GPU, its loss is NaN instead.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, const Tensor& given, const Tensor& weight,
-                int64_t ignore_index, std::string_view reduction) {
-    LossReduction how = parse_reduction(reduction);
-    Tensor target = as_target(input, given);
-    check_target(input, target, weight, ignore_index);
+                Legacy size_average, int64_t ignore_index, Legacy reduce,
+                std::string_view reduction) {
+    LossReduction how = parse_reduction(reduction_of(reduction, size_average, reduce));
+    Tensor target = as_class_target(input, given);
+    check_class_loss(input, target, weight, ignore_index);
     return std::get<0>(nll(input, target, weight, ignore_index, how));
-  },
-})
-
-OP(cross_entropy,
-   "(Tensor input, Tensor target, Tensor? weight=None, int ignore_index=-100, "
-   "str reduction='mean', float label_smoothing=0.0) -> Tensor", {
-  .home    = "nn.functional",
-  .doc     = R"(The cross entropy of classes given logits: nll_loss of log_softmax.
-
-target holds classes, or probabilities in the shape of input. label_smoothing mixes that share of
-the uniform distribution into the target (Szegedy et al. 2016).
-Raises IndexError for a class outside [0, C) that is not ignore_index; on CUDA, where that would
-wait for the GPU, its loss is NaN instead.)",
-  .dtypes  = floating,
-  .forward = [](const Tensor& input, const Tensor& given, const Tensor& weight,
-                int64_t ignore_index, std::string_view reduction, double smoothing) {
-    LossReduction how = parse_reduction(reduction);
-    Tensor target = as_target(input, given);
-    CHECK(smoothing >= 0 && smoothing <= 1,
-          "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
-    CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");
-    int64_t dim = class_dim(input), classes = input.sizes()[size_t(dim)];
-    bool soft = is_floating(target.dtype()) && target.sizes() == input.sizes();
-    if (!soft) check_target(input, target, weight, ignore_index);
-    Tensor log_probs = log_softmax(input, dim);
-    Tensor weights;
-    if (weight.defined()) {
-      CHECK(weight.dim() == 1 && weight.numel() == classes,
-            "weight tensor should be defined either for all ", classes,
-            " classes or no classes but got weight tensor of shape: ", weight.sizes());
-      Shape sizes(size_t(input.dim()), 1);
-      sizes[size_t(dim)] = classes;
-      weights = reshape(weight, sizes);
-    }
-    double share = smoothing / double(std::max<int64_t>(classes, 1));
-    if (soft) {
-      Tensor mixed = smoothing > 0 ? target * (1 - smoothing) + share : target;
-      return soft_cross_entropy(log_probs, mixed, weights, dim, how);
-    }
-    auto [loss, total_weight] = nll(log_probs, target, weight, ignore_index, how);
-    if (smoothing == 0) return loss;
-    Tensor uniform = -sum(weights.defined() ? log_probs * weights : log_probs, Shape{dim});
-    uniform = where(target == double(ignore_index), wrapped_number(0.0), uniform);
-    if (how == LossReduction::sum) uniform = sum(uniform);
-    if (how == LossReduction::mean)
-      uniform = cast(sum(uniform) / detach(total_weight), loss.dtype());
-    return loss * (1 - smoothing) + uniform * share;
   },
 })
 

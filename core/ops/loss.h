@@ -1,9 +1,11 @@
-// Declares the kernels of nll_loss. All tensors are row-major: input (N, C, S), target (N, S) of
+// Declares what the losses share, and the kernels of nll_loss and cross_entropy. All tensors of
+// nll_loss are row-major: input (N, C, S), target (N, S) of
 // int64, weight (C) or undefined. On the CPU the others are all float32 or all float64, and the
 // classes have been checked. On CUDA input, output and gradients have any one floating-point dtype,
 // weights float64 with float64 and else float32, and a class that does not exist gives NaN.
 #pragma once
 
+#include "core/base/error.h"
 #include "core/tensor/tensor.h"
 
 namespace rushlight {
@@ -12,6 +14,25 @@ enum class LossReduction : int64_t { none, mean, sum };
 
 // Reads "none", "mean" or "sum"; raises ValueError for other words.
 LossReduction parse_reduction(std::string_view reduction);
+// PyTorch's former arguments size_average and reduce.
+using Legacy = std::optional<bool>;
+// The reduction that they stand for, with PyTorch's warning, when one is given.
+std::string_view reduction_of(std::string_view reduction, Legacy size_average, Legacy reduce);
+// Warns when target would be broadcast with input, which is a mistake more often than not.
+void warn_of_broadcast(const Tensor& input, const Tensor& target);
+
+// Raises unless target is of int64 or uint8 and, on the CPU, every class lies in [0, classes) or is
+// the ignored one: the first bad one is named with its position, by an error of the kind.
+// Elsewhere that would have to be waited for.
+void check_classes(const Tensor& target, int64_t classes, std::optional<int64_t> ignored,
+                   ErrorKind kind);
+// What the losses over classes ask of their arguments besides; the classes are dim 1, or dim 0 of
+// an input without a batch.
+void check_class_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
+                      int64_t ignore_index);
+inline int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
+// A single class may come as a vector of one.
+Tensor as_class_target(const Tensor& input, const Tensor& target);
 
 struct NllShape {
   int64_t batch, classes, inner;
@@ -30,5 +51,22 @@ void nll_loss_cuda(const Tensor& input, const Tensor& target, const Tensor& weig
 void nll_loss_backward_cuda(const Tensor& grad, const Tensor& target, const Tensor& weight,
                             const Tensor& total_weight, NllShape shape, int64_t ignore_index,
                             LossReduction reduction, const Tensor& grad_input);
+
+// cross_entropy of rows of logits (N, C), for classes that have been checked: the losses (N), their
+// sum or mean; the largest logit of each row and the logarithm of the sum of exp(logit - largest),
+// both in `normalizer` (2, N); the sum of the weights of the targets. All but target are float32,
+// or all float64.
+struct CrossEntropy {
+  int64_t ignore_index;
+  LossReduction reduction;
+  double smoothing;
+};
+void cross_entropy_cpu(const Tensor& input, const Tensor& target, const Tensor& weight,
+                       const CrossEntropy& how, const Tensor& output, const Tensor& normalizer,
+                       const Tensor& total_weight);
+void cross_entropy_backward_cpu(const Tensor& grad, const Tensor& input, const Tensor& normalizer,
+                                const Tensor& target, const Tensor& weight,
+                                const Tensor& total_weight, const CrossEntropy& how,
+                                const Tensor& grad_input);
 
 }  // namespace rushlight

@@ -18,14 +18,6 @@ void by_type(DType dtype, F&& f) {
 
 }  // namespace
 
-LossReduction parse_reduction(std::string_view reduction) {
-  if (reduction == "mean") return LossReduction::mean;
-  if (reduction == "sum") return LossReduction::sum;
-  CHECK(reduction == "none", ErrorKind::kValue, reduction,
-        " is not a valid value for reduction. It is 'none', 'mean' or 'sum'.");
-  return LossReduction::none;
-}
-
 void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weight, NllShape shape,
                   int64_t ignore_index, LossReduction reduction, const Tensor& output,
                   const Tensor& total_weight) {

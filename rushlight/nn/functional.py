@@ -13,8 +13,10 @@ from rushlight import tanh as tanh
 from rushlight.nn._attention import *  # noqa: F403
 from rushlight.nn._attention import _canonical_mask as _canonical_mask
 from rushlight.nn._attention import _none_or_dtype as _none_or_dtype
+from rushlight.nn._losses import *  # noqa: F403
 from rushlight.nn._ops import *  # noqa: F403
 from rushlight.nn._pooling import *  # noqa: F403  after the ops, in the place of some
+from rushlight.nn._products import *  # noqa: F403
 from rushlight.nn._vision import *  # noqa: F403
 
 # Products and distances
@@ -100,10 +102,20 @@ def rrelu(
         training: whether each element draws its slope; otherwise it is the mean of the bounds.
         inplace: whether to overwrite input.
 
+    Raises:
+        RuntimeError: if lower is above upper.
+
     Example:
         >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 2.0]), 0.25, 0.75).tolist()
         [-0.5, 2.0]
     """
+    if lower > upper:
+        raise RuntimeError(
+            "rrelu: Lower bound should be less than or equal to the upper bound, got "
+            f"{lower} and {upper}."
+        )
+    if not input.is_floating_point():
+        raise NotImplementedError(f"rrelu: not implemented for {input.dtype}. Use input.float().")
     if training:
         slopes = rl.empty_like(input).uniform_(lower, upper)
     else:
@@ -112,94 +124,47 @@ def rrelu(
     return input.mul_(factors) if inplace else input * factors
 
 
-# Losses
-
-
-def _reduce(loss: Tensor, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return loss.mean()
-    if reduction == "sum":
-        return loss.sum()
-    if reduction == "none":
-        return loss
-    raise ValueError(
-        f"{reduction} is not a valid value for reduction. Use 'none', 'mean' or 'sum'."
-    )
-
-
-def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
+def rrelu_(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
 ) -> Tensor:
-    """Returns input where target is 1, and max(0, margin - input) where it is -1.
+    """Does rrelu in place.
 
     Args:
-        input: distances of pairs, any shape.
-        target: 1 or -1, of the same shape.
-        margin: how large the input has to be where target is -1.
-        reduction: "none", "mean" or "sum".
+        input: any shape; it is overwritten.
+        lower: smallest slope.
+        upper: largest slope.
+        training: whether each element draws its slope; otherwise it is the mean of the bounds.
 
     Example:
-        >>> x, y = torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0])
-        >>> torch.nn.functional.hinge_embedding_loss(x, y, reduction="none").tolist()
-        [0.5, 0.75]
+        >>> torch.nn.functional.rrelu_(torch.tensor([-1.0, 2.0]), 0.25, 0.75).tolist()
+        [-0.5, 2.0]
     """
-    loss = rl.where(target == 1, input, (margin - input).clamp_min(0))
-    return _reduce(loss, reduction)
+    return rrelu(input, lower, upper, training, inplace=True)
 
 
-def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """Returns max(0, -target * (input1 - input2) + margin), where target is 1 or -1.
+    """Returns a random sample of classes, softened so that it has a gradient (Jang et al. 2017).
+
+    It is softmax((logits + g) / tau), where g are draws of the Gumbel distribution.
 
     Args:
-        input1: scores, any shape.
-        input2: scores to compare with.
-        target: 1 if input1 should be larger, -1 if input2 should.
-        margin: how far the inputs have to lie apart.
-        reduction: "none", "mean" or "sum".
-
-    Raises:
-        RuntimeError: if the numbers of dimensions differ.
+        logits: logarithms of probabilities, not necessarily normalised.
+        tau: temperature; close to 0 the samples are close to one-hot.
+        hard: whether the result is one-hot, with the gradient of the soft sample.
+        eps: has no effect.
+        dim: dimension of the classes.
 
     Example:
-        >>> one = torch.ones(1)
-        >>> torch.nn.functional.margin_ranking_loss(one, 3 * one, one).item()
-        2.0
-    """
-    if not input1.dim() == input2.dim() == target.dim():
-        raise RuntimeError(
-            "margin_ranking_loss: All input tensors should have same dimension but got sizes: "
-            f"input1: {tuple(input1.shape)}, input2: {tuple(input2.shape)}, "
-            f"target: {tuple(target.shape)}."
-        )
-    return _reduce((-target * (input1 - input2) + margin).clamp_min(0), reduction)
-
-
-def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
-) -> Tensor:
-    """Returns 1 - cos(input1, input2) where target is 1, and max(0, cos - margin) where it is -1.
-
-    Args:
-        input1: (N, D) or (D).
-        input2: the same shape.
-        target: 1 or -1, (N) or ().
-        margin: how large the cosine may be where target is -1.
-        reduction: "none", "mean" or "sum".
-
-    Raises:
-        RuntimeError: if the shapes do not fit together.
-
-    Example:
-        >>> x, y = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
-        >>> torch.nn.functional.cosine_embedding_loss(x, y, torch.tensor(1.0)).item()
+        >>> sample = torch.nn.functional.gumbel_softmax(torch.zeros(4), hard=True)
+        >>> sample.sum().item()
         1.0
     """
-    if target.dim() > 1 or input1.dim() != target.dim() + 1 or input2.dim() != input1.dim():
-        raise RuntimeError(
-            f"cosine_embedding_loss: inputs {tuple(input1.shape)} and {tuple(input2.shape)} do not "
-            f"fit target {tuple(target.shape)}. Two (N, D) take (N), and two (D) take ()."
-        )
-    cosine = rl.cosine_similarity(input1, input2, dim=-1)
-    return _reduce(rl.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0)), reduction)
+    noise = -rl.empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    best = soft.argmax(dim, keepdim=True)
+    one_hot = rl.zeros_like(logits).scatter_(dim, best, 1.0)
+    return one_hot - soft.detach() + soft

@@ -54,6 +54,7 @@ class OpSamples:
 
     ref: computes the result (or a tuple) with NumPy; None when no value can be checked.
     grad: whether the op has gradients; they and theirs are compared with finite differences.
+    second: whether the gradients have gradients.
     constant: positions of the tensors that have no gradient, in a call without keywords.
     tolerance: relative and absolute, in float64.
     seen_as: called with the op and its arguments in place of the op, where a result is not unique
@@ -64,6 +65,7 @@ class OpSamples:
     make: Callable[[], Iterator[Any]]
     ref: Callable[..., Any] | None = None
     grad: bool = True
+    second: bool = True
     constant: tuple[int, ...] = field(default=())
     tolerance: float = 1e-9
     seen_as: Callable[..., Any] | None = None

@@ -39,7 +39,6 @@ def in_every_reduction(*args: np.ndarray, **settings: Any) -> Iterator[Sample]:
 
 def weighted() -> Iterator[Sample]:
     difference = away_from(0.0)
-    yield from in_every_reduction(normal(3, 4), normal(4))
     target = normal(3, 4)
     yield from in_every_reduction(target + difference, target)
     yield from in_every_reduction(target + difference, target, weight=uniform(3, 4, low=0.5))

@@ -26,6 +26,7 @@ from rushlight.nn.modules.activation import (
     Tanhshrink,
     Threshold,
 )
+from rushlight.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss
 from rushlight.nn.modules.attention import MultiheadAttention
 from rushlight.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from rushlight.nn.modules.container import ModuleDict, ModuleList, Sequential
@@ -43,19 +44,34 @@ from rushlight.nn.modules.flatten import Flatten, Unflatten
 from rushlight.nn.modules.fold import Fold, Unfold
 from rushlight.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from rushlight.nn.modules.linear import Bilinear, Identity, Linear
+from rushlight.nn.modules.linear_cross_entropy import (
+    LinearCrossEntropyLoss,
+    LinearCrossEntropyOptions,
+)
 from rushlight.nn.modules.loss import (
     BCELoss,
     BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
     CrossEntropyLoss,
-    HingeEmbeddingLoss,
+    CTCLoss,
+    GaussianNLLLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
-    MarginRankingLoss,
     MSELoss,
     NLLLoss,
+    PoissonNLLLoss,
     SmoothL1Loss,
+)
+from rushlight.nn.modules.margin import (
+    CosineEmbeddingLoss,
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.normalization import (
@@ -116,6 +132,18 @@ from rushlight.nn.modules.transformer import (
 from rushlight.nn.modules.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d
 
 __all__ = [
+    "AdaptiveLogSoftmaxWithLoss",
+    "CTCLoss",
+    "GaussianNLLLoss",
+    "LinearCrossEntropyLoss",
+    "LinearCrossEntropyOptions",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
+    "PoissonNLLLoss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
     "CELU",
     "ELU",
     "GELU",

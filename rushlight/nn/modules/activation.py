@@ -63,21 +63,6 @@ class ReLU(_Inplace):
         return F.relu(input, self.inplace)
 
 
-class ReLU6(_Inplace):
-    """Positive part up to six: min(max(0, x), 6).
-
-    Args:
-        inplace: whether to overwrite the input.
-
-    Example:
-        >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0, 7.0])).tolist()
-        [0.0, 2.0, 6.0]
-    """
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.relu6(input, self.inplace)
-
-
 class SELU(_Inplace):
     """Self-normalising ELU: scale * (x if x > 0 else alpha * (exp(x) - 1)).
 
@@ -352,6 +337,24 @@ class Hardtanh(Module):
 
     def extra_repr(self) -> str:
         return f"min_val={self.min_val}, max_val={self.max_val}" + ", inplace=True" * self.inplace
+
+
+class ReLU6(Hardtanh):
+    """Positive part up to six: min(max(0, x), 6).
+
+    Args:
+        inplace: whether to overwrite the input.
+
+    Example:
+        >>> torch.nn.ReLU6()(torch.tensor([-1.0, 2.0, 7.0])).tolist()
+        [0.0, 2.0, 6.0]
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(0.0, 6.0, inplace)
+
+    def extra_repr(self) -> str:
+        return "inplace=True" if self.inplace else ""
 
 
 class Threshold(Module):

@@ -1,36 +1,50 @@
 """Losses as layers; each calls the function of its name in nn.functional.
 
 Every loss takes `reduction`: "none" returns the losses of the elements, "sum" and "mean" one
-number. The formulas below are those of one element.
+number. The formulas below are those of one element. Where PyTorch still takes the former arguments
+size_average and reduce they are taken too, with its warning. margin.py has the losses of margins.
 """
 
 from __future__ import annotations
 
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "BCELoss",
     "BCEWithLogitsLoss",
-    "CosineEmbeddingLoss",
+    "CTCLoss",
     "CrossEntropyLoss",
-    "HingeEmbeddingLoss",
+    "GaussianNLLLoss",
     "HuberLoss",
     "KLDivLoss",
     "L1Loss",
     "MSELoss",
-    "MarginRankingLoss",
     "NLLLoss",
+    "PoissonNLLLoss",
     "SmoothL1Loss",
 ]
+
+_REDUCTIONS = ("none", "mean", "sum")
 
 
 class _Loss(Module):
     """What all losses share."""
 
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
         super().__init__()
+        if size_average is not None or reduce is not None:
+            reduction = _REDUCTIONS[_C._legacy_reduction(size_average, reduce)]
         self.reduction = reduction
 
 
@@ -39,8 +53,14 @@ class _WeightedLoss(_Loss):
 
     weight: Tensor | None
 
-    def __init__(self, weight: Tensor | None = None, reduction: str = "mean") -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
 
 
@@ -88,8 +108,14 @@ class SmoothL1Loss(_Loss):
         1.5
     """
 
-    def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        beta: float = 1.0,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.beta = beta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -111,7 +137,7 @@ class HuberLoss(_Loss):
     """
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        super().__init__(reduction)
+        super().__init__(reduction=reduction)
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -138,9 +164,14 @@ class NLLLoss(_WeightedLoss):
     """
 
     def __init__(
-        self, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+        self,
+        weight: Tensor | None = None,
+        size_average: bool | None = None,
+        ignore_index: int = -100,
+        reduce: bool | None = None,
+        reduction: str = "mean",
     ) -> None:
-        super().__init__(weight, reduction)
+        super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -177,11 +208,13 @@ class CrossEntropyLoss(_WeightedLoss):
     def __init__(
         self,
         weight: Tensor | None = None,
+        size_average: bool | None = None,
         ignore_index: int = -100,
+        reduce: bool | None = None,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
     ) -> None:
-        super().__init__(weight, reduction)
+        super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index
         self.label_smoothing = label_smoothing
 
@@ -232,10 +265,12 @@ class BCEWithLogitsLoss(_WeightedLoss):
     def __init__(
         self,
         weight: Tensor | None = None,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
         reduction: str = "mean",
         pos_weight: Tensor | None = None,
     ) -> None:
-        super().__init__(weight, reduction)
+        super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -264,80 +299,129 @@ class KLDivLoss(_Loss):
         0.0
     """
 
-    def __init__(self, reduction: str = "mean", log_target: bool = False) -> None:
-        super().__init__(reduction)
+    def __init__(
+        self,
+        size_average: bool | None = None,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
         self.log_target = log_target
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
-class HingeEmbeddingLoss(_Loss):
-    """input where target is 1, and max(0, margin - input) where it is -1.
+class PoissonNLLLoss(_Loss):
+    """Negative log likelihood of counts: exp(input) - target * input.
+
+    Without log_input it is input - target * log(input + eps).
 
     Args:
-        margin: how large the input has to be where target is -1.
+        log_input: whether input is the logarithm of the rate.
+        full: whether Stirling's approximation of log(target!) is added, where target is above 1.
+        eps: keeps the logarithm finite, without log_input.
         reduction: "none", "mean" or "sum".
 
     Example:
-        >>> loss = torch.nn.HingeEmbeddingLoss(reduction="none")
-        >>> loss(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0])).tolist()
-        [0.5, 0.75]
+        >>> torch.nn.PoissonNLLLoss()(torch.tensor([0.0]), torch.tensor([3.0])).item()
+        1.0
     """
 
-    def __init__(self, margin: float = 1.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
+    def __init__(
+        self,
+        log_input: bool = True,
+        full: bool = False,
+        size_average: bool | None = None,
+        eps: float = 1e-8,
+        reduce: bool | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(size_average, reduce, reduction)
+        self.log_input = log_input
+        self.full = full
+        self.eps = eps
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
+        return F.poisson_nll_loss(
+            log_input,
+            target,
+            log_input=self.log_input,
+            full=self.full,
+            eps=self.eps,
+            reduction=self.reduction,
+        )
 
 
-class MarginRankingLoss(_Loss):
-    """max(0, -target * (input1 - input2) + margin), where target is 1 or -1.
+class GaussianNLLLoss(_Loss):
+    """Negative log likelihood of a normal distribution (Nix and Weigend 1994).
+
+    0.5 * (log(max(var, eps)) + (input - target)**2 / max(var, eps)).
 
     Args:
-        margin: how far the inputs have to lie apart.
+        full: whether the constant 0.5 * log(2 * pi) is added.
+        eps: smallest variance.
         reduction: "none", "mean" or "sum".
 
+    Shape:
+        input and target (N, *); var (N, *), that with a last dim of 1 or without it, or a number.
+
     Example:
-        >>> loss = torch.nn.MarginRankingLoss()
+        >>> loss = torch.nn.GaussianNLLLoss()
         >>> loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0])).item()
         2.0
     """
 
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
+    def __init__(self, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+        self.full = full
+        self.eps = eps
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.margin_ranking_loss(
-            input1, input2, target, margin=self.margin, reduction=self.reduction
+    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
+        return F.gaussian_nll_loss(
+            input, target, var, full=self.full, eps=self.eps, reduction=self.reduction
         )
 
 
-class CosineEmbeddingLoss(_Loss):
-    """1 - cos(input1, input2) where target is 1, and max(0, cos - margin) where it is -1.
+class CTCLoss(_Loss):
+    """Negative log likelihood of label sequences of unknown alignment (Graves et al. 2006).
+
+    A sequence of classes reads as a target if that is what remains when repeated classes are
+    merged and blanks left out; the probabilities of all those that do add up. "mean" divides each
+    loss by the length of its target first.
 
     Args:
-        margin: how large the cosine may be where target is -1; between -1 and 1.
+        blank: the class of the blank.
         reduction: "none", "mean" or "sum".
+        zero_infinity: whether samples that are too short for their target count as 0.
 
     Shape:
-        (N, D) or (D), twice, and target (N) or ().
+        log-probabilities (T, N, C) or (T, C); targets (N, S), or one after the other; lengths of
+        the samples and of their targets (N) or (), as tensors or tuples.
 
     Example:
-        >>> loss = torch.nn.CosineEmbeddingLoss()
-        >>> x, y = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
-        >>> loss(x, y, torch.tensor([1.0])).item()
-        1.0
+        >>> log_p = torch.zeros(3, 1, 2).log_softmax(2)
+        >>> loss = torch.nn.CTCLoss()(log_p, torch.tensor([[1]]), (3,), (1,))
+        >>> round((-loss).exp().item(), 4)  # of 8 sequences 6 read so
+        0.75
     """
 
-    def __init__(self, margin: float = 0.0, reduction: str = "mean") -> None:
-        super().__init__(reduction)
-        self.margin = margin
+    def __init__(
+        self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False
+    ) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.cosine_embedding_loss(
-            input1, input2, target, margin=self.margin, reduction=self.reduction
+    def forward(
+        self,
+        log_probs: Tensor,
+        targets: Tensor,
+        input_lengths: Tensor | tuple[int, ...],
+        target_lengths: Tensor | tuple[int, ...],
+    ) -> Tensor:
+        lengths: tuple[Any, Any] = (input_lengths, target_lengths)
+        return F.ctc_loss(
+            log_probs, targets, *lengths, self.blank, self.reduction, self.zero_infinity
         )

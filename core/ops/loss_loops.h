@@ -1,0 +1,24 @@
+// Declares the vectorised loops behind cross_entropy, compiled once per instruction set.
+#pragma once
+
+#include "core/tensor/loops.h"
+
+namespace rushlight {
+
+template <class T>
+struct CrossEntropyLoopsOf {
+  // The largest of n logits, and the logarithm of the sum of exp(logit - largest).
+  void (*normalize)(const T* x, int64_t n, T* largest, T* log_total);
+  // The sum of weight * -log(softmax(x)); null weights are ones.
+  T (*smoothed)(const T* x, const T* weight, int64_t n, T largest, T log_total);
+  // scale * softmax(x) - share * weight.
+  void (*gradient)(const T* x, const T* weight, int64_t n, T largest, T log_total, T scale, T share,
+                   T* grad);
+};
+
+struct CrossEntropyLoops {
+  CrossEntropyLoopsOf<float> f32;
+  CrossEntropyLoopsOf<double> f64;
+};
+
+}  // namespace rushlight

@@ -1,0 +1,242 @@
+// Owns the losses that ask scores or distances to differ by a margin. They are made of other ops.
+#include "core/ops/loss.h"
+#include "core/ops/op.h"
+
+namespace rushlight {
+namespace {
+
+// max(x, 0), which has the gradient 1 at 0.
+Tensor at_least_zero(const Tensor& x) { return call<"clamp_min", Tensor>(x, wrapped_number(0.0)); }
+// The same with the gradient 0 at 0.
+Tensor positive_part(const Tensor& x) { return call<"relu", Tensor>(x, false); }
+
+// 0, 1, 2, ..., size - 1 as classes.
+Tensor classes_up_to(int64_t size, Device device) {
+  return call<"arange", Tensor>(Scalar(size), std::optional(DType::int64), std::optional(device));
+}
+
+// Whether each class is among the targets of its row; those that are not `valid` do not count.
+Tensor is_named(const Tensor& targets, const Tensor& valid, const Tensor& classes) {
+  Tensor each = unsqueeze(targets, -1) == classes;  // (N, targets, C)
+  Shape targets_dim{-2};
+  return call<"any", Tensor>(logical_and(each, unsqueeze(valid, -1)),
+                             std::optional<ShapeRef>(targets_dim), false);
+}
+
+}  // namespace
+
+// ---- of pairs -----------------------------------------------------------------------------------
+
+OP(hinge_embedding_loss,
+   "(Tensor input, Tensor target, float margin=1.0, bool? size_average=None, bool? reduce=None, "
+   "str reduction='mean') -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(The loss of distances of pairs: input where target is 1, and where it is -1
+max(0, margin - input).
+
+Example:
+    >>> x, y = torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0])
+    >>> torch.nn.functional.hinge_embedding_loss(x, y, reduction="none")
+    tensor([0.5000, 0.7500]))",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, const Tensor& target, double margin, Legacy size_average,
+                Legacy reduce, std::string_view reduction) {
+    // Any other target counts both, as in PyTorch.
+    Tensor close = select(target != -1, input, 0.0);
+    Tensor apart = select(target != 1, at_least_zero(margin - input), 0.0);
+    return reduce_loss(close + apart, reduction_of(reduction, size_average, reduce));
+  },
+})
+
+OP(margin_ranking_loss,
+   "(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? size_average=None, "
+   "bool? reduce=None, str reduction='mean') -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(max(0, -target * (input1 - input2) + margin), where target is 1 if input1 should
+be larger, and -1 if input2 should.
+
+Example:
+    >>> one = torch.ones(1)
+    >>> torch.nn.functional.margin_ranking_loss(one, 3 * one, one).item()
+    2.0)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
+                Legacy size_average, Legacy reduce, std::string_view reduction) {
+    CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(),
+          "All input tensors should have same dimension but got sizes: input1: ", input1.sizes(),
+          ", input2: ", input2.sizes(), ", target: ", target.sizes(), ".");
+    return reduce_loss(at_least_zero(-target * (input1 - input2) + margin),
+                       reduction_of(reduction, size_average, reduce));
+  },
+})
+
+OP(cosine_embedding_loss,
+   "(Tensor input1, Tensor input2, Tensor target, float margin=0, bool? size_average=None, "
+   "bool? reduce=None, str reduction='mean') -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(1 - cos(input1, input2) where target is 1, and max(0, cos - margin) where it is -1.
+
+The inputs are (N, D) with target (N), or (D) with target ().
+
+Example:
+    >>> x, y = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+    >>> torch.nn.functional.cosine_embedding_loss(x, y, torch.tensor(1.0)).item()
+    1.0)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
+                Legacy size_average, Legacy reduce, std::string_view reduction) {
+    CHECK(target.dim() <= 1 && input1.dim() == target.dim() + 1 && input2.dim() == input1.dim(),
+          "inputs ", input1.sizes(), " and ", input2.sizes(), " do not fit target ",
+          target.sizes(), ". Two (N, D) take (N), and two (D) take ().");
+    constexpr double kEps = 1e-12;
+    auto product = [](const Tensor& a, const Tensor& b) { return sum(a * b, Shape{-1}); };
+    Tensor norms = (product(input1, input1) + kEps) * (product(input2, input2) + kEps);
+    Tensor cosine = product(input1, input2) / sqrt(norms);
+    Tensor close = select(target == 1, 1 - cosine, 0.0);
+    Tensor apart = select(target == -1, at_least_zero(cosine - margin), 0.0);
+    return reduce_loss(close + apart, reduction_of(reduction, size_average, reduce));
+  },
+})
+
+OP(triplet_margin_loss,
+   "(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, "
+   "float eps=1e-6, bool swap=False, bool? size_average=None, bool? reduce=None, "
+   "str reduction='mean') -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(max(0, d(anchor, positive) - d(anchor, negative) + margin) (Balntas et al. 2016).
+
+d(x, y) = ||x - y + eps||_p along the last dim. With swap the negative's distance is the smaller one
+of those to anchor and to positive.
+
+Example:
+    >>> a, p, n = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[1.0]])
+    >>> torch.nn.functional.triplet_margin_loss(a, p, n, eps=0.0).item()
+    2.0)",
+  .dtypes  = numeric,
+  .forward = [](const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                double margin, double p, double eps, bool swap, Legacy size_average, Legacy reduce,
+                std::string_view reduction) {
+    CHECK(margin > 0, ErrorKind::kValue, "margin must be greater than 0, got ", margin);
+    CHECK(anchor.dim() == positive.dim() && anchor.dim() == negative.dim(),
+          "The anchor, positive, and negative tensors are expected to have the same number of "
+          "dimensions, but got: anchor ", anchor.dim(), "D, positive ", positive.dim(),
+          "D, and negative ", negative.dim(), "D inputs");
+    auto distance = [&](const Tensor& a, const Tensor& b) {
+      return call<"pairwise_distance", Tensor>(a, b, p, eps, false);
+    };
+    Tensor near = distance(anchor, positive), far = distance(anchor, negative);
+    if (swap) far = minimum(far, distance(positive, negative));
+    return reduce_loss(at_least_zero(margin + near - far),
+                       reduction_of(reduction, size_average, reduce));
+  },
+})
+
+// ---- of classes ---------------------------------------------------------------------------------
+
+OP(multi_margin_loss,
+   "(Tensor input, Tensor target, int p=1, float margin=1.0, Tensor? weight=None, "
+   "bool? size_average=None, bool? reduce=None, str reduction='mean') -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(How far other classes come near the target's score x[y]: the sum over all c != y of
+weight[y] * max(0, margin - x[y] + x[c])^p, divided by the number of classes.
+
+input: scores (N, C) or (C); target: classes (N) or (), int64; weight: (C).
+
+Example:
+    >>> x = torch.tensor([[0.0, 0.5, 2.0]])
+    >>> torch.nn.functional.multi_margin_loss(x, torch.tensor([2]), margin=1.75).item()
+    0.0833333358168602)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, const Tensor& target, int64_t p, double margin,
+                const Tensor& weight, Legacy size_average, Legacy reduce,
+                std::string_view reduction) {
+    CHECK(p == 1 || p == 2, ErrorKind::kValue, "only p == 1 and p == 2 supported, got ", p, ".");
+    CHECK(input.dim() == 1 || (input.dim() == 2 && input.size(1) > 0),
+          "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
+          input.sizes());
+    Tensor x = input.dim() == 2 ? input : unsqueeze(input, 0);  // (N, C)
+    int64_t classes = x.size(1);
+    CHECK(target.dim() <= 1 && target.numel() == x.size(0), "inconsistent target size: expected (",
+          x.size(0), ",) for input ", input.sizes(), ", got ", target.sizes());
+    Tensor y = reshape(target, Shape{x.size(0)});
+    check_classes(y, classes, {}, ErrorKind::kRuntime);
+    CHECK(!weight.defined() || weight.dim() == 1, ErrorKind::kValue,
+          "weight must be one-dimensional, got ", weight.defined() ? weight.sizes() : Shape());
+    CHECK(!weight.defined() || weight.numel() == classes, "inconsistent weight size, expected ",
+          classes, " but got ", weight.defined() ? weight.sizes() : Shape());
+    Tensor column = unsqueeze(y, 1);
+    Tensor excess = positive_part(margin - gather(x, 1, column) + x);
+    if (p == 2) excess = excess * excess;
+    if (weight.defined()) {
+      Tensor scale = call<"index_select", Tensor>(weight, int64_t(0), y);  // (N)
+      excess = excess * unsqueeze(scale, 1);
+    }
+    Tensor others = column != classes_up_to(classes, x.device());
+    Tensor losses = sum(select(others, excess, 0.0), Shape{1}) / double(classes);
+    return reduce_loss(reshape(losses, target.sizes()),
+                       reduction_of(reduction, size_average, reduce));
+  },
+})
+
+OP(multilabel_margin_loss,
+   "(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
+   "str reduction='mean') -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(How far classes that are no targets come near those that are: the sum over targets y
+and other classes c of max(0, 1 - (x[y] - x[c])), divided by the number of classes.
+
+input: scores (N, C), (C) or (); target: int64 of the same shape, in each row the classes up to the
+first -1. Memory for N * C * C numbers is needed.
+
+Example:
+    >>> x, y = torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([[3, 0, -1, 1]])
+    >>> round(torch.nn.functional.multilabel_margin_loss(x, y).item(), 4)
+    0.85)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
+                std::string_view reduction) {
+    CHECK(input.dim() <= 1 || (input.dim() == 2 && input.size(1) > 0),
+          "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
+          input.sizes());
+    CHECK(target.sizes() == input.sizes() || (input.dim() < 2 && target.dim() < 2 &&
+                                              target.numel() == input.numel()),
+          "inconsistent target size: ", target.sizes(), " for input of size: ", input.sizes());
+    int64_t classes = input.dim() ? input.size(-1) : 1;
+    Shape rows{input.dim() == 2 ? input.size(0) : 1, classes};
+    Tensor x = reshape(input, rows), y = reshape(target, rows);
+    check_classes(y, classes, -1, ErrorKind::kRuntime);
+    Tensor valid = call<"cumprod", Tensor>(y >= 0, int64_t(1), std::optional(DType::int64)) == 1;
+    y = select(valid, y, wrapped_number(int64_t(0)));
+    Tensor names = classes_up_to(classes, x.device());
+    Tensor others = logical_not(is_named(y, valid, names));
+    Tensor excess = positive_part(1 - unsqueeze(gather(x, 1, y), 2) + unsqueeze(x, 1));
+    Tensor counted = logical_and(unsqueeze(valid, 2), unsqueeze(others, 1));  // (N, targets, C)
+    Tensor losses = sum(select(counted, excess, 0.0), Shape{1, 2}) / double(classes);
+    return reduce_loss(input.dim() == 2 ? losses : reshape(losses, Shape{}),
+                       reduction_of(reduction, size_average, reduce));
+  },
+})
+
+OP(multilabel_soft_margin_loss,
+   "(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
+   "bool? reduce=None, str reduction='mean') -> Tensor", {
+  .home    = "nn.functional",
+  .doc     = R"(The mean over classes, the last dim, of the cross entropy of sigmoid(input).
+
+target holds 1 for the classes that apply and 0 for others; weight, which broadcasts, multiplies the
+losses of classes.
+
+Example:
+    >>> loss = torch.nn.functional.multilabel_soft_margin_loss
+    >>> round(loss(torch.zeros(1, 3), torch.tensor([[1.0, 0.0, 1.0]])).item(), 4)
+    0.6931)",
+  .dtypes  = floating,
+  .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
+                Legacy size_average, Legacy reduce, std::string_view reduction) {
+    Tensor losses = call<"_logits_loss", Tensor>(input, target);
+    if (weight.defined()) losses = losses * weight;
+    return reduce_loss(mean(losses, Shape{-1}), reduction_of(reduction, size_average, reduce));
+  },
+})
+
+}  // namespace rushlight
