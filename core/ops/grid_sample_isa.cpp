@@ -129,6 +129,7 @@ template <class T>
 struct Taps {
   Axis<T> axes[3];
   int count = 0;
+  bool has_pairs = false;  // whether taps 2 k and 2 k + 1 lie side by side
   int32_t offset[kGridTaps][kPlaces];
   T weight[kGridTaps][kPlaces];
 
@@ -136,6 +137,7 @@ struct Taps {
     for (int d = 0; d < image.dims; ++d) fill_axis(image, d, grid, n, axes[d]);
     int along = image.mode == kNearest ? 1 : image.mode == kBicubic ? 4 : 2;
     count = image.dims == 3 ? along * along * along : along * along;
+    has_pairs = along == 2 || (along == 4 && image.padding == kZeros);
     for (int tap = 0; tap < count; ++tap) fill_tap(image, tap, along, n);
   }
 
@@ -212,14 +214,75 @@ template <class T>
 }
 #endif
 
+// The values at two offsets each that lie side by side, of which one access brings both. False
+// where some lie outside, or the processor has no such access.
+template <class T>
+[[gnu::always_inline]] inline bool gather_pairs(const T*, const int32_t*, const int32_t*,
+                                                Vector<T> (&)[2]) {
+  return false;
+}
+#if RUSHLIGHT_ISA == 4
+template <>
+[[gnu::always_inline]] inline bool gather_pairs(const float* plane, const int32_t* offset,
+                                                const int32_t* next, Vector<float> (&values)[2]) {
+  __m512i either = _mm512_or_si512(_mm512_loadu_si512(offset), _mm512_loadu_si512(next));
+  if (_mm512_movepi32_mask(either)) return false;
+  auto eight = [&](int first) __attribute__((always_inline)) {
+    __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset + first));
+    return Vector<float>(_mm512_mask_i32gather_pd(_mm512_setzero_pd(), 0xff, at, plane, 4));
+  };
+  Vector<float> low = eight(0), high = eight(8);
+  values[0] = every_second<float, 0>(low, high);
+  values[1] = every_second<float, 1>(low, high);
+  return true;
+}
+#elif RUSHLIGHT_ISA == 3
+template <>
+[[gnu::always_inline]] inline bool gather_pairs(const float* plane, const int32_t* offset,
+                                                const int32_t* next, Vector<float> (&values)[2]) {
+  __m256i either = _mm256_or_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset)),
+                                   _mm256_loadu_si256(reinterpret_cast<const __m256i*>(next)));
+  if (_mm256_movemask_ps(_mm256_castsi256_ps(either))) return false;
+  const double* pairs = reinterpret_cast<const double*>(plane);  // only as an address
+  __m256d all = _mm256_castsi256_pd(_mm256_set1_epi64x(-1));
+  auto four = [&](int first) __attribute__((always_inline)) {
+    __m128i at = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offset + first));
+    return Vector<float>(_mm256_mask_i32gather_pd(_mm256_setzero_pd(), pairs, at, all, 4));
+  };
+  Vector<float> low = four(0), high = four(4);
+  values[0] = every_second<float, 0>(low, high);
+  values[1] = every_second<float, 1>(low, high);
+  return true;
+}
+#endif
+
+// Calls f(tap, what it sees at the places from p on) for all taps.
+template <class T, class F>
+[[gnu::always_inline]] inline void for_values(const Taps<T>& taps, const T* plane, int64_t p, F f) {
+  for (int k = 0; k < taps.count; k += 1 + taps.has_pairs) {
+    Vector<T> values[2];
+    if (taps.has_pairs) {
+      if (!gather_pairs(plane, taps.offset[k] + p, taps.offset[k + 1] + p, values)) {
+        values[0] = gather(plane, taps.offset[k] + p);
+        values[1] = gather(plane, taps.offset[k + 1] + p);
+      }
+      f(k, values[0]);
+      f(k + 1, values[1]);
+    } else {
+      f(k, gather(plane, taps.offset[k] + p));
+    }
+  }
+}
+
 // ---- the loops ---------------------------------------------------------------------------------
 
 template <class T>
 void sum_taps(const Taps<T>& taps, const T* plane, T* out, int64_t n) {
   for (int64_t p = 0; p < n; p += kWidth<T>) {
     Vector<T> sum{};
-    for (int k = 0; k < taps.count; ++k)
-      sum = multiply_add(gather(plane, taps.offset[k] + p), load_vector(taps.weight[k] + p), sum);
+    for_values(taps, plane, p, [&](int k, Vector<T> values) __attribute__((always_inline)) {
+      sum = multiply_add(values, load_vector(taps.weight[k] + p), sum);
+    });
     if (p + kWidth<T> <= n) store_vector(out + p, sum);
     else __builtin_memcpy(out + p, &sum, size_t(n - p) * sizeof(T));
   }
@@ -249,10 +312,10 @@ void add_products(const Taps<T>& taps, const T* plane, const T* g, T (*products)
   for (int64_t p = 0; p < n; p += kWidth<T>) {
     Vector<T> share{};
     __builtin_memcpy(&share, g + p, size_t(n - p < kWidth<T> ? n - p : kWidth<T>) * sizeof(T));
-    for (int k = 0; k < taps.count; ++k) {
+    for_values(taps, plane, p, [&](int k, Vector<T> values) __attribute__((always_inline)) {
       T* sum = products[k] + p;
-      store_vector(sum, multiply_add(share, gather(plane, taps.offset[k] + p), load_vector(sum)));
-    }
+      store_vector(sum, multiply_add(share, values, load_vector(sum)));
+    });
   }
 }
 

@@ -53,24 +53,44 @@ class Blocks {
 
  public:
   Blocks(const ResampleAxis& axis, int64_t lanes) {
+    bool has_runs = lanes > 0 && axis.moves();
     int64_t begin = 0;
-    if (lanes > 0)
-      for (; begin + lanes <= axis.out; begin += lanes) add(axis, begin, lanes);
-    if (begin == axis.out) return;
-    // The rest, in a vector that computes some of the last one again.
-    if (begin > 0) add(axis, axis.out - lanes, lanes);
-    else blocks_.push_back({begin, axis.out, 0, 0});
+    for (int64_t o = 0; has_runs && o < axis.out;) {
+      int64_t end = end_of_run(axis, o);
+      if (end - o >= 2 * lanes) {
+        cut(axis, begin, o, lanes);
+        blocks_.push_back({o, end, kResampleRun, axis.index[size_t(o)]});
+        begin = end;
+      }
+      o = end;
+    }
+    cut(axis, begin, axis.out, lanes);
   }
 
   void show(ResampleImage& image) const {
     image.blocks = int64_t(blocks_.size());
     image.block = blocks_.data();
+    image.reads_past_row = !base_.empty();
     image.base = base_.data();
     image.lanes = lanes_.data();
     image.weights = weights_.data();
   }
 
  private:
+  // Past the outputs from o on that are elements one after the other.
+  static int64_t end_of_run(const ResampleAxis& axis, int64_t o) {
+    int64_t end = o + 1;
+    while (end < axis.out && axis.index[size_t(end)] == axis.index[size_t(end - 1)] + 1) ++end;
+    return end;
+  }
+  // Outputs from begin to below end as vectors; a last one may compute some of the others again.
+  void cut(const ResampleAxis& axis, int64_t begin, int64_t end, int64_t lanes) {
+    bool has_vector = lanes > 0 && end - begin >= lanes;
+    for (; lanes > 0 && begin + lanes <= end; begin += lanes) add(axis, begin, lanes);
+    if (begin == end) return;
+    if (has_vector) add(axis, end - lanes, lanes);
+    else blocks_.push_back({begin, end, 0, 0});
+  }
   void add(const ResampleAxis& axis, int64_t begin, int64_t lanes) {
     ResampleBlock block{begin, begin + lanes,
                         axis.start[size_t(begin + 1)] - axis.start[size_t(begin)],

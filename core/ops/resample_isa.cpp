@@ -95,6 +95,11 @@ void columns_of(const ResampleImage& image, const T* row, T* out) {
   const T* weight = static_cast<const T*>(columns.weight);
   for (int64_t b = 0; b < image.blocks; ++b) {
     const ResampleBlock& block = image.block[b];
+    if (block.taps == kResampleRun) {
+      __builtin_memcpy(out + block.begin, row + block.at,
+                       size_t(block.end - block.begin) * sizeof(T));
+      continue;
+    }
 #if RUSHLIGHT_ISA != 0
     if (block.taps) {
       block_of<moves>(image, block, row, out);
@@ -140,12 +145,13 @@ void rows_loop(const ResampleImage& image, const void* input, void* output, int6
       __builtin_memcpy(out, out - out_row, size_t(out_row) * sizeof(T));
       continue;
     }
-    T* row = columns.is_same ? out : static_cast<T*>(scratch);
-    if (rows.moves)
-      __builtin_memcpy(row, in + rows.index[r] * image.row, size_t(image.row) * sizeof(T));
-    else
-      sum_rows(row, in, image.row, rows.index + first, static_cast<const T*>(rows.weight) + first,
+    T* sums = columns.is_same ? out : static_cast<T*>(scratch);
+    const T* row = sums;
+    if (!rows.moves)
+      sum_rows(sums, in, image.row, rows.index + first, static_cast<const T*>(rows.weight) + first,
                taps, image.row);
+    else if (!columns.is_same && !image.reads_past_row) row = in + rows.index[r] * image.row;
+    else __builtin_memcpy(sums, in + rows.index[r] * image.row, size_t(image.row) * sizeof(T));
     if (columns.is_same) continue;
     if (image.pixel > 1) pixels_of(image, row, out);
     else if (columns.moves) columns_of<true>(image, row, out);

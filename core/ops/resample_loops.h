@@ -6,7 +6,9 @@
 namespace rushlight {
 
 // Outputs of a row that are computed as one vector. Tap k takes the lanes `lanes` of the elements
-// from `base` on; without taps the outputs are computed one by one.
+// from `base` on; without taps the outputs are computed one by one. With kResampleRun in the place
+// of taps they are the elements from `at` on.
+inline constexpr int64_t kResampleRun = -1;
 struct ResampleBlock {
   int64_t begin, end;  // outputs
   int64_t taps, at;    // how many, and where the first stands in the tables below
@@ -23,7 +25,8 @@ struct ResampleWeights {
 
 struct ResampleImage {
   ResampleWeights rows, columns;
-  int64_t row, pixel;  // elements of an input row, and of a pixel
+  int64_t row, pixel;   // elements of an input row, and of a pixel
+  bool reads_past_row;  // so that rows must be copied where more may be read
   int64_t blocks;
   const ResampleBlock* block;
   const int64_t* base;

@@ -143,6 +143,21 @@ def test_grid_sample_of_the_identity_gives_the_image() -> None:
             assert torch.allclose(result, x, atol=1e-3)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_grid_sample_of_floats_equals_that_of_doubles(mode, padding) -> None:
+    for aligned in (False, True):
+        results = []
+        for dtype in (torch.float64, torch.float32):
+            x = numbers(2, 3, 9, 14, dtype=dtype).requires_grad_()
+            grid = (numbers(2, 11, 37, 2) * 0.7).to(dtype).requires_grad_()
+            out = F.grid_sample(x, grid, mode, padding, aligned)
+            (out * numbers(2, 3, 11, 37, dtype=dtype)).sum().backward()
+            results.append([t.double() for t in (out, x.grad, grid.grad)])
+        for double, single in zip(*results, strict=True):
+            assert torch.allclose(double, single, rtol=1e-3, atol=2e-3)
+
+
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 def test_grid_sample_survives_any_place(padding) -> None:
     far = [float("nan"), float("inf"), -float("inf"), 1e30, -1e30, 1e9, -3.0, 0.5]
