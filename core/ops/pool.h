@@ -1,4 +1,5 @@
-// Owns the kernels of pooling over batches of images.
+// Owns the kernels of pooling over batches of images (N, C, H, W) or volumes (N, C, D, H, W). An
+// image is a volume of one plane, which the windows over it say.
 //
 // Nothing is recorded. A channels_last operand gives channels_last results.
 #pragma once
@@ -11,43 +12,51 @@
 
 namespace rushlight {
 
-using PoolWindows2d = std::array<PoolWindows, 2>;
+using PoolWindows3d = std::array<PoolWindows, 3>;  // of planes, rows and columns
+inline constexpr PoolWindows kOnePlane{1, 1, 1, 1, 0, 1};
 
-// The maxima and their places in the image, as int32.
-std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows2d& windows, const Tensor& input);
+// The maxima and their places in the image or volume, as int32.
+std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows3d& windows, const Tensor& input);
 
-// Adds each element of grad to the place that indices names, in images of the windows' size.
-Tensor max_pool_backward_kernel(const PoolWindows2d& windows, const Tensor& grad,
+// Adds each element of grad to the place that indices names, in volumes of the windows' size.
+Tensor max_pool_backward_kernel(const PoolWindows3d& windows, const Tensor& grad,
                                 const Tensor& indices);
 
-Tensor avg_pool_kernel(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input);
-Tensor avg_pool_backward_kernel(const PoolWindows2d& windows, PoolDivisor divisor,
+Tensor avg_pool_kernel(const PoolWindows3d& windows, PoolDivisor divisor, const Tensor& input);
+Tensor avg_pool_backward_kernel(const PoolWindows3d& windows, PoolDivisor divisor,
                                 const Tensor& grad);
 
 // ---- for each device ---------------------------------------------------------------------------
 
-std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows2d& windows, const Tensor& input);
-Tensor max_pool_backward_on_cpu(const PoolWindows2d& windows, const Tensor& grad,
+std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows3d& windows, const Tensor& input);
+Tensor max_pool_backward_on_cpu(const PoolWindows3d& windows, const Tensor& grad,
                                 const Tensor& indices);
-Tensor avg_pool_on_cpu(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input);
-Tensor avg_pool_backward_on_cpu(const PoolWindows2d& windows, PoolDivisor divisor,
+Tensor avg_pool_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor, const Tensor& input);
+Tensor avg_pool_backward_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor,
                                 const Tensor& grad);
 
 // The same into results, which have elements.
-void max_pool_on_cuda(const PoolWindows2d& windows, const Tensor& input, const Tensor& values,
+void max_pool_on_cuda(const PoolWindows3d& windows, const Tensor& input, const Tensor& values,
                       const Tensor& indices);
-void max_pool_backward_on_cuda(const PoolWindows2d& windows, const Tensor& grad,
+void max_pool_backward_on_cuda(const PoolWindows3d& windows, const Tensor& grad,
                                const Tensor& indices, const Tensor& result);
-void avg_pool_on_cuda(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input,
+void avg_pool_on_cuda(const PoolWindows3d& windows, PoolDivisor divisor, const Tensor& input,
                       const Tensor& means);
-void avg_pool_backward_on_cuda(const PoolWindows2d& windows, PoolDivisor divisor,
+void avg_pool_backward_on_cuda(const PoolWindows3d& windows, PoolDivisor divisor,
                                const Tensor& grad, const Tensor& result);
 
+inline MemoryFormat channels_last_for(size_t dims) {
+  return dims == 5 ? MemoryFormat::channels_last_3d : MemoryFormat::channels_last;
+}
 inline bool is_channels_last(const Tensor& tensor) {
-  return !tensor.is_contiguous() && tensor.is_contiguous(MemoryFormat::channels_last);
+  return !tensor.is_contiguous() && tensor.is_contiguous(channels_last_for(size_t(tensor.dim())));
 }
 
-// Uninitialised images.
-Tensor empty_images(ShapeRef sizes, DType dtype, Device device, bool channels_last);
+// The sizes of what windows make of images or volumes, and of what they lie over.
+Shape pooled_sizes(const PoolWindows3d& windows, const Tensor& like);
+Shape whole_sizes(const PoolWindows3d& windows, const Tensor& like);
+
+// Uninitialised images or volumes.
+Tensor empty_volumes(ShapeRef sizes, DType dtype, Device device, bool channels_last);
 
 }  // namespace rushlight

@@ -22,8 +22,7 @@ RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, pool_loops)
 
 namespace {
 
-constexpr int64_t kGrain = 16384;      // pixels that are worth a thread
-constexpr int64_t kPoolChannels = 64;  // channels that one thread takes of a channels_last image
+constexpr int64_t kGrain = 16384;  // pixels that are worth a thread
 
 const PoolLoops& loops() {
 #define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
@@ -61,37 +60,50 @@ class AxisTables {
   std::vector<int32_t> begin_, end_;
 };
 
-struct Images {
+// The tables of all three dims.
+class VolumeTables {
+ public:
+  explicit VolumeTables(const PoolWindows3d& windows)
+      : planes_(windows[0]), rows_(windows[1]), columns_(windows[2]) {}
+
+  PoolVolume volume(int64_t channels, int64_t pixel) const {
+    return {planes_.axis(), rows_.axis(), columns_.axis(), channels, pixel};
+  }
+
+ private:
+  AxisTables planes_, rows_, columns_;
+};
+
+struct Volumes {
   int64_t batch, channels;
   bool channels_last;
   int64_t in_pixels, out_pixels;
 };
 
 // Calls f(where the input begins, where the output begins, channels side by side, their distance
-// from pixel to pixel) for parts of the images that have no element in common.
+// from pixel to pixel) for parts of the volumes that have no element in common.
 template <class F>
-void for_each_part(const Images& images, F&& f) {
-  int64_t block = images.channels_last ? std::min(kPoolChannels, images.channels) : 1;
-  int64_t blocks = ceil_div(images.channels, block);
-  int64_t pixel = images.channels_last ? images.channels : 1;
-  int64_t pixels = std::max(images.in_pixels, images.out_pixels) * block;
-  parallel_for(0, images.batch * blocks, std::max<int64_t>(1, kGrain / pixels),
+void for_each_part(const Volumes& volumes, F&& f) {
+  int64_t block = volumes.channels_last ? std::min(kPoolChannels, volumes.channels) : 1;
+  int64_t blocks = ceil_div(volumes.channels, block);
+  int64_t pixel = volumes.channels_last ? volumes.channels : 1;
+  int64_t pixels = std::max(volumes.in_pixels, volumes.out_pixels) * block;
+  parallel_for(0, volumes.batch * blocks, std::max<int64_t>(1, kGrain / pixels),
                [&](int64_t begin, int64_t end) {
                  for (int64_t i = begin; i < end; ++i) {
-                   int64_t image = i / blocks * images.channels, first = i % blocks * block;
-                   int64_t in = image * images.in_pixels, out = image * images.out_pixels;
-                   in += images.channels_last ? first : first * images.in_pixels;
-                   out += images.channels_last ? first : first * images.out_pixels;
-                   f(in, out, std::min(block, images.channels - first), pixel);
+                   int64_t volume = i / blocks * volumes.channels, first = i % blocks * block;
+                   int64_t in = volume * volumes.in_pixels, out = volume * volumes.out_pixels;
+                   in += volumes.channels_last ? first : first * volumes.in_pixels;
+                   out += volumes.channels_last ? first : first * volumes.out_pixels;
+                   f(in, out, std::min(block, volumes.channels - first), pixel);
                  }
                });
 }
 
 Tensor dense(const Tensor& tensor, bool channels_last) {
   if (!channels_last) return to_contiguous(tensor);
-  return tensor.is_contiguous(MemoryFormat::channels_last)
-             ? tensor
-             : clone_dense(tensor, MemoryFormat::channels_last);
+  MemoryFormat format = channels_last_for(size_t(tensor.dim()));
+  return tensor.is_contiguous(format) ? tensor : clone_dense(tensor, format);
 }
 
 // The operand as the loops take it: dense in its layout, in float32, float64 or int64.
@@ -109,8 +121,8 @@ size_t loop_of(const Tensor& operand) {
   return operand.dtype() == DType::float32 ? 0 : operand.dtype() == DType::float64 ? 1 : 2;
 }
 
-Tensor zero_images(ShapeRef sizes, DType dtype, bool channels_last) {
-  Tensor zeros = empty_images(sizes, dtype, {}, channels_last);
+Tensor zero_volumes(ShapeRef sizes, DType dtype, bool channels_last) {
+  Tensor zeros = empty_volumes(sizes, dtype, {}, channels_last);
   std::memset(zeros.data(), 0, size_t(zeros.numel()) * zeros.itemsize());
   return zeros;
 }
@@ -123,22 +135,25 @@ Tensor narrowed(const Tensor& wide, DType dtype) {
   return result;
 }
 
-Images images_of(const PoolWindows2d& windows, const Tensor& tensor, bool channels_last) {
-  return {tensor.size(0), tensor.size(1), channels_last, windows[0].size * windows[1].size,
-          windows[0].out * windows[1].out};
+Volumes volumes_of(const PoolWindows3d& windows, const Tensor& tensor, bool channels_last) {
+  return {tensor.size(0), tensor.size(1), channels_last,
+          windows[0].size * windows[1].size * windows[2].size,
+          windows[0].out * windows[1].out * windows[2].out};
 }
 
 // The divisor of each output.
-Tensor divisors_of(const PoolWindows2d& windows, PoolDivisor divisor, DType dtype) {
+Tensor divisors_of(const PoolWindows3d& windows, PoolDivisor divisor, DType dtype) {
   auto count = [&](const PoolWindows& w, int64_t o) {
     return divisor.counts_padding ? w.padded_count(o) : w.end(o) - w.begin(o);
   };
-  Tensor divisors = empty(Shape{windows[0].out, windows[1].out}, DType::float64);
+  Tensor divisors = empty(Shape{windows[0].out, windows[1].out, windows[2].out}, DType::float64);
   double* at = divisors.data<double>();
-  for (int64_t row = 0; row < windows[0].out; ++row)
-    for (int64_t column = 0; column < windows[1].out; ++column)
-      *at++ = divisor.number ? double(divisor.number)
-                             : double(count(windows[0], row) * count(windows[1], column));
+  for (int64_t plane = 0; plane < windows[0].out; ++plane)
+    for (int64_t row = 0; row < windows[1].out; ++row) {
+      int64_t of_row = count(windows[0], plane) * count(windows[1], row);
+      for (int64_t column = 0; column < windows[2].out; ++column)
+        *at++ = double(divisor.number ? divisor.number : of_row * count(windows[2], column));
+    }
   return to_dtype(divisors, dtype);
 }
 
@@ -148,38 +163,36 @@ char* bytes_at(const Tensor& tensor, int64_t element) {
 
 }  // namespace
 
-std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows2d& windows, const Tensor& input) {
+std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows3d& windows, const Tensor& input) {
   bool channels_last = is_channels_last(input);
   Tensor x = prepared(input, channels_last);
-  Shape sizes{input.size(0), input.size(1), windows[0].out, windows[1].out};
-  Tensor values = empty_images(sizes, x.dtype(), {}, channels_last);
-  Tensor indices = empty_images(sizes, DType::int32, {}, channels_last);
-  AxisTables rows(windows[0]), columns(windows[1]);
+  Shape sizes = pooled_sizes(windows, input);
+  Tensor values = empty_volumes(sizes, x.dtype(), {}, channels_last);
+  Tensor indices = empty_volumes(sizes, DType::int32, {}, channels_last);
+  VolumeTables tables(windows);
   MaxPoolLoop loop = loops().max[loop_of(x)];
-  for_each_part(images_of(windows, x, channels_last), [&](int64_t in, int64_t out, int64_t channels,
-                                                          int64_t pixel) {
-    PoolImage image{rows.axis(), columns.axis(), channels, pixel};
-    loop(image, bytes_at(x, in), bytes_at(values, out), indices.data<int32_t>() + out);
+  for_each_part(volumes_of(windows, x, channels_last), [&](int64_t in, int64_t out,
+                                                           int64_t channels, int64_t pixel) {
+    PoolVolume volume = tables.volume(channels, pixel);
+    loop(volume, bytes_at(x, in), bytes_at(values, out), indices.data<int32_t>() + out);
   });
   return {narrowed(values, input.dtype()), indices};
 }
 
-Tensor max_pool_backward_on_cpu(const PoolWindows2d& windows, const Tensor& grad,
+Tensor max_pool_backward_on_cpu(const PoolWindows3d& windows, const Tensor& grad,
                                 const Tensor& indices) {
-  int64_t height = windows[0].size, width = windows[1].size;
   bool channels_last = is_channels_last(indices);
   Tensor places = dense(indices, channels_last), g = prepared(grad, channels_last);
-  Shape sizes{grad.size(0), grad.size(1), height, width};
-  Tensor result = zero_images(sizes, g.dtype(), channels_last);
-  int64_t pixels = height * width;
-  Images images{sizes[0], sizes[1], channels_last, pixels, grad.size(2) * grad.size(3)};
+  Tensor result = zero_volumes(whole_sizes(windows, grad), g.dtype(), channels_last);
+  Volumes volumes = volumes_of(windows, grad, channels_last);
+  int64_t pixels = volumes.in_pixels;
   std::atomic<bool> all_inside = true;
   auto scatter = [&]<class T>(Tag<T>) {
-    for_each_part(images, [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
+    for_each_part(volumes, [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
       const T* from = g.data<T>() + out;
       const int32_t* place = places.data<int32_t>() + out;
       T* to = result.data<T>() + in;
-      for (int64_t i = 0; i < images.out_pixels * pixel; i += pixel)
+      for (int64_t i = 0; i < volumes.out_pixels * pixel; i += pixel)
         for (int64_t c = 0; c < channels; ++c) {
           int64_t at = place[i + c];
           if (at < 0 || at >= pixels) all_inside = false;
@@ -189,40 +202,39 @@ Tensor max_pool_backward_on_cpu(const PoolWindows2d& windows, const Tensor& grad
   };
   if (g.dtype() == DType::float64) scatter(Tag<double>{});
   else scatter(Tag<float>{});
-  CHECK(all_inside, ErrorKind::kIndex, "an index is out of range for images of ", height, " x ",
-        width, " pixels.");
+  CHECK(all_inside, ErrorKind::kIndex, "an index is out of range for images of ", pixels,
+        " pixels.");
   return narrowed(result, grad.dtype());
 }
 
-Tensor avg_pool_on_cpu(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input) {
+Tensor avg_pool_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor, const Tensor& input) {
   bool channels_last = is_channels_last(input);
   Tensor x = prepared(input, channels_last);
-  Shape sizes{input.size(0), input.size(1), windows[0].out, windows[1].out};
-  Tensor means = empty_images(sizes, x.dtype(), {}, channels_last);
+  Shape sizes = pooled_sizes(windows, input);
+  Tensor means = empty_volumes(sizes, x.dtype(), {}, channels_last);
   Tensor divisors = divisors_of(windows, divisor, x.dtype());
-  AxisTables rows(windows[0]), columns(windows[1]);
+  VolumeTables tables(windows);
   AvgPoolLoop loop = loops().avg[loop_of(x)];
-  for_each_part(images_of(windows, x, channels_last),
+  for_each_part(volumes_of(windows, x, channels_last),
                 [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
-                  PoolImage image{rows.axis(), columns.axis(), channels, pixel};
-                  loop(image, divisors.data(), bytes_at(x, in), bytes_at(means, out));
+                  PoolVolume volume = tables.volume(channels, pixel);
+                  loop(volume, divisors.data(), bytes_at(x, in), bytes_at(means, out));
                 });
   return narrowed(means, input.dtype());
 }
 
-Tensor avg_pool_backward_on_cpu(const PoolWindows2d& windows, PoolDivisor divisor,
+Tensor avg_pool_backward_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor,
                                 const Tensor& grad) {
   bool channels_last = is_channels_last(grad);
   Tensor g = prepared(grad, channels_last);
-  Shape sizes{grad.size(0), grad.size(1), windows[0].size, windows[1].size};
-  Tensor result = zero_images(sizes, g.dtype(), channels_last);
+  Tensor result = zero_volumes(whole_sizes(windows, grad), g.dtype(), channels_last);
   Tensor divisors = divisors_of(windows, divisor, g.dtype());
-  AxisTables rows(windows[0]), columns(windows[1]);
+  VolumeTables tables(windows);
   AvgPoolBackwardLoop loop = loops().avg_backward[loop_of(g)];
-  for_each_part(images_of(windows, g, channels_last),
+  for_each_part(volumes_of(windows, g, channels_last),
                 [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
-                  PoolImage image{rows.axis(), columns.axis(), channels, pixel};
-                  loop(image, divisors.data(), bytes_at(g, out), bytes_at(result, in));
+                  PoolVolume volume = tables.volume(channels, pixel);
+                  loop(volume, divisors.data(), bytes_at(g, out), bytes_at(result, in));
                 });
   return narrowed(result, grad.dtype());
 }

@@ -30,19 +30,21 @@ cuda::CudaKernelFamily family([] {
     cuda::kernels_of<Kernels>(dtype);
 });
 
-PoolImages images_of(const Tensor& tensor) {
+PoolVolumes volumes_of(const Tensor& tensor) {
+  int64_t dims = tensor.dim();
   return {tensor.address(),
-          {tensor.stride(0), tensor.stride(1), tensor.stride(2), tensor.stride(3)}};
+          {tensor.stride(0), tensor.stride(1), dims == 5 ? tensor.stride(2) : 0,
+           tensor.stride(dims - 2), tensor.stride(dims - 1)}};
 }
 
 // Starts a thread for each element of a result. `input` and `output` are operands or results.
-void launch(CudaKernel Kernels::* kernel, const PoolWindows2d& windows, PoolDivisor divisor,
+void launch(CudaKernel Kernels::* kernel, const PoolWindows3d& windows, PoolDivisor divisor,
             const Tensor& input, const Tensor& output, const Tensor& indices,
             const Tensor& result) {
-  PoolArgs args{.input = images_of(input),
-                .output = images_of(output),
-                .indices = indices.defined() ? images_of(indices) : PoolImages{},
-                .windows = {windows[0], windows[1]},
+  PoolArgs args{.input = volumes_of(input),
+                .output = volumes_of(output),
+                .indices = indices.defined() ? volumes_of(indices) : PoolVolumes{},
+                .windows = {windows[0], windows[1], windows[2]},
                 .divisor = divisor,
                 .batch = result.size(0),
                 .channels = result.size(1),
@@ -54,22 +56,22 @@ void launch(CudaKernel Kernels::* kernel, const PoolWindows2d& windows, PoolDivi
 
 }  // namespace
 
-void max_pool_on_cuda(const PoolWindows2d& windows, const Tensor& input, const Tensor& values,
+void max_pool_on_cuda(const PoolWindows3d& windows, const Tensor& input, const Tensor& values,
                       const Tensor& indices) {
   launch(&Kernels::max, windows, {}, input, values, indices, values);
 }
 
-void max_pool_backward_on_cuda(const PoolWindows2d& windows, const Tensor& grad,
+void max_pool_backward_on_cuda(const PoolWindows3d& windows, const Tensor& grad,
                                const Tensor& indices, const Tensor& result) {
   launch(&Kernels::max_backward, windows, {}, result, grad, indices, result);
 }
 
-void avg_pool_on_cuda(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input,
+void avg_pool_on_cuda(const PoolWindows3d& windows, PoolDivisor divisor, const Tensor& input,
                       const Tensor& means) {
   launch(&Kernels::avg, windows, divisor, input, means, {}, means);
 }
 
-void avg_pool_backward_on_cuda(const PoolWindows2d& windows, PoolDivisor divisor,
+void avg_pool_backward_on_cuda(const PoolWindows3d& windows, PoolDivisor divisor,
                                const Tensor& grad, const Tensor& result) {
   launch(&Kernels::avg_backward, windows, divisor, result, grad, {}, result);
 }

@@ -8,14 +8,35 @@ namespace {
 
 // ---- windows -----------------------------------------------------------------------------------
 
+// An output, or where its window begins.
+struct Place {
+  int64_t plane, row, column;
+};
+
 // Calls f(pixel) for the pixels of a window, row by row.
 template <class F>
-[[gnu::always_inline]] inline void for_window(const PoolImage& image, int64_t row, int64_t column,
-                                              F f) {
-  const PoolAxis &rows = image.rows, &columns = image.columns;
-  for (int64_t y = rows.begin[row]; y < rows.end[row]; y += rows.dilation)
-    for (int64_t x = columns.begin[column]; x < columns.end[column]; x += columns.dilation)
-      f(y * columns.size + x);
+[[gnu::always_inline]] inline void for_window(const PoolVolume& volume, Place at, F f) {
+  const PoolAxis &planes = volume.planes, &rows = volume.rows, &columns = volume.columns;
+  for (int64_t z = planes.begin[at.plane]; z < planes.end[at.plane]; z += planes.dilation)
+    for (int64_t y = rows.begin[at.row]; y < rows.end[at.row]; y += rows.dilation)
+      for (int64_t x = columns.begin[at.column]; x < columns.end[at.column]; x += columns.dilation)
+        f((z * rows.size + y) * columns.size + x);
+}
+
+// The number of an output, and of the first pixel of its window.
+[[gnu::always_inline]] inline int64_t number_of(const PoolVolume& volume, Place at) {
+  return (at.plane * volume.rows.out + at.row) * volume.columns.out + at.column;
+}
+[[gnu::always_inline]] inline int64_t first_pixel(const PoolVolume& volume, Place at) {
+  int64_t row = volume.planes.begin[at.plane] * volume.rows.size + volume.rows.begin[at.row];
+  return row * volume.columns.size + volume.columns.begin[at.column];
+}
+
+// Calls f(plane, row) for all rows of outputs.
+template <class F>
+[[gnu::always_inline]] inline void for_rows(const PoolVolume& volume, F f) {
+  for (int64_t plane = 0; plane < volume.planes.out; ++plane)
+    for (int64_t row = 0; row < volume.rows.out; ++row) f(plane, row);
 }
 
 // ---- vectors -----------------------------------------------------------------------------------
@@ -79,24 +100,28 @@ template <class V, class One, class Some>
   for (int64_t i = end; i < n; ++i) one(i);
 }
 
-// Calls one(row, column, channel) or some(V(), row, column, channel, stride, step) for all outputs.
-// A vector's first lane is there; in the input its elements are `stride` apart, its pixels `step`.
+// Calls one(place, channel) or some(V(), place, channel, stride, step) for all outputs. A vector's
+// first lane is there; in the input its elements are `stride` apart, its pixels `step`.
 template <class T, class One, class Some>
-[[gnu::always_inline]] inline void for_outputs(const PoolImage& image, One one, Some some) {
-  const PoolAxis& columns = image.columns;
-  for (int64_t row = 0; row < image.rows.out; ++row) {
-    if (image.pixel == 1) {
+[[gnu::always_inline]] inline void for_outputs(const PoolVolume& volume, One one, Some some) {
+  const PoolAxis& columns = volume.columns;
+  for_rows(volume, [&](int64_t plane, int64_t row) {
+    if (volume.pixel == 1) {
       for_lanes<Vectors<T, 32>>(
           columns.out, columns.even_begin, columns.even_end,
-          [&](int64_t column) { one(row, column, 0); },
-          [&](auto v, int64_t column) { some(v, row, column, 0, columns.stride, columns.stride); });
-      continue;
+          [&](int64_t column) { one(Place{plane, row, column}, 0); },
+          [&](auto v, int64_t column) {
+            some(v, Place{plane, row, column}, 0, columns.stride, columns.stride);
+          });
+      return;
     }
-    for (int64_t column = 0; column < columns.out; ++column)
+    for (int64_t column = 0; column < columns.out; ++column) {
+      Place at{plane, row, column};
       for_lanes<Vectors<T, 64>>(
-          image.channels, 0, image.channels, [&](int64_t c) { one(row, column, c); },
-          [&](auto v, int64_t c) { some(v, row, column, c, 1, 0); });
-  }
+          volume.channels, 0, volume.channels, [&](int64_t c) { one(at, c); },
+          [&](auto v, int64_t c) { some(v, at, c, 1, 0); });
+    }
+  });
 }
 
 // ---- the loops ---------------------------------------------------------------------------------
@@ -107,108 +132,105 @@ template <>
 inline constexpr int64_t kLeast<int64_t> = INT64_MIN;
 
 template <class T>
-void max_pool(const PoolImage& image, const void* input, void* output, int32_t* indices) {
+void max_pool(const PoolVolume& volume, const void* input, void* output, int32_t* indices) {
   const T* in = static_cast<const T*>(input);
   T* out = static_cast<T*>(output);
-  auto first = [&](int64_t row, int64_t column) {
-    return image.rows.begin[row] * image.columns.size + image.columns.begin[column];
-  };
-  auto place_of = [&](int64_t row, int64_t column, int64_t c) {
-    return (row * image.columns.out + column) * image.pixel + c;
-  };
-  auto one = [&](int64_t row, int64_t column, int64_t c) {
+  auto one = [&](Place at, int64_t c) {
     T best = kLeast<T>;
-    int64_t index = first(row, column), place = place_of(row, column, c);
-    for_window(image, row, column, [&](int64_t pixel) {
-      T x = in[pixel * image.pixel + c];
+    int64_t index = first_pixel(volume, at), to = number_of(volume, at) * volume.pixel + c;
+    for_window(volume, at, [&](int64_t pixel) {
+      T x = in[pixel * volume.pixel + c];
       bool better = (x > best) | (x != x);
       best = better ? x : best;
       index = better ? pixel : index;
     });
-    out[place] = best;
-    indices[place] = int32_t(index);
+    out[to] = best;
+    indices[to] = int32_t(index);
   };
-  auto some = [&]<class V>(V, int64_t row, int64_t column, int64_t c, int64_t stride,
-                           int64_t step) {
+  auto some = [&]<class V>(V, Place at, int64_t c, int64_t stride, int64_t step) {
     using Element = typename V::Element;
     typename V::Index steps = V::steps(step);
-    typename V::Index index = steps + Element(first(row, column));
+    typename V::Index index = steps + Element(first_pixel(volume, at));
     typename V::Value best = typename V::Value{} + kLeast<T>;
-    for_window(image, row, column, [&](int64_t pixel) {
-      typename V::Value x = V::load(in + pixel * image.pixel + c, stride);
+    for_window(volume, at, [&](int64_t pixel) {
+      typename V::Value x = V::load(in + pixel * volume.pixel + c, stride);
       auto better = (x > best) | (x != x);
       best = better ? x : best;
       index = better ? steps + Element(pixel) : index;
     });
-    V::store(out + place_of(row, column, c), best);
-    V::store(indices + place_of(row, column, c), index);
+    int64_t to = number_of(volume, at) * volume.pixel + c;
+    V::store(out + to, best);
+    V::store(indices + to, index);
   };
-  for_outputs<T>(image, one, some);
+  for_outputs<T>(volume, one, some);
 }
 
 template <class T>
-void avg_pool(const PoolImage& image, const void* divisors, const void* input, void* output) {
+void avg_pool(const PoolVolume& volume, const void* divisors, const void* input, void* output) {
   const T* in = static_cast<const T*>(input);
   const T* divisor = static_cast<const T*>(divisors);
   T* out = static_cast<T*>(output);
-  auto one = [&](int64_t row, int64_t column, int64_t c) {
-    int64_t at = row * image.columns.out + column;
+  auto one = [&](Place at, int64_t c) {
+    int64_t number = number_of(volume, at);
     T sum = 0;
-    for_window(image, row, column, [&](int64_t pixel) { sum += in[pixel * image.pixel + c]; });
-    out[at * image.pixel + c] = sum / divisor[at];
+    for_window(volume, at, [&](int64_t pixel) { sum += in[pixel * volume.pixel + c]; });
+    out[number * volume.pixel + c] = sum / divisor[number];
   };
-  auto some = [&]<class V>(V, int64_t row, int64_t column, int64_t c, int64_t stride,
-                           int64_t step) {
-    int64_t at = row * image.columns.out + column;
+  auto some = [&]<class V>(V, Place at, int64_t c, int64_t stride, int64_t step) {
+    int64_t number = number_of(volume, at);
     typename V::Value sum{};
-    for_window(image, row, column,
-               [&](int64_t pixel) { sum += V::load(in + pixel * image.pixel + c, stride); });
-    sum = step ? sum / V::load(divisor + at, 1) : sum / divisor[at];
-    V::store(out + at * image.pixel + c, sum);
+    for_window(volume, at,
+               [&](int64_t pixel) { sum += V::load(in + pixel * volume.pixel + c, stride); });
+    sum = step ? sum / V::load(divisor + number, 1) : sum / divisor[number];
+    V::store(out + number * volume.pixel + c, sum);
   };
-  for_outputs<T>(image, one, some);
+  for_outputs<T>(volume, one, some);
 }
 
 // Rounded towards zero.
-void avg_pool_of_integers(const PoolImage& image, const void* divisors, const void* input,
+void avg_pool_of_integers(const PoolVolume& volume, const void* divisors, const void* input,
                           void* output) {
   const int64_t* in = static_cast<const int64_t*>(input);
   const int64_t* divisor = static_cast<const int64_t*>(divisors);
   int64_t* out = static_cast<int64_t*>(output);
-  for (int64_t row = 0; row < image.rows.out; ++row)
-    for (int64_t column = 0; column < image.columns.out; ++column)
-      for (int64_t c = 0; c < image.channels; ++c) {
-        int64_t at = row * image.columns.out + column;
+  for_rows(volume, [&](int64_t plane, int64_t row) {
+    for (int64_t column = 0; column < volume.columns.out; ++column)
+      for (int64_t c = 0; c < volume.channels; ++c) {
+        Place at{plane, row, column};
+        int64_t number = number_of(volume, at);
         uint64_t sum = 0;
-        for_window(image, row, column,
-                   [&](int64_t pixel) { sum += uint64_t(in[pixel * image.pixel + c]); });
-        out[at * image.pixel + c] = trunc_divide(int64_t(sum), divisor[at]);
+        for_window(volume, at,
+                   [&](int64_t pixel) { sum += uint64_t(in[pixel * volume.pixel + c]); });
+        out[number * volume.pixel + c] = trunc_divide(int64_t(sum), divisor[number]);
       }
+  });
 }
 
 template <class T>
-void avg_pool_backward(const PoolImage& image, const void* divisors, const void* grad,
+void avg_pool_backward(const PoolVolume& volume, const void* divisors, const void* grad,
                        void* grad_input) {
   T* to = static_cast<T*>(grad_input);
-  int64_t n = image.channels;
-  for (int64_t row = 0; row < image.rows.out; ++row)
-    for (int64_t column = 0; column < image.columns.out; ++column) {
-      int64_t at = row * image.columns.out + column;
-      T divisor = static_cast<const T*>(divisors)[at];
-      const T* from = static_cast<const T*>(grad) + at * image.pixel;
-      if (image.pixel == 1) {
+  int64_t n = volume.channels;
+  for_rows(volume, [&](int64_t plane, int64_t row) {
+    for (int64_t column = 0; column < volume.columns.out; ++column) {
+      Place at{plane, row, column};
+      int64_t number = number_of(volume, at);
+      T divisor = static_cast<const T*>(divisors)[number];
+      const T* from = static_cast<const T*>(grad) + number * volume.pixel;
+      if (volume.pixel == 1) {
         T share = *from / divisor;
-        for_window(image, row, column, [&](int64_t pixel) { to[pixel] += share; });
+        for_window(volume, at, [&](int64_t pixel) { to[pixel] += share; });
         continue;
       }
       T share[kPoolChannels];
       for (int64_t c = 0; c < n; ++c) share[c] = from[c] / divisor;
-      for_window(image, row, column, [&](int64_t pixel) {
-        T* sum = to + pixel * image.pixel;
+      for_window(volume, at, [&](int64_t pixel) {
+        T* sum = to + pixel * volume.pixel;
 #pragma omp simd
         for (int64_t c = 0; c < n; ++c) sum[c] += share[c];
       });
     }
+  });
 }
 
 }  // namespace

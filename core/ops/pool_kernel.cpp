@@ -6,32 +6,32 @@
 namespace rushlight {
 namespace {
 
-void check_windows(const PoolWindows2d& windows) {
+void check_windows(const PoolWindows3d& windows) {
   for (const PoolWindows& along : windows)
     for (int64_t o = 0; o < along.out; ++o)
       CHECK(along.begin(o) < along.end(o), "window ", o, " of ", along.out,
-            " has no element inside the image.");
+            " has no element inside the input.");
 }
 
 // A result for the windows of a tensor, in its layout and on its device.
-Tensor pooled_images(const PoolWindows2d& windows, const Tensor& tensor, DType dtype) {
-  Shape sizes{tensor.size(0), tensor.size(1), windows[0].out, windows[1].out};
-  return empty_images(sizes, dtype, tensor.device(), is_channels_last(tensor));
+Tensor pooled_volumes(const PoolWindows3d& windows, const Tensor& tensor, DType dtype) {
+  return empty_volumes(pooled_sizes(windows, tensor), dtype, tensor.device(),
+                       is_channels_last(tensor));
 }
 
-// The gradient of the images that outputs were made of, in the layout of one of these.
-Tensor whole_images(const PoolWindows2d& windows, const Tensor& tensor, DType dtype) {
-  Shape sizes{tensor.size(0), tensor.size(1), windows[0].size, windows[1].size};
-  return empty_images(sizes, dtype, tensor.device(), is_channels_last(tensor));
+// The gradient of the volumes that outputs were made of, in the layout of one of these.
+Tensor whole_volumes(const PoolWindows3d& windows, const Tensor& tensor, DType dtype) {
+  return empty_volumes(whole_sizes(windows, tensor), dtype, tensor.device(),
+                       is_channels_last(tensor));
 }
 
 // Whether there is no output, so that the loops over windows have nothing to divide among.
-bool has_no_outputs(const PoolWindows2d& windows) {
-  return windows[0].out == 0 || windows[1].out == 0;
+bool has_no_outputs(const PoolWindows3d& windows) {
+  return windows[0].out == 0 || windows[1].out == 0 || windows[2].out == 0;
 }
 
-Tensor zero_images(const PoolWindows2d& windows, const Tensor& tensor, DType dtype) {
-  Tensor result = whole_images(windows, tensor, dtype);
+Tensor zero_volumes(const PoolWindows3d& windows, const Tensor& tensor, DType dtype) {
+  Tensor result = whole_volumes(windows, tensor, dtype);
   copy_into(result, scalar_tensor(0.0, dtype));
   return result;
 }
@@ -42,44 +42,56 @@ bool is_to_compute(const Tensor& result) {
 
 }  // namespace
 
-Tensor empty_images(ShapeRef sizes, DType dtype, Device device, bool channels_last) {
-  MemoryFormat format = channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous;
+Shape pooled_sizes(const PoolWindows3d& windows, const Tensor& like) {
+  Shape sizes{like.size(0), like.size(1)};
+  for (size_t d = like.dim() == 4; d < 3; ++d) sizes.push_back(windows[d].out);
+  return sizes;
+}
+
+Shape whole_sizes(const PoolWindows3d& windows, const Tensor& like) {
+  Shape sizes{like.size(0), like.size(1)};
+  for (size_t d = like.dim() == 4; d < 3; ++d) sizes.push_back(windows[d].size);
+  return sizes;
+}
+
+Tensor empty_volumes(ShapeRef sizes, DType dtype, Device device, bool channels_last) {
+  MemoryFormat format = channels_last ? channels_last_for(sizes.size()) : MemoryFormat::contiguous;
   return empty_strided(sizes, strides_for(sizes, format), dtype, device);
 }
 
-std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows2d& windows, const Tensor& input) {
+std::pair<Tensor, Tensor> max_pool_kernel(const PoolWindows3d& windows, const Tensor& input) {
   check_windows(windows);
   if (input.device().is_cpu() && !has_no_outputs(windows)) return max_pool_on_cpu(windows, input);
-  Tensor values = pooled_images(windows, input, input.dtype());
-  Tensor indices = pooled_images(windows, input, DType::int32);
+  Tensor values = pooled_volumes(windows, input, input.dtype());
+  Tensor indices = pooled_volumes(windows, input, DType::int32);
   if (is_to_compute(values)) max_pool_on_cuda(windows, input, values, indices);
   return {values, indices};
 }
 
-Tensor max_pool_backward_kernel(const PoolWindows2d& windows, const Tensor& grad,
+Tensor max_pool_backward_kernel(const PoolWindows3d& windows, const Tensor& grad,
                                 const Tensor& indices) {
-  if (has_no_outputs(windows)) return zero_images(windows, grad, grad.dtype());
+  if (has_no_outputs(windows)) return zero_volumes(windows, grad, grad.dtype());
   if (grad.device().is_cpu()) return max_pool_backward_on_cpu(windows, grad, indices);
-  Tensor result = whole_images(windows, indices, grad.dtype());
+  Tensor result = whole_volumes(windows, indices, grad.dtype());
   if (is_to_compute(result)) max_pool_backward_on_cuda(windows, grad, indices, result);
   return result;
 }
 
-Tensor avg_pool_kernel(const PoolWindows2d& windows, PoolDivisor divisor, const Tensor& input) {
+Tensor avg_pool_kernel(const PoolWindows3d& windows, PoolDivisor divisor, const Tensor& input) {
   check_windows(windows);
   if (input.device().is_cpu() && !has_no_outputs(windows))
     return avg_pool_on_cpu(windows, divisor, input);
-  Tensor means = pooled_images(windows, input, input.dtype());
+  Tensor means = pooled_volumes(windows, input, input.dtype());
   if (is_to_compute(means)) avg_pool_on_cuda(windows, divisor, input, means);
   return means;
 }
 
-Tensor avg_pool_backward_kernel(const PoolWindows2d& windows, PoolDivisor divisor,
+Tensor avg_pool_backward_kernel(const PoolWindows3d& windows, PoolDivisor divisor,
                                 const Tensor& grad) {
   check_windows(windows);
-  if (has_no_outputs(windows)) return zero_images(windows, grad, grad.dtype());
+  if (has_no_outputs(windows)) return zero_volumes(windows, grad, grad.dtype());
   if (grad.device().is_cpu()) return avg_pool_backward_on_cpu(windows, divisor, grad);
-  Tensor result = whole_images(windows, grad, grad.dtype());
+  Tensor result = whole_volumes(windows, grad, grad.dtype());
   if (is_to_compute(result)) avg_pool_backward_on_cuda(windows, divisor, grad, result);
   return result;
 }

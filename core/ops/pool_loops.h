@@ -16,23 +16,23 @@ struct PoolAxis {
   int64_t even_begin, even_end, stride;
 };
 
-// Images of which `channels` lie side by side, at most kPoolChannels; their pixels are `pixel`
+// Volumes of which `channels` lie side by side, at most kPoolChannels; their pixels are `pixel`
 // elements apart.
 inline constexpr int64_t kPoolChannels = 64;
-struct PoolImage {
-  PoolAxis rows, columns;
+struct PoolVolume {
+  PoolAxis planes, rows, columns;
   int64_t channels, pixel;
 };
 
-// The largest element of each window and its place in the image; NaN is the largest.
-using MaxPoolLoop = void (*)(const PoolImage& image, const void* input, void* output,
+// The largest element of each window and its place in the volume; NaN is the largest.
+using MaxPoolLoop = void (*)(const PoolVolume& volume, const void* input, void* output,
                              int32_t* indices);
 // The sum of each window, divided by the output's divisor.
-using AvgPoolLoop = void (*)(const PoolImage& image, const void* divisors, const void* input,
+using AvgPoolLoop = void (*)(const PoolVolume& volume, const void* divisors, const void* input,
                              void* output);
 // Adds each output's gradient, divided by its divisor, to the elements of its window.
-using AvgPoolBackwardLoop = void (*)(const PoolImage& image, const void* divisors, const void* grad,
-                                     void* grad_input);
+using AvgPoolBackwardLoop = void (*)(const PoolVolume& volume, const void* divisors,
+                                     const void* grad, void* grad_input);
 
 struct PoolLoops {
   MaxPoolLoop max[3];  // float, double, int64

@@ -6,8 +6,9 @@
 
 namespace rushlight {
 
-// The windows along one dim of an image. With kernel = 0 they share the size out among the outputs
-// as evenly as they can ("adaptive" pooling); else they are alike.
+// The windows along one dim of a volume; an image is a volume of one plane. With kernel = 0 they
+// share the size out among the outputs as evenly as they can ("adaptive" pooling); else they are
+// alike.
 struct PoolWindows {
   int64_t size, out;
   int64_t kernel, stride, padding, dilation;
@@ -51,15 +52,15 @@ struct PoolDivisor {
   bool counts_padding;
 };
 
-// Where the elements of images (batch, channel, row, column) lie.
-struct PoolImages {
+// Where the elements of volumes (batch, channel, plane, row, column) lie.
+struct PoolVolumes {
   void* data;
-  int64_t strides[4];  // in elements
+  int64_t strides[5];  // in elements
 };
 
 struct PoolArgs {
-  PoolImages input, output, indices;  // no indices: their data is null
-  PoolWindows windows[2];             // of rows and of columns
+  PoolVolumes input, output, indices;  // no indices: their data is null
+  PoolWindows windows[3];              // of planes, rows and columns
   PoolDivisor divisor;
   int64_t batch, channels;
   bool channels_last;  // the order in which neighbouring threads walk

@@ -16,18 +16,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
 ]
 
 _ops = _C.ops("nn.functional")
 _adaptive_avg_pool2d = _ops["adaptive_avg_pool2d"]
+_adaptive_avg_pool3d = _ops["adaptive_avg_pool3d"]
 _adaptive_max_pool1d = _ops["adaptive_max_pool1d_with_indices"]
 _adaptive_max_pool2d = _ops["adaptive_max_pool2d_with_indices"]
+_adaptive_max_pool3d = _ops["adaptive_max_pool3d_with_indices"]
 _max_pool1d, _max_pool1d_with_indices = _ops["max_pool1d"], _ops["max_pool1d_with_indices"]
 _max_pool2d, _max_pool2d_with_indices = _ops["max_pool2d"], _ops["max_pool2d_with_indices"]
+_max_pool3d, _max_pool3d_with_indices = _ops["max_pool3d"], _ops["max_pool3d_with_indices"]
 
 
 def max_pool1d(
@@ -95,10 +101,40 @@ def max_pool2d(
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-def _full_size(input: Tensor, output_size: OutputSize) -> Any:
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Sizes,
+    stride: Sizes | None = None,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """Returns the maxima over windows of volumes: max_pool2d with a depth before the height.
+
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W).
+        kernel_size: depth, height and width of the window.
+        stride: step between windows; kernel_size if None.
+        padding: -inf added at all sides, at most half of the window.
+        dilation: distance between the window's elements.
+        ceil_mode: whether a window may overhang the volume.
+        return_indices: whether to return the places of the maxima in their flattened volumes as
+            well.
+
+    Example:
+        >>> x = torch.arange(8.0).reshape(1, 2, 2, 2)
+        >>> torch.nn.functional.max_pool3d(x, 2).tolist()
+        [[[[7.0]]]]
+    """
+    pool = _max_pool3d_with_indices if return_indices else _max_pool3d
+    return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _full_size(input: Tensor, output_size: OutputSize, dims: int) -> Any:
     """The output size with the input's own sizes in the place of None."""
     if output_size is None:
-        return tuple(input.shape[-2:])
+        return tuple(input.shape[-dims:])
     if not isinstance(output_size, (tuple, list)) or None not in output_size:
         return output_size
     own = input.shape[-len(output_size) :]
@@ -120,7 +156,25 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
         >>> torch.nn.functional.adaptive_avg_pool2d(x, (1, None)).tolist()
         [[[2.0, 3.0]]]
     """
-    return _adaptive_avg_pool2d(input, _full_size(input, output_size))
+    return _adaptive_avg_pool2d(input, _full_size(input, output_size, 2))
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
+    """Returns the means of windows that share a volume out as evenly as they can.
+
+    Along each dim, output i covers the elements from floor(i * size / output_size) to below
+    ceil((i + 1) * size / output_size).
+
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W).
+        output_size: depth, height and width of the output; None keeps the input's.
+
+    Example:
+        >>> x = torch.arange(8.0).reshape(1, 2, 2, 2)
+        >>> torch.nn.functional.adaptive_avg_pool3d(x, (1, 1, None)).tolist()
+        [[[[3.0, 4.0]]]]
+    """
+    return _adaptive_avg_pool3d(input, _full_size(input, output_size, 3))
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
@@ -156,5 +210,25 @@ def adaptive_max_pool2d(
         >>> torch.nn.functional.adaptive_max_pool2d(x, 1).tolist()
         [[[4.0]]]
     """
-    values, indices = _adaptive_max_pool2d(input, _full_size(input, output_size))
+    values, indices = _adaptive_max_pool2d(input, _full_size(input, output_size, 2))
+    return (values, indices) if return_indices else values
+
+
+def adaptive_max_pool3d(
+    input: Tensor, output_size: OutputSize, return_indices: bool = False
+) -> Any:
+    """Returns the maxima of the windows of adaptive_avg_pool3d.
+
+    Args:
+        input: (N, C, D, H, W) or (C, D, H, W).
+        output_size: depth, height and width of the output; None keeps the input's.
+        return_indices: whether to return the places of the maxima in their flattened volumes as
+            well.
+
+    Example:
+        >>> x = torch.arange(8.0).reshape(1, 2, 2, 2)
+        >>> torch.nn.functional.adaptive_max_pool3d(x, 1).tolist()
+        [[[[7.0]]]]
+    """
+    values, indices = _adaptive_max_pool3d(input, _full_size(input, output_size, 3))
     return (values, indices) if return_indices else values

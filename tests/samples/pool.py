@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from samples import Sample, distinct, integers, normal, samples
+from samples import Sample, distinct, integers, normal, samples, uniform
 
 
 def spread(value: Any, dims: int) -> list[int]:
@@ -124,10 +124,24 @@ def dilated_images() -> Iterator[Any]:
     yield Sample(distinct(1, 2, 7, 8), 2, stride=1, dilation=(3, 2))
 
 
+def volumes() -> Iterator[Any]:
+    yield distinct(1, 2, 4, 4, 2), 2
+    yield Sample(distinct(1, 2, 3, 5, 4), (2, 3, 2), stride=(1, 2, 2), padding=(1, 1, 0))
+    yield Sample(distinct(2, 4, 3, 5), 3, 2, 1, ceil_mode=True)
+    yield integers(-90, 90, 1, 2, 4, 3, 20), 2
+
+
+def dilated_volumes() -> Iterator[Any]:
+    yield from volumes()
+    yield Sample(distinct(1, 2, 4, 5, 4), 2, stride=1, dilation=(3, 2, 1))
+
+
 samples("max_pool1d", ref=max_pool(1, False))(dilated_sequences)
 samples("max_pool1d_with_indices", ref=max_pool(1, True))(dilated_sequences)
 samples("max_pool2d", ref=max_pool(2, False))(dilated_images)
 samples("max_pool2d_with_indices", ref=max_pool(2, True))(dilated_images)
+samples("max_pool3d", ref=max_pool(3, False))(dilated_volumes)
+samples("nn.functional.max_pool3d_with_indices", ref=max_pool(3, True))(dilated_volumes)
 
 
 @samples("avg_pool1d", ref=avg_pool(1))
@@ -147,6 +161,42 @@ def avg_pool2d() -> Iterator[Any]:
     yield Sample(integers(-90, 90, 1, 2, 7, 8), 3, 2, 1, divisor_override=-5)
 
 
+@samples("nn.functional.avg_pool3d", ref=avg_pool(3))
+def avg_pool3d() -> Iterator[Any]:
+    yield normal(1, 2, 4, 4, 2), 2
+    yield Sample(normal(2, 3, 5, 4), (2, 3, 2), (1, 2, 2), (1, 1, 0), count_include_pad=False)
+    yield Sample(normal(1, 1, 4, 3, 5), 2, 2, 1, divisor_override=5)
+    yield integers(-90, 90, 1, 2, 4, 3, 20), 2
+
+
+def lp_pool(dims: int) -> Callable[..., Any]:
+    def ref(
+        x: np.ndarray, p: float, size: Any, stride: Any = None, ceil_mode: bool = False
+    ) -> np.ndarray:
+        windows = windows_of(x.shape[-dims:], size, stride, 0, 1, ceil_mode)
+        return over_windows(x, windows, lambda v, _: (v**p).sum(1) ** (1 / p))
+
+    return ref
+
+
+@samples("nn.functional.lp_pool1d", ref=lp_pool(1))
+def lp_pool1d() -> Iterator[Any]:
+    yield normal(2, 3, 8), 2.0, 2
+    yield Sample(uniform(3, 9, low=0.2, high=2.0), 3.0, 3, stride=2)
+
+
+@samples("nn.functional.lp_pool2d", ref=lp_pool(2))
+def lp_pool2d() -> Iterator[Any]:
+    yield normal(2, 3, 6, 4), 2.0, 2
+    yield Sample(uniform(3, 6, 5, low=0.2, high=2.0), 1.5, (3, 2), stride=(1, 2))
+
+
+@samples("nn.functional.lp_pool3d", ref=lp_pool(3))
+def lp_pool3d() -> Iterator[Any]:
+    yield normal(1, 2, 4, 2, 4), 2.0, 2
+    yield Sample(uniform(2, 3, 4, 5, low=0.2, high=2.0), 3.0, (2, 3, 2), stride=(1, 2, 2))
+
+
 def adaptive_sequences() -> Iterator[Any]:
     yield distinct(2, 3, 8), 3
     yield distinct(3, 5), 1
@@ -156,6 +206,11 @@ def adaptive_images() -> Iterator[Any]:
     yield distinct(2, 3, 6, 5), (4, 2)
     yield distinct(3, 5, 5), 1
     yield distinct(1, 2, 3, 3), 5
+
+
+def adaptive_volumes() -> Iterator[Any]:
+    yield distinct(1, 2, 4, 3, 5), (3, 1, 2)
+    yield distinct(2, 3, 2, 4), 1
 
 
 def mean(values: np.ndarray, places: np.ndarray) -> np.ndarray:
@@ -173,3 +228,5 @@ samples("adaptive_avg_pool1d", ref=adaptive(1, mean))(adaptive_sequences)
 samples("nn.functional.adaptive_avg_pool2d", ref=adaptive(2, mean))(adaptive_images)
 samples("nn.functional.adaptive_max_pool1d_with_indices", ref=with_places(1))(adaptive_sequences)
 samples("nn.functional.adaptive_max_pool2d_with_indices", ref=with_places(2))(adaptive_images)
+samples("nn.functional.adaptive_avg_pool3d", ref=adaptive(3, mean))(adaptive_volumes)
+samples("nn.functional.adaptive_max_pool3d_with_indices", ref=with_places(3))(adaptive_volumes)

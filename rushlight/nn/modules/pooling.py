@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from rushlight import Tensor
 from rushlight.nn import functional as F
+from rushlight.nn.modules._special_pooling import (
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
+)
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _single
 
@@ -14,12 +24,24 @@ if TYPE_CHECKING:
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
     "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
     "AvgPool1d",
     "AvgPool2d",
+    "AvgPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "MaxPool1d",
     "MaxPool2d",
+    "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
 ]
 
 
@@ -106,6 +128,37 @@ class MaxPool2d(_MaxPoolNd):
 
     def forward(self, input: Tensor) -> Any:
         return F.max_pool2d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            ceil_mode=self.ceil_mode,
+            return_indices=self.return_indices,
+        )
+
+
+class MaxPool3d(_MaxPoolNd):
+    """Maximum over windows of volumes.
+
+    Output depth: floor((D + 2 * padding - dilation * (kernel_size - 1) - 1) / stride) + 1, and
+    likewise height and width.
+
+    Args:
+        kernel_size: depth, height and width of the window; one number for a cube.
+        stride: step between windows; kernel_size if None. The other arguments are those of
+            MaxPool2d.
+
+    Shape:
+        (N, C, D, H, W) or (C, D, H, W) to the same with (D_out, H_out, W_out).
+
+    Example:
+        >>> torch.nn.MaxPool3d(2)(torch.arange(8.0).reshape(1, 2, 2, 2)).tolist()
+        [[[[7.0]]]]
+    """
+
+    def forward(self, input: Tensor) -> Any:
+        return F.max_pool3d(
             input,
             self.kernel_size,
             self.stride,
@@ -219,6 +272,57 @@ class AvgPool2d(Module):
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
+class AvgPool3d(Module):
+    """Mean over windows of volumes.
+
+    Output depth: floor((D + 2 * padding - kernel_size) / stride) + 1, and likewise height and
+    width.
+
+    Args:
+        kernel_size: depth, height and width of the window; one number for a cube.
+        stride: step between windows; kernel_size if None. The other arguments are those of
+            AvgPool2d.
+
+    Shape:
+        (N, C, D, H, W) or (C, D, H, W) to the same with (D_out, H_out, W_out).
+
+    Example:
+        >>> torch.nn.AvgPool3d(2)(torch.arange(8.0).reshape(1, 2, 2, 2)).tolist()
+        [[[[3.5]]]]
+    """
+
+    def __init__(
+        self,
+        kernel_size: int | tuple[int, int, int],
+        stride: int | tuple[int, int, int] | None = None,
+        padding: int | tuple[int, int, int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = kernel_size
+        self.stride = kernel_size if stride is None else stride
+        self.padding = padding
+        self.ceil_mode = ceil_mode
+        self.count_include_pad = count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.avg_pool3d(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
+
+    def extra_repr(self) -> str:
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
 class _AdaptiveAvgPoolNd(Module):
     def __init__(self, output_size: int | tuple[int | None, ...] | None) -> None:
         super().__init__()
@@ -267,6 +371,26 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
+    """Mean over as many windows as the output shall have voxels.
+
+    The windows along each dim are those of AdaptiveAvgPool2d.
+
+    Args:
+        output_size: (D_out, H_out, W_out), or one number for a cube; None keeps the input's size.
+
+    Shape:
+        (N, C, D, H, W) or (C, D, H, W) to the same with (D_out, H_out, W_out).
+
+    Example:
+        >>> tuple(torch.nn.AdaptiveAvgPool3d((1, 2, None))(torch.zeros(2, 3, 4, 5, 7)).shape)
+        (2, 3, 1, 2, 7)
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.adaptive_avg_pool3d(input, self.output_size)
 
 
 class _AdaptiveMaxPoolNd(Module):
@@ -321,3 +445,24 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
     def forward(self, input: Tensor) -> Any:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
+    """Maximum over as many windows as the output shall have voxels.
+
+    The windows are those of AdaptiveAvgPool3d.
+
+    Args:
+        output_size: (D_out, H_out, W_out), or one number for a cube; None keeps the input's size.
+        return_indices: whether to return the positions of the maxima, in each flattened volume.
+
+    Shape:
+        (N, C, D, H, W) or (C, D, H, W) to the same with (D_out, H_out, W_out).
+
+    Example:
+        >>> torch.nn.AdaptiveMaxPool3d(1)(torch.arange(8.0).reshape(1, 2, 2, 2)).tolist()
+        [[[[7.0]]]]
+    """
+
+    def forward(self, input: Tensor) -> Any:
+        return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
