@@ -344,16 +344,3 @@ def convolution(
         more = tuple(output_padding)
         return function(input, weight, bias, stride, padding, more, groups, dilation)
     return function(input, weight, bias, stride, padding, dilation, groups)
-
-
-def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """Returns the convolution of sequences laid out as (time, batch, channels).
-
-    Args:
-        input: (T, B, channels in).
-        weight: (window, channels in, channels out).
-        bias: (channels out,).
-        pad: zeros added at both ends.
-    """
-    out = F.conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad)
-    return out.permute(2, 0, 1)

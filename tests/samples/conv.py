@@ -125,6 +125,7 @@ def conv_transpose1d() -> Iterator[Any]:
     yield Sample(normal(2, 4, 5), normal(4, 2, 3), stride=2, padding=1, output_padding=1, groups=2)
     yield complex_normal(2, 3, 5), complex_normal(3, 4, 3), complex_normal(4)
     yield integers(-9, 9, 2, 3, 5), integers(-9, 9, 3, 4, 3), integers(-9, 9, 4)
+    yield Sample(normal(1, 2, 4), normal(2, 2, 2), padding=1, output_padding=3, dilation=4)
 
 
 @samples("nn.functional.conv_transpose2d", ref=conv_transpose_ref)
@@ -140,3 +141,28 @@ def conv_transpose2d() -> Iterator[Any]:
     )
     yield Sample(normal(1, 2, 3, 3), normal(2, 2, 2, 2), dilation=2)
     yield normal(2, 3, 3), normal(2, 1, 2, 2)
+
+
+@samples("nn.functional.conv_transpose3d", ref=conv_transpose_ref)
+def conv_transpose3d() -> Iterator[Any]:
+    yield normal(1, 2, 2, 3, 2), normal(2, 2, 2, 1, 2), normal(2)
+    yield Sample(
+        normal(1, 2, 2, 2, 3),
+        normal(2, 1, 3, 2, 2),
+        stride=(2, 1, 2),
+        padding=(1, 0, 1),
+        output_padding=(1, 0, 0),
+        groups=2,
+    )
+    yield Sample(normal(2, 2, 2, 2), normal(2, 1, 2, 2, 2), dilation=(1, 2, 1))
+
+
+@samples(
+    "conv_tbc",
+    ref=lambda x, w, b, pad=0: conv_ref(
+        x.transpose(1, 2, 0), w.transpose(2, 1, 0), b, padding=pad
+    ).transpose(2, 0, 1),
+)
+def conv_tbc() -> Iterator[Any]:
+    yield normal(6, 2, 3), normal(3, 3, 4), normal(4)
+    yield normal(5, 1, 2), normal(2, 2, 3), normal(3), 2

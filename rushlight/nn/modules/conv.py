@@ -17,7 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-__all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d"]
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+]
 
 _PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
 
@@ -390,6 +397,43 @@ class ConvTranspose2d(_ConvTransposeNd):
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return F.conv_transpose2d(
+            input,
+            self.weight,
+            self.bias,
+            self.stride,
+            self.padding,
+            self._output_padding(input, output_size),
+            self.groups,
+            self.dilation,
+        )
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    """The gradient of Conv3d with respect to its input, used as a layer that enlarges volumes.
+
+    Output depth: (D - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding
+    + 1, and likewise height and width.
+
+    Args:
+        in_channels: channels of the input.
+        out_channels: channels of the output.
+        kernel_size: depth, height and width of the filters; one number for a cube.
+        stride: step between inputs, on the output; the other arguments are those of
+            ConvTranspose1d.
+
+    Shape:
+        (N, in_channels, D, H, W) to (N, out_channels, D_out, H_out, W_out), or both without N.
+
+    Example:
+        >>> layer = torch.nn.ConvTranspose3d(1, 4, kernel_size=2, stride=2)
+        >>> tuple(layer(torch.zeros(2, 1, 3, 4, 5)).shape)
+        (2, 4, 6, 8, 10)
+    """
+
+    _ntuple = staticmethod(_triple)
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        return F.conv_transpose3d(
             input,
             self.weight,
             self.bias,
