@@ -31,21 +31,40 @@ void check_rows(const Tensor& input, int64_t rows) {
   }
 }
 
-// Scales the used rows whose norm is above max_norm down to it, in place and unrecorded.
-void renormalize(const Tensor& weight, const Tensor& input, double max_norm, double norm_type) {
+// The rows of a table that are used, in float64, of which those with a norm above max_norm are
+// scaled down to it; and their numbers.
+struct ScaledRows {
+  Tensor numbers, rows;
+};
+ScaledRows scaled_rows(const Tensor& weight, const Tensor& input, double max_norm,
+                       double norm_type) {
   CHECK(is_floating(weight.dtype()), "max_norm needs a floating-point table, got ",
         dtype_name(weight.dtype()));
-  check_writable(weight);
-  GradModeGuard unrecorded(false);
-  const Tensor rows[] = {
+  const Tensor numbers[] = {
       std::get<0>(call<"_unique", std::tuple<Tensor, Tensor, Tensor>>(input, false))};
-  Tensor used = cast(index(weight, rows), DType::float64);
+  Tensor used = cast(index(weight, numbers), DType::float64);
   Tensor norms = call<"vector_norm", Tensor>(
       used, Scalar(norm_type), std::optional(ShapeRef(Shape{1})), true, std::optional<DType>());
   Tensor scale = where(norms > Scalar(max_norm), Scalar(max_norm) / (norms + Scalar(1e-7)),
                        full({}, 1.0, DType::float64, weight.device()));
-  write_picked(weight, pick(weight, rows, true), used * scale, false);
+  return {numbers[0], used * scale};
+}
+
+// Writes them to the table, unrecorded.
+void renormalize(const Tensor& weight, const Tensor& input, double max_norm, double norm_type) {
+  check_writable(weight);
+  GradModeGuard unrecorded(false);
+  auto [numbers, rows] = scaled_rows(weight, input, max_norm, norm_type);
+  const Tensor at[] = {numbers};
+  write_picked(weight, pick(weight, at, true), rows, false);
   weight.storage()->bump_version("embedding");
+}
+
+void check_indices(const Tensor& input) {
+  CHECK(input.dtype() == DType::int64 || input.dtype() == DType::int32,
+        "Expected tensor for argument 'indices' to have one of the following scalar types: Long, "
+        "Int; but got ",
+        dtype_name(input.dtype()));
 }
 
 // The gradient of the table with an entry for each row that was taken.
@@ -93,10 +112,7 @@ weight a sparse tensor of the rows that were used.)",
   },
   .forward = [](const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx,
                 std::optional<double> max_norm, double norm_type, bool, bool) {
-    CHECK(input.dtype() == DType::int64 || input.dtype() == DType::int32,
-          "Expected tensor for argument "
-          "'indices' to have one of the following scalar types: Long, Int; but got ",
-          dtype_name(input.dtype()));
+    check_indices(input);
     CHECK(weight.dim() == 2, "'weight' must be 2-D, got shape ", weight.sizes());
     int64_t rows = weight.size(0);
     CHECK(!padding_idx || (*padding_idx >= -rows && *padding_idx < rows),
@@ -127,6 +143,22 @@ weight a sparse tensor of the rows that were used.)",
     const Tensor indices[] = {input};
     return index_put_(new_zeros(g, shape), indices, used, true);
   })),
+})
+
+OP(embedding_renorm_,
+   "(Tensor! input, Tensor indices, float max_norm, float norm_type) -> Tensor", {
+  .doc     = R"(Scales rows that indices names down to max_norm where they are longer, in place.)",
+  .dtypes  = floating,
+  .variants = function,
+  .forward = [](const Tensor& input, const Tensor& indices, double max_norm, double norm_type) {
+    check_indices(indices);
+    CHECK(input.dim() == 2, "the table must be 2-D, got shape ", input.sizes());
+    check_rows(indices, input.size(0));
+    if (input.device().is_meta()) return input;
+    auto [numbers, rows] = scaled_rows(input, indices, max_norm, norm_type);
+    const Tensor at[] = {numbers};
+    return index_put_(input, at, cast(rows, input.dtype()), false);
+  },
 })
 
 }  // namespace rushlight

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["Embedding"]
+__all__ = ["Embedding", "EmbeddingBag"]
 
 
 class Embedding(Module):
@@ -159,3 +159,174 @@ class Embedding(Module):
             _weight=embeddings,
             _freeze=freeze,
         )
+
+
+class EmbeddingBag(Module):
+    """Sums, means or maxima of bags of rows of a learned table; the rows are never gathered.
+
+    Weight starts normal with mean 0 and deviation 1.
+
+    Args:
+        num_embeddings: number of rows.
+        embedding_dim: length of each row.
+        max_norm: rows that are used and longer than this are scaled to it, in place.
+        norm_type: order of the norm for max_norm.
+        scale_grad_by_freq: whether to divide each row's gradient by how often it was used.
+        mode: "sum", "mean" or "max".
+        sparse: whether the gradient of weight is a sparse tensor of the rows that were used.
+        include_last_offset: whether offsets ends with the end of the last bag.
+        padding_idx: a row that counts in no bag, starts as zeros and gets no gradient.
+        device: where to put the weight.
+        dtype: its dtype.
+
+    Shape:
+        integers (B, N), or (N) with offsets (B), to (B, embedding_dim).
+
+    Raises:
+        ValueError: if padding_idx is not a row.
+
+    Example:
+        >>> table = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> bags = torch.nn.EmbeddingBag.from_pretrained(table, mode="sum")
+        >>> bags(torch.tensor([[0, 1], [1, 1]])).tolist()
+        [[4.0, 6.0], [6.0, 8.0]]
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+        device: rl.device | str | None = None,
+        dtype: rl.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(
+                    f"EmbeddingBag: padding_idx {padding_idx} must be within num_embeddings "
+                    f"({num_embeddings})."
+                )
+            padding_idx %= num_embeddings
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.max_norm = max_norm
+        self.norm_type = norm_type
+        self.scale_grad_by_freq = scale_grad_by_freq
+        self.padding_idx = padding_idx
+        if _weight is None:
+            weight = rl.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
+            self.weight = Parameter(weight)
+            self.reset_parameters()
+        else:
+            if list(_weight.shape) != [num_embeddings, embedding_dim]:
+                raise ValueError(
+                    f"EmbeddingBag: _weight has shape {tuple(_weight.shape)}, which does not match "
+                    f"num_embeddings {num_embeddings} and embedding_dim {embedding_dim}."
+                )
+            self.weight = Parameter(_weight)
+        self.mode = mode
+        self.sparse = sparse
+        self.include_last_offset = include_last_offset
+
+    def reset_parameters(self) -> None:
+        """Draws the weight anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with rl.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    def forward(
+        self,
+        input: Tensor,
+        offsets: Tensor | None = None,
+        per_sample_weights: Tensor | None = None,
+    ) -> Tensor:
+        return F.embedding_bag(
+            input,
+            self.weight,
+            offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.mode,
+            self.sparse,
+            per_sample_weights,
+            self.include_last_offset,
+            self.padding_idx,
+        )
+
+    def extra_repr(self) -> str:
+        settings = [f"{self.num_embeddings}, {self.embedding_dim}"]
+        if self.max_norm is not None:
+            settings.append(f"max_norm={self.max_norm}")
+        if self.norm_type != 2:
+            settings.append(f"norm_type={self.norm_type}")
+        if self.scale_grad_by_freq:
+            settings.append(f"scale_grad_by_freq={self.scale_grad_by_freq}")
+        settings.append(f"mode={self.mode!r}")
+        if self.padding_idx is not None:
+            settings.append(f"padding_idx={self.padding_idx}")
+        return ", ".join(settings)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        embeddings: Tensor,
+        freeze: bool = True,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        mode: str = "mean",
+        sparse: bool = False,
+        include_last_offset: bool = False,
+        padding_idx: int | None = None,
+    ) -> Self:
+        """Returns an EmbeddingBag over a given table.
+
+        Args:
+            embeddings: table (num_embeddings, embedding_dim), whose memory is shared.
+            freeze: whether the table is fixed rather than learned.
+            max_norm: see EmbeddingBag, as for the arguments that follow.
+            norm_type: see EmbeddingBag.
+            scale_grad_by_freq: see EmbeddingBag.
+            mode: see EmbeddingBag.
+            sparse: see EmbeddingBag.
+            include_last_offset: see EmbeddingBag.
+            padding_idx: see EmbeddingBag.
+
+        Raises:
+            ValueError: if embeddings does not have 2 dimensions.
+
+        Example:
+            >>> bags = torch.nn.EmbeddingBag.from_pretrained(torch.eye(2))
+            >>> bags.weight.requires_grad
+            False
+        """
+        if embeddings.dim() != 2:
+            raise ValueError(
+                "EmbeddingBag.from_pretrained: Embeddings parameter is expected to be "
+                f"2-dimensional, but got shape {tuple(embeddings.shape)}."
+            )
+        rows, columns = embeddings.shape
+        bag = cls(
+            rows,
+            columns,
+            max_norm,
+            norm_type,
+            scale_grad_by_freq,
+            mode,
+            sparse,
+            embeddings,
+            include_last_offset,
+            padding_idx,
+        )
+        bag.weight.requires_grad = not freeze
+        return bag
