@@ -5,7 +5,7 @@ its inputs; making them is not timed. Goals are ratios to PyTorch's time: at mos
 has them in the order of the imports here.
 """
 
-from cases import ops, losses, vision, tensors, autograd, models, optim, gpu  # isort: skip
+from cases import ops, layers, losses, vision, tensors, autograd, models, optim, gpu  # isort: skip
 from cases.case import CASES, Call
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Call",
     "autograd",
     "gpu",
+    "layers",
     "losses",
     "models",
     "ops",

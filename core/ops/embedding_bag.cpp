@@ -65,16 +65,20 @@ Tensor matrix_of(const Bags& bags, int64_t rows, const Tensor& factors) {
       factors);
 }
 
+Tensor factors_or_ones(const Tensor& factors, const Tensor& rows, const Tensor& weight) {
+  return factors.defined() ? factors : full(rows.sizes(), 1.0, weight.dtype());
+}
+
 // The sums of factors times rows, by bag.
 Tensor sums_of_bags(const Tensor& weight, const Bags& bags, const Tensor& factors,
                     bool scale_grad_by_freq, bool sparse) {
   bool plain = weight.device().is_cpu() && !is_lifted(weight) && !is_lifted(bags.rows) &&
                !is_lifted(factors);
   if (plain && !scale_grad_by_freq) {
-    Tensor values = factors.defined() ? factors : full(bags.rows.sizes(), 1.0, weight.dtype());
     if (sparse)
-      return call<"_sparse_bag_sums", Tensor>(weight, values, bags.rows, bags.starts,
+      return call<"_sparse_bag_sums", Tensor>(weight, factors, bags.rows, bags.starts,
                                               bags.numbers());
+    Tensor values = factors_or_ones(factors, bags.rows, weight);
     Tensor pattern = bare_pattern(matrix_of(bags, weight.size(0), detach(values)));
     return call<"_sparse_dense_mm", Tensor>(values, pattern, weight, false);
   }
@@ -179,21 +183,23 @@ in `indices`, and the bag of each element of these.)",
 })
 
 OP(_sparse_bag_sums,
-   "(Tensor weight, Tensor factors, Tensor rows, Tensor starts, Tensor numbers) -> Tensor", {
+   "(Tensor weight, Tensor? factors, Tensor rows, Tensor starts, Tensor numbers) -> Tensor", {
   .home    = "private",
   .doc     = R"(Sums of factors times rows, by bag, with a sparse gradient of weight.)",
   .gpu     = none<"sparse tensors live on the CPU">,
   .forward = [](const Tensor& weight, const Tensor& factors, const Tensor& rows,
                 const Tensor& starts, const Tensor&) {
-    const Tensor matrix = matrix_of({rows, starts, {}, {}}, weight.size(0), factors);
-    return multiply_sparse_dense(*pattern_of(matrix), factors, weight, false);
+    Tensor values = factors_or_ones(factors, rows, weight);
+    Tensor matrix = matrix_of({rows, starts, {}, {}}, weight.size(0), values);
+    return multiply_sparse_dense(*pattern_of(matrix), values, weight, false);
   },
   .saves   = saves<"weight", "factors", "rows", "numbers", "weight.shape">,
   .grads   = grads(
       d<"weight">(uses<"factors", "rows", "numbers", "weight.shape">,
                   [](const Tensor& g, const Tensor& factors, const Tensor& rows,
                      const Tensor& numbers, const Shape& shape) {
-        Tensor values = take_entries(g, numbers) * unsqueeze(factors, -1);
+        Tensor values = take_entries(g, numbers);
+        if (factors.defined()) values = values * unsqueeze(factors, -1);
         return sparse_coo(clone(unsqueeze(rows, 0)), values, Shape{shape[0]}, false);
       }),
       d<"factors">(uses<"weight", "rows", "numbers">,

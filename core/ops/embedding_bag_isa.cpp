@@ -1,49 +1,60 @@
 // Owns the loops over bags of rows, compiled once per instruction set.
+#include <stdint.h>
+
 #include "core/ops/embedding_bag_loops.h"
 #include "core/tensor/formula.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
-constexpr int64_t kWidth = 64;  // columns that are in work at once
+constexpr int64_t kVectorBytes = 64;
 
-// Index counts the rows of a bag; it is as wide as T, so that both fit the same vectors.
-template <class T, class Index>
-[[gnu::always_inline]] inline void maxima_of_columns(const T* table, const int64_t* rows,
-                                                     int64_t count, int64_t columns, int64_t width,
-                                                     T* best, int64_t* places) {
-  T largest[kWidth];
-  Index found[kWidth];
-  const T* first = table + rows[0] * columns;
-  for (int64_t c = 0; c < width; ++c) {
-    largest[c] = first[c];
-    found[c] = 0;
-  }
+// kVectors vectors of columns, in registers while the rows go by. Index counts the rows of a bag;
+// it is as wide as T, so that comparisons of one select the other.
+template <class T, class Index, int kVectors>
+void maxima_of_block(const T* table, const int64_t* rows, int64_t count, int64_t columns, T* best,
+                     int64_t* places) {
+  typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  typedef Index Indices __attribute__((vector_size(kVectorBytes)));
+  constexpr int64_t kWidth = kVectorBytes / int64_t(sizeof(T));
+  Vector largest[kVectors];
+  Indices found[kVectors] = {};
+  __builtin_memcpy(largest, table + rows[0] * columns, sizeof(largest));
   for (int64_t i = 1; i < count; ++i) {
-    const T* x = table + rows[i] * columns;
-#pragma omp simd
-    for (int64_t c = 0; c < width; ++c) {
-      bool is_larger = x[c] > largest[c];
-      largest[c] = is_larger ? x[c] : largest[c];
-      found[c] = is_larger ? Index(i) : found[c];
+    const T* row = table + rows[i] * columns;
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      Vector x;
+      __builtin_memcpy(&x, row + v * kWidth, kVectorBytes);
+      auto is_larger = x > largest[v];
+      largest[v] = is_larger ? x : largest[v];
+      found[v] = is_larger ? Indices{} + Index(i) : found[v];
     }
   }
-  for (int64_t c = 0; c < width; ++c) {
-    best[c] = largest[c];
-    places[c] = rows[found[c]];
-  }
+  __builtin_memcpy(best, largest, sizeof(largest));
+  Index number[kVectors * kWidth];
+  __builtin_memcpy(number, found, sizeof(found));
+  for (int64_t c = 0; c < kVectors * kWidth; ++c) places[c] = rows[number[c]];
 }
 
 template <class T, class Index>
 void maxima(const void* table_in, const int64_t* rows, int64_t count, int64_t columns,
             void* best_out, int64_t* places) {
+  constexpr int64_t kWidth = kVectorBytes / int64_t(sizeof(T));
   const T* table = static_cast<const T*>(table_in);
   T* best = static_cast<T*>(best_out);
   int64_t c = 0;
+  for (; c + 4 * kWidth <= columns; c += 4 * kWidth)
+    maxima_of_block<T, Index, 4>(table + c, rows, count, columns, best + c, places + c);
   for (; c + kWidth <= columns; c += kWidth)
-    maxima_of_columns<T, Index>(table + c, rows, count, columns, kWidth, best + c, places + c);
-  if (c < columns)
-    maxima_of_columns<T, Index>(table + c, rows, count, columns, columns - c, best + c, places + c);
+    maxima_of_block<T, Index, 1>(table + c, rows, count, columns, best + c, places + c);
+  for (; c < columns; ++c) {
+    int64_t place = rows[0];
+    for (int64_t i = 1; i < count; ++i)
+      if (table[rows[i] * columns + c] > table[place * columns + c]) place = rows[i];
+    best[c] = table[place * columns + c];
+    places[c] = place;
+  }
 }
 
 }  // namespace

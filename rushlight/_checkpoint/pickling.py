@@ -29,6 +29,7 @@ from rushlight._checkpoint.rebuild import (
 )
 from rushlight._sparse import parts_of
 from rushlight.nn import Buffer, Parameter
+from rushlight.nn.parameter import is_lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,6 +68,8 @@ class _Pickler(_PythonPickler):
     def reducer_override(self, obj: Any) -> Any:
         if id(obj) in TORCH_NAMES:
             return TORCH_NAMES[id(obj)]
+        if is_lazy(obj):
+            return type(obj), (obj.requires_grad, obj.device, obj.dtype)
         if isinstance(obj, Parameter):
             arguments = (obj.detach(), obj.requires_grad, OrderedDict())
             state = vars(obj)

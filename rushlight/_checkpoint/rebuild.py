@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
+from functools import partial
 from pickle import UnpicklingError
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._layout import LAYOUTS
 from rushlight._sparse import rebuild
-from rushlight.nn import Buffer, Parameter
+from rushlight.nn import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -330,6 +331,20 @@ def _make_device(kind: Any, index: Any = None) -> rl.device:
         raise UnpicklingError(str(error)) from None
 
 
+def _make_uninitialized(
+    kind: Any, requires_grad: Any, device: Any = None, dtype: Any = None
+) -> Any:
+    check(type(requires_grad) is bool, "requires_grad must be a bool")
+    check(device is None or isinstance(device, rl.device), "not a device")
+    check(dtype is None or isinstance(dtype, rl.dtype), "not a dtype")
+    if requires_grad and dtype is not None:
+        _check_can_learn(dtype)
+    try:
+        return kind(requires_grad, device, dtype)
+    except RuntimeError as error:
+        raise UnpicklingError(str(error)) from None
+
+
 def _dtype_name(dtype: rl.dtype) -> str:
     return f"torch.{str(dtype).rpartition('.')[2]}"
 
@@ -348,6 +363,8 @@ GLOBALS: dict[str, Any] = {
     "torch.serialization._get_layout": get_layout,
     "torch._utils._rebuild_parameter": rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": rebuild_parameter_with_state,
+    "torch.nn.parameter.UninitializedParameter": UninitializedParameter,
+    "torch.nn.parameter.UninitializedBuffer": UninitializedBuffer,
     "torch.Size": rl.Size,
     "torch.device": rl.device,
     "collections.OrderedDict": OrderedDict,
@@ -389,6 +406,8 @@ CALLS: dict[int, Callable[..., Any]] = {
     id(complex): _make_complex,
     id(rl.Size): _make_size,
     id(rl.device): _make_device,
+    id(UninitializedParameter): partial(_make_uninitialized, UninitializedParameter),
+    id(UninitializedBuffer): partial(_make_uninitialized, UninitializedBuffer),
 }
 
 # Identity of an object -> its name in PyTorch, for writing.

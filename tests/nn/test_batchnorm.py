@@ -118,3 +118,31 @@ def test_repr() -> None:
         "BatchNorm1d(3, eps=1e-05, momentum=None, affine=False, bias=False, "
         "track_running_stats=True)"
     )
+
+
+def test_synchronised_batch_norms_keep_the_state_of_those_they_replace() -> None:
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(2, 3, 1), torch.nn.Sequential(torch.nn.BatchNorm2d(3)), torch.nn.ReLU()
+    )
+    x = torch.rand(4, 2, 5, 5)
+    net(x)
+    expected = net.eval()(x)
+    state = {name: value.clone() for name, value in net.state_dict().items()}
+    weight = net[1][0].weight
+    converted = torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)
+    assert converted is net
+    assert type(net[1][0]) is torch.nn.SyncBatchNorm
+    assert net[1][0].weight is weight
+    assert not net[1][0].training
+    assert torch.equal(converted(x), expected)
+    assert all(torch.equal(value, state[name]) for name, value in net.state_dict().items())
+
+
+def test_synchronised_batch_norm_takes_any_input_with_channels() -> None:
+    layer = torch.nn.SyncBatchNorm(3, affine=False)
+    for shape in ((4, 3), (4, 3, 2), (4, 3, 2, 2, 2)):
+        assert layer(torch.rand(*shape)).shape == shape
+    with pytest.raises(ValueError, match="expected at least 2D input"):
+        layer(torch.rand(3))
+    with pytest.raises(ValueError, match="channels should be non-zero"):
+        layer(torch.rand(3, 0))

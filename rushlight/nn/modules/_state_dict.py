@@ -13,7 +13,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.modules._hooks import Hooked
 from rushlight.nn.modules._members import BUFFER, MODULE, PARAMETER
-from rushlight.nn.parameter import Parameter
+from rushlight.nn.parameter import Parameter, is_lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -240,6 +240,8 @@ class Stateful(Hooked):
                 f'While copying the parameter named "{key}", expected torch.Tensor or '
                 f"Tensor-like object from checkpoint but received {type(value).__name__}."
             )
+        if is_lazy(tensor):  # so is the value, see lazy.py: there is nothing to copy
+            return None
         # Early PyTorch files store scalars with one element as shape (1,).
         if tensor.dim() == 0 and tuple(value.shape) == (1,):
             value = value[0]

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 
 class NormBase(Module):
@@ -108,12 +108,15 @@ class _BatchNorm(NormBase):
 
     _dims: tuple[int, ...]  # numbers of input dimensions that forward takes
 
-    def forward(self, input: Tensor) -> Tensor:
+    def _check_input(self, input: Tensor) -> None:
         if input.dim() not in self._dims:
             raise ValueError(
                 f"{type(self).__name__}: expected {'D or '.join(map(str, self._dims))}D input "
                 f"(got {input.dim()}D input). Dimension 1 holds the channels."
             )
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input(input)
         mean, var, momentum = self.running_mean, self.running_var, self.momentum
         if self.training and not self.track_running_stats:
             mean = var = None
@@ -211,3 +214,84 @@ class BatchNorm3d(_BatchNorm):
     """
 
     _dims = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Normalises each channel over the batches of all processes together.
+
+    In one process, which is all there is so far, it equals BatchNorm1d to BatchNorm3d.
+
+    Args:
+        num_features: number of channels C; the other arguments are those of BatchNorm1d.
+        process_group: the processes that share statistics; all of them if None.
+
+    Shape:
+        (N, C, *), unchanged.
+
+    Raises:
+        ValueError: if the input has fewer than 2 dimensions, or no channels.
+
+    Example:
+        >>> y = torch.nn.SyncBatchNorm(1)(torch.tensor([[1.0], [3.0]]))
+        >>> y.round(decimals=3).tolist()
+        [[-1.0], [1.0]]
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: rl.device | str | None = None,
+        dtype: rl.dtype | None = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+        self.process_group = process_group
+
+    def _check_input(self, input: Tensor) -> None:
+        if input.dim() < 2:
+            raise ValueError(
+                f"SyncBatchNorm: expected at least 2D input (got {input.dim()}D input)"
+            )
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Returns the module with all its batch norms replaced by ones that synchronise.
+
+        Args:
+            module: a batch norm, of which a new layer is made, or what contains some, in which they
+                are replaced. Parameters and running statistics stay the same tensors.
+            process_group: the processes that share statistics; all of them if None.
+
+        Example:
+            >>> net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+            >>> type(torch.nn.SyncBatchNorm.convert_sync_batchnorm(net)[1]).__name__
+            'SyncBatchNorm'
+        """
+        result = module
+        if isinstance(module, _BatchNorm):
+            result = cls(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            result.weight, result.bias = module.weight, module.bias
+            for name in ("running_mean", "running_var", "num_batches_tracked"):
+                setattr(result, name, getattr(module, name))
+            result.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
