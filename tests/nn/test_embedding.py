@@ -40,7 +40,7 @@ def test_sparse_gradient_equals_the_dense_one_and_accumulates(make, args) -> Non
         np.testing.assert_allclose(grad.to_dense().numpy(), expected.numpy(), rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["Adagrad", "SparseAdam"])
+@pytest.mark.parametrize("name", ["SGD", "Adagrad", "SparseAdam"])
 def test_optimizers_take_sparse_gradients(name) -> None:
     make = getattr(torch.optim, name, None)
     if make is None:
