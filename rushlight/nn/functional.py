@@ -17,18 +17,9 @@ from rushlight.nn._losses import *  # noqa: F403
 from rushlight.nn._ops import *  # noqa: F403
 from rushlight.nn._pooling import *  # noqa: F403  after the ops, in the place of some
 from rushlight.nn._products import *  # noqa: F403
+from rushlight.nn._embedding_bag import embedding_bag as embedding_bag
+from rushlight.nn._pooling_places import *  # noqa: F403
 from rushlight.nn._vision import *  # noqa: F403
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-from rushlight.nn._attention import *  # noqa: E402, F403
-from rushlight.nn._attention import _canonical_mask as _canonical_mask  # noqa: E402
-from rushlight.nn._attention import _none_or_dtype as _none_or_dtype  # noqa: E402
-from rushlight.nn._embedding_bag import embedding_bag as embedding_bag  # noqa: E402
-from rushlight.nn._pooling import *  # noqa: E402, F403  after the ops, in the place of some
-from rushlight.nn._pooling_places import *  # noqa: E402, F403
 
 # Products and distances
 
