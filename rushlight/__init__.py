@@ -197,8 +197,6 @@ _LAZY = {
     "alpha_dropout": "_root_nn",
     "batch_norm": "_root_nn",
     "binary_cross_entropy_with_logits": "_root_nn",
-    "conv_tbc": "_root_nn",
-    "constant_pad_nd": "_root_nn",
     "convolution": "_root_nn",
     "cosine_embedding_loss": "_root_nn",
     "ctc_loss": "_root_nn",
