@@ -13,12 +13,12 @@ from rushlight import tanh as tanh
 from rushlight.nn._attention import *  # noqa: F403
 from rushlight.nn._attention import _canonical_mask as _canonical_mask
 from rushlight.nn._attention import _none_or_dtype as _none_or_dtype
+from rushlight.nn._embedding_bag import embedding_bag as embedding_bag
 from rushlight.nn._losses import *  # noqa: F403
 from rushlight.nn._ops import *  # noqa: F403
 from rushlight.nn._pooling import *  # noqa: F403  after the ops, in the place of some
-from rushlight.nn._products import *  # noqa: F403
-from rushlight.nn._embedding_bag import embedding_bag as embedding_bag
 from rushlight.nn._pooling_places import *  # noqa: F403
+from rushlight.nn._products import *  # noqa: F403
 from rushlight.nn._vision import *  # noqa: F403
 
 # Products and distances
