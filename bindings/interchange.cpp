@@ -2,10 +2,12 @@
 // dlpack.cpp.
 //
 // NumPy is reached through the buffer protocol only, so that importing us does not import it.
+#include <algorithm>
 #include <memory>
 
 #include "bindings/python.h"
 #include "core/autograd/node.h"
+#include "core/base/alignment.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
@@ -169,6 +171,13 @@ PyObject* numpy(PyObject*, PyObject* self) {
   return guarded([&] { return tensor_to_array(expect_tensor(self, "self")); });
 }
 
+bool has_aligned_elements(const Py_buffer& view, DType dtype) {
+  if (!is_aligned(view.buf, dtype)) return false;
+  return std::all_of(view.strides, view.strides + view.ndim, [&](Py_ssize_t stride) {
+    return stride % Py_ssize_t(dtype_alignment(dtype)) == 0;
+  });
+}
+
 [[noreturn]] void refuse_type(PyObject* array) {
   Ref dtype(PyObject_GetAttrString(array, "dtype"));
   Ref type(dtype ? PyObject_GetAttrString(dtype.get(), "type") : nullptr);
@@ -196,6 +205,7 @@ PyMethodDef methods[] = {
 }  // namespace
 
 Tensor from_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dtype) {
+  if (storage->device().is_cpu()) check_aligned(storage->data(), dtype);
   Tensor seed = empty(Shape{0}, dtype);
   seed.impl()->storage = std::move(storage);
   return alias(seed, sizes, strides, 0);
@@ -219,6 +229,11 @@ Tensor tensor_from_array(PyObject* array, bool copy) {
   }
   Shape sizes(view->shape, view->shape + view->ndim), strides;
   if (copy) {
+    if (!has_aligned_elements(*view, dtype)) {  // NumPy can read them
+      Ref module(checked(PyImport_ImportModule("numpy")));
+      Ref aligned(checked(PyObject_CallMethod(module.get(), "array", "O", array)));
+      return tensor_from_array(aligned.get(), true);
+    }
     Tensor tensor = empty(sizes, dtype);
     Shape to = tensor.strides();
     for (int64_t& stride : to) stride *= view->itemsize;

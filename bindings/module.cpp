@@ -37,8 +37,13 @@ nb::dict describe(const OpEntry& entry) {
   row["inplace"] = entry.call_inplace != nullptr;
   row["differentiable"] = entry.differentiable;
   static constexpr const char* rules[] = {"",           "own",      "by_elements",  "by_dims",
-                                          "by_new_dim", "by_sizes", "by_last_dims", "by_images"};
+                                          "by_new_dim", "by_sizes", "by_last_dims", "by_matrices",
+                                          "by_images"};
+  static_assert(std::size(rules) == size_t(BatchRule::images) + 1);
   row["batch"] = rules[size_t(entry.batch_rule)];
+  static constexpr const char* casts[] = {"", "lower", "single", "widest", "as_given"};
+  row["autocast"] =
+      nb::make_tuple(casts[size_t(entry.autocast.cpu)], casts[size_t(entry.autocast.cuda)]);
   row["formula"] = entry.formula ? nb::object(nb::str(entry.formula->name)) : nb::none();
   nb::list dtypes;
   for (int i = 0; i < kDTypeCount; ++i)
@@ -91,6 +96,7 @@ NB_MODULE(_C, m) {
     add_autograd(module);
     add_function(module);
     add_lift(module);
+    add_watchers(module);
     add_interchange(module);
     add_construct(module);
     add_storage(module);

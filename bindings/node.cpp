@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bindings/hooks.h"
+#include "core/autograd/saved_tensor.h"
 
 namespace rushlight::python {
 namespace {
@@ -43,6 +44,31 @@ PyObject* node_name(PyObject* self, PyObject*) {
 PyObject* node_repr(PyObject* self) {
   return PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(),
                               node_of(self).get());
+}
+// PyTorch's names of what the op kept: _saved_other, and _saved_self for `input`.
+PyObject* node_getattro(PyObject* self, PyObject* name) {
+  return guarded([&]() -> PyObject* {
+    Py_ssize_t size;
+    const char* text = PyUnicode_AsUTF8AndSize(name, &size);
+    if (!text) throw PythonError();
+    std::string_view wanted(text, size_t(size));
+    constexpr std::string_view kPrefix = "_saved_";
+    if (!wanted.starts_with(kPrefix)) return checked(PyObject_GenericGetAttr(self, name));
+    wanted.remove_prefix(kPrefix.size());
+    if (wanted == "self") wanted = "input";
+    const Node& node = *node_of(self);
+    std::vector<Tensor> tensors;
+    bool known = false;
+    node.visit_saved([&](std::string_view item, const SavedTensor& saved) {
+      if (item != wanted) return;
+      known = true;
+      if (saved.is_kept()) tensors.push_back(saved.unpack(node));
+    });
+    if (!known) return checked(PyObject_GenericGetAttr(self, name));
+    if (tensors.size() > 1) return wrap_tuple(tensors);
+    if (tensors.empty() || !tensors[0].defined()) Py_RETURN_NONE;
+    return wrap(tensors[0]);
+  });
 }
 PyObject* next_functions(PyObject* self, void*) {
   return guarded([&] {
@@ -85,6 +111,21 @@ PyObject* node_call_site(PyObject* self, void*) {
     return PyUnicode_FromStringAndSize(line.data(), Py_ssize_t(line.size()));
   });
 }
+// What the op kept for backward: [(name, tensor)], with None for an argument that was not given.
+PyObject* node_saved(PyObject* self, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    const Node& node = *node_of(self);
+    node.visit_saved([&](std::string_view name, const SavedTensor& saved) {
+      if (!saved.is_kept()) return;
+      Tensor tensor = saved.unpack(node);
+      PyObject* object = tensor.defined() ? wrap(tensor) : Py_NewRef(Py_None);
+      Ref item(checked(Py_BuildValue("(s#N)", name.data(), Py_ssize_t(name.size()), object)));
+      checked(PyList_Append(list.get(), item.get()));
+    });
+    return list.release();
+  });
+}
 PyObject* node_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* sequence_number(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLongLong(node_of(self)->sequence);
@@ -118,6 +159,7 @@ PyMethodDef node_methods[] = {
      "register_prehook(fn) -> RemovableHandle\n\nCalls fn(grad_outputs) before the node's "
      "backward; "
      "a tuple that fn returns replaces\ngrad_outputs."},
+    {"_saved", node_saved, METH_NOARGS, "What the op kept for backward, as (name, tensor)."},
     {"_sequence_nr", sequence_number, METH_NOARGS, "Grows with the time of creation."},
     {"_result", node_result, METH_O, "The shape, dtype and device of one of its results."},
     {}};
@@ -138,6 +180,7 @@ PyTypeObject NodeType = {
     .tp_basicsize = sizeof(PyNode),
     .tp_dealloc = node_dealloc,
     .tp_repr = node_repr,
+    .tp_getattro = node_getattro,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
                 Py_TPFLAGS_DISALLOW_INSTANTIATION,
     .tp_doc =

@@ -8,6 +8,7 @@
 #include "bindings/override.h"
 #include "bindings/parser.h"
 #include "core/autograd/node.h"
+#include "core/autograd/profiler.h"
 #include "core/ops/sparse.h"
 #include "core/tensor/tile_loop.h"
 
@@ -108,7 +109,8 @@ Result run(const OpEntry& entry, const Value* values, bool inplace, const Tensor
   Weight weight = weigh(entry, values);
   bool writes = inplace || out ||
                 (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
-  if (writes || (weight.recorded && is_grad_enabled())) capture_call_site();
+  bool profiled = current_profile && current_profile->notes_sites;
+  if (writes || (weight.recorded && is_grad_enabled()) || profiled) capture_call_site();
   ReleaseGil release(weight.elements >= kReleaseGilFrom);
   if (out && entry.call_into) return entry.call_into(values, *out);
   return inplace ? entry.call_inplace(values) : entry.call(values);

@@ -202,6 +202,7 @@ void add_ops(PyObject* module);
 void add_autograd(PyObject* module);
 void add_function(PyObject* module);
 void add_lift(PyObject* module);
+void add_watchers(PyObject* module);
 void add_interchange(PyObject* module);
 void add_construct(PyObject* module);
 void add_storage(PyObject* module);

@@ -1,6 +1,7 @@
 // Owns what Python may do to the storage of a tensor; rushlight/_storage.py makes classes of it.
 #include "bindings/python.h"
 #include "core/autograd/node.h"
+#include "core/base/alignment.h"
 #include "core/tensor/mapped_memory.h"
 
 namespace rushlight::python {
@@ -61,6 +62,7 @@ PyObject* set_storage(PyObject*, PyObject* args) {
     CHECK(storage->device() == to.device(), "set_: the tensor is on ", to.device(),
           ", but the storage is on ", storage->device());
     Shape sizes = read_shape(size), strides = read_shape(stride);
+    if (to.device().is_cpu()) check_aligned(storage->data(), to.dtype());
     CHECK(offset >= 0, "set_: storage_offset must not be negative, got ", offset);
     CHECK(sizes.size() == strides.size(), "set_: size has ", sizes.size(), " dims, but stride has ",
           strides.size());

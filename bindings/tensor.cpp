@@ -35,10 +35,10 @@ bool has_state(PyObject* self) {
 
 // Called without the last reference of the impl: the Python object follows it.
 void release_py_object(void* py_object) {
+  PyTensor* object = static_cast<PyTensor*>(py_object);
+  object->tensor.forget();  // also at the end of Python, whose last collections still look at it
   if (!Py_IsInitialized()) return;
   AcquireGil gil;
-  PyTensor* object = static_cast<PyTensor*>(py_object);
-  object->tensor.forget();
   Py_DECREF(reinterpret_cast<PyObject*>(object));
 }
 

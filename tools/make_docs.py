@@ -2,7 +2,8 @@
 
 docs/coverage.md: which of PyTorch's names exist, which are left out and why, which are missing,
 and which ops have no form for the GPU. docs/dtypes.md: which op takes which dtype, found by
-calling it on its samples; ops whose samples hold no tensor are not in it.
+calling it on its samples; ops whose samples hold no tensor are not in it. docs/autocast.md: what
+autocast makes of each op's arguments, below a text that is written here.
 
 python tools/make_docs.py            write them
 python tools/make_docs.py --check    fail when the committed ones are stale
@@ -174,7 +175,60 @@ def dtypes() -> str:
     return "\n".join([*lines, ""])
 
 
-PAGES = {"coverage.md": coverage, "dtypes.md": dtypes}
+AUTOCAST = """# Mixed precision
+
+Products and convolutions run faster in bfloat16 or float16, and need half the memory; sums, norms
+and losses want float32. Inside a region of `autocast` every op chooses for itself:
+
+```python
+import rushlight as torch
+
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, labels = torch.randn(32, 8), torch.randint(0, 4, (32,))
+
+for step in range(3):
+    optimizer.zero_grad()
+    with torch.autocast("cpu"):  # bfloat16; autocast("cuda") takes float16
+        loss = torch.nn.functional.cross_entropy(model(x), labels)
+    loss.backward()  # outside of the region
+    optimizer.step()
+```
+
+- Parameters stay float32 and so do their gradients: the cast is part of the tape. A parameter is
+  cast once in a region, and the copy is forgotten at the end of the outermost one.
+- float64 and integers are left alone, and so are calls in place and with `out=`.
+- Inside an op that is listed below autocast is off, and so it is in backward.
+- float16 reaches down to 6e-8 only: scale the loss with `torch.amp.GradScaler`, so that small
+  gradients do not vanish. bfloat16 has the range of float32 and needs no scaling.
+- A function of your own says what it wants with `torch.amp.custom_fwd` and `custom_bwd`.
+
+An op that is not listed takes what it is given and promotes as always. The lists are the fields
+`.autocast` of the ops, which follow PyTorch's for each device.
+"""
+CASTS = {
+    "lower": "In the short dtype of the region",
+    "single": "In float32",
+    "widest": "In the widest dtype of the arguments",
+}
+
+
+def autocast() -> str:
+    """The text of docs/autocast.md."""
+    lines = [GENERATED, AUTOCAST]
+    for place, device in enumerate(("CPU", "CUDA")):
+        for cast, title in CASTS.items():
+            names = {
+                "".join(f"{home}." for home in [row["home"].split()[0]] if home != "torch")
+                + row["name"]
+                for row in rl._C._op_table()
+                if row["autocast"][place] == cast and row["home"] != "private"
+            }
+            lines += [f"**{title}, on {device}:** {', '.join(sorted(names))}", ""]
+    return "\n".join(lines)
+
+
+PAGES = {"coverage.md": coverage, "dtypes.md": dtypes, "autocast.md": autocast}
 
 
 def main() -> None:

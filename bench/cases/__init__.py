@@ -5,7 +5,8 @@ its inputs; making them is not timed. Goals are ratios to PyTorch's time: at mos
 has them in the order of the imports here.
 """
 
-from cases import ops, layers, losses, vision, tensors, autograd, models, optim, gpu  # isort: skip
+from cases import ops, layers, losses, vision, tensors  # isort: skip
+from cases import autograd, models, optim, networks, gpu  # isort: skip
 from cases.case import CASES, Call
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "layers",
     "losses",
     "models",
+    "networks",
     "ops",
     "optim",
     "tensors",

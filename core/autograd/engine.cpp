@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <unordered_set>
 
 #include "core/autograd/anomaly.h"
+#include "core/autograd/call_watch.h"
 #include "core/autograd/needs.h"
+#include "core/autograd/profiler.h"
 #include "core/tensor/lift.h"
 
 namespace rushlight {
@@ -128,6 +131,7 @@ class Walk {
       Walk* outer;
       ~Scope() { current = outer; }
     } scope{std::exchange(current, this)};
+    NoAutocastGuard values_have_their_dtypes;
     count_edges();
     if (!captures_.empty()) mark_needed();
     std::vector<Task*> ready;
@@ -253,6 +257,9 @@ class Walk {
     if (!any && !node.runs_without_grads()) return;
     input_grads.resize(node.edges.size());
     try {
+      std::optional<ProfiledScope> range;
+      if (current_profile) [[unlikely]]
+        range.emplace(node.name(), RangeKind::backward);
       needs::run_node(node, task.grads, input_grads);
       if (anomaly_mode.enabled) [[unlikely]]
         refuse_nan(node, input_grads);

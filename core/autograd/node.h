@@ -5,9 +5,11 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/autograd/grad_mode.h"
@@ -18,6 +20,7 @@
 namespace rushlight {
 
 class Node;
+class SavedTensor;
 using NodePtr = IntrusivePtr<Node>;
 
 // Where a gradient goes: input `slot` of `node`. An empty node wants none.
@@ -48,6 +51,9 @@ class Node : public RefCounted {
   virtual bool runs_without_grads() const { return false; }
   // Called when the last reference is gone: whether the node took a new one and lives on.
   virtual bool survives() { return false; }
+  // Shows what is kept for backward, with the name of the argument or result that it is.
+  using SavedVisitor = std::function<void(std::string_view name, const SavedTensor&)>;
+  virtual void visit_saved(const SavedVisitor&) const {}
   // The op that was recorded: "add".
   virtual const char* op() const = 0;
   // The op as PyTorch prints it: "AddBackward0".

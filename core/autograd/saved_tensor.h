@@ -26,6 +26,8 @@ class SavedTensor {
   // The tensor as it was; `owner` is the node that saved it, for the message and for results.
   Tensor unpack(const Node& owner) const;
   void reset();
+  // Whether it was kept at all, which it is not when no gradient reads it.
+  bool is_kept() const { return kind_ != Kind::none; }
 
  private:
   // Sends what is kept of `tensor` through the saving hooks.

@@ -64,6 +64,7 @@ OP(prelu, "(Tensor input, Tensor weight) -> Tensor", {
 
 weight holds one number for all, or one for each channel: dim 1 of input.)",
   .dtypes  = floating,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight) {
     CHECK(weight.dim() <= 1, "weight must be one number or a vector, but has shape ",
           weight.sizes());
@@ -314,6 +315,7 @@ OP(softplus, "(Tensor input, float beta=1, float threshold=20) -> Tensor", {
 
 Above input * beta = threshold it returns input, because exp would overflow.)",
   .dtypes  = floating,
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = formula<softplus_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<softplus_grad>)),

@@ -59,6 +59,7 @@ Raises RuntimeError when the pairs do not lie in memory as complex numbers do.)"
   .dtypes  = single_or_double,
   .variants = function,
   .is_view = true,
+  .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_last_dims,
   .forward = [](const Tensor& input) {
     CHECK(input.dim() > 0 && input.size(-1) == 2,
@@ -122,6 +123,7 @@ Example:
     >>> torch.polar(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))
     tensor([1.+0.j, 2.+0.j]))",
   .dtypes  = single_or_double,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& abs, const Tensor& angle) {
     CHECK(abs.dtype() == angle.dtype(), "Expected object of scalar type ", dtype_name(abs.dtype()),
           " but got scalar type ", dtype_name(angle.dtype()), " for second argument.");

@@ -69,6 +69,7 @@ Args:
     dilation: distance between the elements of a filter.
     groups: how many groups of channels are convolved by themselves.)",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(1, input, weight, bias, stride, padding, dilation, groups);
@@ -80,6 +81,7 @@ OP(conv1d_padding,
    "str padding='valid', int[1] dilation=1, int groups=1) -> Tensor", {
   .home    = "nn.functional torch",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 std::string_view padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(1, input, weight, bias, stride, padding, dilation, groups);
@@ -109,6 +111,7 @@ Example:
     >>> torch.nn.functional.conv2d(image, filters, padding=1).shape
     torch.Size([1, 4, 8, 8]))",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(2, input, weight, bias, stride, padding, dilation, groups);
@@ -120,6 +123,7 @@ OP(conv2d_padding,
    "str padding='valid', int[2] dilation=1, int groups=1) -> Tensor", {
   .home    = "nn.functional torch",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 std::string_view padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(2, input, weight, bias, stride, padding, dilation, groups);
@@ -132,6 +136,7 @@ OP(conv3d,
   .home    = "nn.functional torch",
   .doc     = R"(Slides filters over volumes: conv2d with a depth before height and width.)",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(3, input, weight, bias, stride, padding, dilation, groups);
@@ -143,6 +148,7 @@ OP(conv3d_padding,
    "str padding='valid', int[3] dilation=1, int groups=1) -> Tensor", {
   .home    = "nn.functional torch",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 std::string_view padding, ShapeRef dilation, int64_t groups) {
     return conv_nd(3, input, weight, bias, stride, padding, dilation, groups);
@@ -159,6 +165,7 @@ Args:
     bias: (out_channels,).
     pad: zeros added at both ends.)",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t pad) {
     CHECK(input.dim() == 3, "Input must have 3 dims: time, batch, in_channel, but has shape ",
           input.sizes(), ".");

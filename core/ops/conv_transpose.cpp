@@ -78,6 +78,7 @@ Args:
     groups: how many groups of channels are convolved by themselves.
     dilation: distance between the elements of a filter.)",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef output_padding, int64_t groups, ShapeRef dilation) {
     return conv_transpose_nd(1, input, weight, bias, stride, padding, output_padding, groups,
@@ -94,6 +95,7 @@ OP(conv_transpose2d,
 Output height: (H - 1) * stride - 2 * padding + dilation * (KH - 1) + output_padding + 1, and
 likewise the width. Arguments as in conv_transpose1d; weight: (C, out_channels / groups, KH, KW).)",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef output_padding, int64_t groups, ShapeRef dilation) {
     return conv_transpose_nd(2, input, weight, bias, stride, padding, output_padding, groups,
@@ -111,6 +113,7 @@ Output depth: (D - 1) * stride - 2 * padding + dilation * (KD - 1) + output_padd
 likewise height and width. Arguments as in conv_transpose1d; weight: (C, out_channels / groups, KD,
 KH, KW).)",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
                 ShapeRef padding, ShapeRef output_padding, int64_t groups, ShapeRef dilation) {
     return conv_transpose_nd(3, input, weight, bias, stride, padding, output_padding, groups,

@@ -242,6 +242,7 @@ Example:
     1.3333)",
   .dtypes  = single_or_double,
   .gpu     = needs_kernel,
+  .autocast = autocast::single,
   .forward = [](const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, int64_t blank, std::string_view reduction,
                 bool zero_infinity) {
@@ -257,6 +258,7 @@ OP(ctc_loss_of_ints,
   .doc     = R"(The same with lengths as numbers.)",
   .dtypes  = single_or_double,
   .gpu     = needs_kernel,
+  .autocast = autocast::single,
   .forward = [](const Tensor& log_probs, const Tensor& targets, ShapeRef input_lengths,
                 ShapeRef target_lengths, int64_t blank, std::string_view reduction,
                 bool zero_infinity) {

@@ -182,6 +182,7 @@ Example:
     >>> torch.cdist(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0], [1.0, 0.0]]))
     tensor([[5., 1.]]))",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& x1, const Tensor& x2, double p, std::string_view compute_mode) {
     Product mode = product_mode(compute_mode);
     check_points(x1, "X1");
@@ -211,6 +212,7 @@ Example:
     tensor([1., 3., 2.]))",
   .dtypes  = floating,
   .variants = function,
+  .autocast = autocast::on_cuda(autocast::single),
   .batch   = [](const Batch&, const Tensor& input, double p) {
     CHECK(input.dim() == 3, "only supports 2D tensors, got: ", input.dim() - 1, "D");
     Tensor all = call<"_pair_distances", Tensor>(input, input, p);
@@ -268,6 +270,7 @@ Example:
     >>> torch.cosine_similarity(torch.tensor([3.0, 4.0]), torch.tensor([4.0, -3.0]), dim=0)
     tensor(0.))",
   .dtypes  = floating,
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
     CHECK(eps >= 0, "eps must be non-negative, got: ", eps, ".");
     DType dtype = promote(x1.dtype(), x2.dtype());
@@ -284,6 +287,7 @@ Example:
 OP(dist, "(Tensor input, Tensor other, Scalar p=2) -> Tensor", {
   .doc     = R"(The p-norm of the difference of two tensors, which broadcast.)",
   .dtypes  = floating_or_complex,
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& input, const Tensor& other, Scalar p) {
     return call<"vector_norm", Tensor>(input - other, p, std::optional<ShapeRef>(), false,
                                        std::optional<DType>());
@@ -299,6 +303,7 @@ Example:
             [0.0000, 1.0000]]))",
   .dtypes  = floating_or_complex,
   .variants = function | method | inplace,
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& input, Scalar p, int64_t dim, Scalar maxnorm) {
     double limit = real_number(maxnorm, "maxnorm");
     CHECK(real_number(p, "p") > 0, "non-positive-norm not supported: p is ", p.to<double>());

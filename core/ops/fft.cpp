@@ -252,6 +252,7 @@ Example:
     >>> torch.fft.fft(torch.tensor([1.0, 0.0, 0.0, 0.0])).real
     tensor([1., 1., 1., 1.]))",
   .dtypes  = transformable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<int64_t> n, int64_t dim,
                 std::optional<std::string_view> norm) {
     return along_one(Kind::c2c, false, input, n, dim, norm);
@@ -266,6 +267,7 @@ Example:
     >>> torch.fft.ifft(torch.fft.fft(torch.tensor([1.0, 2.0]))).real
     tensor([1., 2.]))",
   .dtypes  = transformable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<int64_t> n, int64_t dim,
                 std::optional<std::string_view> norm) {
     return along_one(Kind::c2c, true, input, n, dim, norm);
@@ -280,6 +282,7 @@ Example:
     >>> torch.fft.rfft(torch.ones(4)).real
     tensor([4., 0., 0.]))",
   .dtypes  = transformable_real,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<int64_t> n, int64_t dim,
                 std::optional<std::string_view> norm) {
     return along_one(Kind::r2c, false, input, n, dim, norm);
@@ -296,6 +299,7 @@ Example:
     >>> torch.fft.irfft(torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0])), n=3)
     tensor([1., 2., 3.]))",
   .dtypes  = transformable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<int64_t> n, int64_t dim,
                 std::optional<std::string_view> norm) {
     return along_one(Kind::c2r, true, input, n, dim, norm);
@@ -308,6 +312,7 @@ OP(hfft, "(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor", {
 
 n is the number of results, by default 2 (m - 1) for m numbers in input.)",
   .dtypes  = transformable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<int64_t> n, int64_t dim,
                 std::optional<std::string_view> norm) {
     return along_one(Kind::c2r, false, input, n, dim, norm);
@@ -318,6 +323,7 @@ OP(ihfft, "(Tensor input, int? n=None, int dim=-1, str? norm=None) -> Tensor", {
   .home    = "fft",
   .doc     = R"(The inverse of hfft: the first n / 2 + 1 numbers of the ifft of real numbers.)",
   .dtypes  = transformable_real,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<int64_t> n, int64_t dim,
                 std::optional<std::string_view> norm) {
     return along_one(Kind::r2c, true, input, n, dim, norm);
@@ -328,6 +334,7 @@ OP(fft2, "(Tensor input, int[1]? s=None, int[1] dim=(-2, -1), str? norm=None) ->
   .home    = "fft",
   .doc     = R"(fft along two dims.)",
   .dtypes  = transformable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, ShapeRef dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::c2c, false, input, s, dim, norm);
@@ -338,6 +345,7 @@ OP(ifft2, "(Tensor input, int[1]? s=None, int[1] dim=(-2, -1), str? norm=None) -
   .home    = "fft",
   .doc     = R"(The inverse of fft2.)",
   .dtypes  = transformable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, ShapeRef dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::c2c, true, input, s, dim, norm);
@@ -348,6 +356,7 @@ OP(rfft2, "(Tensor input, int[1]? s=None, int[1] dim=(-2, -1), str? norm=None) -
   .home    = "fft",
   .doc     = R"(fft2 of real numbers: the first n / 2 + 1 numbers along the last of two dims.)",
   .dtypes  = transformable_real,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, ShapeRef dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::r2c, false, input, s, dim, norm);
@@ -358,6 +367,7 @@ OP(irfft2, "(Tensor input, int[1]? s=None, int[1] dim=(-2, -1), str? norm=None) 
   .home    = "fft",
   .doc     = R"(The inverse of rfft2.)",
   .dtypes  = transformable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, ShapeRef dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::c2r, true, input, s, dim, norm);
@@ -390,6 +400,7 @@ OP(fftn, "(Tensor input, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Te
 
 s cuts the input or fills it with zeros; -1 keeps a size. Without dim it means the last dims.)",
   .dtypes  = transformable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, std::optional<ShapeRef> dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::c2c, false, input, s, dim, norm);
@@ -400,6 +411,7 @@ OP(ifftn, "(Tensor input, int[1]? s=None, int[1]? dim=None, str? norm=None) -> T
   .home    = "fft",
   .doc     = R"(The inverse of fftn.)",
   .dtypes  = transformable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, std::optional<ShapeRef> dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::c2c, true, input, s, dim, norm);
@@ -410,6 +422,7 @@ OP(rfftn, "(Tensor input, int[1]? s=None, int[1]? dim=None, str? norm=None) -> T
   .home    = "fft",
   .doc     = R"(fftn of real numbers: the first n / 2 + 1 numbers along the last of dims.)",
   .dtypes  = transformable_real,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, std::optional<ShapeRef> dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::r2c, false, input, s, dim, norm);
@@ -420,6 +433,7 @@ OP(irfftn, "(Tensor input, int[1]? s=None, int[1]? dim=None, str? norm=None) -> 
   .home    = "fft",
   .doc     = R"(The inverse of rfftn; s gives the sizes of the result.)",
   .dtypes  = transformable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, std::optional<ShapeRef> s, std::optional<ShapeRef> dim,
                 std::optional<std::string_view> norm) {
     return along_many(Kind::c2r, true, input, s, dim, norm);

@@ -272,6 +272,7 @@ OP(scatter_add_, "(Tensor! input, int dim, Tensor index, Tensor src) -> Tensor",
 
 OP(scatter_add, "(Tensor input, int dim, Tensor index, Tensor src) -> Tensor", {
   .doc     = R"(input with src added at places along dim, as scatter_add_ does.)",
+  .autocast = autocast::on_cuda(autocast::widest),
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
     return call<"scatter_add_", Tensor>(copy_to_write(input, {index, src}), dim, index, src);
   },

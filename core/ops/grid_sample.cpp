@@ -90,6 +90,7 @@ Args:
     align_corners: whether -1 and 1 are the centers of the corner pixels.)",
   .dtypes  = floating,
   .variants = function,
+  .autocast = {CastTo::single, CastTo::widest},
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, int64_t interpolation_mode,
                 int64_t padding_mode, bool align_corners) {
     return sample_batch(batch, [&](const Tensor& input, const Tensor& grid) {
@@ -122,6 +123,7 @@ Args:
     align_corners: whether -1 and 1 are the centers of the corner voxels.)",
   .dtypes  = floating,
   .variants = function,
+  .autocast = {CastTo::single, CastTo::widest},
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, int64_t interpolation_mode,
                 int64_t padding_mode, bool align_corners) {
     return sample_batch(batch, [&](const Tensor& input, const Tensor& grid) {
@@ -147,6 +149,7 @@ OP(grid_sampler,
   .doc     = R"(grid_sampler_2d or grid_sampler_3d, by the dims of the input.)",
   .dtypes  = floating,
   .variants = function,
+  .autocast = {CastTo::single, CastTo::widest},
   .forward = [](const Tensor& input, const Tensor& grid, int64_t interpolation_mode,
                 int64_t padding_mode, bool align_corners) {
     CHECK(input.dim() == 4 || input.dim() == 5,

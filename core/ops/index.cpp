@@ -147,6 +147,7 @@ OP(index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, "
 
 OP(index_put, "(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", {
   .doc     = R"(A copy of input with values written at the places that the index tensors name.)",
+  .autocast = autocast::on_cuda(autocast::widest),
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     check_put_dtypes(input, values);
     std::vector<Tensor> others(indices.begin(), indices.end());
@@ -195,6 +196,7 @@ OP(index_copy_, "(Tensor! input, int dim, Tensor index, Tensor source) -> Tensor
 
 OP(index_copy, "(Tensor input, int dim, Tensor index, Tensor source) -> Tensor", {
   .doc     = R"(A copy of input in which slice index[i] along dim is slice i of source.)",
+  .autocast = autocast::widest,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
     return put_slices(copy_to_write(input, {index, source}), dim, index, source, false);
   },

@@ -38,6 +38,7 @@ Example:
 
 OP(trace, "(Tensor input) -> Tensor", {
   .doc     = R"(The sum of the diagonal of a matrix.)",
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input) {
     CHECK(input.dim() == 2, "expected a matrix, but got tensor with dim ", input.dim());
     return sum(call<"diagonal", Tensor>(input, int64_t(0), int64_t(0), int64_t(1)));

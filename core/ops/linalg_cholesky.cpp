@@ -56,6 +56,7 @@ info is 0 where a matrix is positive-definite, else the order of the first leadi
 not.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool upper, bool check_errors) {
     check_square(A, "A");
@@ -96,6 +97,7 @@ Example:
             [1., 2.]]))",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, bool upper) {
     auto [L, info] = call<"linalg_cholesky_ex", Pair>(A, upper, false);
     refuse_indefinite(info);
@@ -107,6 +109,7 @@ OP(cholesky, "(Tensor input, bool upper=False) -> Tensor", {
   .doc     = R"(The Cholesky factor of matrices: see linalg.cholesky.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool upper) {
     return call<"linalg_cholesky", Tensor>(input, upper);
   },
@@ -123,6 +126,7 @@ Returns:
     (*, n, k).)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& input2, bool upper) {
     check_system(input, input2, "A");
     Tensor L = upper ? adjoint(input2) : input2;
@@ -134,6 +138,7 @@ OP(cholesky_inverse, "(Tensor input, bool upper=False) -> Tensor", {
   .doc     = R"(The inverse of A by its Cholesky factor L, A = L @ L.mH, or U with upper=True.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool upper) {
     check_square(input, "A");
     Tensor sides = expanded_matrix(eye_like(input, input.size(-1)), batch_sizes(input));

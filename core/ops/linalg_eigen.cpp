@@ -73,6 +73,7 @@ Example:
     tensor([1., 3.]))",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::string_view UPLO) {
     return call<"eigh_kernel", Pair>(A, is_upper(UPLO), true);
   },
@@ -83,6 +84,7 @@ OP(linalg_eigvalsh, "eigvalsh(Tensor A, str UPLO='L') -> Tensor", {
   .doc     = R"(The eigenvalues of Hermitian matrices in ascending order: see linalg.eigh.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::string_view UPLO) {
     return std::get<0>(call<"eigh_kernel", Pair>(A, is_upper(UPLO), is_differentiated(A)));
   },
@@ -145,6 +147,7 @@ Example:
     tensor([0.+1.j, 0.-1.j]))",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A) { return call<"eig_kernel", Pair>(A, true); },
 })
 
@@ -153,6 +156,7 @@ OP(linalg_eigvals, "eigvals(Tensor A) -> Tensor", {
   .doc     = R"(The eigenvalues of square matrices, complex, in no order: see linalg.eig.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A) {
     return std::get<0>(call<"eig_kernel", Pair>(A, is_differentiated(A)));
   },

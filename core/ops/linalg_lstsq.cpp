@@ -116,6 +116,7 @@ Example:
     tensor([25.]))",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, std::optional<double> rcond,
                 std::optional<std::string_view> driver) {
     check_matrices(A, "A");

@@ -261,6 +261,7 @@ OP(lu_solve, "(Tensor input, Tensor LU_data, Tensor LU_pivots) -> Tensor", {
   .doc     = R"(The solution X of A @ X = input by the LU factors of A: see linalg.lu_solve.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& LU_data, const Tensor& LU_pivots) {
     return lu_solve(LU_data, LU_pivots, input, false);
   },
@@ -310,6 +311,7 @@ Example:
             [2.]]))",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular) {
     check_square(A, "A");
     check_matrices(B, "B");
@@ -334,6 +336,7 @@ OP(triangular_solve,
 See linalg.solve_triangular, which has the arguments in the other order.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& A, bool upper, bool transpose,
                 bool unitriangular) {
     Tensor solution = solve_triangular(transpose ? turned(A) : A, input, upper != transpose, true,

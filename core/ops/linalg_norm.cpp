@@ -213,6 +213,7 @@ OP(norm_named,
 p='nuc' is the sum of singular values of the matrices in two dims.)",
   .dtypes  = floating_or_complex,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& input, std::string_view p, Dims dim, bool keepdim,
                 std::optional<DType> dtype) {
     if (p == "fro") return vector_norm(input, 2, dim, keepdim, dtype);
@@ -277,6 +278,7 @@ p None and 2 are the largest singular value by the smallest, also of matrices th
 infinity.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::optional<Scalar> p) {
     double ord = p ? real_number(*p, "p") : 2;
     CHECK(std::abs(ord) == 1 || std::abs(ord) == 2 || std::isinf(ord),
@@ -290,6 +292,7 @@ OP(linalg_cond_str, "cond.p_str(Tensor A, str p) -> Tensor", {
   .doc     = R"(The condition number with the norm 'fro' or 'nuc'.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::string_view p) {
     CHECK(p == "fro" || p == "nuc", "got an invalid norm type: ", p,
           ". It is 1, -1, 2, -2, inf, -inf, 'fro' or 'nuc'.");

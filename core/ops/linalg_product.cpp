@@ -231,12 +231,14 @@ Example:
     >>> torch.linalg.multi_dot([torch.ones(2), torch.ones(2, 3), torch.ones(3)])
     tensor(6.))",
   .dtypes  = numeric,
+  .autocast = autocast::on_cuda(autocast::lower),
   .forward = [](TensorList tensors) { return chain(tensors); },
 })
 
 OP(chain_matmul, "(Tensor[] matrices) -> Tensor", {
   .doc     = R"(The product of matrices in the best order: see linalg.multi_dot.)",
   .dtypes  = numeric,
+  .autocast = autocast::on_cuda(autocast::lower),
   .forward = [](TensorList matrices) {
     if (matrices.size() == 1) return matrices[0];
     for (const Tensor& t : matrices)
@@ -253,6 +255,7 @@ Example:
     >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.]))",
   .dtypes  = numeric,
+  .autocast = autocast::on_cuda(autocast::widest),
   .forward = [](const Tensor& input, const Tensor& other, int64_t dim) {
     return cross_of(input, other, dim);
   },
@@ -263,6 +266,7 @@ OP(cross, "(Tensor input, Tensor other, int? dim=None) -> Tensor", {
 
 Without dim it is the first dim of size 3.)",
   .dtypes  = numeric,
+  .autocast = autocast::on_cuda(autocast::widest),
   .forward = [](const Tensor& input, const Tensor& other, std::optional<int64_t> dim) {
     for (int64_t d = 0; !dim && d < input.dim(); ++d)
       if (input.size(d) == 3) dim = d;
@@ -311,6 +315,7 @@ Example:
     >>> torch.linalg.vecdot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
     tensor(11.))",
   .dtypes  = floating_or_complex,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& x, const Tensor& y, int64_t dim) {
     return sum(conj(x) * y, ShapeRef(&dim, 1));
   },

@@ -122,6 +122,7 @@ Example:
     True)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, std::string_view mode) {
     check_matrices(A, "A");
@@ -165,6 +166,7 @@ OP(qr, "(Tensor input, bool some=True) -> (Tensor Q, Tensor R)", {
   .doc     = R"(The QR decomposition: linalg.qr, mode 'reduced', or 'complete' with some=False.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool some) {
     return call<"linalg_qr", Pair>(input, std::string_view(some ? "reduced" : "complete"));
   },
@@ -177,6 +179,7 @@ tau holds the factors of the reflectors; linalg.householder_product makes Q of t
 gradient is not implemented.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& input) {
     check_matrices(input, "input");
@@ -198,6 +201,7 @@ Args:
     tau: (*, k) with k <= n, the factors: H_i = I - tau_i v_i v_i^H.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& tau) {
     check_reflectors(A, tau);
@@ -220,6 +224,7 @@ OP(orgqr, "(Tensor input, Tensor input2) -> Tensor", {
   .doc     = R"(The product of Householder reflectors: see linalg.householder_product.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& input2) {
     return call<"linalg_householder_product", Tensor>(input, input2);
   },
@@ -233,6 +238,7 @@ With transpose=True, Q.mH is in the place of Q. input (*, m, k) and tau (*, k) a
 linalg.householder_product, but Q is the whole square matrix.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& input, const Tensor& tau, const Tensor& other, bool left,
                 bool transpose) {

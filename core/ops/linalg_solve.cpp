@@ -164,6 +164,7 @@ Example:
     tensor([2., 3.]))",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, bool left) {
     auto [X, info] = call<"linalg_solve_ex", Pair>(A, B, left, false);
     refuse_singular_solve(info);
@@ -179,6 +180,7 @@ info is 0 where A is invertible, else i for the first zero U[i - 1, i - 1] of it
 factorisation.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool check_errors) {
     check_square(A, "A");
@@ -214,6 +216,7 @@ Example:
             [0.0000, 0.2500]]))",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A) {
     auto [inverse, info] = call<"linalg_inv_ex", Pair>(A, false);
     refuse_singular_inverse(info);
@@ -225,6 +228,7 @@ OP(inverse, "(Tensor input) -> Tensor", {
   .doc     = R"(The inverses of square matrices: see linalg.inv.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input) { return call<"linalg_inv", Tensor>(input); },
 })
 
@@ -239,6 +243,7 @@ Returns:
     The sizes of A from `ind` on, then those before.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, int64_t ind) {
     CHECK(ind > 0, "Expected a strictly positive integer for 'ind', but got ", ind, ".");
     ShapeRef sizes(A.sizes());
@@ -263,6 +268,7 @@ Args:
     dims: dims of A that are moved to the end first.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, std::optional<ShapeRef> dims) {
     Tensor moved = A;
     if (dims) {

@@ -170,6 +170,7 @@ Example:
     tensor([3., 2.]))",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, bool full_matrices, std::optional<std::string_view> driver) {
     check_driver(driver);
     return svd_of(A, full_matrices, true);
@@ -181,6 +182,7 @@ OP(linalg_svdvals, "svdvals(Tensor A, *, str? driver=None) -> Tensor", {
   .doc     = R"(The singular values of matrices, descending: (*, m, n) gives (*, min(m, n)).)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::optional<std::string_view> driver) {
     check_driver(driver);
     return svdvals_of(A);
@@ -194,6 +196,7 @@ OP(svd,
 some=False gives square U and V. Without compute_uv they are square and zero.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool some, bool compute_uv) {
     if (compute_uv) {
       auto [U, S, Vh] = svd_of(input, !some, true);
@@ -274,6 +277,7 @@ OP(pinverse, "(Tensor input, float rcond=1e-15) -> Tensor", {
   .doc     = R"(The pseudoinverse of matrices with rtol=rcond: see linalg.pinv.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, double rcond) {
     return pinv_of(input, Tensor(), wrapped_number(rcond), false);
   },
@@ -288,6 +292,7 @@ OP(linalg_matrix_rank,
 The tolerances, and hermitian, are those of linalg.pinv.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
     return rank_of(A, atol, rtol, hermitian);
   },
@@ -299,6 +304,7 @@ OP(linalg_matrix_rank_tol,
   .doc     = R"(The ranks of matrices with atol=tol and rtol=0.)",
   .dtypes  = lapack_dtypes,
   .gpu     = needs_cusolver,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& tol, bool hermitian) {
     return rank_of(A, tol, wrapped_number(0.0), hermitian);
   },

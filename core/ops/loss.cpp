@@ -206,6 +206,7 @@ input: log-probabilities (C), (N, C) or (N, C, d1, ...); target: classes (), (N)
 int64. Raises IndexError for a class outside [0, C) that is not ignore_index; on CUDA, where that
 would wait for the GPU, its loss is NaN instead.)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& given, const Tensor& weight,
                 Legacy size_average, int64_t ignore_index, Legacy reduce,
                 std::string_view reduction) {

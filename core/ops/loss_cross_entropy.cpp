@@ -174,6 +174,7 @@ the uniform distribution into the target (Szegedy et al. 2016).
 Raises IndexError for a class outside [0, C) that is not ignore_index; on CUDA, where that would
 wait for the GPU, its loss is NaN instead.)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& given, const Tensor& weight, Legacy size_average,
                 int64_t ignore_index, Legacy reduce, std::string_view reduction,
                 double smoothing) {

@@ -16,6 +16,7 @@ OP(mse_loss,
 
 With a weight for each element, the mean is over the weights.)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, const Tensor& weight) {
     warn_of_broadcast(input, target);
@@ -33,6 +34,7 @@ OP(l1_loss,
 
 With a weight for each element, the mean is over the weights.)",
   .dtypes  = numeric,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, const Tensor& weight) {
     warn_of_broadcast(input, target);
@@ -52,6 +54,7 @@ OP(smooth_l1_loss,
 
 d^2 / (2 * beta) where d = |input - target| is below beta, d - beta / 2 elsewhere.)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, double beta) {
     warn_of_broadcast(input, target);
@@ -70,6 +73,7 @@ OP(huber_loss,
 
 d^2 / 2 where d = |input - target| is at most delta, delta * (d - delta / 2) elsewhere.)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, std::string_view reduction,
                 double delta, const Tensor& weight) {
     warn_of_broadcast(input, target);
@@ -92,6 +96,7 @@ OP(binary_cross_entropy,
 for an input outside [0, 1]; on CUDA, where that would wait for the GPU, its loss is NaN instead.
 binary_cross_entropy_with_logits is more accurate than sigmoid and this.)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 Legacy size_average, Legacy reduce, std::string_view reduction) {
     CHECK(target.sizes() == input.sizes(), ErrorKind::kValue, "Using a target size ",
@@ -116,6 +121,7 @@ Example:
     >>> loss(torch.tensor([1000.0]), torch.tensor([0.0]))
     tensor(1000.))",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 Legacy size_average, Legacy reduce, std::string_view reduction,
                 const Tensor& pos_weight) {
@@ -138,6 +144,7 @@ OP(kl_div,
 input holds logarithms, and with log_target target does too. reduction='batchmean' divides the sum
 by the batch size.)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction, bool log_target) {
     std::string_view how = reduction_of(reduction, size_average, reduce);
@@ -159,6 +166,7 @@ OP(soft_margin_loss,
   .home    = "nn.functional",
   .doc     = "The logistic loss of targets 1 and -1: log(1 + exp(-target * input)).",
   .dtypes  = floating_or_complex,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
     Tensor z = -target * input;
@@ -177,6 +185,7 @@ OP(poisson_nll_loss,
 Without log_input, input - target * log(input + eps). With full, Stirling's approximation of
 log(target!) is added where target is above 1.)",
   .dtypes  = numeric,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, bool log_input, bool full,
                 Legacy size_average, double eps, Legacy reduce, std::string_view reduction) {
     Tensor losses = log_input ? exp(input) - target * input : input - target * log(input + eps);

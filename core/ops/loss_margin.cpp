@@ -39,6 +39,7 @@ Example:
     >>> torch.nn.functional.hinge_embedding_loss(x, y, reduction="none")
     tensor([0.5000, 0.7500]))",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, double margin, Legacy size_average,
                 Legacy reduce, std::string_view reduction) {
     // Any other target counts both, as in PyTorch.
@@ -60,6 +61,7 @@ Example:
     >>> torch.nn.functional.margin_ranking_loss(one, 3 * one, one).item()
     2.0)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                 Legacy size_average, Legacy reduce, std::string_view reduction) {
     CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(),
@@ -83,6 +85,7 @@ Example:
     >>> torch.nn.functional.cosine_embedding_loss(x, y, torch.tensor(1.0)).item()
     1.0)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                 Legacy size_average, Legacy reduce, std::string_view reduction) {
     CHECK(target.dim() <= 1 && input1.dim() == target.dim() + 1 && input2.dim() == input1.dim(),
@@ -113,6 +116,7 @@ Example:
     >>> torch.nn.functional.triplet_margin_loss(a, p, n, eps=0.0).item()
     2.0)",
   .dtypes  = numeric,
+  .autocast = autocast::single,
   .forward = [](const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                 double margin, double p, double eps, bool swap, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
@@ -147,6 +151,7 @@ Example:
     >>> torch.nn.functional.multi_margin_loss(x, torch.tensor([2]), margin=1.75).item()
     0.0833333358168602)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, int64_t p, double margin,
                 const Tensor& weight, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
@@ -193,6 +198,7 @@ Example:
     >>> round(torch.nn.functional.multilabel_margin_loss(x, y).item(), 4)
     0.85)",
   .dtypes  = floating,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
     CHECK(input.dim() <= 1 || (input.dim() == 2 && input.size(1) > 0),

@@ -94,6 +94,7 @@ Example:
     >>> torch.mm(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0], [4.0]])).tolist()
     [[11.0]])",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .sparse  = sparse_mm,
   .batch   = [](const Batch&, const Tensor& input, const Tensor& mat2) {
     return matmul(input, mat2);
@@ -150,6 +151,7 @@ Example:
     >>> torch.matmul(torch.ones(5, 2, 3), torch.ones(3, 4)).shape
     torch.Size([5, 2, 4]))",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& other) {
     int64_t left = input.dim(), right = other.dim();
@@ -169,6 +171,7 @@ Example:
 OP(bmm, "(Tensor input, Tensor mat2) -> Tensor", {
   .doc     = R"(The products of two batches of matrices: (b, n, m) and (b, m, p) give (b, n, p).)",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .sparse  = sparse_bmm,
   .forward = [](const Tensor& input, const Tensor& mat2) {
     check_batches(input, mat2);
@@ -179,6 +182,7 @@ OP(bmm, "(Tensor input, Tensor mat2) -> Tensor", {
 OP(mv, "(Tensor input, Tensor vec) -> Tensor", {
   .doc     = R"(The product of a matrix and a vector: (n, m) and (m,) give (n,).)",
   .dtypes  = numeric,
+  .autocast = {CastTo::as_given, CastTo::lower},
   .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& vec) {
     check_dim(input, "input", 2);
@@ -192,6 +196,7 @@ OP(dot, "(Tensor input, Tensor tensor) -> Tensor", {
 
 Complex elements are not conjugated; vdot does that.)",
   .dtypes  = numeric,
+  .autocast = autocast::on_cuda(autocast::widest),
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&) {
     Tensor rows = unsqueeze(batch.full("input"), 1), columns = unsqueeze(batch.full("tensor"), 2);
     return reshape(matmul(rows, columns), Shape{batch.size()});
@@ -254,6 +259,7 @@ OP(addmm, "(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alp
 The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
   .variants = function | method | inplace,
+  .autocast = autocast::lower,
   .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta,
                 Scalar alpha) {
@@ -269,6 +275,7 @@ OP(addmv, "(Tensor input, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha
 The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
   .variants = function | method | inplace,
+  .autocast = {CastTo::as_given, CastTo::lower},
   .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& mat, const Tensor& vec, Scalar beta,
                 Scalar alpha) {
@@ -283,6 +290,7 @@ OP(addr, "(Tensor input, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alph
 
 The input broadcasts, and with beta = 0 it is not read. Of booleans, sums are ors.)",
   .variants = function | method | inplace,
+  .autocast = autocast::on_cuda(autocast::lower),
   .forward = [](const Tensor& input, const Tensor& vec1, const Tensor& vec2, Scalar beta,
                 Scalar alpha) {
     check_dim(vec1, "vec1", 1);
@@ -300,6 +308,7 @@ OP(baddbmm,
 The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
   .variants = function | method | inplace,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta,
                 Scalar alpha) {
     check_batches(batch1, batch2);
@@ -314,6 +323,7 @@ OP(addbmm,
 The input broadcasts, and with beta = 0 it is not read.)",
   .dtypes  = numeric,
   .variants = function | method | inplace,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta,
                 Scalar alpha) {
     check_batches(batch1, batch2);
@@ -342,6 +352,7 @@ Example:
     >>> torch.nn.functional.linear(torch.ones(2), weight, bias).tolist()
     [7.5])",
   .dtypes  = numeric,
+  .autocast = autocast::lower,
   .sparse  = sparse_linear,
   .batch   = [](const Batch& batch, const Tensor& input, const Tensor& weight, const Tensor& bias) {
     if (!batch.has("weight") && !batch.has("bias"))

@@ -335,6 +335,7 @@ OP(layer_norm,
 From Ba et al. 2016. weight and bias have the shape normalized_shape. Raises RuntimeError when
 input does not end in it.)",
   .dtypes  = floating,
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& input, ShapeRef shape, const Tensor& weight, const Tensor& bias,
                 double eps) {
     check_normalized_shape(input, shape);
@@ -352,6 +353,7 @@ OP(group_norm,
 
 input: (N, C, *). Raises RuntimeError when num_groups does not divide C.)",
   .dtypes  = floating,
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias,
                 double eps) {
     CHECK(input.dim() >= 2, "Expected at least 2 dimensions for input tensor but received ",

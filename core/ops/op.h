@@ -24,6 +24,8 @@
 //   .is_view   the results share the input's storage
 //   .draws     it takes random numbers although it has no argument `generator`
 //   .gpu       none<"why"> when it has no form for CUDA, as all others have
+//   .autocast  the dtype of its arguments under autocast: autocast::lower, single, widest or
+//              as_given, or on_cpu or on_cuda of these; see Note [Autocast]
 //   .sparse    what it does with sparse tensors, which it refuses unless said: by_forward, when the
 //              forward takes them; by_values, the op of the values, when it maps zero to zero;
 //              by_entries, when it may be applied to entries before equal ones are added up; or a

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "core/autograd/call_watch.h"
 #include "core/ops/value.h"
 
 namespace rushlight {
@@ -43,6 +44,16 @@ struct GpuForm {
 };
 template <FixedString reason>
 inline constexpr GpuForm none{reason.text};
+
+// What autocast makes of an op's arguments, on all devices or on one.
+namespace autocast {
+inline constexpr Autocast lower{CastTo::lower, CastTo::lower};
+inline constexpr Autocast single{CastTo::single, CastTo::single};
+inline constexpr Autocast widest{CastTo::widest, CastTo::widest};
+inline constexpr Autocast as_given{CastTo::as_given, CastTo::as_given};
+constexpr Autocast on_cpu(Autocast cast) { return {cast.cpu, CastTo::keep}; }
+constexpr Autocast on_cuda(Autocast cast) { return {CastTo::keep, cast.cuda}; }
+}  // namespace autocast
 
 // What an op does with sparse tensors, other than a function in the types of the schema.
 struct RefusesSparse {};
@@ -104,6 +115,7 @@ struct OpDef {
   bool is_view = false;
   bool draws = false;
   GpuForm gpu = {};
+  Autocast autocast = {};
   Sparse sparse{};
   Batching batch{};
   Forward forward;
@@ -392,6 +404,8 @@ struct Plan {
   }();
   // Whether it draws random numbers, which vmap must be asked about.
   static constexpr bool kDraws = kGenerator >= 0 || Block::def.draws;
+  // Who may watch a call.
+  static constexpr uint8_t kWatchers = watchers_of(Block::def.autocast.casts());
   // The position of an argument `bool inplace`, or -1.
   static constexpr int kInplaceFlag = schema.index_of("inplace");
 

@@ -102,6 +102,12 @@ class OpNode final : public Node {
     }(GradientIndices());
   }
 
+  void visit_saved(const SavedVisitor& visit) const override {
+    [&]<size_t... S>(std::index_sequence<S...>) {
+      (show(visit, P::Saved::list[S], std::get<S>(saved_)), ...);
+    }(std::make_index_sequence<P::kSaved>());
+  }
+
   void release_saved() override {
     std::apply([](auto&... item) { (release(item), ...); }, saved_);
   }
@@ -226,6 +232,15 @@ class OpNode final : public Node {
     if constexpr (Returns<ReturnType>::tensor) return (grads[0]);
     else return (grads);
   }
+
+  static void show(const SavedVisitor& visit, std::string_view name, const SavedTensor& saved) {
+    visit(name, saved);
+  }
+  static void show(const SavedVisitor& visit, std::string_view name,
+                   const std::vector<SavedTensor>& list) {
+    for (const SavedTensor& saved : list) visit(name, saved);
+  }
+  static void show(const SavedVisitor&, std::string_view, const auto&) {}  // shapes
 
   static void release(SavedTensor& saved) { saved.reset(); }
   static void release(std::vector<SavedTensor>& list) {

@@ -312,6 +312,7 @@ Example:
     >>> torch.quantile(torch.tensor([0.0, 1.0, 2.0, 3.0]), torch.tensor([0.25, 0.5]))
     tensor([0.7500, 1.5000]))",
   .dtypes  = quantile_dtypes,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                 std::string_view interpolation) {
     return quantile_of(input, q, dim, keepdim, interpolation, false);
@@ -323,6 +324,7 @@ OP(nanquantile,
    "-> Tensor", {
   .doc     = R"(The q-th quantiles of the elements that are not NaN; see quantile.)",
   .dtypes  = quantile_dtypes,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                 std::string_view interpolation) {
     return quantile_of(input, q, dim, keepdim, interpolation, true);

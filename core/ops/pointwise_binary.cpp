@@ -63,6 +63,7 @@ POINTWISE(addcmul_grad_tensor1, (C g, C tensor2, S value), g * conj(tensor2 * va
 POINTWISE(addcmul_grad_tensor2, (C g, C tensor1, S value), g * conj(tensor1 * value))
 OP(addcmul, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", {
   .doc     = "input + value * tensor1 * tensor2.",
+  .autocast = autocast::on_cuda(autocast::widest),
   .forward = formula<addcmul_value>,
   .saves   = saves<"tensor1", "tensor2">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor&, const Tensor&) { return g; }),
@@ -77,6 +78,7 @@ POINTWISE(addcdiv_grad_tensor2, (C g, C tensor1, C tensor2, S value),
           -g * conj(tensor1 / (tensor2 * tensor2) * value))
 OP(addcdiv, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor", {
   .doc     = "input + value * tensor1 / tensor2; integers give floats.",
+  .autocast = autocast::on_cuda(autocast::widest),
   .forward = formula<addcdiv_value>,
   .saves   = saves<"tensor1", "tensor2">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor&, const Tensor&) { return g; }),

@@ -35,6 +35,7 @@ POINTWISE(rsqrt_value, (C input), rsqrt(input))
 POINTWISE(rsqrt_grad, (C g, C result), g * conj(result * result * result) * S(-0.5))
 OP(rsqrt, "(Tensor input) -> Tensor", {
   .doc     = "One over the square root of each element.",
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = formula<rsqrt_value>,
   .saves   = saves<"result">,
   .grads   = grads(d<"input">(formula<rsqrt_grad>)),
@@ -44,6 +45,7 @@ POINTWISE(reciprocal_value, (C input), reciprocal(input))
 POINTWISE(reciprocal_grad, (C g, C result), -g * conj(result * result))
 OP(reciprocal, "(Tensor input) -> Tensor", {
   .doc     = "One over each element.",
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = formula<reciprocal_value>,
   .saves   = saves<"result">,
   .grads   = grads(d<"input">(formula<reciprocal_grad>)),
@@ -67,6 +69,7 @@ Small exponents that are Python numbers, such as 2 or 0.5, have kernels of their
 Example:
     >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.]))",
+  .autocast = autocast::on_cuda(autocast::single),
   .sparse  = sparse_pow,
   .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& exponent, const Tensor* into) {
@@ -137,6 +140,7 @@ OP(exp, "(Tensor input) -> Tensor", {
 Example:
     >>> torch.exp(torch.tensor([0.0, 1.0]))
     tensor([1.0000, 2.7183]))",
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = formula<exp_value>,
   .saves   = saves<"result">,
   .grads   = grads(d<"input">(formula<exp_grad>)),
@@ -157,6 +161,7 @@ POINTWISE(expm1_grad, (C g, C result), g * (conj(result) + S(1)))
 OP(expm1, "(Tensor input) -> Tensor", {
   .home    = "torch special",
   .doc     = "exp(input) - 1, accurate for elements close to zero.",
+  .autocast = autocast::on_cuda(autocast::single),
   .sparse  = by_values,
   .forward = formula<expm1_value>,
   .saves   = saves<"result">,
@@ -167,6 +172,7 @@ POINTWISE(log_value, (C input), log(input))
 POINTWISE(log_grad, (C g, C input), g / conj(input))
 OP(log, "(Tensor input) -> Tensor", {
   .doc     = "The natural logarithm of each element; -inf at zero, NaN below.",
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = formula<log_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<log_grad>)),
@@ -176,6 +182,7 @@ POINTWISE(log2_value, (C input), log2(input))
 POINTWISE(log2_grad, (C g, C input), g / (conj(input) * S(0.6931471805599453)))
 OP(log2, "(Tensor input) -> Tensor", {
   .doc     = "The logarithm of each element to base 2.",
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = formula<log2_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<log2_grad>)),
@@ -185,6 +192,7 @@ POINTWISE(log10_value, (C input), log10(input))
 POINTWISE(log10_grad, (C g, C input), g / (conj(input) * S(2.302585092994046)))
 OP(log10, "(Tensor input) -> Tensor", {
   .doc     = "The logarithm of each element to base 10.",
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = formula<log10_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<log10_grad>)),
@@ -195,6 +203,7 @@ POINTWISE(log1p_grad, (C g, C input), g / (conj(input) + S(1)))
 OP(log1p, "(Tensor input) -> Tensor", {
   .home    = "torch special",
   .doc     = "log(1 + input), accurate for elements close to zero.",
+  .autocast = autocast::on_cuda(autocast::single),
   .sparse  = by_values,
   .forward = formula<log1p_value>,
   .saves   = saves<"input">,
@@ -304,6 +313,7 @@ POINTWISE(tan_value, (C input), tan(input))
 POINTWISE(tan_grad, (C g, C result), g * conj(S(1) + result * result))
 OP(tan, "(Tensor input) -> Tensor", {
   .doc     = "The tangent of each element, an angle in radians.",
+  .autocast = autocast::on_cuda(autocast::single),
   .sparse  = by_values,
   .forward = formula<tan_value>,
   .saves   = saves<"result">,
@@ -315,6 +325,7 @@ POINTWISE(asin_grad, (C g, C input), g / conj(sqrt(S(1) - input * input)))
 OP(asin, "(Tensor input) -> Tensor", {
   .doc     = "The angle in [-pi/2, pi/2] with this sine; NaN outside [-1, 1].",
   .aliases = "arcsin",
+  .autocast = autocast::on_cuda(autocast::single),
   .sparse  = by_values,
   .forward = formula<asin_value>,
   .saves   = saves<"input">,
@@ -326,6 +337,7 @@ POINTWISE(acos_grad, (C g, C input), -g / conj(sqrt(S(1) - input * input)))
 OP(acos, "(Tensor input) -> Tensor", {
   .doc     = "The angle in [0, pi] with this cosine; NaN outside [-1, 1].",
   .aliases = "arccos",
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = formula<acos_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<acos_grad>)),
@@ -353,6 +365,7 @@ OP(atan2, "(Tensor input, Tensor other) -> Tensor", {
   .doc     = "The angle in [-pi, pi] of the point with x = other and y = input.",
   .dtypes  = real,
   .aliases = "arctan2",
+  .autocast = autocast::on_cuda(autocast::widest),
   .forward = formula<atan2_value>,
   .saves   = saves<"input", "other">,
   .grads   = grads(d<"input">(formula<atan2_grad_input>), d<"other">(formula<atan2_grad_other>)),
@@ -392,6 +405,7 @@ POINTWISE(sinh_value, (C input), sinh(input))
 POINTWISE(sinh_grad, (C g, C input), g * conj(cosh(input)))
 OP(sinh, "(Tensor input) -> Tensor", {
   .doc     = "The hyperbolic sine of each element: (exp(input) - exp(-input)) / 2.",
+  .autocast = autocast::on_cuda(autocast::single),
   .sparse  = by_values,
   .forward = formula<sinh_value>,
   .saves   = saves<"input">,
@@ -402,6 +416,7 @@ POINTWISE(cosh_value, (C input), cosh(input))
 POINTWISE(cosh_grad, (C g, C input), g * conj(sinh(input)))
 OP(cosh, "(Tensor input) -> Tensor", {
   .doc     = "The hyperbolic cosine of each element: (exp(input) + exp(-input)) / 2.",
+  .autocast = autocast::on_cuda(autocast::single),
   .forward = formula<cosh_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<cosh_grad>)),
@@ -482,6 +497,7 @@ OP(erfinv, "(Tensor input) -> Tensor", {
   .home    = "torch special",
   .doc     = "The inverse of erf; NaN outside [-1, 1].",
   .dtypes  = real,
+  .autocast = autocast::on_cuda(autocast::single),
   .sparse  = by_values,
   .forward = formula<erfinv_value>,
   .saves   = saves<"result">,

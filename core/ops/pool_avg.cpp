@@ -98,6 +98,7 @@ OP(avg_pool3d,
   .home    = "nn.functional",
   .doc     = R"(The means over windows of volumes: avg_pool2d with a depth before the height.)",
   .dtypes  = kPoolable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, bool ceil_mode, bool count_include_pad,
                 std::optional<int64_t> divisor_override) {
@@ -137,6 +138,7 @@ OP(adaptive_avg_pool3d, "(Tensor input, int[3] output_size) -> Tensor", {
 Along each dim, output i covers the elements from floor(i * size / output_size) to below
 ceil((i + 1) * size / output_size).)",
   .dtypes  = floating,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, ShapeRef output_size) {
     return adaptive_avg_pool_nd(3, input, output_size);
   },

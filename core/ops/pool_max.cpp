@@ -110,6 +110,7 @@ OP(max_pool3d,
   .home    = "torch nn.functional",
   .doc     = R"(The maxima over windows of volumes: max_pool2d with a depth before the height.)",
   .dtypes  = kPoolable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
     return std::get<0>(max_pool_nd(3, input, kernel_size, stride, padding, dilation, ceil_mode));
@@ -122,6 +123,7 @@ OP(max_pool3d_with_indices,
   .home    = "nn.functional",
   .doc     = R"(What max_pool3d returns, and the places of the maxima in their flattened volumes.)",
   .dtypes  = kPoolable,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
     return with_long_indices(
@@ -151,6 +153,7 @@ OP(adaptive_max_pool3d_with_indices, "(Tensor input, int[3] output_size) -> (Ten
   .home    = "nn.functional",
   .doc     = R"(The maxima of the windows of adaptive_avg_pool3d, and their places.)",
   .dtypes  = floating,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, ShapeRef output_size) {
     return with_long_indices(adaptive_max_pool_nd(3, input, output_size));
   },

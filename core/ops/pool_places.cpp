@@ -67,6 +67,7 @@ Args:
     kernel_size: sizes of the window.
     output_size: how many windows there are along each dim.)",
   .dtypes  = floating,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& samples, ShapeRef kernel_size,
                 ShapeRef output_size) {
     size_t dims = kernel_size.size();
@@ -100,6 +101,7 @@ OP(_max_unpool, "(Tensor input, Tensor indices, int[] output_size) -> Tensor", {
 
 The places count the pixels of a flattened image or volume, as max pooling returns them.)",
   .dtypes  = numeric,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& indices, ShapeRef output_size) {
     CHECK(indices.dtype() == DType::int64, "elements in indices should be type int64 but got: ",
           dtype_name(indices.dtype()));

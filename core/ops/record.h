@@ -1,7 +1,7 @@
 // Owns what an OP block does when it is called.
 //
-// The life of a call: Invoke::plain (or ::inplace) checks dtypes, makes the node when some input
-// wants a gradient, runs the forward, ties the results to the node.
+// The life of a call: Invoke::plain (or ::inplace) lets watchers see it, checks dtypes, makes the
+// node when some input wants a gradient, runs the forward, ties the results to the node.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "core/ops/lift.h"
 #include "core/ops/op_node.h"
 #include "core/ops/sparse.h"
+#include "core/ops/watched_call.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -61,6 +62,8 @@ struct Invoke<Block, R (*)(Args...)> {
   using Forward = typename P::Forward;
 
   static R plain(Args... args) {
+    if (call_watch.watchers & P::kWatchers) [[unlikely]]
+      if (call_watch.sees_call()) return watched(args...);
     if constexpr (P::kInplaceFlag >= 0 && P::kRecords)
       if (std::get<size_t(P::kInplaceFlag)>(std::tie(args...))) return inplace(args...);
     try {
@@ -101,6 +104,8 @@ struct Invoke<Block, R (*)(Args...)> {
 
   // The in-place form: the result goes into the first argument.
   static R inplace(Args... args) {
+    if (call_watch.watchers & P::kWatchers) [[unlikely]]
+      if (call_watch.sees_call()) return watched_inplace(args...);
     try {
       const Tensor& self = first(args...);
       if ((is_hollow(args) || ...)) [[unlikely]]
@@ -138,6 +143,8 @@ struct Invoke<Block, R (*)(Args...)> {
   // The out= form: writes into `out` if the result has its shape; returns the result elsewhere if
   // not. Never recorded.
   static R into(const Tensor& out, Args... args) {
+    if (call_watch.watchers & P::kWatchers) [[unlikely]]
+      if (call_watch.sees_call()) return watched_into(out, args...);
     try {
       if ((is_hollow(args) || ...)) [[unlikely]]
         return plain(args...);
@@ -202,6 +209,23 @@ struct Invoke<Block, R (*)(Args...)> {
     if constexpr (IsFormula<Forward>::value)
       return call_forward_formula<Block, typename Forward::formula>(into, args...);
     else return Forward{}(args..., into);
+  }
+
+  [[gnu::cold]] static R watched(Args... args) {
+    std::array<Value, sizeof...(Args)> values{to_value(args)...};
+    WatchedCall call(Block::schema.name_text, Block::def.autocast, values);
+    return unbox_result<R>(boxed(values.data()));
+  }
+  // What is written keeps its dtype, so nothing is cast.
+  [[gnu::cold]] static R watched_inplace(Args... args) {
+    std::array<Value, sizeof...(Args)> values{to_value(args)...};
+    WatchedCall call(inplace_name(), Block::def.autocast.without_casts(), values);
+    return inplace(args...);
+  }
+  [[gnu::cold]] static R watched_into(const Tensor& out, Args... args) {
+    std::array<Value, sizeof...(Args)> values{to_value(args)...};
+    WatchedCall call(Block::schema.name_text, Block::def.autocast.without_casts(), values);
+    return into(out, args...);
   }
 
   static bool is_any_lifted(Args... args) {
@@ -408,6 +432,7 @@ OpEntry make_entry(const char* file, int line) {
                 .is_view = def.is_view,
                 .draws = P::kDraws,
                 .differentiable = P::kRecords,
+                .autocast = def.autocast,
                 .no_gpu = def.gpu.missing,
                 .file = file,
                 .line = line};

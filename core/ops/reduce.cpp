@@ -50,6 +50,7 @@ Integers and bool are added in int64, half types in float32. dtype converts the 
 Example:
     >>> torch.ones(2, 3).sum(0)
     tensor([2., 2., 2.]))",
+  .autocast = autocast::on_cuda(autocast::single),
   .sparse  = sparse_sum,
   .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, bool keepdim, std::optional<DType> dtype) {

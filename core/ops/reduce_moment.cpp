@@ -123,6 +123,7 @@ OP(prod, "(Tensor input, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The product of all elements; 1 when there are none.
 
 Integers and bool are multiplied in int64. dtype converts the elements first.)",
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
     return call<"prod_dim", Tensor>(reshape(input, Shape{-1}), int64_t(0), false, dtype);
   },
@@ -131,6 +132,7 @@ Integers and bool are multiplied in int64. dtype converts the elements first.)",
 OP(prod_dim,
    "prod.int(Tensor input, int dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The product of the elements along dim.)",
+  .autocast = autocast::single,
   .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, bool keepdim, std::optional<DType> dtype) {
     DType working = sum_dtype(input, dtype);
@@ -346,6 +348,7 @@ OP(norm,
    "-> Tensor", {
   .doc     = R"(The vector norm over dim, or of all elements: see linalg.vector_norm.)",
   .dtypes  = floating_or_complex,
+  .autocast = autocast::on_cuda(autocast::single),
   .sparse  = sparse_norm,
   .forward = [](const Tensor& input, std::optional<Scalar> p, Dims dim, bool keepdim,
                 std::optional<DType> dtype) {
@@ -356,6 +359,7 @@ OP(norm,
 OP(logsumexp, "(Tensor input, int[1] dim, bool keepdim=False) -> Tensor", {
   .home    = "torch special",
   .doc     = R"(log(sum(exp(input))) over dim, without overflow; -inf when there are no elements.)",
+  .autocast = autocast::on_cuda(autocast::single),
   .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef dim, bool keepdim) {
     if (is_complex(input.dtype())) return complex_logsumexp(input, dim, keepdim);

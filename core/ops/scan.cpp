@@ -92,6 +92,7 @@ Example:
     >>> torch.tensor([1, 2, 3]).cumsum(0)
     tensor([1, 3, 6]))",
   .variants = function | method | inplace,
+  .autocast = autocast::on_cuda(autocast::single),
   .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
     return scan_along(Scan::sum, input, dim, false, sum_dtype(input, dtype));
@@ -119,6 +120,7 @@ OP(cumprod, "(Tensor input, int dim, *, dtype? dtype=None) -> Tensor", {
 
 Integers and bool are multiplied in int64, floats in float64. dtype converts the elements first.)",
   .variants = function | method | inplace,
+  .autocast = autocast::on_cuda(autocast::single),
   .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, std::optional<DType> dtype) {
     return scan_along(Scan::product, input, dim, false, sum_dtype(input, dtype));

@@ -157,6 +157,7 @@ OP(cat, "(Tensor[] tensors, int dim=0) -> Tensor", {
 
 The dtype of the result is the common one.)",
   .aliases = "concat concatenate",
+  .autocast = autocast::widest,
   .sparse  = sparse_cat,
   .batch   = by_dims,
   .forward = [](TensorList tensors, int64_t dim) {
@@ -182,6 +183,7 @@ The dtype of the result is the common one.)",
 
 OP(stack, "(Tensor[] tensors, int dim=0) -> Tensor", {
   .doc     = R"(Joins tensors of one shape along a new dim.)",
+  .autocast = autocast::widest,
   .sparse  = sparse_stack,
   .batch   = by_new_dim,
   .forward = [](TensorList tensors, int64_t dim) { return stacked(tensors, dim); },

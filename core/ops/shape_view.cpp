@@ -2,6 +2,7 @@
 //
 // Their geometry, and the gradient of those that take a part, are in shape.h.
 #include "core/autograd/needs.h"
+#include "core/base/alignment.h"
 #include "core/ops/op.h"
 #include "core/ops/shape.h"
 #include "core/tensor/dims.h"
@@ -100,6 +101,7 @@ Tensor reinterpreted(const Tensor& input, DType dtype) {
   TensorImpl& impl = *bytes.impl();
   int64_t from = int64_t(input.itemsize()), to = int64_t(dtype_size(dtype));
   impl.dtype = dtype;
+  if (input.device().is_cpu()) check_aligned(impl.storage->data(), dtype);
   if (from == to) return bytes;
   CHECK(input.dim() > 0, "self.dim() cannot be 0 to view ", dtype_name(input.dtype()), " as ",
         dtype_name(dtype), " (different element sizes)");

@@ -65,6 +65,7 @@ Example:
     >>> torch.tensor([0.0, 0.0]).softmax(0)
     tensor([0.5000, 0.5000]))",
   .variants = function | method,
+  .autocast = autocast::on_cuda(autocast::single),
   .batch   = [](const Batch& batch, const Tensor& input, std::optional<int64_t> dim,
                 std::optional<DType> dtype, int64_t level) {
     return softmax_samples(batch, input, dim, [&](const Tensor& samples, int64_t d) {
@@ -87,6 +88,7 @@ OP(log_softmax, "(Tensor input, int? dim=None, dtype? dtype=None, int _stackleve
 
 The arguments are those of softmax.)",
   .variants = function | method,
+  .autocast = autocast::on_cuda(autocast::single),
   .batch   = [](const Batch& batch, const Tensor& input, std::optional<int64_t> dim,
                 std::optional<DType> dtype, int64_t level) {
     return softmax_samples(batch, input, dim, [&](const Tensor& samples, int64_t d) {

@@ -58,6 +58,8 @@ CooParts checked_coo(const Tensor& indices, const Tensor& values, std::optional<
         dims + dense_dims);
   for (int64_t d = 0; d < dims; ++d, index += count) {
     int64_t greatest = count ? *std::max_element(index, index + count) : -1;
+    CHECK(size || greatest < INT64_MAX, "found index ", greatest, " for dim ", d,
+          ", which no size can hold.");
     parts.sparse_sizes.push_back(size ? (*size)[size_t(d)] : greatest + 1);
     int64_t bound = parts.sparse_sizes.back();
     for (int64_t k = 0; k < count; ++k) {

@@ -126,6 +126,7 @@ Example:
     torch.Size([3, 9]))",
   .dtypes  = floating_or_complex_signal,
   .variants = function | method,
+  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_length,
                 std::optional<int64_t> win_length, const Tensor& window, bool center,
                 std::string_view pad_mode, bool normalized, std::optional<bool> onesided,

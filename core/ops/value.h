@@ -45,6 +45,16 @@ enum class BatchRule : uint8_t {
   images
 };
 
+// What autocast does to the arguments of an op, per device; see Note [Autocast].
+enum class CastTo : uint8_t { keep, lower, single, widest, as_given };
+struct Autocast {
+  CastTo cpu = CastTo::keep, cuda = CastTo::keep;
+  constexpr bool casts() const { return cpu != CastTo::keep || cuda != CastTo::keep; }
+  constexpr Autocast without_casts() const {
+    return casts() ? Autocast{CastTo::as_given, CastTo::as_given} : Autocast{};
+  }
+};
+
 // A set of dtypes, one bit each.
 class DTypeSet {
  public:
@@ -96,6 +106,7 @@ struct OpEntry {
   bool is_view;
   bool draws;
   bool differentiable;
+  Autocast autocast;
   const char* no_gpu;  // why it has no form for CUDA; empty when it has one
   const char* file;
   int line;

@@ -43,12 +43,6 @@ void close_level(uint64_t id) {
   std::erase_if(levels, [&](const Level& level) { return level.id == id; });
 }
 
-const Level* batch_level() {
-  for (size_t i = levels.size(); i-- > 0;)
-    if (levels[i].kind == LevelKind::batch) return &levels[i];
-  return nullptr;
-}
-
 Tensor tangent_of(const Tensor& t, const Level& level) {
   return is_lifted_at(t, level) ? t.impl()->lift->tangent : Tensor();
 }

@@ -36,8 +36,6 @@ const std::vector<Level>& open_levels();
 const Level& open_batch_level(int64_t size, Randomness randomness);
 const Level& open_dual_level();
 void close_level(uint64_t id);
-// The innermost open batch level, or null.
-const Level* batch_level();
 
 class Lift final : public RefCounted {
  public:

@@ -200,8 +200,8 @@ class ArchiveReader:
         size = self.size(name)
         if self._options.skips_data:
             return rl.zeros(size, dtype=rl.uint8)
-        if self._map is not None and size > 0:
-            start = self._data_start(name)
+        start = self._data_start(name) if self._map is not None else 0
+        if self._map is not None and size > 0 and start % _ALIGNMENT == 0:
             return rl.frombuffer(self._map, dtype=rl.uint8, count=size, offset=start)
         result = rl.empty(size, dtype=rl.uint8)
         self._read_into(name, memoryview(result))

@@ -1,5 +1,6 @@
-"""Automatic mixed precision."""
+"""Mixed precision: autocast computes products in a shorter dtype and keeps the rest exact."""
 
+from rushlight.amp.autocast_mode import autocast, custom_bwd, custom_fwd, is_autocast_available
 from rushlight.amp.grad_scaler import GradScaler
 
-__all__ = ["GradScaler"]
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]

@@ -203,3 +203,11 @@ def grad(
 # Below what they are made of.
 from rushlight.autograd import functional  # noqa: E402
 from rushlight.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402
+
+
+def __getattr__(name: str) -> Any:
+    if name == "profiler":
+        import importlib
+
+        return importlib.import_module("rushlight.autograd.profiler")
+    raise AttributeError(f"module 'rushlight.autograd' has no attribute '{name}'")

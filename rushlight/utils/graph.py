@@ -158,6 +158,7 @@ def draw(
     *,
     max_nodes: int = 400,
     direction: Literal["TB", "LR"] = "TB",
+    show_saved: bool = False,
 ) -> Graph:
     """Returns a picture of how tensors were computed, as far as gradients flow.
 
@@ -170,6 +171,7 @@ def draw(
             name of a computed tensor stands beside the op that made it.
         max_nodes: ops and leaves shown, those next to the results first.
         direction: "TB" draws from top to bottom, "LR" from left to right.
+        show_saved: also show what each op keeps for backward, until backward has freed it.
 
     Returns:
         A Graph: shown by a notebook, with .text, .dot, .svg and save(path).
@@ -190,7 +192,7 @@ def draw(
         raise ValueError(f"draw: max_nodes is {max_nodes}. At least 1 node must be shown.")
     if direction not in ("TB", "LR"):
         raise ValueError(f"draw: direction is {direction!r}. It must be 'TB' or 'LR'.")
-    return Graph(*_Walk(outputs, _names_of(params), max_nodes).run(), direction)
+    return Graph(*_Walk(outputs, _names_of(params), max_nodes, show_saved).run(), direction)
 
 
 def _named_outputs(tensors: Any) -> list[tuple[str, Tensor]]:
@@ -239,6 +241,15 @@ def _results(node: Node) -> list[str]:
     return found
 
 
+def _saved(node: Node) -> list[str]:
+    """What an op keeps for backward."""
+    try:
+        kept = node._saved()
+    except RuntimeError:  # freed
+        return []
+    return [f"keeps {name} {_describe(t.shape, t.dtype)}" for name, t in kept if t is not None]
+
+
 def _describe(size: Sequence[int], dtype: Any) -> str:
     return f"{tuple(size)} {str(dtype).removeprefix('torch.')}"
 
@@ -258,7 +269,9 @@ class _Walk:
         outputs: list[tuple[str, Tensor]],
         names: list[tuple[str, Tensor]],
         max_nodes: int,
+        show_saved: bool,
     ) -> None:
+        self.show_saved = show_saved
         self.outputs = outputs
         self.leaf_names = {id(tensor): name for name, tensor in names if tensor.is_leaf}
         self.result_names = {
@@ -341,6 +354,8 @@ class _Walk:
         lines = [text if count == 1 else f"{count} of {text}" for text, count in counts.items()]
         if len(lines) > 4:
             lines[4:] = [f"and {len(lines) - 4} other sizes"]
+        if self.show_saved:
+            lines += _saved(node)
         return Box(
             kind="op",
             title=_op_name(node),

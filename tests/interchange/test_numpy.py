@@ -148,19 +148,20 @@ def test_empty_and_single_arrays() -> None:
     assert torch.from_numpy(odd).tolist() == [[0.0, 1.0, 2.0]]
 
 
-def test_unaligned_arrays_are_shared() -> None:
+def test_unaligned_memory_is_refused_and_copied() -> None:
     memory = np.zeros(8 * 101 + 1, np.uint8)
     array = memory[1:].view(np.float64)
     array[:] = np.arange(101)
     assert not array.flags.aligned
-    tensor = torch.from_numpy(array)
-    assert tensor.sum().item() == 5050
-    np.testing.assert_array_equal((tensor * 2 + tensor.flip(0)).numpy(), array + 100)
-    tensor.mul_(2)
-    assert array[100] == 200
-    np.testing.assert_array_equal(
-        tensor[:100].view(10, 10).T.contiguous().numpy().T.ravel(), array[:100]
-    )
+    np.testing.assert_array_equal(torch.tensor(array).numpy(), array)
+    with pytest.raises(ValueError, match="not aligned: elements of float64 must begin at"):
+        torch.from_numpy(array)
+    with pytest.raises(ValueError, match="not aligned"):
+        torch.frombuffer(memory, dtype=torch.float64, offset=1, count=3)
+    with pytest.raises(ValueError, match="not aligned"):
+        torch.from_numpy(memory[1:9]).view(torch.int32)
+    with pytest.raises(ValueError, match="not aligned"):
+        torch.empty(0, dtype=torch.float64).set_(torch.from_numpy(memory[1:]).untyped_storage())
 
 
 def test_memory_outlives_the_object_that_lent_it() -> None:

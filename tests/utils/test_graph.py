@@ -201,3 +201,14 @@ def test_drawing_changes_nothing() -> None:
     draw(y)
     y.backward()
     assert x.grad is not None and x.grad.tolist() == [2, 2]
+
+
+def test_what_ops_keep_is_shown_until_it_is_freed() -> None:
+    w = torch.ones(3, 2, requires_grad=True)
+    loss = (torch.ones(4, 3) @ w).exp().sum()
+    drawn = draw(loss, show_saved=True)
+    kept = [line for box in drawn.boxes for line in box.results if line.startswith("keeps")]
+    assert kept == ["keeps input (4, 3) float32", "keeps result (4, 2) float32"]
+    assert "keeps result" in drawn.dot and "keeps result" in drawn.text
+    loss.backward()
+    assert "keeps" not in draw(loss, show_saved=True).text

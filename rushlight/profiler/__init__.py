@@ -1,0 +1,29 @@
+"""The profiler: where the time of a program goes, by op.
+
+It notes the ops, nodes of the tape and named ranges that run on the thread that started it. Work on
+a GPU is noted by the time that it takes to ask for it.
+"""
+
+from rushlight.profiler.profiler import (
+    DeviceType,
+    ProfilerAction,
+    ProfilerActivity,
+    kineto_available,
+    profile,
+    record_function,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
+
+__all__ = [
+    "DeviceType",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "kineto_available",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]

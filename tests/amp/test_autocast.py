@@ -1,0 +1,166 @@
+"""Autocast: regions, casts, what it leaves alone, and the switches of a thread."""
+
+import threading
+
+import pytest
+
+import rushlight as torch
+
+X, W = torch.ones(3, 4), torch.ones(4, 4)
+
+
+def product() -> torch.dtype:
+    return (X @ W).dtype
+
+
+def test_regions_nest_and_restore() -> None:
+    assert product() == torch.float32
+    with torch.autocast("cpu"):
+        assert product() == torch.bfloat16
+        with torch.autocast("cpu", enabled=False):
+            assert product() == torch.float32
+        with torch.autocast("cpu", dtype=torch.float16):
+            assert product() == torch.float16
+        assert product() == torch.bfloat16
+        assert torch.is_autocast_enabled("cpu") and not torch.is_autocast_enabled("cuda")
+    assert product() == torch.float32
+    assert not torch.is_autocast_cpu_enabled()
+
+
+def test_a_region_ends_with_an_exception() -> None:
+    with pytest.raises(ZeroDivisionError), torch.autocast("cpu"):
+        1 / 0  # noqa: B018
+    assert product() == torch.float32
+
+
+def test_a_region_may_be_entered_again_and_decorate() -> None:
+    region = torch.autocast("cpu")
+    with region, region:
+        assert product() == torch.bfloat16
+
+    @region
+    def f(again: bool) -> torch.dtype:
+        return f(False) if again else product()
+
+    assert f(True) == torch.bfloat16
+    assert product() == torch.float32
+
+
+def test_what_needs_digits_runs_in_float32() -> None:
+    with torch.autocast("cpu"):
+        short = X @ W
+        assert torch.nn.functional.mse_loss(short, X).dtype == torch.float32
+        assert torch.cat([short, X]).dtype == torch.float32
+        assert torch.cat([short, short]).dtype == torch.bfloat16
+        assert (short + short).dtype == torch.bfloat16
+        assert short.softmax(0).dtype == torch.bfloat16
+
+
+def test_float64_integers_and_writes_are_left_alone() -> None:
+    with torch.autocast("cpu"):
+        assert (X.double() @ W.double()).dtype == torch.float64
+        assert (X.long() @ W.long()).dtype == torch.int64
+        out = torch.empty(3, 4)
+        assert torch.mm(X, W, out=out).dtype == torch.float32
+        assert X.clone().addmm_(X, W).dtype == torch.float32
+
+
+def test_gradients_are_float32_and_backward_is_not_cast() -> None:
+    x, w = X.clone().requires_grad_(), W.clone().requires_grad_()
+    seen = []
+    with torch.autocast("cpu"):
+        loss = torch.nn.functional.mse_loss(x @ w, torch.zeros(3, 4))
+        w.register_hook(lambda g: seen.append(torch.is_autocast_enabled("cpu")))
+        loss.backward()
+        assert torch.is_autocast_enabled("cpu")
+    assert x.grad.dtype == w.grad.dtype == torch.float32
+    assert seen == [False]
+    expected = torch.full((3, 4), 2 * 4.0 / 12)
+    torch.testing.assert_close(x.grad, expected @ W.T, rtol=1e-2, atol=0)
+
+
+def test_casts_of_parameters_are_kept_until_the_region_ends() -> None:
+    weight = torch.nn.Parameter(torch.ones(4, 4))
+    with torch.autocast("cpu"):
+        first, second = (torch.nn.functional.linear(X, weight) for _ in range(2))
+        casts = [y.grad_fn.next_functions[1][0] for y in (first, second)]
+        assert casts[0] is casts[1]
+        with torch.no_grad():
+            weight.mul_(2)
+        assert torch.nn.functional.linear(X, weight)[0, 0] == 8
+    with torch.autocast("cpu", cache_enabled=False):
+        first, second = (torch.nn.functional.linear(X, weight) for _ in range(2))
+        casts = [y.grad_fn.next_functions[1][0] for y in (first, second)]
+        assert casts[0] is not casts[1]
+
+
+def test_a_cast_made_without_recording_is_not_used_with() -> None:
+    weight = torch.nn.Parameter(torch.ones(4, 4))
+    with torch.autocast("cpu"):
+        with torch.no_grad():
+            torch.nn.functional.linear(X, weight)
+        torch.nn.functional.linear(X, weight).float().sum().backward()
+    torch.testing.assert_close(weight.grad, torch.full((4, 4), 3.0))
+
+
+def test_other_threads_are_not_in_the_region() -> None:
+    seen = []
+    with torch.autocast("cpu"):
+        thread = threading.Thread(target=lambda: seen.append(product()))
+        thread.start()
+        thread.join()
+    assert seen == [torch.float32]
+
+
+def test_inside_transforms() -> None:
+    with torch.autocast("cpu"):
+        assert torch.vmap(lambda x: x @ W)(X).dtype == torch.bfloat16
+        grads = torch.func.grad(lambda w: torch.nn.functional.mse_loss(X @ w, X))(W)
+    assert grads.dtype == torch.float32
+
+
+def test_switches_of_the_thread() -> None:
+    torch.set_autocast_enabled("cpu", True)
+    torch.set_autocast_dtype("cpu", torch.float16)
+    try:
+        assert product() == torch.get_autocast_cpu_dtype() == torch.float16
+    finally:
+        torch.set_autocast_enabled("cpu", False)
+        torch.set_autocast_dtype("cpu", torch.bfloat16)
+    assert product() == torch.float32
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(RuntimeError, match="unsupported autocast device_type 'toaster'"):
+        torch.autocast("toaster")
+    with pytest.raises(ValueError, match="Expected `device_type` of type `str`"):
+        torch.autocast(torch.device("cpu"))
+    with pytest.warns(UserWarning, match=r"torch\.float64 is not supported. Disabling"):
+        region = torch.autocast("cpu", dtype=torch.float64)
+    with region:
+        assert product() == torch.float32
+    with pytest.raises(ValueError, match="Expected `device_type` of type `str`"):
+        torch.amp.custom_fwd(device_type=3)
+
+
+def test_functions_say_what_they_do_under_autocast() -> None:
+    class Product(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            assert x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+            return x @ w
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="cpu")
+        def backward(ctx, g):
+            x, w = ctx.saved_tensors
+            return g @ w.T, x.T @ g
+
+    w = W.clone().requires_grad_()
+    with torch.autocast("cpu"):
+        out = Product.apply(X.bfloat16(), w)
+    assert out.dtype == torch.float32
+    out.sum().backward()
+    assert w.grad.dtype == torch.float32

@@ -1,0 +1,162 @@
+"""The profiler: what is noted, averages, tables, traces and schedules."""
+
+import gzip
+import json
+import threading
+
+import pytest
+
+import rushlight as torch
+from rushlight.profiler import ProfilerAction, profile, record_function, schedule
+
+
+def names(events) -> list[str]:
+    return [event.name for event in events]
+
+
+def test_ops_nodes_and_ranges_are_noted_with_what_they_ran_in() -> None:
+    x = torch.ones(3, requires_grad=True)
+    with profile() as prof, record_function("step"):
+        x.exp().sum().backward()
+    events = prof.events()
+    assert names(events)[:3] == ["step", "aten::exp", "aten::sum"]
+    assert {"SumBackward0", "ExpBackward0", "AccumulateGrad"} <= set(names(events))
+    step = events[0]
+    assert all(event.cpu_parent is not None for event in events[1:])
+    assert step.cpu_children[0].name == "aten::exp"
+    inside = sum(child.cpu_time_total for child in step.cpu_children)
+    assert step.self_cpu_time_total == pytest.approx(step.cpu_time_total - inside)
+    for event in events[1:]:
+        assert event.cpu_parent.time_range.start <= event.time_range.start
+        assert event.time_range.end <= event.cpu_parent.time_range.end
+
+
+def test_nothing_is_noted_outside_or_on_other_threads() -> None:
+    with profile() as prof:
+        thread = threading.Thread(target=lambda: torch.ones(2) + 1)
+        thread.start()
+        thread.join()
+    torch.ones(2) + 1
+    assert not prof.events()
+
+
+def test_shapes_memory_lines_and_operations() -> None:
+    a, b = torch.ones(8, 4), torch.ones(4, 2)
+    with profile(record_shapes=True, profile_memory=True, with_stack=True, with_flops=True) as prof:
+        c = a @ b
+        big = torch.zeros(1 << 20)
+        del big
+        c + 1
+    matmul, zeros = prof.events()[0], next(e for e in prof.events() if e.name == "aten::zeros")
+    assert matmul.input_shapes == [(8, 4), (4, 2)]
+    assert matmul.flops == 2 * 8 * 4 * 2
+    assert matmul.stack[0].startswith("test_profiler.py:")
+    assert zeros.cpu_memory_usage > 4_000_000
+    table = prof.key_averages(group_by_stack_n=1).table()
+    for title in ("CPU Mem", "Source Location", "Total FLOPs", "# of Calls"):
+        assert title in table
+
+
+def test_averages_add_up() -> None:
+    x = torch.ones(4)
+    with profile(record_shapes=True) as prof:
+        for size in (4, 4, 2):
+            x[:size] * 2
+    multiplied = [e for e in prof.events() if e.name == "aten::mul"]
+    (average,) = [e for e in prof.key_averages() if e.key == "aten::mul"]
+    assert average.count == 3
+    assert average.cpu_time_total == pytest.approx(sum(e.cpu_time_total for e in multiplied))
+    assert average.cpu_time == pytest.approx(average.cpu_time_total / 3)
+    by_shape = [e for e in prof.key_averages(group_by_input_shape=True) if e.key == "aten::mul"]
+    assert sorted(e.count for e in by_shape) == [1, 2]
+
+
+def test_tables_are_sorted_and_cut() -> None:
+    with profile() as prof:
+        for _ in range(3):
+            torch.ones(2) * 2
+        torch.zeros(1 << 18)
+    rows = prof.key_averages().table(sort_by="count", row_limit=2, header="Where").splitlines()
+    assert rows[1] == "Where"
+    assert rows[5].split()[0] in ("aten::ones", "aten::mul")
+    assert len(rows) == 9  # two rules of the header, two rows, the sum
+    assert "ms" in prof.key_averages().table(time_unit="ms")
+    first = prof.key_averages().table(sort_by="self_cpu_time_total").splitlines()[3]
+    assert first.startswith("aten::")
+
+
+def test_traces_are_written(tmp_path) -> None:
+    with profile(record_shapes=True) as prof, record_function("part", "3"):
+        torch.ones(2) + 1
+    prof.export_chrome_trace(str(tmp_path / "trace.json"))
+    prof.export_chrome_trace(tmp_path / "trace.json.gz")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert trace == json.loads(gzip.decompress((tmp_path / "trace.json.gz").read_bytes()))
+    assert [event["name"] for event in trace["traceEvents"]] == [
+        "part (3)",
+        "aten::ones",
+        "aten::add",
+    ]
+    assert all(event["ph"] == "X" and event["dur"] >= 0 for event in trace["traceEvents"])
+    prof.export_stacks(tmp_path / "stacks.txt", "self_cpu_time_total")
+    assert "part (3);aten::add" in (tmp_path / "stacks.txt").read_text()
+
+
+def test_a_schedule_chooses_the_steps(tmp_path) -> None:
+    saved = []
+    plan = schedule(wait=1, warmup=1, active=2, repeat=2, skip_first=1)
+    assert [plan(i).name for i in range(10)] == [
+        "NONE", "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE",
+        "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE", "NONE",
+    ]  # fmt: skip
+    with profile(schedule=plan, on_trace_ready=lambda p: saved.append(names(p.events()))) as prof:
+        for _ in range(10):
+            torch.ones(1)
+            prof.step()
+    assert [[n for n in events if n.startswith("Profiler")] for events in saved] == [
+        ["ProfilerStep#3", "ProfilerStep#4"],
+        ["ProfilerStep#7", "ProfilerStep#8"],
+    ]
+    assert all(events.count("aten::ones") == 2 for events in saved)
+    handler = torch.profiler.tensorboard_trace_handler(str(tmp_path / "traces"))
+    with profile(on_trace_ready=handler):
+        torch.ones(1)
+    assert len(list((tmp_path / "traces").glob("*.pt.trace.json"))) == 1
+    assert plan(0) is ProfilerAction.NONE
+
+
+def test_the_older_form() -> None:
+    with torch.autograd.profiler.profile(record_shapes=True) as prof:
+        torch.ones(3).sum()
+    assert prof.key_averages()[0].key == "aten::ones"
+    assert "aten::sum" in str(prof)
+    assert prof.self_cpu_time_total > 0
+    with torch.autograd.profiler.profile(enabled=False) as prof:
+        torch.ones(3)
+    assert not prof.function_events
+
+
+def test_mistakes() -> None:
+    with profile(), pytest.raises(RuntimeError, match="already enabled on this thread"):
+        profile().start()
+    with pytest.raises(AssertionError, match="Invalid profiler schedule"):
+        schedule(wait=1, warmup=0, active=0)
+    with profile() as prof:
+        pass
+    with pytest.raises(ValueError, match="metric should be one of"):
+        prof.export_stacks("x", "fun")
+
+
+def test_profiling_is_over_after_an_exception() -> None:
+    with pytest.raises(ZeroDivisionError), profile():
+        1 / 0  # noqa: B018
+    with profile() as prof:
+        torch.ones(1)
+    assert names(prof.events()) == ["aten::ones"]
+
+
+def test_autocast_is_profiled() -> None:
+    with profile() as prof, torch.autocast("cpu"):
+        product = torch.ones(2, 2) @ torch.ones(2, 2)
+    assert product.dtype == torch.bfloat16
+    assert "aten::matmul" in names(prof.events())
