@@ -10,13 +10,9 @@
 namespace rushlight {
 namespace {
 
-// The dtype of statistics, and of all tensors in the kernels of the CPU.
+// The dtype of statistics, and of parameters in the kernels of the CPU.
 DType kernel_dtype(const Tensor& input) {
   return input.dtype() == DType::float64 ? DType::float64 : DType::float32;
-}
-// That of the input in the kernels of its device.
-DType input_dtype(const Tensor& input) {
-  return input.device().is_cpu() ? kernel_dtype(input) : input.dtype();
 }
 Tensor prepared(const Tensor& t, DType dtype) {
   return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
@@ -157,7 +153,7 @@ OP(batch_norm_kernel,
     check_same_device(input, {&weight, &bias, &running_mean, &running_var});
     DType dtype = kernel_dtype(input);
     bool channels_last = is_channels_last(input);
-    Tensor x = in_kernel_order(input, input_dtype(input), channels_last);
+    Tensor x = in_kernel_order(input, input.dtype(), channels_last);
     ChannelView view = view_of(x, channels_last);
     Tensor output = empty_strided(x.sizes(), x.strides(), x.dtype(), x.device());
     if (!x.device().is_cpu()) {
@@ -182,11 +178,6 @@ OP(batch_norm_kernel,
     }
     Tensor rstd = inverse_root(var, eps);
     batch_norm_cpu(x, view, mean, rstd, prepared(weight, dtype), prepared(bias, dtype), output);
-    if (input.dtype() != dtype) {
-      Tensor narrow = empty_strided(x.sizes(), x.strides(), input.dtype());
-      copy_into(narrow, output);
-      output = narrow;
-    }
     return std::tuple(output, mean, rstd);
   },
   .saves   = saves<"input", "weight", "mean", "rstd">,
@@ -209,7 +200,7 @@ OP(batch_norm_kernel,
         }
         DType dtype = kernel_dtype(input);
         bool channels_last = is_channels_last(input);
-        Tensor x = in_kernel_order(input, input_dtype(input), channels_last);
+        Tensor x = in_kernel_order(input, input.dtype(), channels_last);
         Tensor h = in_kernel_order(g, x.dtype(), channels_last);
         ChannelView view = view_of(x, channels_last);
         if (x.device().is_meta()) {
@@ -276,7 +267,7 @@ OP(layer_norm_kernel,
                 double eps) {
     check_same_device(input, {&weight, &bias});
     DType dtype = kernel_dtype(input);
-    Tensor x = prepared(input, input_dtype(input));
+    Tensor x = prepared(input, input.dtype());
     Shape stats = x.sizes();
     int64_t n = 1;
     for (size_t d = stats.size() - size_t(dims); d < stats.size(); ++d) {
@@ -289,7 +280,7 @@ OP(layer_norm_kernel,
       layer_norm_cpu(x, n, prepared(weight, dtype), prepared(bias, dtype), eps, output, mean, rstd);
     else if (x.device().is_cuda())
       layer_norm_cuda(x, n, weight, bias, eps, output, mean, rstd);
-    return std::tuple(to_dtype(output, input.dtype()), mean, rstd);
+    return std::tuple(output, mean, rstd);
   },
   .saves   = saves<"input", "weight", "mean", "rstd">,
   .grads   = grads(d<"input", "weight", "bias">(
@@ -310,7 +301,7 @@ OP(layer_norm_kernel,
         int64_t n = 1;
         for (int64_t d : last) n *= input.sizes()[size_t(d)];
         Shape normalized(input.sizes().end() - dims, input.sizes().end());
-        Tensor x = prepared(input, input_dtype(input)), h = prepared(g, x.dtype());
+        Tensor x = prepared(input, input.dtype()), h = prepared(g, x.dtype());
         if (x.device().is_meta()) {
           Tensor parameter = empty(normalized, kernel_dtype(input), x.device());
           return std::tuple(x, parameter, parameter);

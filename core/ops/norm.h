@@ -1,7 +1,6 @@
-// Declares the kernels of the normalisations. Those of the CPU take row-major tensors of one dtype,
-// float32 or float64, statistics too. Those of CUDA take row-major tensors whose input, output and
-// gradients have any one floating-point dtype; parameters have any, and statistics are float64 for
-// float64, else float32.
+// Declares the kernels of the normalisations. They take row-major tensors whose input, output and
+// gradients have any one floating-point dtype; statistics are float64 for float64, else float32,
+// and so are parameters on the CPU. On CUDA these may have any.
 #pragma once
 
 #include <tuple>

@@ -184,6 +184,7 @@ ACCEPTED = [
     (r"conv\dd .*no columns", GIVES, "^RuntimeError: Only zero batch"),
     ("instance_norm .*no rows", GIVES, "^IndexError"),
     ("batch_norm .*0-d", "at least 2 dims", "^IndexError: tuple"),
+    ("batch_norm .*no columns", "^RuntimeError: .*should contain 0 elements", GIVES),
     ("group_norm .*1: 0", "divisible by num_groups", "^ZeroDivisionError"),
     ("triangular_solve .*(0-d|one dim less)", "^IndexError", "at least 2 dimensions"),
     ("^unflatten .*0-d", "^IndexError: .*no dim to split", RUNTIME),

@@ -1,0 +1,52 @@
+// Owns Staged: dense memory that a kernel sees in another dtype, run by run through a buffer of the
+// thread that stays in its L1 cache. This is how half types are computed in float without a float
+// copy of the whole tensor. Memory of the kernel's own dtype is seen directly.
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+inline constexpr int64_t kStagedRun = 4096;  // elements that callers should take at a time
+
+// `slot` tells the operands of one kernel apart, so that each has its buffer.
+template <class T, int slot>
+class Staged {
+ public:
+  explicit Staged(const Tensor& tensor)
+      : data_(static_cast<char*>(tensor.data())), item_(int64_t(tensor.itemsize())) {
+    constexpr DType seen = std::is_same_v<T, float> ? DType::float32 : DType::float64;
+    if (tensor.dtype() == seen) return;
+    load_ = cast_loop(tensor.dtype(), seen);
+    store_ = cast_loop(seen, tensor.dtype());
+  }
+  bool is_converted() const { return load_; }
+
+  // Elements [at, at + n); valid until the thread asks for others of this slot.
+  const T* read(int64_t at, int64_t n) const {
+    if (!load_) return reinterpret_cast<const T*>(data_) + at;
+    T* buffer = place(at, n);
+    load_(data_ + at * item_, buffer, n);
+    return buffer;
+  }
+  // Where the kernel may write elements [at, at + n); store() brings them home.
+  T* place(int64_t at, int64_t n) const {
+    if (!load_) return reinterpret_cast<T*>(data_) + at;
+    thread_local std::vector<T> buffer;
+    if (buffer.size() < size_t(n)) buffer.resize(size_t(n));
+    return buffer.data();
+  }
+  void store(int64_t at, const T* values, int64_t n) const {
+    if (store_) store_(values, data_ + at * item_, n);
+  }
+
+ private:
+  char* data_;
+  int64_t item_;
+  CastLoop load_ = nullptr, store_ = nullptr;
+};
+
+}  // namespace rushlight
