@@ -310,6 +310,7 @@ Example:
     >>> torch.nn.functional.scaled_dot_product_attention(x, x, x).tolist()
     [[50.0], [100.0]])",
   .dtypes  = floating,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& query_in, const Tensor& key_in, const Tensor& value_in,
                 const Tensor& mask_in, double dropout_p, bool is_causal,
                 std::optional<double> given_scale, bool enable_gqa) {

@@ -204,6 +204,7 @@ Args:
     bidirectional: whether each layer runs in both directions.)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, TensorList hx, TensorList params, bool has_biases,
                 int64_t num_layers, double dropout, bool train, bool bidirectional,
                 bool batch_first) {
@@ -221,6 +222,7 @@ OP(lstm_data,
   .doc     = R"(lstm over the data and batch_sizes of a PackedSequence.)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& data, const Tensor& batch_sizes, TensorList hx, TensorList params,
                 bool has_biases, int64_t num_layers, double dropout, bool train,
                 bool bidirectional) {
@@ -237,6 +239,7 @@ OP(lstm_cell,
   .doc     = R"(State and cell after one step of lstm: hx are two (batch, size).)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& input, TensorList hx, const Tensor& w_ih, const Tensor& w_hh,
                 const Tensor& b_ih, const Tensor& b_hh) {
     check_pair(hx);
@@ -252,6 +255,7 @@ OP(gru_input,
   .doc     = R"(Gated recurrent units (Cho et al. 2014), see nn.GRU, with the arguments of lstm.)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = dense<"gru">,
 })
 
@@ -261,6 +265,7 @@ OP(gru_data,
   .doc     = R"(gru over the data and batch_sizes of a PackedSequence.)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = packed<"gru">,
 })
 
@@ -269,6 +274,7 @@ OP(gru_cell, "(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=N
   .doc     = R"(The state after one step of gru: input (batch, features), hx (batch, size).)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = one_step<"gru">,
 })
 
@@ -279,6 +285,7 @@ OP(rnn_tanh_input,
   .doc     = R"(Elman's recurrent network with tanh, see nn.RNN, with the arguments of lstm.)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = dense<"tanh">,
 })
 
@@ -288,6 +295,7 @@ OP(rnn_tanh_data,
   .doc     = R"(rnn_tanh over the data and batch_sizes of a PackedSequence.)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = packed<"tanh">,
 })
 
@@ -296,6 +304,7 @@ OP(rnn_tanh_cell, "(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b
   .doc     = R"(The state after one step of rnn_tanh: input (batch, features), hx (batch, size).)",
   .dtypes  = floating_or_complex,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = one_step<"tanh">,
 })
 
@@ -306,6 +315,7 @@ OP(rnn_relu_input,
   .doc     = R"(Elman's recurrent network with relu, see nn.RNN, with the arguments of lstm.)",
   .dtypes  = floating,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = dense<"relu">,
 })
 
@@ -315,6 +325,7 @@ OP(rnn_relu_data,
   .doc     = R"(rnn_relu over the data and batch_sizes of a PackedSequence.)",
   .dtypes  = floating,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = packed<"relu">,
 })
 
@@ -323,6 +334,7 @@ OP(rnn_relu_cell, "(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b
   .doc     = R"(The state after one step of rnn_relu: input (batch, features), hx (batch, size).)",
   .dtypes  = floating,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = one_step<"relu">,
 })
 

@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 from rushlight import amp
 
-__all__ = ["GradScaler"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import rushlight as rl
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+
+custom_fwd = functools.partial(amp.custom_fwd, device_type="cuda")
+custom_bwd = functools.partial(amp.custom_bwd, device_type="cuda")
+
+
+def _warn_of(name: str) -> None:
+    warnings.warn(
+        f"`torch.cuda.amp.{name}(args...)` is deprecated. "
+        f"Please use `torch.amp.{name}('cuda', args...)` instead.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+class autocast(amp.autocast):
+    """torch.amp.autocast("cuda", ...), which is its newer name.
+
+    Args:
+        enabled: False makes a region without autocast.
+        dtype: the short dtype.
+        cache_enabled: whether the casts of parameters are kept until the outermost region ends.
+    """
+
+    def __init__(
+        self, enabled: bool = True, dtype: rl.dtype | None = None, cache_enabled: bool = True
+    ) -> None:
+        _warn_of("autocast")
+        super().__init__("cuda", dtype, enabled, cache_enabled)
 
 
 class GradScaler(amp.GradScaler):
@@ -28,12 +61,7 @@ class GradScaler(amp.GradScaler):
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        warnings.warn(
-            "`torch.cuda.amp.GradScaler(args...)` is deprecated. "
-            "Please use `torch.amp.GradScaler('cuda', args...)` instead.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        _warn_of("GradScaler")
         super().__init__(
             "cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled
         )

@@ -6,7 +6,7 @@ import math
 import warnings
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
@@ -191,7 +191,8 @@ class RNNBase(Module):
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raises unless the layer takes such an input."""
         name, weight = type(self).__name__, self._flat_weights[0]
-        if input.dtype != weight.dtype:
+        autocasts = _C._autocast("cpu")[0] or _C._autocast("cuda")[0]
+        if input.dtype != weight.dtype and not autocasts:
             raise ValueError(
                 f"{name}: RNN input dtype ({input.dtype}) does not match weight dtype "
                 f"({weight.dtype}). Convert input: input.to({weight.dtype}), or convert model: "
