@@ -15,6 +15,16 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 
+_CO_GENERATOR = 0x20  # of the inspect module, whose import takes longer than ours
+
+
+def _is_generator_function(function: Callable[..., Any]) -> bool:
+    while isinstance(function, functools.partial):
+        function = function.func
+    code = getattr(function, "__code__", None)
+    return code is not None and bool(code.co_flags & _CO_GENERATOR)
+
+
 class _Mode:
     """A grad mode for a scope; as a decorator, for each call of a function or generator step."""
 
@@ -33,9 +43,7 @@ class _Mode:
         return type(self)()
 
     def __call__(self, function: F) -> F:
-        import inspect
-
-        if inspect.isclass(function):
+        if isinstance(function, type):
             import warnings
 
             warnings.warn(
@@ -44,7 +52,7 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-        if inspect.isgeneratorfunction(function):
+        if _is_generator_function(function):
             return self._wrap_generator(function)  # pyright: ignore[reportReturnType]
 
         @functools.wraps(function)

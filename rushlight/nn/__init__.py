@@ -1,6 +1,8 @@
 """Layers, losses, their functions and what initialises them."""
 
-from rushlight.nn import attention, functional, init, modules, parameter, utils
+from __future__ import annotations
+
+from rushlight.nn import functional, init, modules, parameter, utils
 from rushlight.nn._factory import factory_kwargs
 from rushlight.nn.modules import *  # noqa: F403
 from rushlight.nn.parameter import (
@@ -9,6 +11,12 @@ from rushlight.nn.parameter import (
     UninitializedBuffer,
     UninitializedParameter,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from rushlight.nn import attention
 
 __all__ = [
     "Buffer",
@@ -24,3 +32,11 @@ __all__ = [
     "utils",
 ]
 __all__ += modules.__all__
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name == "attention":  # imported when first used
+        import importlib
+
+        return importlib.import_module("rushlight.nn.attention")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from importlib import import_module as _import_module
 
-from rushlight.utils import data, dlpack, hooks
+from rushlight.utils import hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from rushlight.utils import checkpoint, deterministic, graph, safetensors
+    from rushlight.utils import checkpoint, data, deterministic, dlpack, graph, safetensors
 
 __all__ = ["checkpoint", "data", "deterministic", "dlpack", "graph", "hooks", "safetensors"]
 
-_LATER = ("checkpoint", "deterministic", "graph", "safetensors")
+_LATER = ("checkpoint", "data", "deterministic", "dlpack", "graph", "safetensors")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import rushlight as rl
 from rushlight import Tensor
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["LinearCrossEntropyLoss", "LinearCrossEntropyOptions"]
 
 
-@dataclass(slots=True, frozen=True)
 class LinearCrossEntropyOptions:
     """How linear_cross_entropy goes through the batch part by part, so that logits are not kept.
 
@@ -48,26 +46,37 @@ class LinearCrossEntropyOptions:
         True
     """
 
-    allow_retain_graph: bool = False
-    batch_chunk_size: int | None = None
-    chunking_method: str | None = "auto"
-    acc_policy: str = "auto"
-    acc_dtype: DType | None = None
-
-    def __post_init__(self) -> None:
-        if self.acc_policy not in ("auto", "accurate", "balanced", "compact"):
-            raise ValueError(f"invalid acc_policy: {self.acc_policy!r}")
-        if self.chunking_method not in (None, "auto"):
-            name, colon, factor = str(self.chunking_method).partition(":")
+    def __init__(
+        self,
+        allow_retain_graph: bool = False,
+        batch_chunk_size: int | None = None,
+        chunking_method: str | None = "auto",
+        acc_policy: str = "auto",
+        acc_dtype: DType | None = None,
+    ) -> None:
+        if acc_policy not in ("auto", "accurate", "balanced", "compact"):
+            raise ValueError(f"invalid acc_policy: {acc_policy!r}")
+        if chunking_method not in (None, "auto"):
+            name, colon, factor = str(chunking_method).partition(":")
             if name != "aspect_ratio" or (colon and not (factor.isdigit() and int(factor) > 0)):
-                raise ValueError(f"invalid chunking_method: {self.chunking_method!r}")
-        size = self.batch_chunk_size
+                raise ValueError(f"invalid chunking_method: {chunking_method!r}")
+        size = batch_chunk_size
         if size is not None and not (isinstance(size, int) and size > 0):
             raise ValueError(f"batch_chunk_size must be positive int or None, got {size!r}")
-        if self.acc_dtype not in (None, rl.float16, rl.bfloat16, rl.float32, rl.float64):
+        if acc_dtype not in (None, rl.float16, rl.bfloat16, rl.float32, rl.float64):
             raise ValueError(
-                f"acc_dtype must be None or a floating-point dtype, got {self.acc_dtype!r}."
+                f"acc_dtype must be None or a floating-point dtype, got {acc_dtype!r}."
             )
+        self.allow_retain_graph = allow_retain_graph
+        self.batch_chunk_size = batch_chunk_size
+        self.chunking_method = chunking_method
+        self.acc_policy = acc_policy
+        self.acc_dtype = acc_dtype
+
+    def __repr__(self) -> str:
+        return (
+            f"LinearCrossEntropyOptions({', '.join(f'{k}={v!r}' for k, v in vars(self).items())})"
+        )
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):

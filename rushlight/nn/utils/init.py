@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-
 from rushlight.nn.modules.module import Module
 
 TYPE_CHECKING = False
@@ -32,6 +30,8 @@ def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
     """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
+    import inspect
+
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
     device = kwargs.pop("device", "cpu")
