@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import pickle
 import weakref
 
@@ -492,3 +493,15 @@ def test_calls_may_be_overridden_and_forward_may_be_an_attribute() -> None:
         nn.Module()(1)
     with pytest.raises(TypeError):
         nn.Identity()(1, 2)
+
+
+def test_signature_of_a_call_is_that_of_forward() -> None:
+    class Net(nn.Module):
+        def __init__(self, width: int) -> None:
+            super().__init__()
+
+        def forward(self, x: torch.Tensor, scale: float = 1.0) -> torch.Tensor:
+            return x * scale
+
+    assert str(inspect.signature(Net(3))) == str(inspect.signature(Net(3).forward))
+    assert list(inspect.signature(Net).parameters) == ["width"]

@@ -35,6 +35,17 @@ __all__ = [
 ]
 
 
+class _ForwardSignature:
+    """What notebooks and inspect.signature show of a call: the arguments of forward."""
+
+    def __get__(self, module: Module | None, owner: type) -> Any:
+        if module is None:
+            raise AttributeError("__signature__")  # the class has its own: that of __init__
+        import inspect
+
+        return inspect.signature(module.forward)
+
+
 class Module(Stateful):
     """Base class of layers and networks: state, child modules and a forward function.
 
@@ -54,6 +65,7 @@ class Module(Stateful):
     """
 
     training: bool
+    __signature__ = _ForwardSignature()
 
     def __init__(self) -> None:
         super().__init__()
