@@ -160,6 +160,9 @@ PyObject* frombuffer(PyObject*, PyObject* args, PyObject* kwargs) {
           " bytes) must not be greater than actual buffer length (", bytes, " bytes)");
     int64_t n = count < 0 ? room : count;
     char* begin = static_cast<char*>(view->buf) + offset;
+    CHECK(is_aligned(begin, dtype), ErrorKind::kValue, "frombuffer: offset (", offset,
+          " bytes) must put the elements at a multiple of ", dtype_alignment(dtype),
+          " bytes. Copy the part of the buffer first, as in bytes(buffer[offset:]).");
     Tensor t = from_storage(wrap_buffer(std::move(view), begin, size_t(n * size)), Shape{n},
                             Shape{1}, dtype);
     if (requires_grad) set_requires_grad(t, true);

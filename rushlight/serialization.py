@@ -330,8 +330,8 @@ def validate_cuda_device(location: str) -> int:
     index = rl.device(location).index or 0
     if not rl.cuda.is_available():
         raise RuntimeError(
-            "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is "
-            "False. If you are running on a CPU-only machine, please use torch.load with "
+            "load: Attempting to deserialize object on a CUDA device but "
+            "torch.cuda.is_available() is False. If you are running on a CPU-only machine, please use torch.load with "
             "map_location=torch.device('cpu') to map your storages to the CPU."
         )
     count = rl.cuda.device_count()

@@ -1,6 +1,7 @@
 #include "core/device/cuda_stream.h"
 
 #include <array>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -12,8 +13,15 @@ namespace {
 
 constexpr size_t kStreamsPerPool = 32;  // PyTorch's number
 
-[[gnu::tls_model(
-    "initial-exec")]] constinit thread_local std::array<CUstream, kMaxDevices> current_streams{};
+// The current streams of this thread by device, or null while they are the default ones; behind a
+// pointer by Note [Static TLS].
+struct CurrentStreams;
+[[gnu::tls_model("initial-exec")]] constinit thread_local CurrentStreams* current_streams = nullptr;
+struct CurrentStreams {
+  CurrentStreams() { current_streams = this; }
+  ~CurrentStreams() { current_streams = nullptr; }
+  std::array<CUstream, kMaxDevices> handles{};
+};
 
 // The streams of one device and priority, made when their turn first comes.
 class Pool {
@@ -52,9 +60,14 @@ Stream pool_stream(int device, int priority) {
       device, is_high ? -1 : 0);
 }
 
-Stream current_stream(int device) noexcept { return {device, current_streams[size_t(device)]}; }
+Stream current_stream(int device) noexcept {
+  return {device, current_streams ? current_streams->handles[size_t(device)] : CUstream()};
+}
 
-void set_current_stream(Stream stream) { current_streams[size_t(stream.device)] = stream.handle; }
+void set_current_stream(Stream stream) {
+  thread_local auto streams = std::make_unique<CurrentStreams>();
+  streams->handles[size_t(stream.device)] = stream.handle;
+}
 
 StreamGuard::StreamGuard(Stream stream)
     : device_before_(current_device()), stream_before_(current_stream(stream.device)) {

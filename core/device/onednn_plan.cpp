@@ -3,6 +3,7 @@
 #include "core/device/onednn_plan.h"
 
 #include <list>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
 
@@ -153,8 +154,8 @@ void Plan::run(std::span<void* const> arrays) {
 }
 
 PlanSlot& plan_slot(const PlanKey& key) {
-  thread_local PlanCache cache;
-  return cache.slot(key);
+  thread_local auto cache = std::make_unique<PlanCache>();  // see Note [Static TLS]
+  return cache->slot(key);
 }
 
 }  // namespace rushlight::onednn

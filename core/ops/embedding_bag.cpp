@@ -210,6 +210,29 @@ OP(_sparse_bag_sums,
       no_grad<"rows">, no_grad<"starts">, no_grad<"numbers">),
 })
 
+namespace {
+
+// The maxima of bags that differ from sample to sample: all bags of all samples, in one table.
+std::tuple<Tensor, Tensor> maxima_of_all_bags(const Batch& batch) {
+  Tensor tables = batch.full("weight"), rows = batch.full("rows"), numbers = batch.full("numbers"),
+         starts = batch.full("starts");
+  int64_t samples = batch.size(), height = tables.size(1), columns = tables.size(2),
+          entries = rows.size(1), bags = starts.size(1) - 1;
+  Tensor sample = batch.numbers(rows);
+  Tensor begins = reshape(narrow(starts, 1, 0, bags) + sample * entries, Shape{samples * bags});
+  const Tensor bounds[] = {
+      begins, full(Shape{1}, Scalar(samples * entries), DType::int64, begins.device())};
+  auto [values, places] = call<"_bag_maxima", std::tuple<Tensor, Tensor>>(
+      reshape(tables, Shape{samples * height, columns}),
+      reshape(rows + sample * height, Shape{samples * entries}),
+      reshape(numbers + sample * bags, Shape{samples * entries}), cat(bounds, 0));
+  Shape sizes{samples, bags, columns};
+  Tensor place = reshape(places, sizes);
+  return {reshape(values, sizes), where(place < 0, place, place - batch.numbers(place) * height)};
+}
+
+}  // namespace
+
 OP(_bag_maxima,
    "(Tensor weight, Tensor rows, Tensor numbers, Tensor starts) -> "
    "(Tensor values, Tensor places)", {
@@ -220,8 +243,7 @@ Empty bags have zeros, of row -1. What _bag_entries returns says which rows are 
   .dtypes  = floating,
   .batch   = [](const Batch& batch, const Tensor& weight, const Tensor& rows,
                 const Tensor& numbers, const Tensor& starts) {
-    CHECK(!batch.has("rows") && !batch.has("starts"), ErrorKind::kNotImplemented,
-          "maxima of bags that differ from sample to sample are not possible in vmap.");
+    if (batch.has("rows") || batch.has("starts")) return maxima_of_all_bags(batch);
     // The samples' columns side by side.
     int64_t samples = weight.size(0), columns = weight.size(2);
     Tensor table =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <unordered_map>
 
 #include "core/autograd/needs.h"
@@ -17,8 +18,8 @@ struct KeptCast {
 // Those with a history, and those made without recording.
 using KeptCasts = std::array<std::unordered_map<const TensorImpl*, KeptCast>, 2>;
 KeptCasts& kept_casts() {
-  thread_local KeptCasts casts;
-  return casts;
+  thread_local auto casts = std::make_unique<KeptCasts>();  // see Note [Static TLS]
+  return *casts;
 }
 
 bool is_castable(const Tensor& t) {

@@ -4,17 +4,22 @@
 #pragma once
 
 #include <type_traits>
-#include <vector>
 
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 
 inline constexpr int64_t kStagedRun = 4096;  // elements that callers should take at a time
+inline constexpr int kStagingSlots = 3;
+
+// Memory of this thread, valid until it asks for the same slot again.
+void* staging_buffer(int slot, size_t bytes);
 
 // `slot` tells the operands of one kernel apart, so that each has its buffer.
 template <class T, int slot>
 class Staged {
+  static_assert(slot < kStagingSlots);
+
  public:
   explicit Staged(const Tensor& tensor)
       : data_(static_cast<char*>(tensor.data())), item_(int64_t(tensor.itemsize())) {
@@ -35,9 +40,7 @@ class Staged {
   // Where the kernel may write elements [at, at + n); store() brings them home.
   T* place(int64_t at, int64_t n) const {
     if (!load_) return reinterpret_cast<T*>(data_) + at;
-    thread_local std::vector<T> buffer;
-    if (buffer.size() < size_t(n)) buffer.resize(size_t(n));
-    return buffer.data();
+    return static_cast<T*>(staging_buffer(slot, size_t(n) * sizeof(T)));
   }
   void store(int64_t at, const T* values, int64_t n) const {
     if (store_) store_(values, data_ + at * item_, n);

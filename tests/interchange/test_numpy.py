@@ -156,7 +156,7 @@ def test_unaligned_memory_is_refused_and_copied() -> None:
     np.testing.assert_array_equal(torch.tensor(array).numpy(), array)
     with pytest.raises(ValueError, match="not aligned: elements of float64 must begin at"):
         torch.from_numpy(array)
-    with pytest.raises(ValueError, match="not aligned"):
+    with pytest.raises(ValueError, match=r"frombuffer: offset \(1 bytes\) must put"):
         torch.frombuffer(memory, dtype=torch.float64, offset=1, count=3)
     with pytest.raises(ValueError, match="not aligned"):
         torch.from_numpy(memory[1:9]).view(torch.int32)
