@@ -331,8 +331,8 @@ def validate_cuda_device(location: str) -> int:
     if not rl.cuda.is_available():
         raise RuntimeError(
             "load: Attempting to deserialize object on a CUDA device but "
-            "torch.cuda.is_available() is False. If you are running on a CPU-only machine, please use torch.load with "
-            "map_location=torch.device('cpu') to map your storages to the CPU."
+            "torch.cuda.is_available() is False. If you are running on a CPU-only machine, please "
+            "use torch.load with map_location=torch.device('cpu') to map your storages to the CPU."
         )
     count = rl.cuda.device_count()
     if index >= count:
