@@ -8,6 +8,7 @@
 #include "bindings/python.h"
 #include "core/autograd/node.h"
 #include "core/base/alignment.h"
+#include "core/tensor/lift.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
@@ -265,6 +266,7 @@ Tensor tensor_from_array(PyObject* array, bool copy) {
 PyObject* tensor_to_array(const Tensor& tensor) {
   CHECK(tensor.device().is_cpu(), ErrorKind::kType, "can't convert ", tensor.device(),
         " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+  if (is_lifted(tensor)) throw NeedsElements(tensor);
   CHECK(!gradient_edge_exists(tensor),
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   CHECK(format_of(tensor.dtype()), ErrorKind::kType,

@@ -52,7 +52,7 @@ struct Bags {
 Bags read_bags(const Tensor& indices, const Tensor& offsets, int64_t rows, bool include_last_offset,
                std::optional<int64_t> padding_idx) {
   auto [of_row, starts, kept, bag_of] =
-      call<"_bag_entries", std::tuple<Tensor, Tensor, Tensor, Tensor>>(
+      call<"_embedding_bag_entries", std::tuple<Tensor, Tensor, Tensor, Tensor>>(
           indices, offsets, rows, include_last_offset, padding_idx);
   return {of_row, starts, kept, bag_of};
 }
@@ -119,7 +119,7 @@ void maxima_of_bags(const Tensor& table, const Tensor& rows, const Tensor& start
 
 }  // namespace
 
-OP(_bag_entries,
+OP(_embedding_bag_entries,
    "(Tensor indices, Tensor offsets, int rows, bool include_last_offset, int? padding_idx) -> "
    "(Tensor rows, Tensor starts, Tensor kept, Tensor bag_of)", {
   .home    = "private",
@@ -239,7 +239,8 @@ OP(_bag_maxima,
   .home    = "private",
   .doc     = R"(The largest elements of the columns of each bag of rows, and the rows they are in.
 
-Empty bags have zeros, of row -1. What _bag_entries returns says which rows are in which bag.)",
+Empty bags have zeros, of row -1. What _embedding_bag_entries returns says which rows are in which
+bag.)",
   .dtypes  = floating,
   .batch   = [](const Batch& batch, const Tensor& weight, const Tensor& rows,
                 const Tensor& numbers, const Tensor& starts) {

@@ -71,7 +71,7 @@ void check_continued(const Tensor& input, ShapeRef pad, std::string_view mode) {
     int64_t size = input.size(-1 - i), before = pad[size_t(2 * i)], after = pad[size_t(2 * i + 1)];
     int64_t most = std::max(before, after);
     int64_t limit = mode == "reflect" ? size - 1 : mode == "circular" ? size : most;
-    bool has_rest = size > added(-before) + added(-after);
+    bool has_rest = size > added(-before) + added(-after) || (before == 0 && after == 0);
     CHECK(std::max(size, size + before + after) < int64_t(1) << 31, "dimension ", -1 - i,
           " of input ", input.sizes(), " with padding (", before, ", ", after,
           ") is too large: it must be below 2^31.");

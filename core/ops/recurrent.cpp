@@ -77,7 +77,7 @@ Run run_network(const Network& net, const Tensor& input, const Tensor& hx, const
   CHECK(net.layers > 0 && net.layers <= int64_t(net.params.size()),
         "num_layers must be positive and at most the number of params, ", net.params.size(),
         ", but is ", net.layers, ".");
-  CHECK(net.dropout >= 0 && net.dropout <= 1, ErrorKind::kValue,
+  CHECK(net.dropout >= 0 && net.dropout <= 1,
         "dropout probability has to be between 0 and 1, but got ", net.dropout);
   int64_t states = net.layers * net.directions();
   auto check_states = [&](const Tensor& t, const char* name) {
@@ -155,7 +155,11 @@ Run run_cell(std::string_view cell, const Tensor& input, const Tensor& hx, const
   CHECK(input.dim() == 1 || input.dim() == 2, "Expected input to be 1D or 2D, got ", input.dim(),
         "D instead.");
   if (input.dim() == 2) return run_layer(cell, input, hx, cx, w, Shape{input.size(0)}, false);
-  auto row = [](const Tensor& t) { return t.defined() && t.dim() == 1 ? unsqueeze(t, 0) : t; };
+  auto row = [](const Tensor& t) {
+    CHECK(!t.defined() || t.dim() == 1, "Expected the states of a 1D input to be 1D, got ", t.dim(),
+          "D instead.");
+    return t.defined() ? unsqueeze(t, 0) : t;
+  };
   Run run = run_layer(cell, row(input), row(hx), row(cx), w, Shape{1}, false);
   return {squeeze(run.output, 0), squeeze(run.hy, 0), cx.defined() ? squeeze(run.cy, 0) : cx};
 }

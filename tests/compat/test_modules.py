@@ -11,6 +11,7 @@ pytorch = pytest.importorskip("torch")
 # PyTorch says of some modules which of its kernels or shortcuts does not serve them.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*is not supported with oneDNN:UserWarning"),
+    pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel:UserWarning"),
     pytest.mark.filterwarnings("ignore:enable_nested_tensor is True:UserWarning"),
 ]
 

@@ -351,6 +351,8 @@ def test_a_tensor_inside_gives_no_memory() -> None:
     def view(a: torch.Tensor) -> torch.Tensor:
         with pytest.raises(BufferError, match="inside vmap"):
             memoryview(a)
+        with pytest.raises(RuntimeError, match="inside vmap"):
+            a.numpy()
         assert a.data_ptr() == 0
         return a
 

@@ -72,6 +72,18 @@ def test_maxima_give_nothing_to_empty_bags() -> None:
     assert weight.grad.sum().item() == 3.0
 
 
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("offsets", [[], [0]])
+def test_entries_without_a_bag_are_in_no_result(mode, offsets) -> None:
+    weight = torch.rand(5, 3, requires_grad=True)
+    starts = torch.tensor(offsets, dtype=torch.int64)
+    out = F.embedding_bag(INDEX, weight, starts, mode=mode, include_last_offset=bool(offsets))
+    out.sum().backward()
+    assert out.shape == (0, 3)
+    assert weight.grad is not None
+    assert weight.grad.tolist() == torch.zeros(5, 3).tolist()
+
+
 def _bags(weight: torch.Tensor, mode: str) -> torch.Tensor:
     return F.embedding_bag(INDEX, weight, OFFSETS, mode=mode)
 

@@ -298,6 +298,14 @@ REFUSED_OPS = {
     "many": ("must be positive", lambda: torch.gru(X[0], torch.tensor([9]), H, W, *FLAGS)),
     "none": ("one row of int64", lambda: torch.gru(X[0], torch.tensor([1.0]), H, W, *FLAGS)),
     "cell": ("1D or 2D", lambda: torch.gru_cell(X, H, *W)),
+    "dropout": (
+        "dropout probability has to be between 0 and 1",
+        lambda: torch.gru(X, H, W, False, 1, 1.5, *FLAGS[3:], False),
+    ),
+    "cell states of one row": (
+        "the states of a 1D input to be 1D",
+        lambda: torch.gru_cell(X[0, 0], H[0, :1], *W),
+    ),
     "cell hx": ("hx must have shape", lambda: torch.gru_cell(X[0], H[0, :1], *W)),
 }
 

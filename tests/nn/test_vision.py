@@ -278,6 +278,14 @@ def test_pad_refuses(pad, mode, error, text) -> None:
         F.pad(numbers(2, 3, 5), pad, mode)
 
 
+def test_no_padding_around_no_elements() -> None:
+    x = torch.zeros(2, 3, 0, requires_grad=True)
+    padded = F.pad(x, (0, 0), "circular")
+    padded.sum().backward()
+    assert x.grad is not None
+    assert padded.shape == x.shape == x.grad.shape
+
+
 def test_circular_pads_check_their_input() -> None:
     with pytest.raises(ValueError, match="expected 3D or 4D input"):
         torch.nn.CircularPad2d(1)(torch.ones(4, 5))
