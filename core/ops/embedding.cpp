@@ -31,18 +31,19 @@ void check_rows(const Tensor& input, int64_t rows) {
   }
 }
 
-// The rows of a table that are used, in float64, of which those with a norm above max_norm are
-// scaled down to it; and their numbers.
+// The rows of a table that are used, in float64 or complex128, of which those with a norm above
+// max_norm are scaled down to it; and their numbers.
 struct ScaledRows {
   Tensor numbers, rows;
 };
 ScaledRows scaled_rows(const Tensor& weight, const Tensor& input, double max_norm,
                        double norm_type) {
-  CHECK(is_floating(weight.dtype()), "max_norm needs a floating-point table, got ",
+  CHECK(is_differentiable(weight.dtype()), "max_norm needs a floating-point table, got ",
         dtype_name(weight.dtype()));
   const Tensor numbers[] = {
       std::get<0>(call<"_unique", std::tuple<Tensor, Tensor, Tensor>>(input, false))};
-  Tensor used = cast(index(weight, numbers), DType::float64);
+  DType wide = is_complex(weight.dtype()) ? DType::complex128 : DType::float64;
+  Tensor used = cast(index(weight, numbers), wide);
   Tensor norms = call<"vector_norm", Tensor>(
       used, Scalar(norm_type), std::optional(ShapeRef(Shape{1})), true, std::optional<DType>());
   Tensor scale = where(norms > Scalar(max_norm), Scalar(max_norm) / (norms + Scalar(1e-7)),
@@ -148,7 +149,7 @@ weight a sparse tensor of the rows that were used.)",
 OP(embedding_renorm_,
    "(Tensor! input, Tensor indices, float max_norm, float norm_type) -> Tensor", {
   .doc     = R"(Scales rows that indices names down to max_norm where they are longer, in place.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
   .forward = [](const Tensor& input, const Tensor& indices, double max_norm, double norm_type) {
     check_indices(indices);

@@ -169,8 +169,9 @@ Args:
     theta: (N, 2, 3) or (N, 3, 4): a map per image, applied to (x, y, 1) or (x, y, z, 1).
     size: that of the images, (N, C, H, W) or (N, C, D, H, W).
     align_corners: whether -1 and 1 are the centers of the corner pixels.)",
-  .dtypes  = floating,
+  .dtypes  = floating_or_complex,
   .variants = function,
+  .autocast = autocast::lower,
   .forward = [](const Tensor& theta, ShapeRef size, bool align_corners) {
     CHECK(size.size() == 4 || size.size() == 5,
           "expects 4 or 5 sizes, of images or volumes, but got ", ShapeText{size}, ".");

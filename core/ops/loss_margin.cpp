@@ -10,6 +10,11 @@ Tensor at_least_zero(const Tensor& x) { return call<"clamp_min", Tensor>(x, wrap
 // The same with the gradient 0 at 0.
 Tensor positive_part(const Tensor& x) { return call<"relu", Tensor>(x, false); }
 
+// Integers as floats, so that differences and products of theirs do not wrap around.
+Tensor as_floats(const Tensor& t) {
+  return is_differentiable(t.dtype()) ? t : cast(t, default_dtype());
+}
+
 // 0, 1, 2, ..., size - 1 as classes.
 Tensor classes_up_to(int64_t size, Device device) {
   return call<"arange", Tensor>(Scalar(size), std::optional(DType::int64), std::optional(device));
@@ -38,13 +43,17 @@ Example:
     >>> x, y = torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0])
     >>> torch.nn.functional.hinge_embedding_loss(x, y, reduction="none")
     tensor([0.5000, 0.7500]))",
-  .dtypes  = floating,
+  .dtypes  = real_numeric,
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, double margin, Legacy size_average,
                 Legacy reduce, std::string_view reduction) {
-    // Any other target counts both, as in PyTorch.
-    Tensor close = select(target != -1, input, 0.0);
-    Tensor apart = select(target != 1, at_least_zero(margin - input), 0.0);
+    // Integers stay what they are, and round the margin, as in PyTorch.
+    Tensor zero = zeros({}, input.dtype(), input.device());
+    Tensor limit = full({}, margin, input.dtype(), input.device());
+    Tensor below = where(input > limit, zero, limit - input);
+    // Any other target counts both.
+    Tensor close = where(target != -1, input, zero);
+    Tensor apart = where(target != 1, below, zero);
     return reduce_loss(close + apart, reduction_of(reduction, size_average, reduce));
   },
 })
@@ -60,14 +69,15 @@ Example:
     >>> one = torch.ones(1)
     >>> torch.nn.functional.margin_ranking_loss(one, 3 * one, one).item()
     2.0)",
-  .dtypes  = floating,
+  .dtypes  = real_numeric,
   .autocast = autocast::single,
   .forward = [](const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                 Legacy size_average, Legacy reduce, std::string_view reduction) {
     CHECK(input1.dim() == input2.dim() && input1.dim() == target.dim(),
           "All input tensors should have same dimension but got sizes: input1: ", input1.sizes(),
           ", input2: ", input2.sizes(), ", target: ", target.sizes(), ".");
-    return reduce_loss(at_least_zero(-target * (input1 - input2) + margin),
+    Tensor difference = as_floats(input1) - as_floats(input2);
+    return reduce_loss(at_least_zero(-as_floats(target) * difference + margin),
                        reduction_of(reduction, size_average, reduce));
   },
 })
@@ -84,7 +94,7 @@ Example:
     >>> x, y = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
     >>> torch.nn.functional.cosine_embedding_loss(x, y, torch.tensor(1.0)).item()
     1.0)",
-  .dtypes  = floating,
+  .dtypes  = real,
   .autocast = autocast::single,
   .forward = [](const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                 Legacy size_average, Legacy reduce, std::string_view reduction) {
@@ -93,8 +103,8 @@ Example:
           target.sizes(), ". Two (N, D) take (N), and two (D) take ().");
     constexpr double kEps = 1e-12;
     auto product = [](const Tensor& a, const Tensor& b) { return sum(a * b, Shape{-1}); };
-    Tensor norms = (product(input1, input1) + kEps) * (product(input2, input2) + kEps);
-    Tensor cosine = product(input1, input2) / sqrt(norms);
+    Tensor x = as_floats(input1), y = as_floats(input2);
+    Tensor cosine = product(x, y) / sqrt((product(x, x) + kEps) * (product(y, y) + kEps));
     Tensor close = select(target == 1, 1 - cosine, 0.0);
     Tensor apart = select(target == -1, at_least_zero(cosine - margin), 0.0);
     return reduce_loss(close + apart, reduction_of(reduction, size_average, reduce));

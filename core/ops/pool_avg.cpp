@@ -1,5 +1,6 @@
 // Owns the means over windows that Python calls, and lp_pool, which is made of them.
 #include <algorithm>
+#include <cmath>
 
 #include "core/ops/op.h"
 #include "core/ops/pool_arguments.h"
@@ -33,6 +34,16 @@ Tensor adaptive_avg_pool_nd(int64_t dims, const Tensor& input, ShapeRef output_s
 // The roots of sums of powers: the means of windows times how many elements a window has.
 Tensor lp_pool_nd(int64_t dims, const Tensor& input, double norm_type, ShapeRef kernel_size,
                   const std::optional<ShapeRef>& stride, bool ceil_mode) {
+  if (std::isinf(norm_type)) {
+    bool largest = norm_type > 0;
+    Tensor sizes = largest ? abs(input) : -abs(input);
+    PoolBatch batch(sizes, dims);
+    PoolArguments a(dims, batch.volumes(), kernel_size, stride, Shape{0}, Shape{1}, ceil_mode);
+    Tensor norms = batch.restore(std::get<0>(call<"_max_pool", std::tuple<Tensor, Tensor>>(
+        batch.volumes(), ShapeRef(a.out), ShapeRef(a.kernel), ShapeRef(a.stride),
+        ShapeRef(a.padding), ShapeRef(a.dilation))));
+    return largest ? norms : -norms;
+  }
   Tensor means = avg_pool_nd(dims, pow(input, Scalar(norm_type)), kernel_size, stride, Shape{0},
                              ceil_mode, true, {});
   double count = 1;
@@ -152,11 +163,11 @@ OP(lp_pool1d,
 
 Args:
     input: (N, C, L) or (C, L).
-    norm_type: p; 1 gives sums.
+    norm_type: p; 1 gives sums, inf and -inf the largest and smallest absolute values.
     kernel_size: length of the window.
     stride: step between windows; kernel_size if None.
     ceil_mode: whether a window may overhang the end.)",
-  .dtypes  = floating,
+  .dtypes  = real,
   .forward = [](const Tensor& input, double norm_type, ShapeRef kernel_size,
                 std::optional<ShapeRef> stride, bool ceil_mode) {
     return lp_pool_nd(1, input, norm_type, kernel_size, stride, ceil_mode);
@@ -171,11 +182,11 @@ OP(lp_pool2d,
 
 Args:
     input: (N, C, H, W) or (C, H, W).
-    norm_type: p; 1 gives sums.
+    norm_type: p; 1 gives sums, inf and -inf the largest and smallest absolute values.
     kernel_size: height and width of the window.
     stride: step between windows; kernel_size if None.
     ceil_mode: whether a window may overhang the end.)",
-  .dtypes  = floating,
+  .dtypes  = real,
   .forward = [](const Tensor& input, double norm_type, ShapeRef kernel_size,
                 std::optional<ShapeRef> stride, bool ceil_mode) {
     return lp_pool_nd(2, input, norm_type, kernel_size, stride, ceil_mode);
@@ -190,11 +201,12 @@ OP(lp_pool3d,
 
 Args:
     input: (N, C, D, H, W) or (C, D, H, W).
-    norm_type: p; 1 gives sums.
+    norm_type: p; 1 gives sums, inf and -inf the largest and smallest absolute values.
     kernel_size: depth, height and width of the window.
     stride: step between windows; kernel_size if None.
     ceil_mode: whether a window may overhang the end.)",
-  .dtypes  = floating,
+  .dtypes  = real,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, double norm_type, ShapeRef kernel_size,
                 std::optional<ShapeRef> stride, bool ceil_mode) {
     return lp_pool_nd(3, input, norm_type, kernel_size, stride, ceil_mode);

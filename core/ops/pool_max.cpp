@@ -123,7 +123,6 @@ OP(max_pool3d_with_indices,
   .home    = "nn.functional",
   .doc     = R"(What max_pool3d returns, and the places of the maxima in their flattened volumes.)",
   .dtypes  = kPoolable,
-  .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
     return with_long_indices(

@@ -10,6 +10,9 @@ namespace {
 
 constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
 
+// What can be added up; booleans are true where any is.
+inline constexpr DTypeSet kFoldable([](DType t) { return is_differentiable(t) || is_bool(t); });
+
 // An argument as two numbers: one may stand for both.
 Shape pair(ShapeRef list, const char* name, int64_t least) {
   CHECK(list.size() == 1 || list.size() == 2, name, " must have 1 or 2 numbers, but is ",
@@ -127,14 +130,15 @@ OP(_col2im,
    "int[] stride) -> Tensor", {
   .home    = "private",
   .doc     = R"(Columns (N, C * window, outputs) added up to images (N, C, H, W).)",
-  .dtypes  = floating_or_complex,
+  .dtypes  = kFoldable,
   .batch   = by_images,
   .forward = [](const Tensor& input, ShapeRef output_size, ShapeRef kernel_size, ShapeRef dilation,
                 ShapeRef padding, ShapeRef stride) {
     Windows windows(output_size, {kernel_size, dilation, padding, stride});
     check_columns(input, windows, output_size);
     if (input.device().is_cuda()) return fold_of_ops(windows, input, output_size);
-    DType wide = is_half(input.dtype()) ? DType::float32 : input.dtype();
+    bool widens = is_half(input.dtype()) || is_bool(input.dtype());
+    DType wide = widens ? DType::float32 : input.dtype();
     Shape sizes{input.size(0), input.size(1) / windows.elements(), output_size[0], output_size[1]};
     Tensor images = empty(sizes, wide, input.device());
     if (images.device().is_meta()) return empty(sizes, input.dtype(), input.device());
@@ -196,7 +200,7 @@ Args:
     dilation: distance between the window's elements.
     padding: zeros that were added at all sides.
     stride: step between windows.)",
-  .dtypes  = floating_or_complex,
+  .dtypes  = kFoldable,
   .variants = function,
   .forward = [](const Tensor& input, ShapeRef output_size, ShapeRef kernel_size, ShapeRef dilation,
                 ShapeRef padding, ShapeRef stride) {

@@ -15,7 +15,11 @@ def signs(*shape: int) -> np.ndarray:
 
 @samples(
     "nn.functional.hinge_embedding_loss",
-    ref=reduced(lambda x, y, margin=1.0: np.where(y == 1, x, np.maximum(0, margin - x))),
+    ref=reduced(
+        lambda x, y, margin=1.0: (
+            np.where(y != -1, x, 0) + np.where(y != 1, np.maximum(0, margin - x), 0)
+        )
+    ),
     constant=(1,),
 )
 def hinge_embedding_loss() -> Iterator[Sample]:
@@ -36,7 +40,7 @@ def margin_ranking_loss() -> Iterator[Sample]:
 
 def cosine_ref(a: np.ndarray, b: np.ndarray, y: np.ndarray, margin: float = 0.0) -> np.ndarray:
     cosine = (a * b).sum(-1) / np.sqrt(((a * a).sum(-1) + 1e-12) * ((b * b).sum(-1) + 1e-12))
-    return np.where(y == 1, 1 - cosine, np.maximum(0, cosine - margin))
+    return np.where(y == 1, 1 - cosine, np.where(y == -1, np.maximum(0, cosine - margin), 0))
 
 
 @samples("nn.functional.cosine_embedding_loss", ref=reduced(cosine_ref), constant=(2,))

@@ -174,6 +174,9 @@ def lp_pool(dims: int) -> Callable[..., Any]:
         x: np.ndarray, p: float, size: Any, stride: Any = None, ceil_mode: bool = False
     ) -> np.ndarray:
         windows = windows_of(x.shape[-dims:], size, stride, 0, 1, ceil_mode)
+        if np.isinf(p):
+            extreme = np.max if p > 0 else np.min
+            return over_windows(x, windows, lambda v, _: extreme(np.abs(v), 1))
         return over_windows(x, windows, lambda v, _: (v**p).sum(1) ** (1 / p))
 
     return ref
@@ -183,18 +186,22 @@ def lp_pool(dims: int) -> Callable[..., Any]:
 def lp_pool1d() -> Iterator[Any]:
     yield normal(2, 3, 8), 2.0, 2
     yield Sample(uniform(3, 9, low=0.2, high=2.0), 3.0, 3, stride=2)
+    yield distinct(2, 3, 8), np.inf, 2
+    yield distinct(3, 9), -np.inf, 3
 
 
 @samples("nn.functional.lp_pool2d", ref=lp_pool(2))
 def lp_pool2d() -> Iterator[Any]:
     yield normal(2, 3, 6, 4), 2.0, 2
     yield Sample(uniform(3, 6, 5, low=0.2, high=2.0), 1.5, (3, 2), stride=(1, 2))
+    yield distinct(2, 6, 4), -np.inf, 2
 
 
 @samples("nn.functional.lp_pool3d", ref=lp_pool(3))
 def lp_pool3d() -> Iterator[Any]:
     yield normal(1, 2, 4, 2, 4), 2.0, 2
     yield Sample(uniform(2, 3, 4, 5, low=0.2, high=2.0), 3.0, (2, 3, 2), stride=(1, 2, 2))
+    yield distinct(2, 4, 2, 4), np.inf, 2
 
 
 def adaptive_sequences() -> Iterator[Any]:
