@@ -171,7 +171,6 @@ Args:
     align_corners: whether -1 and 1 are the centers of the corner pixels.)",
   .dtypes  = floating_or_complex,
   .variants = function,
-  .autocast = autocast::lower,
   .forward = [](const Tensor& theta, ShapeRef size, bool align_corners) {
     CHECK(size.size() == 4 || size.size() == 5,
           "expects 4 or 5 sizes, of images or volumes, but got ", ShapeText{size}, ".");
