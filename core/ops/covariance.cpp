@@ -65,7 +65,7 @@ Example:
     if (!weights.defined()) {
       Tensor centred = rows - mean(is_differentiable(rows.dtype())
                                        ? rows : cast(rows, default_dtype()), Shape{1}, true);
-      double freedom = std::max(double(observations - correction), 0.0);
+      double freedom = std::max(double(observations) - double(correction), 0.0);
       return call<"squeeze", Tensor>(mm(centred, conj(transpose(centred, 0, 1))) / freedom);
     }
     Tensor total = sum(weights);
