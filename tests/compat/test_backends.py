@@ -95,6 +95,9 @@ def target(library, path):
 
 @pytest.mark.parametrize("expression", READS)
 def test_reading(expression) -> None:
+    asks_cuda = expression in ("backends.cudnn.is_available()", "backends.cuda.cufft_plan_cache[0]")
+    if asks_cuda and torch.cuda.is_available() != pytorch.cuda.is_available():
+        pytest.skip("the stand-in for CUDA is there for one of them only")
     assert outcome(torch, expression) == outcome(pytorch, expression)
 
 
