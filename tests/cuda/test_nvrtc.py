@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from rushlight import _C
-
 pytestmark = pytest.mark.not_sanitized("NVRTC does not find the second of its libraries")
 
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
@@ -115,7 +113,9 @@ def test_precompile_reports_and_fills_the_cache(run_python, tmp_path: Path) -> N
     sys.exit(main(sys.argv[1:]))
     """
     few = ("--arch", "sm_90", "--filter", "softplus")
-    count = len([name for name in _C._cuda_kernels() if "softplus" in name])
+    # In a process of its own: other tests add kernels to this one.
+    names = run_python("from rushlight import _C; print(*_C._cuda_kernels())").split()
+    count = len([name for name in names if "softplus" in name])
     assert count > 0
     cache = tmp_path / "cache"
     said = run_python(program, *few, "--no-cache")

@@ -1,6 +1,7 @@
 """Samples of recurrent networks and cells, with their steps written out in NumPy."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -115,14 +116,16 @@ def params(
     gates: int, size: int, features: int, layers: int = 1, both: bool = False, biases: bool = True,
     projected: int = 0,
 ) -> list[np.ndarray]:  # fmt: skip
+    # Small, so that complex numbers stay away from the poles of tanh.
+    small = partial(normal, scale=0.4)
     directions, outputs = (2 if both else 1), projected or size
     made = []
     for layer in range(layers):
         inputs = features if layer == 0 else outputs * directions
         for _ in range(directions):
-            made += [normal(gates * size, inputs), normal(gates * size, outputs)]
-            made += [normal(gates * size), normal(gates * size)] if biases else []
-            made += [normal(projected, size)] if projected else []
+            made += [small(gates * size, inputs), small(gates * size, outputs)]
+            made += [small(gates * size), small(gates * size)] if biases else []
+            made += [small(projected, size)] if projected else []
     return made
 
 
