@@ -73,18 +73,14 @@ void add_watchers(PyObject* module) {
       "ns.");
   m.def(
       "_begin_range",
-      [](const std::string& name) {
-        return current_profile ? current_profile->begin(name, RangeKind::user) : int64_t(-1);
+      [](std::string name) {
+        RangeId range = begin_range(std::move(name), RangeKind::user);
+        return nb::make_tuple(range.profile, range.index);
       },
-      "name"_a, "Begins a named range where this thread is profiled; returns its number or -1.");
+      "name"_a, "Begins a named range where this thread is profiled; returns what names it.");
   m.def(
-      "_end_range",
-      [](int64_t range) {
-        if (current_profile && range >= 0 && size_t(range) < current_profile->ranges.size())
-          current_profile->end(range);
-      },
-      "range"_a, "Ends a range.");
-  m.def("_profiler_clock", &profiler_clock, "Now, in the nanoseconds of _stop_profile.");
+      "_end_range", [](int64_t profile, int64_t index) { end_range({profile, index}); },
+      "profile"_a, "index"_a, "Ends a range, unless its profile is over.");
 }
 
 }  // namespace rushlight::python

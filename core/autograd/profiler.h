@@ -24,19 +24,29 @@ struct ProfiledRange {
   CallSite site{};
 };
 
+// Names a range of a profile; one of a profile that is over names nothing.
+struct RangeId {
+  int64_t profile = -1, index = -1;
+};
+
 struct Profile {
+  int64_t number;  // of all profiles
   bool notes_shapes = false, notes_memory = false, notes_sites = false;
   std::vector<ProfiledRange> ranges{};
   int64_t innermost = -1;
 
-  int64_t begin(std::string name, RangeKind kind);
-  void end(int64_t range);
+  void begin(std::string name, RangeKind kind);
+  void end(int64_t index);
 };
 
 // The profile of this thread, or null.
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local Profile* current_profile = nullptr;
 
-int64_t profiler_clock();
+// Begins or ends a range where this thread is profiled. In between the profile may have become
+// another one, as a hook or a step of a schedule makes it.
+RangeId begin_range(std::string name, RangeKind kind);
+void end_range(RangeId range);
+
 // Begins or ends profiling on this thread.
 void start_profile(bool notes_shapes, bool notes_memory, bool notes_sites);
 std::unique_ptr<Profile> stop_profile();
@@ -44,16 +54,13 @@ std::unique_ptr<Profile> stop_profile();
 // A range for a scope, where this thread is profiled.
 class ProfiledScope {
  public:
-  ProfiledScope(const std::string& name, RangeKind kind);
-  ~ProfiledScope() {
-    if (profile_ && profile_ == current_profile) profile_->end(range_);
-  }
+  ProfiledScope(std::string name, RangeKind kind) : range_(begin_range(std::move(name), kind)) {}
+  ~ProfiledScope() { end_range(range_); }
   ProfiledScope(const ProfiledScope&) = delete;
   ProfiledScope& operator=(const ProfiledScope&) = delete;
 
  private:
-  Profile* profile_;
-  int64_t range_ = -1;
+  RangeId range_;
 };
 
 }  // namespace rushlight

@@ -28,8 +28,8 @@ bool is_castable(const Tensor& t) {
 
 Tensor cast_to(const Tensor& t, DType dtype) {
   if (t.dtype() == dtype) return t;
-  bool keeps = autocast_mode.keeps_casts && t.dtype() == DType::float32 && t.requires_grad() &&
-               !t.is_hollow() && is_leaf(t);
+  bool keeps = autocast_mode.keeps_casts && autocast_mode.depth > 0 &&
+               t.dtype() == DType::float32 && t.requires_grad() && !t.is_hollow() && is_leaf(t);
   if (!keeps) return needs::to_dtype(t, dtype);
   KeptCast& kept = kept_casts()[is_grad_enabled()][t.impl()];
   uint32_t version = t.storage()->version();

@@ -149,7 +149,7 @@ class record_function:
     def __init__(self, name: str, args: str | None = None) -> None:
         self.name = name
         self.args = args
-        self._ranges: list[int] = []
+        self._ranges: list[tuple[int, int]] = []
 
     def __enter__(self) -> record_function:
         name = self.name if self.args is None else f"{self.name} ({self.args})"
@@ -157,7 +157,7 @@ class record_function:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        _C._end_range(self._ranges.pop())
+        _C._end_range(*self._ranges.pop())
 
     def __call__(self, function: F) -> F:
         @functools.wraps(function)

@@ -160,3 +160,36 @@ def test_autocast_is_profiled() -> None:
         product = torch.ones(2, 2) @ torch.ones(2, 2)
     assert product.dtype == torch.bfloat16
     assert "aten::matmul" in names(prof.events())
+
+
+def test_a_range_around_the_end_of_its_profile_ends_nothing_else() -> None:
+    outer, inner = profile(), profile()
+    outer.start()
+    torch.ones(1) + 1
+    with record_function("around"):
+        outer.stop()
+        inner.start()
+        torch.zeros(1)
+    torch.ones(1)
+    inner.stop()
+    assert names(outer.events())[-1] == "around"
+    assert names(inner.events()) == ["aten::zeros", "aten::ones"]
+
+
+def test_a_hook_may_start_another_profile() -> None:
+    prof = profile()
+    x = torch.ones(2, requires_grad=True)
+    y = (x * 2).exp().sum()
+    prof.start()
+    for _ in range(5):
+        torch.ones(1)  # so that the range of the hook's node is not in the next profile
+
+    def turn(grad: torch.Tensor) -> None:
+        prof.stop()
+        prof.start()
+
+    y.grad_fn.register_hook(lambda inputs, outputs: turn(outputs[0]))
+    x.register_hook(turn)
+    y.backward()
+    prof.stop()
+    assert all(event.time_range.elapsed_us() >= 0 for event in prof.events())
