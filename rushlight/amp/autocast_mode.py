@@ -16,11 +16,13 @@ from rushlight import _C, Tensor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, TypeVar
+    from typing import Any, Self, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
+    _State = tuple[dict[str, tuple[bool, rl.dtype]], bool]  # (enabled, dtype) by device; the cache
 
-_DTYPES = {"cpu": (rl.bfloat16, rl.float16), "cuda": (rl.bfloat16, rl.float16)}
+_DEVICES = ("cpu", "cuda")
+_SHORT_DTYPES = (rl.bfloat16, rl.float16)
 
 
 def is_autocast_available(device_type: str) -> bool:
@@ -33,10 +35,53 @@ def is_autocast_available(device_type: str) -> bool:
         >>> torch.amp.is_autocast_available("cpu")
         True
     """
-    return device_type in _DTYPES
+    return device_type in _DEVICES
 
 
-class autocast:
+class _Region:
+    """Sets what autocast does in this thread for a scope; may be entered again."""
+
+    def __init__(self) -> None:
+        self._outside: list[_State] = []
+
+    def _inside(self) -> _State:
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._outside.append(_state())
+        _C.autocast_increment_nesting()
+        _set_state(self._inside())
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if _C.autocast_decrement_nesting() == 0:
+            _C.clear_autocast_cache()
+        _set_state(self._outside.pop())
+
+
+def _state() -> _State:
+    return {device: _C._autocast(device) for device in _DEVICES}, _C.is_autocast_cache_enabled()
+
+
+def _set_state(state: _State) -> None:
+    modes, keeps_casts = state
+    for device, (enabled, dtype) in modes.items():
+        _C._set_autocast(device, enabled, dtype)
+    _C.set_autocast_cache_enabled(keeps_casts)
+
+
+class RestoredAutocast(_Region):
+    """What autocast did when this was made, for what must run again as it did then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._then = _state()
+
+    def _inside(self) -> _State:
+        return self._then
+
+
+class autocast(_Region):
     """A region in which ops choose the dtype that they compute in; also a decorator.
 
     Products, convolutions and attention run in the short dtype, which halves the memory they read;
@@ -74,6 +119,7 @@ class autocast:
         enabled: bool = True,
         cache_enabled: bool | None = None,
     ) -> None:
+        super().__init__()
         if not isinstance(device_type, str):
             raise ValueError(
                 f"autocast: Expected `device_type` of type `str`, got: `{type(device_type)}`"
@@ -87,7 +133,6 @@ class autocast:
         self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
         self._enabled = enabled and self._is_usable()
         self._keeps_casts = cache_enabled
-        self._previous: list[tuple[bool, rl.dtype, bool]] = []  # the region may be entered again
 
     def _is_usable(self) -> bool:
         if self.device == "cuda" and not rl.cuda.is_available():
@@ -97,8 +142,8 @@ class autocast:
                 stacklevel=3,
             )
             return False
-        if self.fast_dtype not in _DTYPES[self.device]:
-            names = ", ".join(map(str, _DTYPES[self.device]))
+        if self.fast_dtype not in _SHORT_DTYPES:
+            names = ", ".join(map(str, _SHORT_DTYPES))
             warnings.warn(
                 f"autocast: In {self.device.upper()} autocast, but the target dtype "
                 f"{self.fast_dtype} is not supported. Disabling autocast. It supports {names}.",
@@ -107,21 +152,10 @@ class autocast:
             return False
         return True
 
-    def __enter__(self) -> autocast:
-        enabled, dtype = _C._autocast(self.device)
-        self._previous.append((enabled, dtype, _C.is_autocast_cache_enabled()))
-        _C._set_autocast(self.device, self._enabled, self.fast_dtype)
-        if self._keeps_casts is not None:
-            _C.set_autocast_cache_enabled(self._keeps_casts)
-        _C.autocast_increment_nesting()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        enabled, dtype, keeps_casts = self._previous.pop()
-        if _C.autocast_decrement_nesting() == 0:
-            _C.clear_autocast_cache()
-        _C._set_autocast(self.device, enabled, dtype)
-        _C.set_autocast_cache_enabled(keeps_casts)
+    def _inside(self) -> _State:
+        modes, keeps_casts = _state()
+        modes[self.device] = self._enabled, self.fast_dtype
+        return modes, keeps_casts if self._keeps_casts is None else self._keeps_casts
 
     def __call__(self, function: F) -> F:
         @functools.wraps(function)

@@ -18,6 +18,7 @@ import weakref
 from pathlib import Path
 
 import rushlight as rl
+from rushlight.amp.autocast_mode import RestoredAutocast
 from rushlight.autograd import Function
 from rushlight.autograd.graph import saved_tensors_hooks
 from rushlight.overrides import TorchFunctionMode
@@ -112,6 +113,7 @@ class Frame:
         self.early_stop = early_stop
         self.forward_context, self.recompute_context = contexts()
         self.rng_state = get_rng_state() if preserve_rng_state else None
+        self.autocast = RestoredAutocast()
         self.log = OpLog() if debug else None
         self.lock = threading.RLock()
         self.numbers: list[weakref.ref[_Number]] = []
@@ -171,6 +173,7 @@ class Frame:
             with contextlib.ExitStack() as stack:
                 stack.enter_context(hooks)
                 stack.enter_context(rl.enable_grad())
+                stack.enter_context(self.autocast)
                 if self.rng_state is not None:
                     stack.enter_context(fork_rng())
                     set_rng_state(self.rng_state)

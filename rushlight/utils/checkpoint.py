@@ -12,6 +12,7 @@ from contextlib import nullcontext as _nullcontext
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight.amp.autocast_mode import RestoredAutocast
 from rushlight.autograd import Function
 from rushlight.random import fork_rng, get_rng_state, set_rng_state
 from rushlight.utils._recompute import CheckpointError, Frame, running
@@ -274,6 +275,7 @@ class CheckpointFunction(Function):
         """Runs the function without recording what it does."""
         ctx.run_function = run_function
         ctx.rng_state = get_rng_state() if preserve_rng_state else None
+        ctx.autocast = RestoredAutocast()
         places = [place for place, arg in enumerate(args) if isinstance(arg, Tensor)]
         ctx.tensor_places = places
         ctx.rest = [None if isinstance(arg, Tensor) else arg for arg in args]
@@ -294,7 +296,7 @@ class CheckpointFunction(Function):
         for place, tensor in zip(ctx.tensor_places, ctx.saved_tensors, strict=True):
             args[place] = tensor
         inputs = detach_variable(tuple(args))
-        with fork_rng(enabled=ctx.rng_state is not None), rl.enable_grad():
+        with fork_rng(enabled=ctx.rng_state is not None), rl.enable_grad(), ctx.autocast:
             if ctx.rng_state is not None:
                 set_rng_state(ctx.rng_state)
             outputs = ctx.run_function(*inputs)

@@ -5,6 +5,7 @@ import threading
 import pytest
 
 import rushlight as torch
+from rushlight.utils.checkpoint import checkpoint
 
 X, W = torch.ones(3, 4), torch.ones(4, 4)
 
@@ -164,3 +165,23 @@ def test_functions_say_what_they_do_under_autocast() -> None:
     assert out.dtype == torch.float32
     out.sum().backward()
     assert w.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_checkpoint_runs_again_under_the_autocast_of_its_first_run(use_reentrant) -> None:
+    layer = torch.nn.Linear(4, 4)
+    seen = []
+
+    def region(x: torch.Tensor) -> torch.Tensor:
+        seen.append(torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else None)
+        return torch.nn.functional.gelu(layer(x))
+
+    gradients = []
+    for run in (region, lambda x: checkpoint(region, x, use_reentrant=use_reentrant)):
+        x = X.clone().requires_grad_()
+        with torch.autocast("cpu", dtype=torch.float16):
+            out = run(x)
+        out.float().sum().backward()
+        gradients.append(x.grad)
+    assert seen == [torch.float16] * 3
+    torch.testing.assert_close(*gradients, rtol=0, atol=0)
