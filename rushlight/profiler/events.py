@@ -147,17 +147,16 @@ def _has_namesake_around(event: FunctionEvent) -> bool:
     return False
 
 
+_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}  # in microseconds, the longest first
+
+
 def format_time(us: float) -> str:
     """Returns a time with its unit: 12.345ms.
 
     Args:
         us: microseconds.
     """
-    if us >= 1e6:
-        return f"{us / 1e6:.3f}s"
-    if us >= 1e3:
-        return f"{us / 1e3:.3f}ms"
-    return f"{us:.3f}us"
+    return _time(us, next((unit for unit, size in _UNITS.items() if us >= size), "us"))
 
 
 def format_memory(count: int) -> str:
@@ -254,7 +253,13 @@ class EventList(list[FunctionEvent | FunctionEventAvg]):
             header: text above the table.
             top_level_events_only: leave out what ran inside another event.
             time_unit: "s", "ms" or "us" for all times; each by its size unless given.
+
+        Raises:
+            AttributeError: if the events have nothing to sort by of that name.
+            ValueError: if there is no such unit.
         """
+        if time_unit not in (None, *_UNITS):
+            raise ValueError(f"table: time_unit is {time_unit!r}. It must be 's', 'ms' or 'us'.")
         rows: list[Any] = list(self)
         if sort_by is not None:
             # Times on a device are not noted here: what asks for them gets those of the CPU.
@@ -347,7 +352,7 @@ def _path_of(event: FunctionEvent) -> str:
 def _time(us: float, unit: str | None) -> str:
     if unit is None:
         return format_time(us)
-    return f"{us / {'s': 1e6, 'ms': 1e3, 'us': 1}[unit]:.3f}{unit}"
+    return f"{us / _UNITS[unit]:.3f}{unit}"
 
 
 def _cut(text: str, width: int) -> str:

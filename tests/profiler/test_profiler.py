@@ -142,7 +142,11 @@ def test_mistakes() -> None:
     with pytest.raises(AssertionError, match="Invalid profiler schedule"):
         schedule(wait=1, warmup=0, active=0)
     with profile() as prof:
-        pass
+        torch.ones(1)
+    with pytest.raises(ValueError, match="time_unit is 'h'"):
+        prof.key_averages().table(time_unit="h")
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        prof.key_averages().table(sort_by="nonsense")
     with pytest.raises(ValueError, match="metric should be one of"):
         prof.export_stacks("x", "fun")
 
