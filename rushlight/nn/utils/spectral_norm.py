@@ -17,7 +17,7 @@ from rushlight.nn.utils.parametrizations import (
     power_iteration,
     random_direction,
 )
-from rushlight.nn.utils.weight_norm import refuse_uninitialized
+from rushlight.nn.utils.weight_norm import hook_of, refuse_uninitialized
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,11 +77,10 @@ class SpectralNorm:
         module: Module, name: str, n_power_iterations: int, dim: int, eps: float
     ) -> SpectralNorm:
         """Adds the norm to a parameter of a module; see spectral_norm."""
-        for hook in module._forward_pre_hooks.values():
-            if isinstance(hook, SpectralNorm) and hook.name == name:
-                raise RuntimeError(
-                    f"Cannot register two spectral_norm hooks on the same parameter {name}"
-                )
+        if hook_of(module, SpectralNorm, name) is not None:
+            raise RuntimeError(
+                f"Cannot register two spectral_norm hooks on the same parameter {name}"
+            )
         norm = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters[name]
         if weight is None:
@@ -210,19 +209,18 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
         >>> list(torch.nn.utils.remove_spectral_norm(layer).state_dict())
         ['bias', 'weight']
     """
-    for id, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, SpectralNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[id]
-            break
-    else:
+    found = hook_of(module, SpectralNorm, name)
+    if found is None:
         raise ValueError(f"spectral_norm of '{name}' not found in {module}")
+    key, norm = found
+    norm.remove(module)
+    del module._forward_pre_hooks[key]
     for moment, kind in (
         ("state_dict_post", SpectralNormStateDictHook),
         ("load_state_dict_pre", SpectralNormLoadStateDictPreHook),
     ):
         hooks = HookView(module, moment)
-        for id, hook in list(hooks.items()):
+        for key, hook in list(hooks.items()):
             if isinstance(hook, kind) and hook.fn.name == name:
-                del hooks[id]
+                del hooks[key]
     return module

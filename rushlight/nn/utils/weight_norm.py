@@ -12,9 +12,13 @@ from rushlight.nn.utils.parametrizations import normalized
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, TypeVar
+    from typing import Any, Protocol, TypeVar
+
+    class _Norm(Protocol):
+        name: str
 
     M = TypeVar("M", bound=Module)
+    H = TypeVar("H", bound=_Norm)
 
 __all__ = ["WeightNorm", "remove_weight_norm", "weight_norm"]
 
@@ -45,11 +49,10 @@ class WeightNorm:
             FutureWarning,
             stacklevel=3,
         )
-        for hook in module._forward_pre_hooks.values():
-            if isinstance(hook, WeightNorm) and hook.name == name:
-                raise RuntimeError(
-                    f"Cannot register two weight_norm hooks on the same parameter {name}"
-                )
+        if hook_of(module, WeightNorm, name) is not None:
+            raise RuntimeError(
+                f"Cannot register two weight_norm hooks on the same parameter {name}"
+            )
         norm = WeightNorm(name, dim)
         weight = getattr(module, name)
         refuse_uninitialized(weight, "WeightNorm", "weight")
@@ -71,6 +74,14 @@ class WeightNorm:
 
     def __call__(self, module: Module, inputs: Any) -> None:
         setattr(module, self.name, self.compute_weight(module))
+
+
+def hook_of(module: Module, kind: type[H], name: str) -> tuple[int, H] | None:
+    """Returns the hook of a norm on a module's parameter, and its key."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, kind) and hook.name == name:
+            return key, hook
+    return None
 
 
 def refuse_uninitialized(weight: Tensor, norm: str, words: str) -> None:
@@ -121,9 +132,10 @@ def remove_weight_norm(module: M, name: str = "weight") -> M:
         >>> list(torch.nn.utils.remove_weight_norm(layer).state_dict())
         ['bias', 'weight']
     """
-    for id, hook in module._forward_pre_hooks.items():
-        if isinstance(hook, WeightNorm) and hook.name == name:
-            hook.remove(module)
-            del module._forward_pre_hooks[id]
-            return module
-    raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    found = hook_of(module, WeightNorm, name)
+    if found is None:
+        raise ValueError(f"weight_norm of '{name}' not found in {module}")
+    key, hook = found
+    hook.remove(module)
+    del module._forward_pre_hooks[key]
+    return module
