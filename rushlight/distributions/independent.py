@@ -7,12 +7,10 @@ from typing import Any
 from rushlight import Size, Tensor
 from rushlight.distributions import constraints
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import EMPTY, own_class, sum_rightmost
+from rushlight.distributions.utils import EMPTY, sum_rightmost
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
-
     from rushlight.distributions.utils import Shape
 
 __all__ = ["Independent"]
@@ -60,15 +58,10 @@ class Independent(Distribution):
             batch_shape[:cut], batch_shape[cut:] + base_distribution.event_shape, validate_args
         )
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
-        new = self._get_checked_instance(own_class(type(self)), _instance)
-        batch_shape = Size(batch_shape)
+    def _expand_parameters(self, new: Any, batch_shape: Size) -> None:
         taken = self.event_shape[: self.reinterpreted_batch_ndims]
         new.base_dist = self.base_dist.expand(batch_shape + taken)
         new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @property
     def has_rsample(self) -> bool:

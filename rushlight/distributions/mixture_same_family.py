@@ -10,12 +10,10 @@ from rushlight.distributions import constraints
 from rushlight.distributions.categorical import Categorical
 from rushlight.distributions.constraints import MixtureSameFamilyConstraint
 from rushlight.distributions.distribution import Distribution
-from rushlight.distributions.utils import EMPTY, own_class
+from rushlight.distributions.utils import EMPTY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Self
-
     from rushlight.distributions.utils import Shape
 
 __all__ = ["MixtureSameFamily"]
@@ -79,16 +77,11 @@ class MixtureSameFamily(Distribution):
         self._event_ndims = len(event_shape)
         super().__init__(batch_shape, event_shape, validate_args)
 
-    def expand(self, batch_shape: Shape, _instance: Any = None) -> Self:
-        new = self._get_checked_instance(own_class(type(self)), _instance)
-        batch_shape = Size(batch_shape)
+    def _expand_parameters(self, new: Any, batch_shape: Size) -> None:
         count = self._num_component
         new._component_distribution = self._component_distribution.expand((*batch_shape, count))
         new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
         new._num_component, new._event_ndims = count, self._event_ndims
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
 
     @constraints.dependent_property
     def support(self) -> constraints.Constraint:
