@@ -243,12 +243,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             epoch = 0 if epoch is None else epoch
             self._jump(epoch)
         self.last_epoch = math.floor(epoch)
-        self._get_lr_called_within_step = True
-        try:
-            values = self.get_lr()
-        finally:
-            self._get_lr_called_within_step = False
-        self._set(values)
+        self._set_by(self.get_lr)
 
     def _jump(self, epoch: float) -> None:
         """Finds the place of an epoch among the restarts."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rushlight import Tensor
 from rushlight.optim.optimizer import Optimizer
@@ -130,14 +130,15 @@ class LRScheduler:
     def _update_lr(self, epoch: int | None = None) -> None:
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         closed_form = getattr(self, "_get_closed_form_lr", None)
+        self._set_by(self.get_lr if epoch is None or closed_form is None else closed_form)
+
+    def _set_by(self, compute: Callable[[], list[Rate]]) -> None:
+        """Sets the learning rates that a method of this scheduler returns."""
         self._get_lr_called_within_step = True
         try:
-            values = self.get_lr() if epoch is None or closed_form is None else closed_form()
+            values = compute()
         finally:
             self._get_lr_called_within_step = False
-        self._set(values)
-
-    def _set(self, values: list[Rate]) -> None:
         for group, value in zip(self.optimizer.param_groups, values, strict=True):
             set_option(group, "lr", value)
         self._last_lr = rates(self.optimizer)
