@@ -62,7 +62,7 @@ def strong_wolfe(
         if point.slope >= 0:
             break
         nearest, farthest = point.t + 0.01 * (point.t - previous.t), 10 * point.t
-        t = min(max(_lowest_between(previous, point), nearest), farthest)
+        t = _lowest_in(nearest, farthest, previous, point)
         previous, point, count = point, evaluate(t), count + 1
 
     # Narrow it.
@@ -70,7 +70,7 @@ def strong_wolfe(
     has_stalled = False
     while count < most and abs(high.t - low.t) >= least_width:
         left, right = sorted((low.t, high.t))
-        t = min(max(_lowest_between(low, high), left), right)
+        t = _lowest_in(left, right, low, high)
         margin = 0.1 * (right - left)
         is_near_end = min(right - t, t - left) < margin
         if is_near_end and (has_stalled or t >= right or t <= left):
@@ -89,10 +89,10 @@ def strong_wolfe(
     return low, count + 1
 
 
-def _lowest_between(a: Point, b: Point) -> float:
-    """Where the cubic through two points with their slopes is lowest; their middle if nowhere."""
+def _lowest_in(left: float, right: float, a: Point, b: Point) -> float:
+    """Where the cubic through two points is lowest in an interval; its middle if nowhere."""
     a, b = (a, b) if a.t <= b.t else (b, a)
-    middle, width = (a.t + b.t) / 2, b.t - a.t
+    middle, width = (left + right) / 2, b.t - a.t
     if width == 0:
         return middle
     first = a.slope + b.slope + 3 * (a.loss - b.loss) / width
@@ -101,4 +101,6 @@ def _lowest_between(a: Point, b: Point) -> float:
         return middle
     second = square**0.5
     divisor = b.slope - a.slope + 2 * second
-    return b.t - width * (b.slope + second - first) / divisor if divisor else middle
+    if not divisor:
+        return middle
+    return min(max(b.t - width * (b.slope + second - first) / divisor, left), right)

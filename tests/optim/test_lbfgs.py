@@ -109,6 +109,21 @@ def test_misuse_is_refused() -> None:
         optimizer.step(closure_of(optimizer, lambda: (x**2).sum(), []))
 
 
+def test_the_search_steps_far_where_the_line_only_falls() -> None:
+    # Down a slope that is the same at 0 and 2 and flatter between: no cubic has its minimum there.
+    x = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    seen = []
+
+    def loss_of():
+        seen.append(x.item())
+        return (-((x - 1) ** 3) / 3 - x / 3 + (x / 20) ** 8).sum()
+
+    minimized([x], loss_of, steps=1, lr=2.0, line_search_fn="strong_wolfe", max_eval=3)
+    # The first step is lr / |slope| = 2 / (4 / 3) times the slope; the next one lies in the middle
+    # of what it may be: from 1.01 to 10 times the first.
+    np.testing.assert_allclose(seen[:3], [0.0, 2.0, 11.01])
+
+
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 def test_a_loss_that_is_no_number_ends_the_search(bad) -> None:
     x = torch.nn.Parameter(torch.ones(2))
