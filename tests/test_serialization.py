@@ -344,6 +344,8 @@ def test_map_location_in_all_its_forms() -> None:
     for where in ("cpu", torch.device("cpu"), {"gpu": "cpu"}, keep):
         assert loaded(data, map_location=where).tolist() == [0, 1, 2]
     assert seen == [(24, "gpu")]
+    other = torch.tensor([7, 8, 9])
+    assert loaded(data, map_location=lambda *_: other.untyped_storage()).tolist() == [7, 8, 9]
 
 
 def test_mapped_tensors_do_not_change_the_file(tmp_path) -> None:

@@ -155,7 +155,7 @@ class _Storages:
         elif where is not None:
             result = where(data.untyped_storage(), location)
             if result is not None:
-                location = str(result.device)
+                return result._values()
         if location == "cpu":
             return data
         restored = self._restore(data.untyped_storage(), location)
