@@ -143,6 +143,11 @@ def _parts(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None) ->
     """The length, the header and the bytes of each tensor, in the order of a file."""
     if not isinstance(tensors, dict):
         raise ValueError(f"save: expected a dict of tensors, but got {type(tensors).__name__}.")
+    if _METADATA in tensors:
+        raise ValueError(f"save: {_METADATA!r} names the metadata in a file. Rename the tensor.")
+    for key, text in (metadata or {}).items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise TypeError(f"save: metadata must be texts, but {key!r} is {text!r}.")
     kinds = {dtype: kind for kind, dtype in _DTYPES.items()}
     for key, tensor in tensors.items():
         if not isinstance(key, str) or not isinstance(tensor, Tensor):
@@ -201,6 +206,7 @@ def save(tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> 
 
     Raises:
         ValueError: if something is not a tensor of a dtype that the format has.
+        TypeError: if metadata are not texts.
         RuntimeError: if tensors share memory.
 
     Example:
@@ -225,6 +231,7 @@ def save_file(
 
     Raises:
         ValueError: if something is not a tensor of a dtype that the format has.
+        TypeError: if metadata are not texts.
         RuntimeError: if tensors share memory, or the folder does not exist.
     """
     parts = _parts(tensors, metadata)

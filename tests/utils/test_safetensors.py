@@ -89,6 +89,10 @@ def test_what_the_format_does_not_have_is_refused() -> None:
         safetensors.save({"x": 3})
     with pytest.raises(ValueError, match="expected a dict"):
         safetensors.save([torch.zeros(1)])
+    with pytest.raises(ValueError, match="'__metadata__' names the metadata"):
+        safetensors.save({"__metadata__": torch.zeros(1)})
+    with pytest.raises(TypeError, match="'epoch' is 3"):
+        safetensors.save({"x": torch.zeros(1)}, metadata={"epoch": 3})
 
 
 @pytest.mark.parametrize(
