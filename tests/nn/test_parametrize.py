@@ -55,6 +55,22 @@ def test_copies_of_parametrized_modules_have_parameters_of_their_own() -> None:
     assert torch.equal(other.weight, layer.weight)
 
 
+def test_a_copy_keeps_its_parametrizations_when_the_original_loses_its_own() -> None:
+    layer = parametrizations.weight_norm(nn.Linear(2, 3))
+    averaged = torch.optim.swa_utils.AveragedModel(layer)
+    before = layer.weight.detach()
+    parametrize.remove_parametrizations(layer, "weight")
+    assert type(layer) is nn.Linear
+    assert torch.equal(averaged.module.weight, before)
+    assert averaged(torch.ones(1, 2)).shape == (1, 3)
+    twin = copy.deepcopy(averaged.module)
+    parametrizations.spectral_norm(averaged.module, "bias")
+    assert isinstance(twin.bias, nn.Parameter)
+    twin.bias = nn.Parameter(torch.ones(3))
+    parametrize.remove_parametrizations(twin, "weight")
+    assert type(twin) is nn.Linear and torch.equal(twin.weight, before)
+
+
 def test_moving_and_converting_reaches_the_originals() -> None:
     layer = parametrizations.spectral_norm(nn.Linear(3, 3)).double()
     assert layer.weight.dtype == torch.float64

@@ -1,8 +1,8 @@
 """Parameters that are computed from others: parametrize.register_parametrization and its kin.
 
 Owns the swap of a parameter for a property that computes it; which maps there are to compute it
-with is in parametrizations.py. Invariant: a module with parametrizations has a class of its own,
-derived from the one it had, and gets that one back with the last of them removed.
+with is in parametrizations.py. Invariant: a module with parametrizations has a class made for it,
+which only its copies share, and gets back the one it had with the last of them removed.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ParametrizationList(ModuleList):
                 part = Parameter(part, original.requires_grad)
             _register(self, f"original{i}", part.requires_grad_(original.requires_grad))
         if not unsafe:
-            _check_result(self(), shape, dtype, "the tensor", "unless `unsafe` flag is enabled")
+            _check_result(self(), shape, dtype)
 
     def right_inverse(self, value: Tensor) -> None:
         """Changes the originals so that the tensor becomes value, or what the maps make of it.
@@ -152,14 +152,13 @@ class ParametrizationList(ModuleList):
             )
         original.set_(value)
 
+    def _original_names(self) -> list[str]:
+        return ["original"] if self.is_tensor else [f"original{i}" for i in range(self.ntensors)]
+
     def forward(self) -> Tensor:
         """Computes the tensor."""
-        if self.is_tensor:
-            originals = [self.original]
-        else:
-            originals = [getattr(self, f"original{i}") for i in range(self.ntensors)]
         first, *others = self
-        result = first(*originals)
+        result = first(*(getattr(self, name) for name in self._original_names()))
         for module in others:
             result = module(result)
         return result
@@ -190,13 +189,14 @@ def _check_kept(what: str, before: Any, after: Any) -> None:
         )
 
 
-def _check_result(value: Any, shape: rl.Size, dtype: rl.dtype, what: str, unless: str) -> None:
+def _check_result(value: Any, shape: rl.Size, dtype: rl.dtype) -> None:
     if not isinstance(value, Tensor):
         raise ValueError(f"A parametrization must return a tensor. Got {type(value).__name__}.")
     for quality, before, after in (("dtype", dtype, value.dtype), ("shape", shape, value.shape)):
         if before != after:
             raise ValueError(
-                f"Registering a parametrization may not change the {quality} of {what}, {unless}.\n"
+                f"Registering a parametrization may not change the {quality} of the tensor, unless "
+                "the `unsafe` flag is enabled.\n"
                 f"unparametrized {quality}: {before}\n"
                 f"parametrized {quality}: {after}"
             )
@@ -232,9 +232,11 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
         module.register_buffer(name, tensor)
 
 
-def _give_own_class(module: Module) -> None:
-    """Gives a module a class of its own, which can take properties."""
-    cls = type(module)
+def _set_class(module: Module, base: Any) -> None:
+    """Gives a module its class for the tensors that are parametrized now.
+
+    It is never changed afterwards, because copies of the module share it.
+    """
 
     def refuse_pickling(self: Module) -> Any:
         raise RuntimeError(
@@ -248,10 +250,11 @@ def _give_own_class(module: Module) -> None:
         result.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return result
 
-    members: dict[str, Any] = {"__getstate__": refuse_pickling}
-    if not hasattr(cls, "__deepcopy__"):
+    members: dict[str, Any] = {name: _computed(name) for name in module.parametrizations}
+    members["__getstate__"] = refuse_pickling
+    if not hasattr(base, "__deepcopy__"):
         members["__deepcopy__"] = deepcopy_members
-    module.__class__ = type(f"Parametrized{cls.__name__}", (cls,), members)
+    module.__class__ = type(f"Parametrized{base.__name__}", (base,), members)
 
 
 def _computed(name: str) -> property:
@@ -314,13 +317,7 @@ def register_parametrization(
         if not unsafe:
             before = getattr(module, tensor_name)
             after = parametrization(before)
-            _check_result(
-                after,
-                before.shape,
-                before.dtype,
-                "the tensor",
-                "unless the `unsafe` flag is enabled",
-            )
+            _check_result(after, before.shape, before.dtype)
             _check_inverse(parametrization, after, before)
         present = module.parametrizations[tensor_name]
         present.append(parametrization)
@@ -333,12 +330,12 @@ def register_parametrization(
         )
     original = getattr(module, tensor_name)
     parametrizations = ParametrizationList([parametrization], original, unsafe=unsafe)
+    base = type_before_parametrizations(module)
     delattr(module, tensor_name)
     if not is_parametrized(module):
-        _give_own_class(module)
         module.parametrizations = ModuleDict()
-    setattr(type(module), tensor_name, _computed(tensor_name))
     module.parametrizations[tensor_name] = parametrizations
+    _set_class(module, base)
     return module
 
 
@@ -394,12 +391,14 @@ def remove_parametrizations(
             "Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is "
             "parametrized in terms of a sequence of tensors."
         )
-    delattr(type(module), tensor_name)
+    base = type_before_parametrizations(module)
     del module.parametrizations[tensor_name]
-    _register(module, tensor_name, original)
-    if not is_parametrized(module):
+    if is_parametrized(module):
+        _set_class(module, base)
+    else:
         del module.parametrizations
-        module.__class__ = type(module).__bases__[0]
+        module.__class__ = base
+    _register(module, tensor_name, original)
     return module
 
 
@@ -444,11 +443,6 @@ def transfer_parametrizations_and_params(
         for parametrization in source:
             register_parametrization(to_module, name, parametrization, unsafe=source.unsafe)
         target = to_module.parametrizations[name]
-        originals = ["original"] if source.is_tensor else _original_names(source.ntensors)
-        for original in originals:
+        for original in source._original_names():
             setattr(target, original, getattr(source, original))
     return to_module
-
-
-def _original_names(count: int) -> list[str]:
-    return [f"original{i}" for i in range(count)]
