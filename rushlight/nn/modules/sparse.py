@@ -16,7 +16,42 @@ if TYPE_CHECKING:
 __all__ = ["Embedding", "EmbeddingBag"]
 
 
-class Embedding(Module):
+class _Table(Module):
+    """What both layers share: a table of rows, one of which may be for padding."""
+
+    weight: Parameter
+
+    def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None) -> None:
+        super().__init__()
+        if padding_idx is not None:
+            if not -num_embeddings <= padding_idx < num_embeddings:
+                raise ValueError(
+                    f"{type(self).__name__}: padding_idx {padding_idx} must be within "
+                    f"num_embeddings ({num_embeddings})."
+                )
+            padding_idx %= num_embeddings
+        self.num_embeddings = num_embeddings
+        self.embedding_dim = embedding_dim
+        self.padding_idx = padding_idx
+
+    def reset_parameters(self) -> None:
+        """Draws the weight anew."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with rl.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+    @classmethod
+    def _table_sizes(cls, embeddings: Tensor) -> tuple[int, ...]:
+        if embeddings.dim() != 2:
+            raise ValueError(
+                f"{cls.__name__}.from_pretrained: Embeddings parameter is expected to be "
+                f"2-dimensional, but got shape {tuple(embeddings.shape)}."
+            )
+        return embeddings.shape
+
+
+class Embedding(_Table):
     """A learned table of vectors: returns weight[input].
 
     Weight starts normal with mean 0 and deviation 1.
@@ -58,17 +93,7 @@ class Embedding(Module):
         device: rl.device | str | None = None,
         dtype: rl.dtype | None = None,
     ) -> None:
-        super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
-                    f"Embedding: padding_idx {padding_idx} must be within num_embeddings "
-                    f"({num_embeddings})."
-                )
-            padding_idx %= num_embeddings
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
-        self.padding_idx = padding_idx
+        super().__init__(num_embeddings, embedding_dim, padding_idx)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
@@ -79,13 +104,6 @@ class Embedding(Module):
             self.reset_parameters()
         else:
             self.weight = Parameter(_weight, requires_grad=not _freeze)
-
-    def reset_parameters(self) -> None:
-        """Draws the weight anew."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with rl.no_grad():
-                self.weight[self.padding_idx].fill_(0)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
@@ -142,12 +160,7 @@ class Embedding(Module):
             >>> table.weight.requires_grad
             False
         """
-        if embeddings.dim() != 2:
-            raise ValueError(
-                "Embedding.from_pretrained: Embeddings parameter is expected to be 2-dimensional, "
-                f"but got shape {tuple(embeddings.shape)}."
-            )
-        rows, columns = embeddings.shape
+        rows, columns = cls._table_sizes(embeddings)
         return cls(
             rows,
             columns,
@@ -161,7 +174,7 @@ class Embedding(Module):
         )
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima of bags of rows of a learned table; the rows are never gathered.
 
     Weight starts normal with mean 0 and deviation 1.
@@ -207,20 +220,10 @@ class EmbeddingBag(Module):
         device: rl.device | str | None = None,
         dtype: rl.dtype | None = None,
     ) -> None:
-        super().__init__()
-        if padding_idx is not None:
-            if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueError(
-                    f"EmbeddingBag: padding_idx {padding_idx} must be within num_embeddings "
-                    f"({num_embeddings})."
-                )
-            padding_idx %= num_embeddings
-        self.num_embeddings = num_embeddings
-        self.embedding_dim = embedding_dim
+        super().__init__(num_embeddings, embedding_dim, padding_idx)
         self.max_norm = max_norm
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
-        self.padding_idx = padding_idx
         if _weight is None:
             weight = rl.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
             self.weight = Parameter(weight)
@@ -235,13 +238,6 @@ class EmbeddingBag(Module):
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
-
-    def reset_parameters(self) -> None:
-        """Draws the weight anew."""
-        init.normal_(self.weight)
-        if self.padding_idx is not None:
-            with rl.no_grad():
-                self.weight[self.padding_idx].fill_(0)
 
     def forward(
         self,
@@ -310,12 +306,7 @@ class EmbeddingBag(Module):
             >>> bags.weight.requires_grad
             False
         """
-        if embeddings.dim() != 2:
-            raise ValueError(
-                "EmbeddingBag.from_pretrained: Embeddings parameter is expected to be "
-                f"2-dimensional, but got shape {tuple(embeddings.shape)}."
-            )
-        rows, columns = embeddings.shape
+        rows, columns = cls._table_sizes(embeddings)
         bag = cls(
             rows,
             columns,
