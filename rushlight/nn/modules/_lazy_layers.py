@@ -295,12 +295,22 @@ class LazyConvTranspose3d(_LazyTransposedConv, ConvTranspose3d):
     _dims = 3
 
 
-class _LazyNormBase(LazyModuleMixin, NormBase):
+class _LazyNorm(LazyModuleMixin, NormBase):
     """What lazy norms share."""
 
-    def _forget_shapes(
-        self, affine: bool, bias: bool, track_running_stats: bool, factory: Any
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: rl.device | str | None = None,
+        dtype: rl.dtype | None = None,
+        *,
+        bias: bool = True,
     ) -> None:
+        super().__init__(0, eps, momentum, False, False, bias=False)
+        factory: Any = {"device": device, "dtype": dtype}
         self.affine = affine
         self.track_running_stats = track_running_stats
         if affine:
@@ -310,7 +320,7 @@ class _LazyNormBase(LazyModuleMixin, NormBase):
         if track_running_stats:
             self.running_mean = UninitializedBuffer(**factory)
             self.running_var = UninitializedBuffer(**factory)
-            self.num_batches_tracked = rl.tensor(0, dtype=rl.int64, device=factory["device"])
+            self.num_batches_tracked = rl.tensor(0, dtype=rl.int64, device=device)
 
     def reset_parameters(self) -> None:
         """Resets weight, bias and running statistics, once there are some."""
@@ -332,24 +342,7 @@ class _LazyNormBase(LazyModuleMixin, NormBase):
         return input.shape[1]
 
 
-class _LazyNorm(_LazyNormBase):
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        device: rl.device | str | None = None,
-        dtype: rl.dtype | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(0, eps, momentum, False, False, bias=False)
-        factory = {"device": device, "dtype": dtype}
-        self._forget_shapes(affine, bias, track_running_stats, factory)
-
-
-class _LazyInstanceNorm(_LazyNormBase):
+class _LazyInstanceNorm(_LazyNorm):
     _dims: int  # of an input without samples
 
     def __init__(
@@ -363,9 +356,7 @@ class _LazyInstanceNorm(_LazyNormBase):
         *,
         bias: bool = True,
     ) -> None:
-        super().__init__(0, eps, momentum, False, False, bias=False)
-        factory = {"device": device, "dtype": dtype}
-        self._forget_shapes(affine, bias, track_running_stats, factory)
+        super().__init__(eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def _channels(self, input: Tensor) -> int:
         return input.shape[-self._dims]
