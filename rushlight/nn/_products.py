@@ -41,14 +41,13 @@ def grouped_mm(
         >>> torch.nn.functional.grouped_mm(rows, experts, offs=ends).shape
         torch.Size([4, 3])
     """
-    _check(mat_a, mat_b, offs)
+    ends = _checked_ends(mat_a, mat_b, offs)
     if bias is not None:
         raise RuntimeError("grouped_mm: Bias not supported yet; add it to the result.")
     if out_dtype not in (None, mat_a.dtype):
         raise RuntimeError("grouped_mm: Grouped gemm output dtype must match `mat_a` dtype.")
-    if offs is None:
+    if ends is None:
         return mat_a @ mat_b
-    ends = offs.tolist()
     groups = [slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
     if mat_a.dim() == mat_b.dim():
         return rl.stack([mat_a[:, g] @ mat_b[g] for g in groups])
@@ -61,7 +60,8 @@ def grouped_mm(
     return rl.cat(parts, 1)
 
 
-def _check(mat_a: Tensor, mat_b: Tensor, offs: Tensor | None) -> None:
+def _checked_ends(mat_a: Tensor, mat_b: Tensor, offs: Tensor | None) -> list[int] | None:
+    """The ends of the groups as numbers, which the device is asked for once."""
     for name, mat in (("mat_a", mat_a), ("mat_b", mat_b)):
         if mat.dtype not in (rl.float32, rl.bfloat16, rl.float16):
             raise RuntimeError(
@@ -81,6 +81,7 @@ def _check(mat_a: Tensor, mat_b: Tensor, offs: Tensor | None) -> None:
             "matrices are 3d."
         )
     counts = [len(mat) for mat in (mat_a, mat_b) if mat.dim() == 3]
+    ends = None
     if offs is not None:
         if offs.dtype != rl.int32:
             raise RuntimeError(f"grouped_mm: Offsets have to be int32, got {offs.dtype}.")
@@ -90,10 +91,11 @@ def _check(mat_a: Tensor, mat_b: Tensor, offs: Tensor | None) -> None:
         cut = (mat_a.shape[0], mat_b.shape[1])[mat_a.dim() == 3]
         if mat_a.dim() == mat_b.dim():
             cut = mat_a.shape[1]
-        ends = [0, *offs.tolist()]
-        if ends != sorted(ends) or ends[-1] > cut:
+        ends = offs.tolist()
+        if [0, *ends] != sorted([0, *ends]) or ends[-1] > cut:
             raise RuntimeError(
-                f"grouped_mm: offs {ends[1:]} are no ends of groups of {cut}. They increase."
+                f"grouped_mm: offs {ends} are no ends of groups of {cut}. They increase."
             )
     if len(set(counts)) > 1:
         raise RuntimeError(f"grouped_mm: matrix batch sizes have to match, got {counts}.")
+    return ends
