@@ -33,8 +33,9 @@ class _Problem:
         options: LinearCrossEntropyOptions,
     ) -> None:
         self.input, self.weight, self.bias = input, weight, bias
-        self.target, self.class_weight, self.ignore_index = target, class_weight, ignore_index
+        self.target, self.ignore_index = target, ignore_index
         self.rows, self.dtype = _settled(options, input, weight.shape[0])
+        self.class_weight = None if class_weight is None else class_weight.to(self.dtype)
 
     def parts(self) -> Iterator[slice]:
         count = self.input.shape[0]
@@ -45,11 +46,10 @@ class _Problem:
         return ops.linear(self.input[part], self.weight, self.bias).to(self.dtype)
 
     def loss(self, logits: Tensor, part: slice, reduction: str) -> Tensor:
-        scale = None if self.class_weight is None else self.class_weight.to(self.dtype)
         return ops.cross_entropy(
             logits,
             self.target[part],
-            scale,
+            self.class_weight,
             ignore_index=self.ignore_index,
             reduction=reduction,
         )
@@ -59,7 +59,7 @@ class _Problem:
         if self.class_weight is None:
             return kept.sum().to(self.dtype)
         known = self.target.masked_fill(~kept, 0)
-        return (self.class_weight.to(self.dtype)[known] * kept).sum()
+        return (self.class_weight[known] * kept).sum()
 
 
 class _Gradients:
