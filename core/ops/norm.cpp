@@ -31,14 +31,12 @@ void check_channels(const Tensor& t, int64_t channels, const char* name) {
 }
 
 // channels_last memory keeps its order: it is rows of channels.
-bool is_channels_last(const Tensor& t) {
-  return (t.dim() == 4 && t.is_contiguous(MemoryFormat::channels_last)) ||
-         (t.dim() == 5 && t.is_contiguous(MemoryFormat::channels_last_3d));
+MemoryFormat last_format(const Tensor& t) {
+  return t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
 }
+bool is_channels_last(const Tensor& t) { return t.is_contiguous(last_format(t)); }
 Tensor in_kernel_order(const Tensor& t, DType dtype, bool channels_last) {
-  MemoryFormat format = !channels_last ? MemoryFormat::contiguous
-                        : t.dim() == 4 ? MemoryFormat::channels_last
-                                       : MemoryFormat::channels_last_3d;
+  MemoryFormat format = channels_last ? last_format(t) : MemoryFormat::contiguous;
   Tensor typed = to_dtype(t, dtype);
   return typed.is_contiguous(format) ? typed : clone_dense(typed, format);
 }
@@ -60,6 +58,10 @@ Tensor by_channel(const Tensor& t, int64_t ndim) {
   Shape sizes(size_t(ndim), 1);
   sizes[1] = t.numel();
   return reshape(t, sizes);
+}
+Tensor scaled_by_channel(Tensor z, const Tensor& weight, const Tensor& bias) {
+  if (weight.defined()) z = z * by_channel(weight, z.dim());
+  return bias.defined() ? z + by_channel(bias, z.dim()) : z;
 }
 
 Tensor inverse_root(const Tensor& var, double eps) {
@@ -156,8 +158,11 @@ OP(batch_norm_kernel,
     Tensor x = in_kernel_order(input, input.dtype(), channels_last);
     ChannelView view = view_of(x, channels_last);
     Tensor output = empty_strided(x.sizes(), x.strides(), x.dtype(), x.device());
+    Shape channels{view.channels};
+    if (training && x.numel() == 0)  // says nothing: running statistics stay as they are
+      return std::tuple(output, zeros(channels, dtype, x.device()),
+                        zeros(channels, dtype, x.device()));
     if (!x.device().is_cpu()) {
-      Shape channels{view.channels};
       Tensor mean = empty(channels, dtype, x.device()), rstd = empty(channels, dtype, x.device());
       if (x.device().is_cuda())
         batch_norm_cuda(x, view, weight, bias, running_mean, running_var, training, momentum, eps,
@@ -203,8 +208,8 @@ OP(batch_norm_kernel,
         Tensor x = in_kernel_order(input, input.dtype(), channels_last);
         Tensor h = in_kernel_order(g, x.dtype(), channels_last);
         ChannelView view = view_of(x, channels_last);
-        if (x.device().is_meta()) {
-          Tensor by_channel = empty(Shape{view.channels}, dtype, x.device());
+        if (x.device().is_meta() || x.numel() == 0) {
+          Tensor by_channel = zeros(Shape{view.channels}, dtype, x.device());
           return std::tuple(x, by_channel, by_channel);
         }
         if (x.device().is_cuda())
@@ -222,8 +227,9 @@ OP(batch_norm,
 
 In training the statistics are those of the batch (Ioffe and Szegedy 2015, algorithm 1), and the
 running ones move towards them by momentum, the variance with Bessel's correction; otherwise the
-running ones are used. input: (N, C, *). Raises RuntimeError when a statistic or parameter does not
-have C elements, and ValueError when a channel has a single value in training.)",
+running ones are used. A batch without elements moves nothing. input: (N, C, *). Raises RuntimeError
+when a statistic or parameter does not have C elements, and ValueError when a channel has a single
+value in training.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                 const Tensor& weight, const Tensor& bias, bool training, double momentum,
@@ -237,7 +243,7 @@ have C elements, and ValueError when a channel has a single value in training.)"
     CHECK(training || (running_mean.defined() && running_var.defined()),
           "running_mean and running_var must be given in evaluation mode. Pass training=True to "
           "use the batch's own.");
-    CHECK(!training || channels == 0 || input.numel() / channels > 1, ErrorKind::kValue,
+    CHECK(!training || channels == 0 || input.numel() / channels != 1, ErrorKind::kValue,
           "Expected more than 1 value per channel when training, got input size ", input.sizes());
     return std::get<0>(call<"batch_norm_kernel", Normalized>(
         input, weight, bias, running_mean, running_var, training, momentum, eps));
@@ -355,11 +361,12 @@ input: (N, C, *). Raises RuntimeError when num_groups does not divide C.)",
           "shape ", input.sizes(), " and num_groups=", groups);
     check_channels(weight, channels, "weight");
     check_channels(bias, channels, "bias");
-    if (input.numel() == 0) return clone(input);
+    if (input.numel() == 0) return scaled_by_channel(clone(input), weight, bias);
     Tensor rows = reshape(input, Shape{input.sizes()[0], groups, -1});
     Tensor z = reshape(layer_normalized(rows, 1, Tensor(), Tensor(), eps), input.sizes());
-    if (weight.defined()) z = z * by_channel(weight, input.dim());
-    return bias.defined() ? z + by_channel(bias, input.dim()) : z;
+    if (!input.is_contiguous() && is_channels_last(input))
+      z = call<"contiguous", Tensor>(z, std::optional(last_format(input)));
+    return scaled_by_channel(z, weight, bias);
   },
 })
 
@@ -391,7 +398,8 @@ value.)",
     check_channels(running_var, channels, "running_var");
     check_channels(weight, channels, "weight");
     check_channels(bias, channels, "bias");
-    if (input.numel() == 0) return clone(input);
+    if (input.numel() == 0)
+      return cast(scaled_by_channel(clone(input), weight, bias), input.dtype());
     // Each channel of each sample is a channel of one sample to batch_norm.
     auto for_each_sample = [&](const Tensor& t) {
       return t.defined() ? reshape(expand(t, Shape{samples, channels}), Shape{samples * channels})

@@ -146,3 +146,17 @@ def test_synchronised_batch_norm_takes_any_input_with_channels() -> None:
         layer(torch.rand(3))
     with pytest.raises(ValueError, match="channels should be non-zero"):
         layer(torch.rand(3, 0))
+
+
+@pytest.mark.parametrize(("cls", "shape"), [*CASES, (nn.SyncBatchNorm, (8, 3))])
+def test_a_batch_without_samples_moves_no_statistics(cls, shape) -> None:
+    layer, x = cls(3), torch.zeros(0, *shape[1:], requires_grad=True)
+    output = layer(x)
+    assert output.shape == x.shape
+    assert layer.running_mean.tolist() == [0, 0, 0]
+    assert layer.running_var.tolist() == [1, 1, 1]
+    assert layer.num_batches_tracked.item() == 1
+    output.sum().backward()
+    assert x.grad.shape == x.shape
+    assert layer.weight.grad.tolist() == [0, 0, 0]
+    assert layer.bias.grad.tolist() == [0, 0, 0]

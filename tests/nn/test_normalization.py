@@ -53,6 +53,30 @@ def test_group_norm_takes_inputs_that_are_not_contiguous() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("shape", "memory_format"),
+    [((2, 6, 3, 4), torch.channels_last), ((2, 6, 3, 4, 2), torch.channels_last_3d)],
+)
+def test_group_norm_keeps_channels_last(shape, memory_format) -> None:
+    layer, x = randomize(nn.GroupNorm(2, 6)), torch.randn(shape)
+    laid = x.contiguous(memory_format=memory_format).requires_grad_()
+    x.requires_grad_()
+    for input in (laid, x):
+        layer(input).square().sum().backward()
+    assert layer(laid).is_contiguous(memory_format=memory_format)
+    assert torch.equal(layer(laid), layer(x))
+    assert torch.allclose(laid.grad, x.grad, atol=1e-6)
+
+
+@pytest.mark.parametrize("layer", [nn.GroupNorm(1, 4), nn.InstanceNorm1d(4, affine=True)])
+def test_norms_of_no_samples_have_gradients(layer) -> None:
+    x = torch.zeros(0, 4, 3, requires_grad=True)
+    layer(x).sum().backward()
+    assert x.grad.shape == x.shape
+    assert layer.weight.grad.tolist() == [0] * 4
+    assert layer.bias.grad.tolist() == [0] * 4
+
+
 @pytest.mark.parametrize("shape", [(4,), (3, 4)])
 @pytest.mark.parametrize("eps", [None, 0.1])
 def test_rms_norm(shape, eps) -> None:
