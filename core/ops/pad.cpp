@@ -101,7 +101,9 @@ Args:
   .batch   = by_last_dims,
   .forward = [](const Tensor& input, ShapeRef pad, Scalar value) {
     padded_dims(input, pad);
-    Tensor result = empty(padded_sizes(input, pad), input.dtype(), input.device());
+    Shape sizes = padded_sizes(input, pad);
+    Shape strides = strides_for(sizes, format_of(input, input.dim() - 2));
+    Tensor result = empty_strided(sizes, strides, input.dtype(), input.device());
     if (result.numel() == 0 || result.device().is_meta()) return result;
     bool grows = std::any_of(pad.begin(), pad.end(), [](int64_t amount) { return amount > 0; });
     if (grows) copy_into(result, scalar_tensor(value, result.dtype()));

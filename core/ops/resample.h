@@ -51,6 +51,9 @@ ResampleAxis resize_axis(const Resizing& how, int64_t size, int64_t out,
 // reflect, replicate or circular.
 ResampleAxis pad_axis(std::string_view mode, int64_t size, int64_t before, int64_t after);
 
+// The layout of what is made of images with so many dims: channels_last where they have it.
+MemoryFormat format_of(const Tensor& input, int64_t dims);
+
 // The last dims of the input, one to three, resampled to `size` by an axis each. With dims for a
 // batch and channels before them, the layout channels_last is kept. The axes are made when there
 // is a result to fill, and memory for it.

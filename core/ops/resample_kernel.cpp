@@ -6,13 +6,14 @@
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
-namespace {
 
 MemoryFormat format_of(const Tensor& input, int64_t dims) {
   if (input.dim() != dims + 2 || dims < 2 || input.is_contiguous()) return MemoryFormat::contiguous;
   MemoryFormat last = dims == 2 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
   return input.is_contiguous(last) ? last : MemoryFormat::contiguous;
 }
+
+namespace {
 
 Tensor in_layout(const Tensor& like, DType dtype) {
   return empty_strided(like.sizes(), like.strides(), dtype, like.device());

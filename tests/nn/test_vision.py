@@ -254,6 +254,18 @@ def test_pad_keeps_channels_last() -> None:
     assert torch.equal(result, F.pad(x, (1, 2, 0, 1), "reflect"))
 
 
+@pytest.mark.parametrize(("dims", "amounts"), [(2, (1, 2, 0, 1)), (2, (0, -1)), (3, (1, 0, -1, 2))])
+def test_constant_pad_keeps_channels_last(dims, amounts) -> None:
+    memory_format = torch.channels_last if dims == 2 else torch.channels_last_3d
+    x = numbers(*(2, 3, 4, 5, 6)[: dims + 2])
+    laid = x.contiguous(memory_format=memory_format).requires_grad_()
+    result = F.pad(laid, amounts, value=2.0)
+    assert result.is_contiguous(memory_format=memory_format)
+    assert torch.equal(result, F.pad(x, amounts, value=2.0))
+    result.square().sum().backward()
+    assert laid.grad.is_contiguous(memory_format=memory_format)
+
+
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 def test_pad_has_complex_gradients(mode) -> None:
     x = torch.complex(numbers(2, 3, 4), numbers(2, 3, 4) * 2).to(torch.complex128)
