@@ -8,6 +8,7 @@
 
 #include "core/device/philox.h"
 #include "core/ops/op.h"
+#include "core/ops/operands.h"
 #include "core/ops/random_draw.h"
 #include "core/ops/random_kernels.h"
 
@@ -115,7 +116,7 @@ Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
 Attention attention_of(const Tensor& query, const Tensor& key, const Tensor& value,
                        const Tensor& mask, bool is_causal, double scale, double dropout_p,
                        int64_t seed, int64_t offset) {
-  DType compute = attention_dtype(query.dtype());
+  DType compute = compute_dtype(query.dtype());
   bool as_is = !mask.defined() || is_bool(mask.dtype()) || mask.dtype() == compute;
   return {query,
           key,
@@ -260,7 +261,7 @@ Leading dims broadcast. Dropout draws from the generator with this seed and offs
     Attention a = attention_of(query, key, value, mask, is_causal, scale, dropout_p, seed, offset);
     Shape sums = a.batch;
     sums.push_back(a.queries());
-    Tensor logsumexp = empty(sums, attention_dtype(query.dtype()), query.device());
+    Tensor logsumexp = empty(sums, compute_dtype(query.dtype()), query.device());
     Tensor output = empty_in_order(with_matrix(a.batch, a.queries(), value.size(-1)), query);
     if (needs_kernel(logsumexp)) attention_cpu(a, output, logsumexp);
     return Fused(output, logsumexp);

@@ -24,11 +24,6 @@ struct Attention {
   int64_t counters_per_row() const { return (keys() + 3) / 4; }
 };
 
-// What attention computes in.
-inline DType attention_dtype(DType dtype) {
-  return dtype == DType::float64 ? DType::float64 : DType::float32;
-}
-
 // output: (*batch, L, Ev), rows without gaps; logsumexp: (*batch, L) row-major, -inf where a query
 // sees nothing.
 void attention_cpu(const Attention& attention, const Tensor& output, const Tensor& logsumexp);

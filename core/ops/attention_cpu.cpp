@@ -65,6 +65,13 @@ constexpr int64_t padded(int64_t n) {
   return (n + kAttentionLanes - 1) / kAttentionLanes * kAttentionLanes;
 }
 
+// The features of a tensor, as elements of a tile's row; so few that sizes of tiles do not overflow.
+int64_t padded_features(const Tensor& t) {
+  CHECK(t.size(-1) <= std::numeric_limits<int32_t>::max(), "a tensor of shape ", t.sizes(),
+        " has too many features: there may be 2^31 - 1.");
+  return padded(t.size(-1));
+}
+
 // The memory of one thread, handed out in aligned pieces.
 template <class T>
 class Scratch {
@@ -239,8 +246,8 @@ double work(const Attention& a) {
 template <class T>
 void forward(const Attention& a, const Tensor& output, const Tensor& logsumexp) {
   const AttentionLoopsOf<T>& loop = loops<T>();
-  const int64_t L = a.queries(), S = a.keys(), E = padded(a.query.size(-1)),
-                V = padded(a.value.size(-1));
+  const int64_t L = a.queries(), S = a.keys(), E = padded_features(a.query),
+                V = padded_features(a.value);
   Rows<T> query(a.query, a.batch), key(a.key, a.batch), value(a.value, a.batch),
       out(output, a.batch);
   Mask<T> mask(a);
@@ -298,8 +305,8 @@ template <class T>
 void backward(const Attention& a, const Tensor& grad, const Tensor& output, const Tensor& logsumexp,
               const AttentionGrads& grads) {
   const AttentionLoopsOf<T>& loop = loops<T>();
-  const int64_t L = a.queries(), S = a.keys(), E = padded(a.query.size(-1)),
-                V = padded(a.value.size(-1)), items = a.items();
+  const int64_t L = a.queries(), S = a.keys(), E = padded_features(a.query),
+                V = padded_features(a.value), items = a.items();
   Rows<T> query(a.query, a.batch), key(a.key, a.batch), value(a.value, a.batch),
       out(output, a.batch), out_grad(grad, a.batch);
   std::optional<Rows<T>> grad_query, grad_key, grad_value;

@@ -17,11 +17,6 @@ constexpr int kWide = 3, kTall = 4;
 constexpr int kWide = 2, kTall = 4;
 #endif
 
-template <class T>
-[[gnu::always_inline]] inline Vector<T> broadcast(T x) {
-  return x - Vector<T>{};
-}
-
 // R rows of V vectors of c.
 template <class T, int R, int V>
 void multiply_block(int64_t k, const T* a, int64_t a_row, int64_t a_column, const T* b, int64_t ldb,

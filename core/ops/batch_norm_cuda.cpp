@@ -1,9 +1,8 @@
 // Owns the launches of batch_norm on CUDA, see batch_norm.cu.
 #include "core/device/cuda_memory.h"
 #include "core/ops/norm.h"
+#include "core/ops/operands.h"
 #include "core/ops/row_cuda.h"
-#include "core/tensor/pointwise.h"
-#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 
@@ -13,8 +12,6 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr size_t kMomentsNumbers = 3, kSumsNumbers = 2, kChangeNumbers = 4;
-
-DType compute_dtype(DType dtype) { return dtype_of_compute(compute_of(dtype)); }
 
 struct BatchNormKernels {
   cuda::CudaModule module;
@@ -41,10 +38,6 @@ cuda::CudaKernelFamily family([] {
 });
 
 void* address_or_null(const Tensor& t) { return t.defined() ? t.address() : nullptr; }
-
-Tensor prepared(const Tensor& t, DType dtype) {
-  return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
-}
 
 // How channels of planes are cut: into pieces that fill a GPU together with the other channels, and
 // are short enough for one thread's sums to keep their digits. Lengths count units of elements.

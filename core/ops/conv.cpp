@@ -2,6 +2,7 @@
 // that gradients of any order come from the three kernels of conv_kernel.cpp. What Python calls is
 // in conv_nd.cpp and conv_transpose.cpp.
 #include "core/ops/conv_arguments.h"
+#include "core/ops/joined_samples.h"
 #include "core/ops/op.h"
 
 namespace rushlight {
@@ -24,19 +25,6 @@ ShapeRef spatial(const Shape& sizes) { return ShapeRef(sizes).subspan(2); }
 
 // Samples of vmap are more images or, where each has its own weight, groups of channels.
 
-// (B, N, ...) as (B * N, ...), and back.
-Tensor joined(const Tensor& samples) {
-  Shape sizes = samples.sizes();
-  sizes[0] *= sizes[1];
-  sizes.erase(1);
-  return reshape(samples, sizes);
-}
-Tensor parted(const Tensor& t, int64_t samples) {
-  Shape sizes = t.sizes();
-  sizes[0] /= samples;
-  sizes.insert(0, samples);
-  return reshape(t, sizes);
-}
 // (B, N, C, ...) as (N, B * C, ...), and back.
 Tensor as_groups(const Tensor& samples) {
   Tensor t = transpose(samples, 0, 1);
@@ -74,16 +62,18 @@ OP(_conv,
                 int64_t groups) {
     ConvWindows windows{stride, before, after, dilation, groups};
     if (!batch.has("weight") && !batch.has("bias"))
-      return parted(convolve(joined(input), weight, bias, windows), batch.size());
+      return parted_samples(convolve(joined_samples(input), weight, bias, windows), batch.size(),
+                            input.size(1));
     if (!batch.has("weight")) {
-      Tensor out = batch.has("input")
-                       ? parted(convolve(joined(input), weight, {}, windows), batch.size())
-                       : unsqueeze(convolve(input, weight, {}, windows), 0);
+      bool parts = batch.has("input");
+      Tensor out = convolve(parts ? joined_samples(input) : input, weight, {}, windows);
+      out = parts ? parted_samples(out, batch.size(), input.size(1)) : unsqueeze(out, 0);
       return out + reshape(bias, samples_of_channels(bias, out.dim()));
     }
     windows.groups *= batch.size();
-    Tensor each = bias.defined() ? joined(batch.full("bias")) : bias;
-    return from_groups(convolve(as_groups(batch.full("input")), joined(weight), each, windows),
+    Tensor each = bias.defined() ? joined_samples(batch.full("bias")) : bias;
+    Tensor groups_of_input = as_groups(batch.full("input"));
+    return from_groups(convolve(groups_of_input, joined_samples(weight), each, windows),
                        batch.size());
   },
   .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
@@ -122,10 +112,11 @@ OP(_conv_input,
                 int64_t groups) {
     ConvWindows windows{stride, before, after, dilation, groups};
     if (!batch.has("weight"))
-      return parted(conv_input_gradient(joined(grad), weight, size, windows), batch.size());
+      return parted_samples(conv_input_gradient(joined_samples(grad), weight, size, windows),
+                            batch.size(), grad.size(1));
     windows.groups *= batch.size();
     Tensor groups_of_grad = as_groups(batch.full("grad"));
-    return from_groups(conv_input_gradient(groups_of_grad, joined(weight), size, windows),
+    return from_groups(conv_input_gradient(groups_of_grad, joined_samples(weight), size, windows),
                        batch.size());
   },
   .forward = [](const Tensor& grad, const Tensor& weight, ShapeRef size, ShapeRef stride,
@@ -168,11 +159,13 @@ OP(_conv_weight,
                 ShapeRef stride, ShapeRef before, ShapeRef after, ShapeRef dilation, int64_t groups,
                 bool bias) {
     ConvWindows windows{stride, before, after, dilation, groups * batch.size()};
-    auto [weight_grad, bias_grad] =
-        weight_gradient(as_groups(batch.full("input")), as_groups(batch.full("grad")), kernel_size,
-                        windows, bias);
-    return std::tuple(parted(weight_grad, batch.size()),
-                      bias ? parted(bias_grad, batch.size()) : bias_grad);
+    Tensor grads = batch.full("grad");
+    auto [weight_grad, bias_grad] = weight_gradient(as_groups(batch.full("input")),
+                                                    as_groups(grads), kernel_size, windows, bias);
+    auto parted = [&](const Tensor& t) {
+      return parted_samples(t, batch.size(), grads.size(2));
+    };
+    return std::tuple(parted(weight_grad), bias ? parted(bias_grad) : bias_grad);
   },
   .forward = [](const Tensor& input, const Tensor& grad, ShapeRef kernel_size, ShapeRef stride,
                 ShapeRef before, ShapeRef after, ShapeRef dilation, int64_t groups, bool bias) {

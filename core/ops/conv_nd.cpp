@@ -50,6 +50,13 @@ Tensor conv_nd(int64_t dims, const Tensor& input, const Tensor& weight, const Te
   return conv_nd(dims, input, weight, bias, stride, before, after, dilations, groups);
 }
 
+// The forwards of the ops, with their padding in numbers or by name.
+template <int64_t dims, class Padding>
+constexpr auto conv = [](const Tensor& input, const Tensor& weight, const Tensor& bias,
+                         ShapeRef stride, Padding padding, ShapeRef dilation, int64_t groups) {
+  return conv_nd(dims, input, weight, bias, stride, padding, dilation, groups);
+};
+
 }  // namespace
 
 OP(conv1d,
@@ -70,10 +77,7 @@ Args:
     groups: how many groups of channels are convolved by themselves.)",
   .dtypes  = numeric,
   .autocast = autocast::lower,
-  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
-                ShapeRef padding, ShapeRef dilation, int64_t groups) {
-    return conv_nd(1, input, weight, bias, stride, padding, dilation, groups);
-  },
+  .forward = conv<1, ShapeRef>,
 })
 
 OP(conv1d_padding,
@@ -82,10 +86,7 @@ OP(conv1d_padding,
   .home    = "nn.functional torch",
   .dtypes  = numeric,
   .autocast = autocast::lower,
-  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
-                std::string_view padding, ShapeRef dilation, int64_t groups) {
-    return conv_nd(1, input, weight, bias, stride, padding, dilation, groups);
-  },
+  .forward = conv<1, std::string_view>,
 })
 
 OP(conv2d,
@@ -112,10 +113,7 @@ Example:
     torch.Size([1, 4, 8, 8]))",
   .dtypes  = numeric,
   .autocast = autocast::lower,
-  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
-                ShapeRef padding, ShapeRef dilation, int64_t groups) {
-    return conv_nd(2, input, weight, bias, stride, padding, dilation, groups);
-  },
+  .forward = conv<2, ShapeRef>,
 })
 
 OP(conv2d_padding,
@@ -124,10 +122,7 @@ OP(conv2d_padding,
   .home    = "nn.functional torch",
   .dtypes  = numeric,
   .autocast = autocast::lower,
-  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
-                std::string_view padding, ShapeRef dilation, int64_t groups) {
-    return conv_nd(2, input, weight, bias, stride, padding, dilation, groups);
-  },
+  .forward = conv<2, std::string_view>,
 })
 
 OP(conv3d,
@@ -137,10 +132,7 @@ OP(conv3d,
   .doc     = R"(Slides filters over volumes: conv2d with a depth before height and width.)",
   .dtypes  = numeric,
   .autocast = autocast::lower,
-  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
-                ShapeRef padding, ShapeRef dilation, int64_t groups) {
-    return conv_nd(3, input, weight, bias, stride, padding, dilation, groups);
-  },
+  .forward = conv<3, ShapeRef>,
 })
 
 OP(conv3d_padding,
@@ -149,10 +141,7 @@ OP(conv3d_padding,
   .home    = "nn.functional torch",
   .dtypes  = numeric,
   .autocast = autocast::lower,
-  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
-                std::string_view padding, ShapeRef dilation, int64_t groups) {
-    return conv_nd(3, input, weight, bias, stride, padding, dilation, groups);
-  },
+  .forward = conv<3, std::string_view>,
 })
 
 OP(conv_tbc, "(Tensor input, Tensor weight, Tensor bias, int pad=0) -> Tensor", {

@@ -7,9 +7,10 @@
 namespace rushlight {
 namespace {
 
-Tensor conv_transpose_nd(int64_t dims, const Tensor& input, const Tensor& weight,
-                         const Tensor& bias, ShapeRef stride, ShapeRef padding,
-                         ShapeRef output_padding, int64_t groups, ShapeRef dilation) {
+template <int64_t dims>
+constexpr auto conv_transpose = [](const Tensor& input, const Tensor& weight, const Tensor& bias,
+                                   ShapeRef stride, ShapeRef padding, ShapeRef output_padding,
+                                   int64_t groups, ShapeRef dilation) {
   Tensor batch = conv_batch(input, weight, dims);
   Shape strides = conv_numbers(stride, dims), pads = conv_numbers(padding, dims);
   Shape dilations = conv_numbers(dilation, dims), extra = conv_numbers(output_padding, dims);
@@ -56,7 +57,7 @@ Tensor conv_transpose_nd(int64_t dims, const Tensor& input, const Tensor& weight
   }
   output = plus_conv_bias(output, bias);
   return batch.is(input) ? output : squeeze(output, 0);
-}
+};
 
 }  // namespace
 
@@ -79,11 +80,7 @@ Args:
     dilation: distance between the elements of a filter.)",
   .dtypes  = numeric,
   .autocast = autocast::lower,
-  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
-                ShapeRef padding, ShapeRef output_padding, int64_t groups, ShapeRef dilation) {
-    return conv_transpose_nd(1, input, weight, bias, stride, padding, output_padding, groups,
-                             dilation);
-  },
+  .forward = conv_transpose<1>,
 })
 
 OP(conv_transpose2d,
@@ -96,11 +93,7 @@ Output height: (H - 1) * stride - 2 * padding + dilation * (KH - 1) + output_pad
 likewise the width. Arguments as in conv_transpose1d; weight: (C, out_channels / groups, KH, KW).)",
   .dtypes  = numeric,
   .autocast = autocast::lower,
-  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
-                ShapeRef padding, ShapeRef output_padding, int64_t groups, ShapeRef dilation) {
-    return conv_transpose_nd(2, input, weight, bias, stride, padding, output_padding, groups,
-                             dilation);
-  },
+  .forward = conv_transpose<2>,
 })
 
 OP(conv_transpose3d,
@@ -114,11 +107,7 @@ likewise height and width. Arguments as in conv_transpose1d; weight: (C, out_cha
 KH, KW).)",
   .dtypes  = numeric,
   .autocast = autocast::lower,
-  .forward = [](const Tensor& input, const Tensor& weight, const Tensor& bias, ShapeRef stride,
-                ShapeRef padding, ShapeRef output_padding, int64_t groups, ShapeRef dilation) {
-    return conv_transpose_nd(3, input, weight, bias, stride, padding, output_padding, groups,
-                             dilation);
-  },
+  .forward = conv_transpose<3>,
 })
 
 }  // namespace rushlight

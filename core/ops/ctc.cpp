@@ -1,6 +1,7 @@
 // Owns ctc_loss: its forms, its checks, and the private ops around the kernels.
 #include "core/ops/ctc.h"
 
+#include "core/ops/joined_samples.h"
 #include "core/ops/loss.h"
 #include "core/ops/no_derivative.h"
 #include "core/ops/op.h"
@@ -13,7 +14,7 @@ inline constexpr DTypeSet single_or_double([](DType t) {
 });
 inline constexpr GpuForm needs_kernel = none<"has kernels for the CPU only">;
 
-constexpr int64_t kMany = std::numeric_limits<int64_t>::max() / 4;
+constexpr int64_t kMany = std::numeric_limits<int64_t>::max() / 4;  // more than memory holds
 
 // The numbers of a tensor, none on devices where they would have to be waited for.
 std::vector<int64_t> numbers_of(const Tensor& lengths) {
@@ -50,7 +51,7 @@ int64_t check_targets(const CtcBatch& batch) {
   const Tensor& targets = batch.targets;
   int64_t samples = batch.samples(), total = 0, longest = 0;
   for (int64_t length : batch.target_lengths) {
-    total += length;
+    total = std::min(total + length, kMany);  // so that it cannot overflow
     longest = std::max(longest, length);
   }
   if (targets.dim() == 2)
@@ -70,25 +71,10 @@ int64_t check_targets(const CtcBatch& batch) {
   return longest;
 }
 
-// The batches of vmap's samples as one: (B, T, N, C) as (T, B * N, C), and back.
+// The batches of vmap's samples as one: (B, T, N, C) as (T, B * N, C). Targets that stand one after
+// the other still do when their samples are joined.
 Tensor joined_times(const Tensor& t) {
   return reshape(transpose(t, 0, 1), Shape{t.size(1), t.size(0) * t.size(2), t.size(3)});
-}
-Tensor parted_times(const Tensor& t, int64_t samples) {
-  return transpose(reshape(t, Shape{t.size(0), samples, t.size(1) / samples, t.size(2)}), 0, 1);
-}
-// (B, N, ...) as (B * N, ...), and back; targets that stand one after the other still do.
-Tensor joined(const Tensor& t) {
-  Shape sizes = t.sizes();
-  sizes.erase(0);
-  sizes[0] *= t.size(0);
-  return reshape(t, sizes);
-}
-Tensor parted(const Tensor& t, int64_t samples) {
-  Shape sizes = t.sizes();
-  sizes[0] /= samples;
-  sizes.insert(0, samples);
-  return reshape(t, sizes);
 }
 
 using CtcResult = std::tuple<Tensor, Tensor>;
@@ -147,11 +133,15 @@ OP(ctc_loss_kernel,
   .gpu     = needs_kernel,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                 int64_t blank, bool zero_infinity) {
+    Tensor log_probs = batch.full("log_probs");
+    auto all = [&](const char* arg) { return joined_samples(batch.full(arg)); };
     auto [losses, log_alpha] = call<"ctc_loss_kernel", CtcResult>(
-        joined_times(batch.full("log_probs")), joined(batch.full("targets")),
-        joined(batch.full("input_lengths")), joined(batch.full("target_lengths")), blank,
-        zero_infinity);
-    return std::tuple(parted(losses, batch.size()), parted(log_alpha, batch.size()));
+        joined_times(log_probs), all("targets"), all("input_lengths"), all("target_lengths"),
+        blank, zero_infinity);
+    auto parted = [&](const Tensor& t) {
+      return parted_samples(t, batch.size(), log_probs.size(2));
+    };
+    return std::tuple(parted(losses), parted(log_alpha));
   },
   .forward = [](const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, int64_t blank, bool) {
@@ -188,11 +178,13 @@ OP(ctc_loss_backward,
   .gpu     = needs_kernel,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                 const Tensor&, const Tensor&, const Tensor&, int64_t blank, bool zero_infinity) {
-    auto all = [&](const char* arg) { return joined(batch.full(arg)); };
+    Tensor log_probs = batch.full("log_probs");  // (B, T, N, C)
+    auto all = [&](const char* arg) { return joined_samples(batch.full(arg)); };
     Tensor result = call<"ctc_loss_backward", Tensor>(
-        all("grad"), joined_times(batch.full("log_probs")), all("targets"), all("input_lengths"),
+        all("grad"), joined_times(log_probs), all("targets"), all("input_lengths"),
         all("target_lengths"), all("neg_log_likelihood"), all("log_alpha"), blank, zero_infinity);
-    return parted_times(result, batch.size());
+    Shape parts{log_probs.size(1), batch.size(), log_probs.size(2), log_probs.size(3)};
+    return transpose(reshape(result, parts), 0, 1);
   },
   .forward = [](const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
                 const Tensor& input_lengths, const Tensor& target_lengths, const Tensor& losses,

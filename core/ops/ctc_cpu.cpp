@@ -8,7 +8,7 @@
 
 #include "core/device/threads.h"
 #include "core/ops/ctc_loops.h"
-#include "core/tensor/tile_loop.h"
+#include "core/ops/operands.h"
 
 namespace rushlight {
 
@@ -74,12 +74,6 @@ void for_each_sample(const CtcBatch& batch, int64_t states, F&& f) {
                    f(n, batch.targets.data<int64_t>() + starts[size_t(n)],
                      batch.target_lengths[size_t(n)], batch.input_lengths[size_t(n)]);
                });
-}
-
-template <class F>
-void by_type(DType dtype, F&& f) {
-  if (dtype == DType::float32) f(Tag<float>{});
-  else f(Tag<double>{});
 }
 
 }  // namespace

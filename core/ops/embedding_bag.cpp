@@ -7,6 +7,7 @@
 #include "core/ops/batch.h"
 #include "core/ops/embedding_bag_loops.h"
 #include "core/ops/op.h"
+#include "core/ops/operands.h"
 #include "core/ops/sparse.h"
 #include "core/ops/sparse_kernels.h"
 #include "core/tensor/lift.h"
@@ -281,12 +282,12 @@ bag.)",
       Tensor zero = zeros({}, weight.dtype(), weight.device());
       return std::tuple(where(places < 0, zero, best), places);
     }
-    DType compute = weight.dtype() == DType::float64 ? DType::float64 : DType::float32;
+    DType compute = compute_dtype(weight.dtype());
     Tensor places = empty(sizes, DType::int64, weight.device());
     if (places.numel() == 0 || weight.device().is_meta())
       return std::tuple(empty(sizes, weight.dtype(), weight.device()), places);
     Tensor values = empty(sizes, compute);
-    maxima_of_bags(to_contiguous(to_dtype(weight, compute)), to_contiguous(rows),
+    maxima_of_bags(prepared(weight, compute), to_contiguous(rows),
                    to_contiguous(starts), values, places);
     return std::tuple(to_dtype(values, weight.dtype()), places);
   },

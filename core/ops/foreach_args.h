@@ -13,9 +13,9 @@ struct SgdStep {
 };
 
 struct AdamStep {
-  double lr, beta1, beta2, eps, weight_decay;
-  double correction, root;  // 1 - beta1^t, and the root of 1 - beta2^t
-  bool decoupled;           // weight decay shrinks the parameter, not the gradient
+  double rate, beta1, beta2;       // rate: with the bias correction of the mean
+  double root, eps, weight_decay;  // root: of 1 - beta2^t
+  double shrink;                   // of the parameter, by decoupled weight decay
   bool amsgrad, maximize;
 };
 

@@ -81,12 +81,12 @@ struct Adam {
   bool amsgrad;
 
   explicit Adam(const AdamStep& step)
-      : slope(step.maximize, step.decoupled ? 0 : step.weight_decay),
+      : slope(step.maximize, step.weight_decay),
         first(step.beta1),
         second(step.beta2),
         eps(S(step.eps)),
-        shrink(step.decoupled ? S(1 - step.lr * step.weight_decay) : S(1)),
-        rate(S(step.lr / step.correction)),
+        shrink(S(step.shrink)),
+        rate(S(step.rate)),
         root(S(step.root)),
         amsgrad(step.amsgrad) {}
 

@@ -1,6 +1,7 @@
 // Owns the ops that sample images at the places of a grid, and those that make grids.
 #include "core/ops/grid_sample.h"
 
+#include "core/ops/joined_samples.h"
 #include "core/ops/op.h"
 
 namespace rushlight {
@@ -32,46 +33,48 @@ void check_operands(GridSampling how, const Tensor& input, const Tensor& grid, i
   CHECK(dims == 2 || how.mode != GridMode::bicubic, "bicubic interpolation only supports 4D input");
 }
 
-Tensor sample_grid(int64_t dims, const Tensor& input, const Tensor& grid, int64_t mode,
-                   int64_t padding, bool align_corners) {
-  GridSampling how = sampling_of(mode, padding, align_corners);
-  check_operands(how, input, grid, dims);
-  if (input.device().is_cpu()) return grid_sample_on_cpu(how, input, grid);
-  Shape sizes = grid.sizes();
-  sizes.pop_back();
-  sizes.insert(1, input.size(1));
-  if (input.device().is_meta() || checked_numel(sizes) == 0)
-    return empty(sizes, input.dtype(), input.device());
-  return grid_sample_of_ops(how, input, grid);
-}
+// The fields that images and volumes share.
+template <int64_t dims>
+constexpr auto sample_grid =
+    [](const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners) {
+      GridSampling how = sampling_of(mode, padding, align_corners);
+      check_operands(how, input, grid, dims);
+      if (input.device().is_cpu()) return grid_sample_on_cpu(how, input, grid);
+      Shape sizes = grid.sizes();
+      sizes.pop_back();
+      sizes.insert(1, input.size(1));
+      if (input.device().is_meta() || checked_numel(sizes) == 0)
+        return empty(sizes, input.dtype(), input.device());
+      return grid_sample_of_ops(how, input, grid);
+    };
 
-std::tuple<Tensor, Tensor> grid_gradients(const Tensor& g, const Tensor& input, const Tensor& grid,
-                                          int64_t mode, int64_t padding, bool align_corners,
-                                          GradMask<2> mask) {
+constexpr auto grid_gradients = [](const Tensor& g, const Tensor& input, const Tensor& grid,
+                                   int64_t mode, int64_t padding, bool align_corners,
+                                   GradMask<2> mask) {
   GridSampling how{GridMode(mode), GridPadding(padding), align_corners};
   bool runs_kernel = !is_grad_enabled() && !g.is_hollow() && !input.is_hollow() &&
                      !grid.is_hollow() && g.device().is_cpu();
   auto backward = runs_kernel ? &grid_sample_backward_on_cpu : &grid_sample_backward_of_ops;
   GridGradients gradients = backward(how, g, input, grid, mask[0], mask[1]);
-  return {gradients.input, gradients.grid};
-}
+  return std::tuple(gradients.input, gradients.grid);
+};
 
 // All samples of vmap as one batch.
-template <class F>
-Tensor sample_batch(const Batch& batch, F&& sample) {
-  auto joined = [](const Tensor& t) { return call<"flatten", Tensor>(t, int64_t(0), int64_t(1)); };
+template <FixedString name>
+constexpr auto sample_batch = [](const Batch& batch, const Tensor&, const Tensor&, int64_t mode,
+                                 int64_t padding, bool align_corners) {
   Tensor input = batch.full("input");
-  Shape parts{input.size(0), input.size(1)};
-  Tensor result = sample(joined(input), joined(batch.full("grid")));
-  return call<"unflatten", Tensor>(result, int64_t(0), ShapeRef(parts));
-}
+  Tensor result = call<name, Tensor>(joined_samples(input), joined_samples(batch.full("grid")),
+                                     mode, padding, align_corners);
+  return parted_samples(result, input.size(0), input.size(1));
+};
 
 // The coordinates of the centers of `size` pixels, or with align_corners of those from end to end.
 Tensor centers(int64_t size, bool align_corners, const Tensor& like) {
+  if (size <= 1) return zeros(Shape{size}, like.dtype(), like.device());
   Tensor steps =
       call<"linspace", Tensor>(Scalar(-1.0), Scalar(1.0), size, std::optional<DType>(like.dtype()),
                                std::optional<Device>(like.device()));
-  if (size <= 1) return zeros(Shape{size}, like.dtype(), like.device());
   return align_corners ? steps : steps * (double(size - 1) / double(size));
 }
 
@@ -91,23 +94,10 @@ Args:
   .dtypes  = floating,
   .variants = function,
   .autocast = {CastTo::single, CastTo::widest},
-  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, int64_t interpolation_mode,
-                int64_t padding_mode, bool align_corners) {
-    return sample_batch(batch, [&](const Tensor& input, const Tensor& grid) {
-      return call<"grid_sampler_2d", Tensor>(input, grid, interpolation_mode, padding_mode,
-                                             align_corners);
-    });
-  },
-  .forward = [](const Tensor& input, const Tensor& grid, int64_t interpolation_mode,
-                int64_t padding_mode, bool align_corners) {
-    return sample_grid(2, input, grid, interpolation_mode, padding_mode, align_corners);
-  },
+  .batch   = sample_batch<"grid_sampler_2d">,
+  .forward = sample_grid<2>,
   .saves   = saves<"input", "grid">,
-  .grads   = grads(d<"input", "grid">([](const Tensor& g, const Tensor& input, const Tensor& grid,
-                                         int64_t mode, int64_t padding, bool align_corners,
-                                         GradMask<2> mask) {
-    return grid_gradients(g, input, grid, mode, padding, align_corners, mask);
-  })),
+  .grads   = grads(d<"input", "grid">(grid_gradients)),
 })
 
 OP(grid_sampler_3d,
@@ -124,23 +114,10 @@ Args:
   .dtypes  = floating,
   .variants = function,
   .autocast = {CastTo::single, CastTo::widest},
-  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, int64_t interpolation_mode,
-                int64_t padding_mode, bool align_corners) {
-    return sample_batch(batch, [&](const Tensor& input, const Tensor& grid) {
-      return call<"grid_sampler_3d", Tensor>(input, grid, interpolation_mode, padding_mode,
-                                             align_corners);
-    });
-  },
-  .forward = [](const Tensor& input, const Tensor& grid, int64_t interpolation_mode,
-                int64_t padding_mode, bool align_corners) {
-    return sample_grid(3, input, grid, interpolation_mode, padding_mode, align_corners);
-  },
+  .batch   = sample_batch<"grid_sampler_3d">,
+  .forward = sample_grid<3>,
   .saves   = saves<"input", "grid">,
-  .grads   = grads(d<"input", "grid">([](const Tensor& g, const Tensor& input, const Tensor& grid,
-                                         int64_t mode, int64_t padding, bool align_corners,
-                                         GradMask<2> mask) {
-    return grid_gradients(g, input, grid, mode, padding, align_corners, mask);
-  })),
+  .grads   = grads(d<"input", "grid">(grid_gradients)),
 })
 
 OP(grid_sampler,

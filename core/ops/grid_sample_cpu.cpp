@@ -5,8 +5,7 @@
 #include "core/device/threads.h"
 #include "core/ops/grid_sample.h"
 #include "core/ops/grid_sample_loops.h"
-#include "core/tensor/pointwise.h"
-#include "core/tensor/tile_loop.h"
+#include "core/ops/operands.h"
 
 namespace rushlight {
 
@@ -43,14 +42,6 @@ GridImage image_of(GridSampling how, const Tensor& input, const Tensor& grid) {
   return image;
 }
 
-// The dtype that the loops compute in.
-DType computed(const Tensor& input) {
-  return input.dtype() == DType::float64 ? DType::float64 : DType::float32;
-}
-Tensor prepared(const Tensor& tensor, DType dtype) {
-  return tensor.dtype() == dtype ? to_contiguous(tensor) : to_dtype(tensor, dtype);
-}
-
 char* at(const Tensor& tensor, int64_t image, int64_t elements) {
   return tensor.data<char>() + image * elements * int64_t(tensor.itemsize());
 }
@@ -59,7 +50,7 @@ char* at(const Tensor& tensor, int64_t image, int64_t elements) {
 
 Tensor grid_sample_on_cpu(GridSampling how, const Tensor& input, const Tensor& grid) {
   GridImage image = image_of(how, input, grid);
-  DType dtype = computed(input);
+  DType dtype = compute_dtype(input.dtype());
   Tensor x = prepared(input, dtype), places = prepared(grid, dtype);
   Shape sizes = grid.sizes();
   sizes.pop_back();
@@ -80,7 +71,7 @@ Tensor grid_sample_on_cpu(GridSampling how, const Tensor& input, const Tensor& g
 GridGradients grid_sample_backward_on_cpu(GridSampling how, const Tensor& grad, const Tensor& input,
                                           const Tensor& grid, bool wants_input, bool wants_grid) {
   GridImage image = image_of(how, input, grid);
-  DType dtype = computed(input);
+  DType dtype = compute_dtype(input.dtype());
   Tensor g = prepared(grad, dtype), x = prepared(input, dtype), places = prepared(grid, dtype);
   GridGradients gradients;
   if (wants_input) {

@@ -1,9 +1,8 @@
 // Owns the launches of layer_norm on CUDA, see layer_norm.cu.
 #include "core/device/cuda_memory.h"
 #include "core/ops/norm.h"
+#include "core/ops/operands.h"
 #include "core/ops/row_cuda.h"
-#include "core/tensor/pointwise.h"
-#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 
@@ -16,7 +15,7 @@ struct Variant {
   DType input, weight;
 
   int chunk() const { return chunk_of({input, weight}); }
-  DType compute() const { return dtype_of_compute(compute_of(input)); }
+  DType compute() const { return compute_dtype(input); }
   friend auto operator<=>(const Variant&, const Variant&) = default;
 };
 
@@ -49,10 +48,6 @@ cuda::CudaKernelFamily family([] {
 });
 
 void* address_or_null(const Tensor& t) { return t.defined() ? t.address() : nullptr; }
-
-Tensor prepared(const Tensor& t, DType dtype) {
-  return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
-}
 
 }  // namespace
 

@@ -2,7 +2,7 @@
 #include "core/ops/loss.h"
 
 #include "core/ops/op.h"
-#include "core/tensor/tile_loop.h"
+#include "core/ops/operands.h"
 
 namespace rushlight {
 namespace {
@@ -14,13 +14,9 @@ NllShape nll_shape(const Shape& sizes) {
   return {sizes[0], sizes[1], inner};
 }
 
-DType kernel_dtype(const Tensor& t) {
-  return t.dtype() == DType::float64 ? DType::float64 : DType::float32;
-}
 // That of input and output in the kernels of a device.
-DType input_dtype(const Tensor& t) { return t.device().is_cpu() ? kernel_dtype(t) : t.dtype(); }
-Tensor prepared(const Tensor& t, DType dtype) {
-  return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
+DType input_dtype(const Tensor& t) {
+  return t.device().is_cpu() ? compute_dtype(t.dtype()) : t.dtype();
 }
 
 Shape without_class(const Shape& sizes) {
@@ -132,7 +128,7 @@ The caller has checked the targets.)",
   },
   .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, int64_t reduction) {
-    DType dtype = kernel_dtype(input);
+    DType dtype = compute_dtype(input.dtype());
     Device device = input.device();
     LossReduction how{reduction};
     Shape sizes = how == LossReduction::none ? without_class(input.sizes()) : Shape();
@@ -175,7 +171,7 @@ OP(nll_loss_backward,
   .forward = [](const Tensor& grad, const Tensor& target, const Tensor& weight,
                 const Tensor& total_weight, ShapeRef sizes, int64_t ignore_index,
                 int64_t reduction) {
-    DType dtype = kernel_dtype(grad);
+    DType dtype = compute_dtype(grad.dtype());
     Device device = grad.device();
     Tensor g = prepared(grad, input_dtype(grad)), grad_input = empty(sizes, g.dtype(), device);
     if (!device.is_meta()) {

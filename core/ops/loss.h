@@ -18,6 +18,8 @@ LossReduction parse_reduction(std::string_view reduction);
 using Legacy = std::optional<bool>;
 // The reduction that they stand for, with PyTorch's warning, when one is given.
 std::string_view reduction_of(std::string_view reduction, Legacy size_average, Legacy reduce);
+// The losses, times a weight of the input's sizes if there is one.
+Tensor weighted_losses(const Tensor& losses, const Tensor& weight, const Tensor& input);
 // Warns when target would be broadcast with input, which is a mistake more often than not.
 void warn_of_broadcast(const Tensor& input, const Tensor& target);
 

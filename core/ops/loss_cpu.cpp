@@ -3,18 +3,13 @@
 
 #include "core/device/threads.h"
 #include "core/ops/loss.h"
+#include "core/ops/operands.h"
 
 namespace rushlight {
 namespace {
 
 // Positions summed in one piece; fixed, so that sums do not depend on the number of threads.
 constexpr int64_t kBlock = 4096;
-
-template <class F>
-void by_type(DType dtype, F&& f) {
-  if (dtype == DType::float32) f(Tag<float>{});
-  else f(Tag<double>{});
-}
 
 }  // namespace
 

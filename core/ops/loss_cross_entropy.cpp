@@ -3,16 +3,13 @@
 // log_softmax and nll_loss.
 #include "core/ops/loss.h"
 #include "core/ops/op.h"
+#include "core/ops/operands.h"
 
 namespace rushlight {
 namespace {
 
 CrossEntropy how_of(int64_t ignore_index, int64_t reduction, double smoothing) {
   return {ignore_index, LossReduction{reduction}, smoothing};
-}
-
-Tensor prepared(const Tensor& t, DType dtype) {
-  return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
 }
 
 // What multiplies the probabilities in the gradient of the logits, (N, 1): the gradient of the loss

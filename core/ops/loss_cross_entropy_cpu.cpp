@@ -4,7 +4,7 @@
 #include "core/device/threads.h"
 #include "core/ops/loss.h"
 #include "core/ops/loss_loops.h"
-#include "core/tensor/tile_loop.h"
+#include "core/ops/operands.h"
 
 namespace rushlight {
 
@@ -27,12 +27,6 @@ const CrossEntropyLoopsOf<T>& loops() {
 #undef RUSHLIGHT_ADDRESS
   if constexpr (std::is_same_v<T, float>) return active(sets).f32;
   else return active(sets).f64;
-}
-
-template <class F>
-void by_type(DType dtype, F&& f) {
-  if (dtype == DType::float32) f(Tag<float>{});
-  else f(Tag<double>{});
 }
 
 // The rows and what they are compared with.

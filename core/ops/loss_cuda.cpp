@@ -2,8 +2,8 @@
 #include "core/device/cuda.h"
 #include "core/device/cuda_memory.h"
 #include "core/ops/loss.h"
+#include "core/ops/operands.h"
 #include "core/ops/row_cuda.h"
-#include "core/tensor/pointwise.h"
 
 namespace rushlight {
 
@@ -13,8 +13,6 @@ namespace {
 
 constexpr unsigned kThreads = 256;
 constexpr int64_t kBlocks = 1024, kPerThread = 4;
-
-DType compute_dtype(DType dtype) { return dtype_of_compute(compute_of(dtype)); }
 
 struct NllKernels {
   cuda::CudaModule module;

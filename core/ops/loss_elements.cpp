@@ -79,10 +79,7 @@ d^2 / 2 where d = |input - target| is at most delta, delta * (d - delta / 2) els
     warn_of_broadcast(input, target);
     CHECK(delta > 0, "does not support non-positive values for delta, got ", delta, ".");
     Tensor losses = call<"_huber", Tensor>(input, target, delta);
-    CHECK(!weight.defined() || weight.sizes() == input.sizes(), ErrorKind::kValue,
-          "Weights and input must have the same size, but have ", weight.sizes(), " and ",
-          input.sizes(), ".");
-    return reduce_loss(weight.defined() ? losses * weight : losses, reduction);
+    return reduce_loss(weighted_losses(losses, weight, input), reduction);
   },
 })
 

@@ -41,13 +41,18 @@ Tensor reduce_loss(const Tensor& losses, std::string_view reduction) {
   return how == LossReduction::mean ? mean(losses) : sum(losses);
 }
 
-Tensor reduce_weighted_loss(const Tensor& losses, const Tensor& weight, const Tensor& input,
-                            std::string_view reduction) {
-  if (!weight.defined()) return reduce_loss(losses, reduction);
+Tensor weighted_losses(const Tensor& losses, const Tensor& weight, const Tensor& input) {
+  if (!weight.defined()) return losses;
   CHECK(weight.sizes() == input.sizes(), ErrorKind::kValue,
         "Weights and input must have the same size, got ", weight.sizes(), " and ", input.sizes());
-  Tensor weighted = losses * weight;
-  if (parse_reduction(reduction) != LossReduction::mean) return reduce_loss(weighted, reduction);
+  return losses * weight;
+}
+
+Tensor reduce_weighted_loss(const Tensor& losses, const Tensor& weight, const Tensor& input,
+                            std::string_view reduction) {
+  Tensor weighted = weighted_losses(losses, weight, input);
+  if (!weight.defined() || parse_reduction(reduction) != LossReduction::mean)
+    return reduce_loss(weighted, reduction);
   return sum(weighted) / sum(weight);
 }
 

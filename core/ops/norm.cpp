@@ -6,17 +6,13 @@
 #include <cmath>
 
 #include "core/ops/op.h"
+#include "core/ops/operands.h"
 
 namespace rushlight {
 namespace {
 
 // The dtype of statistics, and of parameters in the kernels of the CPU.
-DType kernel_dtype(const Tensor& input) {
-  return input.dtype() == DType::float64 ? DType::float64 : DType::float32;
-}
-Tensor prepared(const Tensor& t, DType dtype) {
-  return t.defined() ? to_contiguous(to_dtype(t, dtype)) : t;
-}
+DType kernel_dtype(const Tensor& input) { return compute_dtype(input.dtype()); }
 
 void check_same_device(const Tensor& input, std::initializer_list<const Tensor*> others) {
   for (const Tensor* t : others)

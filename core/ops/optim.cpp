@@ -56,8 +56,10 @@ max_exp_avg_sqs.)",
                 TensorList max_exp_avg_sqs, double lr, double beta1, double beta2, double eps,
                 double weight_decay, bool decoupled, bool amsgrad, bool maximize, double step,
                 bool differentiable) {
-    AdamStep adam{lr, beta1, beta2, eps, weight_decay, 1 - std::pow(beta1, step),
-                  std::sqrt(1 - std::pow(beta2, step)), decoupled, amsgrad, maximize};
+    Decay decay(lr, weight_decay, decoupled);
+    AdamStep adam{lr / (1 - std::pow(beta1, step)), beta1, beta2,
+                  std::sqrt(1 - std::pow(beta2, step)), eps, decay.penalty, decay.shrink,
+                  amsgrad, maximize};
     return update("_fused_adam_", differentiable, adam,
                   {params, grads, exp_avgs, exp_avg_sqs, {max_exp_avg_sqs, amsgrad}});
   },

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "core/ops/joined_samples.h"
 #include "core/ops/op.h"
 #include "core/ops/pool_arguments.h"
 
@@ -89,13 +90,10 @@ The indices must be those that _max_pool found with the same windows.)",
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, ShapeRef size,
                 ShapeRef kernel_size, ShapeRef stride, ShapeRef padding, ShapeRef dilation) {
     Tensor grad = batch.full("grad");
-    auto joined = [](const Tensor& t) {
-      return call<"flatten", Tensor>(t, int64_t(0), int64_t(1));
-    };
     Tensor volumes = call<"_max_pool_backward", Tensor>(
-        joined(grad), joined(batch.full("indices")), size, kernel_size, stride, padding, dilation);
-    Shape parts{grad.size(0), grad.size(1)};
-    return call<"unflatten", Tensor>(volumes, int64_t(0), ShapeRef(parts));
+        joined_samples(grad), joined_samples(batch.full("indices")), size, kernel_size, stride,
+        padding, dilation);
+    return parted_samples(volumes, grad.size(0), grad.size(1));
   },
   .forward = [](const Tensor& grad, const Tensor& indices, ShapeRef size, ShapeRef kernel_size,
                 ShapeRef stride, ShapeRef padding, ShapeRef dilation) {

@@ -124,9 +124,9 @@ Sum divisor_of(const PoolArgs& args, const Place& output) {
     return args.divisor.counts_padding ? windows.padded_count(o)
                                        : windows.end(o) - windows.begin(o);
   };
-  int64_t product = 1;
-  for (int d = 0; d < 3; ++d) product *= count(args.windows[d], output.at[kPlane + d]);
-  return Sum(product);
+  Sum product(1);
+  for (int d = 0; d < 3; ++d) product *= Sum(count(args.windows[d], output.at[kPlane + d]));
+  return product;
 }
 
 extern "C" __global__ void max_pool(PoolArgs args) {

@@ -8,18 +8,21 @@
 namespace rushlight {
 namespace {
 
-Tensor avg_pool_nd(int64_t dims, const Tensor& input, ShapeRef kernel_size,
-                   const std::optional<ShapeRef>& stride, ShapeRef padding, bool ceil_mode,
-                   bool count_include_pad, std::optional<int64_t> divisor) {
+// The forwards of the ops, which differ in their dims.
+template <int64_t dims>
+constexpr auto avg_pool = [](const Tensor& input, ShapeRef kernel_size,
+                             std::optional<ShapeRef> stride, ShapeRef padding, bool ceil_mode,
+                             bool count_include_pad, std::optional<int64_t> divisor) {
   CHECK(!divisor || *divisor != 0, "divisor must be not zero");
   PoolBatch batch(input, dims);
   PoolArguments a(dims, batch.volumes(), kernel_size, stride, padding, Shape{1}, ceil_mode);
   return batch.restore(call<"_avg_pool", Tensor>(
       batch.volumes(), ShapeRef(a.out), ShapeRef(a.kernel), ShapeRef(a.stride), ShapeRef(a.padding),
       count_include_pad, divisor.value_or(0)));
-}
+};
 
-Tensor adaptive_avg_pool_nd(int64_t dims, const Tensor& input, ShapeRef output_size) {
+template <int64_t dims>
+constexpr auto adaptive_avg_pool = [](const Tensor& input, ShapeRef output_size) {
   PoolBatch batch(input, dims);
   Shape out = pool_numbers(output_size, dims, 1, "output_size");
   const Tensor& volumes = batch.volumes();
@@ -29,11 +32,12 @@ Tensor adaptive_avg_pool_nd(int64_t dims, const Tensor& input, ShapeRef output_s
   }
   return batch.restore(call<"_avg_pool", Tensor>(volumes, ShapeRef(out), ShapeRef(), ShapeRef(),
                                                  ShapeRef(), true, int64_t(0)));
-}
+};
 
 // The roots of sums of powers: the means of windows times how many elements a window has.
-Tensor lp_pool_nd(int64_t dims, const Tensor& input, double norm_type, ShapeRef kernel_size,
-                  const std::optional<ShapeRef>& stride, bool ceil_mode) {
+template <int64_t dims>
+constexpr auto lp_pool = [](const Tensor& input, double norm_type, ShapeRef kernel_size,
+                            std::optional<ShapeRef> stride, bool ceil_mode) {
   if (std::isinf(norm_type)) {
     bool largest = norm_type > 0;
     Tensor sizes = largest ? abs(input) : -abs(input);
@@ -44,14 +48,14 @@ Tensor lp_pool_nd(int64_t dims, const Tensor& input, double norm_type, ShapeRef 
         ShapeRef(a.padding), ShapeRef(a.dilation))));
     return largest ? norms : -norms;
   }
-  Tensor means = avg_pool_nd(dims, pow(input, Scalar(norm_type)), kernel_size, stride, Shape{0},
-                             ceil_mode, true, {});
+  Tensor means = avg_pool<dims>(pow(input, Scalar(norm_type)), kernel_size, stride, Shape{0},
+                                ceil_mode, true, {});
   double count = 1;
   for (int64_t k : pool_numbers(kernel_size, dims, 1, "kernel_size")) count *= double(k);
   // Zero for negative sums, with a gradient of zero at 0, where the root has none.
   Tensor sums = sign(means) * call<"relu", Tensor>(abs(means), false) * Scalar(count);
   return pow(sums, Scalar(1.0 / norm_type));
-}
+};
 
 }  // namespace
 
@@ -73,7 +77,7 @@ Args:
   .dtypes  = kPoolable,
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, bool ceil_mode, bool count_include_pad) {
-    return avg_pool_nd(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, {});
+    return avg_pool<1>( input, kernel_size, stride, padding, ceil_mode, count_include_pad, {});
   },
 })
 
@@ -95,12 +99,7 @@ Args:
     count_include_pad: whether the padding counts among the elements.
     divisor_override: what to divide the sums by instead; integers are rounded towards zero.)",
   .dtypes  = kPoolable,
-  .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
-                ShapeRef padding, bool ceil_mode, bool count_include_pad,
-                std::optional<int64_t> divisor_override) {
-    return avg_pool_nd(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                       divisor_override);
-  },
+  .forward = avg_pool<2>,
 })
 
 OP(avg_pool3d,
@@ -110,12 +109,7 @@ OP(avg_pool3d,
   .doc     = R"(The means over windows of volumes: avg_pool2d with a depth before the height.)",
   .dtypes  = kPoolable,
   .autocast = autocast::on_cpu(autocast::single),
-  .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
-                ShapeRef padding, bool ceil_mode, bool count_include_pad,
-                std::optional<int64_t> divisor_override) {
-    return avg_pool_nd(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad,
-                       divisor_override);
-  },
+  .forward = avg_pool<3>,
 })
 
 OP(adaptive_avg_pool1d, "(Tensor input, int[1] output_size) -> Tensor", {
@@ -125,9 +119,7 @@ OP(adaptive_avg_pool1d, "(Tensor input, int[1] output_size) -> Tensor", {
 Output i is the mean of the elements from floor(i * L / output_size) to below
 ceil((i + 1) * L / output_size).)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, ShapeRef output_size) {
-    return adaptive_avg_pool_nd(1, input, output_size);
-  },
+  .forward = adaptive_avg_pool<1>,
 })
 
 OP(adaptive_avg_pool2d, "(Tensor input, int[2] output_size) -> Tensor", {
@@ -137,9 +129,7 @@ OP(adaptive_avg_pool2d, "(Tensor input, int[2] output_size) -> Tensor", {
 Along each dim, output i covers the elements from floor(i * size / output_size) to below
 ceil((i + 1) * size / output_size).)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, ShapeRef output_size) {
-    return adaptive_avg_pool_nd(2, input, output_size);
-  },
+  .forward = adaptive_avg_pool<2>,
 })
 
 OP(adaptive_avg_pool3d, "(Tensor input, int[3] output_size) -> Tensor", {
@@ -150,9 +140,7 @@ Along each dim, output i covers the elements from floor(i * size / output_size) 
 ceil((i + 1) * size / output_size).)",
   .dtypes  = floating,
   .autocast = autocast::on_cpu(autocast::single),
-  .forward = [](const Tensor& input, ShapeRef output_size) {
-    return adaptive_avg_pool_nd(3, input, output_size);
-  },
+  .forward = adaptive_avg_pool<3>,
 })
 
 OP(lp_pool1d,
@@ -168,10 +156,7 @@ Args:
     stride: step between windows; kernel_size if None.
     ceil_mode: whether a window may overhang the end.)",
   .dtypes  = real,
-  .forward = [](const Tensor& input, double norm_type, ShapeRef kernel_size,
-                std::optional<ShapeRef> stride, bool ceil_mode) {
-    return lp_pool_nd(1, input, norm_type, kernel_size, stride, ceil_mode);
-  },
+  .forward = lp_pool<1>,
 })
 
 OP(lp_pool2d,
@@ -187,10 +172,7 @@ Args:
     stride: step between windows; kernel_size if None.
     ceil_mode: whether a window may overhang the end.)",
   .dtypes  = real,
-  .forward = [](const Tensor& input, double norm_type, ShapeRef kernel_size,
-                std::optional<ShapeRef> stride, bool ceil_mode) {
-    return lp_pool_nd(2, input, norm_type, kernel_size, stride, ceil_mode);
-  },
+  .forward = lp_pool<2>,
 })
 
 OP(lp_pool3d,
@@ -207,10 +189,7 @@ Args:
     ceil_mode: whether a window may overhang the end.)",
   .dtypes  = real,
   .autocast = autocast::single,
-  .forward = [](const Tensor& input, double norm_type, ShapeRef kernel_size,
-                std::optional<ShapeRef> stride, bool ceil_mode) {
-    return lp_pool_nd(3, input, norm_type, kernel_size, stride, ceil_mode);
-  },
+  .forward = lp_pool<3>,
 })
 
 }  // namespace rushlight

@@ -143,16 +143,16 @@ Volumes volumes_of(const PoolWindows3d& windows, const Tensor& tensor, bool chan
 
 // The divisor of each output.
 Tensor divisors_of(const PoolWindows3d& windows, PoolDivisor divisor, DType dtype) {
-  auto count = [&](const PoolWindows& w, int64_t o) {
-    return divisor.counts_padding ? w.padded_count(o) : w.end(o) - w.begin(o);
+  auto count = [&](const PoolWindows& w, int64_t o) {  // a product of three may not fit in int64_t
+    return double(divisor.counts_padding ? w.padded_count(o) : w.end(o) - w.begin(o));
   };
   Tensor divisors = empty(Shape{windows[0].out, windows[1].out, windows[2].out}, DType::float64);
   double* at = divisors.data<double>();
   for (int64_t plane = 0; plane < windows[0].out; ++plane)
     for (int64_t row = 0; row < windows[1].out; ++row) {
-      int64_t of_row = count(windows[0], plane) * count(windows[1], row);
+      double of_row = count(windows[0], plane) * count(windows[1], row);
       for (int64_t column = 0; column < windows[2].out; ++column)
-        *at++ = double(divisor.number ? divisor.number : of_row * count(windows[2], column));
+        *at++ = divisor.number ? double(divisor.number) : of_row * count(windows[2], column);
     }
   return to_dtype(divisors, dtype);
 }

@@ -7,28 +7,45 @@ namespace {
 
 using Pair = std::tuple<Tensor, Tensor>;
 
-Pair max_pool_nd(int64_t dims, const Tensor& input, ShapeRef kernel_size,
-                 const std::optional<ShapeRef>& stride, ShapeRef padding, ShapeRef dilation,
-                 bool ceil_mode) {
+// The maxima of all dims' ops, and their places as int32.
+template <int64_t dims>
+constexpr auto max_pool_pair = [](const Tensor& input, ShapeRef kernel_size,
+                                  std::optional<ShapeRef> stride, ShapeRef padding,
+                                  ShapeRef dilation, bool ceil_mode) {
   PoolBatch batch(input, dims);
   PoolArguments a(dims, batch.volumes(), kernel_size, stride, padding, dilation, ceil_mode);
   auto [values, indices] =
       call<"_max_pool", Pair>(batch.volumes(), ShapeRef(a.out), ShapeRef(a.kernel),
                               ShapeRef(a.stride), ShapeRef(a.padding), ShapeRef(a.dilation));
-  return {batch.restore(values), batch.restore(indices)};
-}
-
-Pair adaptive_max_pool_nd(int64_t dims, const Tensor& input, ShapeRef output_size) {
-  PoolBatch batch(input, dims);
-  Shape out = pool_numbers(output_size, dims, 1, "output_size");
-  auto [values, indices] = call<"_max_pool", Pair>(batch.volumes(), ShapeRef(out), ShapeRef(),
-                                                   ShapeRef(), ShapeRef(), ShapeRef());
-  return {batch.restore(values), batch.restore(indices)};
-}
+  return Pair(batch.restore(values), batch.restore(indices));
+};
 
 Pair with_long_indices(const Pair& pooled) {
   return {std::get<0>(pooled), cast(std::get<1>(pooled), DType::int64)};
 }
+
+// The forwards of the ops.
+template <int64_t dims>
+constexpr auto max_pool = [](const Tensor& input, ShapeRef kernel_size,
+                             std::optional<ShapeRef> stride, ShapeRef padding, ShapeRef dilation,
+                             bool ceil_mode) {
+  return std::get<0>(max_pool_pair<dims>(input, kernel_size, stride, padding, dilation, ceil_mode));
+};
+template <int64_t dims>
+constexpr auto max_pool_with_indices = [](const Tensor& input, ShapeRef kernel_size,
+                                          std::optional<ShapeRef> stride, ShapeRef padding,
+                                          ShapeRef dilation, bool ceil_mode) {
+  return with_long_indices(
+      max_pool_pair<dims>(input, kernel_size, stride, padding, dilation, ceil_mode));
+};
+template <int64_t dims>
+constexpr auto adaptive_max_pool = [](const Tensor& input, ShapeRef output_size) {
+  PoolBatch batch(input, dims);
+  Shape out = pool_numbers(output_size, dims, 1, "output_size");
+  auto [values, indices] = call<"_max_pool", Pair>(batch.volumes(), ShapeRef(out), ShapeRef(),
+                                                   ShapeRef(), ShapeRef(), ShapeRef());
+  return with_long_indices({batch.restore(values), batch.restore(indices)});
+};
 
 }  // namespace
 
@@ -49,10 +66,7 @@ Args:
     dilation: distance between the window's elements.
     ceil_mode: whether a window may overhang the end.)",
   .dtypes  = kPoolable,
-  .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
-                ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
-    return std::get<0>(max_pool_nd(1, input, kernel_size, stride, padding, dilation, ceil_mode));
-  },
+  .forward = max_pool<1>,
 })
 
 OP(max_pool1d_with_indices,
@@ -61,11 +75,7 @@ OP(max_pool1d_with_indices,
   .home    = "torch nn.functional",
   .doc     = R"(What max_pool1d returns, and the places of the maxima in their sequences.)",
   .dtypes  = kPoolable,
-  .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
-                ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
-    return with_long_indices(
-        max_pool_nd(1, input, kernel_size, stride, padding, dilation, ceil_mode));
-  },
+  .forward = max_pool_with_indices<1>,
 })
 
 OP(max_pool2d,
@@ -85,10 +95,7 @@ Args:
     dilation: distance between the window's elements.
     ceil_mode: whether a window may overhang the image.)",
   .dtypes  = kPoolable,
-  .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
-                ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
-    return std::get<0>(max_pool_nd(2, input, kernel_size, stride, padding, dilation, ceil_mode));
-  },
+  .forward = max_pool<2>,
 })
 
 OP(max_pool2d_with_indices,
@@ -97,11 +104,7 @@ OP(max_pool2d_with_indices,
   .home    = "torch nn.functional",
   .doc     = R"(What max_pool2d returns, and the places of the maxima in their flattened images.)",
   .dtypes  = kPoolable,
-  .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
-                ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
-    return with_long_indices(
-        max_pool_nd(2, input, kernel_size, stride, padding, dilation, ceil_mode));
-  },
+  .forward = max_pool_with_indices<2>,
 })
 
 OP(max_pool3d,
@@ -111,10 +114,7 @@ OP(max_pool3d,
   .doc     = R"(The maxima over windows of volumes: max_pool2d with a depth before the height.)",
   .dtypes  = kPoolable,
   .autocast = autocast::on_cpu(autocast::single),
-  .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
-                ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
-    return std::get<0>(max_pool_nd(3, input, kernel_size, stride, padding, dilation, ceil_mode));
-  },
+  .forward = max_pool<3>,
 })
 
 OP(max_pool3d_with_indices,
@@ -123,29 +123,21 @@ OP(max_pool3d_with_indices,
   .home    = "nn.functional",
   .doc     = R"(What max_pool3d returns, and the places of the maxima in their flattened volumes.)",
   .dtypes  = kPoolable,
-  .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
-                ShapeRef padding, ShapeRef dilation, bool ceil_mode) {
-    return with_long_indices(
-        max_pool_nd(3, input, kernel_size, stride, padding, dilation, ceil_mode));
-  },
+  .forward = max_pool_with_indices<3>,
 })
 
 OP(adaptive_max_pool1d_with_indices, "(Tensor input, int[1] output_size) -> (Tensor, Tensor)", {
   .home    = "nn.functional",
   .doc     = R"(The maxima of the windows of adaptive_avg_pool1d, and their places.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, ShapeRef output_size) {
-    return with_long_indices(adaptive_max_pool_nd(1, input, output_size));
-  },
+  .forward = adaptive_max_pool<1>,
 })
 
 OP(adaptive_max_pool2d_with_indices, "(Tensor input, int[2] output_size) -> (Tensor, Tensor)", {
   .home    = "nn.functional",
   .doc     = R"(The maxima of the windows of adaptive_avg_pool2d, and their places.)",
   .dtypes  = floating,
-  .forward = [](const Tensor& input, ShapeRef output_size) {
-    return with_long_indices(adaptive_max_pool_nd(2, input, output_size));
-  },
+  .forward = adaptive_max_pool<2>,
 })
 
 OP(adaptive_max_pool3d_with_indices, "(Tensor input, int[3] output_size) -> (Tensor, Tensor)", {
@@ -153,9 +145,7 @@ OP(adaptive_max_pool3d_with_indices, "(Tensor input, int[3] output_size) -> (Ten
   .doc     = R"(The maxima of the windows of adaptive_avg_pool3d, and their places.)",
   .dtypes  = floating,
   .autocast = autocast::on_cpu(autocast::single),
-  .forward = [](const Tensor& input, ShapeRef output_size) {
-    return with_long_indices(adaptive_max_pool_nd(3, input, output_size));
-  },
+  .forward = adaptive_max_pool<3>,
 })
 
 }  // namespace rushlight

@@ -2,6 +2,7 @@
 // Both are made of gather and scatter.
 #include "core/autograd/node.h"
 #include "core/ops/op.h"
+#include "core/ops/operands.h"
 #include "core/ops/pool_arguments.h"
 
 namespace rushlight {
@@ -82,9 +83,8 @@ Args:
       CHECK(output_size[d] + kernel_size[d] - 1 <= input.size(int64_t(d) + 2), "pool size ",
             ShapeText{kernel_size}, " too large relative to input size ", input.sizes(),
             ": an output of ", ShapeText{output_size}, " does not fit.");
-    DType precise = input.dtype() == DType::float64 ? DType::float64 : DType::float32;
     Tensor pixels = flat_pixels(input);
-    Tensor places = random_windows(input, cast(detach(samples), precise), kernel_size, output_size);
+    Tensor places = random_windows(input, cast(detach(samples), compute_dtype(input.dtype())), kernel_size, output_size);
     Shape each{places.size(0), places.size(1), places.size(2) * places.size(3)};
     Tensor candidates = reshape(gather(detach(pixels), 2, reshape(places, each)), places.sizes());
     Tensor best = call<"argmax", Tensor>(candidates, std::optional(int64_t(-1)), true);
@@ -117,8 +117,7 @@ The places count the pixels of a flattened image or volume, as max pooling retur
       sizes.push_back(size);
     }
     checked_numel(sizes);
-    int64_t pixels = 1;
-    for (int64_t size : output_size) pixels *= size;
+    int64_t pixels = checked_numel(output_size);
     Tensor outside = (indices < Scalar(0)) | (indices >= Scalar(pixels));
     CHECK(indices.device().is_meta() || all_true(logical_not(outside)),
           "Found an invalid max index: output volumes are of size ", ShapeText{output_size},

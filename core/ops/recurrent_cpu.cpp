@@ -9,9 +9,9 @@
 
 #include "core/device/openblas.h"
 #include "core/device/threads.h"
+#include "core/ops/operands.h"
 #include "core/ops/recurrent.h"
 #include "core/ops/recurrent_loops.h"
-#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 
@@ -32,11 +32,6 @@ const RecurrentLoopsOf<T>& loops() {
 #undef RUSHLIGHT_ADDRESS
   if constexpr (std::is_same_v<T, float>) return active(sets).f32;
   else return active(sets).f64;
-}
-
-template <class F>
-auto by_type(DType dtype, F&& f) {
-  return dtype == DType::float32 ? f(Tag<float>{}) : f(Tag<double>{});
 }
 
 template <class T>

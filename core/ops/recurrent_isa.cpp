@@ -69,11 +69,6 @@ void pack(const T* matrix, bool transposed, int64_t k, int64_t n, int64_t begin,
   }
 }
 
-template <class T>
-[[gnu::always_inline]] inline Vector<T> broadcast(T x) {
-  return x - Vector<T>{};
-}
-
 // A tile of rows and vectors of c, of which `columns` columns exist.
 template <class T, int rows, int vectors>
 void multiply_tile(const T* a, int64_t a_row, const T* panel, T* c, int64_t c_row, int64_t k,

@@ -134,8 +134,9 @@ OP(_recurrent_layer,
       Tensor all = transpose(batch.full(name), 0, 1);
       return reshape(all, Shape{all.size(0) * samples, all.size(2)});
     };
+    int64_t rows = batch.full("input").size(1);
     auto parted = [&](const Tensor& t) {
-      return transpose(reshape(t, Shape{t.size(0) / samples, samples, t.size(1)}), 0, 1);
+      return transpose(reshape(t, Shape{rows, samples, t.size(1)}), 0, 1);
     };
     Shape sizes(batch_sizes);
     for (int64_t& size : sizes) size *= samples;

@@ -19,8 +19,16 @@ Shape pair(ShapeRef list, const char* name, int64_t least) {
         ShapeText{list}, ".");
   for (int64_t value : list)
     CHECK(value >= least && value <= kLargest, name, " ", ShapeText{list},
-          " is out of range: each ", "number must be at least ", least, " and below 2^31.");
+          " is out of range: each number must be at least ", least, " and below 2^31.");
   return {list[0], list.back()};
+}
+
+// Whether a tensor has `dims` dims, or one before them for a batch, and is only empty by that.
+bool is_batch_or_one(const Tensor& t, int64_t dims) {
+  if (t.dim() != dims && t.dim() != dims + 1) return false;
+  for (int64_t size : ShapeRef(t.sizes()).last(size_t(dims)))
+    if (size == 0) return false;
+  return true;
 }
 
 // The four arguments of windows, each as two numbers.
@@ -47,6 +55,7 @@ struct Windows {
           ShapeText{a.kernel}, " with dilation ", ShapeText{a.dilation}, " and stride ",
           ShapeText{a.stride}, " fits in images of ", ShapeText{size}, " with padding ",
           ShapeText{a.padding}, ": there must be at least one sliding block.");
+    checked_numel(Shape{along[0].kernel, along[1].kernel, along[0].out(), along[1].out()});
   }
   int64_t elements() const { return along[0].kernel * along[1].kernel; }
   int64_t outputs() const { return along[0].out() * along[1].out(); }
@@ -110,9 +119,10 @@ OP(_im2col,
   .forward = [](const Tensor& input, ShapeRef kernel_size, ShapeRef dilation, ShapeRef padding,
                 ShapeRef stride) {
     Windows windows(ShapeRef(input.sizes()).last(2), {kernel_size, dilation, padding, stride});
+    int64_t height = checked_numel(Shape{input.size(1), windows.elements()});
     if (input.device().is_cuda()) return unfold_of_ops(windows, input);
-    Tensor columns = empty(Shape{input.size(0), input.size(1) * windows.elements(),
-                                 windows.outputs()}, input.dtype(), input.device());
+    Tensor columns = empty(Shape{input.size(0), height, windows.outputs()}, input.dtype(),
+                           input.device());
     if (columns.numel() != 0 && !columns.device().is_meta())
       unfold_on_cpu(windows.along, to_contiguous(input), columns);
     return columns;
@@ -173,10 +183,8 @@ Args:
   .forward = [](const Tensor& input, ShapeRef kernel_size, ShapeRef dilation, ShapeRef padding,
                 ShapeRef stride) {
     Arguments a(kernel_size, dilation, padding, stride);
-    bool batched = input.dim() == 4, has_elements = input.dim() == 3 || batched;
-    for (int64_t d = batched; has_elements && d < input.dim(); ++d)
-      has_elements = input.size(d) > 0;
-    CHECK(has_elements, "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and ",
+    bool batched = input.dim() == 4;
+    CHECK(is_batch_or_one(input, 3), "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and ",
           "other non-zero dimensions for input, but got: ", input.sizes());
     Tensor columns = call<"_im2col", Tensor>(batched ? input : unsqueeze(input, 0),
                                              ShapeRef(a.kernel), ShapeRef(a.dilation),
@@ -206,10 +214,8 @@ Args:
                 ShapeRef padding, ShapeRef stride) {
     Shape size = pair(output_size, "output_size", 1);
     Arguments a(kernel_size, dilation, padding, stride);
-    bool batched = input.dim() == 3, has_elements = input.dim() == 2 || batched;
-    for (int64_t d = batched; has_elements && d < input.dim(); ++d)
-      has_elements = input.size(d) > 0;
-    CHECK(has_elements, "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch ",
+    bool batched = input.dim() == 3;
+    CHECK(is_batch_or_one(input, 2), "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch ",
           "size and non-zero dimensions for input, but got: ", input.sizes());
     Tensor images = call<"_col2im", Tensor>(batched ? input : unsqueeze(input, 0), ShapeRef(size),
                                             ShapeRef(a.kernel), ShapeRef(a.dilation),

@@ -34,6 +34,11 @@ struct VectorOf {
 template <class T>
 using Vector = typename detail::VectorOf<T>::type;
 
+template <class T>
+[[gnu::always_inline]] inline Vector<T> broadcast(T x) {
+  return x - Vector<T>{};  // which keeps -0
+}
+
 // From and to memory of any alignment.
 template <class T>
 [[gnu::always_inline]] inline Vector<T> load_vector(const T* from) {
