@@ -65,7 +65,7 @@ constexpr int64_t padded(int64_t n) {
   return (n + kAttentionLanes - 1) / kAttentionLanes * kAttentionLanes;
 }
 
-// The features of a tensor, as elements of a tile's row; so few that sizes of tiles do not overflow.
+// The features of a tensor, as elements of a tile's row: few enough that no tile's size overflows.
 int64_t padded_features(const Tensor& t) {
   CHECK(t.size(-1) <= std::numeric_limits<int32_t>::max(), "a tensor of shape ", t.sizes(),
         " has too many features: there may be 2^31 - 1.");

@@ -84,7 +84,8 @@ Args:
             ShapeText{kernel_size}, " too large relative to input size ", input.sizes(),
             ": an output of ", ShapeText{output_size}, " does not fit.");
     Tensor pixels = flat_pixels(input);
-    Tensor places = random_windows(input, cast(detach(samples), compute_dtype(input.dtype())), kernel_size, output_size);
+    Tensor precise = cast(detach(samples), compute_dtype(input.dtype()));
+    Tensor places = random_windows(input, precise, kernel_size, output_size);
     Shape each{places.size(0), places.size(1), places.size(2) * places.size(3)};
     Tensor candidates = reshape(gather(detach(pixels), 2, reshape(places, each)), places.sizes());
     Tensor best = call<"argmax", Tensor>(candidates, std::optional(int64_t(-1)), true);

@@ -184,8 +184,9 @@ Args:
                 ShapeRef stride) {
     Arguments a(kernel_size, dilation, padding, stride);
     bool batched = input.dim() == 4;
-    CHECK(is_batch_or_one(input, 3), "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and ",
-          "other non-zero dimensions for input, but got: ", input.sizes());
+    CHECK(is_batch_or_one(input, 3),
+          "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
+          "dimensions for input, but got: ", input.sizes());
     Tensor columns = call<"_im2col", Tensor>(batched ? input : unsqueeze(input, 0),
                                              ShapeRef(a.kernel), ShapeRef(a.dilation),
                                              ShapeRef(a.padding), ShapeRef(a.stride));
@@ -215,8 +216,9 @@ Args:
     Shape size = pair(output_size, "output_size", 1);
     Arguments a(kernel_size, dilation, padding, stride);
     bool batched = input.dim() == 3;
-    CHECK(is_batch_or_one(input, 2), "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch ",
-          "size and non-zero dimensions for input, but got: ", input.sizes());
+    CHECK(is_batch_or_one(input, 2),
+          "Expected 2D or 3D (batch mode) tensor for input with possibly 0 batch size and non-zero "
+          "dimensions for input, but got: ", input.sizes());
     Tensor images = call<"_col2im", Tensor>(batched ? input : unsqueeze(input, 0), ShapeRef(size),
                                             ShapeRef(a.kernel), ShapeRef(a.dilation),
                                             ShapeRef(a.padding), ShapeRef(a.stride));
