@@ -1,6 +1,7 @@
 // Owns ctc_loss: its forms, its checks, and the private ops around the kernels.
 #include "core/ops/ctc.h"
 
+#include "core/autograd/needs.h"
 #include "core/ops/joined_samples.h"
 #include "core/ops/loss.h"
 #include "core/ops/no_derivative.h"
@@ -12,14 +13,16 @@ namespace {
 inline constexpr DTypeSet single_or_double([](DType t) {
   return t == DType::float32 || t == DType::float64;
 });
-inline constexpr GpuForm needs_kernel = none<"has kernels for the CPU only">;
 
 constexpr int64_t kMany = std::numeric_limits<int64_t>::max() / 4;  // more than memory holds
 
-// The numbers of a tensor, none on devices where they would have to be waited for.
+// A tensor where its numbers can be read: those on CUDA are waited for.
+Tensor readable(const Tensor& t) { return t.device().is_cuda() ? needs::to_device(t, {}) : t; }
+
+// The numbers of a tensor, none on meta.
 std::vector<int64_t> numbers_of(const Tensor& lengths) {
-  if (!lengths.device().is_cpu()) return {};
-  Tensor flat = to_contiguous(to_dtype(lengths, DType::int64));
+  if (lengths.device().is_meta()) return {};
+  Tensor flat = to_contiguous(to_dtype(readable(lengths), DType::int64));
   return {flat.data<int64_t>(), flat.data<int64_t>() + flat.numel()};
 }
 
@@ -29,11 +32,12 @@ CtcBatch batch_of(const Tensor& log_probs, const Tensor& targets, const Tensor& 
           numbers_of(target_lengths), blank};
 }
 
-// As the kernels want them.
-Tensor checked_lengths(const Tensor& lengths, const Tensor& x, int64_t most, const char* name) {
+// As the kernels want them: on the CPU, unless they are on meta.
+Tensor checked_lengths(const Tensor& given, const Tensor& x, int64_t most, const char* name) {
   int64_t samples = x.size(1);
-  CHECK(lengths.device().is_cpu() || lengths.device() == x.device(), name, " is on ",
-        lengths.device(), ", but log_probs on ", x.device(), ". Use ", name, ".cpu().");
+  CHECK(given.device().is_cpu() || given.device() == x.device(), name, " is on ", given.device(),
+        ", but log_probs on ", x.device(), ". Use ", name, ".cpu().");
+  Tensor lengths = readable(given);
   CHECK(is_integral(lengths.dtype()), name, " must be integral, got ", dtype_name(lengths.dtype()),
         ".");
   CHECK(lengths.numel() == samples, name, " must be of size batch_size ", samples, ", got ",
@@ -46,7 +50,8 @@ Tensor checked_lengths(const Tensor& lengths, const Tensor& x, int64_t most, con
   return reshape(to_dtype(lengths, DType::int64), Shape{samples});
 }
 
-// Whether the targets have room for their lengths, and name classes. Returns the longest.
+// Whether the targets have room for their lengths, and name classes, which would have to be waited
+// for on CUDA. Returns the longest.
 int64_t check_targets(const CtcBatch& batch) {
   const Tensor& targets = batch.targets;
   int64_t samples = batch.samples(), total = 0, longest = 0;
@@ -61,6 +66,7 @@ int64_t check_targets(const CtcBatch& batch) {
   else
     CHECK(targets.numel() == total, "targets has ", targets.numel(),
           " elements, expected the sum of target_lengths, ", total, ".");
+  if (!targets.device().is_cpu()) return longest;
   std::vector<int64_t> starts = batch.starts();
   for (size_t n = 0; n < starts.size(); ++n)
     for (int64_t s = 0; s < batch.target_lengths[n]; ++s) {
@@ -130,7 +136,6 @@ OP(ctc_loss_kernel,
   .home    = "private",
   .doc     = R"(ctc_loss of each sample, with what its gradient needs.)",
   .dtypes  = single_or_double,
-  .gpu     = needs_kernel,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                 int64_t blank, bool zero_infinity) {
     Tensor log_probs = batch.full("log_probs");
@@ -147,11 +152,12 @@ OP(ctc_loss_kernel,
                 const Tensor& target_lengths, int64_t blank, bool) {
     CtcBatch batch = batch_of(log_probs, targets, input_lengths, target_lengths, blank);
     Device device = log_probs.device();
-    int64_t longest = device.is_cpu() ? check_targets(batch) : targets.size(-1);
+    int64_t longest = device.is_meta() ? targets.size(-1) : check_targets(batch);
     Tensor losses = empty(Shape{batch.samples()}, log_probs.dtype(), device);
     Tensor log_alpha =
         empty(Shape{batch.samples(), batch.times(), 2 * longest + 1}, log_probs.dtype(), device);
-    if (device.is_cpu()) ctc_loss_cpu(batch, losses, log_alpha);
+    if (!device.is_meta())
+      (device.is_cuda() ? ctc_loss_cuda : ctc_loss_cpu)(batch, losses, log_alpha);
     return std::tuple(losses, log_alpha);
   },
   .saves   = saves<"log_probs", "targets", "input_lengths", "target_lengths",
@@ -175,7 +181,6 @@ OP(ctc_loss_backward,
   .home    = "private",
   .doc     = R"(The gradient of ctc_loss; see ctc.h for what of. As in PyTorch it has none.)",
   .dtypes  = single_or_double,
-  .gpu     = needs_kernel,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                 const Tensor&, const Tensor&, const Tensor&, int64_t blank, bool zero_infinity) {
     Tensor log_probs = batch.full("log_probs");  // (B, T, N, C)
@@ -191,9 +196,10 @@ OP(ctc_loss_backward,
                 const Tensor& log_alpha, int64_t blank, bool zero_infinity) {
     CtcBatch batch = batch_of(log_probs, targets, input_lengths, target_lengths, blank);
     Tensor grad_input = empty(log_probs.sizes(), log_probs.dtype(), log_probs.device());
-    if (log_probs.device().is_cpu())
-      ctc_loss_backward_cpu(batch, to_contiguous(grad), to_contiguous(losses),
-                            to_contiguous(log_alpha), zero_infinity, grad_input);
+    auto run = log_probs.device().is_cuda() ? ctc_loss_backward_cuda : ctc_loss_backward_cpu;
+    if (!log_probs.device().is_meta())
+      run(batch, to_contiguous(grad), to_contiguous(losses), to_contiguous(log_alpha),
+          zero_infinity, grad_input);
     return grad_input;
   },
   .saves   = saves<"log_probs", "targets", "input_lengths", "target_lengths",
@@ -233,7 +239,6 @@ Example:
     >>> round(loss.exp().item(), 4)  # 6 of 8 sequences read so
     1.3333)",
   .dtypes  = single_or_double,
-  .gpu     = needs_kernel,
   .autocast = autocast::single,
   .forward = [](const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, int64_t blank, std::string_view reduction,
@@ -249,7 +254,6 @@ OP(ctc_loss_of_ints,
   .home    = "nn.functional",
   .doc     = R"(The same with lengths as numbers.)",
   .dtypes  = single_or_double,
-  .gpu     = needs_kernel,
   .autocast = autocast::single,
   .forward = [](const Tensor& log_probs, const Tensor& targets, ShapeRef input_lengths,
                 ShapeRef target_lengths, int64_t blank, std::string_view reduction,

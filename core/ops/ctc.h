@@ -1,6 +1,6 @@
 // Declares the kernels of ctc_loss. log_probs is (T, N, C), row-major float32 or float64; targets
-// are int64 without gaps, (N, S) or those of all samples one after the other; lengths and classes
-// have been checked.
+// are int64 without gaps, (N, S) or those of all samples one after the other; lengths have been
+// checked, and classes if they are on the CPU.
 //
 // The states of a sample are its target with a blank before, between and after the labels, so that
 // there are 2 * S + 1 of them.
@@ -31,5 +31,9 @@ void ctc_loss_cpu(const CtcBatch& batch, const Tensor& losses, const Tensor& log
 // behind log_softmax, which gives the same once log_softmax passes it on.
 void ctc_loss_backward_cpu(const CtcBatch& batch, const Tensor& grad, const Tensor& losses,
                            const Tensor& log_alpha, bool zero_infinity, const Tensor& grad_input);
+// The same on CUDA, where a label outside the classes gives NaN.
+void ctc_loss_cuda(const CtcBatch& batch, const Tensor& losses, const Tensor& log_alpha);
+void ctc_loss_backward_cuda(const CtcBatch& batch, const Tensor& grad, const Tensor& losses,
+                            const Tensor& log_alpha, bool zero_infinity, const Tensor& grad_input);
 
 }  // namespace rushlight
