@@ -1,5 +1,5 @@
-// Owns scaled_dot_product_attention: its checks, its form made of other ops, and the fused op of
-// the CPU. The fused kernel is in attention_cpu.cpp.
+// Owns scaled_dot_product_attention: its checks, its form made of other ops, and the fused op. The
+// fused kernels are in attention_cpu.cpp and attention.cu.
 #include "core/ops/attention.h"
 
 #include <algorithm>
@@ -83,7 +83,8 @@ Tensor drawn_noise(const Tensor& like, const Shape& sizes, double p, Generator::
     Tensor out = empty(ones.sizes(), ones.dtype(), ones.device());
     Tensor mask = empty(ones.sizes(), DType::bool_, ones.device());
     if (!ones.device().is_meta())
-      dropout_cpu(ones, out, mask, {dropout_threshold(p), kept_scale(p)}, draw);
+      (ones.device().is_cuda() ? dropout_cuda : dropout_cpu)(
+          ones, out, mask, {dropout_threshold(p), kept_scale(p)}, draw);
     return out;
   });
 }
@@ -131,6 +132,16 @@ Attention attention_of(const Tensor& query, const Tensor& key, const Tensor& val
 
 bool needs_kernel(const Tensor& t) { return t.numel() > 0 && !t.device().is_meta(); }
 
+// Whether the fused kernel is the way. On CUDA a block walks through all keys of its queries: few
+// queries of many keys would leave most of the GPU idle, and their scores are not much.
+bool suits_kernel(const Tensor& query, const Tensor& key, const Tensor& value) {
+  constexpr int64_t kFewQueries = 16, kManyKeys = 256;
+  if (!query.device().is_cuda()) return true;
+  bool walks_alone = query.size(-2) < kFewQueries && key.size(-2) >= kManyKeys;
+  return !walks_alone &&
+         attention_fits_cuda(query.dtype(), std::max(query.size(-1), value.size(-1)));
+}
+
 using Fused = std::tuple<Tensor, Tensor>;
 using FusedGrads = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
@@ -149,7 +160,9 @@ FusedGrads fused_grads(const Tensor& g, const Attention& a, const Tensor& output
   grads.key = make(wants[1], a.key, S, E);
   grads.value = make(wants[2], a.value, S, V);
   if (wants[3]) grads.mask = zeros(with_matrix(a.batch, L, S), logsumexp.dtype(), g.device());
-  if (runs && !g.device().is_meta()) attention_backward_cpu(a, g, output, logsumexp, grads);
+  if (runs && !g.device().is_meta())
+    (g.device().is_cuda() ? attention_backward_cuda : attention_backward_cpu)(a, g, output,
+                                                                              logsumexp, grads);
   return {grads.query, grads.key, grads.value, grads.mask};
 }
 
@@ -243,7 +256,6 @@ OP(_attention,
 
 Leading dims broadcast. Dropout draws from the generator with this seed and offset.)",
   .dtypes  = floating,
-  .gpu     = none<"scaled_dot_product_attention is made of matmul and softmax there">,
   .batch   = [](const Batch& batch, const Tensor& query, const Tensor& key, const Tensor& value,
                 const Tensor& mask, bool is_causal, double scale, double dropout_p, int64_t seed,
                 int64_t offset) {
@@ -263,7 +275,8 @@ Leading dims broadcast. Dropout draws from the generator with this seed and offs
     sums.push_back(a.queries());
     Tensor logsumexp = empty(sums, compute_dtype(query.dtype()), query.device());
     Tensor output = empty_in_order(with_matrix(a.batch, a.queries(), value.size(-1)), query);
-    if (needs_kernel(logsumexp)) attention_cpu(a, output, logsumexp);
+    if (needs_kernel(logsumexp))
+      (query.device().is_cuda() ? attention_cuda : attention_cpu)(a, output, logsumexp);
     return Fused(output, logsumexp);
   },
   .saves   = saves<"query", "key", "value", "attn_mask", "output", "logsumexp">,
@@ -331,7 +344,7 @@ Example:
     bool drops = dropout_p > 0 && dropout_p < 1;
     double p = drops ? dropout_p : 0;
     Tensor output;
-    if (query.device().is_cuda() || (drops && inside_batch_level())) {
+    if (!suits_kernel(query, key, value) || (drops && inside_batch_level())) {
       output = attend_by_ops(query, key, value, mask, p, is_causal, scale);
     } else {
       Generator::Draw draw{};

@@ -27,6 +27,9 @@ struct Attention {
 // output: (*batch, L, Ev), rows without gaps; logsumexp: (*batch, L) row-major, -inf where a query
 // sees nothing.
 void attention_cpu(const Attention& attention, const Tensor& output, const Tensor& logsumexp);
+void attention_cuda(const Attention& attention, const Tensor& output, const Tensor& logsumexp);
+// Whether tiles of so many features fit in the memory of a block.
+bool attention_fits_cuda(DType dtype, int64_t features);
 
 // The gradients, each of the broadcast shape, or undefined if not wanted. That of the mask comes
 // as zeros.
@@ -35,5 +38,7 @@ struct AttentionGrads {
 };
 void attention_backward_cpu(const Attention& attention, const Tensor& grad, const Tensor& output,
                             const Tensor& logsumexp, const AttentionGrads& grads);
+void attention_backward_cuda(const Attention& attention, const Tensor& grad, const Tensor& output,
+                             const Tensor& logsumexp, const AttentionGrads& grads);
 
 }  // namespace rushlight

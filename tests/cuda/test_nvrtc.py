@@ -80,6 +80,24 @@ def test_kernels_compile(run_python, arch: str) -> None:
 
 
 @needs_nvrtc
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_kernels_for_tensor_cores_compile(run_python, arch: str) -> None:
+    """The shim has C++ in the place of their instructions."""
+    said = run_python(
+        """
+        import sys
+        from rushlight import _C
+
+        for name in ("attention<Half, 64>", "attention_backward<BFloat16, 64>"):
+            _C._cuda_compile_kernel(name, sys.argv[1], False)
+        print("done")
+        """,
+        arch,
+    )
+    assert said == "done\n"
+
+
+@needs_nvrtc
 def test_a_compile_error_names_the_kernel_and_keeps_its_text(run_python, tmp_path: Path) -> None:
     message = run_python(
         """
