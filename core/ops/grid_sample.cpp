@@ -40,12 +40,11 @@ constexpr auto sample_grid =
       GridSampling how = sampling_of(mode, padding, align_corners);
       check_operands(how, input, grid, dims);
       if (input.device().is_cpu()) return grid_sample_on_cpu(how, input, grid);
+      if (input.device().is_cuda()) return grid_sample_on_cuda(how, input, grid);
       Shape sizes = grid.sizes();
       sizes.pop_back();
       sizes.insert(1, input.size(1));
-      if (input.device().is_meta() || checked_numel(sizes) == 0)
-        return empty(sizes, input.dtype(), input.device());
-      return grid_sample_of_ops(how, input, grid);
+      return empty(sizes, input.dtype(), input.device());
     };
 
 constexpr auto grid_gradients = [](const Tensor& g, const Tensor& input, const Tensor& grid,
@@ -53,8 +52,10 @@ constexpr auto grid_gradients = [](const Tensor& g, const Tensor& input, const T
                                    GradMask<2> mask) {
   GridSampling how{GridMode(mode), GridPadding(padding), align_corners};
   bool runs_kernel = !is_grad_enabled() && !g.is_hollow() && !input.is_hollow() &&
-                     !grid.is_hollow() && g.device().is_cpu();
-  auto backward = runs_kernel ? &grid_sample_backward_on_cpu : &grid_sample_backward_of_ops;
+                     !grid.is_hollow() && !g.device().is_meta();
+  auto backward = !runs_kernel           ? &grid_sample_backward_of_ops
+                  : g.device().is_cuda() ? &grid_sample_backward_on_cuda
+                                         : &grid_sample_backward_on_cpu;
   GridGradients gradients = backward(how, g, input, grid, mask[0], mask[1]);
   return std::tuple(gradients.input, gradients.grid);
 };
@@ -79,6 +80,19 @@ Tensor centers(int64_t size, bool align_corners, const Tensor& like) {
 }
 
 }  // namespace
+
+GridImage grid_image(GridSampling how, const Tensor& input, const Tensor& grid) {
+  int dims = int(input.dim()) - 2;
+  GridImage image{how.mode, how.padding, how.align_corners, dims, {}, input.size(1), 1, 1};
+  for (int d = 0; d < dims; ++d) {
+    image.sizes[d] = input.size(-1 - d);
+    image.pixels *= image.sizes[d];
+    image.places *= grid.size(1 + d);
+  }
+  CHECK(image.pixels < int64_t(1) << 30, "an image of ", image.pixels,
+        " pixels is too large: it may have 2^30 - 1.");
+  return image;
+}
 
 OP(grid_sampler_2d,
    "(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool align_corners) -> "

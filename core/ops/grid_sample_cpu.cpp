@@ -28,20 +28,6 @@ const GridLoops& loops() {
   return active(sets);
 }
 
-GridImage image_of(GridSampling how, const Tensor& input, const Tensor& grid) {
-  int dims = int(input.dim()) - 2;
-  GridImage image{
-      int(how.mode), int(how.padding), how.align_corners, dims, {}, input.size(1), 1, 1};
-  for (int d = 0; d < dims; ++d) {
-    image.sizes[d] = input.size(-1 - d);
-    image.pixels *= image.sizes[d];
-    image.places *= grid.size(1 + d);
-  }
-  CHECK(image.pixels < int64_t(1) << 30, "an image of ", image.pixels,
-        " pixels is too large: it may have 2^30 - 1.");
-  return image;
-}
-
 char* at(const Tensor& tensor, int64_t image, int64_t elements) {
   return tensor.data<char>() + image * elements * int64_t(tensor.itemsize());
 }
@@ -49,7 +35,7 @@ char* at(const Tensor& tensor, int64_t image, int64_t elements) {
 }  // namespace
 
 Tensor grid_sample_on_cpu(GridSampling how, const Tensor& input, const Tensor& grid) {
-  GridImage image = image_of(how, input, grid);
+  GridImage image = grid_image(how, input, grid);
   DType dtype = compute_dtype(input.dtype());
   Tensor x = prepared(input, dtype), places = prepared(grid, dtype);
   Shape sizes = grid.sizes();
@@ -70,7 +56,7 @@ Tensor grid_sample_on_cpu(GridSampling how, const Tensor& input, const Tensor& g
 
 GridGradients grid_sample_backward_on_cpu(GridSampling how, const Tensor& grad, const Tensor& input,
                                           const Tensor& grid, bool wants_input, bool wants_grid) {
-  GridImage image = image_of(how, input, grid);
+  GridImage image = grid_image(how, input, grid);
   DType dtype = compute_dtype(input.dtype());
   Tensor g = prepared(grad, dtype), x = prepared(input, dtype), places = prepared(grid, dtype);
   GridGradients gradients;

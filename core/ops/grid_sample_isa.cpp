@@ -3,60 +3,12 @@
 #include "core/ops/grid_sample_loops.h"
 #include "core/tensor/vectors.h"
 
+#include "core/ops/grid_taps.h"
+
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
-constexpr int kNearest = 1, kBicubic = 2;                // modes
-constexpr int kZeros = 0, kBorder = 1, kReflection = 2;  // paddings
 constexpr int64_t kPlaces = kGridPlaces;
-
-// ---- coordinates -------------------------------------------------------------------------------
-
-template <class T>
-struct Coordinate {
-  T at, slope;  // slope: by the coordinate of the grid
-};
-
-template <class T>
-[[gnu::always_inline]] inline T bounded(T x, T low, T high) {
-  x = x > low ? x : low;  // NaN becomes low
-  return x < high ? x : high;
-}
-
-// Mirrored at both ends, as often as it takes, and kept inside.
-template <class T>
-[[gnu::always_inline]] inline Coordinate<T> reflected(T x, T size, bool align_corners) {
-  T low = align_corners ? T(0) : T(-0.5), span = align_corners ? size - 1 : size;
-  T away = x - low, slope = away < 0 ? T(-1) : T(1);
-  away = abs(away);
-  T flips = floor(away / (span > 0 ? span : T(1))), rest = away - flips * span;
-  bool odd = flips - 2 * floor(flips * T(0.5)) > T(0.5);
-  slope = odd ? -slope : slope;
-  T at = odd ? span - rest + low : rest + low;
-  return {span > 0 ? at : T(0), span > 0 ? slope : T(0)};
-}
-
-// Inside the image, with a slope of 0 where it was outside.
-template <class T>
-[[gnu::always_inline]] inline Coordinate<T> clipped(Coordinate<T> c, T size) {
-  bool inside = (c.at > 0) & (c.at < size - 1);
-  return {bounded(c.at, T(0), size - 1), inside ? c.slope : T(0)};
-}
-
-// Where a coordinate of the grid lies in the image.
-template <int padding, class T>
-[[gnu::always_inline]] inline Coordinate<T> coordinate(T x, T size, bool align_corners) {
-  x = x == x ? x : T(-1);
-  T slope = (align_corners ? size - 1 : size) * T(0.5);
-  T at = align_corners ? (x + 1) * slope : ((x + 1) * size - 1) * T(0.5);
-  if constexpr (padding == kZeros) return {bounded(at, T(-3), size + 2), slope};
-  if constexpr (padding == kReflection) {
-    Coordinate<T> c = reflected(at, size, align_corners);
-    at = c.at;
-    slope *= c.slope;
-  }
-  return clipped(Coordinate<T>{at, slope}, size);
-}
 
 // ---- taps --------------------------------------------------------------------------------------
 
@@ -67,61 +19,38 @@ struct Axis {
   T weight[4][kPlaces], slope[4][kPlaces];
 };
 
-template <int padding, class T>
+template <int taps, GridPadding padding, class T>
 void fill_axis(const GridImage& image, int dim, const T* grid, int64_t n, Axis<T>& axis) {
   T size = T(image.sizes[dim]);
   bool align_corners = image.align_corners;
   int dims = image.dims;
-  if (image.mode == kBicubic) {
-    // The taps are padded, not the coordinate. A coordinate far outside only has to stay finite.
-    constexpr T a = T(-0.75);
-#pragma omp simd
-    for (int64_t p = 0; p < n; ++p) {
-      T x = grid[p * dims + dim];
-      x = x == x ? x : T(-1);
-      T scale = (align_corners ? size - 1 : size) * T(0.5);
-      T at = align_corners ? (x + 1) * scale : ((x + 1) * size - 1) * T(0.5);
-      if (padding == kZeros) at = bounded(at, T(-3), size + 2);
-      at = bounded(at, T(-1e9), T(1e9));
-      T first = floor(at), t = at - first, s = 1 - t;
-      T index[4] = {first - 1, first, first + 1, first + 2};
-      for (int k = 0; k < 4; ++k) {
-        if (padding == kReflection) index[k] = reflected(index[k], size, align_corners).at;
-        if (padding != kZeros) index[k] = bounded(index[k], T(0), size - 1);
-        axis.index[k][p] = index[k];
-      }
-      T u = t + 1, v = s + 1;
-      axis.weight[0][p] = ((u - 5) * u + 8) * u * a - 4 * a;
-      axis.weight[1][p] = ((a + 2) * t - (a + 3)) * t * t + 1;
-      axis.weight[2][p] = ((a + 2) * s - (a + 3)) * s * s + 1;
-      axis.weight[3][p] = ((v - 5) * v + 8) * v * a - 4 * a;
-      axis.slope[0][p] = ((3 * u - 10) * u + 8) * a * scale;
-      axis.slope[1][p] = (3 * (a + 2) * t - 2 * (a + 3)) * t * scale;
-      axis.slope[2][p] = -(3 * (a + 2) * s - 2 * (a + 3)) * s * scale;
-      axis.slope[3][p] = -((3 * v - 10) * v + 8) * a * scale;
-    }
-    return;
-  }
-  bool nearest = image.mode == kNearest;
 #pragma omp simd
   for (int64_t p = 0; p < n; ++p) {
-    Coordinate<T> c = coordinate<padding>(grid[p * dims + dim], size, align_corners);
-    T first = nearest ? round(c.at) : floor(c.at), t = nearest ? T(0) : c.at - first;
-    T slope = nearest ? T(0) : c.slope;
-    axis.index[0][p] = first;
-    axis.index[1][p] = first + 1;
-    axis.weight[0][p] = 1 - t;
-    axis.weight[1][p] = t;
-    axis.slope[0][p] = -slope;
-    axis.slope[1][p] = slope;
+    GridTaps<T, taps> at = grid_taps<taps>(grid[p * dims + dim], size, padding, align_corners);
+    for (int k = 0; k < taps; ++k) {
+      axis.index[k][p] = at.index[k];
+      axis.weight[k][p] = at.weight[k];
+      axis.slope[k][p] = at.slope[k];
+    }
+  }
+}
+
+template <GridPadding padding, class T>
+void fill_axis(const GridImage& image, int dim, const T* grid, int64_t n, Axis<T>& axis) {
+  switch (image.mode) {
+    case GridMode::bilinear: return fill_axis<2, padding>(image, dim, grid, n, axis);
+    case GridMode::nearest: return fill_axis<1, padding>(image, dim, grid, n, axis);
+    default: return fill_axis<4, padding>(image, dim, grid, n, axis);
   }
 }
 
 template <class T>
 void fill_axis(const GridImage& image, int dim, const T* grid, int64_t n, Axis<T>& axis) {
-  if (image.padding == kZeros) fill_axis<kZeros>(image, dim, grid, n, axis);
-  else if (image.padding == kBorder) fill_axis<kBorder>(image, dim, grid, n, axis);
-  else fill_axis<kReflection>(image, dim, grid, n, axis);
+  switch (image.padding) {
+    case GridPadding::zeros: return fill_axis<GridPadding::zeros>(image, dim, grid, n, axis);
+    case GridPadding::border: return fill_axis<GridPadding::border>(image, dim, grid, n, axis);
+    default: return fill_axis<GridPadding::reflection>(image, dim, grid, n, axis);
+  }
 }
 
 // The taps of some places in the plane, which are all combinations of those along the dims.
@@ -135,9 +64,9 @@ struct Taps {
 
   void fill(const GridImage& image, const T* grid, int64_t n) {
     for (int d = 0; d < image.dims; ++d) fill_axis(image, d, grid, n, axes[d]);
-    int along = image.mode == kNearest ? 1 : image.mode == kBicubic ? 4 : 2;
+    int along = image.mode == GridMode::nearest ? 1 : image.mode == GridMode::bicubic ? 4 : 2;
     count = image.dims == 3 ? along * along * along : along * along;
-    has_pairs = along == 2 || (along == 4 && image.padding == kZeros);
+    has_pairs = along == 2 || (along == 4 && image.padding == GridPadding::zeros);
     for (int tap = 0; tap < count; ++tap) fill_tap(image, tap, along, n);
   }
 
@@ -171,7 +100,7 @@ struct Taps {
 
   // The slope of a tap's weight along a dim, without regard to what lies outside.
   void slopes(const GridImage& image, int tap, int dim, int64_t n, T* slope) const {
-    int along = image.mode == kNearest ? 1 : image.mode == kBicubic ? 4 : 2;
+    int along = image.mode == GridMode::nearest ? 1 : image.mode == GridMode::bicubic ? 4 : 2;
     for (int d = 0; d < image.dims; ++d) {
       int k = part(tap, d, along);
       const T* factor = d == dim ? axes[d].slope[k] : axes[d].weight[k];
@@ -345,7 +274,7 @@ void backward(const GridImage& image, const void* grad, const void* input, const
     for (int64_t c = 0; c < image.channels; ++c) {
       const T* g = static_cast<const T*>(grad) + c * image.places + first;
       if (grad_input) scatter(taps, g, static_cast<T*>(grad_input) + c * image.pixels, n);
-      if (!grad_grid || image.mode == kNearest) continue;
+      if (!grad_grid || image.mode == GridMode::nearest) continue;
       const T* plane = in + c * image.pixels;
       add_products(taps, plane, g, products, n);
     }
@@ -353,7 +282,7 @@ void backward(const GridImage& image, const void* grad, const void* input, const
     T* to = static_cast<T*>(grad_grid) + first * image.dims;
     for (int d = 0; d < image.dims; ++d) {
       for (int64_t p = 0; p < n; ++p) to[p * image.dims + d] = 0;
-      for (int k = 0; k < taps.count && image.mode != kNearest; ++k) {
+      for (int k = 0; k < taps.count && image.mode != GridMode::nearest; ++k) {
         taps.slopes(image, k, d, n, slope);
         for (int64_t p = 0; p < n; ++p) to[p * image.dims + d] += slope[p] * products[k][p];
       }

@@ -1,6 +1,7 @@
 // Owns the shape of the loops of grid_sample that are compiled once per instruction set.
 #pragma once
 
+#include "core/ops/grid_args.h"
 #include "core/tensor/loops.h"
 
 namespace rushlight {
@@ -8,17 +9,6 @@ namespace rushlight {
 // Places of a grid that are worked on at once, so that their weights stay in the cache.
 inline constexpr int64_t kGridPlaces = 128;
 inline constexpr int kGridTaps = 16;  // of a place at most: 4 x 4 of bicubic
-
-// An image of a batch and how to sample it; see GridSampling for the numbers.
-struct GridImage {
-  int mode, padding;
-  bool align_corners;
-  int dims;          // 2 or 3
-  int64_t sizes[3];  // of the image, the last dim first
-  int64_t channels;  // planes
-  int64_t pixels;    // of a plane
-  int64_t places;    // of the grid
-};
 
 // The samples of all channels: (channels, places).
 using GridSampleLoop = void (*)(const GridImage& image, const void* input, const void* grid,

@@ -1,5 +1,5 @@
-// Defines grid_sample and its gradients as compositions of other ops: for CUDA, inside transforms,
-// and where gradients are differentiated themselves. The formulas are those of grid_sample_isa.cpp.
+// Defines the gradients of grid_sample as compositions of other ops: inside transforms, and where
+// they are differentiated themselves. The formulas are those of grid_taps.h.
 #include "core/ops/grid_sample.h"
 #include "core/ops/ops.h"
 
@@ -102,17 +102,6 @@ class Sampling {
     flat_ = reshape(input, Shape{batch_, channels_, pixels_});
   }
 
-  // (N, C, places)
-  Tensor sample() const {
-    Tensor sum;
-    for (int64_t k = 0; k < combinations_; ++k) {
-      Combination tap = combination(k);
-      Tensor part = values(tap) * unsqueeze(tap.weight, 1);
-      sum = sum.defined() ? sum + part : part;
-    }
-    return sum;
-  }
-
   GridGradients gradients(const Tensor& grad, bool wants_input, bool wants_grid) const {
     Tensor g = reshape(grad, Shape{batch_, channels_, places_});
     Tensor to_input;
@@ -186,13 +175,6 @@ class Sampling {
 };
 
 }  // namespace
-
-Tensor grid_sample_of_ops(GridSampling how, const Tensor& input, const Tensor& grid) {
-  Shape sizes = grid.sizes();
-  sizes.pop_back();
-  sizes.insert(1, input.size(1));
-  return reshape(Sampling(how, input, grid).sample(), sizes);
-}
 
 GridGradients grid_sample_backward_of_ops(GridSampling how, const Tensor& grad, const Tensor& input,
                                           const Tensor& grid, bool wants_input, bool wants_grid) {

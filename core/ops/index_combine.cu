@@ -1,120 +1,20 @@
-// Owns the kernel that combines values with the picked elements. DTYPE is the dtype; COMBINE(a, b)
-// combines two of the type that it computes in. Values for one place come in their order and
-// are grouped by their number only: the result is the same in every run.
-#include "core/tensor/formula.cuh"
-
-#include "core/ops/index_layout.cuh"
-#include "core/tensor/convert.h"
+// Owns the kernels that combine values of a row-major tensor with the picked elements.
+#include "core/ops/index_combine.cuh"
 
 namespace rushlight::on_cuda {
 
-// Half sums are rounded once, at the end; integers wrap around.
-template <class Type>
-struct WiderOf {
-  using type = Type;
-};
-template <>
-struct WiderOf<Half> {
-  using type = float;
-};
-template <>
-struct WiderOf<BFloat16> {
-  using type = float;
-};
-template <>
-struct WiderOf<uint8_t> {
-  using type = int32_t;
-};
-template <>
-struct WiderOf<int8_t> {
-  using type = int32_t;
-};
-template <>
-struct WiderOf<uint16_t> {
-  using type = int32_t;
-};
-template <>
-struct WiderOf<int16_t> {
-  using type = int32_t;
-};
-using Wide = WiderOf<DTYPE>::type;
+constexpr int64_t kNowhere = -1;  // no offset is this
 
-template <class Type>
-inline Type wrapped_sum(Type a, Type b) {
-  if constexpr (detail::kSame<Type, bool>) return a || b;
-  else if constexpr (detail::kSame<Type, int32_t>) return Type(uint32_t(a) + uint32_t(b));
-  else if constexpr (detail::kSame<Type, int64_t>) return Type(uint64_t(a) + uint64_t(b));
-  else return a + b;
-}
-template <class Type>
-inline Type wrapped_product(Type a, Type b) {
-  if constexpr (detail::kSame<Type, bool>) return a && b;
-  else if constexpr (detail::kSame<Type, int32_t>) return Type(uint32_t(a) * uint32_t(b));
-  else if constexpr (detail::kSame<Type, int64_t>) return Type(uint64_t(a) * uint64_t(b));
-  else return a * b;
-}
-// NaN wins.
-template <class Type>
-inline Type larger(Type a, Type b) {
-  return a != a || a > b ? a : b;
-}
-template <class Type>
-inline Type smaller(Type a, Type b) {
-  return a != a || a < b ? a : b;
-}
-
-inline Wide value_at(const PickedArgs& args, const PickedElement& element, int64_t j,
-                     const DTYPE* dense, bool single) {
-  int64_t position = args.order ? args.order[j] : j;
-  return convert<Wide>(dense[single ? 0 : dense_number(args, element, position)]);
-}
-inline void combine_into(const PickedArgs& args, const PickedElement& element, int64_t offset,
-                         Wide value) {
-  DTYPE* target = reinterpret_cast<DTYPE*>(picked_at(args, element, offset));
-  *target = convert<DTYPE>(COMBINE(convert<Wide>(*target), value));
-}
-
-// The offsets are sorted. The thread of the first of a run of equal ones takes the run up to the
-// end of its chunk, as does the thread of the first in each further chunk. What they find goes to
-// parts, two for each chunk: of the run that goes on behind it, and of the one from before it.
+// `single`: one value serves for all.
 extern "C" __global__ void combine_picked(PickedArgs args, const DTYPE* dense, bool single,
                                           Wide* parts, int64_t chunks) {
-  int64_t i = thread_number();
-  if (i >= args.total) return;
-  PickedElement element = element_of(args, i);
-  int64_t j = element.j, chunk = j / kRunChunk, offset = args.offsets[j];
-  bool first = !args.order || j == 0 || args.offsets[j - 1] != offset;
-  if (!first && j % kRunChunk) return;
-  Wide combined = value_at(args, element, j, dense, single);
-  auto goes_on = [&] { return j < args.positions && args.offsets[j] == offset; };
-  ++j;
-  for (; args.order && j % kRunChunk && goes_on(); ++j)
-    combined = COMBINE(combined, value_at(args, element, j, dense, single));
-  bool more = args.order && goes_on();
-  if (first && !more) return combine_into(args, element, offset, combined);
-  parts[((element.before * chunks + chunk) * args.after_count + element.after) * 2 + !first] =
-      combined;
-}
-
-// Combines the parts of runs that go on behind the chunk of their first; `by_chunk` has chunks in
-// place of positions.
-extern "C" __global__ void combine_parts(PickedArgs args, PickedArgs by_chunk, const Wide* parts) {
-  int64_t i = thread_number();
-  if (i >= by_chunk.total) return;
-  PickedElement element = element_of(by_chunk, i);
-  int64_t chunk = element.j, begin = chunk * kRunChunk, end = begin + kRunChunk;
-  if (end >= args.positions) return;
-  int64_t offset = args.offsets[end];
-  if (args.offsets[end - 1] != offset || (begin > 0 && args.offsets[begin - 1] == offset)) return;
-  auto part = [&](int64_t c, int which) {
-    return parts[((element.before * by_chunk.positions + c) * args.after_count + element.after) *
-                     2 +
-                 which];
+  auto value = [&](const PickedElement& element, int64_t position) {
+    return convert<Wide>(dense[single ? 0 : dense_number(args, element, position)]);
   };
-  Wide combined = part(chunk, 0);
-  while (++chunk * kRunChunk < args.positions && args.offsets[chunk * kRunChunk] == offset)
-    combined = COMBINE(combined, part(chunk, 1));
-  combine_into(args, element, offset, combined);
+  combine_run(args, kNowhere, value, parts, chunks);
+}
+extern "C" __global__ void combine_parts(PickedArgs args, PickedArgs by_chunk, const Wide* parts) {
+  combine_parts_of_runs(args, by_chunk, kNowhere, parts);
 }
 
 }  // namespace rushlight::on_cuda

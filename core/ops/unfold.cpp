@@ -59,45 +59,7 @@ struct Windows {
   }
   int64_t elements() const { return along[0].kernel * along[1].kernel; }
   int64_t outputs() const { return along[0].out() * along[1].out(); }
-  // The part of padded images that holds element (i, j) of all windows.
-  Tensor element(Tensor padded, int64_t i, int64_t j) const {
-    int64_t offsets[] = {i, j};
-    for (size_t d = 0; d < 2; ++d) {
-      int64_t first = offsets[d] * along[d].dilation, step = along[d].stride;
-      padded = slice(padded, int64_t(d) + 2, first, first + (along[d].out() - 1) * step + 1, step);
-    }
-    return padded;
-  }
-  Shape padding() const {
-    return {along[1].padding, along[1].padding, along[0].padding, along[0].padding};
-  }
 };
-
-Tensor unfold_of_ops(const Windows& windows, const Tensor& images) {
-  Shape pad = windows.padding();
-  Tensor padded = call<"constant_pad_nd", Tensor>(images, ShapeRef(pad), Scalar(0));
-  std::vector<Tensor> parts;
-  for (int64_t i = 0; i < windows.along[0].kernel; ++i)
-    for (int64_t j = 0; j < windows.along[1].kernel; ++j)
-      parts.push_back(windows.element(padded, i, j));
-  return reshape(stack(parts, 2),
-                 Shape{images.size(0), images.size(1) * windows.elements(), windows.outputs()});
-}
-
-Tensor fold_of_ops(const Windows& windows, const Tensor& columns, ShapeRef size) {
-  const auto& [rows, cols] = windows.along;
-  int64_t channels = columns.size(1) / windows.elements();
-  Tensor parts = reshape(
-      columns, Shape{columns.size(0), channels, windows.elements(), rows.out(), cols.out()});
-  Tensor padded = zeros(
-      Shape{columns.size(0), channels, size[0] + 2 * rows.padding, size[1] + 2 * cols.padding},
-      columns.dtype(), columns.device());
-  for (int64_t k = 0; k < windows.elements(); ++k) {
-    Tensor part = windows.element(padded, k / cols.kernel, k % cols.kernel);
-    copy_(part, part + select(parts, 2, k));
-  }
-  return contiguous(narrow(narrow(padded, 2, rows.padding, size[0]), 3, cols.padding, size[1]));
-}
 
 void check_columns(const Tensor& columns, const Windows& windows, ShapeRef size) {
   CHECK(columns.size(1) % windows.elements() == 0, "Expected size of input's dimension 1 to be ",
@@ -120,11 +82,11 @@ OP(_im2col,
                 ShapeRef stride) {
     Windows windows(ShapeRef(input.sizes()).last(2), {kernel_size, dilation, padding, stride});
     int64_t height = checked_numel(Shape{input.size(1), windows.elements()});
-    if (input.device().is_cuda()) return unfold_of_ops(windows, input);
     Tensor columns = empty(Shape{input.size(0), height, windows.outputs()}, input.dtype(),
                            input.device());
     if (columns.numel() != 0 && !columns.device().is_meta())
-      unfold_on_cpu(windows.along, to_contiguous(input), columns);
+      (columns.device().is_cuda() ? unfold_on_cuda : unfold_on_cpu)(
+          windows.along, to_contiguous(input), columns);
     return columns;
   },
   .saves   = saves<"input.shape">,
@@ -146,14 +108,15 @@ OP(_col2im,
                 ShapeRef padding, ShapeRef stride) {
     Windows windows(output_size, {kernel_size, dilation, padding, stride});
     check_columns(input, windows, output_size);
-    if (input.device().is_cuda()) return fold_of_ops(windows, input, output_size);
-    bool widens = is_half(input.dtype()) || is_bool(input.dtype());
+    Device device = input.device();
+    bool widens = (is_half(input.dtype()) && device.is_cpu()) || is_bool(input.dtype());
     DType wide = widens ? DType::float32 : input.dtype();
     Shape sizes{input.size(0), input.size(1) / windows.elements(), output_size[0], output_size[1]};
-    Tensor images = empty(sizes, wide, input.device());
-    if (images.device().is_meta()) return empty(sizes, input.dtype(), input.device());
+    if (device.is_meta()) return empty(sizes, input.dtype(), device);
+    Tensor images = empty(sizes, wide, device);
     if (images.numel() != 0)
-      fold_on_cpu(windows.along, to_contiguous(to_dtype(input, wide)), images);
+      (device.is_cuda() ? fold_on_cuda : fold_on_cpu)(
+          windows.along, to_contiguous(to_dtype(input, wide)), images);
     return to_dtype(images, input.dtype());
   },
   .grads   = grads(d<"input">([](const Tensor& g, const Shape&, const Shape& kernel_size,

@@ -21,6 +21,16 @@ void for_planes(const UnfoldWindows (&windows)[2], int64_t planes, F&& f) {
                });
 }
 
+// The windows whose element k lies inside: from first_window to below last_window.
+int64_t first_window(const UnfoldWindows& w, int64_t k) {
+  int64_t start = w.padding - k * w.dilation;
+  return start <= 0 ? 0 : std::min(w.out(), (start + w.stride - 1) / w.stride);
+}
+int64_t last_window(const UnfoldWindows& w, int64_t k) {
+  int64_t room = w.size - 1 - w.place(0, k), first = first_window(w, k);
+  return room < 0 ? first : std::max(first, std::min(w.out(), room / w.stride + 1));
+}
+
 // Calls f(row of outputs, row of the image or -1, first and last output inside, column of the
 // first) for each element of the window and each row of outputs, in the order of the columns.
 template <class F>
@@ -29,8 +39,9 @@ void for_rows(const UnfoldWindows (&windows)[2], F&& f) {
   int64_t high = rows.out(), row = 0;
   for (int64_t i = 0; i < rows.kernel; ++i)
     for (int64_t j = 0; j < columns.kernel; ++j) {
-      int64_t first = columns.first(j), last = columns.last(j), top = rows.first(i);
-      int64_t bottom = rows.last(i), place = columns.place(first, j);
+      int64_t first = first_window(columns, j), last = last_window(columns, j),
+              top = first_window(rows, i);
+      int64_t bottom = last_window(rows, i), place = columns.place(first, j);
       for (int64_t o = 0; o < high; ++o)
         f(row++, o < top || o >= bottom ? -1 : rows.place(o, i), first, last, place);
     }

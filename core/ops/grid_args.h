@@ -1,0 +1,25 @@
+// Owns an image and how a grid samples it, as the loops of the CPU and the kernels of CUDA see
+// them.
+#pragma once
+
+#include <stdint.h>
+
+namespace rushlight {
+
+// The numbers are PyTorch's.
+enum class GridMode : int { bilinear, nearest, bicubic };
+enum class GridPadding : int { zeros, border, reflection };
+
+// One of a batch.
+struct GridImage {
+  GridMode mode;
+  GridPadding padding;
+  bool align_corners;
+  int dims;          // 2 or 3
+  int64_t sizes[3];  // of the image, the last dim first
+  int64_t channels;  // planes
+  int64_t pixels;    // of a plane, below 2^30
+  int64_t places;    // of the grid
+};
+
+}  // namespace rushlight
