@@ -1,7 +1,9 @@
 // Owns x[index] and x[index] = value: basic indexing becomes views, index tensors become _index.
 //
 // An index is read once into steps. Integers, slices, None and Ellipsis are applied as views while
-// reading; masks and index tensors are collected for the dim they stand at, as in NumPy.
+// reading; masks and index tensors are collected for the dim they stand at, as in NumPy. A slice
+// with a negative step is the same places in rising order, turned around when all views are
+// applied: strides are never negative, so that what it reads is a copy.
 #include <vector>
 
 #include "bindings/override.h"
@@ -16,7 +18,12 @@ namespace {
 struct Indexed {
   Tensor view;
   std::vector<Tensor> indices;  // by dim of `view`; undefined where none
+  Shape reversed;               // dims of `view` that the index runs through backwards
 };
+
+Tensor reverse(const Tensor& tensor, const Shape& dims) {
+  return call<"flip", Tensor>(tensor, ShapeRef(dims));
+}
 
 // What an index is mostly made of, told without asking the object for attributes.
 bool is_plain(PyObject* item) {
@@ -39,16 +46,18 @@ int64_t dims_of(PyObject* item) {
   return 1;
 }
 
+// The places of a slice in rising order.
 struct Range {
   int64_t start, stop, step;
+  bool reversed;
 };
 Range read_slice(PyObject* slice, int64_t size) {
   Py_ssize_t start, stop, step;
   checked(PySlice_Unpack(slice, &start, &stop, &step));
-  CHECK(step > 0, ErrorKind::kValue, "slice step must be positive, got ", step,
-        ". Use torch.flip to reverse.");
-  PySlice_AdjustIndices(size, &start, &stop, step);
-  return {start, std::max(start, stop), step};
+  Py_ssize_t count = PySlice_AdjustIndices(size, &start, &stop, step);
+  if (step > 0) return {start, std::max(start, stop), step, false};
+  if (count == 0) return {0, 0, 1, true};
+  return {start + (count - 1) * step, start + 1, -step, true};  // PySlice_Unpack bounds the step
 }
 
 class Reader {
@@ -107,6 +116,7 @@ class Reader {
       Range range = read_slice(item, view.size(dim_));
       if (range.start != 0 || range.stop != view.size(dim_) || range.step != 1)
         view = slice(view, dim_, range.start, range.stop, range.step);
+      if (range.reversed && view.size(dim_) > 1) result_.reversed.push_back(dim_);
       ++dim_;
     } else if (PyBool_Check(item)) {
       add_index(full({}, item == Py_True, DType::bool_));
@@ -146,8 +156,9 @@ class Reader {
       ++dim_;
       return;
     }
+    // Without elements in a dim it selects nothing, whatever the size there: so the array API asks.
     for (int64_t d = 0; d < index.dim(); ++d)
-      CHECK(index.size(d) == result_.view.size(dim_ + d), ErrorKind::kIndex,
+      CHECK(index.size(d) == result_.view.size(dim_ + d) || index.size(d) == 0, ErrorKind::kIndex,
             "The shape of the mask ", index.sizes(), " at index ", d,
             " does not match the shape of the indexed tensor ", result_.view.sizes(), " at index ",
             dim_ + d);
@@ -185,6 +196,7 @@ PyObject* get_item(PyObject* self, PyObject* index) {
     const Tensor& tensor = unwrap(self);
     if (gradient_edge_exists(tensor) && is_grad_enabled()) capture_call_site();
     Indexed indexed = read_index(tensor, index);
+    if (!indexed.reversed.empty()) indexed.view = reverse(indexed.view, indexed.reversed);
     if (!indexed.indices.empty()) {
       ReleaseGil release(tensor.numel() > 16384);
       indexed.view = rushlight::index(indexed.view, indexed.indices);
@@ -209,15 +221,22 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     if (is_tensor(value)) source = unwrap(value);
     else if (read_number(value, number)) source = scalar_tensor(number, tensor.dtype());
     else source = tensor_from_data(value, tensor.dtype());
-    Indexed indexed = read_index(tensor, index);
-    if (!indexed.indices.empty()) {
-      index_put_(indexed.view, indexed.indices,
-                 source.dtype() == tensor.dtype() ? source : cast(source, tensor.dtype()), false);
+    auto [view, indices, reversed] = read_index(tensor, index);
+    if (!indices.empty()) {
+      if (source.dtype() != tensor.dtype()) source = cast(source, tensor.dtype());
+      if (reversed.empty()) {
+        index_put_(view, indices, source, false);
+      } else {
+        Tensor ordered = reverse(view, reversed);
+        index_put_(ordered, indices, source, false);
+        copy_(view, reverse(ordered, reversed));
+      }
       return 0;
     }
     // Leading dims of size 1 in the value are dropped, as in NumPy.
-    while (source.dim() > indexed.view.dim() && source.size(0) == 1) source = select(source, 0, 0);
-    copy_(indexed.view, source);
+    while (source.dim() > view.dim() && source.size(0) == 1) source = select(source, 0, 0);
+    if (!reversed.empty()) source = reverse(expand(source, view.sizes()), reversed);
+    copy_(view, source);
     return 0;
   });
 }

@@ -111,6 +111,14 @@ class InterchangeMethods(_C.TensorBase):
 
     # The array API
 
+    def __complex__(self) -> complex:
+        """Returns the only element as a Python complex.
+
+        Raises:
+            RuntimeError: if there are none or several.
+        """
+        return complex(self.item())
+
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Returns rushlight.array_api, the functions of the Python array API standard.
 

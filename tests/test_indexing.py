@@ -22,31 +22,36 @@ def array_of(shape: tuple[int, ...]) -> np.ndarray:
     return np.arange(int(np.prod(shape)), dtype=np.float64).reshape(shape)
 
 
+FORWARD = st.integers(1, 3)
+EITHER_WAY = st.integers(-3, 3).filter(bool)
+
+
 @st.composite
-def basic_item(draw: Any, size: int) -> list[Any]:
-    """An integer, a forward slice, or None before a whole slice, for one dim."""
+def basic_item(draw: Any, size: int, steps: Any = FORWARD) -> list[Any]:
+    """An integer, a slice, or None before a whole slice, for one dim."""
     kind = draw(st.sampled_from(["slice", "none", "int"] if size else ["slice", "none"]))
     if kind == "int":
         return [draw(st.integers(-size, size - 1))]
     if kind == "none":
         return [None, slice(None)]
     bound = st.one_of(st.none(), st.integers(-size - 2, size + 2))
-    return [slice(draw(bound), draw(bound), draw(st.one_of(st.none(), st.integers(1, 3))))]
+    return [slice(draw(bound), draw(bound), draw(st.one_of(st.none(), steps)))]
 
 
 @st.composite
-def basic_index(draw: Any, shape: tuple[int, ...]) -> Any:
+def basic_index(draw: Any, shape: tuple[int, ...], steps: Any = FORWARD) -> Any:
     """Items for the first dims and, behind an ellipsis, for the last ones."""
     first = draw(st.integers(0, len(shape)))
     last = draw(st.integers(0, len(shape) - first))
-    items = [i for size in shape[:first] for i in draw(basic_item(size))]
+    items = [i for size in shape[:first] for i in draw(basic_item(size, steps))]
     if draw(st.booleans()):
-        items += [..., *(i for size in shape[len(shape) - last :] for i in draw(basic_item(size)))]
+        end = shape[len(shape) - last :]
+        items += [..., *(i for size in end for i in draw(basic_item(size, steps)))]
     return tuple(items)
 
 
 @st.composite
-def advanced_index(draw: Any, shape: tuple[int, ...]) -> Any:
+def advanced_index(draw: Any, shape: tuple[int, ...], step: int | None = None) -> Any:
     """Index arrays that broadcast, mixed with slices and integers, or a mask."""
     if draw(st.booleans()):
         covered = draw(st.integers(1, len(shape)))
@@ -60,7 +65,7 @@ def advanced_index(draw: Any, shape: tuple[int, ...]) -> Any:
         elif kind == "int":
             items.append(draw(st.integers(-size, size - 1)))
         else:
-            items.append(slice(draw(st.integers(0, size)), None))
+            items.append(slice(draw(st.integers(0, size)), None, step))
     return tuple(items)
 
 
@@ -169,9 +174,61 @@ def test_masks_must_have_the_shape_they_stand_for() -> None:
         torch.zeros(3)[torch.tensor([True, False])]
 
 
-def test_negative_steps_are_refused() -> None:
-    with pytest.raises(ValueError, match="slice step must be positive"):
-        torch.zeros(3)[::-1]
+@given(st.data())
+def test_negative_steps_read_a_copy_in_that_order(data: Any) -> None:
+    array = array_of(data.draw(SHAPES))
+    index = data.draw(basic_index(array.shape, EITHER_WAY))
+    expected, actual = array[index], torch.from_numpy(array)[index]
+    assert tuple(actual.shape) == expected.shape
+    np.testing.assert_array_equal(actual.numpy(), expected)
+
+
+@given(st.data())
+def test_negative_steps_write_where_numpy_does(data: Any) -> None:
+    array = array_of(data.draw(SHAPES))
+    index = data.draw(basic_index(array.shape, EITHER_WAY))
+    tensor = torch.tensor(array)
+    values = -1 - array_of(array[index].shape)
+    array[index] = values
+    tensor[index] = torch.tensor(values)
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+@given(st.data())
+def test_negative_steps_beside_index_arrays_equal_numpy(data: Any) -> None:
+    shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4))
+    array = array_of(shape)
+    index = data.draw(advanced_index(shape, -1))
+    tensor = torch.tensor(array)
+    np.testing.assert_array_equal(tensor[for_torch(index)].numpy(), array[index])
+    array[index] *= -2.0
+    tensor[for_torch(index)] *= -2.0
+    np.testing.assert_array_equal(tensor.numpy(), array)
+
+
+def test_negative_steps_have_gradients() -> None:
+    x = torch.arange(4.0, requires_grad=True)
+    (x[::-2] * torch.tensor([10.0, 1.0])).sum().backward()
+    assert x.grad.tolist() == [0.0, 1.0, 0.0, 10.0]
+    y, v = torch.zeros(3), torch.ones(3, requires_grad=True)
+    y[::-1] = v * torch.tensor([1.0, 2.0, 3.0])
+    (y * torch.tensor([5.0, 0.0, 7.0])).sum().backward()
+    assert v.grad.tolist() == [7.0, 0.0, 15.0]
+
+
+def test_huge_negative_steps_read_one_element() -> None:
+    assert torch.arange(5)[:: -(2**63)].tolist() == [4]
+    assert torch.arange(5)[:: -(2**80)].tolist() == [4]
+    with pytest.raises(ValueError, match="zero"):
+        torch.arange(5)[::0]
+
+
+def test_masks_without_elements_select_nothing() -> None:
+    x = torch.ones(2, 5)
+    assert x[torch.zeros(0, dtype=torch.bool)].shape == (0, 5)
+    assert x[torch.zeros(2, 0, dtype=torch.bool)].shape == (0,)
+    x[torch.zeros(0, 5, dtype=torch.bool)] = 7.0
+    assert x.sum() == 10
 
 
 def test_lists_and_numpy_arrays_are_index_tensors() -> None:

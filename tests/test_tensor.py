@@ -53,6 +53,7 @@ def test_item_and_truth_need_one_element() -> None:
     assert torch.tensor([2.5]).item() == 2.5
     assert bool(torch.tensor(0)) is False
     assert int(torch.tensor(3.7)) == 3 and float(torch.tensor(2)) == 2.0
+    assert complex(torch.tensor(1 - 2j)) == 1 - 2j and complex(torch.tensor([3])) == 3
     with pytest.raises(RuntimeError, match="cannot be converted to Scalar"):
         torch.zeros(2).item()
     with pytest.raises(RuntimeError, match="more than one value is ambiguous"):

@@ -30,7 +30,8 @@ def asarray(
     Args:
         obj: an array, a number, nested sequences of them, or an object of the DLPack or the buffer
             protocol, such as NumPy's arrays.
-        dtype: what to convert to; the default of the numbers' kind, or that of the object.
+        dtype: what to convert to; the default of the numbers' kind, or that of the object. It is
+            uint64 for an integer that only this one holds.
         device: where the array is to be; where obj is, if it is an array.
         copy: True copies always, False never, None where it must.
 
@@ -46,6 +47,8 @@ def asarray(
     if shared is None:
         if copy is False:
             raise ValueError("asarray: numbers and sequences cannot be shared. Leave out copy.")
+        if dtype is None and isinstance(obj, int) and obj > rl.iinfo(rl.int64).max:
+            dtype = rl.uint64
         return rl.tensor(obj, dtype=dtype, device=device)
     result = shared.to(
         shared.device if device is None else device, dtype=dtype or shared.dtype, copy=bool(copy)

@@ -106,8 +106,9 @@ def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:
     quotient = rl.floor_divide(x1, x2)
     if not x1.dtype.is_floating_point:
         return quotient
-    # Python's // is NaN for an infinite dividend.
-    return rl.where(rl.isinf(x1) & ~rl.isinf(x2), x1 / x2, quotient)
+    # With one infinity the standard rounds the quotient, infinite or zero. Python's // fits its %:
+    # NaN for an infinite dividend, -1 for an infinite divisor of the other sign.
+    return rl.where(rl.isinf(x1) ^ rl.isinf(x2), x1 / x2, quotient)
 
 
 def _remainder(x1: Tensor, x2: Tensor) -> Tensor:
@@ -172,16 +173,18 @@ def clip(
         >>> xp.clip(xp.asarray([-2.0, 0.5, 3.0]), 0, 1)
         tensor([0.0000, 0.5000, 1.0000])
     """
-    low, high = (
-        bound.to(x.dtype) if isinstance(bound, Tensor) else _within(bound, x.dtype)
-        for bound in (min, max)
-    )
+    low, high = _bound(min, x), _bound(max, x)
     return rl.clone(x) if low is None and high is None else rl.clamp(x, low, high)
 
 
-def _within(bound: float | None, dtype: rl.dtype) -> float | None:
-    """A bound that the dtype can hold; None if no number of it is beyond."""
-    if bound is None or dtype.is_floating_point:
+def _bound(bound: Tensor | float | None, x: Tensor) -> Tensor | float | None:
+    """A bound that the dtype of x can hold; None if no number of it is beyond."""
+    if isinstance(bound, Tensor):
+        return bound.to(x.dtype)
+    if bound is None or x.dtype.is_floating_point:
         return bound
-    limits = rl.iinfo(dtype)
-    return bound if limits.min <= bound <= limits.max else None
+    limits = rl.iinfo(x.dtype)
+    if not limits.min <= bound <= limits.max:
+        return None
+    # As numbers, 0 and 2 ** 63 would have dtypes that do not promote with each other.
+    return x.new_full((), bound) if x.dtype is rl.uint64 else bound

@@ -1,7 +1,8 @@
 """Every function against array-api-strict: signatures, then values, dtypes and shapes.
 
-The suite of the standard's authors, array-api-tests, is not on PyPI; array-api-strict is their
-reference implementation. Inputs cover every dtype, 0-d, empty and strided arrays.
+The suite of the standard's authors, array-api-tests, is not on PyPI (docs/array_api.md says what of
+it fails, and why); array-api-strict is their reference implementation. Inputs cover every dtype,
+0-d, empty and strided arrays.
 """
 
 from __future__ import annotations

@@ -106,6 +106,17 @@ def test_numbers_and_sequences_cannot_be_shared() -> None:
             xp.asarray(data, copy=False)
 
 
+def test_integers_beyond_int64_are_unsigned() -> None:
+    top = 2**64 - 1
+    assert xp.asarray(2**63 - 1).dtype == xp.int64
+    assert xp.asarray(top).dtype == xp.uint64 and int(xp.asarray(top)) == top
+    with pytest.raises(OverflowError):
+        xp.asarray(2**64)
+    x = xp.asarray([3, top], dtype=xp.uint64)
+    assert xp.clip(x, 5, 2**63).tolist() == [5, 2**63]
+    assert xp.clip(x, -1, 2**70).tolist() == [3, top]
+
+
 def test_other_objects_are_refused() -> None:
     with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.str_"):
         xp.asarray(np.array(["a"]))
