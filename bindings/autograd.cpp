@@ -63,6 +63,31 @@ std::vector<Tensor> read_tensors(PyObject* object, const char* what) {
 
 namespace {
 
+constexpr const char* kTraceback = "traceback_";  // the key that PyTorch has for it
+
+// Under detect_anomaly a node keeps the lines that led to it, as traceback.format_stack() does.
+void note_traceback(Node& node) {
+  AcquireGil gil;
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  Ref module(PyImport_ImportModule("traceback"));
+  Ref lines(module ? PyObject_CallMethod(module.get(), "format_stack", nullptr) : nullptr);
+  if (lines) PyDict_SetItemString(metadata_of(node), kTraceback, lines.get());
+  PyErr_Clear();  // no note is better than no result
+  PyErr_Restore(type, value, traceback);
+}
+
+std::string traceback_in(const BackwardFailure& failure) {
+  auto* notes = static_cast<PyObject*>(failure.metadata.get());
+  PyObject* lines = notes ? PyDict_GetItemString(notes, kTraceback) : nullptr;
+  if (!lines) return "";
+  Ref empty(PyUnicode_FromString(""));
+  Ref joined(PyUnicode_Join(empty.get(), lines));
+  const char* text = joined ? PyUnicode_AsUTF8(joined.get()) : nullptr;
+  PyErr_Clear();
+  return text ? std::string("\nTraceback of forward call that caused the error:\n") + text : "";
+}
+
 // Adds to the Python exception in flight which op's backward raised it.
 void name_failed_node() {
   if (!backward_failure) return;
@@ -73,6 +98,7 @@ void name_failed_node() {
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
+  note += traceback_in(failure);
   if (anomaly_mode.enabled && PyErr_WarnEx(PyExc_UserWarning, note.c_str(), 1) < 0) PyErr_Clear();
   Ref added(PyObject_CallMethod(value, "add_note", "s", note.c_str()));
   PyErr_Clear();  // an old Python has no notes
@@ -241,6 +267,7 @@ PyMethodDef methods[] = {
 }  // namespace
 
 void add_autograd(PyObject* module) {
+  anomaly_mode.note_traceback = note_traceback;
   add_node(module);
   add_hooks(module);
   add_saving_hooks(module);

@@ -54,6 +54,8 @@ void drop_hooks(const NodePtr& node);
 
 // The Python object of a node: a new reference, None for no node.
 PyObject* wrap_node(const NodePtr& node);
+// The user's notes on a node: a dict, borrowed.
+PyObject* metadata_of(Node& node);
 // The node in `object`, or null when it is not one.
 const NodePtr* find_node(PyObject* object);
 

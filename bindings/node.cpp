@@ -90,18 +90,7 @@ PyObject* node_variable(PyObject* self, void*) {
   });
 }
 PyObject* node_metadata(PyObject* self, void*) {
-  return guarded([&] {
-    std::shared_ptr<void>& metadata = node_of(self)->make_hooks().metadata;
-    if (!metadata) {
-      auto drop = [](void* dict) {
-        if (!Py_IsInitialized()) return;
-        AcquireGil gil;
-        Py_DECREF(static_cast<PyObject*>(dict));
-      };
-      metadata = std::shared_ptr<void>(checked(PyDict_New()), drop);
-    }
-    return Py_NewRef(static_cast<PyObject*>(metadata.get()));
-  });
+  return guarded([&] { return Py_NewRef(metadata_of(*node_of(self))); });
 }
 // The line of the program that called the op, "train.py:12"; None when nobody noted it.
 PyObject* node_call_site(PyObject* self, void*) {
@@ -226,6 +215,19 @@ PyObject* wrap_node(const NodePtr& node) {
   new (&reinterpret_cast<PyNode*>(object)->node) NodePtr(node);
   node->py_object = object;
   return object;
+}
+
+PyObject* metadata_of(Node& node) {
+  std::shared_ptr<void>& metadata = node.make_hooks().metadata;
+  if (!metadata) {
+    auto drop = [](void* dict) {
+      if (!Py_IsInitialized()) return;
+      AcquireGil gil;
+      Py_DECREF(static_cast<PyObject*>(dict));
+    };
+    metadata = std::shared_ptr<void>(checked(PyDict_New()), drop);
+  }
+  return static_cast<PyObject*>(metadata.get());
 }
 
 const NodePtr* find_node(PyObject* object) {

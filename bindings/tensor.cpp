@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <string>
 
+#include "bindings/gradient.h"
 #include "bindings/hooks.h"
 #include "bindings/override.h"
 #include "core/ops/ops.h"
@@ -110,29 +111,6 @@ int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   });
 }
 
-int set_grad(PyObject* self, PyObject* value, void*) {
-  return guarded([&] {
-    const Tensor& tensor = unwrap(self);
-    if (!value || value == Py_None) {
-      if (AutogradMeta* meta = find_meta(tensor)) meta->grad = {};
-      return 0;
-    }
-    const Tensor& grad = expect_tensor(value, "assigned grad");
-    CHECK(!grad.is(tensor), "can't assign Variable as its own grad");
-    CHECK(grad.sizes() == tensor.sizes(),
-          "assigned grad has data of a different size: ", grad.sizes(), ", the tensor has ",
-          tensor.sizes());
-    CHECK(grad.dtype() == tensor.dtype(),
-          "assigned grad has data of a different type: ", dtype_name(grad.dtype()),
-          ", the tensor has ", dtype_name(tensor.dtype()));
-    CHECK(grad.device() == tensor.device(),
-          "assigned grad has data located on a different device: ", grad.device(),
-          ", the tensor is on ", tensor.device());
-    get_meta(tensor).grad = grad;
-    return 0;
-  });
-}
-
 Tensor untracked_data(const Tensor& tensor) {
   Tensor data = detach(tensor);
   data.impl()->untracked = true;
@@ -153,9 +131,12 @@ int set_data(PyObject* self, PyObject* value, void*) {
     const Tensor& to = unwrap(self);
     CHECK(!to.requires_grad() || is_differentiable(from.dtype()),
           "data set to a tensor that requires gradients must be floating point or complex dtype");
+    DType chosen = info_of_grad(to).dtype;
+    bool is_chosen = chosen != to.dtype();
     to.impl()->dtype = from.dtype();
     to.impl()->sparse = from.impl()->sparse;
     look_at(to, from.storage(), from.offset(), from.sizes(), from.strides());
+    if (is_chosen) accumulator_of(to).results[0].dtype = chosen;
     return 0;
   });
 }
@@ -205,11 +186,9 @@ PyGetSetDef tensor_attributes[] = {
                        view_base(t).defined() ? wrap(view_base(t)) : Py_NewRef(Py_None)),
     {"requires_grad", get<[](const Tensor& t) { return to_bool(gradient_edge_exists(t)); }>,
      set_requires_grad_attribute, "Whether backward computes its gradient.", nullptr},
-    {"grad", get<[](const Tensor& t) {
-       AutogradMeta* meta = find_meta(t);
-       return meta && meta->grad.defined() ? wrap(meta->grad) : Py_NewRef(Py_None);
-     }>,
-     set_grad, "The gradient collected by backward, or None.", nullptr},
+    {"grad", get_grad, set_grad, "The gradient collected by backward, or None.", nullptr},
+    {"grad_dtype", get_grad_dtype, set_grad_dtype,
+     "The dtype in which a leaf collects its gradient; None for whatever arrives.", nullptr},
     {"data", get_data, set_data, "The tensor without history; writes through it are not tracked.",
      nullptr},
     {"__dict__", dict_of, nullptr, nullptr, nullptr},
@@ -399,8 +378,9 @@ void look_at(const Tensor& tensor, const Storage& storage, int64_t offset, const
   impl.strides = strides;
   impl.layout_changed();
   AutogradMeta* meta = find_meta(tensor);
-  if (meta && meta->accumulator)
-    meta->accumulator->results[0] = {sizes, tensor.dtype(), tensor.device()};
+  if (!meta || !meta->accumulator) return;
+  ResultInfo& info = meta->accumulator->results[0];
+  info = {sizes, tensor.dtype(), tensor.device(), info.any_dtype};
 }
 
 PyObject* wrap(const Tensor& tensor) {

@@ -6,9 +6,13 @@
 
 namespace rushlight {
 
+class Node;
+
 struct AnomalyMode {
   std::atomic<bool> enabled{false};
   std::atomic<bool> checks_nan{true};
+  // Keeps with a new node which lines of the program made it; set by the bindings.
+  void (*note_traceback)(Node&) = nullptr;
 };
 
 inline AnomalyMode anomaly_mode;

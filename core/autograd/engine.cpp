@@ -76,6 +76,7 @@ std::atomic<int64_t> walk_count{0};
 
 // A gradient becomes, or is added to, the .grad of the tensor that keeps it.
 void keep_grads(NodeHooks& hooks, const std::vector<Tensor>& grads) {
+  static std::mutex sum_mutex;  // backward may run in several threads
   std::vector<RetainedGrad> retained;
   {
     std::lock_guard lock(hook_mutex);
@@ -85,8 +86,11 @@ void keep_grads(NodeHooks& hooks, const std::vector<Tensor>& grads) {
     Tensor tensor = keeper.tensor->lock();
     const Tensor& grad = grads[keeper.slot];
     if (!tensor.defined() || !grad.defined()) continue;
-    Tensor& kept = get_meta(tensor).grad;
-    kept = kept.defined() ? needs::add(kept, grad) : grad;
+    AutogradMeta& meta = get_meta(tensor);
+    Tensor before;  // freed after the lock: a gradient may have a Python object
+    std::lock_guard lock(sum_mutex);
+    before = meta.grad();
+    meta.set_grad(before.defined() ? needs::add(before, grad) : grad);
   }
 }
 
@@ -232,7 +236,7 @@ class Walk {
   Tensor conform(Tensor grad, const Edge& edge) {
     const ResultInfo& info = edge.node->results[edge.slot];
     if (!(grad.sizes() == info.sizes)) grad = needs::sum_to(grad, info.sizes);
-    if (grad.dtype() != info.dtype) grad = needs::to_dtype(grad, info.dtype);
+    if (grad.dtype() != info.dtype && !info.any_dtype) grad = needs::to_dtype(grad, info.dtype);
     if (grad.device() != info.device) grad = needs::to_device(grad, info.device);
     return grad;
   }
@@ -264,7 +268,8 @@ class Walk {
       if (anomaly_mode.enabled) [[unlikely]]
         refuse_nan(node, input_grads);
     } catch (...) {
-      if (!backward_failure) backward_failure = {node.name(), node.site};
+      if (!backward_failure)
+        backward_failure = {node.name(), node.site, hooks ? hooks->metadata : nullptr};
       throw;
     }
     if (hooks)

@@ -34,6 +34,7 @@ void visit_running(const std::function<void(const Node&)>& visit);
 struct BackwardFailure {
   std::string node;
   CallSite site;
+  std::shared_ptr<void> metadata;  // of NodeHooks
 };
 inline thread_local std::optional<BackwardFailure> backward_failure;
 // The gradient of root i: the one given, whose sizes are checked, or one for a single element.

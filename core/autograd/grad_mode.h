@@ -8,6 +8,7 @@ struct GradMode {
   bool inference = false;         // then never enabled
   bool keeps_grad_layout = true;  // a new .grad gets the strides of its leaf
   bool gradients_as_ops = false;
+  bool saves_inference = false;  // see OwnTapeGuard
 };
 
 inline thread_local GradMode grad_mode;
@@ -29,6 +30,28 @@ class GradientsAsOpsGuard {
 
  private:
   bool previous_;
+};
+
+// For a scope in which a transform makes a tape that nobody else sees: in inference mode it may be
+// recorded too, and it may keep inference tensors.
+class OwnTapeGuard {
+ public:
+  OwnTapeGuard() : previous_(grad_mode) { begin(); }
+  ~OwnTapeGuard() { end(previous_); }
+  OwnTapeGuard(const OwnTapeGuard&) = delete;
+  OwnTapeGuard& operator=(const OwnTapeGuard&) = delete;
+
+  static void begin() {
+    grad_mode.inference = false;
+    grad_mode.saves_inference = true;
+  }
+  static void end(const GradMode& previous) {
+    grad_mode.inference = previous.inference;
+    grad_mode.saves_inference = previous.saves_inference;
+  }
+
+ private:
+  GradMode previous_;
 };
 
 // Turns recording off (or on) for a scope.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "core/autograd/anomaly.h"
 #include "core/autograd/needs.h"
 #include "core/autograd/saving_hooks.h"
 #include "core/tensor/lift.h"
@@ -140,7 +141,10 @@ void check_origin(const AutogradMeta& meta, WriteTo to) {
 
 }  // namespace
 
-Node::Node() : sequence(next_sequence++), site(current_call_site) {}
+Node::Node() : sequence(next_sequence++), site(current_call_site) {
+  if (anomaly_mode.enabled && anomaly_mode.note_traceback) [[unlikely]]
+    anomaly_mode.note_traceback(*this);
+}
 
 std::string Node::name() const {
   std::string name;
@@ -193,24 +197,23 @@ void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
         "backward() cannot add to .grad inside vmap or forward-mode differentiation. Use "
         "torch.func.grad or torch.autograd.grad.");
   AutogradMeta& meta = get_meta(variable);
-  Tensor replaced;  // freed after the lock: a gradient may have a Python object
+  Tensor before;  // freed after the lock: a gradient may have a Python object
   {
     std::lock_guard lock(sum_mutex_);
     const Tensor& grad = grads[0];
-    if (!meta.grad.defined()) {
+    before = meta.grad();
+    if (!before.defined()) {
       // One owner: the engine's buffer. Anyone else might see a write to it.
       bool unshared = grad.impl()->use_count() == 1 && grad.storage()->use_count() == 1;
       bool lies_right = grad.strides() == variable.strides() || !grad_mode.keeps_grad_layout;
       Tensor own = unshared && grad.is_dense() && lies_right ? grad : clone_for(variable, grad);
-      meta.grad = is_grad_enabled() ? own : detach(own);
+      meta.set_grad(is_grad_enabled() ? own : detach(own));
     } else if (is_grad_enabled()) {
-      replaced = meta.grad;
-      meta.grad = needs::add(meta.grad, grad);
-    } else if (meta.grad.is_sparse() && !grad.is_sparse()) {  // their sum is dense
-      replaced = meta.grad;
-      meta.grad = detach(needs::add(grad, meta.grad));
+      meta.set_grad(needs::add(before, grad));
+    } else if (before.is_sparse() && !grad.is_sparse()) {  // their sum is dense
+      meta.set_grad(detach(needs::add(grad, before)));
     } else {
-      needs::add_(meta.grad, grad);
+      needs::add_(before, grad);
     }
   }
   for (const auto& hook : meta.leaf_hooks.all()) (*hook)(variable);
@@ -251,10 +254,14 @@ Edge gradient_edge(const Tensor& tensor) {
   if (!gradient_edge_exists(tensor)) return {};
   if (NodePtr node = grad_fn_of(tensor)) return {node, find_meta(tensor)->slot};
   if (!tensor.requires_grad()) return {};  // a view from before its base wanted gradients
-  AutogradMeta& meta = get_meta(tensor);
-  if (!meta.accumulator)
-    meta.accumulator = IntrusivePtr<AccumulateGrad>::adopt(new AccumulateGrad(tensor.impl()));
-  return {NodePtr::share(meta.accumulator.get()), 0};
+  return {NodePtr::share(&accumulator_of(tensor)), 0};
+}
+
+AccumulateGrad& accumulator_of(const Tensor& leaf) {
+  auto& accumulator = get_meta(leaf).accumulator;
+  if (!accumulator)
+    accumulator = IntrusivePtr<AccumulateGrad>::adopt(new AccumulateGrad(leaf.impl()));
+  return *accumulator;
 }
 
 void set_history(const Tensor& result, const NodePtr& node, uint32_t slot) {

@@ -15,6 +15,7 @@
 #include "core/autograd/grad_mode.h"
 #include "core/autograd/hooks.h"
 #include "core/base/call_site.h"
+#include "core/base/spin_lock.h"
 #include "core/tensor/tensor.h"
 
 namespace rushlight {
@@ -34,6 +35,7 @@ struct ResultInfo {
   Shape sizes;
   DType dtype = DType::float32;
   Device device;
+  bool any_dtype = false;  // a gradient keeps its own
 };
 
 class Node : public RefCounted {
@@ -97,7 +99,16 @@ class AutogradMeta : public AutogradMetaBase {
  public:
   ~AutogradMeta() override;
 
-  Tensor grad;
+  // What backward collected. Other threads may read and replace it meanwhile.
+  Tensor grad() const {
+    std::lock_guard lock(grad_lock_);
+    return grad_;
+  }
+  void set_grad(Tensor grad) {  // the one before is freed without the lock
+    std::lock_guard lock(grad_lock_);
+    std::swap(grad_, grad);
+  }
+
   NodePtr grad_fn;
   uint32_t slot = 0;  // which result of grad_fn
   IntrusivePtr<AccumulateGrad> accumulator;
@@ -105,6 +116,10 @@ class AutogradMeta : public AutogradMetaBase {
   std::shared_ptr<TensorLink> retains;  // set when a result keeps its gradient
   // Hooks for gradients hang on the node they enter; these are for a leaf's own .grad.
   HookList<LeafHook> leaf_hooks;
+
+ private:
+  Tensor grad_;
+  mutable SpinLock grad_lock_;
 };
 
 // The end of the tape: adds what arrives to the .grad of a leaf.
@@ -138,6 +153,8 @@ inline bool gradient_edge_exists(const Tensor& tensor) {
   AutogradMeta* meta = find_meta(tensor);
   return meta && meta->view && meta->view->base.requires_grad();
 }
+// The end of the tape for this leaf, made on demand, whether or not it wants a gradient now.
+AccumulateGrad& accumulator_of(const Tensor& leaf);
 // The node that made the tensor; rebuilt for a view whose base was written. Null for leaves.
 NodePtr grad_fn_of(const Tensor& tensor);
 inline bool is_leaf(const Tensor& tensor) {

@@ -17,7 +17,7 @@ SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
   SavedTensor saved;
   saved.kind_ = !tensor.defined() ? Kind::undefined : overwritten ? Kind::overwritten : Kind::input;
   if (!tensor.defined()) return saved;
-  CHECK(!tensor.impl()->inference,
+  CHECK(!tensor.impl()->inference || grad_mode.saves_inference,
         "Inference tensors cannot be saved for backward. To work around you can "
         "make a clone to get a normal tensor and use it in autograd.");
   saved.tensor_ = overwritten ? clone_dense(tensor, MemoryFormat::preserve) : tensor;
@@ -57,20 +57,26 @@ void SavedTensor::pack(const Tensor& tensor) {
   tensor_ = {};
 }
 
-Tensor SavedTensor::unpack_by_hooks() const {
-  Tensor tensor = packed_->unpack();
-  CHECK(tensor.sizes() == packed_->sizes && tensor.dtype() == packed_->dtype &&
-            tensor.device() == packed_->device,
+Tensor SavedTensor::unpack_by_hooks(PackedTensor& packed) {
+  Tensor tensor = packed.unpack();
+  CHECK(tensor.sizes() == packed.sizes && tensor.dtype() == packed.dtype &&
+            tensor.device() == packed.device,
         "a saved tensor unpack hook returned a ", dtype_name(tensor.dtype()), " tensor of shape ",
-        tensor.sizes(), " on ", tensor.device(), ", but a ", dtype_name(packed_->dtype),
-        " tensor of shape ", packed_->sizes, " on ", packed_->device,
+        tensor.sizes(), " on ", tensor.device(), ", but a ", dtype_name(packed.dtype),
+        " tensor of shape ", packed.sizes, " on ", packed.device,
         " was saved. It must return a tensor like that.");
   return tensor;
 }
 
 Tensor SavedTensor::unpack(const Node& owner) const {
-  if (kind_ == Kind::undefined) return {};
-  if (kind_ == Kind::released || kind_ == Kind::none) {
+  std::unique_lock lock(lock_);
+  Kind kind = kind_;
+  Tensor tensor = tensor_;
+  IntrusivePtr<PackedTensor> packed = packed_;
+  Edge history = history_;
+  lock.unlock();
+  if (kind == Kind::undefined) return {};
+  if (kind == Kind::released || kind == Kind::none) {
     Error error(
         ErrorKind::kRuntime,
         "Trying to backward through the graph a second time (or directly access saved tensors "
@@ -81,11 +87,11 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     error.name_op("backward");
     throw error;
   }
-  if (!packed_ && tensor_.storage()->version() != version_) {
-    const StorageImpl& storage = *tensor_.storage();
+  if (!packed && tensor.storage()->version() != version_) {
+    const StorageImpl& storage = *tensor.storage();
     std::string op = owner.op();
     Error error(ErrorKind::kRuntime,
-                op + " saved its " + (kind_ == Kind::result ? "result" : "input") +
+                op + " saved its " + (kind == Kind::result ? "result" : "input") +
                     at_line(owner.site) + ", but " + storage.last_writer() +
                     " changed it in place afterwards" + at_line(storage.last_write_site()) +
                     ". One of the variables needed for gradient "
@@ -98,27 +104,31 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     error.name_op("backward");
     throw error;
   }
-  if (kind_ == Kind::input && !packed_) return tensor_;
-  Tensor window = shallow_copy(packed_ ? unpack_by_hooks() : tensor_);
-  if (kind_ == Kind::result) {
+  if (kind == Kind::input && !packed) return tensor;
+  Tensor window = shallow_copy(packed ? unpack_by_hooks(*packed) : tensor);
+  if (kind == Kind::result) {
     AutogradMeta& meta = get_meta(window);
     meta.grad_fn = NodePtr::share(const_cast<Node*>(&owner));
     meta.slot = slot_;
     window.impl()->requires_grad = true;
-  } else if (history_.node) {
+  } else if (history.node) {
     AutogradMeta& meta = get_meta(window);
-    meta.grad_fn = history_.node;
-    meta.slot = history_.slot;
+    meta.grad_fn = history.node;
+    meta.slot = history.slot;
     window.impl()->requires_grad = true;
   }
   return window;
 }
 
 void SavedTensor::reset() {
+  Tensor tensor;  // these are freed without the lock
+  IntrusivePtr<PackedTensor> packed;
+  Edge history;
+  std::lock_guard lock(lock_);
   if (kind_ == Kind::none) return;
-  tensor_ = {};
-  packed_ = nullptr;
-  history_ = {};
+  std::swap(tensor, tensor_);
+  std::swap(packed, packed_);
+  std::swap(history, history_);
   kind_ = Kind::released;
 }
 

@@ -5,12 +5,14 @@
 // they differ, names the op that saved, the op that wrote, and both lines of the user's program.
 // A saved result would own the node that owns it, so only its detached window is kept, and unpack
 // ties it to the node again. The input that an in-place op is about to overwrite is cloned.
+// Several threads may walk one tape: one may free what another unpacks, which then raises or not.
 // While the saving hooks of the user are active (saving_hooks.h), what they packed is kept in its
 // place; unpack() ties what they return to the history of the tensor, and checks no version.
 #pragma once
 
 #include "core/autograd/node.h"
 #include "core/autograd/saving_hooks.h"
+#include "core/base/spin_lock.h"
 
 namespace rushlight {
 
@@ -32,7 +34,7 @@ class SavedTensor {
  private:
   // Sends what is kept of `tensor` through the saving hooks.
   void pack(const Tensor& tensor);
-  Tensor unpack_by_hooks() const;
+  static Tensor unpack_by_hooks(PackedTensor& packed);
 
   enum class Kind : uint8_t { none, undefined, input, overwritten, result, released };
 
@@ -42,6 +44,7 @@ class SavedTensor {
   uint32_t version_ = 0;
   uint32_t slot_ = 0;
   Kind kind_ = Kind::none;
+  mutable SpinLock lock_;  // of tensor_, packed_, history_ and kind_, once others can see them
 };
 
 }  // namespace rushlight

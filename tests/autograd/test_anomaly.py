@@ -47,6 +47,25 @@ def test_errors_of_backward_name_the_line_of_the_forward() -> None:
     assert note.startswith("Error detected in ExpBackward0, recorded at test_anomaly.py:")
 
 
+def test_anomaly_shows_the_whole_way_to_the_forward() -> None:
+    def inner(x: torch.Tensor) -> torch.Tensor:
+        return x.sqrt()
+
+    def outer(x: torch.Tensor) -> torch.Tensor:
+        return inner(x)
+
+    with torch.autograd.detect_anomaly():
+        y = outer(torch.tensor([-1.0], requires_grad=True))
+        lines = y.grad_fn.metadata["traceback_"]
+        assert "in outer" in lines[-2] and "in inner" in lines[-1]
+        with pytest.warns(UserWarning, match="of forward call(.|\n)*in outer(.|\n)*in inner"):
+            with pytest.raises(RuntimeError, match="nan values") as error:
+                y.sum().backward()
+    (note,) = error.value.__notes__
+    assert "return inner(x)" in note and "return x.sqrt()" in note
+    assert "traceback_" not in torch.ones(1, requires_grad=True).exp().grad_fn.metadata
+
+
 def test_modes_are_scopes_decorators_and_switches() -> None:
     def now() -> bool:
         return torch.autograd.is_multithreading_enabled()

@@ -215,6 +215,15 @@ def test_retain_grad_keeps_the_gradient_of_an_inner_tensor() -> None:
     assert y.retains_grad and not x.retains_grad
 
 
+def test_reading_the_gradient_of_an_inner_tensor_in_vain_warns() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    with pytest.warns(UserWarning, match="not a leaf Tensor"):
+        assert y.grad is None
+    y.retain_grad()
+    assert y.grad is None and x.grad is None and y.detach().grad is None
+
+
 def test_detach_shares_memory_and_cuts_history() -> None:
     x = leaf(1.0)
     d = (x * 2).detach()

@@ -264,6 +264,46 @@ def test_backward_in_another_thread_than_forward() -> None:
     assert x.grad.item() == 4.0
 
 
+def test_only_one_of_many_threads_gets_through_a_tape_that_is_not_retained() -> None:
+    for _ in range(10):
+        y = x = leaf(0.1, 0.2)
+        for _ in range(1000):
+            y = (y * 0.5).exp()
+        loss = y.sum()
+        start = threading.Barrier(4)
+        ended: list[str] = []
+
+        def work(_: int, loss: torch.Tensor = loss, start: threading.Barrier = start) -> None:
+            start.wait()
+            try:
+                loss.backward()
+                ended.append("")
+            except RuntimeError as error:
+                ended.append(str(error))
+
+        in_threads(4, work)
+        assert all(not message or "a second time" in message for message in ended)
+        assert x.grad is None or x.grad.shape == (2,)
+
+
+def test_gradients_are_read_and_dropped_while_threads_add_to_them() -> None:
+    x = torch.ones(4, requires_grad=True)
+    inner = x * 1
+    inner.retain_grad()
+    loss = inner.exp().sum()
+
+    def work(number: int) -> None:
+        for _ in range(2000):
+            if number < 2:
+                loss.backward(retain_graph=True)
+            elif number == 2:
+                x.grad = inner.grad = None
+            elif (grad := x.grad) is not None:
+                assert grad.shape == (4,)
+
+    in_threads(4, work)
+
+
 def test_a_child_of_fork_goes_on_with_the_tape() -> None:
     x = torch.ones(300, 300, requires_grad=True)
     loss = (x @ x).sum()
