@@ -1,11 +1,18 @@
 // Owns what Python's transforms (func, forward_ad) are made of: levels, and tensors lifted to them.
 #include "core/ops/lift.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
 #include "bindings/python.h"
 #include "core/autograd/engine.h"
 #include "core/ops/ops.h"
 
 namespace rushlight::python {
 namespace {
+
+const char* name_of(LevelKind kind) { return kind == LevelKind::batch ? "batch" : "dual"; }
 
 const Level& find_level(unsigned long long id) {
   for (const Level& level : open_levels())
@@ -47,6 +54,63 @@ PyObject* close(PyObject*, PyObject* id) {
   return guarded([&]() -> PyObject* {
     close_level(PyLong_AsUnsignedLongLong(id));
     Py_RETURN_NONE;
+  });
+}
+
+// _begin_own_tape() -> the modes before, for _end_own_tape. In between ops are recorded.
+PyObject* begin_own_tape(PyObject*, PyObject*) {
+  const GradMode before = grad_mode;
+  OwnTapeGuard::begin();
+  grad_mode.enabled = true;
+  return PyLong_FromLong(before.enabled | before.inference << 1 | before.saves_inference << 2);
+}
+
+PyObject* end_own_tape(PyObject*, PyObject* modes) {
+  long before = PyLong_AsLong(modes);
+  if (before == -1 && PyErr_Occurred()) return nullptr;
+  GradMode previous;
+  previous.inference = before & 2;
+  previous.saves_inference = before & 4;
+  OwnTapeGuard::end(previous);
+  grad_mode.enabled = before & 1;
+  Py_RETURN_NONE;
+}
+
+// The levels of a thread, to be opened again.
+struct Levels {
+  std::vector<Level> open;
+  uint64_t hidden_from;
+};
+constexpr const char* kLevels = "rushlight.levels";
+
+PyObject* wrap_levels(Levels levels) {
+  auto drop = [](PyObject* capsule) {
+    delete static_cast<Levels*>(PyCapsule_GetPointer(capsule, kLevels));
+  };
+  auto kept = std::make_unique<Levels>(std::move(levels));
+  PyObject* capsule = checked(PyCapsule_New(kept.get(), kLevels, drop));
+  kept.release();
+  return capsule;
+}
+
+// _levels() -> those that are open, and whether a dual one is among them
+PyObject* levels_py(PyObject*, PyObject*) {
+  return guarded([&] {
+    bool has_dual = std::ranges::any_of(
+        open_levels(), [](const Level& level) { return level.kind == LevelKind::dual; });
+    Ref levels(wrap_levels({open_levels(), UINT64_MAX}));
+    return checked(Py_BuildValue("(ON)", levels.get(), PyBool_FromLong(has_dual)));
+  });
+}
+
+// _exchange_levels(levels) -> the levels before
+PyObject* exchange_levels_py(PyObject*, PyObject* given) {
+  return guarded([&]() -> PyObject* {
+    auto* levels = static_cast<Levels*>(PyCapsule_GetPointer(given, kLevels));
+    if (!levels) throw PythonError();
+    Levels next = *levels;
+    uint64_t hidden_from = exchange_hidden_levels(next.hidden_from);
+    return wrap_levels({exchange_levels(std::move(next.open)), hidden_from});
   });
 }
 
@@ -127,7 +191,7 @@ PyObject* lift_of(PyObject*, PyObject* self) {
     const Lift& lift = *tensor.impl()->lift;
     Ref value(wrap(lift.value));
     Ref tangent(lift.tangent.defined() ? wrap(lift.tangent) : Py_NewRef(Py_None));
-    return Py_BuildValue("sKOO", lift.level.kind == LevelKind::batch ? "batch" : "dual",
+    return Py_BuildValue("sKOO", name_of(lift.level.kind),
                          static_cast<unsigned long long>(lift.level.id), value.get(),
                          tangent.get());
   });
@@ -148,6 +212,10 @@ PyMethodDef methods[] = {
     {"_open_dual_level", open_dual, METH_NOARGS, "Opens a level of dual tensors."},
     {"_level_info", level_info, METH_O, "The size and the randomness of a level of vmap."},
     {"_close_level", close, METH_O, "Closes a level."},
+    {"_levels", levels_py, METH_NOARGS, "The levels that are open, and whether one is dual."},
+    {"_exchange_levels", exchange_levels_py, METH_O, "Opens other levels in place of all."},
+    {"_begin_own_tape", begin_own_tape, METH_NOARGS, "Records for a transform, in any mode."},
+    {"_end_own_tape", end_own_tape, METH_O, "Ends this."},
     {"_lift_samples", lift_samples_py, METH_VARARGS, "One tensor that stands for all samples."},
     {"_samples_of", samples_of_py, METH_VARARGS, "All samples of a lifted tensor along dim 0."},
     {"_lift_dual", lift_dual_py, METH_VARARGS, "A tensor with a tangent."},

@@ -187,6 +187,8 @@ void become_dual(const Tensor& t, const Tensor& other, const Level& level) {
 
 bool inside_batch_level() { return !open_levels().empty() && visible_batch_level(); }
 
+uint64_t exchange_hidden_levels(uint64_t from) { return std::exchange(hidden_from, from); }
+
 void detail::warn_of_loop(const OpEntry& entry) {
   static std::mutex mutex;
   static std::set<std::string_view> warned;
@@ -322,7 +324,7 @@ Tensor with_fresh_bottom(const Tensor& t) {
   if (!is_lifted(t)) {
     // A view keeps what an outer derivative needs; without that, a leaf.
     if (t.requires_grad() && is_grad_enabled()) return call<"view_as", Tensor>(t, t);
-    Tensor leaf = detach(t);
+    Tensor leaf = t.impl()->inference ? needs::clone(t) : detach(t);
     set_requires_grad(leaf, true);
     return leaf;
   }

@@ -9,6 +9,8 @@ namespace rushlight {
 // Whether a batch level is open for the ops that are called now. While a level's arguments are
 // lowered, that level and those inside it are not.
 bool inside_batch_level();
+// Sets from which level on levels are not, none for UINT64_MAX; returns what it was.
+uint64_t exchange_hidden_levels(uint64_t from);
 
 // Runs the op on what is behind its lifted arguments, and lifts the result. Also runs one that
 // draws random numbers inside a batch level.

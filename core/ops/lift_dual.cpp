@@ -125,6 +125,7 @@ class DualCall {
   }
 
   std::vector<Tensor> tangents_of(const Result& result) {
+    OwnTapeGuard own_tape;
     std::vector<Tensor> results = rushlight::tensors_of(result);
     NodePtr source = NodePtr::adopt(new Source());
     // The slot of an edge is the number of its tangent.

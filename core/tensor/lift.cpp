@@ -43,6 +43,10 @@ void close_level(uint64_t id) {
   std::erase_if(levels, [&](const Level& level) { return level.id == id; });
 }
 
+std::vector<Level> exchange_levels(std::vector<Level> others) {
+  return std::exchange(levels, std::move(others));
+}
+
 Tensor tangent_of(const Tensor& t, const Level& level) {
   return is_lifted_at(t, level) ? t.impl()->lift->tangent : Tensor();
 }

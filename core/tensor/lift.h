@@ -36,6 +36,8 @@ const std::vector<Level>& open_levels();
 const Level& open_batch_level(int64_t size, Randomness randomness);
 const Level& open_dual_level();
 void close_level(uint64_t id);
+// Opens other levels in place of all those of this thread, which are returned.
+std::vector<Level> exchange_levels(std::vector<Level> levels);
 
 class Lift final : public RefCounted {
  public:

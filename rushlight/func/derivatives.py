@@ -10,7 +10,6 @@ import functools
 from typing import Any
 
 from rushlight import _C, Tensor
-from rushlight._grad_mode import enable_grad
 from rushlight.func.vectorize import vmap
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -110,13 +109,23 @@ def _detached(tree: Any) -> Any:
 # ---- reverse mode -------------------------------------------------------------------------------
 
 
+class _OwnTape:
+    """The scope in which a transform records, in no_grad and in inference mode too."""
+
+    def __enter__(self) -> None:
+        self._before = _C._begin_own_tape()
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C._end_own_tape(self._before)
+
+
 class _Recorded:
     """A function that has run on fresh inputs, so that it can be differentiated by them."""
 
     def __init__(self, func: Callable[..., Any], args: tuple[Any, ...], has_aux: bool, name: str):
         outer = _C.is_grad_enabled()
         leaves, self.input_spec = tree_flatten(args)
-        with enable_grad():
+        with _OwnTape():
             self.inputs = [_C._fresh_input(x) for x in leaves]
             result = func(*tree_unflatten(self.inputs, self.input_spec))
         output, self.aux = _split_aux(result, has_aux, name)
@@ -142,7 +151,8 @@ class _Recorded:
         found: Sequence[Any] = [None] * len(self.inputs)
         if pairs:
             roots, grads = zip(*pairs, strict=True)
-            found = _C._run_backward(roots, grads, self.inputs, retain or create, create, False)
+            with _OwnTape():
+                found = _C._run_backward(roots, grads, self.inputs, retain or create, create, False)
         return [
             _C._without_history(x).new_zeros(x.shape) if g is None else g
             for x, g in zip(self.inputs, found, strict=True)
@@ -351,7 +361,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     _check_inputs(leaves, "linearize")
     run = _Recorded(func, primals, False, "linearize")
     # J^T v is linear in v, and its gradient along t is J t.
-    with enable_grad():
+    with _OwnTape():
         directions = [_C._fresh_input(_C._without_history(x)) for x in run.results]
         pulled = run.pull(directions, retain=True)
 

@@ -5,7 +5,8 @@ first number that backward asks for runs the region again, up to the last tensor
 keeps those by the same numbers; each is dropped when it was handed out. What makes this right is
 that the region saves the same tensors in the same order both times, which is checked. The arguments
 are saved tensors of a node of their own, made outside the region: regions that are nested forget
-the arguments of those inside, too, and writes to an argument in place are noticed.
+the arguments of those inside, too, and writes to an argument in place are noticed. Inside vmap the
+ops save all samples at once; the region runs again at the levels that were open when it ran first.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import weakref
 from pathlib import Path
 
 import rushlight as rl
+from rushlight import _C
 from rushlight.amp.autocast_mode import RestoredAutocast
 from rushlight.autograd import Function
 from rushlight.autograd.graph import saved_tensors_hooks
@@ -121,7 +123,10 @@ class Frame:
         self.recomputed: dict[int, Tensor] = {}
         self.complete = False
         self.seen: list[Tensor] | None = None  # what the op that runs saves, when somebody asks
-        is_tensor = [isinstance(arg, rl.Tensor) for arg in args]
+        self.levels, _ = _C._levels()
+        # Those of a vmap have no history of their own that could keep them.
+        self.lifted = [(arg, _bottom(arg)._version) for arg in args if _bottom(arg) is not arg]
+        is_tensor = [isinstance(arg, rl.Tensor) and _bottom(arg) is arg for arg in args]
         self.rest = [None if tensor else arg for arg, tensor in zip(args, is_tensor, strict=True)]
         self.tensor_places = [place for place, tensor in enumerate(is_tensor) if tensor]
         anchor = rl.empty(0, requires_grad=True)
@@ -162,6 +167,13 @@ class Frame:
         args = list(self.rest)
         for place, tensor in zip(self.tensor_places, self.keeper.saved_tensors, strict=True):
             args[place] = tensor
+        for tensor, version in self.lifted:
+            if _bottom(tensor)._version != version:
+                raise RuntimeError(
+                    "checkpoint: one of the variables needed for gradient computation has been "
+                    "modified by an inplace operation: an argument of the checkpointed function, "
+                    f"of shape {tuple(tensor.shape)}. Clone it before."
+                )
         return args
 
     def _run_again(self) -> None:
@@ -169,6 +181,7 @@ class Frame:
         again = Recomputation(self)
         hooks = saved_tensors_hooks(again.pack, lambda tensor: tensor)
         running.passes.append(again)
+        levels = _C._exchange_levels(self.levels)
         try:
             with contextlib.ExitStack() as stack:
                 stack.enter_context(hooks)
@@ -184,6 +197,7 @@ class Frame:
         except _EnoughError:
             pass
         finally:
+            _C._exchange_levels(levels)
             running.passes.pop()
         if self.complete:
             again.compare()
@@ -248,6 +262,13 @@ class Recomputation:
         if self.frame.log is None or self.log is None:
             return CheckpointError(text + "\nPass debug=True to see the ops of both runs.")
         return CheckpointError(text + "\n" + self.frame.log.against(self.log))
+
+
+def _bottom(value: Any) -> Any:
+    """The plain tensor behind one that is lifted; another value itself."""
+    while isinstance(value, rl.Tensor) and (lift := _C._lift_of(value)) is not None:
+        value = lift[2]
+    return value
 
 
 def _unpack(number: _Number) -> Tensor:

@@ -125,7 +125,8 @@ def checkpoint(
             "checkpoint: determinism_check should be one of ['default', 'none'], "
             f"but got {determinism_check}"
         )
-    if not rl.is_grad_enabled():
+    # Forward mode needs nothing of the tape; where both are nested, all is kept.
+    if not rl.is_grad_enabled() or _C._levels()[1]:
         return function(*args, **kwargs)
     frame = Frame(
         function,
