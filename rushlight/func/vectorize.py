@@ -84,7 +84,12 @@ def _read_inputs(
 
 
 def _samples_first(leaf: Any, dim: int | None) -> Any:
-    return leaf if dim is None or dim == 0 else leaf.movedim(dim, 0)
+    if dim is None:
+        return leaf
+    if dim != 0:
+        return leaf.movedim(dim, 0)
+    # What func sets, like requires_grad, is not for the tensor of the caller.
+    return leaf if leaf.requires_grad else leaf.detach()
 
 
 def _run(

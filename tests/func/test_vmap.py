@@ -286,6 +286,13 @@ def test_writing_to_the_argument_writes_all_samples() -> None:
     np.testing.assert_array_equal(x.numpy(), expected)
 
 
+def test_requires_grad_is_not_set_on_the_tensor_of_the_caller() -> None:
+    x = torch.ones(2, 3)
+    gradient = vmap(lambda x: torch.autograd.grad((x.requires_grad_() ** 2).sum(), x)[0])(x)
+    assert gradient.tolist() == [[2.0] * 3] * 2
+    assert not x.requires_grad
+
+
 def test_writing_samples_to_what_is_shared_is_refused() -> None:
     shared = torch.zeros(4)
 
