@@ -80,6 +80,9 @@ PyObject* push_saving_hooks(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *pack, *unpack, *before_write = Py_None;
     if (!PyArg_ParseTuple(args, "OO|O", &pack, &unpack, &before_write)) return nullptr;
+    for (PyObject* hook : {pack, unpack})
+      CHECK(PyCallable_Check(hook), ErrorKind::kType,
+            "saved_tensors_hooks: both hooks must be functions, not ", Py_TYPE(hook)->tp_name);
     hook_stack.push(
         {Held(pack), Held(unpack), before_write == Py_None ? Held() : Held(before_write)});
     Py_RETURN_NONE;

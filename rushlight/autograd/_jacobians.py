@@ -206,9 +206,15 @@ class Function:
         """The float and complex outputs by position, dense; with some inputs changed."""
         inputs = [(changed or {}).get(i, x) for i, x in enumerate(self._inputs)]
         with rl.enable_grad():
+            outputs = as_tuple(self._func(*inputs))
+            if not any(isinstance(out, Tensor) for out in outputs):
+                raise TypeError(
+                    "gradcheck: func must return a tensor or a tuple of them, got "
+                    f"{', '.join(type(out).__name__ for out in outputs) or 'an empty tuple'}."
+                )
             return {
                 k: out if out.layout is rl.strided else out.to_dense()
-                for k, out in enumerate(as_tuple(self._func(*inputs)))
+                for k, out in enumerate(outputs)
                 if is_differentiable(out)
             }
 

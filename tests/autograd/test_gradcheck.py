@@ -268,6 +268,13 @@ def test_inputs_that_cannot_be_checked() -> None:
         gradgradcheck(torch.sin, leaf(3), check_rev_over_rev=False)
 
 
+@pytest.mark.parametrize("func", [lambda x: {"out": x}, lambda x: (), lambda x: None])
+def test_functions_that_return_no_tensor_are_refused(func: Any) -> None:
+    x = torch.ones(2, dtype=torch.float64, requires_grad=True)
+    with pytest.raises(TypeError, match="func must return a tensor or a tuple of them"):
+        gradcheck(func, x)
+
+
 def test_outputs_must_keep_their_shape_and_dtype() -> None:
     with pytest.raises(AssertionError, match="outputs with the same shape when inputs are pert"):
         gradcheck(lambda x: x[: 1 + int(x[0].item() > 0)], torch.zeros(3).double().requires_grad_())
