@@ -296,7 +296,8 @@ OP(_scatter_extreme_, "(Tensor! input, int dim, Tensor index, Tensor src, bool l
     // All that equal the result share its gradient.
     Tensor own = cast(input == result, g.dtype()),
         theirs = cast(src == gather(result, dim, index), g.dtype());
-    Tensor share = g / call<"scatter_add_", Tensor>(clone(own), dim, index, theirs);
+    Tensor share =
+        g / call<"scatter_add_", Tensor>(copy_to_write(own, {index, theirs}), dim, index, theirs);
     return std::tuple(own * share, theirs * gather(share, dim, index));
   })),
 })

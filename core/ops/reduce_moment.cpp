@@ -12,7 +12,7 @@ namespace {
 // The products of the elements along dim but one each; division serves unless some are zero, which
 // only the CPU tells without waiting.
 Tensor products_without_one(const Tensor& input, const Tensor& product, int64_t dim) {
-  if (!input.device().is_cpu()) return products_of_others(input, dim);
+  if (!input.device().is_cpu() || input.is_hollow()) return products_of_others(input, dim);
   Tensor zero = call<"any", Tensor>(input == 0, std::optional<ShapeRef>(), false);
   return item(zero).to<bool>() ? products_of_others(input, dim) : product / input;
 }

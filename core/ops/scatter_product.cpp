@@ -1,5 +1,6 @@
 // Owns products at scattered places, whose gradient is the product of all other factors.
 #include "core/ops/gather_scatter.h"
+#include "core/ops/lift.h"
 #include "core/ops/op.h"
 
 namespace rushlight {
@@ -27,8 +28,9 @@ OP(_scatter_product, "(Tensor input, int dim, Tensor index, Tensor src) -> Tenso
   .grads   = grads(no_grad<"index">,
                    d<"input", "src">([](const Tensor& g, const Tensor& input, const Tensor& index,
                                         const Tensor& src, int64_t dim, const GradMask<2>&) {
-    Tensor zeros = call<"scatter_add_", Tensor>(cast(input == 0, DType::int64), dim, index,
-                                                cast(src == 0, DType::int64));
+    Tensor counts = copy_to_write(cast(input == 0, DType::int64), {index, src});
+    Tensor zeros =
+        call<"scatter_add_", Tensor>(counts, dim, index, cast(src == 0, DType::int64));
     Tensor rest = call<"_scatter_product", Tensor>(select(input == 0, 1.0, input), dim, index,
                                                    select(src == 0, 1.0, src));
     Tensor of_src = product_of_others(src, gather(zeros, dim, index), gather(rest, dim, index));

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,11 @@ REFUSED = {
     }.items()
     for name in names
 }  # fmt: skip
+
+
+def test_the_page_names_ops_that_vmap_loops_over_or_refuses() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "transforms.md").read_text()
+    assert [name for name in (*LOOPS, *REFUSED) if f"`{name}`" not in page] == []
 
 
 def cases(names: list[str]) -> list[Any]:
@@ -147,6 +153,30 @@ def test_forward_mode_equals_the_gradient(name: str, sample: Sample) -> None:
     close(value, expected)
     total = sum((g.conj() * d).sum().real.item() for g, d in products)
     np.testing.assert_allclose(slope.item(), total, rtol=1e-7, atol=1e-7, equal_nan=True)
+
+
+# Ops that look at their elements for a tangent.
+LOOPS_ALONG_TANGENTS = {*LOOPS, "linalg.matrix_exp"}
+
+
+@pytest.mark.parametrize(("name", "sample"), gradient_cases())
+def test_forward_mode_per_sample_equals_a_loop(name: str, sample: Sample) -> None:
+    op = SAMPLES[name]
+    if name in REFUSED:
+        pytest.skip(REFUSED[name])
+    points = points_of(op, sample)
+    generator = np.random.default_rng(12)
+    along = tuple(direction_of(p, generator) for p in points)
+    f = scalar_of(name, op, sample)
+
+    def slope(*xs: Any) -> Any:
+        return rl.func.jvp(lambda *xs: f(list(xs)), xs, along)[1]
+
+    batches = [rl.stack([p * (1 - k / 64) for k in range(COUNT)]) for p in points]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if name in LOOPS_ALONG_TANGENTS else "error")
+        mapped = rl.func.vmap(slope)(*batches)
+    close(mapped, rl.stack([slope(*(b[k].clone() for b in batches)) for k in range(COUNT)]), 1e-7)
 
 
 @pytest.mark.parametrize(("name", "sample"), gradient_cases())
