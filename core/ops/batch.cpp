@@ -5,15 +5,16 @@
 #include <numeric>
 
 #include "core/autograd/needs.h"
+#include "core/ops/joined_samples.h"
 #include "core/ops/lift.h"
 #include "core/tensor/generator.h"
 
 namespace rushlight {
 namespace {
 
-// These sizes and then those of `rest` from a dim on.
-Shape joined(Shape sizes, ShapeRef rest, size_t from = 0) {
-  for (size_t d = from; d < rest.size(); ++d) sizes.push_back(rest[d]);
+// These sizes and then those of `rest`.
+Shape joined(Shape sizes, ShapeRef rest) {
+  for (int64_t size : rest) sizes.push_back(size);
   return sizes;
 }
 
@@ -214,11 +215,9 @@ Result Batch::by_images() {
     if (batched_[i]) return by_loop();
   if (image_rank(entry.schema.name) == rank(size_t(0))) return call();  // the samples are the N
   CHECK(rank(size_t(0)) > 0, ErrorKind::kValue, "expects a tensor of shape (N, C, ...), got ()");
-  Shape sizes = tensors_[0].sizes();
-  set(0, reshape(tensors_[0], joined({sizes[0] * sizes[1]}, sizes, 2)));
-  return each_tensor(call(), [&](const Tensor& t) {
-    return reshape(t, joined({sizes[0], sizes[1]}, t.sizes(), 1));
-  });
+  int64_t each = tensors_[0].size(1);
+  set(0, joined_samples(tensors_[0]));
+  return each_tensor(call(), [&](const Tensor& t) { return parted_samples(t, size(), each); });
 }
 
 Result Batch::by_samples(Generator* generator) {

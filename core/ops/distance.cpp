@@ -6,6 +6,7 @@
 #include "core/ops/distance.h"
 
 #include "core/autograd/grad_mode.h"
+#include "core/ops/joined_samples.h"
 #include "core/ops/op.h"
 #include "core/ops/real_number.h"
 #include "core/tensor/tile_loop.h"
@@ -113,11 +114,8 @@ Tensor distances_of(const Tensor& x1, const Tensor& x2, double p, Product mode) 
 // f for all samples of x1 (n, B, P, M) and x2 (n, B, R, M), as f takes one.
 template <class F>
 Tensor distance_samples(const Batch& batch, const F& f) {
-  auto joined = [&](const Tensor& x) {
-    return reshape(x, Shape{x.size(0) * x.size(1), x.size(2), x.size(3)});
-  };
   Tensor x1 = batch.full("x1"), x2 = batch.full("x2");
-  return reshape(f(joined(x1), joined(x2)), Shape{x1.size(0), x1.size(1), x1.size(2), x2.size(2)});
+  return parted_samples(f(joined_samples(x1), joined_samples(x2)), x1.size(0), x1.size(1));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // order: threads, instruction sets and layouts do not show. See Note [Random numbers].
 #include <cmath>
 
+#include "core/ops/joined_samples.h"
 #include "core/ops/op.h"
 #include "core/ops/random_draw.h"
 #include "core/tensor/default_device.h"
@@ -386,9 +387,9 @@ The weights need not sum to one. Without replacement no number comes twice.)",
           ShapeText{ShapeRef(chances.sizes()).subspan(1)});
     if (chances.dim() == 2)
       return call<"multinomial", Tensor>(chances, num_samples, replacement, generator);
-    Tensor rows = call<"flatten", Tensor>(chances, int64_t(0), int64_t(1));
-    Tensor drawn = call<"multinomial", Tensor>(rows, num_samples, replacement, generator);
-    return reshape(drawn, Shape{chances.size(0), chances.size(1), num_samples});
+    Tensor drawn = call<"multinomial", Tensor>(joined_samples(chances), num_samples, replacement,
+                                               generator);
+    return parted_samples(drawn, chances.size(0), chances.size(1));
   },
   .forward = [](const Tensor& input, int64_t num_samples, bool replacement, Generator* generator) {
     CHECK(is_floating(input.dtype()), "only supports floating-point dtypes for input, "
