@@ -58,9 +58,11 @@ def test_anomaly_shows_the_whole_way_to_the_forward() -> None:
         y = outer(torch.tensor([-1.0], requires_grad=True))
         lines = y.grad_fn.metadata["traceback_"]
         assert "in outer" in lines[-2] and "in inner" in lines[-1]
-        with pytest.warns(UserWarning, match="of forward call(.|\n)*in outer(.|\n)*in inner"):
-            with pytest.raises(RuntimeError, match="nan values") as error:
-                y.sum().backward()
+        with (
+            pytest.warns(UserWarning, match="of forward call(.|\n)*in outer(.|\n)*in inner"),
+            pytest.raises(RuntimeError, match="nan values") as error,
+        ):
+            y.sum().backward()
     (note,) = error.value.__notes__
     assert "return inner(x)" in note and "return x.sqrt()" in note
     assert "traceback_" not in torch.ones(1, requires_grad=True).exp().grad_fn.metadata

@@ -224,6 +224,15 @@ def test_bad_hooks_raise() -> None:
     assert torch.autograd.grad(x.exp(), x)[0].item() > 7
 
 
+def test_saving_hooks_must_be_functions() -> None:
+    with (
+        pytest.raises(TypeError, match="both hooks must be functions, not int"),
+        graph.saved_tensors_hooks(lambda t: t, 2),  # pyright: ignore[reportArgumentType]
+    ):
+        pass
+    assert torch.ones(1, requires_grad=True).exp().requires_grad
+
+
 def test_packed_objects_are_freed_after_backward() -> None:
     class Packed:
         def __init__(self, tensor: torch.Tensor) -> None:
