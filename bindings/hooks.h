@@ -9,6 +9,7 @@
 
 #include "bindings/python.h"
 #include "core/autograd/node.h"
+#include "core/autograd/saved_tensor.h"
 
 namespace rushlight::python {
 
@@ -58,6 +59,9 @@ PyObject* wrap_node(const NodePtr& node);
 PyObject* metadata_of(Node& node);
 // The node in `object`, or null when it is not one.
 const NodePtr* find_node(PyObject* object);
+
+// A saved tensor of a node as Python sees it.
+PyObject* wrap_saved(const NodePtr& node, const SavedTensor& saved);
 
 // Node.register_hook and Node.register_prehook: a handle.
 PyObject* add_node_hook(Node& node, PyObject* function);

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "bindings/hooks.h"
-#include "core/autograd/saved_tensor.h"
 
 namespace rushlight::python {
 namespace {
@@ -45,29 +44,38 @@ PyObject* node_repr(PyObject* self) {
   return PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(),
                               node_of(self).get());
 }
-// PyTorch's names of what the op kept: _saved_other, and _saved_self for `input`.
+PyObject* wrap_or_none(const Tensor& tensor) {
+  return tensor.defined() ? wrap(tensor) : Py_NewRef(Py_None);
+}
+
+// PyTorch's names of what the op kept: _saved_other, and _saved_self for `input`; with _raw_saved_
+// the place where it is kept.
 PyObject* node_getattro(PyObject* self, PyObject* name) {
   return guarded([&]() -> PyObject* {
     Py_ssize_t size;
     const char* text = PyUnicode_AsUTF8AndSize(name, &size);
     if (!text) throw PythonError();
     std::string_view wanted(text, size_t(size));
-    constexpr std::string_view kPrefix = "_saved_";
-    if (!wanted.starts_with(kPrefix)) return checked(PyObject_GenericGetAttr(self, name));
-    wanted.remove_prefix(kPrefix.size());
+    constexpr std::string_view kValue = "_saved_", kPlace = "_raw_saved_";
+    bool is_place = wanted.starts_with(kPlace);
+    if (!is_place && !wanted.starts_with(kValue))
+      return checked(PyObject_GenericGetAttr(self, name));
+    wanted.remove_prefix(is_place ? kPlace.size() : kValue.size());
     if (wanted == "self") wanted = "input";
-    const Node& node = *node_of(self);
-    std::vector<Tensor> tensors;
+    const NodePtr& node = node_of(self);
+    Ref items(checked(PyList_New(0)));
     bool known = false;
-    node.visit_saved([&](std::string_view item, const SavedTensor& saved) {
+    node->visit_saved([&](std::string_view item, const SavedTensor& saved) {
       if (item != wanted) return;
       known = true;
-      if (saved.is_kept()) tensors.push_back(saved.unpack(node));
+      if (!saved.is_kept()) return;
+      Ref object(is_place ? wrap_saved(node, saved) : wrap_or_none(saved.unpack(*node)));
+      checked(PyList_Append(items.get(), object.get()));
     });
     if (!known) return checked(PyObject_GenericGetAttr(self, name));
-    if (tensors.size() > 1) return wrap_tuple(tensors);
-    if (tensors.empty() || !tensors[0].defined()) Py_RETURN_NONE;
-    return wrap(tensors[0]);
+    Py_ssize_t count = PyList_GET_SIZE(items.get());
+    if (count > 1) return PyList_AsTuple(items.get());
+    return Py_NewRef(count ? PyList_GET_ITEM(items.get(), 0) : Py_None);
   });
 }
 PyObject* next_functions(PyObject* self, void*) {
@@ -107,8 +115,7 @@ PyObject* node_saved(PyObject* self, PyObject*) {
     const Node& node = *node_of(self);
     node.visit_saved([&](std::string_view name, const SavedTensor& saved) {
       if (!saved.is_kept()) return;
-      Tensor tensor = saved.unpack(node);
-      PyObject* object = tensor.defined() ? wrap(tensor) : Py_NewRef(Py_None);
+      PyObject* object = wrap_or_none(saved.unpack(node));
       Ref item(checked(Py_BuildValue("(s#N)", name.data(), Py_ssize_t(name.size()), object)));
       checked(PyList_Append(list.get(), item.get()));
     });

@@ -1,6 +1,7 @@
 // Owns the stack of Python functions that tensors go through when ops save them.
 //
-// One stack per thread; only its top packs. All of it is told of writes in place.
+// One stack per thread; only its top packs. All of it is told of writes in place. The hooks of a
+// single saved tensor are here too.
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,19 @@ class PackedObject final : public PackedTensor {
   Held object_, unpack_;
 };
 
+IntrusivePtr<PackedTensor> pack_by(const Held& pack, const Held& unpack, const Tensor& tensor) {
+  Ref argument(wrap(tensor));
+  Ref packed(PyObject_CallOneArg(pack.get(), argument.get()));
+  if (!packed) throw_python_error();
+  return IntrusivePtr<PackedTensor>::adopt(new PackedObject(packed.get(), unpack));
+}
+
+void check_hooks(PyObject* pack, PyObject* unpack) {
+  for (PyObject* hook : {pack, unpack})
+    CHECK(PyCallable_Check(hook), ErrorKind::kType, "both hooks must be functions, not ",
+          Py_TYPE(hook)->tp_name);
+}
+
 struct Level {
   Held pack, unpack, before_write;  // the last may be empty
 };
@@ -38,10 +52,7 @@ class HookStack final : public SavingHooks {
   IntrusivePtr<PackedTensor> pack(const Tensor& tensor) override {
     AcquireGil gil;
     Level level = levels_.back();
-    Ref argument(wrap(tensor));
-    Ref packed(PyObject_CallOneArg(level.pack.get(), argument.get()));
-    if (!packed) throw_python_error();
-    return IntrusivePtr<PackedTensor>::adopt(new PackedObject(packed.get(), level.unpack));
+    return pack_by(level.pack, level.unpack, tensor);
   }
   void before_write(const Tensor& tensor) override {
     AcquireGil gil;
@@ -80,9 +91,7 @@ PyObject* push_saving_hooks(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *pack, *unpack, *before_write = Py_None;
     if (!PyArg_ParseTuple(args, "OO|O", &pack, &unpack, &before_write)) return nullptr;
-    for (PyObject* hook : {pack, unpack})
-      CHECK(PyCallable_Check(hook), ErrorKind::kType,
-            "saved_tensors_hooks: both hooks must be functions, not ", Py_TYPE(hook)->tp_name);
+    check_hooks(pack, unpack);
     hook_stack.push(
         {Held(pack), Held(unpack), before_write == Py_None ? Held() : Held(before_write)});
     Py_RETURN_NONE;
@@ -107,6 +116,45 @@ PyObject* refuse_saving_hooks(PyObject*, PyObject* message) {
   });
 }
 
+// ---- single saved tensors -----------------------------------------------------------------------
+
+// What node._raw_saved_other is: a place in the node, to hang hooks on.
+struct PySavedTensor {
+  PyObject_HEAD NodePtr node;
+  SavedTensor* saved;
+};
+PySavedTensor* saved_of(PyObject* self) { return reinterpret_cast<PySavedTensor*>(self); }
+
+void saved_dealloc(PyObject* self) {
+  saved_of(self)->node.~NodePtr();
+  Py_TYPE(self)->tp_free(self);
+}
+
+PyObject* saved_register_hooks(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject *pack, *unpack;
+    if (!PyArg_ParseTuple(args, "OO", &pack, &unpack)) return nullptr;
+    check_hooks(pack, unpack);
+    saved_of(self)->saved->pack_now(
+        [&](const Tensor& tensor) { return pack_by(Held(pack), Held(unpack), tensor); });
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef saved_methods[] = {
+    {"register_hooks", saved_register_hooks, METH_VARARGS,
+     "register_hooks(pack_hook, unpack_hook)\n\nSends this tensor through pack_hook now, and "
+     "through unpack_hook when it is needed."},
+    {}};
+
+PyTypeObject SavedTensorType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+                                .tp_name = "rushlight._C.SavedTensor",
+                                .tp_basicsize = sizeof(PySavedTensor),
+                                .tp_dealloc = saved_dealloc,
+                                .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                                .tp_doc = "A tensor that a node keeps for backward.",
+                                .tp_methods = saved_methods};
+
 PyMethodDef methods[] = {
     {"_push_saving_hooks", push_saving_hooks, METH_VARARGS,
      "Sends tensors through pack when they are saved, through unpack when they are needed."},
@@ -117,6 +165,18 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-void add_saving_hooks(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }
+PyObject* wrap_saved(const NodePtr& node, const SavedTensor& saved) {
+  PyObject* object = checked(SavedTensorType.tp_alloc(&SavedTensorType, 0));
+  new (&saved_of(object)->node) NodePtr(node);
+  saved_of(object)->saved = const_cast<SavedTensor*>(&saved);  // the node shows it as it is read
+  return object;
+}
+
+void add_saving_hooks(PyObject* module) {
+  checked(PyType_Ready(&SavedTensorType));
+  checked(
+      PyModule_AddObjectRef(module, "SavedTensor", reinterpret_cast<PyObject*>(&SavedTensorType)));
+  checked(PyModule_AddFunctions(module, methods));
+}
 
 }  // namespace rushlight::python

@@ -24,7 +24,7 @@ SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
   if (overwritten) saved.history_ = gradient_edge(tensor);
   saved.version_ = saved.tensor_.storage()->version();
   if (saving_hooks) [[unlikely]]
-    saved.pack(tensor);
+    saved.pack_hooked(tensor);
   return saved;
 }
 
@@ -35,18 +35,22 @@ SavedTensor SavedTensor::result(const Tensor& tensor, uint32_t slot) {
   saved.version_ = tensor.storage()->version();
   saved.slot_ = slot;
   if (saving_hooks) [[unlikely]]
-    saved.pack(tensor);
+    saved.pack_hooked(tensor);
   return saved;
 }
 
-void SavedTensor::pack(const Tensor& tensor) {
+void SavedTensor::pack_hooked(const Tensor& tensor) {
+  pack_by([](const Tensor& t) { return saving_hooks->pack(t); }, tensor);
+}
+
+void SavedTensor::pack_by(const Pack& pack, const Tensor& tensor) {
   if (tensor.impl()->wrapped_number) return;
   if (kind_ == Kind::input) history_ = gradient_edge(tensor);
   const Storage storage = tensor_.storage();
   uint32_t version = storage->version();
   {
     GradModeGuard unrecorded(false);
-    packed_ = saving_hooks->pack(tensor_);
+    packed_ = pack(tensor_);
   }
   CHECK(storage->version() == version,
         "A saved tensor pack hook is modifying its input in place. Tensors provided as input to "
@@ -55,6 +59,19 @@ void SavedTensor::pack(const Tensor& tensor) {
   packed_->dtype = tensor_.dtype();
   packed_->device = tensor_.device();
   tensor_ = {};
+}
+
+void SavedTensor::pack_now(const Pack& pack) {
+  CHECK(kind_ != Kind::released && kind_ != Kind::none,
+        "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate "
+        "values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+        "retain_graph=True if you need them afterwards.");
+  CHECK(kind_ != Kind::undefined,
+        "Calling register_hooks on a saved tensor with value None is forbidden.");
+  CHECK(!packed_,
+        "Calling register_hooks on a saved tensor whose hooks have already been set. Only one pair "
+        "of hooks is allowed.");
+  pack_by(pack, Tensor(tensor_));
 }
 
 Tensor SavedTensor::unpack_by_hooks(PackedTensor& packed) {

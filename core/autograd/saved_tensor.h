@@ -28,12 +28,16 @@ class SavedTensor {
   // The tensor as it was; `owner` is the node that saved it, for the message and for results.
   Tensor unpack(const Node& owner) const;
   void reset();
+  // Keeps what `pack` makes of it from now on, as if saving hooks had been active.
+  using Pack = std::function<IntrusivePtr<PackedTensor>(const Tensor&)>;
+  void pack_now(const Pack& pack);
   // Whether it was kept at all, which it is not when no gradient reads it.
   bool is_kept() const { return kind_ != Kind::none; }
 
  private:
-  // Sends what is kept of `tensor` through the saving hooks.
-  void pack(const Tensor& tensor);
+  // Sends what is kept of `tensor` through the saving hooks, or through `pack`.
+  void pack_hooked(const Tensor& tensor);
+  void pack_by(const Pack& pack, const Tensor& tensor);
   static Tensor unpack_by_hooks(PackedTensor& packed);
 
   enum class Kind : uint8_t { none, undefined, input, overwritten, result, released };

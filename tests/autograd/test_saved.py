@@ -28,3 +28,45 @@ def test_freed_ones_are_told() -> None:
     result.sum().backward()
     with pytest.raises(RuntimeError, match="after they have already been freed"):
         result.grad_fn._saved_result  # noqa: B018
+
+
+def test_hooks_hang_on_single_saved_tensors() -> None:
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    y = x * x
+    log: list[str] = []
+
+    def pack(tensor: torch.Tensor) -> torch.Tensor:
+        log.append("pack")
+        return tensor * 10
+
+    def unpack(tensor: torch.Tensor) -> torch.Tensor:
+        log.append("unpack")
+        return tensor / 5
+
+    y.grad_fn._raw_saved_other.register_hooks(pack, unpack)
+    assert log == ["pack"]
+    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+    assert g.tolist() == [6.0, 9.0] and log == ["pack", "unpack"]
+    assert torch.autograd.grad(g.sum(), x)[0].tolist() == [2.0, 2.0]
+    result = x.exp()
+    result.grad_fn._raw_saved_result.register_hooks(lambda t: t.clone(), lambda t: t * 2)
+    result.sum().backward()
+    assert torch.allclose(x.grad, 2 * x.detach().exp())
+
+
+def test_where_single_saved_tensors_take_no_hooks() -> None:
+    x = torch.tensor([2.0, 3.0], requires_grad=True)
+    saved = (x * x).grad_fn._raw_saved_self
+    with pytest.raises(TypeError, match="both hooks must be functions, not int"):
+        saved.register_hooks(1, 2)
+    with pytest.raises(ZeroDivisionError):
+        saved.register_hooks(lambda t: 1 / 0, lambda t: t)
+    saved.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="have already been set"):
+        saved.register_hooks(lambda t: t, lambda t: t)
+    y = x.exp()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="after it has been freed"):
+        y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(AttributeError, match="_raw_saved_nothing"):
+        y.grad_fn._raw_saved_nothing  # noqa: B018
