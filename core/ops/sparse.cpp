@@ -310,7 +310,12 @@ Example:
   .variants = method,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
-  .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<bool>) {
+  .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<bool> masked_grad) {
+    bool is_differentiated = is_grad_enabled() && gradient_edge_exists(input);
+    CHECK(masked_grad.value_or(true) || !input.is_sparse() || !is_differentiated,
+          ErrorKind::kNotImplemented,
+          "masked_grad=False is not supported: the gradient of a sparse tensor has the entries of "
+          "the tensor. Differentiate a dense one where other places need gradients.");
     Tensor dense = input.is_sparse() ? to_dense(input) : input;
     return dtype ? cast(dense, *dtype) : dense;
   },

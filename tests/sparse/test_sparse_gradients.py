@@ -218,3 +218,10 @@ def test_a_changed_tensor_is_refused_in_backward() -> None:
     x._values().mul_(2)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         out.sum().backward()
+
+
+def test_gradients_at_places_without_an_entry_are_refused() -> None:
+    matrix = torch.eye(2).to_sparse()
+    assert matrix.to_dense(masked_grad=False).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    with pytest.raises(NotImplementedError, match="masked_grad=False is not supported"):
+        matrix.requires_grad_().to_dense(masked_grad=False)
