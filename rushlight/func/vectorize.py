@@ -89,7 +89,8 @@ def _samples_first(leaf: Any, dim: int | None) -> Any:
     if dim != 0:
         return leaf.movedim(dim, 0)
     # What func sets, like requires_grad, is not for the tensor of the caller.
-    return leaf if leaf.requires_grad else leaf.detach()
+    has_more = leaf.requires_grad or _C._lift_of(leaf) is not None
+    return leaf if has_more else leaf.detach()
 
 
 def _run(

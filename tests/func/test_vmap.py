@@ -286,6 +286,14 @@ def test_writing_to_the_argument_writes_all_samples() -> None:
     np.testing.assert_array_equal(x.numpy(), expected)
 
 
+def test_samples_keep_tangents_and_history() -> None:
+    x = torch.tensor([0.5, 1.0], requires_grad=True)
+    _, along = jvp(vmap(torch.sin), (x.detach(),), (torch.ones(2),))
+    assert torch.equal(along, x.detach().cos())
+    (gradient,) = torch.autograd.grad(vmap(torch.sin)(x).sum(), x)
+    assert torch.equal(gradient, x.detach().cos())
+
+
 def test_requires_grad_is_not_set_on_the_tensor_of_the_caller() -> None:
     x = torch.ones(2, 3)
     gradient = vmap(lambda x: torch.autograd.grad((x.requires_grad_() ** 2).sum(), x)[0])(x)
