@@ -174,8 +174,8 @@ def test_forward_mode_per_sample_equals_a_loop(name: str, sample: Sample) -> Non
 
     batches = [rl.stack([p * (1 - k / 64) for k in range(COUNT)]) for p in points]
     with warnings.catch_warnings():
-        if name not in LOOPS_ALONG_TANGENTS:
-            warnings.filterwarnings("error", ".*no batching rule")
+        loops = "ignore" if name in LOOPS_ALONG_TANGENTS else "error"
+        warnings.filterwarnings(loops, ".*no batching rule")
         mapped = rl.func.vmap(slope)(*batches)
     close(mapped, rl.stack([slope(*(b[k].clone() for b in batches)) for k in range(COUNT)]), 1e-7)
 
