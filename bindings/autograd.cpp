@@ -63,6 +63,14 @@ std::vector<Tensor> read_tensors(PyObject* object, const char* what) {
 
 namespace {
 
+// The same where None is no choice.
+std::vector<Tensor> read_defined(PyObject* object, const char* what) {
+  std::vector<Tensor> tensors = read_tensors(object, what);
+  for (const Tensor& tensor : tensors)
+    CHECK(tensor.defined(), "all ", what, " have to be Tensors or GradientEdges, but one is None.");
+  return tensors;
+}
+
 constexpr const char* kTraceback = "traceback_";  // the key that PyTorch has for it
 
 // Under detect_anomaly a node keeps the lines that led to it, as traceback.format_stack() does.
@@ -130,9 +138,9 @@ PyObject* run_backward_py(PyObject*, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OOOppp", &roots_in, &grads_in, &inputs_in, &retain_graph,
                           &create_graph, &accumulate))
       return nullptr;
-    auto roots = read_tensors(roots_in, "tensors");
+    auto roots = read_defined(roots_in, "tensors");
     auto grads = read_tensors(grads_in, "grad_tensors");
-    auto inputs = read_tensors(inputs_in, "inputs");
+    auto inputs = read_defined(inputs_in, "inputs");
     if (accumulate)  // into tensors that are no leaves too
       for (const Tensor& input : inputs) rushlight::retain_grad(input);
     BackwardOptions options{bool(retain_graph), bool(create_graph), bool(accumulate)};
@@ -169,6 +177,8 @@ class Gate final : public Node, public HoldsPython {
     Ref result(PyObject_CallOneArg(function_.get(), argument.get()));
     if (!result) throw_python_error();
     std::vector<Tensor> passed = read_tensors(result.get(), "what a backward hook returns");
+    CHECK(passed.size() == input_grads.size(), "a backward hook returned ", passed.size(),
+          " gradients, but there are ", input_grads.size(), " tensors.");
     std::ranges::move(passed, input_grads.begin());
   }
   const char* op() const override { return "gate"; }
@@ -183,7 +193,7 @@ PyObject* gate(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *function, *tensors_in;
     if (!PyArg_ParseTuple(args, "OO", &function, &tensors_in)) return nullptr;
-    std::vector<Tensor> tensors = read_tensors(tensors_in, "tensors");
+    std::vector<Tensor> tensors = read_defined(tensors_in, "tensors");
     NodePtr node = NodePtr::adopt(new Gate(function, tensors));
     for (uint32_t slot = 0; slot < tensors.size(); ++slot) {
       Tensor passed = detach(tensors[slot]);

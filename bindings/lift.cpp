@@ -14,6 +14,12 @@ namespace {
 
 const char* name_of(LevelKind kind) { return kind == LevelKind::batch ? "batch" : "dual"; }
 
+unsigned long long read_level(PyObject* id) {
+  unsigned long long number = PyLong_AsUnsignedLongLong(id);
+  if (number == static_cast<unsigned long long>(-1) && PyErr_Occurred()) throw PythonError();
+  return number;
+}
+
 const Level& find_level(unsigned long long id) {
   for (const Level& level : open_levels())
     if (level.id == id) return level;
@@ -44,7 +50,7 @@ PyObject* open_dual(PyObject*, PyObject*) {
 // _level_info(level) -> (size, randomness) of a batch level
 PyObject* level_info(PyObject*, PyObject* id) {
   return guarded([&]() -> PyObject* {
-    const Level& level = find_level(PyLong_AsUnsignedLongLong(id));
+    const Level& level = find_level(read_level(id));
     static constexpr const char* names[] = {"error", "different", "same"};
     return Py_BuildValue("Ls", static_cast<long long>(level.size), names[size_t(level.randomness)]);
   });
@@ -52,7 +58,7 @@ PyObject* level_info(PyObject*, PyObject* id) {
 
 PyObject* close(PyObject*, PyObject* id) {
   return guarded([&]() -> PyObject* {
-    close_level(PyLong_AsUnsignedLongLong(id));
+    close_level(read_level(id));
     Py_RETURN_NONE;
   });
 }

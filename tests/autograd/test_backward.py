@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,6 +94,18 @@ def test_gradients_of_gradients_of_gradients() -> None:
     for expected in (4 * 27.0, 12 * 9.0, 24 * 3.0, 24.0):
         (y,) = torch.autograd.grad(y, x, create_graph=True)
         np.testing.assert_allclose(y.detach().numpy(), [expected], rtol=1e-5)
+
+
+def test_none_is_no_tensor() -> None:
+    x: Any = torch.ones(2, requires_grad=True)
+    for call in (
+        lambda: torch.autograd.grad(x.sum(), [None]),
+        lambda: torch.autograd.grad([None], [x]),
+        lambda: torch.autograd.backward([None]),
+        lambda: x.sum().backward(inputs=[None, x]),
+    ):
+        with pytest.raises(RuntimeError, match="have to be Tensors or GradientEdges"):
+            call()
 
 
 def test_grad_leaves_the_grad_attribute_alone_and_reports_unused_inputs() -> None:
