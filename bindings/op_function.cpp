@@ -287,6 +287,12 @@ PyObject* op_doc(PyObject* self, void*) {
     if (*entry->doc) text += "\n" + std::string(entry->doc) + "\n";
   return PyUnicode_FromString(text.c_str());
 }
+// For inspect.signature and the tools that use it. Overloads have none in common.
+PyObject* op_text_signature(PyObject* self, void*) {
+  const auto& overloads = *reinterpret_cast<PyOpFunction*>(self)->overloads;
+  if (overloads.size() > 1) return Py_NewRef(Py_None);
+  return PyUnicode_FromString(signature_text(overloads[0]->schema, false).c_str());
+}
 PyObject* op_module(PyObject* self, void*) {
   std::string home = (*reinterpret_cast<PyOpFunction*>(self)->overloads)[0]->home;
   home = home.substr(0, home.find(' '));
@@ -297,6 +303,7 @@ PyObject* op_reduce(PyObject* self, PyObject*) { return op_name(self, nullptr); 
 PyGetSetDef op_attributes[] = {{"__name__", op_name, nullptr, nullptr, nullptr},
                                {"__qualname__", op_name, nullptr, nullptr, nullptr},
                                {"__doc__", op_doc, nullptr, nullptr, nullptr},
+                               {"__text_signature__", op_text_signature, nullptr, nullptr, nullptr},
                                {"__module__", op_module, nullptr, nullptr, nullptr},
                                {}};
 PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "Pickles by name."}, {}};

@@ -446,7 +446,7 @@ bool Call::fail(std::string message) {
   return false;
 }
 
-std::string signature_text(const Schema& schema) {
+std::string signature_text(const Schema& schema, bool types) {
   std::string text = "(";
   bool starred = false;
   for (int i = 0; i < schema.arg_count; ++i) {
@@ -456,7 +456,8 @@ std::string signature_text(const Schema& schema) {
       text += "*, ";
       starred = true;
     }
-    text += std::string(type_text(arg)) + " " + std::string(arg.name);
+    if (types) text += std::string(type_text(arg)) + " ";
+    text += arg.name;
     if (arg.has_default) text += "=" + std::string(arg.default_text);
   }
   return text + ")";

@@ -68,7 +68,7 @@ class Call {
   int fitted_ = 0;
 };
 
-// The parameters as error messages and docstrings show them.
-std::string signature_text(const Schema& schema);
+// The parameters as error messages and docstrings show them, or without their types.
+std::string signature_text(const Schema& schema, bool types = true);
 
 }  // namespace rushlight::python

@@ -293,6 +293,8 @@ class _PlanCaches:
         return _PlanCache()
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # what Python looks for; there may be no GPU to ask
+            raise AttributeError(name)
         return getattr(self[rl.cuda.current_device()], name)
 
 
