@@ -18,7 +18,7 @@ SANITIZER_ENV = PYTHONPATH=$(abspath $(SANITIZED)/package) \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"
 
-.PHONY: build digits test test-sanitize lint format bench stubs docs wheel clean
+.PHONY: build digits test test-sanitize lint format bench stubs docs reference wheel clean
 .DEFAULT_GOAL := build
 export CXX
 
@@ -67,6 +67,10 @@ stubs: build
 
 docs: build
 	$(BIN)/python tools/make_docs.py
+
+reference: build
+	$(BIN)/pip install --quiet pdoc
+	$(BIN)/python tools/make_reference.py $(BUILD)/reference
 
 wheel: $(VENV)/installed
 	$(BIN)/pip wheel --no-deps --wheel-dir dist .
