@@ -23,9 +23,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cases import CASES
+from cases import CASES, HEADLINES
 
 HERE = Path(__file__).parent
+README = HERE.parent / "README.md"
+README_TABLE = re.compile(r"(?<=<!-- benchmark: begin -->\n).*(?=<!-- benchmark: end -->)", re.S)
 SUITES = ("ops", "models", "networks", "startup", "gpu")
 IMPORT, IMPORT_GOAL = "import", 0.08
 THREADS = 2
@@ -147,11 +149,28 @@ def save(rows: list[dict[str, Any]], about: dict[str, Any]) -> Path:
     path = HERE / "results" / f"{about['date']}-{name}.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n")
-    lines = ["; ".join(f"{key} {value}" for key, value in about.items()), ""]
-    lines += ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * 4 + "---|"]
-    lines += ["| " + " | ".join(cells(row)) + " |" for row in rows]
-    path.with_suffix(".md").write_text("\n".join(lines) + "\n")
+    title = "; ".join(f"{key} {value}" for key, value in about.items())
+    path.with_suffix(".md").write_text(f"{title}\n\n{table(rows)}")
+    if {row["case"] for row in rows} >= HEADLINES:
+        update_readme(rows, about, path.with_suffix(".md"))
     return path
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    lines = ["| " + " | ".join(COLUMNS) + " |", "|---|" + "---:|" * 4 + "---|"]
+    lines += ["| " + " | ".join(cells(row)) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
+
+
+def update_readme(rows: list[dict[str, Any]], about: dict[str, Any], page: Path) -> None:
+    """Puts the headlines into the README, and all rows that miss their goals."""
+    shown = [row for row in rows if row["case"] in HEADLINES or cells(row)[-1] != "ok"]
+    link = page.relative_to(README.parent)
+    text = (
+        f"{about['processor']}, {about['date']}. These are some of [all cases]({link}), among them "
+        f"each that misses its goal:\n\n{table(shown)}"
+    )
+    README.write_text(README_TABLE.sub(lambda _: text, README.read_text()))
 
 
 def parse_options() -> argparse.Namespace:

@@ -26,6 +26,10 @@ def test_case_runs_again_and_again(case) -> None:
         call()
 
 
+def test_headlines_are_cases() -> None:
+    assert {case.name for case in cases.CASES} | {"import"} >= cases.HEADLINES
+
+
 def run_bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(BENCH / "run.py"), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)

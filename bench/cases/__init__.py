@@ -9,8 +9,42 @@ from cases import ops, layers, losses, vision, tensors  # isort: skip
 from cases import autograd, models, optim, networks, gpu  # isort: skip
 from cases.case import CASES, Call
 
+# The cases that stand in the README.
+HEADLINES = {
+    "a + b, 8 floats",
+    "((a*b).tanh()+b).sum().backward(), 8 floats",
+    "add, 4M floats",
+    "softmax, 4096x1000",
+    "layer_norm, 4096x1000",
+    "causal attention forward + backward, 4x8x256x64",
+    "matmul 1024x1024, float32",
+    "conv 3x3, 64 channels, 8x64x56x56, training step",
+    "cross_entropy, forward + backward, 4096x1000",
+    "sort, 1M floats",
+    "randn, 4M floats",
+    "fft2, 512x512",
+    "gradients per sample of an MLP 64-128-10, 256 samples",
+    "Adam step, 20 layers of 64",
+    "Adam step, one parameter of (10000000,)",
+    "10-32-3 MLP training step, batch 16",
+    "policy gradient step, 4-128-2 MLP, one state",
+    "784-512-512-10 MLP training step, batch 128, Adam",
+    "MNIST CNN training step, batch 64",
+    "MNIST CNN inference, batch 1",
+    "ResNet-18 (CIFAR) training step, batch 16",
+    "ResNet-18 (CIFAR) training step, batch 16, bfloat16 autocast",
+    "ResNet-18 (CIFAR) inference, batch 1",
+    "char-LSTM of 128 training step, 16x32",
+    "char-GPT training step, 4 layers of 128, 16x64",
+    "char-GPT training step, 12x64, AdamW",
+    "char-GPT training step, 12x64, AdamW, bfloat16 autocast",
+    "char-GPT inference, batch 1",
+    "import",
+}
+
 __all__ = [
     "CASES",
+    "HEADLINES",
     "Call",
     "autograd",
     "gpu",
