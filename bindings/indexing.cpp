@@ -46,6 +46,18 @@ int64_t dims_of(PyObject* item) {
   return 1;
 }
 
+// Whether a list is read as a tuple, as NumPy once did: because of what stands in it.
+bool is_tuple_in_disguise(PyObject* index) {
+  if (!PyList_Check(index) || PyList_GET_SIZE(index) >= 32) return false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); ++i) {
+    PyObject* item = PyList_GET_ITEM(index, i);
+    if (is_tensor(item) || PyList_Check(item) || PyTuple_Check(item) || PySlice_Check(item) ||
+        item == Py_Ellipsis || item == Py_None)
+      return true;
+  }
+  return false;
+}
+
 // The places of a slice in rising order.
 struct Range {
   int64_t start, stop, step;
@@ -65,6 +77,16 @@ class Reader {
   explicit Reader(const Tensor& tensor) { result_.view = tensor; }
 
   Indexed read(PyObject* index) {
+    if (is_tuple_in_disguise(index)) {
+      checked(
+          PyErr_WarnEx(PyExc_UserWarning,
+                       "Using a non-tuple sequence for multidimensional indexing is deprecated: "
+                       "use x[tuple(seq)] instead of x[seq], or torch.tensor(seq) for one index "
+                       "of that shape.",
+                       1));
+      Ref items(checked(PyList_AsTuple(index)));
+      return read(items.get());
+    }
     if (PyTuple_Check(index)) {
       Py_ssize_t count = PyTuple_GET_SIZE(index);
       std::vector<Ref> items;
@@ -94,7 +116,9 @@ class Reader {
   static Ref prepare(PyObject* item) {
     if (!is_list_or_array(item)) return Ref::borrow(item);
     Tensor tensor = tensor_from_data(item, std::nullopt);
-    if (tensor.numel() == 0 && !is_integral(tensor.dtype())) tensor = to_int64(tensor);
+    bool is_sequence = PyList_Check(item) || PyTuple_Check(item);
+    if (is_sequence && tensor.numel() == 0 && !is_integral(tensor.dtype()))
+      tensor = to_int64(tensor);
     return Ref(wrap(tensor));
   }
   // Whether it is read as an integer is. One that differs between samples has no value here.
@@ -222,6 +246,10 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     else if (read_number(value, number)) source = scalar_tensor(number, tensor.dtype());
     else source = tensor_from_data(value, tensor.dtype());
     auto [view, indices, reversed] = read_index(tensor, index);
+    // Leading dims of size 1 in the value are dropped, as in NumPy.
+    while (source.dim() > 0 && source.size(0) == 1 &&
+           (!indices.empty() || source.dim() > view.dim()))
+      source = select(source, 0, 0);
     if (!indices.empty()) {
       if (source.dtype() != tensor.dtype()) source = cast(source, tensor.dtype());
       if (reversed.empty()) {
@@ -233,8 +261,6 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
       }
       return 0;
     }
-    // Leading dims of size 1 in the value are dropped, as in NumPy.
-    while (source.dim() > view.dim() && source.size(0) == 1) source = select(source, 0, 0);
     if (!reversed.empty()) source = reverse(expand(source, view.sizes()), reversed);
     copy_(view, source);
     return 0;

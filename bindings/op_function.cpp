@@ -2,6 +2,8 @@
 //
 // An OpFunction is both torch.add and Tensor.add: a method call passes the tensor as `input`.
 // Overloads are tried in the order of the table; the first whose arguments fit is called.
+#include <algorithm>
+#include <cctype>
 #include <map>
 #include <sstream>
 
@@ -9,6 +11,7 @@
 #include "bindings/parser.h"
 #include "core/autograd/node.h"
 #include "core/autograd/profiler.h"
+#include "core/ops/ops.h"
 #include "core/ops/sparse.h"
 #include "core/tensor/tile_loop.h"
 
@@ -114,6 +117,19 @@ Result run(const OpEntry& entry, const Value* values, bool inplace, const Tensor
   ReleaseGil release(weight.elements >= kReleaseGilFrom);
   if (out && entry.call_into) return entry.call_into(values, *out);
   return inplace ? entry.call_inplace(values) : entry.call(values);
+}
+
+// An error in an op that another one is made of bears the name of the inner one, which the user did
+// not write; it gets the name of what was called.
+[[noreturn, gnu::cold]] void rename(const Error& error, const std::string& called) {
+  std::string_view text = error.what();
+  size_t colon = text.find(": ");
+  auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+  bool is_ours = text.find("internal error at") != text.npos;  // where it is matters more
+  bool has_name = colon != text.npos && std::all_of(text.begin(), text.begin() + colon, in_name);
+  if (is_ours || !has_name) throw error;
+  size_t start = called[0] == '_' ? 1 : 0;  // private ops are named without it
+  throw Error(error.kind(), called.substr(start) + std::string(text.substr(colon)));
 }
 
 // Brings a new tensor into a sparse layout; elements that nobody wrote are no entries.
@@ -243,8 +259,16 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
       Call call(*entry, arena);
       if (read_named(call, args, nargs, keywords, self->name->c_str())) {
         const Extras& extras = call.extras();
-        if (extras.out) return call_with_out(*entry, call.values(), extras.out);
-        Result result = run(*entry, call.values(), self->inplace);
+        Result result;
+        try {
+          if (extras.out) return call_with_out(*entry, call.values(), extras.out);
+          result = run(*entry, call.values(), self->inplace);
+        } catch (const Error& error) {
+          rename(error, *self->name);
+        }
+        if (extras.format != MemoryFormat::preserve)
+          result = rushlight::call<"contiguous", Tensor>(std::get<Tensor>(result),
+                                                         std::optional(extras.format));
         if (extras.layout != Layout::strided) set_layout(*entry, result, extras.layout);
         if (extras.requires_grad) set_requires_grad(std::get<Tensor>(result), true);
         return to_python(*entry, std::move(result));

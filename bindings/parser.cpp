@@ -272,6 +272,8 @@ constexpr std::string_view kTakesNumbers[] = {
     "index_fill.value",
     "isin",
     "ldexp",
+    "linspace",
+    "logspace",
     "masked_fill.value",
     "matrix_rank.atol",
     "matrix_rank.rtol",
@@ -310,10 +312,15 @@ bool is_number(const Value& value) {
   return tensor && (*tensor)->defined() && (*tensor)->impl()->wrapped_number;
 }
 
-// NumPy's names for PyTorch's arguments.
+// The names of arguments under others: NumPy's, and those of methods that say which kind they take.
 const char* canonical_name(const char* name) {
-  if (!std::strcmp(name, "axis")) return "dim";
-  if (!std::strcmp(name, "keepdims")) return "keepdim";
+  static constexpr const char* kNames[][2] = {{"axis", "dim"},
+                                              {"keepdims", "keepdim"},
+                                              {"split_size", "split_size_or_sections"},
+                                              {"indices", "indices_or_sections"},
+                                              {"sections", "indices_or_sections"}};
+  for (auto [other, own] : kNames)
+    if (!std::strcmp(name, other)) return own;
   return name;
 }
 
@@ -380,6 +387,11 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
     const Arg& arg = schema_.args[size_t(i)];
     if (!given_[size_t(i)] && !arg.has_default)
       return fail("missing required argument '" + std::string(arg.name) + "'");
+    // A flag that an overload cannot do without is what chooses it.
+    bool chooses = arg.type == ArgType::boolean && arg.keyword_only && !arg.has_default &&
+                   !schema_.overload.empty();
+    if (chooses && !std::get<bool>(values_[size_t(i)]))
+      return fail("argument '" + std::string(arg.name) + "' must be True");
   }
   if (is_number(values_[0]) && is_number(values_[1]))
     return fail("at least one argument must be a Tensor");
@@ -431,7 +443,12 @@ bool Call::put_keyword(PyObject* key, PyObject* object) {
       extras_.requires_grad = truth == 1;
       return true;
     }
-    if (!std::strcmp(name, "pin_memory") || !std::strcmp(name, "memory_format")) return true;
+    if (!std::strcmp(name, "pin_memory")) return true;
+    if (!std::strcmp(name, "memory_format")) {
+      if (object == Py_None || read_memory_format(object, extras_.format)) return true;
+      return fail(std::string("argument 'memory_format' must be torch.memory_format, not ") +
+                  Py_TYPE(object)->tp_name);
+    }
     if (!std::strcmp(name, "layout")) {
       if (read_layout(object, extras_.layout)) return true;
       return fail(std::string("argument 'layout' must be torch.layout, not ") +

@@ -52,6 +52,7 @@ from rushlight._C import uint64 as uint64
 _C._set_library_search_path([_sys.prefix + "/lib", *_sys.path])
 
 from rushlight._dtype_info import finfo, iinfo
+from rushlight._errors import AcceleratorError as AcceleratorError
 from rushlight._errors import OutOfMemoryError
 from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from rushlight._layout import layout, sparse_coo, sparse_csc, sparse_csr, strided
@@ -159,6 +160,7 @@ _LAZY = {
     "unique": "_functional",
     "unique_consecutive": "_functional",
     "gradient": "_numeric",
+    "hash_tensor": "_numeric",
     "histogram": "_numeric",
     "histogramdd": "_numeric",
     "asarray": "_creation",
@@ -234,11 +236,16 @@ _LAZY = {
     "rms_norm": "nn.functional",
     "alias_copy": "_view_copies",
     "as_strided_copy": "_view_copies",
+    "ccol_indices_copy": "_view_copies",
+    "col_indices_copy": "_view_copies",
+    "crow_indices_copy": "_view_copies",
     "detach_copy": "_view_copies",
     "diagonal_copy": "_view_copies",
     "expand_copy": "_view_copies",
+    "indices_copy": "_view_copies",
     "narrow_copy": "_view_copies",
     "permute_copy": "_view_copies",
+    "row_indices_copy": "_view_copies",
     "select_copy": "_view_copies",
     "split_copy": "_view_copies",
     "split_with_sizes_copy": "_view_copies",
@@ -248,6 +255,7 @@ _LAZY = {
     "unbind_copy": "_view_copies",
     "unfold_copy": "_view_copies",
     "unsqueeze_copy": "_view_copies",
+    "values_copy": "_view_copies",
     "view_as_complex_copy": "_view_copies",
     "view_as_real_copy": "_view_copies",
     "view_copy": "_view_copies",

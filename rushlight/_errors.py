@@ -7,3 +7,7 @@ class OutOfMemoryError(RuntimeError):
 
 class LinAlgError(RuntimeError):
     """Raised when a linear-algebra routine cannot finish, for example on a singular matrix."""
+
+
+class AcceleratorError(RuntimeError):
+    """What PyTorch raises for errors of a GPU's driver, which are RuntimeErrors here."""

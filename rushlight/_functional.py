@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import rushlight as rl
 from rushlight import _C, Tensor
 
 TYPE_CHECKING = False
@@ -263,14 +264,15 @@ def _subscripts(labels: Any) -> str:
     return text
 
 
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Returns the sums of products over some dims of two tensors.
 
     Args:
         a: any tensor.
         b: any tensor.
         dims: how many of a's last dims to sum with as many of b's first; or two lists, a's dims and
-            b's.
+            b's. A dim of size 1 stands for as many equal elements as the other one has.
+        out: where the result is written.
 
     Returns:
         A tensor with the remaining dims of a, then those of b.
@@ -292,6 +294,11 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     else:
         dims_a, dims_b = dims
     dims_a, dims_b = [d % a.dim() for d in dims_a], [d % b.dim() for d in dims_b]
+    for d, e in zip(dims_a, dims_b, strict=False):
+        if a.shape[d] == 1 != b.shape[e]:
+            b = b.sum(e, keepdim=True)
+        elif b.shape[e] == 1 != a.shape[d]:
+            a = a.sum(d, keepdim=True)
     sizes_a, sizes_b = [a.shape[d] for d in dims_a], [b.shape[d] for d in dims_b]
     if sizes_a != sizes_b:
         raise RuntimeError(
@@ -304,4 +311,5 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     inner = math.prod(sizes_a)
     left = a.permute(free_a + dims_a).reshape(math.prod(a.shape[d] for d in free_a), inner)
     right = b.permute(dims_b + free_b).reshape(inner, math.prod(b.shape[d] for d in free_b))
-    return (left @ right).reshape(shape)
+    result = (left @ right).reshape(shape)
+    return result if out is None else rl.clone(result, out=out)

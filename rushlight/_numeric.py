@@ -58,6 +58,7 @@ def gradient(
                 "gradient: each dimension size must be at least edge_order + 1 = "
                 f"{edge_order + 1}, but dim {d} has size {input.shape[d]}."
             )
+    spacing = 1 if spacing is None else spacing
     many = isinstance(spacing, (list, tuple))
     spacings = list(spacing) if many else [spacing] * len(dims)
     if isinstance(spacing, Tensor):
@@ -116,6 +117,62 @@ def _end_slope(f: Tensor, near: Any, far: Any) -> Tensor:
     return slope_near + (slope_near - slope_far) * near / (near + far)
 
 
+def hash_tensor(
+    input: Tensor,
+    dim: int | Sequence[int] | None = None,
+    keepdim: bool = False,
+    *,
+    mode: int = 0,
+    out: Tensor | None = None,
+) -> Tensor:
+    """Returns hashes of the elements over dims: all bits of their 64-bit forms, joined by xor.
+
+    Floats are read as float64 and integers as int64 first, so that equal numbers of different
+    dtypes have one hash.
+
+    Args:
+        input: real numbers.
+        dim: dims to reduce; all of them unless given.
+        keepdim: whether these dims stay, with size 1.
+        mode: 0, the only one there is.
+        out: where the result is written.
+
+    Returns:
+        Hashes, uint64.
+
+    Raises:
+        RuntimeError: if mode is not 0, or there are no elements and no dim.
+
+    Example:
+        >>> torch.hash_tensor(torch.tensor([1, 2, 4]))
+        tensor(7, dtype=torch.uint64)
+    """
+    if mode != 0:
+        raise RuntimeError(f"hash_tensor: mode must be 0, but is {mode}.")
+    if input.dtype.is_complex:
+        raise NotImplementedError(f"hash_tensor: not implemented for {input.dtype._name}.")
+    if dim is None and input.numel() == 0:
+        raise RuntimeError(
+            "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. "
+            "Specify the reduction dim with the 'dim' argument."
+        )
+    is_float = input.dtype.is_floating_point
+    bits = input.detach().double().view(rl.int64) if is_float else input.to(rl.int64)
+    dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
+    dims = sorted((_wrapped(d, input.dim()) for d in dims), reverse=True) if input.dim() else []
+    for d in dims:
+        while bits.shape[d] > 1:  # halves upon each other
+            half = bits.shape[d] // 2
+            joined = bits.narrow(d, 0, half) ^ bits.narrow(d, half, half)
+            rest = bits.narrow(d, 2 * half, bits.shape[d] - 2 * half)
+            bits = rl.cat([joined, rest], d)
+        if bits.shape[d] == 0:
+            bits = bits.sum(d, keepdim=True)
+        bits = bits if keepdim else bits.squeeze(d)
+    result = bits.view(rl.uint64)
+    return result if out is None else rl.clone(result, out=out)
+
+
 class HistogramResult(NamedTuple):
     """What histogram and histogramdd return."""
 
@@ -130,6 +187,7 @@ def histogram(
     range: Sequence[float] | None = None,
     weight: Tensor | None = None,
     density: bool = False,
+    out: tuple[Tensor, Tensor] | None = None,
 ) -> HistogramResult:
     """Returns how many elements fall into each bin, and the edges of the bins.
 
@@ -142,6 +200,7 @@ def histogram(
         range: the outermost edges; the smallest and the largest element unless given.
         weight: what each element counts, of the input's shape and dtype; 1 unless given.
         density: whether to divide by the sum and the widths, so that the integral is 1.
+        out: where hist and bin_edges are written.
 
     Returns:
         The named tuple (hist, bin_edges), both of the input's dtype.
@@ -156,6 +215,8 @@ def histogram(
     hist, edges = _histogram(
         "histogram", input.reshape(-1, 1), [bins], range, _flat(weight, input.shape), density
     )
+    if out is not None:
+        return HistogramResult(rl.clone(hist, out=out[0]), rl.clone(edges[0], out=out[1]))
     return HistogramResult(hist, edges[0])
 
 

@@ -152,9 +152,7 @@ def _sparse_repr(tensor: Tensor) -> str:
         notes.append(f"dtype={values.dtype}")
     notes += [f"layout={tensor.layout}", *_history(tensor)]
     text = prefix + (",\n" + " " * len(prefix)).join(lines)
-    if breaks:
-        text += ",\n" + " " * len(prefix) + notes.pop(0)
-    return _with_notes(text, notes, len(prefix))
+    return _with_notes(text, notes, len(prefix), breaks)
 
 
 def _class_name(tensor: Tensor) -> str:
@@ -165,13 +163,17 @@ def _class_name(tensor: Tensor) -> str:
     return "tensor" if type(tensor) in (Buffer, Parameter) else type(tensor).__name__
 
 
-def _with_notes(text: str, notes: list[str], indent: int) -> str:
-    """Adds notes and the closing parenthesis, with a new line before a note that does not fit."""
+def _with_notes(text: str, notes: list[str], indent: int, breaks: bool = False) -> str:
+    """Adds notes and the closing parenthesis, with a new line before a note that does not fit.
+
+    With `breaks` the first note begins a line in any case.
+    """
     column = len(text) - text.rfind("\n") + 1
     for note in notes:
-        if column + len(note) + 2 > _options.linewidth:
+        if breaks or column + len(note) + 2 > _options.linewidth:
             text += ",\n" + " " * indent + note
             column = indent + len(note)
+            breaks = False
         else:
             text += ", " + note
             column += len(note) + 2

@@ -185,6 +185,9 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
 
     # Conversion
 
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
         """Returns the tensor with another dtype or device, itself when nothing changes.
 
@@ -204,7 +207,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
         if kwargs:
             raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
         for i, arg in enumerate(args):
-            if isinstance(arg, _C.dtype):
+            if isinstance(arg, (_C.dtype, type)):
                 dtype = arg
             elif isinstance(arg, Tensor):
                 dtype, device = arg.dtype, arg.device
@@ -232,7 +235,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
             result = _C._cast(result, dtype)
         if result is self and copy:
             result = self.clone()
-        return result if format is None else result.contiguous(memory_format=format)
+        return _in_format(result, format)
 
     def cpu(self) -> Tensor:
         """Returns the tensor on the CPU, itself when it is there."""
@@ -367,17 +370,26 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
     @property
     def T(self) -> Tensor:
         """The tensor with its dims reversed."""
-        return self.permute(*range(self.dim() - 1, -1, -1))
+        return self.permute(tuple(range(self.dim() - 1, -1, -1)))
 
     @property
     def mT(self) -> Tensor:
         """The tensor with its last two dims swapped."""
-        return self.transpose(-2, -1)
+        if self.dim() == 1:
+            raise RuntimeError(
+                "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor."
+            )
+        return self.transpose(-2, -1) if self.dim() else self.view(())
 
     @property
     def H(self) -> Tensor:
         """The conjugate transpose of a matrix."""
-        return self.transpose(-2, -1).conj()
+        if self.dim() not in (0, 2):
+            raise RuntimeError(
+                "tensor.H is only supported on matrices (2-D tensors). "
+                f"Got {self.dim()}-D tensor. For batches of matrices, consider using tensor.mH."
+            )
+        return self.adjoint()
 
     @property
     def mH(self) -> Tensor:
@@ -459,6 +471,14 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
 
         return histogram(self, bins, range=range, weight=weight, density=density)
 
+    def hash_tensor(
+        self, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, mode: int = 0
+    ) -> Tensor:
+        """Returns hashes of the elements over dims; see torch.hash_tensor."""
+        from rushlight._numeric import hash_tensor
+
+        return hash_tensor(self, dim, keepdim, mode=mode)
+
     def new_tensor(
         self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> Tensor:
@@ -470,9 +490,15 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
         return sorted({*dir(type(self)), *self.__dict__})
 
 
+def _in_format(tensor: Tensor, format: Any) -> Tensor:
+    keeps = format is None or format is _C.preserve_format
+    return tensor if keeps else tensor.contiguous(memory_format=format)
+
+
 def _conversion(name: str, dtype: Any) -> Callable[[Tensor], Tensor]:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        return self if self.dtype is dtype else _C._cast(self, dtype)
+        result = self if self.dtype is dtype else _C._cast(self, dtype)
+        return result if memory_format is None else _in_format(result, memory_format)
 
     convert.__name__ = name
     convert.__doc__ = f"Returns the tensor as {dtype._name}, itself when it is."

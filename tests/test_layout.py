@@ -15,6 +15,7 @@ def test_layout_ops_change_the_tensor_itself() -> None:
     assert x.unsqueeze_(0).shape == (1, 2, 3)
     assert x.squeeze_(0).shape == (2, 3)
     assert x.unsqueeze_(1).squeeze_().shape == (2, 3)
+    assert x.unsqueeze_(0).unsqueeze_(3).squeeze_((0, 1, -1)).shape == (2, 3)
 
 
 def test_swapaxes_and_as_strided_change_the_tensor_itself() -> None:

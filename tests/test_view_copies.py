@@ -9,7 +9,16 @@ import pytest
 import rushlight as torch
 from rushlight._view_copies import NAMES
 
+LAYOUTS = {
+    "ccol_indices_copy": "sparse_csc",
+    "col_indices_copy": "sparse_csr",
+    "crow_indices_copy": "sparse_csr",
+    "indices_copy": "sparse_coo",
+    "row_indices_copy": "sparse_csc",
+    "values_copy": "sparse_coo",
+}
 CASES: dict[str, tuple[Any, ...]] = {
+    **dict.fromkeys(LAYOUTS, ()),
     "alias_copy": (),
     "as_strided_copy": ((2, 2), (1, 3), 1),
     "detach_copy": (),
@@ -34,6 +43,8 @@ CASES: dict[str, tuple[Any, ...]] = {
 
 def view_and_copy(name: str) -> tuple[list[Any], list[Any], Any]:
     x = torch.arange(12.0).view(3, 4)
+    if name in LAYOUTS:
+        x = x.to_sparse(layout=getattr(torch, LAYOUTS[name]))
     if name == "view_as_real_copy":
         x = x * 1j
     if name == "view_as_complex_copy":

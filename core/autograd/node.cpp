@@ -8,6 +8,7 @@
 #include "core/autograd/node.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/autograd/anomaly.h"
 #include "core/autograd/needs.h"
@@ -149,7 +150,8 @@ Node::Node() : sequence(next_sequence++), site(current_call_site) {
 std::string Node::name() const {
   std::string name;
   bool upper = true;
-  for (const char* c = op(); *c; ++c) {
+  // PyTorch's reshape is made of view.
+  for (const char* c = std::strcmp(op(), "reshape") ? op() : "view"; *c; ++c) {
     if (*c != '_') name += upper ? char(toupper(*c)) : *c;
     upper = *c == '_';
   }

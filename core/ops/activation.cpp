@@ -105,6 +105,7 @@ OP(hardtanh,
   .forward = [](const Tensor& input, double min_val, double max_val, bool, const Tensor* into) {
     CHECK(min_val <= max_val, ErrorKind::kValue,
           "min_val cannot be greater than max_val, got ", min_val, " and ", max_val);
+    if (is_integral(input.dtype())) min_val = std::trunc(min_val), max_val = std::trunc(max_val);
     return pointwise_into<hardtanh_value>(into, input, min_val, max_val);
   },
   .saves   = saves<"result">,

@@ -143,8 +143,18 @@ Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, std::option
   }
   Tensor out = fresh(Shape{steps}, dtype, device);
   double first = start.to<double>(), last = end.to<double>();
+  if (is_integral(out.dtype())) first = std::trunc(first), last = std::trunc(last);
   double by = steps > 1 ? (last - first) / double(steps - 1) : 0;
   return generated(out, Spaced{first, last, by, base.value_or(0), steps, base.has_value()});
+}
+
+// A tensor that stands for one end of a line.
+Scalar end_of(const Tensor& end, const Tensor& other) {
+  CHECK(end.dim() == 0 && other.dim() == 0,
+        "only supports 0-dimensional start and end tensors, but "
+        "got ",
+        end.dim(), " and ", other.dim(), " dimension(s).");
+  return item(end);
 }
 
 // The places (row, column) of a matrix that `keep` keeps, row by row: shape (2, count).
@@ -212,6 +222,10 @@ physical_layout lists them, the outermost first.)",
           "Number of dimensions in size does not match the length of the physical_layout; i.e. "
           "len(size) = ",
           size.size(), " is not equal to len(physical_layout) = ", physical_layout.size());
+    for (int64_t dim : physical_layout)
+      CHECK(dim >= 0 && dim < int64_t(size.size()),
+            "Dimension out of range (expected to be between 0 and ", int64_t(size.size()) - 1,
+            ", but got ", dim, "). Negative dims are not taken.");
     Shape order = unique_dims(physical_layout, int64_t(size.size())), sizes, strides(size.size());
     for (int64_t dim : order) sizes.push_back(size[size_t(dim)]);
     Shape steps = contiguous_strides(sizes);
@@ -371,6 +385,24 @@ OP(logspace, "(Scalar start, Scalar end, int steps, float base=10.0, *, dtype? d
   .forward = [](Scalar start, Scalar end, int64_t steps, double base, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return spaced(start, end, steps, base, dtype, device);
+  },
+})
+
+OP(linspace_tensors, "linspace.tensors(Tensor start, Tensor end, int steps, *, "
+                     "dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(The ends may be 0-d tensors, which get no gradient.)",
+  .forward = [](const Tensor& start, const Tensor& end, int64_t steps, std::optional<DType> dtype,
+                std::optional<Device> device) {
+    return spaced(end_of(start, end), end_of(end, start), steps, std::nullopt, dtype, device);
+  },
+})
+
+OP(logspace_tensors, "logspace.tensors(Tensor start, Tensor end, int steps, float base=10.0, *, "
+                     "dtype? dtype=None, device? device=None) -> Tensor", {
+  .doc     = R"(The exponents may be 0-d tensors, which get no gradient.)",
+  .forward = [](const Tensor& start, const Tensor& end, int64_t steps, double base,
+                std::optional<DType> dtype, std::optional<Device> device) {
+    return spaced(end_of(start, end), end_of(end, start), steps, base, dtype, device);
   },
 })
 

@@ -64,6 +64,7 @@ Example:
     CHECK(input.dim() >= 1, "expects input to be at least one-dimensional");
     CHECK(n >= 0, "order must be non-negative but got ", n);
     dim = wrap_dim(dim, input.dim());
+    if (n == 0) return clone(input);
     std::vector<Tensor> parts;
     for (const Tensor& part : {prepend, input, append}) {
       if (!part.defined()) continue;
@@ -72,7 +73,6 @@ Example:
       parts.push_back(part);
     }
     Tensor result = parts.size() > 1 ? cat(parts, dim) : input;
-    if (n == 0) return clone(result);
     n = std::min(n, result.size(dim));
     for (int64_t i = 0; i < n; ++i) result = difference(result, dim);
     return result;

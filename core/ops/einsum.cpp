@@ -84,6 +84,7 @@ class Einsum {
   // the terms that are left, of which the last is the result of the step before; or without a path
   // the pair that leaves the least to hold.
   Tensor evaluate(const std::optional<ShapeRef>& path) {
+    bool is_single = terms_.size() == 1;
     for (Term& term : terms_) simplify(term);
     uses_.resize(sizes_.size());
     for (const Term& term : terms_)
@@ -100,7 +101,7 @@ class Einsum {
       terms_.push_back(contracted(left, right));
       for (int64_t label : terms_.back().labels) ++uses_[size_t(label)];
     }
-    return arranged(summed(take(0), {}), output_);
+    return arranged(summed(take(0), {}, is_single), output_);
   }
 
  private:
@@ -225,8 +226,9 @@ class Einsum {
     return size;
   }
 
-  // Sums over the labels that nothing else needs and that `other` does not have.
-  Term summed(const Term& term, const Labels& other) const {
+  // Sums over the labels that nothing else needs and that `other` does not have. Small integers
+  // stay so in products, but widen where a sum is all there is.
+  Term summed(const Term& term, const Labels& other, bool widens = false) const {
     Shape dims;
     Labels kept;
     for (size_t d = 0; d < term.labels.size(); ++d) {
@@ -235,7 +237,8 @@ class Einsum {
       else dims.push_back(int64_t(d));
     }
     if (dims.empty()) return term;
-    return {cast(sum(term.tensor, dims), term.tensor.dtype()), kept};
+    Tensor total = sum(term.tensor, dims);
+    return {widens ? total : cast(total, term.tensor.dtype()), kept};
   }
 
   // The product of two terms, summed over the labels that nothing else needs.

@@ -22,7 +22,7 @@ void check_beside(const Tensor& input, const Tensor& other) {
 
 Tensor checked_index(const Tensor& input, const Tensor& index) {
   check_beside(input, index);
-  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32,
+  CHECK(index.dtype() == DType::int64 || index.dtype() == DType::int32 || index.numel() == 0,
         "Expected dtype int32 or int64 for index, got ", dtype_name(index.dtype()));
   return to_dtype(as_vector(index), DType::int64);
 }
@@ -57,6 +57,17 @@ Tensor repeated_value(const Tensor& input, const Tensor& index, const Scalar& va
   return expand(full({}, value, input.dtype(), input.device()), index.sizes());
 }
 
+// What loses against every value of a dtype.
+Scalar neutral_extreme(DType dtype, bool largest) {
+  return visit_dtype(dtype, [&]<class T>(Tag<T>) -> Scalar {
+    if constexpr (std::is_same_v<T, bool>) return !largest;
+    else if constexpr (std::is_same_v<T, uint64_t>) return largest ? uint64_t(0) : UINT64_MAX;
+    else if constexpr (std::is_integral_v<T>)
+      return int64_t(largest ? std::numeric_limits<T>::min() : std::numeric_limits<T>::max());
+    else return largest ? -INFINITY : INFINITY;
+  });
+}
+
 // The gradient of the part of src that the index covers, zero elsewhere.
 Tensor scattered_grad(const Tensor& g, int64_t dim, const Tensor& index, const Shape& src_shape) {
   Tensor taken = gather(g, dim, index);
@@ -80,10 +91,9 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
   for (int64_t d = 0; d < std::min(src.dim(), index.dim()); ++d)
     if (src.size(d) > index.size(d)) values = narrow(values, d, 0, index.size(d));
   if (!include_self) {
-    double limit = is_floating(input.dtype()) ? INFINITY : 0;
-    CHECK(sums || reduce == "prod" || limit, ErrorKind::kNotImplemented,
-          "include_self=False with amax or amin needs a floating-point dtype");
-    double neutral = sums ? 0 : reduce == "prod" ? 1 : largest ? -limit : limit;
+    Scalar neutral = sums               ? Scalar(0)
+                     : reduce == "prod" ? Scalar(1)
+                                        : neutral_extreme(input.dtype(), largest);
     base = scatter_into(copy_to_write(input, {index}), dim, index,
                         repeated_value(input, index, neutral), {});
   }
@@ -191,7 +201,9 @@ input and indices broadcast in the other dims.)",
       from[d] = input.sizes()[d];
       at[d] = indices.sizes()[d];
     }
-    return gather(expand(input, from), *dim, expand(indices, at));
+    // Negative places count from the end.
+    Tensor places = select(indices < 0, indices + int64_t(from.empty() ? 1 : from[d]), indices);
+    return gather(expand(input, from), *dim, expand(places, at));
   },
 })
 

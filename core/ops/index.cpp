@@ -216,6 +216,16 @@ OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor"
           ". Use index.long().");
     check_device(input, index, "index");
     Tensor target = as_vector(input);
+    if (value.requires_grad()) {  // whose gradient counts an element that is named twice once
+      size_t along = size_t(wrap_dim(dim, target.dim()));
+      Shape sizes(target.sizes().size(), 1);
+      sizes[along] = target.sizes()[along];
+      Tensor chosen = zeros(Shape{sizes[along]}, DType::bool_, input.device());
+      const Tensor places[] = {cast(index, DType::int64)};
+      index_put_(chosen, places, scalar_tensor(true, DType::bool_), false);
+      copy_(target, select(reshape(chosen, sizes), cast(value, input.dtype()), target));
+      return input;
+    }
     index_put_(target, at_dim(target, dim, index), value, false);
     return input;
   },
@@ -332,11 +342,26 @@ OP(nonzero_tuple, "nonzero.tuple(Tensor input, *, bool as_tuple) -> Tensor[]", {
   .doc     = R"(With as_tuple=True the places as one index tensor for each dim.)",
   .batch   = [](const Batch&, const Tensor&, bool) -> std::vector<Tensor> { refuse_places(); },
   .forward = [](const Tensor& input, bool as_tuple) {
-    CHECK(as_tuple, ErrorKind::kValue, "as_tuple=False is the default: leave it out");
+    ASSERT(as_tuple);  // the parser takes the next overload otherwise
     Tensor source = as_vector(input), places = nonzero_places(source);
     std::vector<Tensor> columns;
     for (int64_t d = 0; d < source.dim(); ++d) columns.push_back(select(places, 1, d));
     return columns;
+  },
+})
+
+OP(nonzero_untupled, "nonzero.untupled(Tensor input, *, bool as_tuple=False) -> Tensor", {
+  .doc     = R"(With as_tuple=False the places one row each, as without it.)",
+  .batch   = [](const Batch&, const Tensor&, bool) -> Tensor { refuse_places(); },
+  .forward = [](const Tensor& input, bool) { return nonzero_places(input); },
+})
+
+OP(where_places, "where.places(Tensor condition) -> Tensor[]", {
+  .doc     = R"(Of a condition alone, the places where it is true: nonzero(as_tuple=True).)",
+  .variants = function,
+  .batch   = [](const Batch&, const Tensor&) -> std::vector<Tensor> { refuse_places(); },
+  .forward = [](const Tensor& condition) {
+    return call<"nonzero_tuple", std::vector<Tensor>>(condition, true);
   },
 })
 

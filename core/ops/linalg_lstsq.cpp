@@ -1,4 +1,5 @@
 // Owns least squares.
+#include "core/autograd/node.h"
 #include "core/ops/linalg.h"
 
 namespace rushlight {
@@ -138,7 +139,7 @@ Example:
     };
     auto [finds_rank, finds_values] = finds(driver_of(name));
     return std::tuple(is_vector ? squeeze(X, -1) : X, found(residuals, residuals.size(-1) > 0),
-                      found(rank, finds_rank), found(values, finds_values));
+                      found(rank, finds_rank), found(detach(values), finds_values));
   },
 })
 

@@ -287,10 +287,10 @@ Returns:
     (*, n, N).)",
   .dtypes  = numeric,
   .forward = [](const Tensor& x, std::optional<int64_t> N) {
-    CHECK(x.dim() > 0 || N, "x must have at least one dim, but is 0-d.");
-    int64_t count = N ? *N : x.size(-1);
+    Tensor vectors = x.dim() ? x : view(x, Shape{1});
+    int64_t count = N ? *N : vectors.size(-1);
     CHECK(count > 1, "N must be greater than 1, but is ", count, ".");
-    return powers(x, count);
+    return powers(vectors, count);
   },
 })
 

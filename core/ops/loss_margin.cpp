@@ -166,10 +166,12 @@ Example:
                 const Tensor& weight, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
     CHECK(p == 1 || p == 2, ErrorKind::kValue, "only p == 1 and p == 2 supported, got ", p, ".");
-    CHECK(input.dim() == 1 || (input.dim() == 2 && input.size(1) > 0),
+    std::string_view how = reduction_of(reduction, size_average, reduce);
+    parse_reduction(how);  // which is refused before what it is of
+    CHECK(input.dim() <= 1 || (input.dim() == 2 && input.size(1) > 0),
           "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
           input.sizes());
-    Tensor x = input.dim() == 2 ? input : unsqueeze(input, 0);  // (N, C)
+    Tensor x = input.dim() == 2 ? input : reshape(input, Shape{1, -1});  // (N, C)
     int64_t classes = x.size(1);
     CHECK(target.dim() <= 1 && target.numel() == x.size(0), "inconsistent target size: expected (",
           x.size(0), ",) for input ", input.sizes(), ", got ", target.sizes());
@@ -188,8 +190,7 @@ Example:
     }
     Tensor others = column != classes_up_to(classes, x.device());
     Tensor losses = sum(select(others, excess, 0.0), Shape{1}) / double(classes);
-    return reduce_loss(reshape(losses, target.sizes()),
-                       reduction_of(reduction, size_average, reduce));
+    return reduce_loss(reshape(losses, target.sizes()), how);
   },
 })
 
@@ -211,6 +212,8 @@ Example:
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
+    std::string_view how = reduction_of(reduction, size_average, reduce);
+    parse_reduction(how);  // which is refused before what it is of
     CHECK(input.dim() <= 1 || (input.dim() == 2 && input.size(1) > 0),
           "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
           input.sizes());
@@ -228,8 +231,7 @@ Example:
     Tensor excess = positive_part(1 - unsqueeze(gather(x, 1, y), 2) + unsqueeze(x, 1));
     Tensor counted = logical_and(unsqueeze(valid, 2), unsqueeze(others, 1));  // (N, targets, C)
     Tensor losses = sum(select(counted, excess, 0.0), Shape{1, 2}) / double(classes);
-    return reduce_loss(input.dim() == 2 ? losses : reshape(losses, Shape{}),
-                       reduction_of(reduction, size_average, reduce));
+    return reduce_loss(input.dim() == 2 ? losses : reshape(losses, Shape{}), how);
   },
 })
 

@@ -73,6 +73,8 @@ Tensor add_product(const Tensor& input, const Tensor& product, Scalar beta, Scal
             ". Use beta and alpha of True or False.");
       *factor = factor->to<bool>();
     }
+  if (is_integral(product.dtype()))  // as in PyTorch, without a word
+    for (Scalar* factor : {&beta, &alpha}) *factor = factor->to<int64_t>();
   auto is = [](Scalar s, double value) { return s.to<std::complex<double>>() == value; };
   CHECK(input.dtype() == product.dtype(), "input is ", dtype_name(input.dtype()),
         ", but the product is ", dtype_name(product.dtype()),
@@ -297,6 +299,9 @@ The input broadcasts, and with beta = 0 it is not read. Of booleans, sums are or
     check_dim(vec2, "vec2", 1);
     Tensor product = unsqueeze(vec1, 1) * vec2;
     DType dtype = promote(input.dtype(), product.dtype());
+    for (const Scalar& factor : {beta, alpha})
+      CHECK(!is_integral(dtype) || factor.is_integral(), "For integral input tensors, beta and "
+            "alpha must not be a floating point number, got ", factor, ".");
     return add_product(cast(input, dtype), cast(product, dtype), beta, alpha);
   },
 })

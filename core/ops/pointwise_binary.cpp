@@ -20,6 +20,16 @@ Example:
       d<"other">([](const Tensor& g, const Scalar& alpha) { return scaled(g, alpha); })),
 })
 
+// The order of arguments that PyTorch had first, and still takes.
+OP(add_scaled, "add.scaled(Tensor input, Scalar alpha, Tensor other) -> Tensor", {
+  .doc     = "The same in the order of early versions.",
+  .dtypes  = numeric,
+  .variants = function | method | inplace,
+  .forward = [](const Tensor& input, Scalar alpha, const Tensor& other) {
+    return call<"add", Tensor>(input, other, alpha);
+  },
+})
+
 POINTWISE(sub_value, (N input, N other, S alpha), input - other * alpha)
 OP(sub, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
   .doc     = "input - alpha * other.",
@@ -35,6 +45,15 @@ OP(sub, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
   .grads   = grads(
       d<"input">([](const Tensor& g) { return g; }),
       d<"other">([](const Tensor& g, const Scalar& alpha) { return -scaled(g, alpha); })),
+})
+
+OP(sub_scaled, "sub.scaled(Tensor input, Scalar alpha, Tensor other) -> Tensor", {
+  .doc     = "The same in the order of early versions.",
+  .dtypes  = numeric,
+  .variants = function | method | inplace,
+  .forward = [](const Tensor& input, Scalar alpha, const Tensor& other) {
+    return call<"sub", Tensor>(input, other, alpha);
+  },
 })
 
 OP(rsub, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
@@ -71,6 +90,15 @@ OP(addcmul, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -
                    d<"tensor2">(formula<addcmul_grad_tensor2>)),
 })
 
+OP(addcmul_scaled,
+   "addcmul.scaled(Tensor input, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", {
+  .doc     = "The same in the order of early versions.",
+  .variants = function | method | inplace,
+  .forward = [](const Tensor& input, Scalar value, const Tensor& tensor1, const Tensor& tensor2) {
+    return call<"addcmul", Tensor>(input, tensor1, tensor2, value);
+  },
+})
+
 POINTWISE(addcdiv_value, (C input, C tensor1, C tensor2, S value),
           input + tensor1 / tensor2 * value)
 POINTWISE(addcdiv_grad_tensor1, (C g, C tensor2, S value), g * conj(S(1) / tensor2 * value))
@@ -84,6 +112,15 @@ OP(addcdiv, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor&, const Tensor&) { return g; }),
                    d<"tensor1">(formula<addcdiv_grad_tensor1>),
                    d<"tensor2">(formula<addcdiv_grad_tensor2>)),
+})
+
+OP(addcdiv_scaled,
+   "addcdiv.scaled(Tensor input, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor", {
+  .doc     = "The same in the order of early versions.",
+  .variants = function | method | inplace,
+  .forward = [](const Tensor& input, Scalar value, const Tensor& tensor1, const Tensor& tensor2) {
+    return call<"addcdiv", Tensor>(input, tensor1, tensor2, value);
+  },
 })
 
 // Both forms are exact at their end of the range.
@@ -158,6 +195,7 @@ OP(div_rounded, "div.rounding_mode(Tensor input, Tensor other, *, str? rounding_
   .doc     = R"(With rounding_mode, rounded towards zero ('trunc') or down ('floor').
 
 Integers then give integers.)",
+  .variants = function | method | inplace,
   .aliases = "divide",
   .forward = [](const Tensor& input, const Tensor& other,
                 std::optional<std::string_view> rounding_mode) {

@@ -281,7 +281,10 @@ Example:
       if (into) copy_into(*into, result);
       return into ? *into : result;
     }
-    if (!is_floating(input.dtype())) return into ? *into : clone_dense(input);
+    if (!is_floating(input.dtype())) {
+      if (into) copy_into(*into, input);
+      return into ? *into : clone_dense(input);
+    }
     double largest = largest_finite(input.dtype());
     return pointwise_into<nan_to_num_value>(into, input, nan, posinf.value_or(largest),
                                             neginf.value_or(-largest));

@@ -92,7 +92,7 @@ OP(sum_to_size, "(Tensor input, int[] size) -> Tensor", {
     for (size_t d = 1; fits && d <= size.size(); ++d)
       fits = size.end()[-int64_t(d)] == 1 || size.end()[-int64_t(d)] == input.size(-int64_t(d));
     CHECK(fits, "size {", ShapeText{size}, "} is not expandable to size {", input.sizes(), "}.");
-    if (same_shape(size, input.sizes())) return input;
+    if (same_shape(size, input.sizes()) && !size.empty()) return input;
     bool counts = is_integral(input.dtype()) || is_bool(input.dtype());
     return sum_to(counts ? to_dtype(input, DType::int64) : input, size);
   },

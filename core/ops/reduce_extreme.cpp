@@ -79,7 +79,7 @@ Example:
                    })),
 })
 
-OP(max_other, "max.other(Tensor input, Tensor other) -> Tensor", {
+OP(max_binary, "max.binary(Tensor input, Tensor other) -> Tensor", {
   .doc     = R"(The larger of two elements: maximum(input, other).)",
   .dtypes  = real,
   .forward = [](const Tensor& input, const Tensor& other) { return maximum(input, other); },
@@ -114,7 +114,7 @@ OP(min_dim,
                    })),
 })
 
-OP(min_other, "min.other(Tensor input, Tensor other) -> Tensor", {
+OP(min_binary, "min.binary(Tensor input, Tensor other) -> Tensor", {
   .doc     = R"(The smaller of two elements: minimum(input, other).)",
   .dtypes  = real,
   .forward = [](const Tensor& input, const Tensor& other) { return minimum(input, other); },

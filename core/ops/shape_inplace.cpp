@@ -61,6 +61,14 @@ OP(squeeze_dim_, "squeeze_.dim(Tensor! input, int dim) -> Tensor", {
   },
 })
 
+OP(squeeze_dims_, "squeeze_.dims(Tensor! input, int[] dim) -> Tensor", {
+  .doc     = R"(Drops those of the given dims of the tensor itself whose size is 1.)",
+  .variants = method,
+  .forward = [](const Tensor& input, ShapeRef dim) {
+    return become(input, call<"squeeze_dims", Tensor>(input, dim), "squeeze_");
+  },
+})
+
 OP(unsqueeze_, "(Tensor! input, int dim) -> Tensor", {
   .doc     = R"(Inserts a dim of size 1 before dim of the tensor itself.)",
   .variants = method,

@@ -131,11 +131,18 @@ def max_pool3d(
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-def _full_size(input: Tensor, output_size: OutputSize, dims: int) -> Any:
+def _full_size(op: str, input: Tensor, output_size: OutputSize, dims: int) -> Any:
     """The output size with the input's own sizes in the place of None."""
     if output_size is None:
         return tuple(input.shape[-dims:])
-    if not isinstance(output_size, (tuple, list)) or None not in output_size:
+    if not isinstance(output_size, (tuple, list)):
+        return output_size
+    if isinstance(input, Tensor) and input.dim() <= len(output_size):
+        raise ValueError(
+            f"{op}: input has shape {tuple(input.shape)}, but the output size "
+            f"{output_size} needs one of at least {len(output_size) + 1} dims."
+        )
+    if None not in output_size:
         return output_size
     own = input.shape[-len(output_size) :]
     return tuple(old if new is None else new for new, old in zip(output_size, own, strict=True))
@@ -156,7 +163,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
         >>> torch.nn.functional.adaptive_avg_pool2d(x, (1, None)).tolist()
         [[[2.0, 3.0]]]
     """
-    return _adaptive_avg_pool2d(input, _full_size(input, output_size, 2))
+    return _adaptive_avg_pool2d(input, _full_size("adaptive_avg_pool2d", input, output_size, 2))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
@@ -174,7 +181,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
         >>> torch.nn.functional.adaptive_avg_pool3d(x, (1, 1, None)).tolist()
         [[[[3.0, 4.0]]]]
     """
-    return _adaptive_avg_pool3d(input, _full_size(input, output_size, 3))
+    return _adaptive_avg_pool3d(input, _full_size("adaptive_avg_pool3d", input, output_size, 3))
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
@@ -210,7 +217,9 @@ def adaptive_max_pool2d(
         >>> torch.nn.functional.adaptive_max_pool2d(x, 1).tolist()
         [[[4.0]]]
     """
-    values, indices = _adaptive_max_pool2d(input, _full_size(input, output_size, 2))
+    values, indices = _adaptive_max_pool2d(
+        input, _full_size("adaptive_max_pool2d", input, output_size, 2)
+    )
     return (values, indices) if return_indices else values
 
 
@@ -230,5 +239,7 @@ def adaptive_max_pool3d(
         >>> torch.nn.functional.adaptive_max_pool3d(x, 1).tolist()
         [[[[7.0]]]]
     """
-    values, indices = _adaptive_max_pool3d(input, _full_size(input, output_size, 3))
+    values, indices = _adaptive_max_pool3d(
+        input, _full_size("adaptive_max_pool3d", input, output_size, 3)
+    )
     return (values, indices) if return_indices else values

@@ -54,7 +54,9 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return result if bias is None else result + bias
 
 
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """Returns vectors divided by their norm: input / max(||input||_p, eps).
 
     Args:
@@ -62,12 +64,13 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
         p: order of the norm.
         dim: dimension, or dimensions, of the vectors' elements.
         eps: smallest norm to divide by.
+        out: where the result is written.
 
     Example:
         >>> torch.nn.functional.normalize(torch.tensor([0.0, 4.0]), dim=0).tolist()
         [0.0, 1.0]
     """
-    return input / input.norm(p, dim=dim, keepdim=True).clamp_min(eps)
+    return rl.div(input, input.norm(p, dim=dim, keepdim=True).clamp_min(eps), out=out)
 
 
 # Nonlinearities

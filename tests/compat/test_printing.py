@@ -117,6 +117,10 @@ EXPRESSIONS = [
     "T.ones(3).expand(2, 3)",
     "T.ones(1, 7, 1, 200)",
     "T.max(T.ones(2, 2), 0)",
+    "T.ones(2, 3, requires_grad=True).reshape(6)",
+    "T.ones(2, 2, 3, 3, dtype=T.bfloat16).to_sparse()",
+    "T.zeros(0, 1, 3, dtype=T.complex128).to_sparse()",
+    "T.ones(2, 3, dtype=T.float64).to_sparse_csr()",
     "T.ones(2, 3).shape",
     "T.strided",
     "T.float32",
@@ -130,7 +134,7 @@ EXPRESSIONS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated", "ignore:Sparse CSR")
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_other_things(options) -> None:
     torch.set_printoptions(**options)

@@ -232,7 +232,7 @@ INDEFINITE = np.diag([1.0, -1.0, 1.0])
     ("f", "message"),
     [
         (torch.linalg.inv, r"inv: \(Batch element 2\): The diagonal element 3 is zero"),
-        (torch.inverse, r"inv: \(Batch element 2\): The diagonal element 3 is zero"),
+        (torch.inverse, r"inverse: \(Batch element 2\): The diagonal element 3 is zero"),
         (
             lambda a: torch.linalg.solve(a, torch.ones(3, 3).double()),
             r"solve: \(Batch element 2\): The solver failed because the input matrix is singular",

@@ -42,9 +42,11 @@ REFUSED = {
     for reason, names in {
         "gives one value": ["allclose", "equal", "is_nonzero"],
         "has a shape that depends on values": [
-            "masked_select", "nonzero", "nonzero.tuple", "repeat_interleave.index",
-            "repeat_interleave.tensor", "tensor_split.tensor",
+            "masked_select", "nonzero", "nonzero.tuple", "nonzero.untupled",
+            "repeat_interleave.index", "repeat_interleave.tensor", "tensor_split.tensor",
+            "where.places",
         ],
+        "reads its ends as numbers": ["linspace.tensors", "logspace.tensors"],
     }.items()
     for name in names
 }  # fmt: skip

@@ -69,6 +69,18 @@ def linspace() -> Iterator[Any]:
     yield 0.5, 2j, 1
 
 
+@samples("linspace.tensors", ref=np.linspace, grad=False, tolerance=1e-6)
+def linspace_tensors() -> Iterator[Any]:
+    yield np.array(-1.0), np.array(2.0), 7
+    yield np.array(-1.0), 2.0, 3
+
+
+@samples("logspace.tensors", ref=np.logspace, grad=False, tolerance=1e-5)
+def logspace_tensors() -> Iterator[Any]:
+    yield np.array(-1.0), np.array(2.0), 7
+    yield 0.5, np.array(2.0), 3
+
+
 @samples(
     "logspace", ref=lambda *a, base=10.0: np.logspace(*a, base=base), grad=False, tolerance=1e-5
 )

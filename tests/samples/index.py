@@ -139,3 +139,13 @@ samples("nonzero", ref=np.argwhere, grad=False)(truths)
 @samples("nonzero.tuple", ref=lambda x, as_tuple: np.nonzero(x), grad=False)
 def nonzero_tuple() -> Iterator[Any]:
     yield Sample(np.round(normal(3, 4)), as_tuple=True)
+
+
+@samples("where.places", ref=np.nonzero, grad=False)
+def where_places() -> Iterator[Any]:
+    yield np.round(normal(3, 4))
+
+
+@samples("nonzero.untupled", ref=lambda x, as_tuple: np.argwhere(x), grad=False)
+def nonzero_rows() -> Iterator[Any]:
+    yield Sample(np.round(normal(3, 4)), as_tuple=False)

@@ -33,6 +33,16 @@ def add() -> Iterator[Any]:
     yield normal(3), 1.5
 
 
+@samples("add.scaled", ref=lambda x, alpha, y: x + alpha * y)
+def add_scaled() -> Iterator[Any]:
+    yield normal(3, 4), 2, normal(4)
+
+
+@samples("sub.scaled", ref=lambda x, alpha, y: x - alpha * y)
+def sub_scaled() -> Iterator[Any]:
+    yield normal(3, 4), -2, normal(4)
+
+
 @samples("sub", ref=lambda x, y, alpha=1: x - alpha * y)
 def sub() -> Iterator[Any]:
     yield from pairs()
@@ -74,8 +84,8 @@ samples("maximum", ref=np.maximum)(apart)
 samples("minimum", ref=np.minimum)(apart)
 samples("fmax", ref=np.fmax)(apart)
 samples("fmin", ref=np.fmin)(apart)
-samples("max.other", ref=np.maximum)(apart)
-samples("min.other", ref=np.minimum)(apart)
+samples("max.binary", ref=np.maximum)(apart)
+samples("min.binary", ref=np.minimum)(apart)
 samples("copysign", ref=np.copysign)(apart)
 samples("nextafter", ref=np.nextafter)(apart)
 
@@ -197,3 +207,13 @@ for _name, _ref in {
     @samples(_name, ref=_ref, grad=False)
     def shifts() -> Iterator[Any]:
         yield integers(-9, 9, 3, 4), integers(0, 5, 4)
+
+
+@samples("addcmul.scaled", ref=lambda x, value, a, b: x + value * a * b)
+def addcmul_scaled() -> Iterator[Any]:
+    yield normal(3, 4), 2, normal(3, 1), normal(4)
+
+
+@samples("addcdiv.scaled", ref=lambda x, value, a, b: x + value * a / b)
+def addcdiv_scaled() -> Iterator[Any]:
+    yield normal(3, 4), -2.0, normal(3, 1), uniform(4, low=0.5, high=3.0)
