@@ -444,11 +444,6 @@ bool Call::put_keyword(PyObject* key, PyObject* object) {
       return true;
     }
     if (!std::strcmp(name, "pin_memory")) return true;
-    if (!std::strcmp(name, "memory_format")) {
-      if (object == Py_None || read_memory_format(object, extras_.format)) return true;
-      return fail(std::string("argument 'memory_format' must be torch.memory_format, not ") +
-                  Py_TYPE(object)->tp_name);
-    }
     if (!std::strcmp(name, "layout")) {
       if (read_layout(object, extras_.layout)) return true;
       return fail(std::string("argument 'layout' must be torch.layout, not ") +

@@ -16,6 +16,7 @@
 #include "bindings/hooks.h"
 #include "bindings/override.h"
 #include "core/ops/ops.h"
+#include "core/tensor/memory_order.h"
 #include "core/tensor/sparse.h"
 #include "core/tensor/tile_loop.h"
 
@@ -243,6 +244,10 @@ PyObject* tensor_is_contiguous(PyObject* self, PyObject* args, PyObject* kwargs)
   });
 }
 
+PyObject* tensor_suggested_format(PyObject* self, PyObject*) {
+  return guarded([&] { return wrap_memory_format(suggested_format(unwrap(self))); });
+}
+
 PyObject* list_from(const Tensor& tensor, int64_t dim, int64_t offset) {
   if (dim == tensor.dim()) return wrap_number(item(alias(tensor, {}, {}, offset)));
   PyObject* list = checked(PyList_New(Py_ssize_t(tensor.sizes()[size_t(dim)])));
@@ -298,6 +303,8 @@ PyMethodDef tensor_methods[] = {
      "The steps in memory, in elements, or that of one dim."},
     {"is_contiguous", with_keywords(tensor_is_contiguous), METH_VARARGS | METH_KEYWORDS,
      "Whether the elements lie in row-major order without gaps."},
+    {"_suggested_format", tensor_suggested_format, METH_NOARGS,
+     "The memory format that the strides suggest."},
     {"dim", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.dim()); }>, METH_NOARGS,
      "The number of dims."},
     {"ndimension", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.dim()); }>,

@@ -234,8 +234,12 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
         if dtype is not None and dtype != self.dtype:
             result = _C._cast(result, dtype)
         if result is self and copy:
-            result = self.clone()
-        return _in_format(result, format)
+            return self.clone(memory_format=format)
+        if format in (None, _C.preserve_format):
+            return result
+        if result is self and self._suggested_format() is format:
+            return self
+        return result.contiguous(memory_format=format)
 
     def cpu(self) -> Tensor:
         """Returns the tensor on the CPU, itself when it is there."""
@@ -497,11 +501,15 @@ def _in_format(tensor: Tensor, format: Any) -> Tensor:
 
 def _conversion(name: str, dtype: Any) -> Callable[[Tensor], Tensor]:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
-        result = self if self.dtype is dtype else _C._cast(self, dtype)
-        return result if memory_format is None else _in_format(result, memory_format)
+        if memory_format is not None:
+            return self.to(dtype, memory_format=memory_format)
+        return self if self.dtype is dtype else _C._cast(self, dtype)
 
     convert.__name__ = name
-    convert.__doc__ = f"Returns the tensor as {dtype._name}, itself when it is."
+    convert.__doc__ = f"""Returns the tensor as {dtype._name}, itself when it is.
+
+    A copy has the order of dims of the tensor, unless `memory_format` is another.
+    """
     return convert
 
 

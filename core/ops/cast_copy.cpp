@@ -1,6 +1,7 @@
 // Owns the ops that copy elements: to another dtype, layout or tensor.
 #include "core/device/cuda.h"
 #include "core/ops/op.h"
+#include "core/tensor/memory_order.h"
 
 namespace rushlight {
 
@@ -11,9 +12,7 @@ OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
   .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
     if (!dtype || *dtype == input.dtype()) return input;
-    Tensor out = input.is_dense() ? empty_strided(input.sizes(), input.strides(), *dtype,
-                                                  input.device())
-                                  : empty(input.sizes(), *dtype, input.device());
+    Tensor out = empty_after(input, *dtype);
     copy_into(out, input);
     return out;
   },
@@ -29,9 +28,7 @@ OP(_to, "(Tensor input, device? device=None, bool non_blocking=False) -> Tensor"
     Device to = device.value_or(Device());
     if (to.is_cuda()) to.index = int8_t(cuda::device_index(to));
     if (to == input.device()) return input;
-    Tensor out = input.is_dense()
-                     ? empty_strided(input.sizes(), input.strides(), input.dtype(), to)
-                     : empty(input.sizes(), input.dtype(), to);
+    Tensor out = empty_strided(input.sizes(), strides_after(input), input.dtype(), to);
     copy_into(out, input, non_blocking);
     return out;
   },
@@ -85,7 +82,7 @@ OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor",
     MemoryFormat format = memory_format.value_or(MemoryFormat::contiguous);
     CHECK(format != MemoryFormat::preserve,
           "preserve memory format is unsupported by the contiguous operator");
-    return input.is_contiguous(format) ? input : clone_dense(input, format);
+    return in_format(input, format);
   },
   .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
 })

@@ -1,5 +1,6 @@
 // Defines the kernels of convolution but for the arithmetic: layouts and memory for results.
 #include "core/ops/conv.h"
+#include "core/tensor/memory_order.h"
 
 #include "core/tensor/tile_loop.h"
 
@@ -17,8 +18,7 @@ MemoryFormat format_of(Layout layout, int dims) {
 }
 
 Layout layout_of(const Tensor& tensor, int dims) {
-  bool last = dims > 1 && !tensor.is_contiguous() &&
-              tensor.is_contiguous(format_of(Layout::channels_last, dims));
+  bool last = dims > 1 && suggested_format(tensor) == format_of(Layout::channels_last, dims);
   return last ? Layout::channels_last : Layout::channels_first;
 }
 
@@ -56,9 +56,7 @@ Shape weight_sizes(const Convolution& conv) {
 }  // namespace
 
 Tensor in_layout(const Tensor& tensor, Layout layout, int dims) {
-  if (layout == Layout::channels_first) return to_contiguous(tensor);
-  MemoryFormat format = format_of(layout, dims);
-  return tensor.is_contiguous(format) ? tensor : clone_dense(tensor, format);
+  return in_format(tensor, format_of(layout, dims));
 }
 
 Convolution in_three_dims(Convolution conv) {

@@ -11,6 +11,7 @@
 #include "core/ops/op.h"
 #include "core/ops/shape.h"
 #include "core/tensor/default_device.h"
+#include "core/tensor/memory_order.h"
 
 namespace rushlight {
 namespace {
@@ -25,9 +26,10 @@ Tensor fresh(ShapeRef size, std::optional<DType> dtype, std::optional<Device> de
 Tensor fresh_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                   std::optional<MemoryFormat> format) {
   MemoryFormat order = format.value_or(MemoryFormat::preserve);
-  bool same = order == MemoryFormat::preserve && input.is_dense();
-  return empty_strided(input.sizes(), same ? input.strides() : strides_for(input.sizes(), order),
-                       dtype.value_or(input.dtype()), device.value_or(input.device()));
+  Shape strides =
+      order == MemoryFormat::preserve ? strides_after(input) : strides_for(input.sizes(), order);
+  return empty_strided(input.sizes(), strides, dtype.value_or(input.dtype()),
+                       device.value_or(input.device()));
 }
 
 // A fresh or dense tensor of zeros: all dtypes have zero as zero bytes.
@@ -194,10 +196,18 @@ Tensor fresh_beside(const Tensor& input, ShapeRef size, std::optional<DType> dty
 
 }  // namespace
 
-OP(empty, "(int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
-  .doc     = R"(A tensor of undefined values.)",
-  .forward = [](ShapeRef size, std::optional<DType> dtype, std::optional<Device> device) {
-    return fresh(size, dtype, device);
+OP(empty, "(int[] size, *, dtype? dtype=None, device? device=None, "
+          "memory_format? memory_format=None) -> Tensor", {
+  .doc     = R"(A tensor of undefined values, row-major unless memory_format is another.)",
+  .forward = [](ShapeRef size, std::optional<DType> dtype, std::optional<Device> device,
+                std::optional<MemoryFormat> memory_format) {
+    MemoryFormat format = memory_format.value_or(MemoryFormat::contiguous);
+    if (format == MemoryFormat::contiguous) return fresh(size, dtype, device);
+    CHECK(format != MemoryFormat::preserve, "preserve memory format is unsupported here: there is "
+          "no tensor whose format could be preserved. Use torch.empty_like.");
+    return rushlight::empty_strided(size, strides_for(size, format),
+                                    dtype.value_or(default_dtype()),
+                                    device.value_or(default_device()));
   },
 })
 

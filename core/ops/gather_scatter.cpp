@@ -78,8 +78,8 @@ Tensor scattered_grad(const Tensor& g, int64_t dim, const Tensor& index, const S
 // Largest or smallest values, recorded as one op.
 Tensor scatter_extreme(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                        bool largest) {
-  return call<"_scatter_extreme_", Tensor>(copy_to_write(input, {index, src}), dim, index, src,
-                                           largest);
+  return call<"_scatter_extreme_", Tensor>(copy_to_write(in_row_major(input), {index, src}), dim,
+                                           index, src, largest);
 }
 
 Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
@@ -91,16 +91,17 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
   for (int64_t d = 0; d < std::min(src.dim(), index.dim()); ++d)
     if (src.size(d) > index.size(d)) values = narrow(values, d, 0, index.size(d));
   if (!include_self) {
-    Scalar neutral = sums               ? Scalar(0)
-                     : reduce == "prod" ? Scalar(1)
-                                        : neutral_extreme(input.dtype(), largest);
-    base = scatter_into(copy_to_write(input, {index}), dim, index,
+    double limit = is_floating(input.dtype()) ? INFINITY : 0;
+    CHECK(sums || reduce == "prod" || limit, ErrorKind::kNotImplemented,
+          "include_self=False with amax or amin needs a floating-point dtype");
+    double neutral = sums ? 0 : reduce == "prod" ? 1 : largest ? -limit : limit;
+    base = scatter_into(copy_to_write(in_row_major(input), {index}), dim, index,
                         repeated_value(input, index, neutral), {});
   }
   if (reduce == "prod") return call<"_scatter_product", Tensor>(base, dim, index, values);
   if (!sums) return scatter_extreme(base, dim, index, values, largest);
-  Tensor sum =
-      call<"scatter_add_", Tensor>(copy_to_write(base, {index, values}), dim, index, values);
+  Tensor sum = call<"scatter_add_", Tensor>(copy_to_write(in_row_major(base), {index, values}), dim,
+                                            index, values);
   if (reduce == "sum") return sum;
   Tensor counts = cast(ones_like(sum), real_dtype(sum.dtype()));
   if (!include_self) scatter_into(counts, dim, index, repeated_value(counts, index, 0), {});
@@ -252,7 +253,7 @@ OP(scatter, "(Tensor input, int dim, Tensor index, Tensor src, *, str? reduce=No
   .doc     = R"(A copy of input with src written at places along dim, as scatter_ does.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                 std::optional<std::string_view> reduce) {
-    return scatter_into(copy_to_write(input, {index, src}), dim, index, src, reduce);
+    return scatter_into(copy_to_write(in_row_major(input), {index, src}), dim, index, src, reduce);
   },
 })
 
@@ -261,7 +262,7 @@ OP(scatter_value, "scatter.value(Tensor input, int dim, Tensor index, Scalar val
   .doc     = R"(A copy of input with one value written at places along dim.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, Scalar value,
                 std::optional<std::string_view> reduce) {
-    return scatter_into(copy_to_write(input, {index}), dim, index,
+    return scatter_into(copy_to_write(in_row_major(input), {index}), dim, index,
                         repeated_value(input, index, value), reduce);
   },
 })
@@ -286,7 +287,8 @@ OP(scatter_add, "(Tensor input, int dim, Tensor index, Tensor src) -> Tensor", {
   .doc     = R"(input with src added at places along dim, as scatter_add_ does.)",
   .autocast = autocast::on_cuda(autocast::widest),
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
-    return call<"scatter_add_", Tensor>(copy_to_write(input, {index, src}), dim, index, src);
+    Tensor out = copy_to_write(in_row_major(input), {index, src});
+    return call<"scatter_add_", Tensor>(out, dim, index, src);
   },
 })
 

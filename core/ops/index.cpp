@@ -101,6 +101,8 @@ std::vector<Tensor> unraveled(const Tensor& input, const Tensor& places) {
 
 }  // namespace
 
+Tensor in_row_major(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
+
 OP(_index, "(Tensor input, Tensor?[] indices) -> Tensor", {
   .home    = "private",
   .doc     = R"(input[indices] for index tensors by dim; None takes the whole dim.)",
@@ -161,7 +163,7 @@ OP(index_select, "(Tensor input, int dim, Tensor index) -> Tensor", {
   .sparse  = sparse_index_select,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index) {
     Tensor source = as_vector(input);
-    Tensor out = rushlight::index(source, at_dim(source, dim, index));
+    Tensor out = in_row_major(rushlight::index(source, at_dim(source, dim, index)));
     return input.dim() ? out : view(out, Shape{});
   },
 })
@@ -182,8 +184,8 @@ OP(index_add, "(Tensor input, int dim, Tensor index, Tensor source, *, Scalar al
   .doc     = R"(input with alpha times slice i of source added to slice index[i], along dim.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                 Scalar alpha) {
-    return call<"index_add_", Tensor>(copy_to_write(input, {index, source}), dim, index, source,
-                                      alpha);
+    Tensor out = copy_to_write(in_row_major(input), {index, source});
+    return call<"index_add_", Tensor>(out, dim, index, source, alpha);
   },
 })
 
@@ -198,7 +200,8 @@ OP(index_copy, "(Tensor input, int dim, Tensor index, Tensor source) -> Tensor",
   .doc     = R"(A copy of input in which slice index[i] along dim is slice i of source.)",
   .autocast = autocast::widest,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
-    return put_slices(copy_to_write(input, {index, source}), dim, index, source, false);
+    Tensor out = copy_to_write(in_row_major(input), {index, source});
+    return put_slices(out, dim, index, source, false);
   },
 })
 

@@ -39,6 +39,9 @@ void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t f
 // The places of the elements that are not zero: shape (count, dims), each column contiguous.
 Tensor nonzero_places(const Tensor& input);
 
+// A row-major tensor, recorded: where results are so in PyTorch, whatever the order of the input.
+Tensor in_row_major(const Tensor& t);
+
 // The batching rules, see batch.h.
 class Batch;
 Tensor index_samples(const Batch& batch, const Tensor& input, TensorList indices);

@@ -1,9 +1,11 @@
 // Defines what index tensors name, and hands reading and writing to the device's kernels.
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "core/ops/index.h"
 #include "core/tensor/dims.h"
+#include "core/tensor/memory_order.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -58,6 +60,13 @@ Shape broadcast_indices(const Shape& a, const Shape& b) {
           a, ", ", b);
     __builtin_unreachable();
   }
+}
+
+Tensor read_row_major(const Tensor& input, const Picked& picked) {
+  Tensor out = empty(picked.sizes(), input.dtype(), input.device());
+  if (out.numel() == 0 || out.device().is_meta()) return out;
+  (out.device().is_cuda() ? read_picked_cuda : read_picked_cpu)(input, picked, out);
+  return out;
 }
 
 }  // namespace
@@ -118,10 +127,23 @@ Picked pick(const Tensor& input, TensorList indices, bool checked) {
 }
 
 Tensor read_picked(const Tensor& input, const Picked& picked) {
-  Tensor out = empty(picked.sizes(), input.dtype(), input.device());
-  if (out.numel() == 0 || out.device().is_meta()) return out;
-  (out.device().is_cuda() ? read_picked_cuda : read_picked_cpu)(input, picked, out);
-  return out;
+  if (std::is_sorted(picked.after_strides.begin(), picked.after_strides.end(), std::greater()))
+    return read_row_major(input, picked);
+  // Dims after the picked ones lie in the result as they do in the input.
+  Shape inner = strides_after(alias(input, picked.after, picked.after_strides, input.offset()));
+  Shape order(inner.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return inner[size_t(a)] > inner[size_t(b)]; });
+  Picked ordered = picked;
+  for (size_t i = 0; i < order.size(); ++i) {
+    ordered.after[i] = picked.after[size_t(order[i])];
+    ordered.after_strides[i] = picked.after_strides[size_t(order[i])];
+  }
+  Tensor out = read_row_major(input, ordered);
+  Shape strides = out.strides();
+  std::copy(inner.begin(), inner.end(), strides.end() - inner.size());
+  return alias(out, picked.sizes(), strides, 0);
 }
 
 void write_picked(const Tensor& input, const Picked& picked, const Tensor& values,

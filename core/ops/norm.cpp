@@ -7,6 +7,7 @@
 
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
+#include "core/tensor/memory_order.h"
 
 namespace rushlight {
 namespace {
@@ -30,11 +31,12 @@ void check_channels(const Tensor& t, int64_t channels, const char* name) {
 MemoryFormat last_format(const Tensor& t) {
   return t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
 }
-bool is_channels_last(const Tensor& t) { return t.is_contiguous(last_format(t)); }
+bool is_channels_last(const Tensor& t) {
+  return t.is_contiguous(last_format(t)) || suggested_format(t) != MemoryFormat::contiguous;
+}
 Tensor in_kernel_order(const Tensor& t, DType dtype, bool channels_last) {
   MemoryFormat format = channels_last ? last_format(t) : MemoryFormat::contiguous;
-  Tensor typed = to_dtype(t, dtype);
-  return typed.is_contiguous(format) ? typed : clone_dense(typed, format);
+  return in_format(to_dtype(t, dtype), format);
 }
 ChannelView view_of(const Tensor& t, bool channels_last) {
   int64_t channels = t.sizes()[1];
@@ -360,8 +362,8 @@ input: (N, C, *). Raises RuntimeError when num_groups does not divide C.)",
     if (input.numel() == 0) return scaled_by_channel(clone(input), weight, bias);
     Tensor rows = reshape(input, Shape{input.sizes()[0], groups, -1});
     Tensor z = reshape(layer_normalized(rows, 1, Tensor(), Tensor(), eps), input.sizes());
-    if (!input.is_contiguous() && is_channels_last(input))
-      z = call<"contiguous", Tensor>(z, std::optional(last_format(input)));
+    if (MemoryFormat format = suggested_format(input); format != MemoryFormat::contiguous)
+      z = call<"contiguous", Tensor>(z, std::optional(format));
     return scaled_by_channel(z, weight, bias);
   },
 })

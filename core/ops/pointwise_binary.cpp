@@ -173,8 +173,8 @@ Example:
     refuse_integer_division_by_zero(input, other);
     return pointwise_into<floor_divide_value>(into, input, other);
   },
-  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); }),
-                   d<"other">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); }),
+                   d<"other">([](const Tensor& g) { return zeros_like(g); })),
 })
 
 POINTWISE(trunc_divide_value, (R input, R other), trunc_divide(input, other))
@@ -187,8 +187,8 @@ OP(_trunc_divide, "(Tensor input, Tensor other) -> Tensor", {
     refuse_integer_division_by_zero(input, other);
     return pointwise_into<trunc_divide_value>(into, input, other);
   },
-  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); }),
-                   d<"other">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); }),
+                   d<"other">([](const Tensor& g) { return zeros_like(g); })),
 })
 
 OP(div_rounded, "div.rounding_mode(Tensor input, Tensor other, *, str? rounding_mode) -> Tensor", {
@@ -431,6 +431,12 @@ Example:
           dtype_name(input.dtype()), " without dropping its imaginary part.");
     if (is_integral(input.dtype()) && value.device().is_cpu())
       scalar_tensor(item(value), input.dtype());  // refuses what does not fit
+    Tensor row_major;
+    if (!into && !input.is_contiguous()) {
+      row_major = empty(broadcast_shapes(input.sizes(), mask.sizes()), input.dtype(),
+                        input.device());
+      into = &row_major;
+    }
     return pointwise_into<masked_fill_value>(into, input, mask, to_dtype(value, input.dtype()));
   },
   .saves   = saves<"mask">,
@@ -453,7 +459,7 @@ OP(heaviside, "(Tensor input, Tensor values) -> Tensor", {
   .dtypes  = real,
   .forward = formula<heaviside_value>,
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">(uses<>, [](const Tensor& g) { return zeros(g.sizes(), g.dtype()); }),
+  .grads   = grads(d<"input">(uses<>, [](const Tensor& g) { return zeros_like(g); }),
                    d<"values">(formula<heaviside_grad_values>)),
 })
 
@@ -467,7 +473,7 @@ OP(copysign, "(Tensor input, Tensor other) -> Tensor", {
   .saves   = saves<"input", "result">,
   .grads   = grads(
       d<"input">(formula<copysign_grad>),
-      d<"other">(uses<>, [](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+      d<"other">(uses<>, [](const Tensor& g) { return zeros_like(g); })),
 })
 
 POINTWISE(nextafter_value, (T input, T other), nextafter(input, other))
@@ -492,7 +498,7 @@ Example:
   .saves   = saves<"input", "other">,
   .grads   = grads(
       d<"input">(formula<nextafter_grad>),
-      d<"other">(uses<>, [](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+      d<"other">(uses<>, [](const Tensor& g) { return zeros_like(g); })),
 })
 
 // ---- logic --------------------------------------------------------------------------------------

@@ -95,7 +95,7 @@ Example:
         if (!exponent.impl()->wrapped_number) return evaluate<pow_grad_input>(g, input, exponent);
         Scalar power = item(exponent);
         std::complex<double> p = power.to<std::complex<double>>();
-        if (p == 0.0) return zeros(g.sizes(), g.dtype());
+        if (p == 0.0) return zeros_like(g);
         if (p == 2.0) return evaluate<square_grad>(g, input);
         Tensor lower = power.is_complex() ? pow(input, p - 1.0) : pow(input, p.real() - 1.0);
         return g * conj(lower * power);

@@ -48,7 +48,7 @@ OP(sign, "(Tensor input) -> Tensor", {
   .dtypes  = real,
   .sparse  = by_values,
   .forward = formula<sign_value>,
-  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 
 // z / |z| turns with z but never grows: its gradient is what of g lies across z, over |z|.
@@ -61,9 +61,9 @@ It is the sign of real numbers and the direction of complex ones.)",
   .forward = formula<sgn_value>,
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
-    if (!is_complex(input.dtype())) return zeros(g.sizes(), g.dtype());
+    if (!is_complex(input.dtype())) return zeros_like(g);
     Tensor across = (g - conj(g) * result * result) * 0.5 / abs(input);
-    return where(input == 0, zeros(g.sizes(), g.dtype()), across);
+    return where(input == 0, zeros_like(g), across);
   })),
 })
 
@@ -97,7 +97,7 @@ OP(_real_angle, "(Tensor input) -> Tensor", {
   .doc     = "angle of real numbers.",
   .dtypes  = real,
   .forward = formula<real_angle_value>,
-  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 OP(angle, "(Tensor input) -> Tensor", {
   .doc     = R"(The angle of each element in the complex plane, in radians: pi below zero.
@@ -120,7 +120,7 @@ OP(floor, "(Tensor input) -> Tensor", {
   .dtypes  = real_numeric,
   .sparse  = by_values,
   .forward = formula<floor_value>,
-  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 
 POINTWISE(ceil_value, (R input), ceil(input))
@@ -129,7 +129,7 @@ OP(ceil, "(Tensor input) -> Tensor", {
   .dtypes  = real_numeric,
   .sparse  = by_values,
   .forward = formula<ceil_value>,
-  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 
 POINTWISE(trunc_value, (R input), trunc(input))
@@ -139,7 +139,7 @@ OP(trunc, "(Tensor input) -> Tensor", {
   .aliases = "fix",
   .sparse  = by_values,
   .forward = formula<trunc_value>,
-  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 
 POINTWISE(round_value, (R input), round(input))
@@ -153,7 +153,7 @@ Example:
   .dtypes  = real_numeric,
   .sparse  = by_values,
   .forward = formula<round_value>,
-  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 
 POINTWISE(round_fraction, (T input, S unit), round(input * unit) / unit)
@@ -171,7 +171,7 @@ A negative number of decimals rounds to tens, hundreds and so on.)",
     return decimals < 0 ? pointwise_into<round_tens>(into, input, unit)
                         : pointwise_into<round_fraction>(into, input, unit);
   },
-  .grads   = grads(d<"input">([](const Tensor& g) { return zeros(g.sizes(), g.dtype()); })),
+  .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 
 POINTWISE(frac_value, (T input), input - trunc(input))
@@ -235,7 +235,9 @@ Example:
   .variants = function | method,
   .forward = [](const Tensor& input) {
     if (is_complex(input.dtype())) return call<"imag", Tensor>(input) == 0;
-    return full(input.sizes(), true, DType::bool_, input.device());
+    return logical_not(call<"zeros_like", Tensor>(input, std::optional(DType::bool_),
+                                                 std::optional<Device>(),
+                                                 std::optional<MemoryFormat>()));
   },
 })
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/ops/pool_windows.h"
+#include "core/tensor/memory_order.h"
 #include "core/tensor/tensor.h"
 
 namespace rushlight {
@@ -49,7 +50,7 @@ inline MemoryFormat channels_last_for(size_t dims) {
   return dims == 5 ? MemoryFormat::channels_last_3d : MemoryFormat::channels_last;
 }
 inline bool is_channels_last(const Tensor& tensor) {
-  return !tensor.is_contiguous() && tensor.is_contiguous(channels_last_for(size_t(tensor.dim())));
+  return suggested_format(tensor) != MemoryFormat::contiguous;
 }
 
 // The sizes of what windows make of images or volumes, and of what they lie over.

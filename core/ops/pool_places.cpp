@@ -4,6 +4,7 @@
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
 #include "core/ops/pool_arguments.h"
+#include "core/tensor/memory_order.h"
 
 namespace rushlight {
 namespace {
@@ -126,7 +127,8 @@ The places count the pixels of a flattened image or volume, as max pooling retur
     Tensor empty = new_zeros(input, Shape{input.size(0), input.size(1), pixels});
     Tensor filled = call<"scatter", Tensor>(empty, int64_t(2), flat_pixels(indices),
                                             flat_pixels(input), std::optional<std::string_view>());
-    return reshape(filled, sizes);
+    return call<"contiguous", Tensor>(reshape(filled, sizes),
+                                      std::optional(suggested_format(input)));
   },
 })
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/tensor/memory_order.h"
 #include "core/tensor/tensor.h"
 
 namespace rushlight {

@@ -8,9 +8,8 @@
 namespace rushlight {
 
 MemoryFormat format_of(const Tensor& input, int64_t dims) {
-  if (input.dim() != dims + 2 || dims < 2 || input.is_contiguous()) return MemoryFormat::contiguous;
-  MemoryFormat last = dims == 2 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
-  return input.is_contiguous(last) ? last : MemoryFormat::contiguous;
+  bool images = input.dim() == dims + 2 && dims >= 2;
+  return images ? suggested_format(input) : MemoryFormat::contiguous;
 }
 
 namespace {
@@ -91,7 +90,7 @@ Tensor resample_kernel(const Tensor& input, ShapeRef size,
   Tensor result = empty_result(input, size, format);
   if (result.numel() == 0 || result.device().is_meta()) return result;
   std::vector<ResampleAxis> axes = make_axes();
-  Tensor dense = format == MemoryFormat::contiguous ? to_contiguous(input) : input;
+  Tensor dense = in_format(input, format);
   if (input.dtype() == DType::uint8 && !all_move(axes))
     resample_by_dims(axes, format, dense, result);
   else resample_into(axes, format, dense, result);

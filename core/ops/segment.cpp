@@ -106,7 +106,7 @@ Example:
     sizes[size_t(axis)] = segments + 2;
     Tensor start = full(sizes, start_value(reduce, initial), data.dtype(), data.device());
     Tensor all = call<"scatter_reduce", Tensor>(start, axis, place, data, scatter, true);
-    Tensor result = narrow(all, axis, 1, segments);
+    Tensor result = contiguous(narrow(all, axis, 1, segments));
     if (reduce != "mean") return result;
     Tensor count = slice(bounds, -1, 1, INT64_MAX, 1) - slice(bounds, -1, 0, -1, 1);
     if (initial) count = call<"clamp_min", Tensor>(count, wrapped_number(1));

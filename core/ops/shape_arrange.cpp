@@ -6,13 +6,14 @@
 #include "core/device/threads.h"
 #include "core/ops/op.h"
 #include "core/ops/shape.h"
+#include "core/tensor/memory_order.h"
 
 namespace rushlight {
 namespace {
 
 Tensor flipped(const Tensor& input, ShapeRef dims) {
   Shape reversed = unique_dims(dims, input.dim());
-  Tensor out = empty(input.sizes(), input.dtype(), input.device());
+  Tensor out = empty_after(input);
   if (out.numel() == 0) return out;
   // The same elements from the other end: strides are negative for this one copy.
   Tensor source = shallow_copy(input);
@@ -143,11 +144,37 @@ Tensor embedded_diagonal(const Tensor& input, int64_t offset, int64_t dim1, int6
   return window_backward(input, sizes, diagonal_window(row_major(sizes), offset, row, column));
 }
 
-// The sizes of input's last three dims with channels / blocks and both edges * factor, or back.
 void check_pixels(const Tensor& input, int64_t factor) {
   CHECK(input.dim() >= 3, "expects input to have at least 3 dimensions, but got input with ",
         input.dim(), " dimension(s)");
   CHECK(factor > 0, "expects a positive factor, but got ", factor);
+}
+
+// Splits the dims from `first` to `end` into pieces, which it joins in another order.
+Tensor rearranged(const Tensor& input, int64_t first, int64_t end, const Shape& split,
+                  std::initializer_list<int64_t> order, const Shape& joined) {
+  const Shape& sizes = input.sizes();
+  auto with_others = [&](const Shape& middle) {
+    Shape all(sizes.begin(), sizes.begin() + first);
+    for (int64_t size : middle) all.push_back(size);
+    for (int64_t d = end; d < input.dim(); ++d) all.push_back(sizes[size_t(d)]);
+    return all;
+  };
+  Shape pieces = with_others(split), dims;
+  for (int64_t d = 0; d < int64_t(pieces.size()); ++d) dims.push_back(d);
+  for (size_t i = 0; i < split.size(); ++i) dims[size_t(first) + i] = first + order.begin()[i];
+  return reshape(permute(reshape(input, pieces), dims), with_others(joined));
+}
+
+// channels_last memory is rearranged as rows of channels, so that results and gradients stay so.
+bool is_channels_last(const Tensor& input) {
+  return suggested_format(input) != MemoryFormat::contiguous;
+}
+Tensor channels_at_end(const Tensor& input) {
+  return call<"movedim", Tensor>(input, ShapeRef(Shape{1}), ShapeRef(Shape{-1}));
+}
+Tensor channels_back(const Tensor& rows) {
+  return call<"movedim", Tensor>(rows, ShapeRef(Shape{-1}), ShapeRef(Shape{1}));
 }
 
 }  // namespace
@@ -348,14 +375,12 @@ upscale_factor (Shi et al. 2016, arXiv:1609.05158).)",
     CHECK(divides, "expects its input's 'channel' dimension to be divisible by the square of "
                    "upscale_factor, but input.size(-3)=",
           input.size(-3), " is not divisible by ", r, " * ", r);
-    int64_t lead = input.dim() - 3, height = input.size(-2), width = input.size(-1);
-    Shape batch(input.sizes().begin(), input.sizes().end() - 3), split = batch, joined = batch;
-    for (int64_t size : {input.size(-3) / square, r, r, height, width}) split.push_back(size);
-    for (int64_t size : {input.size(-3) / square, height * r, width * r}) joined.push_back(size);
-    Shape order;
-    for (int64_t d = 0; d < lead; ++d) order.push_back(d);
-    for (int64_t d : {0, 3, 1, 4, 2}) order.push_back(lead + d);
-    return reshape(permute(reshape(input, split), order), joined);
+    int64_t channels = input.size(-3) / square, height = input.size(-2), width = input.size(-1);
+    if (input.dim() == 4 && is_channels_last(input))
+      return channels_back(rearranged(channels_at_end(input), 1, 4, {height, width, channels, r, r},
+                                      {0, 3, 1, 4, 2}, {height * r, width * r, channels}));
+    return rearranged(input, input.dim() - 3, input.dim(), {channels, r, r, height, width},
+                      {0, 3, 1, 4, 2}, {channels, height * r, width * r});
   },
 })
 
@@ -373,17 +398,15 @@ downscale_factor; the inverse of pixel_shuffle.)",
       CHECK(input.size(dim) % r == 0, "expects ", dim == -2 ? "height" : "width",
             " to be divisible by downscale_factor, but input.size(", dim, ")=", input.size(dim),
             " is not divisible by ", r);
-    int64_t lead = input.dim() - 3, channels = input.size(-3);
+    int64_t channels = input.size(-3);
     int64_t height = input.size(-2) / r, width = input.size(-1) / r;
     CHECK(r <= std::numeric_limits<int32_t>::max() || input.numel() > 0, "downscale_factor ", r,
           " is too large");
-    Shape batch(input.sizes().begin(), input.sizes().end() - 3), split = batch, joined = batch;
-    for (int64_t size : {channels, height, r, width, r}) split.push_back(size);
-    for (int64_t size : {channels * r * r, height, width}) joined.push_back(size);
-    Shape order;
-    for (int64_t d = 0; d < lead; ++d) order.push_back(d);
-    for (int64_t d : {0, 2, 4, 1, 3}) order.push_back(lead + d);
-    return reshape(permute(reshape(input, split), order), joined);
+    if (input.dim() == 4 && is_channels_last(input))
+      return channels_back(rearranged(channels_at_end(input), 1, 4, {height, r, width, r, channels},
+                                      {0, 2, 4, 1, 3}, {height, width, channels * r * r}));
+    return rearranged(input, input.dim() - 3, input.dim(), {channels, height, r, width, r},
+                      {0, 2, 4, 1, 3}, {channels * r * r, height, width});
   },
 })
 
@@ -400,10 +423,12 @@ Zhang et al. 2018, arXiv:1707.01083.)",
           groups);
     CHECK(input.size(1) % groups == 0, "Number of channels must be divisible by groups. Got ",
           input.size(1), " channels and ", groups, " groups.");
-    Shape grouped = input.sizes();
-    grouped[1] = groups;
-    grouped.insert(2, input.size(1) / groups);
-    return reshape(transpose(reshape(input, grouped), 1, 2), input.sizes());
+    int64_t channels = input.size(1), last = input.dim() - 1;
+    auto shuffled = [&](const Tensor& t, int64_t dim) {
+      return rearranged(t, dim, dim + 1, {groups, channels / groups}, {1, 0}, {channels});
+    };
+    if (is_channels_last(input)) return channels_back(shuffled(channels_at_end(input), last));
+    return shuffled(input, 1);
   },
 })
 

@@ -7,6 +7,7 @@
 #include "core/autograd/needs.h"
 #include "core/ops/op.h"
 #include "core/ops/shape.h"
+#include "core/tensor/memory_order.h"
 
 namespace rushlight {
 namespace {
@@ -28,11 +29,21 @@ void check_devices(TensorList tensors) {
 // Shape (0,) joins with everything, as it always has.
 bool is_nothing(ShapeRef sizes) { return sizes.size() == 1 && sizes[0] == 0; }
 
-Tensor joined(TensorList tensors, int64_t dim) {
-  check_list(tensors);
+// The format that all tensors with elements suggest.
+MemoryFormat common_format(TensorList tensors) {
+  std::optional<MemoryFormat> common;
+  for (const Tensor& t : tensors) {
+    if (is_nothing(t.sizes())) continue;
+    MemoryFormat format = suggested_format(t);
+    if (common.value_or(format) != format) return MemoryFormat::contiguous;
+    common = format;
+  }
+  return common.value_or(MemoryFormat::contiguous);
+}
+
+Tensor joined(TensorList tensors, int64_t dim, MemoryFormat format) {
   const Tensor* like = &tensors[0];
   DType dtype = tensors[0].dtype();
-  bool channels_last = true;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     CHECK(t.dim() > 0, "zero-dimensional tensor (at position ", i,
@@ -40,7 +51,6 @@ Tensor joined(TensorList tensors, int64_t dim) {
     dtype = promote(dtype, t.dtype());
     if (is_nothing(t.sizes())) continue;
     if (is_nothing(like->sizes())) like = &t;
-    channels_last &= !t.is_contiguous() && t.is_contiguous(MemoryFormat::channels_last);
   }
   size_t d = is_nothing(like->sizes()) ? 0 : size_t(wrap_dim(dim, like->dim()));
   Shape sizes = like->sizes();
@@ -59,9 +69,7 @@ Tensor joined(TensorList tensors, int64_t dim) {
   }
   checked_numel(sizes);
   check_devices(tensors);
-  channels_last &= sizes.size() == 4;
-  Shape strides =
-      strides_for(sizes, channels_last ? MemoryFormat::channels_last : MemoryFormat::contiguous);
+  Shape strides = strides_for(sizes, format);
   Tensor out = empty_strided(sizes, strides, dtype, like->device());
   int64_t at = 0;
   for (const Tensor& t : tensors) {
@@ -74,13 +82,23 @@ Tensor joined(TensorList tensors, int64_t dim) {
 
 Tensor stacked(TensorList tensors, int64_t dim) {
   check_list(tensors);
-  std::vector<Tensor> rows;
-  for (const Tensor& t : tensors) {
-    CHECK(t.sizes() == tensors[0].sizes(), "expects each tensor to be equal size, but got ",
-          tensors[0].sizes(), " at entry 0 and ", t.sizes(), " at entry ", rows.size());
-    rows.push_back(alias(t, unsqueeze_window(window_of(t), dim)));
+  const Shape& each = tensors[0].sizes();
+  for (size_t i = 1; i < tensors.size(); ++i)
+    CHECK(tensors[i].sizes() == each, "expects each tensor to be equal size, but got ", each,
+          " at entry 0 and ", tensors[i].sizes(), " at entry ", i);
+  auto at = size_t(wrap_dim(dim, tensors[0].dim() + 1));
+  MemoryFormat format = common_format(tensors);
+  if (format != MemoryFormat::contiguous && at < each.size()) {
+    // In their own number of dims, the only one in which the format has a meaning.
+    Tensor out = joined(tensors, int64_t(at), format);
+    Shape sizes = each, strides = out.strides();
+    sizes.insert(at, int64_t(tensors.size()));
+    strides.insert(at, each[at] * strides[at]);
+    return alias(out, sizes, strides, 0);
   }
-  return joined(rows, wrap_dim(dim, tensors[0].dim() + 1));
+  std::vector<Tensor> rows;
+  for (const Tensor& t : tensors) rows.push_back(alias(t, unsqueeze_window(window_of(t), dim)));
+  return joined(rows, int64_t(at), MemoryFormat::contiguous);
 }
 
 Tensor at_least(const Tensor& input, int64_t ndim) {
@@ -162,7 +180,8 @@ The dtype of the result is the common one.)",
   .batch   = by_dims,
   .forward = [](TensorList tensors, int64_t dim) {
     CHECK(!tensors.empty(), ErrorKind::kValue, "expected a non-empty list of Tensors");
-    return joined(tensors, dim);
+    check_list(tensors);
+    return joined(tensors, dim, common_format(tensors));
   },
   .saves   = saves<"tensors.shape">,
   .grads   = grads(d<"tensors">([](const Tensor& g, const std::vector<Shape>& shapes, int64_t dim) {

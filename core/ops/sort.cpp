@@ -4,9 +4,18 @@
 #include "core/autograd/grad_mode.h"
 #include "core/ops/index.h"
 #include "core/ops/op.h"
+#include "core/tensor/memory_order.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
+
+Sorted empty_sorted(const Tensor& input, int64_t dim, int64_t keep) {
+  Shape sizes = input.sizes();
+  if (input.dim()) sizes[size_t(dim)] = keep;
+  Shape strides = input.sizes() == sizes ? strides_after(input) : contiguous_strides(sizes);
+  return {empty_strided(sizes, strides, input.dtype(), input.device()),
+          empty_strided(sizes, strides, DType::int64, input.device())};
+}
 
 Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending) {
   size_t d = size_t(wrap_dim(dim, input.dim()));
@@ -14,8 +23,7 @@ Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending
   if (input.dim()) sizes[d] = keep;
   else keep = 1;  // its one element is the result, even where none is to be kept
   if (checked_numel(sizes) == 0 || input.device().is_meta())
-    return {empty(sizes, input.dtype(), input.device()),
-            empty(sizes, DType::int64, input.device())};
+    return empty_sorted(input, int64_t(d), keep);
   return (input.device().is_cuda() ? sort_rows_cuda : sort_rows_cpu)(input, int64_t(d), keep,
                                                                      descending);
 }

@@ -7,6 +7,7 @@
 #include "core/ops/sort.h"
 #include "core/ops/sort_row.h"
 #include "core/tensor/dims.h"
+#include "core/tensor/memory_order.h"
 
 namespace rushlight {
 namespace {
@@ -27,9 +28,7 @@ struct Rows {
 
   Rows(const Tensor& tensor, int64_t dim, int64_t keep)
       : input(tensor), outer(tensor.sizes()), steps(tensor.strides()) {
-    Shape sizes = tensor.sizes();
-    if (tensor.dim()) sizes[size_t(dim)] = keep;
-    results = {empty(sizes, tensor.dtype()), empty(sizes, DType::int64)};
+    results = empty_sorted(tensor, dim, keep);
     to_steps = results.values.strides();
     if (tensor.dim()) {
       length = take(outer, dim);

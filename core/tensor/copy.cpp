@@ -5,6 +5,7 @@
 #include "core/device/cuda.h"
 #include "core/device/threads.h"
 #include "core/tensor/dims.h"
+#include "core/tensor/memory_order.h"
 #include "core/tensor/pointwise.h"
 #include "core/tensor/tile_loop.h"
 
@@ -184,11 +185,10 @@ void copy_into(const Tensor& dst, const Tensor& src, bool non_blocking) {
 }
 
 Tensor clone_dense(const Tensor& tensor, MemoryFormat format) {
-  Tensor out =
-      format == MemoryFormat::preserve && tensor.is_dense()
-          ? empty_strided(tensor.sizes(), tensor.strides(), tensor.dtype(), tensor.device())
-          : empty_strided(tensor.sizes(), strides_for(tensor.sizes(), format), tensor.dtype(),
-                          tensor.device());
+  Tensor out = format == MemoryFormat::preserve
+                   ? empty_after(tensor)
+                   : empty_strided(tensor.sizes(), strides_for(tensor.sizes(), format),
+                                   tensor.dtype(), tensor.device());
   copy_into(out, tensor);
   return out;
 }

@@ -1,6 +1,9 @@
 // Defines promotion, result shape and result layout of pointwise formulas.
 #include "core/tensor/pointwise.h"
 
+#include <algorithm>
+
+#include "core/tensor/memory_order.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -111,16 +114,12 @@ bool overwritten_early(const Tensor& operand, const Tensor& into) {
   return !same_window;
 }
 
-// The strides of a fresh result: those of the first dense operand of full shape, so that
-// channels_last stays channels_last.
 Tensor empty_result(ShapeRef sizes, DType dtype, Device device,
                     std::span<const Tensor* const> operands) {
-  for (const Tensor* operand : operands) {
-    if (!same_shape(operand->sizes(), sizes)) continue;
-    if (operand->is_contiguous()) break;
-    if (operand->is_dense()) return empty_strided(sizes, operand->strides(), dtype, device);
-  }
-  return empty(sizes, dtype, device);
+  auto is_row_major = [&](const Tensor* t) { return t->is_contiguous() || t->dim() == 0; };
+  if (std::all_of(operands.begin(), operands.end(), is_row_major))
+    return empty(sizes, dtype, device);
+  return empty_strided(sizes, strides_after(sizes, operands), dtype, device);
 }
 
 void run(const Formula& formula, const Typing& typing, const TileOperand& result,

@@ -1,0 +1,26 @@
+// Owns the order that dims have in memory: that of fresh results, which follow their operands, and
+// what order a tensor's strides suggest. Where tensors go channels_last, results stay so.
+#pragma once
+
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+// The strides of a dense result of these sizes, to which the operands broadcast. Of two dims the
+// first operand that tells them apart has the inner one; along broadcast dims it tells nothing.
+Shape strides_after(ShapeRef sizes, std::span<const Tensor* const> operands);
+// Those of a copy: the strides of a dense tensor, without gaps where it has any.
+Shape strides_after(const Tensor& tensor);
+// Uninitialised, of the sizes, order and device of a tensor.
+Tensor empty_after(const Tensor& tensor, DType dtype);
+inline Tensor empty_after(const Tensor& tensor) { return empty_after(tensor, tensor.dtype()); }
+
+// channels_last or channels_last_3d where the strides of images or volumes lie in that order, with
+// gaps or without, else contiguous. What could be both is contiguous.
+MemoryFormat suggested_format(const Tensor& tensor);
+// The one format that all suggest, or contiguous.
+MemoryFormat suggested_format(TensorList tensors);
+// A dense tensor with the same values: the tensor itself when it is in that order.
+Tensor in_format(const Tensor& tensor, MemoryFormat format);
+
+}  // namespace rushlight
