@@ -96,16 +96,22 @@ def resnet18(torch: Any) -> Any:
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10))
 
 
-def resnet_training(torch: Any, short: bool) -> Call:
-    net = resnet18(torch)
+def resnet_training(torch: Any, short: bool = False, format: str = "contiguous_format") -> Call:
+    memory_format = getattr(torch, format)
+    net = resnet18(torch).to(memory_format=memory_format)
     optimizer = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
     x, labels = torch.randn(16, 3, 32, 32), torch.randint(0, 10, (16,))
-    return training(torch, net, x, labels, optimizer, short)
+    return training(torch, net, x.to(memory_format=memory_format), labels, optimizer, short)
 
 
 @case("ResNet-18 (CIFAR) training step, batch 16", "networks", 0.95)
 def resnet_step(torch: Any) -> Call:
-    return resnet_training(torch, short=False)
+    return resnet_training(torch)
+
+
+@case("ResNet-18 (CIFAR) training step, batch 16, channels_last", "networks", 0.95)
+def resnet_last_step(torch: Any) -> Call:
+    return resnet_training(torch, format="channels_last")
 
 
 @case("ResNet-18 (CIFAR) training step, batch 16, bfloat16 autocast", "networks", 1.0)
@@ -116,6 +122,13 @@ def resnet_short_step(torch: Any) -> Call:
 @case("ResNet-18 (CIFAR) inference, batch 1", "networks", 0.85)
 def resnet_inference(torch: Any) -> Call:
     return inference(torch, resnet18(torch), torch.randn(1, 3, 32, 32))
+
+
+@case("ResNet-18 (CIFAR) inference, batch 1, channels_last", "networks", 0.85)
+def resnet_last_inference(torch: Any) -> Call:
+    net = resnet18(torch).to(memory_format=torch.channels_last)
+    x = torch.randn(1, 3, 32, 32).to(memory_format=torch.channels_last)
+    return inference(torch, net, x)
 
 
 def gpt(torch: Any) -> Any:

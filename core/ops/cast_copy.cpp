@@ -80,7 +80,7 @@ OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor",
   .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {
     MemoryFormat format = memory_format.value_or(MemoryFormat::contiguous);
-    CHECK(format != MemoryFormat::preserve,
+    CHECK(input.is_contiguous() || format != MemoryFormat::preserve,
           "preserve memory format is unsupported by the contiguous operator");
     return in_format(input, format);
   },

@@ -5,6 +5,7 @@
 #include "core/ops/op.h"
 #include "core/ops/resample.h"
 #include "core/tensor/pointwise.h"
+#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 namespace {
@@ -101,13 +102,15 @@ Args:
   .batch   = by_last_dims,
   .forward = [](const Tensor& input, ShapeRef pad, Scalar value) {
     padded_dims(input, pad);
+    Tensor kept = window(input, pad, -1);
+    bool grows = std::any_of(pad.begin(), pad.end(), [](int64_t amount) { return amount > 0; });
+    if (!grows) return clone_dense(kept, MemoryFormat::preserve);
     Shape sizes = padded_sizes(input, pad);
     Shape strides = strides_for(sizes, format_of(input, input.dim() - 2));
     Tensor result = empty_strided(sizes, strides, input.dtype(), input.device());
     if (result.numel() == 0 || result.device().is_meta()) return result;
-    bool grows = std::any_of(pad.begin(), pad.end(), [](int64_t amount) { return amount > 0; });
-    if (grows) copy_into(result, scalar_tensor(value, result.dtype()));
-    Tensor inside = window(result, pad, 1), kept = window(input, pad, -1);
+    copy_into(result, scalar_tensor(value, result.dtype()));
+    Tensor inside = window(result, pad, 1);
     if (inside.numel() != 0) copy_into(inside, kept);
     return result;
   },

@@ -223,7 +223,7 @@ Tensor draw_bernoulli(const Tensor& out, const Tensor& chances, Generator* gener
 }
 
 std::pair<Tensor, Tensor> draw_dropout(const Tensor& input, double p, Generator* generator) {
-  Tensor source = input.is_dense() ? input : to_contiguous(input);
+  Tensor source = input.is_dense() ? input : clone_dense(input, MemoryFormat::preserve);
   Tensor out = empty_strided(source.sizes(), source.strides(), source.dtype(), source.device());
   Tensor mask = empty_strided(source.sizes(), source.strides(), DType::bool_, source.device());
   if (source.device().is_meta()) return {out, mask};

@@ -68,7 +68,8 @@ OP(slice_copy, "(Tensor input, int dim=0, int? start=None, int? end=None, int st
   .variants = function,
   .forward = [](const Tensor& input, int64_t dim, std::optional<int64_t> start,
                 std::optional<int64_t> end, int64_t step) {
-    return clone(slice(input, dim, start.value_or(0), end.value_or(INT64_MAX), step));
+    Tensor taken = slice(input, dim, start.value_or(0), end.value_or(INT64_MAX), step);
+    return call<"clone", Tensor>(taken, std::optional(MemoryFormat::contiguous));
   },
 })
 

@@ -65,11 +65,54 @@ def with_images(sample: Sample) -> Iterator[Sample]:
         yield sample.map(lifted)
 
 
-# Ops whose results, and whose gradients, may lie otherwise than in PyTorch, by the reason.
-ACCEPTED: dict[str, list[str]] = {"result": [], "gradient": [], ".grad": []}
-# Modules and functions for which they may.
-MODULES: list[str] = []
+# What may lie otherwise than in PyTorch, by reasons: ops with results that may, and ops with
+# gradients that are neither in PyTorch's order nor in that of a tensor of theirs.
+_FACTORS = [
+    # LAPACK works by columns, and FFT libraries pass over the dim that suits them first.
+    r"^(linalg\.|fft\.|qr$|triangular_solve$)",
+    # Values between others are interpolated here in another order of dims.
+    "quantile$",
+    # Views of what was computed with its dims in another order; copies in PyTorch, or the reverse.
+    r"^(affine_grid_generator|conv_tbc|unravel_index|nn\.functional\.scaled_dot_product_attention)$",
+    # Parts of complex numbers are put side by side row by row.
+    "^(complex|polar)$",
+]
+RESULTS = [
+    *_FACTORS,
+    # The sum of a product and what is added lies as the first of them.
+    "^(addmm|addbmm|baddbmm)$",
+    # Elementwise here, so that they keep the order of the input.
+    r"^(angle|cross|isin|matrix_power|mvlgamma|renorm|nn\.functional\.(logsigmoid|rms_norm))$",
+    # These have no channels_last_3d in PyTorch; nor has circular padding channels_last.
+    r"^nn\.functional\.(adaptive_(avg|max)_pool3d\S*|avg_pool3d|lp_pool3d|conv(_transpose)?3d\S*|pad)$",
+    # Complex numbers are convolved by their parts, which are row-major.
+    r"^nn\.functional\.conv2d$",
+    # Of operands in different orders the one decides that comes first in the formula.
+    r"^nn\.functional\.(binary_cross_entropy_with_logits|soft_margin_loss)$",
+    # No copy where pixels only move in their view; copies that keep the order of the input.
+    "^(pixel_shuffle|channel_shuffle|roll|index_reduce)$",
+]
+GRADIENTS = [
+    *_FACTORS,
+    # Products, also within factors and distances, are row-major.
+    r"^(addmm|addbmm|cholesky|inner|matmul|matrix|mm$|cov$|corrcoef|orgqr|ormqr|pinverse|stft)",
+    r"^nn\.functional\.(linear|group_norm)$",
+    # Written into zeros, which are row-major.
+    "^(index_put|index_reduce|masked_select|take|unsafe_)",
+    # The formula of the gradient begins with operands that broadcast.
+    r"^(norm|pairwise_distance|prod|nn\.functional\.(triplet|multilabel_soft)_margin_loss)$",
+    # The gradient of a weight lies as images do, and those of images as the weight.
+    r"^nn\.functional\.conv(2d|3d|_transpose3d)",
+    "^(pixel_shuffle|roll)$",
+]
+# Modules and functions with results that may.
+MODULES = [
+    "scaled_dot_product_attention",
+    r"(Avg|LP|Adaptive\w+|avg_|max_)p?P?ool3d|CircularPad|Conv3d",
+    "CrossMapLRN2d",
+]
 
 
 def is_accepted(name: str, patterns: list[str]) -> bool:
+    """Whether one of the patterns is found in a name."""
     return any(re.search(pattern, name) for pattern in patterns)

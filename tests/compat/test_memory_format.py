@@ -198,7 +198,7 @@ LAYERS = dict(
         "glu": lambda lib, F, x: F.glu(lib.cat([x, x], 1), 1),
         "pixel_shuffle": lambda lib, F, x: F.pixel_shuffle(lib.cat([x] * 4, 1), 2),
         "pixel_unshuffle": lambda lib, F, x: F.pixel_unshuffle(
-            x[:, :, : x.shape[2] // 2 * 2, : x.shape[3] // 2 * 2], 2
+            lib.cat([x] * 2, 2), (2, 1)[x.shape[3] % 2]
         ),
         "channel_shuffle": lambda lib, F, x: F.channel_shuffle(lib.cat([x, x], 1), 2),
         "interpolate nearest": lambda lib, F, x: F.interpolate(x, scale_factor=2),
@@ -223,8 +223,16 @@ LAYERS = dict(
 )
 
 CALLS = CONVERSIONS | MIXTURES | LAYERS
-# Calls whose results may lie otherwise than in PyTorch, with the reason.
-ACCEPTED: dict[str, str] = {}
+# Images of which a result may lie otherwise than in PyTorch.
+ACCEPTED = {
+    # PyTorch rolls along one dim of two as along one, and sorts the index among the other dims.
+    "roll along two": {"one sample"},
+    "some channels": {"decoded image"},
+    # One image is normalised as one of as many channels.
+    "F.instance_norm": {"one sample"},
+    # Nothing has to be copied.
+    "F.pixel_shuffle": {"one pixel, channels last"},
+}
 
 
 def outcome(lib, call, image):
@@ -245,4 +253,4 @@ def test_strides_equal_pytorchs(call) -> None:
         for image in IMAGES
         if (ours := outcome(torch, call, image)) != (theirs := outcome(pytorch, call, image))
     }
-    assert bool(different) == (call in ACCEPTED), different
+    assert different.keys() <= ACCEPTED.get(call, set()), different

@@ -1,7 +1,8 @@
 """Results and gradients lie in memory as PyTorch's do, for operands in every order of dims.
 
 The samples of the ops and the cases of the modules are called with tensors in channels_last and
-in other dense orders. A gradient may also lie as its tensor does, whatever PyTorch's does.
+in other dense orders. A gradient may also lie as its tensor does, whatever PyTorch's does, and what
+a leaf keeps in .grad does. Results in all orders have the values of row-major ones.
 """
 
 from __future__ import annotations
@@ -41,7 +42,8 @@ def leaves(result):
 
 def tensor_of(library, array, layout, k):
     dtype = library.float32 if array.dtype == np.float64 else None
-    return LAYOUTS[layout](library.tensor(array, dtype=dtype), k).detach()
+    tensor = library.tensor(array, dtype=dtype)
+    return LAYOUTS[layout](tensor, k).detach() if layout in LAYOUTS else tensor
 
 
 def weights_like(library, result):
@@ -88,42 +90,71 @@ def call(*args):
     return None
 
 
+def lies_well(gradient, expected, wanted):
+    """Whether a gradient lies as PyTorch's, as a tensor of its shape, or is one number repeated."""
+    orders = [order_of(t) for t in wanted if t.shape == gradient.shape]
+    return order_of(gradient) in [order_of(expected), *orders] or 0 in order_of(gradient)
+
+
 def differences(name, sample, layout):
-    """Lines about what lies otherwise than in PyTorch."""
+    """What lies otherwise than it should, and lines about it."""
     ours, theirs = call(torch, name, sample, layout), call(pytorch, name, sample, layout)
     if ours is None or theirs is None or len(ours.results) != len(theirs.results):
         return
-    shapes = [a.shape for a in sample.arrays()]
-    pairs = zip(ours.results, theirs.results, strict=True)
-    for k, (mine, expected) in enumerate(pairs):
+    where = f"{layout} {[a.shape for a in sample.arrays()]}"
+    for k, (mine, expected) in enumerate(zip(ours.results, theirs.results, strict=True)):
         if mine.shape == tuple(expected.shape) and order_of(mine) != order_of(expected):
-            yield (
-                "result",
-                f"{layout} {shapes}: result {k} {mine.stride()}, not {expected.stride()}",
-            )
-    for what, mine, expected in [
-        *(("gradient", a, b) for a, b in zip(ours.grads, theirs.grads, strict=False)),
-        *((".grad", a, b) for a, b in zip(ours.kept, theirs.kept, strict=False)),
-    ]:
-        if mine is None or expected is None or order_of(mine) == order_of(expected):
+            yield "result", f"{where}: result {k} {mine.stride()}, not {expected.stride()}"
+    for mine, expected in zip(ours.grads, theirs.grads, strict=False):
+        if mine is None or expected is None or not mine.numel():
             continue
-        own = any(order_of(mine) == order_of(t) for t in ours.wanted if t.shape == mine.shape)
-        if not own or what == ".grad":
-            yield what, f"{layout} {shapes}: {what} {mine.stride()}, not {expected.stride()}"
+        if not lies_well(mine, expected, ours.wanted):
+            yield "gradient", f"{where}: gradient {mine.stride()}, not {expected.stride()}"
+    for kept, tensor in zip(ours.kept, ours.wanted, strict=True):
+        if kept is not None and order_of(kept) != order_of(tensor):
+            yield ".grad", f"{where}: .grad {kept.stride()} of a leaf {tensor.stride()}"
+
+
+def calls_of(name):
+    """All calls of an op in all layouts."""
+    for sample in SAMPLES[name].all:
+        for image in with_images(sample):
+            if max((array.ndim for array in image.arrays()), default=0) > 1:
+                yield from ((image, layout) for layout in LAYOUTS)
+
+
+def is_allowed(name, what):
+    table = {"result": memory_orders.RESULTS, "gradient": memory_orders.GRADIENTS}.get(what, [])
+    return is_accepted(name, table)
 
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_memory_order_of_ops(name) -> None:
     found = [
         line
-        for sample in SAMPLES[name].all
-        for image in with_images(sample)
-        if max((a.ndim for a in image.arrays()), default=0) > 1
-        for layout in LAYOUTS
+        for image, layout in calls_of(name)
         for what, line in differences(name, image, layout)
-        if not is_accepted(name, memory_orders.ACCEPTED[what])
+        if not is_allowed(name, what)
     ]
     assert not found, f"{len(found)} differences\n" + "\n".join(found[:10])
+
+
+UNSTABLE = r"^(linalg\.(eig|svd|qr|lstsq|lu)|svd|qr|geqrf|lu|ormqr|empty|new_empty|resize)"
+
+
+@pytest.mark.parametrize("name", [n for n in COMPARED if not is_accepted(n, [UNSTABLE])])
+def test_values_do_not_depend_on_memory_order(name) -> None:
+    for image, layout in calls_of(name):
+        ours = call(torch, name, image, layout)
+        plain = call(torch, name, image, "row-major")
+        if ours is None or plain is None:
+            continue
+        for a, b in zip([*ours.results, *ours.grads], [*plain.results, *plain.grads], strict=True):
+            if a is None:
+                continue
+            a, b = (t.detach().resolve_conj().resolve_neg().numpy() for t in (a, b))
+            finite = np.abs(b[np.isfinite(b)]).max(initial=1.0)
+            np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4 * finite, err_msg=layout)
 
 
 # ---- modules ------------------------------------------------------------------------------------
@@ -154,7 +185,7 @@ def orders_of_call(library, case):
     inputs = [lying_last(str(i), value) for i, value in enumerate(case.inputs)]
     keywords = {name: lying_last(name, value) for name, value in case.keywords.items()}
     if isinstance(module, library.nn.Module):
-        volumes = inputs[0].dim() == 5
+        volumes = any(param.dim() == 5 for param in module.parameters())
         module.to(memory_format=library.channels_last_3d if volumes else library.channels_last)
         kept += module.parameters()
     results = leaves(module(*inputs, **keywords))
@@ -167,5 +198,9 @@ def orders_of_call(library, case):
 
 @pytest.mark.parametrize("case", CASES)
 def test_memory_order_of_modules(case) -> None:
-    ours, theirs = (orders_of_call(library, case) for library in (torch, pytorch))
-    assert (ours == theirs) != is_accepted(case.expression, memory_orders.MODULES), (ours, theirs)
+    try:
+        theirs = orders_of_call(pytorch, case)
+    except RuntimeError:
+        pytest.skip("PyTorch does not take the layout")
+    ours = orders_of_call(torch, case)
+    assert ours == theirs or is_accepted(case.expression, memory_orders.MODULES)

@@ -114,10 +114,11 @@ def test_everything_stays_channels_last(dtype: Any, training: bool) -> None:
     with torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None):
         loss = nn.functional.cross_entropy(net(x), labels)
     loss.backward()
-    assert len(seen["outputs"]) == 20
+    assert len(seen["outputs"]) == 22
     assert all(is_last(out) for out in seen["outputs"])
     assert len(seen["gradients"]) >= 20
-    assert all(is_last(grad) for grad in seen["gradients"])
+    # That of pooling to one pixel is one number for each image, expanded.
+    assert all(is_last(grad) or 0 in grad.stride() for grad in seen["gradients"])
     assert is_last(x.grad)
     assert all(is_last(p) and is_last(p.grad) for p in net.parameters() if p.dim() == 4)
 
