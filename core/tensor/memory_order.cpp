@@ -34,7 +34,6 @@ Shape strides_after(ShapeRef sizes, std::span<const Tensor* const> operands) {
     if (same_shape(operand->sizes(), sizes)) first = operand;
     break;
   }
-  if (first && first->is_contiguous()) return contiguous_strides(sizes);
   if (first && first->is_dense()) return first->strides();
 
   Shape order(sizes.size());  // from the inside

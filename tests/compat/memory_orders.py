@@ -108,7 +108,7 @@ GRADIENTS = [
 # Modules and functions with results that may.
 MODULES = [
     "scaled_dot_product_attention",
-    r"(Avg|LP|Adaptive\w+|avg_|max_)p?P?ool3d|CircularPad|Conv3d",
+    r"(Avg|LP|Adaptive\w+|avg_|max_)p?P?ool3d|CircularPad|Conv(Transpose)?3d",
     "CrossMapLRN2d",
 ]
 

@@ -230,6 +230,8 @@ ACCEPTED = {
     "some channels": {"decoded image"},
     # One image is normalised as one of as many channels.
     "F.instance_norm": {"one sample"},
+    # Scaled and shifted, each by an op of its own.
+    "F.alpha_dropout": {"expanded rows"},
     # Nothing has to be copied.
     "F.pixel_shuffle": {"one pixel, channels last"},
 }
