@@ -159,3 +159,25 @@ def test_module_to_changes_images_and_volumes_only() -> None:
     after = [p.stride() for p in net.parameters()]
     assert after[0] == (18, 1, 6, 2)
     assert after[1:] == before[1:]
+
+
+@pytest.mark.parametrize("size", [1, 5, 40])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("weight_format", [torch.contiguous_format, LAST])
+@pytest.mark.parametrize("format", [torch.contiguous_format, LAST])
+def test_convolutions_of_few_and_of_many_points(
+    format: Any, weight_format: Any, bias: bool, size: int
+) -> None:
+    torch.manual_seed(0)
+    x, w, b = torch.randn(2, 6, size, size), torch.randn(8, 6, 3, 2), torch.randn(8)
+    options = {"stride": (2, 1), "padding": (2, 1), "dilation": (1, 2)}
+    out = nn.functional.conv2d(
+        x.to(memory_format=format),
+        w.to(memory_format=weight_format),
+        b if bias else None,
+        **options,
+    )
+    expected = nn.functional.conv2d(x.double(), w.double(), b.double() if bias else None, **options)
+    torch.testing.assert_close(out.double(), expected, rtol=1e-4, atol=1e-4)
+    if size > 1 and LAST in (format, weight_format):
+        assert is_last(out)
