@@ -14,12 +14,14 @@ from rushlight.nn.parameter import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
+    from typing import Any
 
-    from rushlight.nn import attention
+    from rushlight.nn import attention, parallel
+    from rushlight.nn.parallel import DataParallel
 
 __all__ = [
     "Buffer",
+    "DataParallel",
     "Parameter",
     "attention",
     "UninitializedBuffer",
@@ -28,15 +30,21 @@ __all__ = [
     "functional",
     "init",
     "modules",
+    "parallel",
     "parameter",
     "utils",
 ]
 __all__ += modules.__all__
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name == "attention":  # imported when first used
+# Where names live that are imported when first used: submodules by themselves, classes in one.
+_LAZY = {"attention": None, "parallel": None, "DataParallel": "parallel"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
         import importlib
 
-        return importlib.import_module("rushlight.nn.attention")
+        module = importlib.import_module(f"rushlight.nn.{_LAZY[name] or name}")
+        return getattr(module, name) if _LAZY[name] else module
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

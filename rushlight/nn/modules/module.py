@@ -184,6 +184,19 @@ class Module(Stateful):
                     tensor.grad.data = fn(tensor.grad.data)
         return self
 
+    def _replicate_for_data_parallel(self) -> Self:
+        """Returns a module that shares all with this one and has no parameters, only their names'
+        places: nn.parallel.replicate fills them."""
+        replica = self.__new__(type(self))
+        replica.__dict__.update(self.__dict__)
+        replica.__dict__["_kinds"] = {
+            name: kind
+            for name, kind in self._kinds.items()
+            if kind != PARAMETER or self.__dict__[name] is None
+        }
+        replica._is_replica = True
+        return replica
+
     # Conversions
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
