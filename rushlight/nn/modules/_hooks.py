@@ -20,9 +20,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections import OrderedDict
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, ParamSpec, Protocol, TypeVar
 
     from rushlight.utils.hooks import RemovableHandle
+
+
+if TYPE_CHECKING:
+    P = ParamSpec("P")
+    R = TypeVar("R", covariant=True)
+
+    class _Forwards(Protocol[P, R]):
+        """A module as type checkers see it in a call."""
+
+        def forward(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
 
 
 class Hooked(Members):
@@ -39,8 +49,8 @@ class Hooked(Members):
     forward: Callable[..., Any] = _forward_unimplemented
 
     if TYPE_CHECKING:
-
-        def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+        # A call takes what the forward of the module's own class takes, and returns the same.
+        def __call__(self: _Forwards[P, R], *args: P.args, **kwargs: P.kwargs) -> R: ...
 
     else:
         __call__ = _C._module_call  # goes to forward, or below when there are hooks
