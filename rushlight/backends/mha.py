@@ -1,4 +1,4 @@
-"""The switch of the fast path of attention layers, which keeps what it is set to."""
+"""The switch of the fast path of attention layers; nn.TransformerEncoder says what it shows."""
 
 _is_fastpath_enabled = True
 
@@ -9,6 +9,9 @@ def get_fastpath_enabled() -> bool:
 
 
 def set_fastpath_enabled(value: bool) -> None:
-    """Notes whether attention layers may take a fast path: they always take the fastest."""
+    """Sets whether attention layers may take a fast path.
+
+    They always take the fastest. It is seen where a TransformerEncoder leaves padding out.
+    """
     global _is_fastpath_enabled
     _is_fastpath_enabled = value

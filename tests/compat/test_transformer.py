@@ -106,3 +106,43 @@ def test_encoder_and_decoder_follow_pytorchs_losses() -> None:
     weights = {name: value.numpy() for name, value in model.state_dict().items()}
     ours, theirs = decoder_losses(torch, weights), decoder_losses(pytorch, weights)
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
+
+
+ENDS = [[False, False, False, True, True], [False] * 5, [False] * 4 + [True]]
+ALL = [[True] * 5, [False] * 5, [False] * 5]
+START = [[True] + [False] * 4, [False] * 5, [False] * 5]
+
+
+def encoded(library, padding, *, norm=False, training=False, records=False, **options):
+    layer = library.nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True, **options)
+    encoder = library.nn.TransformerEncoder(layer, 2, library.nn.LayerNorm(8) if norm else None)
+    rng = np.random.default_rng(0)
+    with library.no_grad():
+        for param in encoder.parameters():
+            param.copy_(library.tensor(rng.normal(size=tuple(param.shape)) * 0.3))
+    x = library.tensor(rng.normal(size=(3, 5, 8)).astype(np.float32))
+    with library.set_grad_enabled(records):
+        out = encoder.train(training)(x, src_key_padding_mask=library.tensor(padding))
+    return encoder.use_nested_tensor, out.detach().numpy()
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+@pytest.mark.parametrize(
+    ("padding", "options"),
+    [
+        (ENDS, {}),
+        (ALL, {}),
+        (START, {}),
+        (ENDS, {"norm": True}),
+        (ENDS, {"training": True}),
+        (ENDS, {"records": True}),
+        (ENDS, {"norm_first": True}),
+        (ENDS, {"bias": False}),
+        (ENDS, {"activation": "gelu"}),
+    ],
+)
+def test_padded_places_of_an_encoder_equal_pytorchs(padding, options) -> None:
+    (ours, out), (theirs, expected) = (encoded(lib, padding, **options) for lib in (torch, pytorch))
+    assert ours == theirs
+    np.testing.assert_allclose(out, expected, atol=1e-5)

@@ -10,12 +10,14 @@ import math
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight.backends import mha
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules._transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
+from rushlight.nn.modules.activation import GELU, ReLU
 from rushlight.nn.modules.container import ModuleList
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.normalization import LayerNorm
@@ -54,6 +56,20 @@ def _length(input: Tensor, batch_first: bool) -> int:
     return input.shape[1 if batch_first and input.dim() == 3 else 0]
 
 
+def _may_nest(layer: Module) -> bool:
+    """Whether PyTorch has a faster form of a stack of such layers, which leaves padding out."""
+    return (
+        isinstance(layer, TransformerEncoderLayer)
+        and not layer.norm_first
+        and layer.self_attn.batch_first
+        and layer.self_attn._qkv_same_embed_dim
+        and layer.self_attn.in_proj_bias is not None
+        and (layer.activation in (F.relu, F.gelu) or isinstance(layer.activation, (ReLU, GELU)))
+        and layer.norm1.eps == layer.norm2.eps
+        and layer.self_attn.num_heads % 2 == 0
+    )
+
+
 def _copies(layer: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
@@ -65,8 +81,11 @@ class TransformerEncoder(Module):
         encoder_layer: the layer to copy.
         num_layers: how many.
         norm: applied to the result.
-        enable_nested_tensor: accepted; padding is computed like all else.
-        mask_check: accepted.
+        enable_nested_tensor: whether padded places of the last layer's result are zero, where
+            PyTorch leaves padding out: in evaluation, without gradients, for a batch of which
+            src_key_padding_mask hides the ends, and layers with batch_first. Else, and without it,
+            they are computed like the others.
+        mask_check: whether to look if the mask hides nothing but the ends.
 
     Shape:
         That of the layers.
@@ -90,7 +109,7 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = False
+        self.use_nested_tensor = enable_nested_tensor and _may_nest(encoder_layer)
         self.mask_check = mask_check
 
     def forward(
@@ -126,7 +145,26 @@ class TransformerEncoder(Module):
                 src_key_padding_mask=src_key_padding_mask,
                 is_causal=is_causal,
             )
+        if src_key_padding_mask is not None and mask is None and self._leaves_out_padding(src):
+            padded = src_key_padding_mask != 0
+            if not self.mask_check or bool((padded[:, 1:] | ~padded[:, :-1]).all()):
+                out = out.masked_fill(padded.unsqueeze(-1), 0.0)
         return out if self.norm is None else self.norm(out)
+
+    def _leaves_out_padding(self, src: Tensor) -> bool:
+        """Whether PyTorch would leave padding at the ends of sequences out."""
+        first = self.layers[0]
+        return (
+            self.use_nested_tensor
+            and mha.get_fastpath_enabled()
+            and not first.training
+            and src.dim() == 3
+            and not rl.is_autocast_enabled()
+            and not (
+                rl.is_grad_enabled()
+                and (src.requires_grad or any(param.requires_grad for param in first.parameters()))
+            )
+        )
 
 
 class TransformerDecoder(Module):
