@@ -213,6 +213,39 @@ def set_autocast_dtype(device_type: str, dtype: rl.dtype) -> None:
     _C._set_autocast(device_type, is_autocast_enabled(device_type), dtype)
 
 
+def autocast_increment_nesting() -> int:
+    """Says that a region begins, and returns how many there are now, one in the other."""
+    return _C.autocast_increment_nesting()
+
+
+def autocast_decrement_nesting() -> int:
+    """Says that a region ends, and returns how many are left; 0 is the time to clear the cache."""
+    return _C.autocast_decrement_nesting()
+
+
+def clear_autocast_cache() -> None:
+    """Forgets the casts of parameters that were kept in this thread.
+
+    A program that changes parameters within a region calls this, so that they are cast anew.
+    """
+    _C.clear_autocast_cache()
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Returns whether casts of parameters are kept in this thread until the outermost region ends.
+
+    Example:
+        >>> torch.is_autocast_cache_enabled()
+        True
+    """
+    return _C.is_autocast_cache_enabled()
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Sets whether casts of parameters are kept in this thread until the outermost region ends."""
+    _C.set_autocast_cache_enabled(enabled)
+
+
 def is_autocast_cpu_enabled() -> bool:
     """Returns whether autocast is on for the CPU: is_autocast_enabled("cpu")."""
     return is_autocast_enabled("cpu")

@@ -137,9 +137,9 @@ def synchronize(device: Any = None) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Imports torch.cuda.amp, and makes torch.cuda.FloatTensor and its kin, when asked for."""
-    if name == "amp":
-        return importlib.import_module("rushlight.cuda.amp")
+    """Imports submodules, and makes torch.cuda.FloatTensor and its kin, when asked for."""
+    if name in ("amp", "comm"):
+        return importlib.import_module(f"rushlight.cuda.{name}")
     if name.endswith("Tensor"):
         from rushlight._legacy import tensor_type
 

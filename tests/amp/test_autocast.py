@@ -185,3 +185,36 @@ def test_a_checkpoint_runs_again_under_the_autocast_of_its_first_run(use_reentra
         gradients.append(x.grad)
     assert seen == [torch.float16] * 3
     torch.testing.assert_close(*gradients, rtol=0, atol=0)
+
+
+def test_older_names_and_the_cache() -> None:
+    with pytest.warns(FutureWarning, match=r"torch.cpu.amp.autocast\(args...\)` is deprecated"):
+        region = torch.cpu.amp.autocast(cache_enabled=False)
+    assert region.device == "cpu" and region.fast_dtype == torch.bfloat16
+    assert torch.is_autocast_cache_enabled()
+    with region:
+        assert not torch.is_autocast_cache_enabled()
+        assert torch.autocast_increment_nesting() == 2
+        assert torch.autocast_decrement_nesting() == 1
+    weight = torch.ones(2, 2, requires_grad=True)
+    with torch.autocast("cpu"):
+        before = weight @ weight
+        with torch.no_grad():
+            weight.mul_(2)
+        torch.clear_autocast_cache()
+        assert (weight @ weight).sum() == 4 * before.sum()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        assert not torch.is_autocast_cache_enabled()
+    finally:
+        torch.set_autocast_cache_enabled(True)
+
+
+def test_older_decorators_of_cuda_say_their_newer_names() -> None:
+    with pytest.warns(FutureWarning, match=r"use `torch.amp.custom_fwd\(args..., device_type="):
+        forward = torch.cuda.amp.custom_fwd(cast_inputs=torch.float32)(lambda ctx, x: x)
+    with pytest.warns(FutureWarning, match=r"torch.cuda.amp.custom_bwd\(args...\)` is deprecated"):
+        torch.cuda.amp.custom_bwd(lambda ctx, g: g)
+    context = type("Context", (), {})()
+    assert forward(context, 3) == 3
+    assert context._fwd_used_autocast is False

@@ -6,6 +6,7 @@ Programs that ask for the module of a device's kind find the same names here.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,3 +83,10 @@ def stream(stream: Stream | None) -> AbstractContextManager[None]:
         tensor([1.])
     """
     return nullcontext()
+
+
+def __getattr__(name: str) -> Any:
+    """Imports torch.cpu.amp when asked for."""
+    if name == "amp":
+        return import_module("rushlight.cpu.amp")
+    raise AttributeError(f"module 'rushlight.cpu' has no attribute '{name}'")

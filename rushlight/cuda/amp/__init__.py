@@ -1,0 +1,6 @@
+"""Mixed precision on the GPU under its older names; see rushlight.amp."""
+
+from rushlight.cuda.amp.autocast_mode import autocast, custom_bwd, custom_fwd
+from rushlight.cuda.amp.grad_scaler import GradScaler
+
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
