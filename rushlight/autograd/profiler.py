@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from rushlight.profiler.events import FunctionEventAvg
 
-__all__ = ["EventList", "FunctionEvent", "profile", "record_function"]
+__all__ = ["EventList", "FunctionEvent", "emit_itt", "emit_nvtx", "profile", "record_function"]
 
 
 class profile:
@@ -108,3 +108,58 @@ class profile:
     ) -> None:
         """Writes self times by path of calls, for flame graphs."""
         self.function_events.export_stacks(path, metric)
+
+
+class _Ranges:
+    """Would mark ops for a profiler of a hardware maker; entering it says that there are no marks.
+
+    Args:
+        enabled: False makes it do nothing.
+        record_shapes: accepted.
+
+    Raises:
+        RuntimeError: when entered, unless disabled.
+    """
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled = enabled
+        self.record_shapes = record_shapes
+
+    def __enter__(self) -> _Ranges | None:
+        if not self.enabled:
+            return None
+        raise RuntimeError(
+            f"{type(self).__name__}: ops are not marked for other profilers. Use "
+            "torch.profiler.profile, whose traces chrome://tracing and Perfetto show."
+        )
+
+    def __exit__(self, *exc_info: object) -> None:
+        pass
+
+
+class emit_nvtx(_Ranges):
+    """Would mark ops for NVIDIA's profilers; entering it says that there are no such marks.
+
+    Args:
+        enabled: False makes it do nothing, so that a program may keep it.
+        record_shapes: accepted.
+
+    Raises:
+        RuntimeError: when entered, unless disabled.
+
+    Example:
+        >>> with torch.autograd.profiler.emit_nvtx(enabled=False):
+        ...     x = torch.ones(2) + 1
+    """
+
+
+class emit_itt(_Ranges):
+    """Would mark ops for Intel's profilers; entering it says that there are no such marks.
+
+    Args:
+        enabled: False makes it do nothing, so that a program may keep it.
+        record_shapes: accepted.
+
+    Raises:
+        RuntimeError: when entered, unless disabled.
+    """

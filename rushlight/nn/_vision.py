@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     Scale = float | Sequence[float] | None
 
 __all__ = [
+    "GRID_SAMPLE_INTERPOLATION_MODES",
+    "GRID_SAMPLE_PADDING_MODES",
     "affine_grid",
     "grid_sample",
     "interpolate",
@@ -241,8 +243,8 @@ def _aligned(align_corners: bool | None) -> bool:
     return bool(align_corners)
 
 
-_GRID_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
-_GRID_PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
+GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def grid_sample(
@@ -278,18 +280,22 @@ def grid_sample(
         >>> torch.nn.functional.grid_sample(x, places, align_corners=True).tolist()
         [[[[2.5, 3.0]]]]
     """
-    if mode not in _GRID_MODES:
+    if mode not in GRID_SAMPLE_INTERPOLATION_MODES:
         raise ValueError(
             "grid_sample: expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: "
             f"'{mode}'."
         )
-    if padding_mode not in _GRID_PADDINGS:
+    if padding_mode not in GRID_SAMPLE_PADDING_MODES:
         raise ValueError(
             "grid_sample: expected padding_mode to be 'zeros', 'border', or 'reflection', but "
             f"got: '{padding_mode}'."
         )
     return rl.grid_sampler(
-        input, grid, _GRID_MODES[mode], _GRID_PADDINGS[padding_mode], _aligned(align_corners)
+        input,
+        grid,
+        GRID_SAMPLE_INTERPOLATION_MODES[mode],
+        GRID_SAMPLE_PADDING_MODES[padding_mode],
+        _aligned(align_corners),
     )
 
 

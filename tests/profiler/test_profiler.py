@@ -197,3 +197,12 @@ def test_a_hook_may_start_another_profile() -> None:
     y.backward()
     prof.stop()
     assert all(event.time_range.elapsed_us() >= 0 for event in prof.events())
+
+
+@pytest.mark.parametrize("name", ["emit_nvtx", "emit_itt"])
+def test_marks_for_other_profilers_are_refused_clearly(name) -> None:
+    marks = getattr(torch.autograd.profiler, name)
+    with marks(enabled=False, record_shapes=True) as nothing:
+        assert nothing is None
+    with pytest.raises(RuntimeError, match=f"{name}: ops are not marked"), marks():
+        pass
