@@ -1,6 +1,9 @@
 // Owns the losses that ask scores or distances to differ by a margin. They are made of other ops.
+#include "core/ops/batch.h"
+#include "core/ops/lift.h"
 #include "core/ops/loss.h"
 #include "core/ops/op.h"
+#include "core/ops/operands.h"
 
 namespace rushlight {
 namespace {
@@ -20,13 +23,31 @@ Tensor classes_up_to(int64_t size, Device device) {
   return call<"arange", Tensor>(Scalar(size), std::optional(DType::int64), std::optional(device));
 }
 
-// Whether each class is among the targets of its row; those that are not `valid` do not count.
-Tensor is_named(const Tensor& targets, const Tensor& valid, const Tensor& classes) {
-  Tensor each = unsqueeze(targets, -1) == classes;  // (N, targets, C)
-  Shape targets_dim{-2};
-  return call<"any", Tensor>(logical_and(each, unsqueeze(valid, -1)),
-                             std::optional<ShapeRef>(targets_dim), false);
+// How many targets the row with most of them has; inside vmap, where that is different for each
+// sample, how many there may be. `valid` (N, C) says which entries are targets, the first ones.
+int64_t most_targets(const Tensor& valid) {
+  if (valid.numel() == 0 || valid.device().is_meta()) return 0;
+  if (inside_batch_level()) return valid.size(1);
+  return item(call<"max", Tensor>(sum(valid, Shape{1}))).to<int64_t>();
 }
+
+// Which classes are among the targets of their row; entries that are not one are -1: (N, C).
+Tensor is_named(const Tensor& targets, int64_t count) {
+  Tensor classes = classes_up_to(targets.size(1), targets.device()), named = targets != targets;
+  for (int64_t t = 0; t < count; ++t)
+    named = logical_or(named, narrow(targets, 1, t, 1) == classes);
+  return named;
+}
+
+// How far the scores of the classes that count come near that of one target of each row: (N, C).
+struct Excess {
+  Tensor target, counts, value;
+  Excess(const Tensor& x, const Tensor& targets, const Tensor& others, int64_t t)
+      : target(narrow(targets, 1, t, 1)), counts(logical_and(others, target >= 0)) {
+    Tensor score = gather(x, 1, call<"clamp_min", Tensor>(target, wrapped_number(int64_t(0))));
+    value = 1 - score + x;
+  }
+};
 
 }  // namespace
 
@@ -194,6 +215,47 @@ Example:
   },
 })
 
+OP(_label_margins, "(Tensor input, Tensor targets, Tensor others, int count) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The losses of multilabel_margin_loss of rows, times the number of classes.
+
+input: (N, C); targets: int64 (N, C), in each row at most `count` classes, then -1; others: bool
+(N, C), the classes that are no targets. One target is looked at after the other, so that memory for
+N * C numbers is enough, also for backward.)",
+  .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, int64_t count) {
+    auto rows = [&](const char* name) {
+      return call<"flatten", Tensor>(batch.full(name), int64_t(0), int64_t(1));
+    };
+    Shape sizes(batch.full("input").sizes());
+    sizes.pop_back();
+    return reshape(call<"_label_margins", Tensor>(rows("input"), rows("targets"), rows("others"),
+                                                  count), sizes);
+  },
+  .forward = [](const Tensor& input, const Tensor& targets, const Tensor& others, int64_t count) {
+    Tensor x = cast(input, compute_dtype(input.dtype()));
+    Tensor losses = zeros(Shape{x.size(0)}, x.dtype(), x.device());
+    for (int64_t t = 0; t < count; ++t) {
+      Excess excess(x, targets, others, t);
+      losses = losses + sum(select(excess.counts, positive_part(excess.value), 0.0), Shape{1});
+    }
+    return cast(losses, input.dtype());
+  },
+  .saves   = saves<"input", "targets", "others">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& targets,
+                                 const Tensor& others, int64_t count) {
+    Tensor x = cast(input, compute_dtype(input.dtype())), each = unsqueeze(g, 1);
+    Tensor classes = classes_up_to(x.size(1), x.device()), grad = zeros_like(x);
+    for (int64_t t = 0; t < count; ++t) {
+      Excess excess(x, targets, others, t);
+      Tensor slope = select(logical_and(excess.counts, excess.value > 0), each, 0.0);  // (N, C)
+      Tensor total = sum(slope, Shape{1}, true);
+      grad = grad + slope - select(excess.target == classes, total, 0.0);
+    }
+    return grad;
+  }), no_grad<"targets">, no_grad<"others">),
+})
+
 OP(multilabel_margin_loss,
    "(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
    "str reduction='mean') -> Tensor", {
@@ -202,7 +264,7 @@ OP(multilabel_margin_loss,
 and other classes c of max(0, 1 - (x[y] - x[c])), divided by the number of classes.
 
 input: scores (N, C), (C) or (); target: int64 of the same shape, in each row the classes up to the
-first -1. Memory for N * C * C numbers is needed.
+first -1.
 
 Example:
     >>> x, y = torch.tensor([[0.1, 0.2, 0.4, 0.8]]), torch.tensor([[3, 0, -1, 1]])
@@ -220,18 +282,20 @@ Example:
     CHECK(target.sizes() == input.sizes() || (input.dim() < 2 && target.dim() < 2 &&
                                               target.numel() == input.numel()),
           "inconsistent target size: ", target.sizes(), " for input of size: ", input.sizes());
+    CHECK(target.device() == input.device(),
+          "Expected all tensors to be on the same device, but found at least two devices, ",
+          input.device(), " and ", target.device(), "!");
     int64_t classes = input.dim() ? input.size(-1) : 1;
     Shape rows{input.dim() == 2 ? input.size(0) : 1, classes};
     Tensor x = reshape(input, rows), y = reshape(target, rows);
     check_classes(y, classes, -1, ErrorKind::kRuntime);
     Tensor valid = call<"cumprod", Tensor>(y >= 0, int64_t(1), std::optional(DType::int64)) == 1;
-    y = select(valid, y, wrapped_number(int64_t(0)));
-    Tensor names = classes_up_to(classes, x.device());
-    Tensor others = logical_not(is_named(y, valid, names));
-    Tensor excess = positive_part(1 - unsqueeze(gather(x, 1, y), 2) + unsqueeze(x, 1));
-    Tensor counted = logical_and(unsqueeze(valid, 2), unsqueeze(others, 1));  // (N, targets, C)
-    Tensor losses = sum(select(counted, excess, 0.0), Shape{1, 2}) / double(classes);
-    return reduce_loss(input.dim() == 2 ? losses : reshape(losses, Shape{}), how);
+    Tensor targets = select(valid, cast(y, DType::int64), wrapped_number(int64_t(-1)));
+    int64_t count = most_targets(valid);
+    Tensor others = logical_not(is_named(targets, count));
+    Tensor losses = call<"_label_margins", Tensor>(x, targets, others, count) / double(classes);
+    return reduce_loss(input.dim() == 2 ? losses : reshape(losses, Shape{}),
+                       reduction_of(reduction, size_average, reduce));
   },
 })
 

@@ -1,5 +1,8 @@
 """Losses against their formulas in NumPy, in every reduction."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from scipy import special
@@ -159,3 +162,28 @@ def test_shapes_that_do_not_fit_are_errors() -> None:
 
 def test_repr() -> None:
     assert repr(nn.CrossEntropyLoss(label_smoothing=0.1)) == "CrossEntropyLoss()"
+
+
+def test_multilabel_margin_loss_takes_memory_for_scores_only() -> None:
+    # Pairs of 2000 classes would take 32 MB, the scores take 16 KB.
+    program = """if True:
+        import rushlight as torch
+        x = torch.randn(2, 2000, requires_grad=True)
+        y = torch.full((2, 2000), -1)
+        y[:, :5] = torch.arange(5)
+        torch.nn.functional.multilabel_margin_loss(x, y).backward()
+        print(torch._C._memory_stats()["peak"])
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert int(run.stdout) < 2e6
+
+
+def test_multilabel_margin_loss_inside_vmap() -> None:
+    loss = torch.nn.functional.multilabel_margin_loss
+    x = torch.randn(3, 2, 4, dtype=torch.float64)
+    y = torch.tensor([[[3, 0, -1, 1], [-1, 2, 2, 2]], [[0, 1, 2, 3]] * 2, [[1, -1, 0, 0]] * 2])
+    together = torch.vmap(torch.func.grad(loss))(x, y)
+    for sample, target, grad in zip(x, y, together, strict=True):
+        assert torch.allclose(torch.func.grad(loss)(sample, target), grad)
