@@ -130,6 +130,18 @@ Attention attention_of(const Tensor& query, const Tensor& key, const Tensor& val
           {uint64_t(seed), uint64_t(offset)}};
 }
 
+// Zeros for the gradient of a mask, see AttentionGrads. Shares for some threads, which is no matter
+// of how many there are: the order of additions must not depend on that.
+Tensor mask_sums(const Attention& a, DType dtype) {
+  constexpr int64_t kWanted = 8;
+  Shape sizes(a.mask.sizes());
+  int64_t masks = std::max<int64_t>(1, checked_numel(batch_of(a.mask)));
+  int64_t sharing = std::max<int64_t>(1, a.items() / masks);
+  sizes.back() = a.keys();
+  sizes.insert(0, std::min(sharing, (kWanted + masks - 1) / masks));
+  return zeros(sizes, dtype, a.mask.device());
+}
+
 bool needs_kernel(const Tensor& t) { return t.numel() > 0 && !t.device().is_meta(); }
 
 // Whether the fused kernel is the way. On CUDA a block walks through all keys of its queries: few
@@ -159,10 +171,14 @@ FusedGrads fused_grads(const Tensor& g, const Attention& a, const Tensor& output
   grads.query = make(wants[0], a.query, L, E);
   grads.key = make(wants[1], a.key, S, E);
   grads.value = make(wants[2], a.value, S, V);
-  if (wants[3]) grads.mask = zeros(with_matrix(a.batch, L, S), logsumexp.dtype(), g.device());
+  bool on_cuda = g.device().is_cuda();
+  if (wants[3])
+    grads.mask = on_cuda ? zeros(with_matrix(a.batch, L, S), logsumexp.dtype(), g.device())
+                         : mask_sums(a, logsumexp.dtype());
   if (runs && !g.device().is_meta())
-    (g.device().is_cuda() ? attention_backward_cuda : attention_backward_cpu)(a, g, output,
-                                                                              logsumexp, grads);
+    (on_cuda ? attention_backward_cuda : attention_backward_cpu)(a, g, output, logsumexp, grads);
+  if (wants[3] && !on_cuda)
+    grads.mask = grads.mask.size(0) == 1 ? select(grads.mask, 0, 0) : sum(grads.mask, Shape{0});
   return {grads.query, grads.key, grads.value, grads.mask};
 }
 

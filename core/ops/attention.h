@@ -31,8 +31,9 @@ void attention_cuda(const Attention& attention, const Tensor& output, const Tens
 // Whether tiles of so many features fit in the memory of a block.
 bool attention_fits_cuda(DType dtype, int64_t features);
 
-// The gradients, each of the broadcast shape, or undefined if not wanted. That of the mask comes
-// as zeros.
+// The gradients, each of the broadcast shape, or undefined if not wanted. That of the mask comes as
+// zeros: on the CPU of (shares, the mask's sizes with all keys), to be added up over dim 0, since
+// batch items that share the mask are split into so many parts, each with a sum of its own.
 struct AttentionGrads {
   Tensor query, key, value, mask;
 };

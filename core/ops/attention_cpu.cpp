@@ -4,13 +4,14 @@
 //
 // Rows of any layout and dtype are brought into tiles of the type that attention_isa.cpp computes
 // in. Threads share queries of batch items forward, and batch items (or ranges of keys, when there
-// are few) backward.
+// are few) backward; items that share the gradient of a mask follow each other in one thread.
 #include "core/ops/attention.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "core/device/allocator.h"
 #include "core/device/philox.h"
@@ -189,6 +190,53 @@ class Mask {
   int64_t row_ = 0;
 };
 
+// Which batch items backward works on one after the other: those of one share of a mask gradient,
+// or each on its own without one.
+template <class T>
+class Groups {
+ public:
+  Groups(const Attention& a, const Tensor& mask_grad) : order_(size_t(a.items())), offsets_() {
+    std::iota(order_.begin(), order_.end(), 0);
+    groups_ = a.items();
+    if (!mask_grad.defined()) return;
+    shares_ = mask_grad.size(0);
+    Tensor first = alias(mask_grad, ShapeRef(mask_grad.sizes()).subspan(1),
+                         ShapeRef(mask_grad.strides()).subspan(1), mask_grad.offset());
+    Shape sizes(a.batch);
+    sizes.push_back(a.queries());
+    sizes.push_back(a.keys());
+    Shape strides = broadcast_strides(first, sizes);
+    strides.pop_back();
+    row_ = strides.back();
+    strides.pop_back();
+    data_ = first.data<T>();
+    share_ = mask_grad.stride(0);
+    for (int64_t index : order_) offsets_.push_back(offset_of(a.batch, strides, index));
+    std::ranges::stable_sort(order_, {}, [&](int64_t index) { return offsets_[size_t(index)]; });
+    groups_ = shares_;
+    for (size_t i = 1; i < order_.size(); ++i)
+      if (offset(order_[i]) != offset(order_[i - 1])) groups_ += shares_;
+  }
+
+  int64_t size() const { return groups_; }
+  std::span<const int64_t> items(int64_t group) const {
+    int64_t sharing = int64_t(order_.size()) * shares_ / groups_, share = group % shares_;
+    int64_t first = group / shares_ * sharing, begin = sharing * share / shares_;
+    return {&order_[size_t(first + begin)], size_t(sharing * (share + 1) / shares_ - begin)};
+  }
+  // Where the group adds the mask gradients of a query of a batch item, beginning with key 0.
+  T* sums(int64_t group, int64_t index, int64_t query) const {
+    return data_ + offset(index) + group % shares_ * share_ + query * row_;
+  }
+
+ private:
+  int64_t offset(int64_t index) const { return offsets_[size_t(index)]; }
+
+  std::vector<int64_t> order_, offsets_;  // items by offset; the offset of each item
+  int64_t groups_, shares_ = 1, share_ = 0, row_ = 0;
+  T* data_ = nullptr;
+};
+
 // Drops elements of tiles of probabilities.
 template <class T>
 class Drop {
@@ -318,10 +366,12 @@ void backward(const Attention& a, const Tensor& grad, const Tensor& output, cons
   // Ranges of keys that have a gradient of the queries each, which are added up afterwards.
   const int64_t key_tiles = (S + kKeys - 1) / kKeys;
   int64_t parts = 1;
-  if (items < num_threads() && work(a) > kMultiplicationsPerThread)
-    parts = std::clamp<int64_t>(num_threads() / items, 1, std::max<int64_t>(1, key_tiles));
+  const Groups<T> groups(a, grads.mask);
+  const double group_work = work(a) * double(items) / double(groups.size());
+  if (groups.size() < num_threads() && group_work > kMultiplicationsPerThread)
+    parts = std::clamp<int64_t>(num_threads() / groups.size(), 1, std::max<int64_t>(1, key_tiles));
   CpuBuffer query_grads(size_t(parts > 1 ? items * parts * L * E : 0) * sizeof(T));
-  parallel_for(0, items * parts, grain(work(a) / double(parts)), [&](int64_t begin, int64_t end) {
+  auto run = [&](int64_t begin, int64_t end) {
     Scratch<T> scratch(L * (2 * E + V + 1) + 16 + kKeys * (3 * E + 3 * V + 2 * kRows) + V);
     T *q = scratch.take(L * E), *g = scratch.take(L * V), *dots = scratch.take(L),
       *dq = scratch.take(L * E), *k = scratch.take(kKeys * E), *k_turned = scratch.take(E * kKeys),
@@ -329,9 +379,8 @@ void backward(const Attention& a, const Tensor& grad, const Tensor& output, cons
       *v_turned = scratch.take(V * kKeys), *dv = scratch.take(kKeys * V),
       *scores = scratch.take(kRows * kKeys), *slopes = scratch.take(kRows * kKeys),
       *row = scratch.take(V);
-    for (int64_t t = begin; t < end; ++t) {
-      int64_t index = t / parts, part = t % parts;
-      if (parts > 1) dq = static_cast<T*>(query_grads.data()) + t * L * E;
+    auto run_item = [&](int64_t group, int64_t index, int64_t part) {
+      if (parts > 1) dq = static_cast<T*>(query_grads.data()) + (index * parts + part) * L * E;
       query.load(query.item(index), 0, L, q, E);
       out_grad.load(out_grad.item(index), 0, L, g, V);
       for (int64_t i = 0; i < L; ++i) {
@@ -362,8 +411,7 @@ void backward(const Attention& a, const Tensor& grad, const Tensor& output, cons
           loop.score_grads(scores, slopes, kKeys, rows, strip.keys, sums + r, dots + r);
           if (grads.mask.defined())
             for (int64_t n = 0; n < rows; ++n)
-              std::copy_n(slopes + n * kKeys, w,
-                          grads.mask.data<T>() + ((index * L + r + n) * S + j));
+              loop.add(groups.sums(group, index, r + n) + j, slopes + n * kKeys, w);
           if (grad_value) {
             drop.apply(index, r, j, scores, rows, w);
             loop.multiply(w, V, rows, scores, 1, kKeys, g_rows, V, dv, V, true);
@@ -377,11 +425,14 @@ void backward(const Attention& a, const Tensor& grad, const Tensor& output, cons
           if (grad_value) grad_value->store(grad_value->item(index), j + n, dv + n * V);
         }
       }
-      if (!grad_query || parts > 1) continue;
+      if (!grad_query || parts > 1) return;
       loop.scale(dq, T(a.scale), L * E);
       for (int64_t i = 0; i < L; ++i) grad_query->store(grad_query->item(index), i, dq + i * E);
-    }
-  });
+    };
+    for (int64_t t = begin; t < end; ++t)
+      for (int64_t index : groups.items(t / parts)) run_item(t / parts, index, t % parts);
+  };
+  parallel_for(0, groups.size() * parts, grain(group_work / double(parts)), run);
   if (!grad_query || parts == 1) return;
   parallel_for(0, items * L, grain(double(parts * E)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

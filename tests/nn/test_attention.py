@@ -58,6 +58,25 @@ def test_gradients_of_tiles_equal_those_made_of_ops(sizes, is_causal, kind) -> N
             np.testing.assert_allclose(mine.numpy(), expected.detach().numpy(), atol=1e-12)
 
 
+@pytest.mark.parametrize("is_causal", [False, True])
+@pytest.mark.parametrize(
+    "sizes",
+    [(4, 5, 70, 130), (70, 130), (5, 70, 130), (4, 1, 70, 130), (1, 5, 1, 130), (4, 1, 1, 130),
+     (4, 5, 70, 1), (1, 1, 1, 1), (70, 1), (1,)],
+)  # fmt: skip
+def test_gradients_of_masks_that_are_shared(sizes, is_causal) -> None:
+    q, k, v = triple(70, 130, 5, 3, 4, 5)
+    mask = torch.randn(*sizes, dtype=torch.float64, requires_grad=True)
+    out = F.scaled_dot_product_attention(q, k, v, mask, is_causal=is_causal)
+    g = torch.randn_like(out)
+    inputs = [q, k, v, mask]
+    fused = gradients(out, inputs, g, retain_graph=True)
+    as_ops = gradients(out, inputs, g, create_graph=True)
+    assert fused[3].shape == sizes
+    for mine, expected in zip(fused, as_ops, strict=True):
+        np.testing.assert_allclose(mine.numpy(), expected.detach().numpy(), atol=1e-11)
+
+
 @pytest.mark.parametrize("p", [0.0, 0.5])
 @pytest.mark.parametrize("kind", [None, "bool", "float"])
 def test_first_and_second_gradients(kind, p) -> None:
@@ -75,7 +94,7 @@ def test_first_and_second_gradients(kind, p) -> None:
 @pytest.mark.parametrize("items", [1, 2, 7])
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_threads_do_not_show(items, is_causal) -> None:
-    inputs = triple(150, 200, 16, 16, items)
+    inputs = (*triple(150, 200, 16, 16, items), mask_of("float", 150, 200))
 
     def run():
         torch.manual_seed(2)
@@ -169,6 +188,22 @@ def test_scores_are_never_in_memory_at_once() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert int(run.stdout) < 12e6
+
+
+def test_the_gradient_of_a_shared_mask_takes_no_memory_for_scores() -> None:
+    # The scores of 64 heads take 64 MB, the mask 1 MB and its shares of sums 8 MB.
+    program = """if True:
+        import rushlight as torch
+        attention = torch.nn.functional.scaled_dot_product_attention
+        q, k, v = (torch.randn(8, 8, 512, 16) for _ in range(3))
+        mask = torch.randn(512, 512, requires_grad=True)
+        attention(q, k, v, mask).sum().backward()
+        print(torch._C._memory_stats()["peak"])
+    """
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert int(run.stdout) < 32e6
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
