@@ -200,7 +200,9 @@ for step in range(3):
 - float64 and integers are left alone, and so are calls in place and with `out=`.
 - Inside an op that is listed below autocast is off, and so it is in backward.
 - float16 reaches down to 6e-8 only: scale the loss with `torch.amp.GradScaler`, so that small
-  gradients do not vanish. bfloat16 has the range of float32 and needs no scaling.
+  gradients do not vanish. bfloat16 has the range of float32 and needs no scaling. An optimizer with
+  `fused=True` unscales in its own kernel and leaves bad steps out there, so that nobody waits for
+  the GPU.
 - A function of your own says what it wants with `torch.amp.custom_fwd` and `custom_bwd`.
 
 An op that is not listed takes what it is given and promotes as always. The lists are the fields

@@ -1,6 +1,8 @@
 // Defines the ops on many tensors for CUDA: those of one dtype go into one launch, as many as its
 // arguments hold.
 #include "core/ops/foreach_cuda.h"
+
+#include "core/autograd/needs.h"
 #include "core/device/cuda_kernel_map.h"
 #include "core/device/cuda_memory.h"
 #include "core/tensor/cuda_types.h"
@@ -103,7 +105,7 @@ class Launches {
   uint32_t blocks_ = 0;
 };
 
-// Calls launch_for(dtype)(many, blocks) for the items of each dtype on each device.
+// Calls launch_for(dtype, device)(many, blocks) for the items of each dtype on each device.
 template <class LaunchFor>
 void launch_all(std::span<const StepItem> items, LaunchFor launch_for) {
   bool done[kDTypeCount][cuda::kMaxDevices] = {};
@@ -112,7 +114,7 @@ void launch_all(std::span<const StepItem> items, LaunchFor launch_for) {
     if (is_done) continue;
     is_done = true;
     cuda::DeviceGuard guard(first.device.index);
-    Launches launches(launch_for(first.dtype));
+    Launches launches(launch_for(first.dtype, first.device));
     for (const StepItem& item : items)
       if (item.dtype == first.dtype && item.device == first.device && item.end > item.begin)
         launches.add(item.end - item.begin, item.arrays);
@@ -121,28 +123,31 @@ void launch_all(std::span<const StepItem> items, LaunchFor launch_for) {
 }
 
 template <class Step>
-void run(std::span<const StepItem> items, const Step& step) {
-  launch_all(items, [&](DType dtype) {
-    return [&step, &kernel = kernel_of({method_of(step), dtype})](const ManyTensors& many,
-                                                                  uint32_t blocks) {
-      kernel.launch({blocks}, {kThreads}, 0, many, step);
+void run(std::span<const StepItem> items, const Step& step, const Tensor& scaling) {
+  launch_all(items, [&](DType dtype, Device device) {
+    Tensor here = scaling.defined() ? needs::to_device(scaling, device) : Tensor();
+    return [&step, &kernel = kernel_of({method_of(step), dtype}), here](const ManyTensors& many,
+                                                                        uint32_t blocks) {
+      const void* numbers = here.defined() ? here.address() : nullptr;
+      kernel.launch({blocks}, {kThreads}, 0, many, step, numbers);
     };
   });
 }
 
 }  // namespace
 
-void step_cuda(std::span<const StepItem> items, Method method, const void* step) {
+void step_cuda(std::span<const StepItem> items, Method method, const void* step,
+               const Tensor& scaling) {
   switch (method) {
 #define RUSHLIGHT_CASE(name) \
-  case Method::name: return run(items, *static_cast<const name##Step*>(step));
+  case Method::name: return run(items, *static_cast<const name##Step*>(step), scaling);
     RUSHLIGHT_FOR_EACH_METHOD(RUSHLIGHT_CASE)
 #undef RUSHLIGHT_CASE
   }
 }
 
 void unscale_cuda(std::span<const StepItem> items, const float* factor, float* found) {
-  launch_all(items, [&](DType dtype) {
+  launch_all(items, [&](DType dtype, Device) {
     return [factor, found, &kernel = cuda::kernels_of<UnscaleKernel>(dtype).kernel](
                const ManyTensors& many, uint32_t blocks) {
       kernel.launch({blocks}, {kThreads}, 0, many, factor, found);

@@ -8,8 +8,8 @@
 #include <atomic>
 #include <vector>
 
+#include "core/autograd/needs.h"
 #include "core/device/threads.h"
-#include "core/ops/foreach_cuda.h"
 #include "core/ops/foreach_loops.h"
 #include "core/ops/ops.h"
 #include "core/tensor/tile_loop.h"
@@ -31,7 +31,7 @@ namespace {
 
 constexpr int64_t kGrain = 16384;  // elements that are worth a thread
 constexpr int64_t kTile = 1024;    // elements of a half type that are converted at a time
-constexpr size_t kGradients = 1;   // the list that is only read
+constexpr size_t kGradients = 1;   // the list that is only read, unless it is unscaled
 
 const StepLoops& loops() {
 #define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
@@ -48,10 +48,19 @@ void check_lists(std::span<const StepList> lists) {
           list.tensors.size(), " gradients or states. There must be one for each.");
 }
 
-// Checks the tensors of all lists and says where their elements are.
+// What a gradient scaler gives.
+void check_numbers(const char* name, const Tensor& numbers, int64_t count) {
+  CHECK(numbers.dtype() == DType::float32 && numbers.numel() == count && numbers.is_contiguous(),
+        name, " has dtype ", dtype_name(numbers.dtype()), " and shape ", numbers.sizes(),
+        ". It must hold ", count, " of float32.");
+}
+
+// Checks the tensors of all lists and says where their elements are. Gradients are only read unless
+// the update changes them too.
 class Update {
  public:
-  explicit Update(std::span<const StepList> lists) : lists_(lists) {
+  explicit Update(std::span<const StepList> lists, bool changes_gradients = false)
+      : lists_(lists), changes_gradients_(changes_gradients) {
     check_lists(lists);
     size_t count = lists[0].tensors.size();
     items_.reserve(count);
@@ -79,7 +88,7 @@ class Update {
     for (auto& [original, copy] : copied_) copy_into(original, copy);
     for (size_t k = 0; k < lists_.size(); ++k)
       for (const Tensor& tensor : lists_[k].tensors)
-        if (k != kGradients && !tensor.impl()->untracked) tensor.storage()->bump_version(op);
+        if (writes(k) && !tensor.impl()->untracked) tensor.storage()->bump_version(op);
   }
 
  private:
@@ -100,7 +109,7 @@ class Update {
             ", but its gradient or state has not. They must have the same.");
       CHECK(tensor.device() == device, "parameter ", i, " is on ", device,
             ", but its gradient or state is on ", tensor.device(), ". Move it there.");
-      if (k != kGradients) check_writable(tensor);
+      if (writes(k)) check_writable(tensor);
       same_order &= tensor.is_contiguous()
                         ? param.is_contiguous()
                         : tensor.strides() == param.strides() && tensor.is_dense();
@@ -112,20 +121,22 @@ class Update {
       Tensor tensor = lists_[k].tensors[i];
       if (!same_order && !tensor.is_contiguous()) {
         tensor = clone_dense(tensor);
-        if (k == kGradients) gradients_.push_back(tensor);
-        else copied_.push_back({lists_[k].tensors[i], tensor});
+        if (writes(k)) copied_.push_back({lists_[k].tensors[i], tensor});
+        else gradients_.push_back(tensor);
       }
       item.arrays[k] = tensor.address();
     }
     items_.push_back(item);
   }
 
+  bool writes(size_t list) const { return list != kGradients || changes_gradients_; }
+
   static char* address(const StepItem& item, size_t k) {
     return static_cast<char*>(item.arrays[k]);
   }
 
   template <class Work>
-  static void run_part(const StepItem& item, int64_t begin, int64_t end, const Work& work) {
+  void run_part(const StepItem& item, int64_t begin, int64_t end, const Work& work) const {
     void* arrays[kMaxStepArrays] = {};
     if (is_half(item.dtype)) {
       CastLoop widen = cast_loop(item.dtype, DType::float32);
@@ -140,7 +151,7 @@ class Update {
         }
         work(false, arrays, n);
         for (size_t k = 0; k < kMaxStepArrays; ++k)
-          if (item.arrays[k] && k != kGradients)
+          if (item.arrays[k] && writes(k))
             narrow(tiles[k], address(item, k) + i * int64_t(sizeof(Half)), n);
       }
       return;
@@ -152,6 +163,7 @@ class Update {
 
   Device device_;
   std::span<const StepList> lists_;
+  bool changes_gradients_;
   std::vector<StepItem> items_;
   std::vector<Tensor> gradients_;                  // copies in row-major order
   std::vector<std::pair<Tensor, Tensor>> copied_;  // written tensors with their copies
@@ -176,13 +188,21 @@ void record_step(const Step& step, std::span<const StepList> lists, size_t i) {
 }  // namespace
 
 int64_t update_all(const char* op, Method method, const void* step,
-                   std::initializer_list<StepList> lists) {
-  Update update(lists);
+                   std::initializer_list<StepList> lists, const Tensor& scaling) {
+  if (scaling.defined()) check_numbers("scaling", scaling, 2);
+  Update update(lists, scaling.defined());
   if (update.device().is_cuda()) {
-    step_cuda(update.items(), method, step);
+    step_cuda(update.items(), method, step, scaling);
   } else if (update.device().is_cpu()) {
+    double scale = 1;
+    if (scaling.defined()) {
+      Tensor here = needs::to_device(scaling, {});
+      if (here.data<float>()[1] != 0) return 0;
+      scale = here.data<float>()[0];
+    }
     const StepLoop* of_dtype = loops().step[int(method)];
-    update.run_on_cpu([&](bool is_double, void* const* arrays, int64_t n) {
+    update.run_on_cpu([&, factor = 1 / scale](bool is_double, void* const* arrays, int64_t n) {
+      if (scale != 1) loops().unscale[is_double](arrays[kGradients], factor, n);
       of_dtype[is_double](step, arrays, n);
     });
   }
@@ -209,10 +229,8 @@ int64_t update_recorded(Method method, const void* step, std::initializer_list<S
 }
 
 void unscale_all(const char* op, TensorList tensors, const Tensor& found, const Tensor& factor) {
-  for (const Tensor& number : {found, factor})
-    CHECK(number.dtype() == DType::float32 && number.numel() == 1, "got a number of dtype ",
-          dtype_name(number.dtype()), " and shape ", number.sizes(),
-          ". found_inf and inv_scale must be one float32 each.");
+  check_numbers("found_inf", found, 1);
+  check_numbers("inv_scale", factor, 1);
   check_writable(found);
   StepList list(tensors);
   Update update({&list, 1});

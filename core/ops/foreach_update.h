@@ -1,8 +1,7 @@
 // Declares what updates many tensors in place, in one pass and one call.
 #pragma once
 
-#include "core/ops/foreach_args.h"
-#include "core/tensor/tensor.h"
+#include "core/ops/foreach_cuda.h"
 
 namespace rushlight {
 
@@ -17,9 +16,11 @@ struct StepList {
 
 // One step of an optimizer, in the name of `op`; `step` is the struct of the method. The lists:
 // parameters, gradients, states in the order of the method's formula. Returns the number of
-// elements.
+// elements. `scaling`, two float32 on any device of the parameters' kind, is what a gradient scaler
+// asks for without waiting: gradients are divided by the first one, in place, and nothing changes
+// unless the second one is 0.
 int64_t update_all(const char* op, Method method, const void* step,
-                   std::initializer_list<StepList> lists);
+                   std::initializer_list<StepList> lists, const Tensor& scaling = {});
 
 // The same out of differentiable ops.
 int64_t update_recorded(Method method, const void* step, std::initializer_list<StepList> lists);

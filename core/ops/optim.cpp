@@ -12,9 +12,9 @@ namespace {
 
 template <class Step>
 int64_t update(const char* op, bool differentiable, const Step& step,
-               std::initializer_list<StepList> lists) {
+               std::initializer_list<StepList> lists, const Tensor& scaling = {}) {
   if (differentiable) return update_recorded(method_of(step), &step, lists);
-  return update_all(op, method_of(step), &step, lists);
+  return update_all(op, method_of(step), &step, lists, scaling);
 }
 
 // What a parameter keeps of itself when its weight decay is decoupled, and what is left of the L2
@@ -29,39 +29,43 @@ struct Decay {
 
 OP(_fused_sgd_,
    "(Tensor[] params, Tensor[] grads, Tensor[] buffers, float lr, float momentum, float dampening, "
-   "float weight_decay, bool nesterov, bool maximize, bool first, bool differentiable=False) "
-   "-> int", {
+   "float weight_decay, bool nesterov, bool maximize, bool first, bool differentiable=False, "
+   "Tensor? scaling=None) -> int", {
   .home    = "private",
   .doc     = R"(One step of SGD on all parameters; returns how many elements it updated.
 
-Without momentum there are no buffers. `first` says that the buffers hold nothing yet.)",
+Without momentum there are no buffers. `first` says that the buffers hold nothing yet. For
+scaling see update_all.)",
   .forward = [](TensorList params, TensorList grads, TensorList buffers, double lr, double momentum,
                 double dampening, double weight_decay, bool nesterov, bool maximize, bool first,
-                bool differentiable) {
+                bool differentiable, const Tensor& scaling) {
     SgdStep step{lr, momentum, dampening, weight_decay, nesterov, maximize, first};
-    return update("_fused_sgd_", differentiable, step, {params, grads, {buffers, momentum != 0}});
+    return update("_fused_sgd_", differentiable, step, {params, grads, {buffers, momentum != 0}},
+                  scaling);
   },
 })
 
 OP(_fused_adam_,
    "(Tensor[] params, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, "
    "Tensor[] max_exp_avg_sqs, float lr, float beta1, float beta2, float eps, float weight_decay, "
-   "bool decoupled, bool amsgrad, bool maximize, float step, bool differentiable=False) -> int", {
+   "bool decoupled, bool amsgrad, bool maximize, float step, bool differentiable=False, "
+   "Tensor? scaling=None) -> int", {
   .home    = "private",
   .doc     = R"(Step `step` of Adam on all parameters; returns how many elements it updated.
 
 `decoupled` shrinks the parameters themselves, which makes it AdamW. Without amsgrad there are no
-max_exp_avg_sqs.)",
+max_exp_avg_sqs. For scaling see update_all.)",
   .forward = [](TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
                 TensorList max_exp_avg_sqs, double lr, double beta1, double beta2, double eps,
                 double weight_decay, bool decoupled, bool amsgrad, bool maximize, double step,
-                bool differentiable) {
+                bool differentiable, const Tensor& scaling) {
     Decay decay(lr, weight_decay, decoupled);
     AdamStep adam{lr / (1 - std::pow(beta1, step)), beta1, beta2,
                   std::sqrt(1 - std::pow(beta2, step)), eps, decay.penalty, decay.shrink,
                   amsgrad, maximize};
     return update("_fused_adam_", differentiable, adam,
-                  {params, grads, exp_avgs, exp_avg_sqs, {max_exp_avg_sqs, amsgrad}});
+                  {params, grads, exp_avgs, exp_avg_sqs, {max_exp_avg_sqs, amsgrad}},
+                  scaling);
   },
 })
 
@@ -86,13 +90,18 @@ Without momentum there are no momentum_buffers, and unless centered no grad_avgs
 
 OP(_fused_adagrad_,
    "(Tensor[] params, Tensor[] grads, Tensor[] sums, float lr, float lr_decay, float weight_decay, "
-   "float eps, bool maximize, float step, bool differentiable=False) -> int", {
+   "float eps, bool maximize, float step, bool differentiable=False, "
+   "Tensor? scaling=None) -> int", {
   .home    = "private",
-  .doc     = R"(Step `step` of Adagrad on all parameters; returns how many elements it updated.)",
+  .doc     = R"(Step `step` of Adagrad on all parameters; returns how many elements it updated.
+
+For scaling see update_all.)",
   .forward = [](TensorList params, TensorList grads, TensorList sums, double lr, double lr_decay,
-                double weight_decay, double eps, bool maximize, double step, bool differentiable) {
+                double weight_decay, double eps, bool maximize, double step, bool differentiable,
+                const Tensor& scaling) {
     AdagradStep adagrad{lr / (1 + (step - 1) * lr_decay), weight_decay, eps, maximize};
-    return update("_fused_adagrad_", differentiable, adagrad, {params, grads, sums});
+    return update("_fused_adagrad_", differentiable, adagrad, {params, grads, sums},
+                  scaling);
   },
 })
 

@@ -2,12 +2,14 @@
 
 Owns the scale and when it changes; the unscaling of all gradients is one op, _unscale_.
 Invariant: the scale and the count of good steps are tensors on one device, so that a step waits for
-the device only once, to learn whether it may be taken.
+the device only once, to learn whether it may be taken; or not at all, when the optimizer leaves
+steps out by itself.
 """
 
 from __future__ import annotations
 
 import enum
+import inspect
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
@@ -199,6 +201,8 @@ class GradScaler:
         state = self._per_optimizer_states[id(optimizer)]
         if state["stage"] is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        if getattr(optimizer, "_step_supports_amp_scaling", False):
+            return self._step_inside(optimizer, state, args, kwargs)
         if state["stage"] is OptState.READY:
             self.unscale_(optimizer)
         found = state["found_inf_per_device"].values()
@@ -210,6 +214,39 @@ class GradScaler:
         is_good = not any(number.item() for number in found)
         result = optimizer.step(*args, **kwargs) if is_good else None
         state["stage"] = OptState.STEPPED
+        return result
+
+    def _step_inside(
+        self, optimizer: Any, state: dict[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        """Takes the step of an optimizer that unscales, and leaves steps out, by itself.
+
+        It reads its attributes grad_scale, which may be None, and found_inf; or it takes the scaler
+        as an argument, which is an older way.
+        """
+        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed "
+                "optimizer. In the near future GradScaler registers `grad_scale: Tensor` and "
+                "`found_inf: Tensor` to the passed optimizer and let the optimizer use them "
+                "directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
+            result = optimizer.step(*args, **kwargs, grad_scaler=self)
+            state["stage"] = OptState.STEPPED
+            return result
+        scale, _ = self._used("step")
+        if state["stage"] is OptState.READY:
+            self._check_inf_per_device(optimizer)
+            optimizer.grad_scale = scale * getattr(optimizer, "grad_scale", 1)
+        else:
+            optimizer.grad_scale = getattr(optimizer, "grad_scale", None)
+        found = state["found_inf_per_device"].values()
+        optimizer.found_inf = sum((number.to(scale.device) for number in found), 0 * scale)
+        result = optimizer.step(*args, **kwargs)
+        state["stage"] = OptState.STEPPED
+        del optimizer.grad_scale, optimizer.found_inf
         return result
 
     def update(self, new_scale: float | Tensor | None = None) -> None:

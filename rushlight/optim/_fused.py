@@ -3,6 +3,12 @@
 Owns how parameters, gradients and state are gathered for that op, which is in core/ops/optim.cpp.
 Invariant: numbers in the state of a parameter, such as its count of steps, are Python numbers in
 `state`, and scalar tensors in state_dict, as PyTorch has them.
+
+Note [Steps left out on the GPU]
+A GradScaler hands over found_inf, a tensor, and the kernels change nothing unless it is 0. Whether
+the step was taken is known only when the GPU has come that far, so it is counted at once, and the
+next step (or whoever reads the state) takes the count back if found_inf was not 0: by then that
+number has come to the host, and nobody waits for the work that was asked for since.
 """
 
 from __future__ import annotations
@@ -35,6 +41,18 @@ class FusedOptimizer(Optimizer):
     _alike: Callable[[State], Any] | None = itemgetter("step")
     # What the refusal of sparse gradients advises.
     _advice = ""
+    # What a GradScaler wants gradients to be divided by, and whether it found infinite ones.
+    _scaling: Tensor | None = None
+    # The states that a step has begun to count, when it may have to be taken back.
+    _counted: list[State] | None = None
+    if TYPE_CHECKING:
+        found_inf: Tensor  # a GradScaler's, while it takes a step
+    # The found_inf of the last step on its way to the host, the event of its arrival, and _counted.
+    _unsettled: tuple[Tensor, Any, list[State]] | None = None
+
+    @property
+    def _step_supports_amp_scaling(self) -> bool:
+        return bool(self.defaults.get("fused"))
 
     def _start(self, param: Tensor, group: Group) -> State:
         """Returns the state of a parameter that has taken no step."""
@@ -46,8 +64,48 @@ class FusedOptimizer(Optimizer):
         """Updates parameters whose states are alike; their steps are counted already."""
         raise NotImplementedError
 
+    def _take_back(self, counted: list[State]) -> None:
+        """Brings back states that were counted for a step that changed nothing."""
+        for state in counted:
+            state["step"] -= 1
+
+    def _settle(self) -> None:
+        """Takes the last step back if it was left out; see Note [Steps left out on the GPU]."""
+        if self._unsettled is not None:
+            found_inf, arrival, counted = self._unsettled
+            self._unsettled = None
+            arrival.synchronize()
+            if found_inf.item():
+                self._take_back(counted)
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        self._settle()
         loss = run_closure(closure)
+        if hasattr(self, "found_inf"):
+            self._step_scaled(self.found_inf, getattr(self, "grad_scale", None))
+        else:
+            self._step_groups()
+        return loss
+
+    def _step_scaled(self, found_inf: Tensor, grad_scale: Tensor | None) -> None:
+        """Takes a step for a GradScaler, which may be left out."""
+        if not found_inf.is_cuda and found_inf.item():
+            return
+        scale = rl.ones_like(found_inf) if grad_scale is None else grad_scale
+        self._scaling = rl.stack((scale, found_inf))
+        self._counted = []
+        try:
+            self._step_groups()
+            if found_inf.is_cuda:
+                with rl.cuda.device(found_inf.device):
+                    copy = rl.empty((), dtype=found_inf.dtype).pin_memory()
+                    copy.copy_(found_inf, non_blocking=True)
+                    arrival = rl.cuda.current_stream().record_event()
+                self._unsettled = copy, arrival, self._counted
+        finally:
+            self._scaling = self._counted = None
+
+    def _step_groups(self) -> None:
         for group in self.param_groups:
             params = [param for param in group["params"] if param.grad is not None]
             grads = [param.grad for param in params]
@@ -61,7 +119,6 @@ class FusedOptimizer(Optimizer):
                     self._step_dense(group, params, grads)
             else:
                 self._step_dense(group, params, grads)
-        return loss
 
     def _step_dense(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
         states = self._states(group, params)
@@ -92,12 +149,19 @@ class FusedOptimizer(Optimizer):
             if not state:
                 states[i] = all_states[params[i]] = state = self._start(params[i], group)
             state["step"] += 1
+        if self._counted is not None:
+            self._counted += states
         return states
 
     def _without_sparse(
         self, group: Group, params: list[Tensor], grads: list[Tensor]
     ) -> tuple[list[Tensor], list[Tensor]]:
         """Updates the parameters with sparse gradients and returns the others."""
+        if self._scaling is not None:
+            raise RuntimeError(
+                f"{type(self).__name__}: `fused` does not support sparse gradients under "
+                "GradScaler. Leave out fused=True."
+            )
         dense: tuple[list[Tensor], list[Tensor]] = ([], [])
         with rl.no_grad():
             for param, grad in zip(params, grads, strict=True):
@@ -112,7 +176,16 @@ class FusedOptimizer(Optimizer):
         """Updates a parameter along a sparse gradient; most algorithms have no such update."""
         raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{self._advice}")
 
+    def state_dict(self) -> dict[str, Any]:
+        self._settle()
+        return super().state_dict()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._settle()
+        return super().__getstate__()
+
     def __setstate__(self, state: dict[str, Any]) -> None:
+        self._unsettled = None
         super().__setstate__(state)
         for param_state in self.state.values():
             for name in self._numbers:

@@ -44,7 +44,8 @@ class Adagrad(FusedOptimizer):
         maximize: go up the gradient.
         differentiable: record the step, so that backward goes through it; parameters may then
             be results of operations. Slower: such a step is made of ordinary operations.
-        fused: as foreach.
+        fused: as foreach; with it, GradScaler does not wait for the GPU to learn whether it leaves
+            the step out.
 
     Example:
         >>> weight = torch.nn.Parameter(torch.ones(2))
@@ -123,6 +124,7 @@ class Adagrad(FusedOptimizer):
             group["maximize"],
             float(states[0]["step"]),
             group["differentiable"],
+            self._scaling,
         )
 
     def _update_sparse(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:

@@ -51,7 +51,8 @@ class Adam(FusedOptimizer):
         capturable: as foreach; a step that a CUDA graph captured repeats its numbers, such as lr.
         differentiable: record the step, so that backward goes through it; parameters may then
             be results of operations. Slower: such a step is made of ordinary operations.
-        fused: as foreach.
+        fused: as foreach; with it, GradScaler does not wait for the GPU to learn whether it leaves
+            the step out.
         decoupled_weight_decay: shrink the parameter itself, which makes it AdamW.
 
     Example:
@@ -132,4 +133,5 @@ class Adam(FusedOptimizer):
             group["maximize"],
             float(states[0]["step"]),
             group["differentiable"],
+            self._scaling,
         )

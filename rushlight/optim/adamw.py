@@ -35,7 +35,8 @@ class AdamW(Adam):
         capturable: as foreach; a step that a CUDA graph captured repeats its numbers, such as lr.
         differentiable: record the step, so that backward goes through it; parameters may then
             be results of operations. Slower: such a step is made of ordinary operations.
-        fused: as foreach.
+        fused: as foreach; with it, GradScaler does not wait for the GPU to learn whether it leaves
+            the step out.
 
     Example:
         >>> weight = torch.nn.Parameter(torch.ones(2))

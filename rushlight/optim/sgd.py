@@ -44,7 +44,8 @@ class SGD(FusedOptimizer):
         foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
         differentiable: record the step, so that backward goes through it; parameters may then
             be results of operations. Slower: such a step is made of ordinary operations.
-        fused: as foreach.
+        fused: as foreach; with it, GradScaler does not wait for the GPU to learn whether it leaves
+            the step out.
 
     Example:
         >>> weight = torch.nn.Parameter(torch.ones(2))
@@ -95,10 +96,10 @@ class SGD(FusedOptimizer):
     def _step_dense(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         if group["momentum"]:
             starting, running = self._with_buffers(params, grads)
-            _update(group, *starting, first=True)
-            _update(group, *running, first=False)
+            self._update_with(group, *starting, first=True)
+            self._update_with(group, *running, first=False)
         else:
-            _update(group, params, grads, [], first=False)
+            self._update_with(group, params, grads, [], first=False)
 
     def _update_sparse(self, group: dict[str, Any], param: Tensor, grad: Tensor) -> None:
         if group["weight_decay"]:
@@ -134,30 +135,37 @@ class SGD(FusedOptimizer):
             if buffer is None:
                 buffer = state["momentum_buffer"] = rl.empty_like(param)
                 lists = starting
+                if self._counted is not None:
+                    self._counted.append(state)
             lists[0].append(param)
             lists[1].append(grad)
             lists[2].append(buffer)
         return starting, running
 
+    def _take_back(self, counted: list[dict[str, Any]]) -> None:
+        for state in counted:
+            del state["momentum_buffer"]
 
-def _update(
-    group: dict[str, Any],
-    params: list[Tensor],
-    grads: list[Tensor],
-    buffers: list[Tensor],
-    first: bool,
-) -> None:
-    if params:
-        _C._fused_sgd_(
-            params,
-            grads,
-            buffers,
-            float(group["lr"]),
-            float(group["momentum"]),
-            float(group["dampening"]),
-            float(group["weight_decay"]),
-            group["nesterov"],
-            group["maximize"],
-            first,
-            group["differentiable"],
-        )
+    def _update_with(
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        buffers: list[Tensor],
+        first: bool,
+    ) -> None:
+        if params:
+            _C._fused_sgd_(
+                params,
+                grads,
+                buffers,
+                float(group["lr"]),
+                float(group["momentum"]),
+                float(group["dampening"]),
+                float(group["weight_decay"]),
+                group["nesterov"],
+                group["maximize"],
+                first,
+                group["differentiable"],
+                self._scaling,
+            )

@@ -97,6 +97,104 @@ def test_one_bad_optimizer_does_not_hold_back_another() -> None:
     assert (good.item(), bad.item(), scaler.get_scale()) == (-1.0, 0.0, 4.0)
 
 
+def fused_optimizers(params):
+    optim = torch.optim
+    return {
+        "SGD": lambda **options: optim.SGD(params, lr=0.5, **options),
+        "momentum": lambda **options: optim.SGD(params, lr=0.5, momentum=0.9, **options),
+        "Adam": lambda **options: optim.Adam(params, lr=0.5, amsgrad=True, **options),
+        "AdamW": lambda **options: optim.AdamW(params, lr=0.5, **options),
+        "Adagrad": lambda **options: optim.Adagrad(params, lr=0.5, **options),
+    }
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("unscales", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", ["SGD", "momentum", "Adam", "AdamW", "Adagrad"])
+def test_fused_optimizers_leave_out_steps_as_others_do(name, dtype, unscales, device) -> None:
+    def run(fused):
+        params = [torch.nn.Parameter(torch.ones(n, dtype=dtype, device=device)) for n in (3, 2)]
+        optimizer = fused_optimizers(params)[name](**({"fused": True} if fused else {}))
+        scaler = scaler_of(device)
+        seen = []
+        for step in range(6):
+            for i, param in enumerate(params):
+                param.grad = torch.full_like(param, INF if step in (0, 3) else 2.0 + step + i)
+            if step == 4:
+                params[1].grad = None  # falls behind
+            if unscales:
+                scaler.unscale_(optimizer)
+                torch.nn.utils.clip_grad_norm_(params, 100.0)
+            scaler.step(optimizer)
+            scaler.update()
+            assert fused == (
+                not hasattr(optimizer, "found_inf") and bool(optimizer.defaults["fused"])
+            )
+            seen.append([value for param in params for value in param.tolist()])
+            seen.append([scaler.get_scale()])
+        state = optimizer.state_dict()["state"]
+        seen.append([state[i]["step"].item() for i in state if "step" in state[i]])
+        seen.append([params[0].grad.sum().item()])
+        return seen
+
+    for ours, expected in zip(run(True), run(False), strict=True):
+        assert ours == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_step_that_was_left_out_is_taken_back_when_the_state_is_read(device) -> None:
+    params = [with_grad(INF, device=device)]
+    for name in ("momentum", "Adam"):
+        optimizer = fused_optimizers(params)[name](fused=True)
+        scaler = scaler_of(device)
+        scaler.step(optimizer)
+        state = optimizer.state_dict()["state"].get(0, {})
+        assert "momentum_buffer" not in state and float(state.get("step", 0)) == 0
+        copy = pickle.loads(pickle.dumps(optimizer))
+        assert copy._step_supports_amp_scaling and copy._unsettled is None
+
+
+def test_optimizers_see_scale_and_found_inf() -> None:
+    class Watching(torch.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure=None):
+            seen.append((self.grad_scale, self.found_inf.item()))
+            return "taken"
+
+    class Older(torch.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure=None, *, grad_scaler=None):
+            seen.append(grad_scaler)
+
+    seen = []
+    good, bad = Watching([with_grad(8.0)], lr=1.0), Watching([with_grad(INF)], lr=1.0)
+    bad.grad_scale = 2.0
+    scaler = scaler_of()
+    assert scaler.step(good) == "taken"
+    scaler.step(bad)
+    assert [(float(scale), found) for scale, found in seen] == [(8.0, 0.0), (16.0, 1.0)]
+    assert not hasattr(good, "grad_scale") and not hasattr(good, "found_inf")
+    scaler.update()
+    assert scaler.get_scale() == 4.0
+    scaler.unscale_(good)
+    scaler.step(good)
+    assert seen[2] == (None, 0.0)
+    older = Older([with_grad(8.0)], lr=1.0)
+    with pytest.warns(FutureWarning, match="going to stop passing itself"):
+        scaler.step(older)
+    assert seen[3] is scaler
+
+
+def test_sparse_gradients_are_not_for_fused_scaling() -> None:
+    param = torch.nn.Parameter(torch.zeros(3, 2))
+    param.grad = torch.sparse_coo_tensor([[1]], [[8.0, 16.0]], (3, 2))
+    with pytest.raises(RuntimeError, match="`fused` does not support sparse gradients"):
+        scaler_of().step(torch.optim.SGD([param], lr=1.0, fused=True))
+
+
 def test_sparse_gradients_are_unscaled() -> None:
     param = torch.nn.Parameter(torch.zeros(3, 2))
     param.grad = torch.sparse_coo_tensor([[1]], [[8.0, 16.0]], (3, 2))
@@ -149,9 +247,9 @@ def test_bad_gradients_and_factors_are_refused() -> None:
 
 def test_the_op_refuses_numbers_that_it_cannot_use() -> None:
     one = torch.ones(())
-    with pytest.raises(RuntimeError, match="must be one float32 each"):
+    with pytest.raises(RuntimeError, match="It must hold 1 of float32"):
         torch._C._unscale_([torch.ones(2)], one, torch.ones(2))
-    with pytest.raises(RuntimeError, match="must be one float32 each"):
+    with pytest.raises(RuntimeError, match="It must hold 1 of float32"):
         torch._C._unscale_([torch.ones(2)], one.double(), one)
     with pytest.raises(RuntimeError, match="not a floating-point"):
         torch._C._unscale_([torch.ones(2, dtype=torch.int64)], one, one)
@@ -207,6 +305,9 @@ def test_a_disabled_scaler_does_nothing() -> None:
 
 def test_names_of_pytorch_lead_here() -> None:
     assert torch.GradScaler is torch.amp.GradScaler is GradScaler
+    with pytest.warns(FutureWarning, match=r"torch.cpu.amp.GradScaler\(args...\)` is deprecated"):
+        assert torch.cpu.amp.GradScaler(init_scale=2.0).get_scale() == 2.0
+    assert torch.cuda.amp.grad_scaler.OptState is torch.amp.grad_scaler.OptState
     with pytest.warns(FutureWarning, match=r"torch.cuda.amp.GradScaler\(args...\)` is deprecated"):
         scaler = torch.cuda.amp.GradScaler(enabled=False)
     assert isinstance(scaler, GradScaler)

@@ -10,11 +10,14 @@ pytorch = pytest.importorskip("torch")
 BOTH = (torch, pytorch)
 
 
-def scaled_training(library, **options):
+def scaled_training(library, fused, **options):
     rng = np.random.default_rng(0)
     weight = library.nn.Parameter(library.tensor(rng.normal(size=6)))
     bias = library.nn.Parameter(library.zeros(1, dtype=library.float64))
-    optimizers = [library.optim.Adam([weight], lr=0.1), library.optim.SGD([bias], lr=0.1)]
+    optimizers = [
+        library.optim.Adam([weight], lr=0.1, fused=fused),
+        library.optim.SGD([bias], lr=0.1, momentum=0.9, fused=fused),
+    ]
     scaler = library.amp.GradScaler("cpu", init_scale=64.0, growth_interval=3, **options)
     seen = []
     for step in range(20):
@@ -34,9 +37,12 @@ def scaled_training(library, **options):
     return seen, scaler
 
 
+@pytest.mark.parametrize("fused", [None, True])
 @pytest.mark.parametrize("options", [{}, {"growth_factor": 3.0, "backoff_factor": 0.25}])
-def test_scaled_training_equals_pytorchs(options) -> None:
-    (ours, scaler), (theirs, expected) = (scaled_training(library, **options) for library in BOTH)
+def test_scaled_training_equals_pytorchs(options, fused) -> None:
+    (ours, scaler), (theirs, expected) = (
+        scaled_training(library, fused, **options) for library in BOTH
+    )
     np.testing.assert_allclose(ours, theirs, rtol=1e-10)
     assert scaler.state_dict() == expected.state_dict()
     for source, library in ((scaler, pytorch), (expected, torch)):
