@@ -26,7 +26,7 @@ def _flat_bags(input: Tensor, offsets: Tensor | None) -> tuple[Tensor, Tensor]:
                 "is a mini-batch of fixed length sequences."
             )
         count, length = input.shape
-        starts = rl.arange(count, dtype=input.dtype, device=input.device) * length
+        starts = (rl.arange(count, device=input.device) * length).to(input.dtype)
         return input.reshape(-1), starts
     if input.dim() != 1:
         raise ValueError(
