@@ -128,8 +128,7 @@ Result run(const OpEntry& entry, const Value* values, bool inplace, const Tensor
   bool is_ours = text.find("internal error at") != text.npos;  // where it is matters more
   bool has_name = colon != text.npos && std::all_of(text.begin(), text.begin() + colon, in_name);
   if (is_ours || !has_name) throw error;
-  size_t start = called[0] == '_' ? 1 : 0;  // private ops are named without it
-  throw Error(error.kind(), called.substr(start) + std::string(text.substr(colon)));
+  throw Error(error.kind(), called + std::string(text.substr(colon)));
 }
 
 // Brings a new tensor into a sparse layout; elements that nobody wrote are no entries.
@@ -266,9 +265,6 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
         } catch (const Error& error) {
           rename(error, *self->name);
         }
-        if (extras.format != MemoryFormat::preserve)
-          result = rushlight::call<"contiguous", Tensor>(std::get<Tensor>(result),
-                                                         std::optional(extras.format));
         if (extras.layout != Layout::strided) set_layout(*entry, result, extras.layout);
         if (extras.requires_grad) set_requires_grad(std::get<Tensor>(result), true);
         return to_python(*entry, std::move(result));

@@ -91,10 +91,9 @@ Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, co
   for (int64_t d = 0; d < std::min(src.dim(), index.dim()); ++d)
     if (src.size(d) > index.size(d)) values = narrow(values, d, 0, index.size(d));
   if (!include_self) {
-    double limit = is_floating(input.dtype()) ? INFINITY : 0;
-    CHECK(sums || reduce == "prod" || limit, ErrorKind::kNotImplemented,
-          "include_self=False with amax or amin needs a floating-point dtype");
-    double neutral = sums ? 0 : reduce == "prod" ? 1 : largest ? -limit : limit;
+    Scalar neutral = sums               ? Scalar(0)
+                     : reduce == "prod" ? Scalar(1)
+                                        : neutral_extreme(input.dtype(), largest);
     base = scatter_into(copy_to_write(in_row_major(input), {index}), dim, index,
                         repeated_value(input, index, neutral), {});
   }

@@ -187,8 +187,7 @@ Example:
                 const Tensor& weight, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
     CHECK(p == 1 || p == 2, ErrorKind::kValue, "only p == 1 and p == 2 supported, got ", p, ".");
-    std::string_view how = reduction_of(reduction, size_average, reduce);
-    parse_reduction(how);  // which is refused before what it is of
+    auto how = reduction_of(reduction, size_average, reduce);
     CHECK(input.dim() <= 1 || (input.dim() == 2 && input.size(1) > 0),
           "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
           input.sizes());
@@ -274,8 +273,7 @@ Example:
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
-    std::string_view how = reduction_of(reduction, size_average, reduce);
-    parse_reduction(how);  // which is refused before what it is of
+    auto how = reduction_of(reduction, size_average, reduce);
     CHECK(input.dim() <= 1 || (input.dim() == 2 && input.size(1) > 0),
           "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
           input.sizes());
@@ -294,8 +292,7 @@ Example:
     int64_t count = most_targets(valid);
     Tensor others = logical_not(is_named(targets, count));
     Tensor losses = call<"_label_margins", Tensor>(x, targets, others, count) / double(classes);
-    return reduce_loss(input.dim() == 2 ? losses : reshape(losses, Shape{}),
-                       reduction_of(reduction, size_average, reduce));
+    return reduce_loss(input.dim() == 2 ? losses : reshape(losses, Shape{}), how);
   },
 })
 
