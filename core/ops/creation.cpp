@@ -233,8 +233,9 @@ physical_layout lists them, the outermost first.)",
           "len(size) = ",
           size.size(), " is not equal to len(physical_layout) = ", physical_layout.size());
     for (int64_t dim : physical_layout)
-      CHECK(dim >= 0 && dim < int64_t(size.size()), "Dimension out of range (expected to be between "
-            "0 and ", int64_t(size.size()) - 1, ", but got ", dim, "). Negative dims are not taken.");
+      CHECK(dim >= 0 && dim < int64_t(size.size()),
+            "Dimension out of range (expected to be between 0 and ", int64_t(size.size()) - 1,
+            ", but got ", dim, "). Negative dims are not taken.");
     Shape order = unique_dims(physical_layout, int64_t(size.size())), sizes, strides(size.size());
     for (int64_t dim : order) sizes.push_back(size[size_t(dim)]);
     Shape steps = contiguous_strides(sizes);

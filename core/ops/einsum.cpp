@@ -226,8 +226,8 @@ class Einsum {
     return size;
   }
 
-  // Sums over the labels that nothing else needs and that `other` does not have. Small integers stay
-  // so in products, but widen where a sum is all there is.
+  // Sums over the labels that nothing else needs and that `other` does not have. Small integers
+  // stay so in products, but widen where a sum is all there is.
   Term summed(const Term& term, const Labels& other, bool widens = false) const {
     Shape dims;
     Labels kept;
