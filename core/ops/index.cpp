@@ -226,7 +226,7 @@ OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor"
       Tensor chosen = zeros(Shape{sizes[along]}, DType::bool_, input.device());
       const Tensor places[] = {cast(index, DType::int64)};
       index_put_(chosen, places, scalar_tensor(true, DType::bool_), false);
-      call<"masked_fill_", Tensor>(target, reshape(chosen, sizes), value);
+      copy_(target, select(reshape(chosen, sizes), cast(value, input.dtype()), target));
       return input;
     }
     index_put_(target, at_dim(target, dim, index), value, false);
