@@ -187,7 +187,8 @@ Example:
                 const Tensor& weight, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
     CHECK(p == 1 || p == 2, ErrorKind::kValue, "only p == 1 and p == 2 supported, got ", p, ".");
-    auto how = reduction_of(reduction, size_average, reduce);
+    std::string_view how = reduction_of(reduction, size_average, reduce);
+    parse_reduction(how);  // which is refused before what it is of
     CHECK(input.dim() <= 1 || (input.dim() == 2 && input.size(1) > 0),
           "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
           input.sizes());
@@ -273,7 +274,8 @@ Example:
   .autocast = autocast::single,
   .forward = [](const Tensor& input, const Tensor& target, Legacy size_average, Legacy reduce,
                 std::string_view reduction) {
-    auto how = reduction_of(reduction, size_average, reduce);
+    std::string_view how = reduction_of(reduction, size_average, reduce);
+    parse_reduction(how);  // which is refused before what it is of
     CHECK(input.dim() <= 1 || (input.dim() == 2 && input.size(1) > 0),
           "Expected non-empty vector or matrix with optional 0-dim batch size, but got: ",
           input.sizes());

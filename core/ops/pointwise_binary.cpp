@@ -23,6 +23,7 @@ Example:
 // The order of arguments that PyTorch had first, and still takes.
 OP(add_scaled, "add.scaled(Tensor input, Scalar alpha, Tensor other) -> Tensor", {
   .doc     = "The same in the order of early versions.",
+  .dtypes  = numeric,
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, Scalar alpha, const Tensor& other) {
     return call<"add", Tensor>(input, other, alpha);
@@ -32,12 +33,11 @@ OP(add_scaled, "add.scaled(Tensor input, Scalar alpha, Tensor other) -> Tensor",
 POINTWISE(sub_value, (N input, N other, S alpha), input - other * alpha)
 OP(sub, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
   .doc     = "input - alpha * other.",
+  .dtypes  = numeric,
   .aliases = "subtract",
   .sparse  = sparse_sub,
   .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, Scalar alpha, const Tensor* into) {
-    CHECK(!is_bool(input.dtype()) || !is_bool(other.dtype()), "Subtraction, the `-` operator, with "
-          "two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
     CHECK(!is_bool(other.dtype()), "Subtraction, the `-` operator, with a bool tensor is not "
           "supported. Use the `~` or `logical_not()` operator to invert a mask.");
     return pointwise_into<sub_value>(into, input, other, alpha);
@@ -49,6 +49,7 @@ OP(sub, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
 
 OP(sub_scaled, "sub.scaled(Tensor input, Scalar alpha, Tensor other) -> Tensor", {
   .doc     = "The same in the order of early versions.",
+  .dtypes  = numeric,
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, Scalar alpha, const Tensor& other) {
     return call<"sub", Tensor>(input, other, alpha);

@@ -12,14 +12,10 @@ namespace rushlight {
 POINTWISE(neg_value, (N input), -input)
 OP(neg, "(Tensor input) -> Tensor", {
   .doc     = "The negative of each element: -input.",
+  .dtypes  = numeric,
   .aliases = "negative",
   .sparse  = by_entries,
-  .batch   = by_elements,
-  .forward = [](const Tensor& input, const Tensor* into) {
-    CHECK(!is_bool(input.dtype()), "Negation, the `-` operator, on a bool tensor is not supported. "
-          "Use the `~` or `logical_not()` operator to invert a mask.");
-    return pointwise_into<neg_value>(into, input);
-  },
+  .forward = formula<neg_value>,
   .grads   = grads(d<"input">([](const Tensor& g) { return neg(g); })),
 })
 

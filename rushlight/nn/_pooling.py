@@ -139,7 +139,7 @@ def _full_size(op: str, input: Tensor, output_size: OutputSize, dims: int) -> An
         return output_size
     if input.dim() <= len(output_size):
         raise ValueError(
-            f"adaptive pooling: input has shape {tuple(input.shape)}, but the output size "
+            f"{op}: input has shape {tuple(input.shape)}, but the output size "
             f"{output_size} needs one of at least {len(output_size) + 1} dims."
         )
     if None not in output_size:

@@ -191,14 +191,6 @@ def test_losses_of_one_score() -> None:
         F.multi_margin_loss(torch.ones(2, 3), torch.ones(2), reduction="abc")
 
 
-def test_signs_of_booleans_are_refused_with_the_way_out() -> None:
-    mask = torch.tensor([True])
-    with pytest.raises(RuntimeError, match=r"Negation, the `-` operator"):
-        _ = -mask
-    with pytest.raises(RuntimeError, match=r"Subtraction, the `-` operator, with two bool"):
-        _ = mask - mask
-
-
 def test_results_in_given_memory() -> None:
     hist, edges = torch.empty(2), torch.empty(3)
     result = torch.histogram(torch.tensor([1.0, 2.0, 3.0]), 2, out=(hist, edges))

@@ -33,12 +33,14 @@ def add() -> Iterator[Any]:
     yield normal(3), 1.5
 
 
-def scaled_first() -> Iterator[Any]:
-    yield normal(3, 4), 2.5, normal(4)
+@samples("add.scaled", ref=lambda x, alpha, y: x + alpha * y)
+def add_scaled() -> Iterator[Any]:
+    yield normal(3, 4), 2, normal(4)
 
 
-samples("add.scaled", ref=lambda x, alpha, y: x + alpha * y)(scaled_first)
-samples("sub.scaled", ref=lambda x, alpha, y: x - alpha * y)(scaled_first)
+@samples("sub.scaled", ref=lambda x, alpha, y: x - alpha * y)
+def sub_scaled() -> Iterator[Any]:
+    yield normal(3, 4), -2, normal(4)
 
 
 @samples("sub", ref=lambda x, y, alpha=1: x - alpha * y)
@@ -209,7 +211,7 @@ for _name, _ref in {
 
 @samples("addcmul.scaled", ref=lambda x, value, a, b: x + value * a * b)
 def addcmul_scaled() -> Iterator[Any]:
-    yield normal(3, 4), -2.0, normal(3, 1), normal(4)
+    yield normal(3, 4), 2, normal(3, 1), normal(4)
 
 
 @samples("addcdiv.scaled", ref=lambda x, value, a, b: x + value * a / b)
