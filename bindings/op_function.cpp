@@ -128,7 +128,8 @@ Result run(const OpEntry& entry, const Value* values, bool inplace, const Tensor
   bool is_ours = text.find("internal error at") != text.npos;  // where it is matters more
   bool has_name = colon != text.npos && std::all_of(text.begin(), text.begin() + colon, in_name);
   if (is_ours || !has_name) throw error;
-  throw Error(error.kind(), called + std::string(text.substr(colon)));
+  size_t start = called[0] == '_' ? 1 : 0;  // private ops are named without it
+  throw Error(error.kind(), called.substr(start) + std::string(text.substr(colon)));
 }
 
 // Brings a new tensor into a sparse layout; elements that nobody wrote are no entries.

@@ -137,7 +137,7 @@ def _full_size(op: str, input: Tensor, output_size: OutputSize, dims: int) -> An
         return tuple(input.shape[-dims:])
     if not isinstance(output_size, (tuple, list)):
         return output_size
-    if input.dim() <= len(output_size):
+    if isinstance(input, Tensor) and input.dim() <= len(output_size):
         raise ValueError(
             f"{op}: input has shape {tuple(input.shape)}, but the output size "
             f"{output_size} needs one of at least {len(output_size) + 1} dims."
