@@ -10,6 +10,8 @@ import rushlight as torch
 import rushlight.distributions
 
 MODULES = [
+    "rushlight.__config__",
+    "rushlight.accelerator",
     "rushlight.amp.grad_scaler",
     "rushlight._creation",
     "rushlight._functional",
@@ -29,6 +31,7 @@ MODULES = [
     "rushlight.autograd.anomaly_mode",
     "rushlight.autograd.function",
     "rushlight.autograd.graph",
+    "rushlight.autograd.variable",
     "rushlight.backends.cpu",
     "rushlight.cpu",
     "rushlight.hub",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from rushlight import _C, Tensor
 from rushlight._grad_mode import (
     enable_grad,
@@ -16,6 +18,7 @@ from rushlight.autograd import anomaly_mode, forward_ad, function, grad_mode, gr
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
 from rushlight.autograd.graph import GradientEdge
+from rushlight.autograd.variable import Variable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,8 +49,6 @@ __all__ = [
     "set_multithreading_enabled",
 ]
 
-Variable = Tensor
-
 
 def _as_tuple(tensors: Any) -> tuple[Any, ...]:
     if tensors is None:
@@ -74,6 +75,7 @@ def backward(
     grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    grad_variables: Tensor | Sequence[Tensor | None] | None = None,
     inputs: Tensor | GradientEdge | Sequence[Tensor | GradientEdge] | None = None,
 ) -> None:
     """Computes the gradients of tensors and adds them to the .grad of leaves.
@@ -83,6 +85,7 @@ def backward(
         grad_tensors: the gradient of each, of its shape; may be None for a single element.
         retain_graph: keeps the tape for another backward; create_graph when None.
         create_graph: records the gradients, so that they can be differentiated again.
+        grad_variables: the old name of grad_tensors.
         inputs: the only leaves that collect gradients; all when None.
 
     Raises:
@@ -94,6 +97,18 @@ def backward(
         >>> x.grad
         tensor([3., 3.])
     """
+    if grad_variables is not None:
+        warnings.warn(
+            "`grad_variables` is deprecated. Use `grad_tensors` instead.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to "
+                "backward(). Please only use `grad_tensors`."
+            )
+        grad_tensors = grad_variables
     roots, grads = _as_tuple(tensors), _as_tuple(grad_tensors)
     _check_counts(roots, grads)
     leaves = None if inputs is None else _as_tuple(inputs)
@@ -124,7 +139,7 @@ def _batched_grad(
             [None if g is None else next(left) for g in given],
             True,
             create_graph,
-            allow_unused,
+            allow_unused=allow_unused,
             materialize_grads=materialize_grads,
         )
         used[:] = [i for i, g in enumerate(found) if g is not None]
@@ -143,6 +158,7 @@ def grad(
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -155,6 +171,7 @@ def grad(
         grad_outputs: the gradient of each output, of its shape; may be None for a single element.
         retain_graph: keeps the tape for another backward; create_graph when None.
         create_graph: records the gradients, so that they can be differentiated again.
+        only_inputs: has no effect; gradients are of the inputs only.
         allow_unused: gives None for inputs that outputs do not depend on, instead of raising.
         is_grads_batched: takes grad_outputs with a batch along dim 0, and gives such gradients, by
             vmap.
@@ -172,6 +189,13 @@ def grad(
         >>> torch.autograd.grad(first, x)
         (tensor(12.),)
     """
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To "
+            "accumulate gradient for other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if is_grads_batched:
         return _batched_grad(
             outputs, inputs, grad_outputs, create_graph, allow_unused, materialize_grads

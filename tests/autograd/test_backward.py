@@ -118,6 +118,30 @@ def test_grad_leaves_the_grad_attribute_alone_and_reports_unused_inputs() -> Non
     assert gx.tolist() == [2.0] and none is None
 
 
+def test_arguments_of_grad_and_backward_stand_where_pytorch_has_them() -> None:
+    x, unused = leaf(2.0), leaf(1.0)
+    gx, none = torch.autograd.grad((x * x).sum(), [x, unused], None, False, True, True, True)
+    assert gx.requires_grad and gx.tolist() == [4.0] and none is None
+    with pytest.warns(FutureWarning, match="only_inputs argument is deprecated"):
+        torch.autograd.grad((x * 2).sum(), x, only_inputs=False)
+    with pytest.warns(FutureWarning, match="`grad_variables` is deprecated"):
+        torch.autograd.backward(x * 3, grad_variables=torch.ones(1), inputs=[x])
+    assert x.grad.tolist() == [3.0]
+
+
+def test_variable_is_a_tensor_that_shares_memory_without_history() -> None:
+    data = torch.zeros(2)
+    x = torch.autograd.Variable(data, requires_grad=True)
+    assert type(x) is torch.Tensor and x.data_ptr() == data.data_ptr() and x.requires_grad
+    assert not data.requires_grad and not torch.autograd.Variable(x * 2).requires_grad
+    assert isinstance(data, torch.autograd.Variable)
+    assert not isinstance(0.0, torch.autograd.Variable)
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got float"):
+        torch.autograd.Variable(0.0)
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        torch.autograd.Variable(data, volatile=True)
+
+
 def test_grad_of_an_inner_tensor() -> None:
     x = leaf(2.0)
     inner = x * 3

@@ -1,0 +1,55 @@
+"""Variable, which tensors with gradients were before they became plain tensors.
+
+Programs of that time still call it and ask with isinstance; nothing else needs it.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from rushlight import Tensor, empty
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
+class _VariableMeta(type):
+    """Makes every tensor a Variable."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """A tensor that shares the memory of another one, and not its history.
+
+    Deprecated: a tensor does all that Variable did.
+
+    Args:
+        data: the tensor; an empty one when left out.
+        requires_grad: whether operations on the result are recorded.
+        volatile: has no effect. Use torch.no_grad().
+
+    Raises:
+        TypeError: if data is no tensor.
+
+    Example:
+        >>> x = torch.autograd.Variable(torch.ones(2), requires_grad=True)
+        >>> x.sum().backward()
+        >>> x.grad, isinstance(x, torch.Tensor), isinstance(x, torch.autograd.Variable)
+        (tensor([1., 1.]), True, True)
+    """
+
+    def __new__(  # pyright: ignore[reportInconsistentConstructor]
+        cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False
+    ) -> Tensor:
+        if volatile:
+            warnings.warn(
+                "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
+                stacklevel=2,
+            )
+        data = empty(0) if data is None else data
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        return data.detach().requires_grad_(requires_grad)
