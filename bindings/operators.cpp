@@ -132,15 +132,22 @@ int truth(PyObject* self) {
     return int(item(t).to<bool>());
   });
 }
+Scalar only_element(PyObject* self) {
+  const Tensor& t = unwrap(self);
+  CHECK(t.numel() == 1, ErrorKind::kValue,
+        "only one element tensors can be converted to Python scalars, but this one has shape ",
+        t.sizes());
+  return item(t);
+}
 PyObject* as_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    Ref number(checked(wrap_number(item(unwrap(self)))));
+    Ref number(checked(wrap_number(only_element(self))));
     return PyNumber_Long(number.get());
   });
 }
 PyObject* as_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
-    Scalar value = item(unwrap(self));
+    Scalar value = only_element(self);
     CHECK(!value.is_complex(),
           "value cannot be converted to type double without overflow: it is complex");
     return PyFloat_FromDouble(value.to<double>());

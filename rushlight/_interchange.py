@@ -115,9 +115,9 @@ class InterchangeMethods(_C.TensorBase):
         """Returns the only element as a Python complex.
 
         Raises:
-            RuntimeError: if there are none or several.
+            ValueError: if there are none or several.
         """
-        return complex(self.item())
+        return complex(self.item() if self.is_complex() and self.numel() == 1 else float(self))
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """Returns rushlight.array_api, the functions of the Python array API standard.

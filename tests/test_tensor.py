@@ -54,6 +54,9 @@ def test_item_and_truth_need_one_element() -> None:
     assert bool(torch.tensor(0)) is False
     assert int(torch.tensor(3.7)) == 3 and float(torch.tensor(2)) == 2.0
     assert complex(torch.tensor(1 - 2j)) == 1 - 2j and complex(torch.tensor([3])) == 3
+    for number in (int, float, complex):
+        with pytest.raises(ValueError, match="only one element tensors can be converted"):
+            number(torch.zeros(2))
     with pytest.raises(RuntimeError, match="cannot be converted to Scalar"):
         torch.zeros(2).item()
     with pytest.raises(RuntimeError, match="more than one value is ambiguous"):
