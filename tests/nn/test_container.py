@@ -263,5 +263,5 @@ def test_parameter_dicts_merge() -> None:
 
 def test_parameter_dict_says_what_it_holds() -> None:
     assert repr(nn.ParameterDict({"a": torch.zeros(2)})) == (
-        f"ParameterDict(  (a): Parameter containing: [{torch.float32} of size 2])"
+        "ParameterDict(  (a): Parameter containing: [torch.FloatTensor of size 2])"
     )

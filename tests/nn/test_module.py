@@ -71,8 +71,8 @@ def test_shared_members_are_walked_once_unless_duplicates_are_asked_for() -> Non
     assert [n for n, _ in net.named_parameters()] == ["0.weight", "0.bias"]
     twice = [n for n, _ in net.named_parameters(remove_duplicate=False)]
     assert twice == [f"{i}.{name}" for i in (0, 1) for name in ("weight", "bias", "alias")]
-    assert len(list(net.modules())) == 2
     assert len(list(net.named_modules(remove_duplicate=False))) == 3
+    assert len(list(net.modules())) == 2 and len(list(net.modules(remove_duplicate=False))) == 3
     assert len(list(net.children())) == 1
 
 
@@ -85,6 +85,9 @@ def test_members_are_found_by_dotted_path() -> None:
     replacement = nn.Tanh()
     net.set_submodule("second.0", replacement)
     assert net.second[0] is replacement
+    net.set_submodule("third", nn.ReLU())
+    with pytest.raises(AttributeError, match="Net has no attribute `fourth`"):
+        net.set_submodule("fourth", nn.ReLU(), strict=True)
 
 
 @pytest.mark.parametrize(

@@ -258,3 +258,12 @@ def test_load_post_hooks_may_forgive_missing_keys() -> None:
     layer = nn.Linear(1, 1)
     layer.register_load_state_dict_post_hook(lambda m, keys: keys.missing_keys.remove("bias"))
     assert layer.load_state_dict({"weight": torch.ones(1, 1)}).missing_keys == []
+
+
+def test_a_prefix_is_stripped_from_keys_and_versions_of_a_state_dict() -> None:
+    net = nn.Sequential()
+    net.add_module("module", nn.Sequential(nn.BatchNorm1d(2), nn.ReLU()))
+    saved = net.state_dict()
+    nn.modules.utils.consume_prefix_in_state_dict_if_present(saved, "module.")
+    assert set(saved) == set(net.module.state_dict())
+    assert saved._metadata == net.module.state_dict()._metadata

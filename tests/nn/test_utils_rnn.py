@@ -56,6 +56,12 @@ def test_empty_sequences_are_padded():
     assert rnn.pad_sequence([torch.zeros(0, 3)]).shape == (0, 1, 3)
 
 
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_padded_sequences_can_be_viewed_as_one_row(batch_first: bool) -> None:
+    padded = rnn.pad_sequence(SEQUENCES, batch_first)
+    assert padded.view(-1).shape == (padded.numel(),)
+
+
 def test_padding_keeps_the_dtype_of_the_first():
     padded = rnn.pad_sequence([torch.tensor([1, 2]), torch.tensor([2.5])])
     assert padded.tolist() == [[1, 2], [2, 0]]

@@ -345,19 +345,6 @@ class _LazyNorm(LazyModuleMixin, NormBase):
 class _LazyInstanceNorm(_LazyNorm):
     _dims: int  # of an input without samples
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
-        device: rl.device | str | None = None,
-        dtype: rl.dtype | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-
     def _channels(self, input: Tensor) -> int:
         return input.shape[-self._dims]
 
@@ -410,10 +397,11 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
 class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
     """InstanceNorm1d that learns num_features from its first input.
 
-    The arguments are those of InstanceNorm1d but for num_features.
+    The arguments are those of InstanceNorm1d but for num_features; affine and
+    track_running_stats are True unless given, as in PyTorch.
 
     Example:
-        >>> layer = torch.nn.LazyInstanceNorm1d(affine=True)
+        >>> layer = torch.nn.LazyInstanceNorm1d()
         >>> y = layer(torch.rand(2, 5, 7))
         >>> layer.num_features, tuple(layer.weight.shape)
         (5, (5,))
@@ -425,10 +413,11 @@ class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
 class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
     """InstanceNorm2d that learns num_features from its first input.
 
-    The arguments are those of InstanceNorm2d but for num_features.
+    The arguments are those of InstanceNorm2d but for num_features; affine and
+    track_running_stats are True unless given, as in PyTorch.
 
     Example:
-        >>> layer = torch.nn.LazyInstanceNorm2d(affine=True)
+        >>> layer = torch.nn.LazyInstanceNorm2d()
         >>> y = layer(torch.rand(2, 5, 7, 7))
         >>> layer.num_features, tuple(layer.weight.shape)
         (5, (5,))
@@ -440,10 +429,11 @@ class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
 class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
     """InstanceNorm3d that learns num_features from its first input.
 
-    The arguments are those of InstanceNorm3d but for num_features.
+    The arguments are those of InstanceNorm3d but for num_features; affine and
+    track_running_stats are True unless given, as in PyTorch.
 
     Example:
-        >>> layer = torch.nn.LazyInstanceNorm3d(affine=True)
+        >>> layer = torch.nn.LazyInstanceNorm3d()
         >>> y = layer(torch.rand(2, 5, 7, 7, 7))
         >>> layer.num_features, tuple(layer.weight.shape)
         (5, (5,))

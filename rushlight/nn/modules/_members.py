@@ -263,12 +263,17 @@ class Members:
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module  # pyright: ignore[reportReturnType]  # Module is the only subclass
 
-    def set_submodule(self, target: str, module: Module) -> None:
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Puts a module at a dotted path, replacing what is there.
+
+        Args:
+            target: the path.
+            module: what is put there.
+            strict: whether only a module that is there may be replaced, and none be added.
 
         Raises:
             ValueError: if the path is empty or module is not a Module.
-            AttributeError: if the path to the parent leads nowhere.
+            AttributeError: if the path to the parent leads nowhere, or with strict, the path.
 
         Example:
             >>> net = torch.nn.Sequential(torch.nn.ReLU())
@@ -281,7 +286,10 @@ class Members:
         if not isinstance(module, Members):
             raise ValueError(f"set_submodule: {type(module).__name__} is not an nn.Module.")
         parent, _, name = target.rpartition(".")
-        setattr(self.get_submodule(parent), name, module)
+        owner = self.get_submodule(parent)
+        if strict:
+            owner.get_submodule(name)
+        setattr(owner, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """Returns the parameter at a dotted path.
@@ -421,14 +429,17 @@ class Members:
                 seen.add(id(module))
                 yield name, module
 
-    def modules(self) -> Iterator[Module]:
-        """Yields this module and all its descendants, parents first, each once.
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """Yields this module and all its descendants, parents first.
+
+        Args:
+            remove_duplicate: whether a shared module comes only once.
 
         Example:
             >>> len(list(torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh()).modules()))
             3
         """
-        for _, module in self.named_modules():
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(

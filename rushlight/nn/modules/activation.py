@@ -136,6 +136,9 @@ class Hardswish(_Inplace):
         [0.0, 4.0]
     """
 
+    def extra_repr(self) -> str:
+        return ""  # PyTorch shows inplace of the other activations only
+
     def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 

@@ -23,13 +23,14 @@ def _as_parameter(value: Any) -> Any:
     return Parameter(value) if is_plain_tensor else value
 
 
-def _describe(value: Any) -> str:
+def _describe(value: Any, by_type: bool = False) -> str:
     if not isinstance(value, Tensor):
         return f"Object of type: {type(value).__name__}"
     kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
     size = "x".join(map(str, value.shape))
     where = "" if value.device.type == "cpu" else f" ({value.device})"
-    return f"{kind} containing: [{value.dtype} of size {size}{where}]"
+    what = value.type() if by_type else value.dtype  # PyTorch names them differently, too
+    return f"{kind} containing: [{what} of size {size}{where}]"
 
 
 class ParameterList(Module):
@@ -276,4 +277,4 @@ class ParameterDict(Module):
             self[key] = value
 
     def extra_repr(self) -> str:
-        return "\n".join(f"  ({key}): {_describe(value)}" for key, value in self.items())
+        return "\n".join(f"  ({key}): {_describe(value, True)}" for key, value in self.items())

@@ -19,6 +19,27 @@ def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
     return expand
 
 
+def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
+    """Strips a prefix, such as that of DataParallel, from the keys of a state_dict, in place.
+
+    Args:
+        state_dict: what a module saved; keys without the prefix stay.
+        prefix: what is stripped, with its dot.
+
+    Example:
+        >>> saved = {"module.weight": 1, "step": 2}
+        >>> torch.nn.modules.utils.consume_prefix_in_state_dict_if_present(saved, "module.")
+        >>> saved
+        {'step': 2, 'weight': 1}
+    """
+    for key in [key for key in state_dict if key.startswith(prefix)]:
+        state_dict[key.removeprefix(prefix)] = state_dict.pop(key)
+    versions = getattr(state_dict, "_metadata", {})  # by module: its own path has no dot at the end
+    for path in list(versions):
+        if path and f"{path}.".startswith(prefix):
+            versions[f"{path}.".removeprefix(prefix).rstrip(".")] = versions.pop(path)
+
+
 _single = _ntuple(1)
 _pair = _ntuple(2)
 _triple = _ntuple(3)

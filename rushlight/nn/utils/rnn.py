@@ -311,11 +311,12 @@ def pad_sequence(
     exists = _below(lengths, longest).t()  # (batch, time)
     if padding_side == "left":
         exists = exists.flip(1)
-    places = exists.nonzero().to(first.device).unbind(1)
-    shape = (len(parts), longest, *first.shape[1:])
-    padded = first.new_full(shape, padding_value)
-    padded = padded.index_put(places, rl.cat([part.to(first.dtype) for part in parts]))
-    return padded if batch_first else padded.transpose(0, 1)
+    rows, steps = exists.nonzero().to(first.device).unbind(1)
+    shape, places = (len(parts), longest), (rows, steps)
+    if not batch_first:
+        shape, places = shape[::-1], places[::-1]
+    padded = first.new_full((*shape, *first.shape[1:]), padding_value)
+    return padded.index_put(places, rl.cat([part.to(first.dtype) for part in parts]))
 
 
 def unpad_sequence(
