@@ -121,8 +121,6 @@ class Optimizer:
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        for name in _HOOKS:
-            setattr(self, name, OrderedDict())
 
         groups: list[Any] = list(params)
         if not groups:
@@ -147,8 +145,12 @@ class Optimizer:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        for name in _HOOKS:
-            self.__dict__.setdefault(name, OrderedDict())
+
+    def __getattr__(self, name: str) -> Any:
+        # Wrappers of other optimizers often leave __init__ out, so hooks begin when asked for.
+        if name not in _HOOKS:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return self.__dict__.setdefault(name, OrderedDict())
 
     def __repr__(self) -> str:
         texts = []

@@ -182,6 +182,26 @@ def test_hooks_run_once_where_a_subclass_extends_step() -> None:
     assert seen == ["after"]
 
 
+def test_a_wrapper_that_never_called_init_steps_and_takes_hooks():
+    class Twice(Optimizer):
+        def __init__(self, base):
+            self.base, self.param_groups = base, base.param_groups
+
+        def step(self, closure=None):
+            self.base.step()
+            self.base.step()
+
+    weight = with_grad(1.0)
+    twice, other = (Twice(SGD([weight], lr=0.25)) for _ in range(2))
+    seen = []
+    twice.register_step_post_hook(lambda optimizer, args, kwargs: seen.append(optimizer))
+    twice.step()
+    other.step()
+    assert weight.tolist() == [0.0] and seen == [twice]
+    with pytest.raises(AttributeError, match="'Twice' object has no attribute 'nothing'"):
+        _ = twice.nothing
+
+
 def test_hooks_of_all_optimizers_run_around_those_of_one() -> None:
     seen = []
 
