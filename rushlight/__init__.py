@@ -83,6 +83,8 @@ newaxis = None
 
 # Where names live that are imported when first used: submodules by themselves, functions in one.
 _SUBMODULES = (
+    "__config__",
+    "accelerator",
     "amp",
     "array_api",
     "autograd",
@@ -105,6 +107,7 @@ _SUBMODULES = (
     "special",
     "testing",
     "utils",
+    "version",
 )
 _LAZY = {
     "GradScaler": "amp",

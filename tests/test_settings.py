@@ -78,3 +78,12 @@ def test_events_are_those_of_a_gpu() -> None:
     with pytest.raises(NotImplementedError, match="no streams on cpu"):
         torch.Event("cpu")
     assert issubclass(torch.Event, torch.cuda.Event) and torch.Stream is torch.cuda.Stream
+
+
+def test_what_programs_ask_about_the_build_and_the_gpu() -> None:
+    assert torch.version.__version__ == torch.__version__
+    assert torch.version.cuda is None and torch.version.hip is None
+    assert torch.__config__.show().startswith(f"Rushlight {torch.__version__}")
+    found = torch.accelerator.current_accelerator()
+    assert torch.accelerator.is_available() == torch.cuda.is_available() == (found is not None)
+    assert all(hasattr(torch.accelerator, name) for name in torch.accelerator.__all__)
