@@ -10,6 +10,7 @@ CMAKE_ARGS ?=
 ARGS ?=
 
 BIN := $(VENV)/bin
+EXAMPLES := digits gpt diffusion ppo graph
 # A sanitized module loads into an ordinary Python, so its runtime must be there first. Leaks are
 # looked for in the C++ tests only: Python itself keeps memory until its end.
 SANITIZED := $(BUILD)-sanitize
@@ -18,7 +19,7 @@ SANITIZER_ENV = PYTHONPATH=$(abspath $(SANITIZED)/package) \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"
 
-.PHONY: build digits test test-sanitize lint format bench stubs docs reference wheel clean
+.PHONY: build $(EXAMPLES) test test-sanitize lint format bench stubs docs reference wheel clean
 .DEFAULT_GOAL := build
 export CXX
 
@@ -26,8 +27,8 @@ build: $(BUILD)/build.ninja
 	$(BIN)/cmake --build $(BUILD) -j $(JOBS)
 	$(BIN)/cmake --install $(BUILD) --prefix .
 
-digits: build
-	$(BIN)/python examples/digits.py $(ARGS)
+$(EXAMPLES): build
+	$(BIN)/python examples/$@.py $(ARGS)
 
 test: build
 	$(BIN)/cmake --build $(BUILD) -j $(JOBS) --target core_tests cuda_shim
