@@ -87,3 +87,23 @@ def test_what_programs_ask_about_the_build_and_the_gpu() -> None:
     found = torch.accelerator.current_accelerator()
     assert torch.accelerator.is_available() == torch.cuda.is_available() == (found is not None)
     assert all(hasattr(torch.accelerator, name) for name in torch.accelerator.__all__)
+
+
+def test_marks_of_compilers_leave_functions_alone() -> None:
+    def function(x: int) -> int:
+        return x
+
+    jit, compiler = torch.jit, torch.compiler
+    for mark in (jit.script, jit.ignore, jit.unused, jit.export, jit.script_if_tracing):
+        assert mark(function) is function
+    assert jit.ignore(drop=True)(function) is function
+    assert compiler.disable(function) is compiler.disable()(function) is function
+    assert compiler.allow_in_graph(function) is compiler.compile(function) is function
+    assert not (jit.is_scripting() or jit.is_tracing() or compiler.is_compiling())
+    assert jit.annotate(int, 3) == 3
+
+
+def test_annotations_name_what_arguments_may_be() -> None:
+    assert isinstance(3.0, torch.types.Number) and isinstance("cpu", torch.types.Device)
+    assert torch.storage.UntypedStorage is torch.UntypedStorage
+    assert torch.utils.model_zoo.load_url is torch.hub.load_state_dict_from_url

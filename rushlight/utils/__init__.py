@@ -10,11 +10,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from rushlight.utils import checkpoint, data, deterministic, dlpack, graph, safetensors
+    from rushlight.utils import (
+        checkpoint,
+        data,
+        deterministic,
+        dlpack,
+        graph,
+        model_zoo,
+        safetensors,
+    )
 
-__all__ = ["checkpoint", "data", "deterministic", "dlpack", "graph", "hooks", "safetensors"]
+__all__ = [
+    "checkpoint",
+    "data",
+    "deterministic",
+    "dlpack",
+    "graph",
+    "hooks",
+    "model_zoo",
+    "safetensors",
+]
 
-_LATER = ("checkpoint", "data", "deterministic", "dlpack", "graph", "safetensors")
+_LATER = ("checkpoint", "data", "deterministic", "dlpack", "graph", "model_zoo", "safetensors")
 
 
 def __getattr__(name: str) -> ModuleType:

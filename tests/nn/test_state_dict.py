@@ -267,3 +267,18 @@ def test_a_prefix_is_stripped_from_keys_and_versions_of_a_state_dict() -> None:
     nn.modules.utils.consume_prefix_in_state_dict_if_present(saved, "module.")
     assert set(saved) == set(net.module.state_dict())
     assert saved._metadata == net.module.state_dict()._metadata
+
+
+def test_mismatched_keys_print_as_in_pytorch() -> None:
+    found = nn.Linear(1, 1).load_state_dict({"weight": torch.ones(1, 1)}, strict=False)
+    assert repr(found) == "_IncompatibleKeys(missing_keys=['bias'], unexpected_keys=[])"
+
+
+def test_programs_import_private_names_from_where_pytorch_has_them() -> None:
+    from rushlight.nn.modules.activation import MultiheadAttention
+    from rushlight.nn.modules.module import _IncompatibleKeys
+    from rushlight.nn.modules.transformer import _get_clones
+
+    assert MultiheadAttention is nn.MultiheadAttention
+    assert _IncompatibleKeys([], []).missing_keys == []
+    assert [type(layer) for layer in _get_clones(nn.ReLU(), 2)] == [nn.ReLU, nn.ReLU]

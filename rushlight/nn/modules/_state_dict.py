@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _EXTRA_STATE = "_extra_state"
 
 
-class IncompatibleKeys(namedtuple("IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
+class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpected_keys"])):
     """The keys on which a module and a state dict disagree."""
 
     __slots__ = ()
@@ -114,7 +114,7 @@ class Stateful(Hooked):
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> IncompatibleKeys:
+    ) -> _IncompatibleKeys:
         """Copies the tensors of a state dict into the module.
 
         Args:
@@ -142,7 +142,7 @@ class Stateful(Hooked):
             )
         state = OrderedDict(state_dict)
         metadata = getattr(state_dict, "_metadata", {})
-        incompatible = IncompatibleKeys([], [])
+        incompatible = _IncompatibleKeys([], [])
         problems: list[str] = []
         self._load_tree(state, "", metadata, assign, incompatible, problems)
 
@@ -164,7 +164,7 @@ class Stateful(Hooked):
         prefix: str,
         metadata: Mapping[str, Any],
         assign: bool,
-        incompatible: IncompatibleKeys,
+        incompatible: _IncompatibleKeys,
         problems: list[str],
     ) -> None:
         """Loads this module, then its children, from the entries of state under prefix."""

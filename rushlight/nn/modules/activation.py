@@ -6,6 +6,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
+from rushlight.nn.modules.attention import MultiheadAttention as MultiheadAttention
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import Parameter
 

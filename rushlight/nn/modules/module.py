@@ -17,6 +17,7 @@ from rushlight.nn.modules._hooks import (
 )
 from rushlight.nn.modules._members import MODULE, PARAMETER
 from rushlight.nn.modules._state_dict import Stateful
+from rushlight.nn.modules._state_dict import _IncompatibleKeys as _IncompatibleKeys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
