@@ -11,7 +11,6 @@
 #include "bindings/parser.h"
 #include "core/autograd/node.h"
 #include "core/autograd/profiler.h"
-#include "core/ops/ops.h"
 #include "core/ops/sparse.h"
 #include "core/tensor/tile_loop.h"
 

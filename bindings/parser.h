@@ -36,7 +36,6 @@ struct Extras {
   PyObject* out = nullptr;
   bool requires_grad = false;
   Layout layout = Layout::strided;
-  MemoryFormat format = MemoryFormat::preserve;
 };
 
 // Reads the arguments of one call of one overload.

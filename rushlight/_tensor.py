@@ -494,11 +494,6 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
         return sorted({*dir(type(self)), *self.__dict__})
 
 
-def _in_format(tensor: Tensor, format: Any) -> Tensor:
-    keeps = format is None or format is _C.preserve_format
-    return tensor if keeps else tensor.contiguous(memory_format=format)
-
-
 def _conversion(name: str, dtype: Any) -> Callable[[Tensor], Tensor]:
     def convert(self: Tensor, memory_format: Any = None) -> Tensor:
         if memory_format is not None:
