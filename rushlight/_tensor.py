@@ -185,9 +185,6 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
 
     # Conversion
 
-    def __complex__(self) -> complex:
-        return complex(self.item())
-
     def to(self, *args: Any, **kwargs: Any) -> Tensor:
         """Returns the tensor with another dtype or device, itself when nothing changes.
 
