@@ -246,6 +246,12 @@ def test_zero_dim_masks_add_a_dim() -> None:
     assert torch.tensor(5.0)[torch.tensor(True)].tolist() == [5.0]
 
 
+def test_nothing_is_picked_from_a_turned_tensor_without_elements() -> None:
+    x = torch.zeros(1, 3, 2).transpose(1, 2)
+    assert x[1::2, False].shape == (0, 0, 2, 3)
+    assert x[1::2][torch.zeros(2, dtype=torch.int64)[:0]].shape == (0, 2, 3)
+
+
 def test_values_broadcast_into_the_assigned_window() -> None:
     x = torch.zeros(2, 3)
     x[:, 1:] = torch.tensor([5.0, 6.0])

@@ -189,6 +189,8 @@ OP(take_along_dim, "(Tensor input, Tensor indices, int? dim=None) -> Tensor", {
 
 input and indices broadcast in the other dims.)",
   .forward = [](const Tensor& input, const Tensor& indices, std::optional<int64_t> dim) {
+    CHECK(indices.dtype() == DType::int64, "dtype of indices should be int64, but got ",
+          dtype_name(indices.dtype()), ". Use indices.long().");
     if (!dim) return gather(reshape(input, Shape{-1}), 0, reshape(indices, Shape{-1}));
     CHECK(input.dim() == indices.dim(),
           "input and indices should have the same number of dimensions, but got ",

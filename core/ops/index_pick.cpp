@@ -127,7 +127,8 @@ Picked pick(const Tensor& input, TensorList indices, bool checked) {
 }
 
 Tensor read_picked(const Tensor& input, const Picked& picked) {
-  if (std::is_sorted(picked.after_strides.begin(), picked.after_strides.end(), std::greater()))
+  if (input.numel() == 0 ||
+      std::is_sorted(picked.after_strides.begin(), picked.after_strides.end(), std::greater()))
     return read_row_major(input, picked);
   // Dims after the picked ones lie in the result as they do in the input.
   Shape inner = strides_after(alias(input, picked.after, picked.after_strides, input.offset()));

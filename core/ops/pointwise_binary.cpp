@@ -23,7 +23,6 @@ Example:
 // The order of arguments that PyTorch had first, and still takes.
 OP(add_scaled, "add.scaled(Tensor input, Scalar alpha, Tensor other) -> Tensor", {
   .doc     = "The same in the order of early versions.",
-  .dtypes  = numeric,
   .variants = function | method | inplace,
   .forward = [](const Tensor& input, Scalar alpha, const Tensor& other) {
     return call<"add", Tensor>(input, other, alpha);
