@@ -244,9 +244,11 @@ class GradScaler:
             optimizer.grad_scale = getattr(optimizer, "grad_scale", None)
         found = state["found_inf_per_device"].values()
         optimizer.found_inf = sum((number.to(scale.device) for number in found), 0 * scale)
-        result = optimizer.step(*args, **kwargs)
+        try:
+            result = optimizer.step(*args, **kwargs)
+        finally:  # a step by itself must not find them
+            del optimizer.grad_scale, optimizer.found_inf
         state["stage"] = OptState.STEPPED
-        del optimizer.grad_scale, optimizer.found_inf
         return result
 
     def update(self, new_scale: float | Tensor | None = None) -> None:

@@ -314,3 +314,13 @@ def test_names_of_pytorch_lead_here() -> None:
     if not torch.cuda.is_available():
         with pytest.warns(UserWarning, match="CUDA is not available"):
             assert not GradScaler().is_enabled()
+
+
+def test_step_that_fails_leaves_nothing_on_a_fused_optimizer() -> None:
+    table = torch.nn.Embedding(3, 2, sparse=True)
+    optimizer = torch.optim.Adam(table.parameters(), fused=True)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale(table(torch.tensor([0])).sum()).backward()
+    with pytest.raises(RuntimeError, match="sparse gradients"):
+        scaler.step(optimizer)
+    assert not hasattr(optimizer, "found_inf") and not hasattr(optimizer, "grad_scale")

@@ -10,7 +10,6 @@ import math
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.backends import mha
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules._transformer_layers import (
@@ -156,7 +155,7 @@ class TransformerEncoder(Module):
         first = self.layers[0]
         return (
             self.use_nested_tensor
-            and mha.get_fastpath_enabled()
+            and rl.backends.mha.get_fastpath_enabled()
             and not first.training
             and src.dim() == 3
             and not rl.is_autocast_enabled()

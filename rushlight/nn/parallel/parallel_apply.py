@@ -62,8 +62,8 @@ def parallel_apply(
             )
     gpus = [_gpu_of(i, inputs[i], None if devices is None else devices[i]) for i in range(count)]
     streams = [cuda.current_stream(gpu) for gpu in gpus]
-    records, autocast = rl.is_grad_enabled(), RestoredAutocast
-    casts = [autocast() for _ in range(count)]
+    records = rl.is_grad_enabled()
+    casts = [RestoredAutocast() for _ in range(count)]
     results: list[Any] = [None] * count
     errors: list[Exception | None] = [None] * count
 
