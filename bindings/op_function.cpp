@@ -2,8 +2,6 @@
 //
 // An OpFunction is both torch.add and Tensor.add: a method call passes the tensor as `input`.
 // Overloads are tried in the order of the table; the first whose arguments fit is called.
-#include <algorithm>
-#include <cctype>
 #include <map>
 #include <sstream>
 
@@ -116,19 +114,6 @@ Result run(const OpEntry& entry, const Value* values, bool inplace, const Tensor
   ReleaseGil release(weight.elements >= kReleaseGilFrom);
   if (out && entry.call_into) return entry.call_into(values, *out);
   return inplace ? entry.call_inplace(values) : entry.call(values);
-}
-
-// An error in an op that another one is made of bears the name of the inner one, which the user did
-// not write; it gets the name of what was called.
-[[noreturn, gnu::cold]] void rename(const Error& error, const std::string& called) {
-  std::string_view text = error.what();
-  size_t colon = text.find(": ");
-  auto in_name = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
-  bool is_ours = text.find("internal error at") != text.npos;  // where it is matters more
-  bool has_name = colon != text.npos && std::all_of(text.begin(), text.begin() + colon, in_name);
-  if (is_ours || !has_name) throw error;
-  size_t start = called[0] == '_' ? 1 : 0;  // private ops are named without it
-  throw Error(error.kind(), called.substr(start) + std::string(text.substr(colon)));
 }
 
 // Brings a new tensor into a sparse layout; elements that nobody wrote are no entries.
@@ -262,8 +247,11 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
         try {
           if (extras.out) return call_with_out(*entry, call.values(), extras.out);
           result = run(*entry, call.values(), self->inplace);
-        } catch (const Error& error) {
-          rename(error, *self->name);
+        } catch (Error& error) {
+          // The op that failed may be one that this is made of, which the user did not call. Of our
+          // own mistakes the place matters more.
+          if (error.has_op() && !error.is_ours()) error.rename_op(self->name->c_str());
+          throw;
         }
         if (extras.layout != Layout::strided) set_layout(*entry, result, extras.layout);
         if (extras.requires_grad) set_requires_grad(std::get<Tensor>(result), true);

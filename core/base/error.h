@@ -14,6 +14,10 @@ namespace rushlight {
 // Each kind becomes the Python exception of the same name in bindings/errors.cpp.
 enum class ErrorKind { kRuntime, kValue, kType, kIndex, kNotImplemented, kOutOfMemory, kLinAlg };
 
+namespace detail {
+inline constexpr const char* kOurMistake = "internal error at ";
+}
+
 class Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
@@ -23,14 +27,21 @@ class Error : public std::exception {
 
   // Puts "op: " in front, once: the innermost op that failed is the one to name.
   void name_op(const char* op) {
-    if (named_) return;
-    message_ = std::string(op[0] == '_' ? op + 1 : op) + ": " + message_;  // private ops too
-    named_ = true;
+    if (name_size_ == 0) rename_op(op);
   }
+  // Puts it there instead of the name that was.
+  void rename_op(const char* op) {
+    std::string name = std::string(op[0] == '_' ? op + 1 : op) + ": ";  // private ops too
+    message_.replace(0, name_size_, name);
+    name_size_ = name.size();
+  }
+  bool has_op() const { return name_size_ != 0; }
+  // Whether an ASSERT failed.
+  bool is_ours() const { return message_.find(detail::kOurMistake) != message_.npos; }
 
  private:
   ErrorKind kind_;
-  bool named_ = false;
+  size_t name_size_ = 0;  // of what stands before the message; 0: nothing
   std::string message_;
 };
 
@@ -62,6 +73,6 @@ template <class... Parts>
 #define ASSERT(condition)                                                                      \
   do {                                                                                         \
     if (!(condition)) [[unlikely]]                                                             \
-      ::rushlight::detail::fail("internal error at ", __FILE__, ":", __LINE__, ": ", #condition, \
-                                " does not hold. Please report this.");                        \
+      ::rushlight::detail::fail(::rushlight::detail::kOurMistake, __FILE__, ":", __LINE__, ": ", \
+                                #condition, " does not hold. Please report this.");            \
   } while (false)

@@ -11,10 +11,8 @@ using onednn::Layout;
 
 // ---- layouts -----------------------------------------------------------------------------------
 
-// The name that "channels last" has for this number of dims; sequences have none.
 MemoryFormat format_of(Layout layout, int dims) {
-  if (layout == Layout::channels_first) return MemoryFormat::contiguous;
-  return dims == 2 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
+  return layout == Layout::channels_first ? MemoryFormat::contiguous : channels_last_for(dims + 2);
 }
 
 Layout layout_of(const Tensor& tensor, int dims) {

@@ -27,15 +27,12 @@ void check_channels(const Tensor& t, int64_t channels, const char* name) {
         " elements, one per channel of input, but its shape is ", t.sizes());
 }
 
-// channels_last memory keeps its order: it is rows of channels.
-MemoryFormat last_format(const Tensor& t) {
-  return t.dim() == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
-}
-bool is_channels_last(const Tensor& t) {
-  return t.is_contiguous(last_format(t)) || suggested_format(t) != MemoryFormat::contiguous;
+// channels_last memory keeps its order: it is rows of channels. So is what could be both.
+bool is_rows_of_channels(const Tensor& t) {
+  return t.is_contiguous(channels_last_for(t.dim())) || is_channels_last(t);
 }
 Tensor in_kernel_order(const Tensor& t, DType dtype, bool channels_last) {
-  MemoryFormat format = channels_last ? last_format(t) : MemoryFormat::contiguous;
+  MemoryFormat format = channels_last ? channels_last_for(t.dim()) : MemoryFormat::contiguous;
   return in_format(to_dtype(t, dtype), format);
 }
 ChannelView view_of(const Tensor& t, bool channels_last) {
@@ -152,7 +149,7 @@ OP(batch_norm_kernel,
                 double momentum, double eps) {
     check_same_device(input, {&weight, &bias, &running_mean, &running_var});
     DType dtype = kernel_dtype(input);
-    bool channels_last = is_channels_last(input);
+    bool channels_last = is_rows_of_channels(input);
     Tensor x = in_kernel_order(input, input.dtype(), channels_last);
     ChannelView view = view_of(x, channels_last);
     Tensor output = empty_strided(x.sizes(), x.strides(), x.dtype(), x.device());
@@ -202,7 +199,7 @@ OP(batch_norm_kernel,
           return std::tuple(grad_input, sum(g * z, dims), sum(g, dims));
         }
         DType dtype = kernel_dtype(input);
-        bool channels_last = is_channels_last(input);
+        bool channels_last = is_rows_of_channels(input);
         Tensor x = in_kernel_order(input, input.dtype(), channels_last);
         Tensor h = in_kernel_order(g, x.dtype(), channels_last);
         ChannelView view = view_of(x, channels_last);

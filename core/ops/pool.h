@@ -46,13 +46,6 @@ void avg_pool_on_cuda(const PoolWindows3d& windows, PoolDivisor divisor, const T
 void avg_pool_backward_on_cuda(const PoolWindows3d& windows, PoolDivisor divisor,
                                const Tensor& grad, const Tensor& result);
 
-inline MemoryFormat channels_last_for(size_t dims) {
-  return dims == 5 ? MemoryFormat::channels_last_3d : MemoryFormat::channels_last;
-}
-inline bool is_channels_last(const Tensor& tensor) {
-  return suggested_format(tensor) != MemoryFormat::contiguous;
-}
-
 // The sizes of what windows make of images or volumes, and of what they lie over.
 Shape pooled_sizes(const PoolWindows3d& windows, const Tensor& like);
 Shape whole_sizes(const PoolWindows3d& windows, const Tensor& like);

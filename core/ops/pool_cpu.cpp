@@ -101,8 +101,8 @@ void for_each_part(const Volumes& volumes, F&& f) {
 }
 
 Tensor dense(const Tensor& tensor, bool channels_last) {
-  return in_format(
-      tensor, channels_last ? channels_last_for(size_t(tensor.dim())) : MemoryFormat::contiguous);
+  return in_format(tensor,
+                   channels_last ? channels_last_for(tensor.dim()) : MemoryFormat::contiguous);
 }
 
 // The operand as the loops take it: dense in its layout, in float32, float64 or int64.

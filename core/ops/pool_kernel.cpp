@@ -55,7 +55,8 @@ Shape whole_sizes(const PoolWindows3d& windows, const Tensor& like) {
 }
 
 Tensor empty_volumes(ShapeRef sizes, DType dtype, Device device, bool channels_last) {
-  MemoryFormat format = channels_last ? channels_last_for(sizes.size()) : MemoryFormat::contiguous;
+  MemoryFormat format =
+      channels_last ? channels_last_for(int64_t(sizes.size())) : MemoryFormat::contiguous;
   return empty_strided(sizes, strides_for(sizes, format), dtype, device);
 }
 

@@ -167,9 +167,6 @@ Tensor rearranged(const Tensor& input, int64_t first, int64_t end, const Shape& 
 }
 
 // channels_last memory is rearranged as rows of channels, so that results and gradients stay so.
-bool is_channels_last(const Tensor& input) {
-  return suggested_format(input) != MemoryFormat::contiguous;
-}
 Tensor channels_at_end(const Tensor& input) {
   return call<"movedim", Tensor>(input, ShapeRef(Shape{1}), ShapeRef(Shape{-1}));
 }

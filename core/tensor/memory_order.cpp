@@ -78,14 +78,7 @@ MemoryFormat suggested_format(const Tensor& tensor) {
     if (d == 0 && extent == tensor.strides()[1]) return MemoryFormat::contiguous;
     extent = stride * tensor.sizes()[d];
   }
-  return ndim == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
-}
-
-MemoryFormat suggested_format(TensorList tensors) {
-  MemoryFormat format = suggested_format(tensors[0]);
-  for (const Tensor& tensor : tensors.subspan(1))
-    if (suggested_format(tensor) != format) return MemoryFormat::contiguous;
-  return format;
+  return channels_last_for(int64_t(ndim));
 }
 
 Tensor in_format(const Tensor& tensor, MemoryFormat format) {

@@ -18,8 +18,13 @@ inline Tensor empty_after(const Tensor& tensor) { return empty_after(tensor, ten
 // channels_last or channels_last_3d where the strides of images or volumes lie in that order, with
 // gaps or without, else contiguous. What could be both is contiguous.
 MemoryFormat suggested_format(const Tensor& tensor);
-// The one format that all suggest, or contiguous.
-MemoryFormat suggested_format(TensorList tensors);
+inline bool is_channels_last(const Tensor& tensor) {
+  return suggested_format(tensor) != MemoryFormat::contiguous;
+}
+// The name that channels_last has for images (4 dims) and volumes (5); others have none.
+inline MemoryFormat channels_last_for(int64_t ndim) {
+  return ndim == 4 ? MemoryFormat::channels_last : MemoryFormat::channels_last_3d;
+}
 // A dense tensor with the same values: the tensor itself when it is in that order.
 Tensor in_format(const Tensor& tensor, MemoryFormat format);
 
