@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <tuple>
 
 #include "core/ops/value.h"
 
@@ -43,5 +44,10 @@ struct PoolArguments {
                 const std::optional<ShapeRef>& steps, ShapeRef padding, ShapeRef dilation,
                 bool ceil_mode);
 };
+
+// The maxima of windows over `dims` spatial dims, and their places as int32.
+std::tuple<Tensor, Tensor> max_pool_nd(int64_t dims, const Tensor& input, ShapeRef kernel_size,
+                                       const std::optional<ShapeRef>& stride, ShapeRef padding,
+                                       ShapeRef dilation, bool ceil_mode);
 
 }  // namespace rushlight

@@ -41,11 +41,8 @@ constexpr auto lp_pool = [](const Tensor& input, double norm_type, ShapeRef kern
   if (std::isinf(norm_type)) {
     bool largest = norm_type > 0;
     Tensor sizes = largest ? abs(input) : -abs(input);
-    PoolBatch batch(sizes, dims);
-    PoolArguments a(dims, batch.volumes(), kernel_size, stride, Shape{0}, Shape{1}, ceil_mode);
-    Tensor norms = batch.restore(std::get<0>(call<"_max_pool", std::tuple<Tensor, Tensor>>(
-        batch.volumes(), ShapeRef(a.out), ShapeRef(a.kernel), ShapeRef(a.stride),
-        ShapeRef(a.padding), ShapeRef(a.dilation))));
+    Tensor norms =
+        std::get<0>(max_pool_nd(dims, sizes, kernel_size, stride, Shape{0}, Shape{1}, ceil_mode));
     return largest ? norms : -norms;
   }
   Tensor means = avg_pool<dims>(pow(input, Scalar(norm_type)), kernel_size, stride, Shape{0},
@@ -77,7 +74,7 @@ Args:
   .dtypes  = kPoolable,
   .forward = [](const Tensor& input, ShapeRef kernel_size, std::optional<ShapeRef> stride,
                 ShapeRef padding, bool ceil_mode, bool count_include_pad) {
-    return avg_pool<1>( input, kernel_size, stride, padding, ceil_mode, count_include_pad, {});
+    return avg_pool<1>(input, kernel_size, stride, padding, ceil_mode, count_include_pad, {});
   },
 })
 

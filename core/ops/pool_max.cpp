@@ -3,22 +3,21 @@
 #include "core/ops/pool_arguments.h"
 
 namespace rushlight {
-namespace {
 
 using Pair = std::tuple<Tensor, Tensor>;
 
-// The maxima of all dims' ops, and their places as int32.
-template <int64_t dims>
-constexpr auto max_pool_pair = [](const Tensor& input, ShapeRef kernel_size,
-                                  std::optional<ShapeRef> stride, ShapeRef padding,
-                                  ShapeRef dilation, bool ceil_mode) {
+Pair max_pool_nd(int64_t dims, const Tensor& input, ShapeRef kernel_size,
+                 const std::optional<ShapeRef>& stride, ShapeRef padding, ShapeRef dilation,
+                 bool ceil_mode) {
   PoolBatch batch(input, dims);
   PoolArguments a(dims, batch.volumes(), kernel_size, stride, padding, dilation, ceil_mode);
   auto [values, indices] =
       call<"_max_pool", Pair>(batch.volumes(), ShapeRef(a.out), ShapeRef(a.kernel),
                               ShapeRef(a.stride), ShapeRef(a.padding), ShapeRef(a.dilation));
-  return Pair(batch.restore(values), batch.restore(indices));
-};
+  return {batch.restore(values), batch.restore(indices)};
+}
+
+namespace {
 
 Pair with_long_indices(const Pair& pooled) {
   return {std::get<0>(pooled), cast(std::get<1>(pooled), DType::int64)};
@@ -29,14 +28,14 @@ template <int64_t dims>
 constexpr auto max_pool = [](const Tensor& input, ShapeRef kernel_size,
                              std::optional<ShapeRef> stride, ShapeRef padding, ShapeRef dilation,
                              bool ceil_mode) {
-  return std::get<0>(max_pool_pair<dims>(input, kernel_size, stride, padding, dilation, ceil_mode));
+  return std::get<0>(max_pool_nd(dims, input, kernel_size, stride, padding, dilation, ceil_mode));
 };
 template <int64_t dims>
 constexpr auto max_pool_with_indices = [](const Tensor& input, ShapeRef kernel_size,
                                           std::optional<ShapeRef> stride, ShapeRef padding,
                                           ShapeRef dilation, bool ceil_mode) {
   return with_long_indices(
-      max_pool_pair<dims>(input, kernel_size, stride, padding, dilation, ceil_mode));
+      max_pool_nd(dims, input, kernel_size, stride, padding, dilation, ceil_mode));
 };
 template <int64_t dims>
 constexpr auto adaptive_max_pool = [](const Tensor& input, ShapeRef output_size) {
