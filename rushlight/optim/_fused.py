@@ -39,6 +39,8 @@ class FusedOptimizer(Optimizer):
     _numbers: tuple[str, ...] = ("step",)
     # Which of them must be equal among the parameters that one op updates; None for none.
     _alike: Callable[[State], Any] | None = itemgetter("step")
+    # Whether a step is proportional to lr, so that its derivative by lr is the step over lr.
+    _proportional_to_lr = True
     # What the refusal of sparse gradients advises.
     _advice = ""
     # What a GradScaler wants gradients to be divided by, and whether it found infinite ones.
@@ -114,11 +116,30 @@ class FusedOptimizer(Optimizer):
             if not params:
                 continue
             if group.get("differentiable"):
-                _refuse_recorded_options(type(self).__name__, group)
                 with rl.enable_grad():
-                    self._step_dense(group, params, grads)
+                    self._step_recorded(group, params, grads)
             else:
                 self._step_dense(group, params, grads)
+
+    def _step_recorded(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
+        """Takes a step that backward goes through: into lr, too, where that is proportional."""
+        lr = group["lr"]
+        rate = lr.detach() if isinstance(lr, Tensor) and lr.requires_grad else None
+        follows_lr = rate is not None and self._proportional_to_lr
+        _refuse_recorded_options(type(self).__name__, group, {"lr"} if follows_lr else set())
+        if not follows_lr:
+            self._step_dense(group, params, grads)
+            return
+        if not rate.item():
+            raise ValueError(
+                f"{type(self).__name__}: lr requires grad, but is 0. A step is differentiated in lr "
+                "as the step over lr. Start from a small number instead."
+            )
+        before = [param.clone() for param in params]
+        self._step_dense(group, params, grads)
+        nothing = ((lr - rate) / rate).reshape(())  # 0, with a derivative
+        for param, old in zip(params, before, strict=True):
+            param.add_((param - old) * nothing)
 
     def _step_dense(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
         states = self._states(group, params)
@@ -214,14 +235,15 @@ def stored(number: float) -> float:
     return rl.tensor(number, dtype=number_dtype()).item()
 
 
-def _refuse_recorded_options(optimizer: str, group: Group) -> None:
+def _refuse_recorded_options(optimizer: str, group: Group, followed: set[str]) -> None:
     def tensors(values: Iterable[Any]) -> list[Tensor]:
         return [value for value in values if isinstance(value, Tensor)]
 
     for name, value in group.items():
         values = value if isinstance(value, tuple) else (value,)
-        if any(tensor.requires_grad for tensor in tensors(values)):
+        if name not in followed and any(tensor.requires_grad for tensor in tensors(values)):
             raise NotImplementedError(
                 f"{optimizer}: {name} requires grad. A differentiable step is differentiable in "
-                "parameters, gradients and state, not in its options. Detach it."
+                "parameters, gradients, state and, where it is proportional to it, lr, not in other "
+                "options. Detach it."
             )

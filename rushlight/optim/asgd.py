@@ -57,6 +57,7 @@ class ASGD(FusedOptimizer):
     """
 
     _numbers = ("step", "eta", "mu")
+    _proportional_to_lr = False
     _alike = itemgetter("step", "eta", "mu")
 
     def __init__(

@@ -52,6 +52,7 @@ class Rprop(FusedOptimizer):
     """
 
     _alike = None
+    _proportional_to_lr = False
 
     def __init__(
         self,

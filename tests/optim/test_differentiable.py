@@ -97,9 +97,42 @@ def test_a_leaf_that_requires_grad_is_refused() -> None:
         torch.optim.SGD([param], lr=0.1, differentiable=True).step()
 
 
-def test_an_option_that_requires_grad_is_refused() -> None:
-    lr = torch.tensor(0.1, requires_grad=True)
+@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name not in ("ASGD", "Rprop")])
+def test_backward_goes_into_lr(name) -> None:
+    rng = np.random.default_rng(3)
+    start = torch.tensor(rng.normal(size=3), requires_grad=True)
+    target = torch.tensor(rng.normal(size=3))
+    lr = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
+
+    def run(start, lr):
+        param = start.clone()
+        options = {**OPTIMIZERS[name], "differentiable": True}
+        optimizer = getattr(torch.optim, name)([param], lr=lr, **options)
+        for _ in range(3):
+            value = param.clone()
+            loss = ((value - target) ** 2).sum() + (value**3).sum()
+            (param.grad,) = torch.autograd.grad(loss, value, create_graph=True)
+            optimizer.step()
+        return param
+
+    assert torch.autograd.gradcheck(run, (start, lr), eps=1e-6, atol=1e-5)
+    assert torch.autograd.gradgradcheck(run, (start, lr), eps=1e-6, atol=1e-4, rtol=1e-3)
+
+
+def test_a_step_by_an_lr_of_zero_has_no_derivative() -> None:
+    lr = torch.tensor(0.0, requires_grad=True)
     param = torch.ones(2, requires_grad=True) * 1
     param.grad = torch.ones(2)
-    with pytest.raises(NotImplementedError, match="SGD: lr requires grad"):
+    with pytest.raises(ValueError, match="SGD: lr requires grad, but is 0"):
         torch.optim.SGD([param], lr=lr, differentiable=True).step()
+
+
+def test_an_option_that_requires_grad_is_refused() -> None:
+    weight_decay = torch.tensor(0.1, requires_grad=True)
+    param = torch.ones(2, requires_grad=True) * 1
+    param.grad = torch.ones(2)
+    with pytest.raises(NotImplementedError, match="SGD: weight_decay requires grad"):
+        torch.optim.SGD([param], weight_decay=weight_decay, differentiable=True).step()
+    lr = torch.tensor(0.1, requires_grad=True)
+    with pytest.raises(NotImplementedError, match="Rprop: lr requires grad"):
+        torch.optim.Rprop([param], lr=lr, differentiable=True).step()
