@@ -43,7 +43,7 @@ void resample_converted(std::span<const ResampleAxis, 3> axes, ResampleOperand l
   if (result.dtype() == DType::uint8 && !moves) {
     float* at = wide_result.data<float>();
     for (int64_t i = 0; i < wide_result.numel(); ++i)
-      at[i] = std::clamp(__builtin_rintf(at[i]), 0.0f, 255.0f);
+      at[i] = std::clamp(__builtin_floorf(at[i] + 0.5f), 0.0f, 255.0f);
   }
   copy_into(result, wide_result);
 }

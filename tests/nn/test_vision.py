@@ -40,6 +40,10 @@ def test_interpolate_rounds_bytes_and_keeps_them_in_range() -> None:
     exact = F.interpolate(x.double(), (1, 9), mode="bicubic")
     assert result.dtype is torch.uint8
     assert result.tolist() == exact.round().clamp(0, 255).to(torch.uint8).tolist()
+    halves = F.interpolate(
+        torch.tensor([[[[0, 2, 4]]]], dtype=torch.uint8), (1, 6), mode="bilinear"
+    )
+    assert halves.tolist() == [[[[0, 1, 2, 3, 4, 4]]]]  # 0.5, 1.5, 2.5 and 3.5 go up
     assert F.interpolate(x, (1, 2)).tolist() == [[[[0, 0]]]]
 
 
