@@ -123,17 +123,17 @@ class FusedOptimizer(Optimizer):
 
     def _step_recorded(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
         """Takes a step that backward goes through: into lr, too, where that is proportional."""
-        lr = group["lr"]
-        rate = lr.detach() if isinstance(lr, Tensor) and lr.requires_grad else None
-        follows_lr = rate is not None and self._proportional_to_lr
-        _refuse_recorded_options(type(self).__name__, group, {"lr"} if follows_lr else set())
-        if not follows_lr:
+        lr, name = group["lr"], type(self).__name__
+        if not (self._proportional_to_lr and isinstance(lr, Tensor) and lr.requires_grad):
+            _refuse_recorded_options(name, group)
             self._step_dense(group, params, grads)
             return
+        rate = lr.detach()
+        _refuse_recorded_options(name, {**group, "lr": rate})
         if not rate.item():
             raise ValueError(
-                f"{type(self).__name__}: lr requires grad, but is 0. A step is differentiated in lr "
-                "as the step over lr. Start from a small number instead."
+                f"{name}: lr requires grad, but is 0. A step is differentiated in lr as the step "
+                "over lr. Start from a small number instead."
             )
         before = [param.clone() for param in params]
         self._step_dense(group, params, grads)
@@ -235,15 +235,14 @@ def stored(number: float) -> float:
     return rl.tensor(number, dtype=number_dtype()).item()
 
 
-def _refuse_recorded_options(optimizer: str, group: Group, followed: set[str]) -> None:
+def _refuse_recorded_options(optimizer: str, group: Group) -> None:
     def tensors(values: Iterable[Any]) -> list[Tensor]:
         return [value for value in values if isinstance(value, Tensor)]
 
     for name, value in group.items():
         values = value if isinstance(value, tuple) else (value,)
-        if name not in followed and any(tensor.requires_grad for tensor in tensors(values)):
+        if any(tensor.requires_grad for tensor in tensors(values)):
             raise NotImplementedError(
                 f"{optimizer}: {name} requires grad. A differentiable step is differentiable in "
-                "parameters, gradients, state and, where it is proportional to it, lr, not in other "
-                "options. Detach it."
+                "parameters, gradients, state and mostly lr, not in its other options. Detach it."
             )
