@@ -199,7 +199,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
         dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
         copy, format = kwargs.pop("copy", False), kwargs.pop("memory_format", None)
         non_blocking = kwargs.pop("non_blocking", False)
-        if other := kwargs.pop("other", None):
+        if (other := kwargs.pop("other", None)) is not None:
             args = (other, *args)
         if kwargs:
             raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
@@ -234,9 +234,12 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
             return self.clone(memory_format=format)
         if format in (None, _C.preserve_format):
             return result
-        if result is self and self._suggested_format() is format:
-            return self
-        return result.contiguous(memory_format=format)
+        # Strides that pass for both formats are laid out anew, for ops that go by them.
+        if result._suggested_format() is format and (
+            result is self or result.is_contiguous(memory_format=format)
+        ):
+            return result
+        return result.clone(memory_format=format)
 
     def cpu(self) -> Tensor:
         """Returns the tensor on the CPU, itself when it is there."""

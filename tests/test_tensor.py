@@ -129,6 +129,12 @@ def test_dtypes_devices_and_sizes_behave_like_values() -> None:
     assert torch.iinfo(torch.uint8).max == 255
 
 
+def test_to_takes_another_tensor_by_name() -> None:
+    x = torch.ones(2)
+    for other in (torch.zeros((), dtype=torch.int64), torch.zeros(2, dtype=torch.int64)):
+        assert x.to(other=other).dtype is torch.int64
+
+
 def test_to_returns_the_tensor_itself_when_nothing_changes() -> None:
     x = torch.ones(2)
     assert x.to(torch.float32) is x and x.to("cpu") is x and x.float() is x

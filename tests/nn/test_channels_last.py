@@ -181,3 +181,14 @@ def test_convolutions_of_few_and_of_many_points(
     torch.testing.assert_close(out.double(), expected, rtol=1e-4, atol=1e-4)
     if size > 1 and LAST in (format, weight_format):
         assert is_last(out)
+
+
+def test_one_channel_is_laid_out_as_asked() -> None:
+    x = torch.ones(2, 1, 5, 7).to(memory_format=LAST)
+    assert x.stride() == (35, 1, 7, 1)
+    assert x.to(memory_format=LAST) is x
+    assert x.to(memory_format=torch.contiguous_format).stride() == (35, 35, 7, 1)
+    assert torch.ones(2, 1, 5, 7).to(torch.float64, memory_format=LAST).stride() == (35, 1, 7, 1)
+    conv = torch.nn.Conv2d(1, 4, 3).to(memory_format=LAST)
+    assert conv.weight.stride() == (9, 1, 3, 1)
+    assert conv(x).stride() == (60, 1, 20, 4)
