@@ -226,7 +226,7 @@ def test_hashes_refuse_what_has_none() -> None:
 def test_one_element_becomes_a_complex_number() -> None:
     assert complex(torch.tensor([1 + 2j])) == 1 + 2j
     assert complex(torch.tensor(True)) == 1
-    with pytest.raises(RuntimeError):
+    with pytest.raises(ValueError, match="only one element"):
         complex(torch.ones(2))
 
 
