@@ -9,7 +9,7 @@
 #include "bindings/parser.h"
 #include "core/autograd/node.h"
 #include "core/autograd/profiler.h"
-#include "core/ops/sparse.h"
+#include "core/ops/sparse/sparse.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {

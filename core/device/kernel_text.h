@@ -1,7 +1,8 @@
 // Owns the device texts: every .cu and .cuh file below core/ is embedded as a string by CMake.
 //
-// core/ops/softmax.cu becomes `const char* const softmax_cu` in namespace rushlight, to be declared
-// where it is used. A text includes another by its path, #include "core/device/device_types.cuh".
+// core/ops/softmax/softmax.cu becomes `const char* const softmax_cu` in namespace rushlight, to be
+// declared where it is used. A text includes another by its path,
+// #include "core/device/device_types.cuh".
 #pragma once
 
 #include <string>

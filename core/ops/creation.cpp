@@ -6,10 +6,10 @@
 
 #include "core/device/cuda.h"
 #include "core/device/threads.h"
-#include "core/ops/generate_cuda.h"
 #include "core/ops/lift.h"
 #include "core/ops/op.h"
-#include "core/ops/shape.h"
+#include "core/ops/random/generate_cuda.h"
+#include "core/ops/shape/shape.h"
 #include "core/tensor/default_device.h"
 #include "core/tensor/memory_order.h"
 

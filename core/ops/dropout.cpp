@@ -1,7 +1,7 @@
 // Owns dropout in its forms. The fused kernel is in random_draw.cpp.
 #include "core/autograd/needs.h"
 #include "core/ops/op.h"
-#include "core/ops/random_draw.h"
+#include "core/ops/random/random_draw.h"
 
 namespace rushlight {
 namespace {

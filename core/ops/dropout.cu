@@ -3,7 +3,7 @@
 #include "core/tensor/formula.cuh"
 
 #include "core/device/philox.h"
-#include "core/ops/random_args.h"
+#include "core/ops/random/random_args.h"
 #include "core/tensor/convert.h"
 
 namespace rushlight::on_cuda {

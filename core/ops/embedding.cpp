@@ -3,7 +3,7 @@
 
 #include "core/autograd/grad_mode.h"
 #include "core/autograd/needs.h"
-#include "core/ops/index.h"
+#include "core/ops/index/index.h"
 #include "core/ops/op.h"
 
 namespace rushlight {

@@ -8,8 +8,8 @@
 #include "core/ops/embedding_bag_loops.h"
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
-#include "core/ops/sparse.h"
-#include "core/ops/sparse_kernels.h"
+#include "core/ops/sparse/sparse.h"
+#include "core/ops/sparse/sparse_kernels.h"
 #include "core/tensor/lift.h"
 
 namespace rushlight {

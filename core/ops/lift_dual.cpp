@@ -9,7 +9,7 @@
 #include "core/autograd/needs.h"
 #include "core/ops/batch.h"
 #include "core/ops/lift.h"
-#include "core/ops/shape.h"
+#include "core/ops/shape/shape.h"
 
 namespace rushlight {
 namespace {

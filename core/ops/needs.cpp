@@ -3,8 +3,8 @@
 
 #include "core/autograd/grad_mode.h"
 #include "core/ops/ops.h"
-#include "core/ops/shape.h"
-#include "core/ops/sparse.h"
+#include "core/ops/shape/shape.h"
+#include "core/ops/sparse/sparse.h"
 
 namespace rushlight::needs {
 namespace {

@@ -1,8 +1,8 @@
 // Owns what is found by rank: the k-th value, medians, quantiles and the mode. All but the mode are
 // elements of sorted rows, which the CPU finds without sorting.
 #include "core/ops/op.h"
-#include "core/ops/reduce.h"
-#include "core/ops/sort.h"
+#include "core/ops/reduce/reduce.h"
+#include "core/ops/sort/sort.h"
 
 namespace rushlight {
 namespace {

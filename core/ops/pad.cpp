@@ -3,7 +3,7 @@
 // The amounts of a pad are those before and after, of the last dim first. Continued edges are
 // resampling with one input per output, so their kernel and gradient are those of resample.h.
 #include "core/ops/op.h"
-#include "core/ops/resample.h"
+#include "core/ops/resample/resample.h"
 #include "core/tensor/pointwise.h"
 #include "core/tensor/tile_loop.h"
 

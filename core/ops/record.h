@@ -10,7 +10,7 @@
 #include "core/ops/batch.h"
 #include "core/ops/lift.h"
 #include "core/ops/op_node.h"
-#include "core/ops/sparse.h"
+#include "core/ops/sparse/sparse.h"
 #include "core/ops/watched_call.h"
 #include "core/tensor/tile_loop.h"
 

@@ -1,5 +1,5 @@
 // Owns products at scattered places, whose gradient is the product of all other factors.
-#include "core/ops/gather_scatter.h"
+#include "core/ops/index/gather_scatter.h"
 #include "core/ops/lift.h"
 #include "core/ops/op.h"
 

@@ -1,8 +1,8 @@
 // Owns what is found in sorted rows: places for values, membership, and different elements.
 #include "core/autograd/grad_mode.h"
-#include "core/ops/index.h"
+#include "core/ops/index/index.h"
 #include "core/ops/op.h"
-#include "core/ops/sort.h"
+#include "core/ops/sort/sort.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {

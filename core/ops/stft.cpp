@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/ops/op.h"
-#include "core/ops/shape.h"
+#include "core/ops/shape/shape.h"
 
 namespace rushlight {
 namespace {

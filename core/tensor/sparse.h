@@ -8,8 +8,8 @@
 // place gives a tensor other parts. Its indices are private, read-only copies, checked when they
 // came in: kernels trust them.
 // The values have no history. Ops take the values out of a sparse tensor and put others into its
-// pattern by two recorded ops (ops/sparse.cpp), and all between is ops on dense tensors: these
-// two alone know how gradients enter and leave sparse tensors.
+// pattern by two recorded ops (ops/sparse/sparse.cpp), and all between is ops on dense tensors:
+// these two alone know how gradients enter and leave sparse tensors.
 #pragma once
 
 #include <memory>

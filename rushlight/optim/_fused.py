@@ -1,6 +1,6 @@
 """The step of optimizers that update all parameters of a group in one op.
 
-Owns how parameters, gradients and state are gathered for that op, which is in core/ops/optim.cpp.
+Owns how parameters, gradients and state are gathered for that op (core/ops/foreach/optim.cpp).
 Invariant: numbers in the state of a parameter, such as its count of steps, are Python numbers in
 `state`, and scalar tensors in state_dict, as PyTorch has them.
 

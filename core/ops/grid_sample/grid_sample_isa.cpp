@@ -1,0 +1,298 @@
+// Owns the loops of grid_sample. For some places at once, each tap gets an offset and a weight for
+// all channels; what lies outside has the offset -1 and no weight.
+#include "core/ops/grid_sample/grid_sample_loops.h"
+#include "core/tensor/vectors.h"
+
+#include "core/ops/grid_sample/grid_taps.h"
+
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+namespace {
+
+constexpr int64_t kPlaces = kGridPlaces;
+
+// ---- taps --------------------------------------------------------------------------------------
+
+// The taps of some places along a dim.
+template <class T>
+struct Axis {
+  T index[4][kPlaces];  // whole numbers, outside of the image where those count as zero
+  T weight[4][kPlaces], slope[4][kPlaces];
+};
+
+template <int taps, GridPadding padding, class T>
+void fill_axis(const GridImage& image, int dim, const T* grid, int64_t n, Axis<T>& axis) {
+  T size = T(image.sizes[dim]);
+  bool align_corners = image.align_corners;
+  int dims = image.dims;
+#pragma omp simd
+  for (int64_t p = 0; p < n; ++p) {
+    GridTaps<T, taps> at = grid_taps<taps>(grid[p * dims + dim], size, padding, align_corners);
+    for (int k = 0; k < taps; ++k) {
+      axis.index[k][p] = at.index[k];
+      axis.weight[k][p] = at.weight[k];
+      axis.slope[k][p] = at.slope[k];
+    }
+  }
+}
+
+template <GridPadding padding, class T>
+void fill_axis(const GridImage& image, int dim, const T* grid, int64_t n, Axis<T>& axis) {
+  switch (image.mode) {
+    case GridMode::bilinear: return fill_axis<2, padding>(image, dim, grid, n, axis);
+    case GridMode::nearest: return fill_axis<1, padding>(image, dim, grid, n, axis);
+    default: return fill_axis<4, padding>(image, dim, grid, n, axis);
+  }
+}
+
+template <class T>
+void fill_axis(const GridImage& image, int dim, const T* grid, int64_t n, Axis<T>& axis) {
+  switch (image.padding) {
+    case GridPadding::zeros: return fill_axis<GridPadding::zeros>(image, dim, grid, n, axis);
+    case GridPadding::border: return fill_axis<GridPadding::border>(image, dim, grid, n, axis);
+    default: return fill_axis<GridPadding::reflection>(image, dim, grid, n, axis);
+  }
+}
+
+// The taps of some places in the plane, which are all combinations of those along the dims.
+template <class T>
+struct Taps {
+  Axis<T> axes[3];
+  int count = 0;
+  bool has_pairs = false;  // whether taps 2 k and 2 k + 1 lie side by side
+  int32_t offset[kGridTaps][kPlaces];
+  T weight[kGridTaps][kPlaces];
+
+  void fill(const GridImage& image, const T* grid, int64_t n) {
+    for (int d = 0; d < image.dims; ++d) fill_axis(image, d, grid, n, axes[d]);
+    int along = image.mode == GridMode::nearest ? 1 : image.mode == GridMode::bicubic ? 4 : 2;
+    count = image.dims == 3 ? along * along * along : along * along;
+    has_pairs = along == 2 || (along == 4 && image.padding == GridPadding::zeros);
+    for (int tap = 0; tap < count; ++tap) fill_tap(image, tap, along, n);
+  }
+
+  // The tap's place among those of a dim.
+  static int part(int tap, int dim, int along) {
+    for (int d = 0; d < dim; ++d) tap /= along;
+    return tap % along;
+  }
+
+  void fill_tap(const GridImage& image, int tap, int along, int64_t n) {
+    int32_t* to = offset[tap];
+    T* w = weight[tap];
+    uint32_t stride = 1;
+    for (int d = 0; d < image.dims; ++d) {
+      const T* index = axes[d].index[part(tap, d, along)];
+      const T* factor = axes[d].weight[part(tap, d, along)];
+      uint32_t size = uint32_t(image.sizes[d]);
+      bool first = d == 0;
+#pragma omp simd
+      for (int64_t p = 0; p < n; ++p) {
+        uint32_t i = uint32_t(int32_t(index[p]));
+        int32_t sum = int32_t(uint32_t(first ? 0 : to[p]) + i * stride);
+        to[p] = (i < size) & (first | (to[p] >= 0)) ? sum : -1;
+        w[p] = first ? factor[p] : w[p] * factor[p];
+      }
+      stride *= size;
+    }
+    for (int64_t p = n; p < kPlaces; ++p) to[p] = -1;
+    for (int64_t p = n; p < kPlaces; ++p) w[p] = 0;
+  }
+
+  // The slope of a tap's weight along a dim, without regard to what lies outside.
+  void slopes(const GridImage& image, int tap, int dim, int64_t n, T* slope) const {
+    int along = image.mode == GridMode::nearest ? 1 : image.mode == GridMode::bicubic ? 4 : 2;
+    for (int d = 0; d < image.dims; ++d) {
+      int k = part(tap, d, along);
+      const T* factor = d == dim ? axes[d].slope[k] : axes[d].weight[k];
+#pragma omp simd
+      for (int64_t p = 0; p < n; ++p) slope[p] = d == 0 ? factor[p] : slope[p] * factor[p];
+    }
+  }
+};
+
+// plane[offset[0]], plane[offset[1]], ..., and 0 for the offset -1.
+#if RUSHLIGHT_ISA == 4
+[[gnu::always_inline]] inline Vector<float> gather(const float* plane, const int32_t* offset) {
+  __m512i at = _mm512_loadu_si512(offset);
+  __mmask16 inside = _mm512_cmpge_epi32_mask(at, _mm512_setzero_si512());
+  return _mm512_mask_i32gather_ps(_mm512_setzero_ps(), inside, at, plane, 4);
+}
+[[gnu::always_inline]] inline Vector<double> gather(const double* plane, const int32_t* offset) {
+  __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset));
+  __mmask8 inside = _mm256_cmpge_epi32_mask(at, _mm256_setzero_si256());
+  return _mm512_mask_i32gather_pd(_mm512_setzero_pd(), inside, at, plane, 8);
+}
+#elif RUSHLIGHT_ISA == 3
+[[gnu::always_inline]] inline Vector<float> gather(const float* plane, const int32_t* offset) {
+  __m256i at = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offset));
+  __m256i inside = _mm256_cmpgt_epi32(at, _mm256_set1_epi32(-1));
+  return _mm256_mask_i32gather_ps(_mm256_setzero_ps(), plane, at, _mm256_castsi256_ps(inside), 4);
+}
+[[gnu::always_inline]] inline Vector<double> gather(const double* plane, const int32_t* offset) {
+  __m128i at = _mm_loadu_si128(reinterpret_cast<const __m128i*>(offset));
+  __m256i inside = _mm256_cvtepi32_epi64(_mm_cmpgt_epi32(at, _mm_set1_epi32(-1)));
+  return _mm256_mask_i32gather_pd(_mm256_setzero_pd(), plane, at, _mm256_castsi256_pd(inside), 8);
+}
+#else
+template <class T>
+[[gnu::always_inline]] inline Vector<T> gather(const T* plane, const int32_t* offset) {
+  Vector<T> values{};
+  for (int i = 0; i < kWidth<T>; ++i)
+    if (offset[i] >= 0) values[i] = plane[offset[i]];
+  return values;
+}
+#endif
+
+// Whether some of a vector's offsets lie outside.
+#if RUSHLIGHT_ISA == 4
+[[gnu::always_inline]] inline bool some_outside(const int32_t* a, const int32_t* b) {
+  __m512i either = _mm512_or_si512(_mm512_loadu_si512(a), _mm512_loadu_si512(b));
+  return _mm512_movepi32_mask(either) != 0;
+}
+#elif RUSHLIGHT_ISA == 3
+[[gnu::always_inline]] inline bool some_outside(const int32_t* a, const int32_t* b) {
+  __m256i either = _mm256_or_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a)),
+                                   _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)));
+  return _mm256_movemask_ps(_mm256_castsi256_ps(either)) != 0;
+}
+#endif
+
+// The values at two offsets each that lie side by side, of which one load brings both: these loads
+// take less time than the instructions that gather. False where some lie outside.
+template <class T>
+[[gnu::always_inline]] inline bool load_pairs(const T*, const int32_t*, const int32_t*,
+                                              Vector<T> (&)[2]) {
+  return false;
+}
+#if RUSHLIGHT_ISA >= 3
+template <size_t... I>
+[[gnu::always_inline]] inline Vector<float> pairs_at(const float* plane, const int32_t* offset,
+                                                     detail::Indices<I...>) {
+  using Pair [[gnu::aligned(4), gnu::may_alias]] = double;  // only moved
+  return Vector<float>(Vector<double>{*reinterpret_cast<const Pair*>(plane + offset[I])...});
+}
+template <>
+[[gnu::always_inline]] inline bool load_pairs(const float* plane, const int32_t* offset,
+                                              const int32_t* next, Vector<float> (&values)[2]) {
+  if (some_outside(offset, next)) return false;
+  detail::IndicesTo<size_t(kWidth<double>)> indices;
+  Vector<float> low = pairs_at(plane, offset, indices),
+                high = pairs_at(plane, offset + kWidth<double>, indices);
+  values[0] = every_second<float, 0>(low, high);
+  values[1] = every_second<float, 1>(low, high);
+  return true;
+}
+#endif
+
+// Calls f(tap, what it sees at the places from p on) for all taps.
+template <class T, class F>
+[[gnu::always_inline]] inline void for_values(const Taps<T>& taps, const T* plane, int64_t p, F f) {
+  for (int k = 0; k < taps.count; k += 1 + taps.has_pairs) {
+    Vector<T> values[2];
+    if (taps.has_pairs) {
+      if (!load_pairs(plane, taps.offset[k] + p, taps.offset[k + 1] + p, values)) {
+        values[0] = gather(plane, taps.offset[k] + p);
+        values[1] = gather(plane, taps.offset[k + 1] + p);
+      }
+      f(k, values[0]);
+      f(k + 1, values[1]);
+    } else {
+      f(k, gather(plane, taps.offset[k] + p));
+    }
+  }
+}
+
+// ---- the loops ---------------------------------------------------------------------------------
+
+template <class T>
+void sum_taps(const Taps<T>& taps, const T* plane, T* out, int64_t n) {
+  for (int64_t p = 0; p < n; p += kWidth<T>) {
+    Vector<T> sum{};
+    for_values(taps, plane, p, [&](int k, Vector<T> values) __attribute__((always_inline)) {
+      sum = multiply_add(values, load_vector(taps.weight[k] + p), sum);
+    });
+    if (p + kWidth<T> <= n) store_vector(out + p, sum);
+    else __builtin_memcpy(out + p, &sum, size_t(n - p) * sizeof(T));
+  }
+}
+
+template <class T>
+void sample(const GridImage& image, const void* input, const void* grid, void* output) {
+  const T* in = static_cast<const T*>(input);
+  const T* places = static_cast<const T*>(grid);
+  T* out = static_cast<T*>(output);
+  Taps<T> taps;
+  for (int64_t first = 0; first < image.places; first += kPlaces) {
+    int64_t n = image.places - first < kPlaces ? image.places - first : kPlaces;
+    taps.fill(image, places + first * image.dims, n);
+    for (int64_t c = 0; c < image.channels; ++c) {
+      const T* plane = in + c * image.pixels;
+      T* to = out + c * image.places + first;
+      sum_taps(taps, plane, to, n);
+    }
+  }
+}
+
+// Adds the products of the gradients and what each tap saw, over the channels.
+template <class T>
+void add_products(const Taps<T>& taps, const T* plane, const T* g, T (*products)[kPlaces],
+                  int64_t n) {
+  for (int64_t p = 0; p < n; p += kWidth<T>) {
+    Vector<T> share{};
+    __builtin_memcpy(&share, g + p, size_t(n - p < kWidth<T> ? n - p : kWidth<T>) * sizeof(T));
+    for_values(taps, plane, p, [&](int k, Vector<T> values) __attribute__((always_inline)) {
+      T* sum = products[k] + p;
+      store_vector(sum, multiply_add(share, values, load_vector(sum)));
+    });
+  }
+}
+
+template <class T>
+void scatter(const Taps<T>& taps, const T* g, T* plane, int64_t n) {
+  T shares[kPlaces];
+  for (int k = 0; k < taps.count; ++k) {
+    const int32_t* offset = taps.offset[k];
+#pragma omp simd
+    for (int64_t p = 0; p < n; ++p) shares[p] = g[p] * taps.weight[k][p];
+    for (int64_t p = 0; p < n; ++p)
+      if (offset[p] >= 0) plane[offset[p]] += shares[p];
+  }
+}
+
+template <class T>
+void backward(const GridImage& image, const void* grad, const void* input, const void* grid,
+              void* grad_input, void* grad_grid) {
+  const T* in = static_cast<const T*>(input);
+  const T* places = static_cast<const T*>(grid);
+  Taps<T> taps;
+  T products[kGridTaps][kPlaces], slope[kPlaces];
+  for (int64_t first = 0; first < image.places; first += kPlaces) {
+    int64_t n = image.places - first < kPlaces ? image.places - first : kPlaces;
+    taps.fill(image, places + first * image.dims, n);
+    __builtin_memset(products, 0, sizeof(products));
+    for (int64_t c = 0; c < image.channels; ++c) {
+      const T* g = static_cast<const T*>(grad) + c * image.places + first;
+      if (grad_input) scatter(taps, g, static_cast<T*>(grad_input) + c * image.pixels, n);
+      if (!grad_grid || image.mode == GridMode::nearest) continue;
+      const T* plane = in + c * image.pixels;
+      add_products(taps, plane, g, products, n);
+    }
+    if (!grad_grid) continue;
+    T* to = static_cast<T*>(grad_grid) + first * image.dims;
+    for (int d = 0; d < image.dims; ++d) {
+      for (int64_t p = 0; p < n; ++p) to[p * image.dims + d] = 0;
+      for (int k = 0; k < taps.count && image.mode != GridMode::nearest; ++k) {
+        taps.slopes(image, k, d, n, slope);
+        for (int64_t p = 0; p < n; ++p) to[p * image.dims + d] += slope[p] * products[k][p];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+extern const GridLoops grid_loops;
+constexpr GridLoops grid_loops = {{&sample<float>, &sample<double>},
+                                  {&backward<float>, &backward<double>}};
+
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

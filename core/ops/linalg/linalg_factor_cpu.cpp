@@ -1,0 +1,505 @@
+// Defines the factorisations of linalg.h, and the solutions by them. Small matrices are done here,
+// because LAPACK has not begun before they are finished; large ones by LAPACK.
+#include "core/device/lapack.h"
+#include "core/ops/linalg/linalg.h"
+
+namespace rushlight {
+namespace {
+
+using lapack::Workspace;
+
+// Up to here our loops are faster than LAPACK's calls.
+constexpr int64_t kSmall = 16;
+
+template <class T>
+T conjugate(T x) {
+  if constexpr (std::is_floating_point_v<T>) return x;
+  else return std::conj(x);
+}
+// What LAPACK compares pivots by.
+template <class T>
+lapack::Real<T> magnitude(T x) {
+  return std::abs(std::real(x)) + std::abs(std::imag(x));
+}
+
+// A matrix in any order, or its conjugate.
+template <class T>
+struct Entries {
+  const T* data;
+  int64_t row, column;
+  bool conjugated = false;
+  T operator()(int64_t i, int64_t j) const {
+    T x = data[i * row + j * column];
+    return conjugated ? conjugate(x) : x;
+  }
+};
+
+// ---- small matrices -----------------------------------------------------------------------------
+
+// Golub and Van Loan, algorithm 3.4.1: outer products with row exchanges.
+template <class T>
+int small_lu(int64_t m, int64_t n, T* a, int* pivots) {
+  int info = 0;
+  for (int64_t j = 0; j < std::min(m, n); ++j) {
+    T* column = a + j * m;
+    int64_t pivot = j;
+    for (int64_t i = j + 1; i < m; ++i)
+      if (magnitude(column[i]) > magnitude(column[pivot])) pivot = i;
+    pivots[j] = int(pivot) + 1;
+    if (column[pivot] == T(0)) {
+      if (!info) info = int(j) + 1;
+      continue;
+    }
+    if (pivot != j)
+      for (int64_t c = 0; c < n; ++c) std::swap(a[j + c * m], a[pivot + c * m]);
+    for (int64_t i = j + 1; i < m; ++i) column[i] /= column[j];
+    for (int64_t c = j + 1; c < n; ++c)
+      for (int64_t i = j + 1; i < m; ++i) a[i + c * m] -= column[i] * a[j + c * m];
+  }
+  return info;
+}
+
+// Golub and Van Loan, algorithm 4.2.1, on the lower triangle; by other strides, on the upper one.
+template <class T>
+int small_cholesky(int64_t n, T* a, int64_t row, int64_t column) {
+  auto at = [&](int64_t i, int64_t j) -> T& { return a[i * row + j * column]; };
+  for (int64_t j = 0; j < n; ++j) {
+    lapack::Real<T> d = std::real(at(j, j));
+    for (int64_t k = 0; k < j; ++k) d -= std::norm(at(j, k));
+    if (!(d > 0)) return int(j) + 1;
+    d = std::sqrt(d);
+    at(j, j) = d;
+    for (int64_t i = j + 1; i < n; ++i) {
+      T sum = at(i, j);
+      for (int64_t k = 0; k < j; ++k) sum -= at(i, k) * conjugate(at(j, k));
+      at(i, j) = sum / d;
+    }
+  }
+  return 0;
+}
+
+// As LAPACK says it of numbers; of NaNs it says nothing.
+template <class T>
+int large_cholesky(int64_t n, T* a, bool upper) {
+  int info = lapack::potrf(upper ? 'U' : 'L', n, a, n);
+  for (int64_t j = 0; j < n && info == 0; ++j)
+    if (!(std::real(a[j * n + j]) > 0)) info = int(j) + 1;
+  return info;
+}
+
+// b = A^-1 b by substitution, for each column of b.
+template <class T>
+void substitute(int64_t n, Entries<T> a, bool upper, bool unitriangular, T* b, int64_t columns) {
+  for (int64_t c = 0; c < columns; ++c, b += n) {
+    for (int64_t step = 0; step < n; ++step) {
+      int64_t i = upper ? n - 1 - step : step;
+      T sum = b[i];
+      for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); ++k) sum -= a(i, k) * b[k];
+      b[i] = unitriangular ? sum : sum / a(i, i);
+    }
+  }
+}
+
+template <class T>
+void small_lu_solve(char trans, int64_t n, const T* lu, const int* pivots, T* b, int64_t columns) {
+  auto exchange = [&](int64_t i) {
+    if (pivots[i] - 1 == i) return;
+    for (int64_t c = 0; c < columns; ++c) std::swap(b[i + c * n], b[pivots[i] - 1 + c * n]);
+  };
+  if (trans == 'N') {
+    for (int64_t i = 0; i < n; ++i) exchange(i);
+    Entries<T> a{lu, 1, n};
+    substitute(n, a, false, true, b, columns);
+    substitute(n, a, true, false, b, columns);
+  } else {
+    Entries<T> a{lu, n, 1, trans == 'C'};
+    substitute(n, a, false, false, b, columns);
+    substitute(n, a, true, true, b, columns);
+    for (int64_t i = n - 1; i >= 0; --i) exchange(i);
+  }
+}
+
+// x becomes (beta, the rest of v), where v begins with a one and (I - tau v v^H)^H maps x to
+// beta e_1: Golub and Van Loan, algorithm 5.1.1, with the signs of LAPACK's larfg. Gives tau.
+template <class T>
+T small_reflector(int64_t n, T* x) {
+  using R = lapack::Real<T>;
+  R largest = 0;
+  auto look_at = [&](T value) {
+    if (!(magnitude(value) <= largest)) largest = magnitude(value);  // NaN too
+  };
+  for (int64_t i = 1; i < n; ++i) look_at(x[i]);
+  if (largest == 0 && std::imag(x[0]) == 0) return T(0);
+  look_at(x[0]);
+  R sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += std::norm(x[i] / largest);
+  R beta = -std::copysign(largest * std::sqrt(sum), std::real(x[0]));
+  T tau = (T(beta) - x[0]) / beta, first = x[0] - beta;
+  for (int64_t i = 1; i < n; ++i) x[i] /= first;
+  x[0] = beta;
+  return tau;
+}
+
+// c = (I - tau v v^H) c, where v begins with a one that is not read.
+template <class T>
+void reflect(int64_t n, const T* v, T tau, T* c) {
+  T sum = c[0];
+  for (int64_t i = 1; i < n; ++i) sum += conjugate(v[i]) * c[i];
+  sum *= tau;
+  c[0] -= sum;
+  for (int64_t i = 1; i < n; ++i) c[i] -= v[i] * sum;
+}
+
+template <class T>
+void small_qr(int64_t m, int64_t n, T* a, T* tau) {
+  for (int64_t j = 0; j < std::min(m, n); ++j) {
+    T* v = a + j * (m + 1);
+    tau[j] = small_reflector(m - j, v);
+    for (int64_t c = j + 1; c < n; ++c) reflect(m - j, v, conjugate(tau[j]), a + c * m + j);
+  }
+}
+
+// Golub and Van Loan, section 5.1.6: the last reflector first, so that zeros stay out of the work.
+template <class T>
+void small_householder(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
+  for (int64_t j = n - 1; j >= 0; --j) {
+    T *column = a + j * m, *v = column + j;
+    std::fill_n(column, j, T(0));
+    if (j >= k) {  // without a reflector
+      std::fill_n(v, m - j, T(0));
+      v[0] = T(1);
+      continue;
+    }
+    for (int64_t c = j + 1; c < n; ++c) reflect(m - j, v, tau[j], a + c * m + j);
+    for (int64_t i = 1; i < m - j; ++i) v[i] *= -tau[j];
+    v[0] = T(1) - tau[j];
+  }
+}
+
+// ---- threads ------------------------------------------------------------------------------------
+
+// Calls f(matrix, first column, columns): whole matrices b while there are enough of them for all
+// threads, else blocks of columns.
+template <class F>
+void for_each_column_block(const Tensor& b, double work_per_column, F&& f) {
+  int64_t count = checked_numel(batch_sizes(b)), columns = b.size(-1);
+  if (columns == 0) return;
+  int64_t blocks = 1;
+  if (count < num_threads() && work_per_column * double(columns) > 2 * kMultiplicationsPerThread)
+    blocks = std::min<int64_t>(columns, num_threads());
+  int64_t width = (columns + blocks - 1) / blocks;
+  blocks = (columns + width - 1) / width;
+  double work = work_per_column * double(width) + 500;
+  parallel_for(0, count * blocks, int64_t(4e4 / work) + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t first = i % blocks * width;
+      f(i / blocks, first, std::min(width, columns - first));
+    }
+  });
+}
+
+// ---- large matrices -----------------------------------------------------------------------------
+// LAPACK runs on one thread here. A single large matrix is split where the work is: LAPACK factors
+// a panel of columns, then all threads bring blocks of the columns on its right up to date.
+
+constexpr int64_t kPanel = 64;
+
+template <class F>
+void for_each_block_of(int64_t columns, F&& f) {
+  constexpr int64_t kNarrowest = 48;  // blocks below are not worth waking a thread for
+  parallel_for(0, columns, kNarrowest, f);
+}
+
+bool takes_all_threads(int64_t count, int64_t m, int64_t n) {
+  return count == 1 && std::min(m, n) >= 4 * kPanel && num_threads() > 1 && !in_parallel_region();
+}
+
+template <class T>
+int large_lu(int64_t m, int64_t n, T* a, int* pivots) {
+  int info = 0;
+  int64_t k = std::min(m, n);
+  for (int64_t j = 0; j < k; j += kPanel) {
+    int64_t width = std::min(kPanel, k - j), rows = m - j, next = j + width;
+    T* panel = a + j * m + j;
+    int failed = lapack::getrf(rows, width, panel, m, pivots + j);
+    if (failed > 0 && info == 0) info = failed + int(j);
+    for (int64_t i = j; i < next; ++i) pivots[i] += int(j);
+    lapack::laswp(j, a, m, j + 1, next, pivots);
+    for_each_block_of(n - next, [&](int64_t begin, int64_t end) {
+      T* right = a + (next + begin) * m;
+      lapack::laswp(end - begin, right, m, j + 1, next, pivots);
+      lapack::trsm('L', 'L', 'N', 'U', width, end - begin, panel, m, right + j, m);
+      lapack::gemm_subtract(m - next, end - begin, width, panel + width, m, right + j, m,
+                            right + next, m);
+    });
+  }
+  return info;
+}
+
+// The block of reflectors below the diagonal at column j, applied to the columns from `next` on.
+template <class T>
+void apply_block(bool adjoint, int64_t m, int64_t j, int64_t width, const T* a, const T* tau,
+                 T* target, int64_t columns) {
+  std::vector<T> triangle(size_t(width * width));
+  lapack::larft(m - j, width, a + j * m + j, m, tau + j, triangle.data(), width);
+  for_each_block_of(columns, [&](int64_t begin, int64_t end) {
+    std::vector<T> work(size_t((end - begin) * width));
+    lapack::larfb(adjoint, m - j, end - begin, width, a + j * m + j, m, triangle.data(), width,
+                  target + begin * m + j, m, work.data());
+  });
+}
+
+template <class T>
+void large_qr(int64_t m, int64_t n, T* a, T* tau) {
+  int64_t k = std::min(m, n);
+  Workspace<T> space;
+  for (int64_t j = 0; j < k; j += kPanel) {
+    int64_t width = std::min(kPanel, k - j);
+    if (width < kPanel) space = {};
+    lapack::geqrf(m - j, width, a + j * m + j, m, tau + j, space);
+    apply_block(true, m, j, width, a, tau, a + (j + width) * m, n - j - width);
+  }
+}
+
+// The blocks from the last one on: each makes its own columns and changes those after it.
+template <class T>
+void large_householder(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
+  for (int64_t c = k; c < n; ++c) {  // columns without reflectors begin as those of the identity
+    std::fill_n(a + c * m, m, T(0));
+    a[c * m + c] = T(1);
+  }
+  Workspace<T> space;
+  for (int64_t j = (k - 1) / kPanel * kPanel; j >= 0; j -= kPanel) {
+    int64_t width = std::min(kPanel, k - j);
+    apply_block(false, m, j, width, a, tau, a + (j + width) * m, n - j - width);
+    lapack::orgqr(m - j, width, width, a + j * m + j, m, tau + j, space);
+    if (width < kPanel) space = {};
+    for (int64_t c = j; c < j + width; ++c) std::fill_n(a + c * m, j, T(0));
+  }
+}
+
+double cube(int64_t n) { return double(n) * double(n) * double(n); }
+
+}  // namespace
+
+void cholesky_cpu(const Tensor& a, bool upper, const Tensor& info) {
+  int64_t n = a.size(-1);
+  visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> all(a);
+    for_each_matrix(a, cube(n) / 6, [&](int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        T* matrix = all[k];
+        info.data<int>()[k] = n <= kSmall ? small_cholesky(n, matrix, upper ? n : 1, upper ? 1 : n)
+                                          : large_cholesky(n, matrix, upper);
+        for (int64_t j = 0; j < n; ++j) {
+          if (upper) std::fill(matrix + j * n + j + 1, matrix + (j + 1) * n, T(0));
+          else std::fill(matrix + j * n, matrix + j * n + j, T(0));
+        }
+      }
+    });
+  });
+}
+
+void lu_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info) {
+  int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
+  visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> all(a);
+    if (takes_all_threads(info.numel(), m, n)) {
+      *info.data<int>() = large_lu(m, n, all[0], pivots.data<int>());
+      return;
+    }
+    for_each_matrix(a, double(m) * double(n) * double(k) / 3, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        int* exchanged = pivots.data<int>() + i * k;
+        info.data<int>()[i] = std::max(m, n) <= kSmall ? small_lu(m, n, all[i], exchanged)
+                                                       : lapack::getrf(m, n, all[i], m, exchanged);
+      }
+    });
+  });
+}
+
+void identity_cpu(const Tensor& a) {
+  int64_t n = a.size(-1);
+  visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> all(a);
+    for_each_matrix(a, double(n) * double(n), [&](int64_t begin, int64_t end) {
+      std::fill(all[begin], all[end], T(0));
+      for (int64_t k = begin; k < end; ++k)
+        for (int64_t i = 0; i < n; ++i) all[k][i * (n + 1)] = T(1);
+    });
+  });
+}
+
+void lu_solve_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& b, char trans) {
+  int64_t n = lu.size(-1);
+  visit_lapack_type(lu.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> factors(lu), sides(b);
+    for_each_column_block(b, double(n) * double(n), [&](int64_t k, int64_t first, int64_t columns) {
+      const int* exchanged = pivots.data<int>() + k * n;
+      T* side = sides[k] + first * n;
+      if (n <= kSmall) small_lu_solve(trans, n, factors[k], exchanged, side, columns);
+      else lapack::getrs(trans, n, columns, factors[k], n, exchanged, side, n);
+    });
+  });
+}
+
+namespace {
+
+// Calls f(index, diagonal of U by number, whether the row exchanges turn the sign) for each matrix.
+template <class T, class F>
+void for_each_determinant(const Tensor& lu, const Tensor& pivots, F&& f) {
+  int64_t n = lu.size(-1);
+  Matrices<T> factors(lu);
+  for_each_matrix(lu, double(n), [&](int64_t begin, int64_t end) {
+    for (int64_t k = begin; k < end; ++k) {
+      bool odd = false;
+      for (int64_t i = 0; i < n; ++i) odd ^= pivots.data<int>()[k * n + i] != i + 1;
+      f(k, [matrix = factors[k], n](int64_t i) { return matrix[i * (n + 1)]; }, odd);
+    }
+  });
+}
+
+}  // namespace
+
+void det_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& result) {
+  int64_t n = lu.size(-1);
+  visit_lapack_type(lu.dtype(), [&]<class T>(Tag<T>) {
+    for_each_determinant<T>(lu, pivots, [&](int64_t k, auto diagonal, bool odd) {
+      T product(odd ? -1 : 1);
+      for (int64_t i = 0; i < n; ++i) product *= diagonal(i);
+      result.data<T>()[k] = product;
+    });
+  });
+}
+
+void slogdet_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& sign,
+                 const Tensor& logabsdet) {
+  int64_t n = lu.size(-1);
+  visit_lapack_type(lu.dtype(), [&]<class T>(Tag<T>) {
+    using R = lapack::Real<T>;
+    for_each_determinant<T>(lu, pivots, [&](int64_t k, auto diagonal, bool odd) {
+      T turn(odd ? -1 : 1);
+      R log_sum = 0;
+      for (int64_t i = 0; i < n; ++i) {
+        R size = std::abs(diagonal(i));
+        turn *= size == 0 ? T(0) : diagonal(i) / size;
+        log_sum += std::log(size);
+      }
+      sign.data<T>()[k] = turn;
+      logabsdet.data<R>()[k] = log_sum;
+    });
+  });
+}
+
+void solve_triangular_cpu(const Tensor& a, const Tensor& b, bool upper, bool unitriangular) {
+  int64_t n = a.size(-1);
+  bool by_rows = a.is_contiguous();
+  Tensor dense = by_rows || turned(a).is_contiguous() ? a : column_major_copy(a);
+  visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> factors(dense), sides(b);
+    for_each_column_block(
+        b, double(n) * double(n) / 2, [&](int64_t k, int64_t first, int64_t columns) {
+          T* side = sides[k] + first * n;
+          if (n <= kSmall) {
+            Entries<T> matrix{factors[k], by_rows ? n : 1, by_rows ? 1 : n};
+            substitute(n, matrix, upper, unitriangular, side, columns);
+          } else {
+            lapack::trsm('L', upper == by_rows ? 'L' : 'U', by_rows ? 'T' : 'N',
+                         unitriangular ? 'U' : 'N', n, columns, factors[k], n, side, n);
+          }
+        });
+  });
+}
+
+Tensor permutation_cpu(const Tensor& pivots, int64_t rows) {
+  Tensor exchanges = to_contiguous(pivots);
+  int64_t count = checked_numel(ShapeRef(pivots.sizes()).first(pivots.sizes().size() - 1));
+  int64_t k = pivots.size(-1);
+  Shape sizes = pivots.sizes();
+  sizes.back() = rows;
+  Tensor result = empty(sizes, DType::int64);
+  for (int64_t b = 0; b < count; ++b) {
+    int64_t* order = result.data<int64_t>() + b * rows;
+    const int* exchanged = exchanges.data<int>() + b * k;
+    for (int64_t i = 0; i < rows; ++i) order[i] = i;
+    for (int64_t i = 0; i < k; ++i) {
+      CHECK(exchanged[i] >= 1 && exchanged[i] <= rows, "pivots must be between 1 and ", rows,
+            ", the number of rows, but one is ", exchanged[i], ". Pass those of lu_factor.");
+      std::swap(order[i], order[exchanged[i] - 1]);
+    }
+  }
+  return result;
+}
+
+void ldl_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info, bool hermitian) {
+  int64_t n = a.size(-1);
+  visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> all(a);
+    for_each_matrix(a, cube(n) / 6, [&](int64_t begin, int64_t end) {
+      Workspace<T> space;
+      for (int64_t k = begin; k < end; ++k)
+        info.data<int>()[k] =
+            lapack::sytrf(hermitian, 'L', n, all[k], n, pivots.data<int>() + k * n, space);
+    });
+  });
+}
+
+void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian) {
+  int64_t n = ld.size(-1);
+  visit_lapack_type(ld.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> factors(ld), sides(b);
+    for_each_column_block(b, double(n) * double(n), [&](int64_t k, int64_t first, int64_t columns) {
+      lapack::sytrs(hermitian, 'L', n, columns, factors[k], n, pivots.data<int>() + k * n,
+                    sides[k] + first * n, n);
+    });
+  });
+}
+
+void geqrf_cpu(const Tensor& a, const Tensor& tau) {
+  int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
+  visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> all(a);
+    if (takes_all_threads(checked_numel(batch_sizes(a)), m, n))
+      return large_qr(m, n, all[0], tau.data<T>());
+    for_each_matrix(a, double(m) * double(n) * double(k), [&](int64_t begin, int64_t end) {
+      Workspace<T> space;
+      for (int64_t i = begin; i < end; ++i) {
+        T* factors = tau.data<T>() + i * k;
+        if (std::max(m, n) <= kSmall) small_qr(m, n, all[i], factors);
+        else lapack::geqrf(m, n, all[i], m, factors, space);
+      }
+    });
+  });
+}
+
+void householder_cpu(const Tensor& a, const Tensor& tau) {
+  int64_t m = a.size(-2), n = a.size(-1), k = tau.size(-1);
+  visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> all(a);
+    if (takes_all_threads(checked_numel(batch_sizes(a)), m, k))
+      return large_householder(m, n, k, all[0], tau.data<T>());
+    for_each_matrix(a, double(m) * double(n) * double(k), [&](int64_t begin, int64_t end) {
+      Workspace<T> space;
+      for (int64_t i = begin; i < end; ++i) {
+        const T* factors = tau.data<T>() + i * k;
+        if (m <= kSmall) small_householder(m, n, k, all[i], factors);
+        else lapack::orgqr(m, n, k, all[i], m, factors, space);
+      }
+    });
+  });
+}
+
+void ormqr_cpu(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, bool adjoint) {
+  int64_t m = c.size(-2), n = c.size(-1), k = tau.size(-1);
+  visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
+    Matrices<T> reflectors(a), all(c);
+    for_each_matrix(a, double(m) * double(n) * double(k), [&](int64_t begin, int64_t end) {
+      Workspace<T> space;
+      for (int64_t i = begin; i < end; ++i)
+        lapack::ormqr(left ? 'L' : 'R', adjoint, m, n, k, reflectors[i], a.size(-2),
+                      tau.data<T>() + i * k, all[i], m, space);
+    });
+  });
+}
+
+}  // namespace rushlight

@@ -1,0 +1,245 @@
+// Owns the ways to sum products over an inner index, for matrix products and convolutions alike.
+//
+// What is multiplied is a Problem, which holds
+//   rows, columns, inner               the sizes
+//   Sum                                the type that products are summed in
+//   line_of_left(i), line_of_right(j)  what the elements of a row of the left operand, of a column
+//                                      of the right operand have in common
+//   at(p)                              what both operands need to know of the inner index p, which
+//                                      may be past the end
+//   left(line, at), right(line, at)    an element
+//   kLeftInner, kRightInner            whether neighbours in memory differ by the inner index
+//   place(j), store(i, place, sum)     take a finished sum of column j
+// Sums are taken in one order, whatever the device does.
+#pragma once
+
+#include "core/tensor/formula.cuh"
+
+#include "core/ops/matmul/gemm_args.h"
+#include "core/tensor/convert.h"
+
+namespace rushlight::on_cuda {
+
+// ---- sums --------------------------------------------------------------------------------------
+
+template <class T>
+struct SumOf {
+  using type = T;
+};
+template <>
+struct SumOf<Half> {
+  using type = float;
+};
+template <>
+struct SumOf<BFloat16> {
+  using type = float;
+};
+// Unsigned integers stand for signed ones too; small ones must not become int, which may overflow.
+template <>
+struct SumOf<uint8_t> {
+  using type = uint32_t;
+};
+template <>
+struct SumOf<uint16_t> {
+  using type = uint32_t;
+};
+
+inline uint32_t multiply_add(uint32_t x, uint32_t y, uint32_t z) { return x * y + z; }
+inline uint64_t multiply_add(uint64_t x, uint64_t y, uint64_t z) { return x * y + z; }
+template <class T>
+inline Complex<T> multiply_add(Complex<T> x, Complex<T> y, Complex<T> z) {
+  return {multiply_add(-x.imag(), y.imag(), multiply_add(x.real(), y.real(), z.real())),
+          multiply_add(x.imag(), y.real(), multiply_add(x.real(), y.imag(), z.imag()))};
+}
+
+// The sum over all threads of the block, for thread 0.
+template <class Sum>
+Sum sum_of_block(Sum sum) {
+  __shared__ Sum sums[kGemmThreads];
+  int thread = int(threadIdx.x);
+  sums[thread] = sum;
+  for (int half = kGemmThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (thread < half) sums[thread] = sums[thread] + sums[thread + half];
+  }
+  return sums[0];
+}
+
+// ---- one thread or one block for a sum ---------------------------------------------------------
+
+template <class Problem>
+void multiply_by_thread(const Problem& problem, int64_t i, int64_t j) {
+  typename Problem::Sum sum(0);
+  auto left = problem.line_of_left(i);
+  auto right = problem.line_of_right(j);
+  for (int64_t p = 0; p < problem.inner; ++p) {
+    auto at = problem.at(p);
+    sum = multiply_add(problem.left(left, at), problem.right(right, at), sum);
+  }
+  problem.store(i, problem.place(j), sum);
+}
+
+template <class Problem>
+void multiply_by_block(const Problem& problem, int64_t i, int64_t j, int64_t begin, int64_t end) {
+  typename Problem::Sum sum(0);
+  auto left = problem.line_of_left(i);
+  auto right = problem.line_of_right(j);
+  for (int64_t p = begin + threadIdx.x; p < end; p += kGemmThreads) {
+    auto at = problem.at(p);
+    sum = multiply_add(problem.left(left, at), problem.right(right, at), sum);
+  }
+  sum = sum_of_block(sum);
+  if (threadIdx.x == 0) problem.store(i, problem.place(j), sum);
+}
+
+// ---- one block for a tile ----------------------------------------------------------------------
+
+constexpr int kSide = 16;   // threads along each side of a tile
+constexpr int kDepth = 16;  // of the inner index, what lies in shared memory at a time
+static_assert(kSide * kSide == kGemmThreads);
+
+// Elements that a thread reads from shared memory at once.
+template <class T, int count>
+struct alignas(sizeof(T) * count < 16 ? sizeof(T) * count : 16) Pack {
+  T at[count];
+};
+
+// Which elements of a tile of an operand a thread fetches: neighbours in memory go to neighbours
+// among the threads.
+template <int tile, bool inner_first>
+struct Fetch {
+  static constexpr int kCount = tile * kDepth / kGemmThreads;
+  static constexpr int kLines = inner_first ? kCount : 1, kDepths = inner_first ? 1 : kCount;
+
+  static int line(int e) {
+    int thread = int(threadIdx.x);
+    return inner_first ? thread / kDepth + e * (kGemmThreads / kDepth) : thread % tile;
+  }
+  static int depth(int e) {
+    int thread = int(threadIdx.x);
+    return inner_first ? thread % kDepth : thread / tile + e * (kGemmThreads / tile);
+  }
+};
+
+// Sums `per` x `per` elements in each thread, over the inner indices from begin to below end.
+template <int per, class Problem>
+void multiply_tile(const Problem& problem, int64_t first_row, int64_t first_column, int64_t begin,
+                   int64_t end) {
+  using Sum = typename Problem::Sum;
+  constexpr int kTile = kSide * per, kPack = per < 4 ? per : 4, kPacks = per / kPack;
+  constexpr int kPad = sizeof(Sum) < 16 ? int(16 / sizeof(Sum)) : 1;
+  using Left = Fetch<kTile, Problem::kLeftInner>;
+  using Right = Fetch<kTile, Problem::kRightInner>;
+  alignas(16) __shared__ Sum lefts[kDepth][kTile + kPad];
+  alignas(16) __shared__ Sum rights[kDepth][kTile + kPad];
+
+  decltype(problem.line_of_left(0)) left_lines[Left::kLines];
+  decltype(problem.line_of_right(0)) right_lines[Right::kLines];
+#pragma unroll
+  for (int e = 0; e < Left::kLines; ++e)
+    left_lines[e] = problem.line_of_left(first_row + Left::line(e));
+#pragma unroll
+  for (int e = 0; e < Right::kLines; ++e)
+    right_lines[e] = problem.line_of_right(first_column + Right::line(e));
+
+  Sum next_lefts[Left::kCount], next_rights[Right::kCount];
+  auto fetch = [&](int64_t from) {
+    decltype(problem.at(0)) left_at[Left::kDepths], right_at[Right::kDepths];
+#pragma unroll
+    for (int e = 0; e < Left::kDepths; ++e) left_at[e] = problem.at(from + Left::depth(e));
+#pragma unroll
+    for (int e = 0; e < Right::kDepths; ++e) right_at[e] = problem.at(from + Right::depth(e));
+#pragma unroll
+    for (int e = 0; e < Left::kCount; ++e) {
+      bool inside = first_row + Left::line(e) < problem.rows && from + Left::depth(e) < end;
+      next_lefts[e] =
+          inside ? problem.left(left_lines[e % Left::kLines], left_at[e % Left::kDepths]) : Sum(0);
+    }
+#pragma unroll
+    for (int e = 0; e < Right::kCount; ++e) {
+      bool inside = first_column + Right::line(e) < problem.columns && from + Right::depth(e) < end;
+      next_rights[e] =
+          inside ? problem.right(right_lines[e % Right::kLines], right_at[e % Right::kDepths])
+                 : Sum(0);
+    }
+  };
+
+  Sum sums[per][per];
+#pragma unroll
+  for (int i = 0; i < per; ++i)
+#pragma unroll
+    for (int j = 0; j < per; ++j) sums[i][j] = Sum(0);
+  int row = int(threadIdx.x) / kSide * kPack, column = int(threadIdx.x) % kSide * kPack;
+
+  fetch(begin);
+  for (int64_t from = begin; from < end; from += kDepth) {
+#pragma unroll
+    for (int e = 0; e < Left::kCount; ++e) lefts[Left::depth(e)][Left::line(e)] = next_lefts[e];
+#pragma unroll
+    for (int e = 0; e < Right::kCount; ++e)
+      rights[Right::depth(e)][Right::line(e)] = next_rights[e];
+    __syncthreads();
+    if (from + kDepth < end) fetch(from + kDepth);  // on its way while this part is multiplied
+#pragma unroll
+    for (int d = 0; d < kDepth; ++d) {
+      Pack<Sum, kPack> left[kPacks], right[kPacks];
+#pragma unroll
+      for (int k = 0; k < kPacks; ++k) {
+        left[k] = *reinterpret_cast<const Pack<Sum, kPack>*>(&lefts[d][row + k * kSide * kPack]);
+        right[k] =
+            *reinterpret_cast<const Pack<Sum, kPack>*>(&rights[d][column + k * kSide * kPack]);
+      }
+#pragma unroll
+      for (int i = 0; i < per; ++i)
+#pragma unroll
+        for (int j = 0; j < per; ++j)
+          sums[i][j] = multiply_add(left[i / kPack].at[i % kPack], right[j / kPack].at[j % kPack],
+                                    sums[i][j]);
+    }
+    __syncthreads();
+  }
+
+#pragma unroll
+  for (int j = 0; j < per; ++j) {
+    int64_t to_column = first_column + column + j / kPack * kSide * kPack + j % kPack;
+    if (to_column >= problem.columns) continue;
+    auto to = problem.place(to_column);
+#pragma unroll
+    for (int i = 0; i < per; ++i) {
+      int64_t to_row = first_row + row + i / kPack * kSide * kPack + i % kPack;
+      if (to_row < problem.rows) problem.store(to_row, to, sums[i][j]);
+    }
+  }
+}
+
+// How many sums along each side of a tile a thread has. Those of 8 bytes and more would take too
+// many registers for the largest tile.
+#ifdef SMALL_TILES
+template <class Sum>
+constexpr int kSumsPerThread = 2;
+#else
+template <class Sum>
+constexpr int kSumsPerThread = sizeof(Sum) > 4 ? 4 : 8;
+#endif
+
+// ---- grids -------------------------------------------------------------------------------------
+
+// What a block of a grid works on; see GemmGrid.
+struct GemmPlace {
+  int64_t row, column;  // of tiles
+  int64_t batch, piece;
+  int64_t begin, end;  // of the inner index
+
+  GemmPlace(const GemmGrid& grid, int64_t block, int64_t inner) {
+    row = block % grid.rows;
+    block /= grid.rows;
+    column = block % grid.columns;
+    block /= grid.columns;
+    piece = block % grid.pieces;
+    batch = block / grid.pieces;
+    begin = piece * grid.piece;
+    end = begin + grid.piece < inner ? begin + grid.piece : inner;
+  }
+};
+
+}  // namespace rushlight::on_cuda

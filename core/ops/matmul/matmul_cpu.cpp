@@ -1,0 +1,110 @@
+// Defines the products of matrices on the CPU: the choice of library.
+#include "core/ops/matmul/matmul.h"
+
+#include <cstring>
+
+#include "core/device/onednn.h"
+#include "core/device/openblas.h"
+#include "core/device/threads.h"
+#include "core/ops/matmul/matmul_loops.h"
+#include "core/tensor/dims.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const IntegerProducts name; \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, integer_products)
+#undef RUSHLIGHT_DECLARE
+
+namespace {
+
+// OpenBLAS has done smaller products before oneDNN has begun; oneDNN has the faster large ones.
+constexpr double kOneDnnFrom = 1 << 15;
+
+bool is_blas_dtype(DType t) { return is_differentiable(t) && !is_half(t); }
+
+bool run_onednn(const MatrixProduct& p) {
+  auto strides = [](MatrixLayout layout, int64_t step) {
+    return layout.transposed ? onednn::MatrixStrides{step, 1, layout.stride}
+                             : onednn::MatrixStrides{step, layout.stride, 1};
+  };
+  onednn::Matmul product{p.dtype,
+                         p.dtype,
+                         p.batch,
+                         p.m,
+                         p.n,
+                         p.k,
+                         strides(p.a.layout, p.a_step),
+                         strides(p.b.layout, p.b_step),
+                         {p.m * p.n, p.n, 1}};
+  return onednn::matmul(product, p.a.data, p.b.data, p.bias, p.c);
+}
+
+void fill_rows(char* c, int64_t rows, const char* row, int64_t row_bytes) {
+  parallel_for(0, rows, std::max<int64_t>(1, (1 << 16) / row_bytes),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i)
+                   std::memcpy(c + i * row_bytes, row, size_t(row_bytes));
+               });
+}
+
+void add_integers(const MatrixProduct& p, const char* a, const char* b, char* c) {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<IntegerProducts> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, integer_products)};
+#undef RUSHLIGHT_ADDRESS
+  int64_t item = int64_t(dtype_size(p.dtype));
+  IntegerProduct product = active(sets).run[std::countr_zero(uint64_t(item))];
+  int64_t a_row = p.a.layout.stride, a_column = 1;
+  if (p.a.layout.transposed) std::swap(a_row, a_column);
+  ASSERT(!p.b.layout.transposed);
+  int64_t grain = int64_t(kMultiplicationsPerThread) / (p.n * p.k) + 1;
+  parallel_for(0, p.m, grain, [&](int64_t begin, int64_t end) {
+    product(end - begin, p.n, p.k, a + begin * a_row * item, a_row, a_column, b, p.b.layout.stride,
+            c + begin * p.n * item, p.n);
+  });
+}
+
+// The sum of no products at all.
+void fill_empty(const MatrixProduct& p) {
+  int64_t row_bytes = p.n * int64_t(dtype_size(p.dtype));
+  if (p.bias) fill_rows(p.c, p.m, p.bias, row_bytes);
+  else std::memset(p.c, 0, size_t(p.batch * p.m * row_bytes));
+}
+
+}  // namespace
+
+bool multiply_on_cpu(const MatrixProduct& p) {
+  if (p.k == 0) {
+    fill_empty(p);
+    return true;
+  }
+  double work = double(p.m) * double(p.n) * double(p.k);
+  bool large = work >= kOneDnnFrom && p.m > 1 && p.n > 1;
+  if ((is_half(p.dtype) || (p.dtype == DType::float32 && large)) && run_onednn(p)) return true;
+  if (is_half(p.dtype)) return false;
+
+  int64_t item = int64_t(dtype_size(p.dtype));
+  if (p.bias) fill_rows(p.c, p.batch * p.m, p.bias, p.n * item);
+  else if (!is_blas_dtype(p.dtype)) std::memset(p.c, 0, size_t(p.batch * p.m * p.n * item));
+  int64_t grain = int64_t(kMultiplicationsPerThread / work) + 1;
+  parallel_for(0, p.batch, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const char* a = p.a.data + i * p.a_step * item;
+      const char* b = p.b.data + i * p.b_step * item;
+      char* c = p.c + i * p.m * p.n * item;
+      if (is_blas_dtype(p.dtype)) {
+        openblas::gemm(p.dtype, p.a.layout.transposed, p.b.layout.transposed, p.m, p.n, p.k, 1, a,
+                       p.a.layout.stride, b, p.b.layout.stride, p.bias ? 1 : 0, c, p.n);
+      } else {
+        add_integers(p, a, b, c);
+      }
+    }
+  });
+  return true;
+}
+
+}  // namespace rushlight

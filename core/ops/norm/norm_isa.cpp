@@ -1,0 +1,147 @@
+// Owns the vectorised loops of batch_norm and layer_norm.
+#include "core/ops/norm/norm_loops.h"
+
+#include "core/tensor/formula.h"
+
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+namespace {
+
+template <class T>
+T sum(const T* x, int64_t n) {
+  T total = 0;
+#pragma omp simd reduction(+ : total)
+  for (int64_t i = 0; i < n; ++i) total += x[i];
+  return total;
+}
+
+template <class T>
+T squares(const T* x, T mean, int64_t n) {
+  T total = 0;
+#pragma omp simd reduction(+ : total)
+  for (int64_t i = 0; i < n; ++i) total += (x[i] - mean) * (x[i] - mean);
+  return total;
+}
+
+template <class T>
+T dot(const T* g, const T* x, T mean, int64_t n) {
+  T total = 0;
+#pragma omp simd reduction(+ : total)
+  for (int64_t i = 0; i < n; ++i) total += g[i] * (x[i] - mean);
+  return total;
+}
+
+template <class T>
+void affine(const T* x, T scale, T shift, T* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale + shift;
+}
+
+template <class T>
+void combine(const T* g, const T* x, T a, T b, T c, T* y, int64_t n) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = a * g[i] + b * x[i] + c;
+}
+
+template <class T>
+void column_sum(const T* x, int64_t rows, int64_t n, T* into) {
+  for (int64_t r = 0; r < rows; ++r, x += n)
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) into[i] += x[i];
+}
+
+template <class T>
+void column_squares(const T* x, const T* mean, int64_t rows, int64_t n, T* into) {
+  for (int64_t r = 0; r < rows; ++r, x += n)
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) into[i] += (x[i] - mean[i]) * (x[i] - mean[i]);
+}
+
+template <class T>
+void column_dot(const T* g, const T* x, const T* mean, int64_t rows, int64_t n, T* into) {
+  for (int64_t r = 0; r < rows; ++r, g += n, x += n)
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) into[i] += g[i] * (x[i] - mean[i]);
+}
+
+template <class T>
+void column_affine(const T* x, const T* scale, const T* shift, T* y, int64_t rows, int64_t n) {
+  for (int64_t r = 0; r < rows; ++r, x += n, y += n)
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale[i] + shift[i];
+}
+
+template <class T>
+void column_combine(const T* g, const T* x, const T* a, const T* b, const T* c, T* y, int64_t rows,
+                    int64_t n) {
+  for (int64_t r = 0; r < rows; ++r, g += n, x += n, y += n)
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = a[i] * g[i] + b[i] * x[i] + c[i];
+}
+
+template <class T>
+void layer(const T* x, T mean, T rstd, const T* weight, const T* bias, T* y, int64_t n) {
+  if (weight && bias) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
+  } else if (weight) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd * weight[i];
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd;
+    if (bias)
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) y[i] += bias[i];
+  }
+}
+
+// grad_input = rstd (h - mean(h) - z mean(h z)) with h = g weight and z = (x - mean) rstd.
+template <class T>
+void layer_grad(const T* g, const T* x, T mean, T rstd, const T* weight, T* grad_input,
+                T* grad_weight, T* grad_bias, int64_t n) {
+  T sum_h = 0, sum_hz = 0;
+  if (weight) {
+#pragma omp simd reduction(+ : sum_h, sum_hz)
+    for (int64_t i = 0; i < n; ++i) {
+      T h = g[i] * weight[i];
+      sum_h += h;
+      sum_hz += h * ((x[i] - mean) * rstd);
+    }
+  } else {
+#pragma omp simd reduction(+ : sum_h, sum_hz)
+    for (int64_t i = 0; i < n; ++i) {
+      sum_h += g[i];
+      sum_hz += g[i] * ((x[i] - mean) * rstd);
+    }
+  }
+  T mean_h = sum_h / T(n), mean_hz = sum_hz / T(n);
+  if (weight) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i)
+      grad_input[i] = rstd * (g[i] * weight[i] - mean_h - (x[i] - mean) * rstd * mean_hz);
+  } else {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i)
+      grad_input[i] = rstd * (g[i] - mean_h - (x[i] - mean) * rstd * mean_hz);
+  }
+  if (grad_weight)
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) grad_weight[i] += g[i] * ((x[i] - mean) * rstd);
+  if (grad_bias)
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) grad_bias[i] += g[i];
+}
+
+template <class T>
+constexpr NormLoopsOf<T> loops_of() {
+  return {sum<T>,        squares<T>,        dot<T>,        affine<T>,        combine<T>,
+          column_sum<T>, column_squares<T>, column_dot<T>, column_affine<T>, column_combine<T>,
+          layer<T>,      layer_grad<T>};
+}
+
+}  // namespace
+
+extern const NormLoops norm_loops;
+constexpr NormLoops norm_loops = {loops_of<float>(), loops_of<double>()};
+
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

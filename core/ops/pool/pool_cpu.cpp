@@ -1,0 +1,241 @@
+// Defines the kernels of pooling on the CPU: layouts, threads, and the tables of windows for
+// pool_isa.cpp.
+#include "core/ops/pool/pool.h"
+
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "core/device/threads.h"
+#include "core/ops/pool/pool_loops.h"
+#include "core/tensor/pointwise.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const PoolLoops name;       \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, pool_loops)
+#undef RUSHLIGHT_DECLARE
+
+namespace {
+
+constexpr int64_t kGrain = 16384;  // pixels that are worth a thread
+
+const PoolLoops& loops() {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<PoolLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, pool_loops)};
+#undef RUSHLIGHT_ADDRESS
+  return active(sets);
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// The tables that a PoolAxis points to.
+class AxisTables {
+ public:
+  explicit AxisTables(const PoolWindows& windows) : windows_(windows) {
+    for (int64_t o = 0; o < windows.out; ++o) {
+      begin_.push_back(int32_t(windows.begin(o)));
+      end_.push_back(int32_t(windows.end(o)));
+    }
+  }
+
+  PoolAxis axis() const {
+    const PoolWindows& w = windows_;
+    PoolAxis axis{w.size, w.out, begin_.data(), end_.data(), w.dilation, 0, 0, w.stride};
+    int64_t last =
+        w.size + w.padding - ((w.kernel - 1) * w.dilation + 1);  // start of a whole window
+    if (w.kernel == 0 || last < 0) return axis;
+    axis.even_begin = ceil_div(w.padding, w.stride);
+    axis.even_end = std::max(axis.even_begin, std::min(w.out, last / w.stride + 1));
+    return axis;
+  }
+
+ private:
+  PoolWindows windows_;
+  std::vector<int32_t> begin_, end_;
+};
+
+// The tables of all three dims.
+class VolumeTables {
+ public:
+  explicit VolumeTables(const PoolWindows3d& windows)
+      : planes_(windows[0]), rows_(windows[1]), columns_(windows[2]) {}
+
+  PoolVolume volume(int64_t channels, int64_t pixel) const {
+    return {planes_.axis(), rows_.axis(), columns_.axis(), channels, pixel};
+  }
+
+ private:
+  AxisTables planes_, rows_, columns_;
+};
+
+struct Volumes {
+  int64_t batch, channels;
+  bool channels_last;
+  int64_t in_pixels, out_pixels;
+};
+
+// Calls f(where the input begins, where the output begins, channels side by side, their distance
+// from pixel to pixel) for parts of the volumes that have no element in common.
+template <class F>
+void for_each_part(const Volumes& volumes, F&& f) {
+  int64_t block = volumes.channels_last ? std::min(kPoolChannels, volumes.channels) : 1;
+  int64_t blocks = ceil_div(volumes.channels, block);
+  int64_t pixel = volumes.channels_last ? volumes.channels : 1;
+  int64_t pixels = std::max(volumes.in_pixels, volumes.out_pixels) * block;
+  parallel_for(0, volumes.batch * blocks, std::max<int64_t>(1, kGrain / pixels),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   int64_t volume = i / blocks * volumes.channels, first = i % blocks * block;
+                   int64_t in = volume * volumes.in_pixels, out = volume * volumes.out_pixels;
+                   in += volumes.channels_last ? first : first * volumes.in_pixels;
+                   out += volumes.channels_last ? first : first * volumes.out_pixels;
+                   f(in, out, std::min(block, volumes.channels - first), pixel);
+                 }
+               });
+}
+
+Tensor dense(const Tensor& tensor, bool channels_last) {
+  return in_format(tensor,
+                   channels_last ? channels_last_for(tensor.dim()) : MemoryFormat::contiguous);
+}
+
+// The operand as the loops take it: dense in its layout, in float32, float64 or int64.
+Tensor prepared(const Tensor& tensor, bool channels_last) {
+  Tensor operand = dense(tensor, channels_last);
+  DType compute = dtype_of_compute(compute_of(tensor.dtype()));
+  if (tensor.dtype() == compute) return operand;
+  Tensor wide = empty_strided(operand.sizes(), operand.strides(), compute);
+  copy_into(wide, operand);
+  return wide;
+}
+
+// The place of the operand's loop in PoolLoops.
+size_t loop_of(const Tensor& operand) {
+  return operand.dtype() == DType::float32 ? 0 : operand.dtype() == DType::float64 ? 1 : 2;
+}
+
+Tensor zero_volumes(ShapeRef sizes, DType dtype, bool channels_last) {
+  Tensor zeros = empty_volumes(sizes, dtype, {}, channels_last);
+  std::memset(zeros.data(), 0, size_t(zeros.numel()) * zeros.itemsize());
+  return zeros;
+}
+
+// Back to the dtype that the operand had.
+Tensor narrowed(const Tensor& wide, DType dtype) {
+  if (wide.dtype() == dtype) return wide;
+  Tensor result = empty_strided(wide.sizes(), wide.strides(), dtype);
+  copy_into(result, wide);
+  return result;
+}
+
+Volumes volumes_of(const PoolWindows3d& windows, const Tensor& tensor, bool channels_last) {
+  return {tensor.size(0), tensor.size(1), channels_last,
+          windows[0].size * windows[1].size * windows[2].size,
+          windows[0].out * windows[1].out * windows[2].out};
+}
+
+// The divisor of each output.
+Tensor divisors_of(const PoolWindows3d& windows, PoolDivisor divisor, DType dtype) {
+  auto count = [&](const PoolWindows& w, int64_t o) {  // a product of three may not fit in int64_t
+    return double(divisor.counts_padding ? w.padded_count(o) : w.end(o) - w.begin(o));
+  };
+  Tensor divisors = empty(Shape{windows[0].out, windows[1].out, windows[2].out}, DType::float64);
+  double* at = divisors.data<double>();
+  for (int64_t plane = 0; plane < windows[0].out; ++plane)
+    for (int64_t row = 0; row < windows[1].out; ++row) {
+      double of_row = count(windows[0], plane) * count(windows[1], row);
+      for (int64_t column = 0; column < windows[2].out; ++column)
+        *at++ = divisor.number ? double(divisor.number) : of_row * count(windows[2], column);
+    }
+  return to_dtype(divisors, dtype);
+}
+
+char* bytes_at(const Tensor& tensor, int64_t element) {
+  return tensor.data<char>() + element * int64_t(tensor.itemsize());
+}
+
+}  // namespace
+
+std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows3d& windows, const Tensor& input) {
+  bool channels_last = is_channels_last(input);
+  Tensor x = prepared(input, channels_last);
+  Shape sizes = pooled_sizes(windows, input);
+  Tensor values = empty_volumes(sizes, x.dtype(), {}, channels_last);
+  Tensor indices = empty_volumes(sizes, DType::int32, {}, channels_last);
+  VolumeTables tables(windows);
+  MaxPoolLoop loop = loops().max[loop_of(x)];
+  for_each_part(volumes_of(windows, x, channels_last), [&](int64_t in, int64_t out,
+                                                           int64_t channels, int64_t pixel) {
+    PoolVolume volume = tables.volume(channels, pixel);
+    loop(volume, bytes_at(x, in), bytes_at(values, out), indices.data<int32_t>() + out);
+  });
+  return {narrowed(values, input.dtype()), indices};
+}
+
+Tensor max_pool_backward_on_cpu(const PoolWindows3d& windows, const Tensor& grad,
+                                const Tensor& indices) {
+  bool channels_last = is_channels_last(indices);
+  Tensor places = dense(indices, channels_last), g = prepared(grad, channels_last);
+  Tensor result = zero_volumes(whole_sizes(windows, grad), g.dtype(), channels_last);
+  Volumes volumes = volumes_of(windows, grad, channels_last);
+  int64_t pixels = volumes.in_pixels;
+  std::atomic<bool> all_inside = true;
+  auto scatter = [&]<class T>(Tag<T>) {
+    for_each_part(volumes, [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
+      const T* from = g.data<T>() + out;
+      const int32_t* place = places.data<int32_t>() + out;
+      T* to = result.data<T>() + in;
+      for (int64_t i = 0; i < volumes.out_pixels * pixel; i += pixel)
+        for (int64_t c = 0; c < channels; ++c) {
+          int64_t at = place[i + c];
+          if (at < 0 || at >= pixels) all_inside = false;
+          else to[at * pixel + c] += from[i + c];
+        }
+    });
+  };
+  if (g.dtype() == DType::float64) scatter(Tag<double>{});
+  else scatter(Tag<float>{});
+  CHECK(all_inside, ErrorKind::kIndex, "an index is out of range for images of ", pixels,
+        " pixels.");
+  return narrowed(result, grad.dtype());
+}
+
+Tensor avg_pool_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor, const Tensor& input) {
+  bool channels_last = is_channels_last(input);
+  Tensor x = prepared(input, channels_last);
+  Shape sizes = pooled_sizes(windows, input);
+  Tensor means = empty_volumes(sizes, x.dtype(), {}, channels_last);
+  Tensor divisors = divisors_of(windows, divisor, x.dtype());
+  VolumeTables tables(windows);
+  AvgPoolLoop loop = loops().avg[loop_of(x)];
+  for_each_part(volumes_of(windows, x, channels_last),
+                [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
+                  PoolVolume volume = tables.volume(channels, pixel);
+                  loop(volume, divisors.data(), bytes_at(x, in), bytes_at(means, out));
+                });
+  return narrowed(means, input.dtype());
+}
+
+Tensor avg_pool_backward_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor,
+                                const Tensor& grad) {
+  bool channels_last = is_channels_last(grad);
+  Tensor g = prepared(grad, channels_last);
+  Tensor result = zero_volumes(whole_sizes(windows, grad), g.dtype(), channels_last);
+  Tensor divisors = divisors_of(windows, divisor, g.dtype());
+  VolumeTables tables(windows);
+  AvgPoolBackwardLoop loop = loops().avg_backward[loop_of(g)];
+  for_each_part(volumes_of(windows, g, channels_last),
+                [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
+                  PoolVolume volume = tables.volume(channels, pixel);
+                  loop(volume, divisors.data(), bytes_at(g, out), bytes_at(result, in));
+                });
+  return narrowed(result, grad.dtype());
+}
+
+}  // namespace rushlight

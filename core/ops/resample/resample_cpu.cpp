@@ -1,0 +1,184 @@
+// Defines the kernel of resampling on the CPU: threads, and the tables for resample_isa.cpp.
+#include <algorithm>
+
+#include "core/device/threads.h"
+#include "core/ops/resample/resample.h"
+#include "core/ops/resample/resample_loops.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const ResampleLoops name;   \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, resample_loops)
+#undef RUSHLIGHT_DECLARE
+
+namespace {
+
+constexpr int64_t kGrain = 16384;  // numbers that are worth a thread
+
+const ResampleLoops& loops() {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<ResampleLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, resample_loops)};
+#undef RUSHLIGHT_ADDRESS
+  return active(sets);
+}
+
+// The weights of an axis in the type of the elements.
+template <class T>
+class Weights {
+ public:
+  explicit Weights(const ResampleAxis& axis)
+      : axis_(axis), weight_(axis.weight.begin(), axis.weight.end()) {}
+
+  ResampleWeights weights() const {
+    return {axis_.out,      axis_.start.data(), axis_.index.data(),
+            weight_.data(), axis_.moves(),      axis_.is_same()};
+  }
+  const ResampleAxis& axis() const { return axis_; }
+  const T* weight(int64_t first) const { return weight_.data() + first; }
+
+ private:
+  const ResampleAxis& axis_;
+  std::vector<T> weight_;
+};
+
+// How the outputs of a row are cut into vectors.
+template <class T>
+class Blocks {
+  using Lane = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
+ public:
+  Blocks(const ResampleAxis& axis, int64_t lanes) {
+    bool has_runs = lanes > 0 && axis.moves();
+    int64_t begin = 0;
+    for (int64_t o = 0; has_runs && o < axis.out;) {
+      int64_t end = end_of_run(axis, o);
+      if (end - o >= 2 * lanes) {
+        cut(axis, begin, o, lanes);
+        blocks_.push_back({o, end, kResampleRun, axis.index[size_t(o)]});
+        begin = end;
+      }
+      o = end;
+    }
+    cut(axis, begin, axis.out, lanes);
+  }
+
+  void show(ResampleImage& image) const {
+    image.blocks = int64_t(blocks_.size());
+    image.block = blocks_.data();
+    image.reads_past_row = !base_.empty();
+    image.base = base_.data();
+    image.lanes = lanes_.data();
+    image.weights = weights_.data();
+  }
+
+ private:
+  // Past the outputs from o on that are elements one after the other.
+  static int64_t end_of_run(const ResampleAxis& axis, int64_t o) {
+    int64_t end = o + 1;
+    while (end < axis.out && axis.index[size_t(end)] == axis.index[size_t(end - 1)] + 1) ++end;
+    return end;
+  }
+  // Outputs from begin to below end as vectors; a last one may compute some of the others again.
+  void cut(const ResampleAxis& axis, int64_t begin, int64_t end, int64_t lanes) {
+    bool has_vector = lanes > 0 && end - begin >= lanes;
+    for (; lanes > 0 && begin + lanes <= end; begin += lanes) add(axis, begin, lanes);
+    if (begin == end) return;
+    if (has_vector) add(axis, end - lanes, lanes);
+    else blocks_.push_back({begin, end, 0, 0});
+  }
+  void add(const ResampleAxis& axis, int64_t begin, int64_t lanes) {
+    ResampleBlock block{begin, begin + lanes,
+                        axis.start[size_t(begin + 1)] - axis.start[size_t(begin)],
+                        int64_t(base_.size())};
+    if (!fits(axis, block)) block.taps = 0;
+    for (int64_t k = 0; k < block.taps; ++k) {
+      base_.push_back(lowest(axis, block, k));
+      for (int64_t o = begin; o < begin + lanes; ++o) {
+        size_t at = size_t(axis.start[size_t(o)] + k);
+        lanes_.push_back(Lane(axis.index[at] - base_.back()));
+        weights_.push_back(T(axis.weight[at]));
+      }
+    }
+    blocks_.push_back(block);
+  }
+  // Whether all outputs have as many taps, and two vectors hold the elements of each.
+  static bool fits(const ResampleAxis& axis, const ResampleBlock& block) {
+    for (int64_t o = block.begin; o < block.end; ++o)
+      if (axis.start[size_t(o + 1)] - axis.start[size_t(o)] != block.taps) return false;
+    for (int64_t k = 0; k < block.taps; ++k) {
+      int64_t base = lowest(axis, block, k);
+      for (int64_t o = block.begin; o < block.end; ++o)
+        if (axis.index[size_t(axis.start[size_t(o)] + k)] >= base + 2 * (block.end - block.begin))
+          return false;
+    }
+    return true;
+  }
+  static int64_t lowest(const ResampleAxis& axis, const ResampleBlock& block, int64_t k) {
+    int64_t least = axis.size;
+    for (int64_t o = block.begin; o < block.end; ++o)
+      least = std::min<int64_t>(least, axis.index[size_t(axis.start[size_t(o)] + k)]);
+    return least;
+  }
+
+  std::vector<ResampleBlock> blocks_;
+  std::vector<int64_t> base_;
+  std::vector<Lane> lanes_;
+  std::vector<T> weights_;
+};
+
+template <class T>
+void resample(std::span<const ResampleAxis, 3> axes, ResampleOperand layout, const T* input,
+              T* result) {
+  constexpr size_t type = sizeof(T) == 4 ? 0 : 1;
+  int64_t lanes = loops().lanes[type];
+  const Weights<T> depth(axes[0]), rows(axes[1]), columns(axes[2]);
+  const Blocks<T> blocks(axes[2], layout.pixel == 1 ? lanes : 0);
+  ResampleImage image{};
+  image.rows = rows.weights();
+  image.columns = columns.weights();
+  image.row = axes[2].size * layout.pixel;
+  image.pixel = layout.pixel;
+  blocks.show(image);
+
+  int64_t image_in = axes[1].size * image.row, volume_in = axes[0].size * image_in;
+  int64_t rows_out = axes[1].out, row_out = axes[2].out * layout.pixel;
+  bool depth_moves = axes[0].moves();
+  int64_t all_rows = layout.planes * axes[0].out * rows_out;
+  int64_t work = std::max(row_out, volume_in / std::max<int64_t>(1, axes[0].out * rows_out));
+  parallel_for(0, all_rows, std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
+    std::vector<T> row(size_t(image.row + 2 * lanes));
+    std::vector<T> summed(depth_moves ? 0 : size_t(image_in));
+    while (begin < end) {
+      int64_t which = begin / rows_out, first = begin % rows_out;
+      int64_t last = std::min(rows_out, first + end - begin);
+      const T* volume = input + which / axes[0].out * volume_in;
+      int64_t d = which % axes[0].out, tap = axes[0].start[size_t(d)];
+      const T* from = summed.data();
+      if (depth_moves) from = volume + axes[0].index[size_t(tap)] * image_in;
+      else
+        loops().sum[type](summed.data(), volume, image_in, axes[0].index.data() + tap,
+                          depth.weight(tap), axes[0].start[size_t(d + 1)] - tap, image_in);
+      loops().rows[type](image, from, result + begin * row_out, first, last, row.data());
+      begin += last - first;
+    }
+  });
+}
+
+}  // namespace
+
+void resample_on_cpu(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
+                     const Tensor& input, const Tensor& result) {
+  if (dtype_size(real_dtype(input.dtype())) == 4)
+    resample(axes, layout, static_cast<const float*>(input.data()),
+             static_cast<float*>(result.data()));
+  else
+    resample(axes, layout, static_cast<const double*>(input.data()),
+             static_cast<double*>(result.data()));
+}
+
+}  // namespace rushlight

@@ -1,0 +1,100 @@
+// Defines the kernel of resampling but for the arithmetic: layouts, dtypes and memory for results.
+#include <algorithm>
+
+#include "core/ops/resample/resample.h"
+#include "core/tensor/pointwise.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+MemoryFormat format_of(const Tensor& input, int64_t dims) {
+  bool images = input.dim() == dims + 2 && dims >= 2;
+  return images ? suggested_format(input) : MemoryFormat::contiguous;
+}
+
+namespace {
+
+Tensor in_layout(const Tensor& like, DType dtype) {
+  return empty_strided(like.sizes(), like.strides(), dtype, like.device());
+}
+
+// What the loops of the CPU compute in: real numbers of 4 or 8 bytes. Elements that only move are
+// taken for such numbers by their size, which changes no bit.
+DType carrier_of(DType dtype, bool moves) {
+  if (dtype_size(dtype) >= 4 && moves) return dtype;
+  return is_half(dtype) || !is_differentiable(dtype) ? DType::float32 : dtype;
+}
+
+using Axes = std::span<const ResampleAxis>;
+
+bool all_move(Axes axes) {
+  return std::all_of(axes.begin(), axes.end(), [](auto& axis) { return axis.moves(); });
+}
+
+void resample_converted(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
+                        const Tensor& input, const Tensor& result) {
+  bool moves = all_move(axes);
+  DType carrier = carrier_of(input.dtype(), moves);
+  if (is_complex(carrier)) layout.pixel *= 2;
+  if (carrier == input.dtype()) return resample_on_cpu(axes, layout, input, result);
+  Tensor wide = in_layout(input, carrier), wide_result = in_layout(result, carrier);
+  copy_into(wide, input);
+  resample_on_cpu(axes, layout, wide, wide_result);
+  if (result.dtype() == DType::uint8 && !moves) {
+    float* at = wide_result.data<float>();
+    for (int64_t i = 0; i < wide_result.numel(); ++i)
+      at[i] = std::clamp(__builtin_floorf(at[i] + 0.5f), 0.0f, 255.0f);
+  }
+  copy_into(result, wide_result);
+}
+
+// Uninitialised, with the last dims of these sizes.
+Tensor empty_result(const Tensor& input, ShapeRef size, MemoryFormat format) {
+  Shape sizes = input.sizes();
+  std::copy(size.begin(), size.end(), sizes.end() - size.size());
+  return empty_strided(sizes, strides_for(sizes, format), input.dtype(), input.device());
+}
+
+void resample_into(Axes axes, MemoryFormat format, const Tensor& input, const Tensor& result) {
+  int64_t dims = int64_t(axes.size()), lead = input.dim() - dims;
+  ResampleOperand layout{1, 1};
+  for (int64_t d = 0; d < lead; ++d)
+    (format != MemoryFormat::contiguous && d == 1 ? layout.pixel : layout.planes) *= input.size(d);
+  std::vector<ResampleAxis> volume(size_t(3 - dims), ResampleAxis::same(1));
+  volume.insert(volume.end(), axes.begin(), axes.end());
+  std::span<const ResampleAxis, 3> three(volume);
+  if (result.device().is_cpu()) resample_converted(three, layout, input, result);
+  else resample_on_cuda(three, layout, input, result);
+}
+
+// Bytes are rounded after each dim, the last one first, as PyTorch does it.
+void resample_by_dims(Axes axes, MemoryFormat format, Tensor input, const Tensor& result) {
+  for (size_t d = axes.size(); d-- > 0;) {
+    std::vector<ResampleAxis> one;
+    Shape size;
+    for (size_t e = 0; e < axes.size(); ++e) {
+      one.push_back(e == d ? axes[e] : ResampleAxis::same(e < d ? axes[e].size : axes[e].out));
+      size.push_back(one.back().out);
+    }
+    Tensor next = d == 0 ? result : empty_result(input, size, format);
+    resample_into(one, format, input, next);
+    input = next;
+  }
+}
+
+}  // namespace
+
+Tensor resample_kernel(const Tensor& input, ShapeRef size,
+                       const std::function<std::vector<ResampleAxis>()>& make_axes) {
+  MemoryFormat format = format_of(input, int64_t(size.size()));
+  Tensor result = empty_result(input, size, format);
+  if (result.numel() == 0 || result.device().is_meta()) return result;
+  std::vector<ResampleAxis> axes = make_axes();
+  Tensor dense = in_format(input, format);
+  if (input.dtype() == DType::uint8 && !all_move(axes))
+    resample_by_dims(axes, format, dense, result);
+  else resample_into(axes, format, dense, result);
+  return result;
+}
+
+}  // namespace rushlight

@@ -1,0 +1,275 @@
+// Owns the walk of scans over the memory of the CPU. Along a dim they go one element after the
+// other, so threads share the other dims. Floats are accumulated in double, as the chains are long.
+#include "core/ops/scan/scan.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "core/device/threads.h"
+#include "core/tensor/dims.h"
+#include "core/tensor/pointwise.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements that are worth a thread
+constexpr int64_t kWidth = 64;     // columns that advance together
+constexpr int64_t kChains = 8;     // rows that advance together
+constexpr int64_t kLag = 17;       // more than a cache line
+// Elements of a segment; not a power of two, so that segments differ in their places in the cache.
+constexpr int64_t kSegment = 528;
+
+// Where element i along the dim lies in the order of the scan.
+struct Order {
+  int64_t length, inner;
+  bool reverse;
+  int64_t at(int64_t i) const { return (reverse ? length - 1 - i : i) * inner; }
+};
+
+// Calls f(offset of the first element, columns) for all columns along the dim.
+template <class F>
+void for_each_columns(const AroundDim& shape, F&& f) {
+  int64_t width = std::min(shape.inner, kWidth), tiles = (shape.inner + width - 1) / width;
+  int64_t grain = std::max<int64_t>(kGrain / (shape.length * width), 1);
+  parallel_for(0, shape.outer * tiles, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t first = i % tiles * width;
+      f(i / tiles * shape.length * shape.inner + first, std::min(width, shape.inner - first));
+    }
+  });
+}
+
+// state = step(state, i-th element); result = T(state), for each column.
+template <class T, class State, class Step>
+void run_columns(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
+  Order order{shape.length, shape.inner, reverse};
+  for_each_columns(shape, [&](int64_t offset, int64_t columns) {
+    State states[kWidth];
+    std::fill_n(states, columns, start);
+    for (int64_t i = 0; i < shape.length; ++i) {
+      const T* from = x + offset + order.at(i);
+      T* to = y + offset + order.at(i);
+      for (int64_t j = 0; j < columns; ++j) {
+        states[j] = step(states[j], from[j]);
+        to[j] = T(states[j]);
+      }
+    }
+  });
+}
+
+template <class T, class State, class Step>
+State run_row(const T* x, T* y, int64_t length, int64_t stride, State state, Step step) {
+  for (int64_t i = 0; i < length; ++i) {
+    state = step(state, x[i * stride]);
+    y[i * stride] = T(state);
+  }
+  return state;
+}
+
+// The same for kChains rows at once, which begin at `starts` and each have a state: a row by itself
+// would wait for every addition before the next. The states are left behind the last elements.
+template <bool writes, class T, class State, class Step>
+void advance(const int64_t* starts, int64_t length, int64_t stride, const T* x, T* y, State* states,
+             Step step) {
+  State local[kChains];
+  std::copy_n(states, kChains, local);
+  for (int64_t i = 0, at = 0; i < length; ++i, at += stride)
+    for (int64_t c = 0; c < kChains; ++c) {
+      local[c] = step(local[c], x[starts[c] + at]);
+      if constexpr (writes) y[starts[c] + at] = T(local[c]);
+    }
+  std::copy_n(local, kChains, states);
+}
+
+// Rows that lie one after the other in memory. Long ones advance kLag elements behind each other,
+// or rows of 4096 bytes would compete for the same places in the cache.
+template <class T, class State, class Step>
+void run_rows(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
+  int64_t length = shape.length, first = reverse ? length - 1 : 0, stride = reverse ? -1 : 1;
+  int64_t lag = length * int64_t(sizeof(T)) < 4096 ? 0 : kLag,
+          shared = length - (kChains - 1) * lag;
+  int64_t groups = (shape.outer + kChains - 1) / kChains;
+  parallel_for(0, groups, kGrain / (length * kChains) + 1, [&](int64_t begin, int64_t end) {
+    auto run_part = [&](int64_t row, int64_t from, int64_t count, State state) {
+      int64_t at = row * length + first + from * stride;
+      return run_row(x + at, y + at, count, stride, state, step);
+    };
+    for (int64_t group = begin; group < end; ++group) {
+      int64_t row = group * kChains;
+      if (row + kChains > shape.outer) {
+        for (; row < shape.outer; ++row) run_part(row, 0, length, start);
+        continue;
+      }
+      int64_t starts[kChains];
+      State states[kChains];
+      for (int64_t c = 0; c < kChains; ++c) {
+        starts[c] = (row + c) * length + first + c * lag * stride;
+        states[c] = run_part(row + c, 0, c * lag, start);
+      }
+      advance<true>(starts, shared, stride, x, y, states, step);
+      for (int64_t c = 0; c < kChains; ++c)
+        run_part(row + c, c * lag + shared, (kChains - 1 - c) * lag, states[c]);
+    }
+  });
+}
+
+// One long row of sums, cut into segments: first the sum of each, then their elements, which start
+// at the sum of the segments before.
+template <class T, class State, class Step>
+void run_long_row(int64_t length, bool reverse, const T* x, T* y, State start, Step step) {
+  int64_t stride = reverse ? -1 : 1, first = reverse ? length - 1 : 0;
+  int64_t groups = length / (kSegment * kChains);
+  std::vector<State> states(size_t(groups * kChains), start);
+  auto for_each_group = [&](auto&& f) {
+    parallel_for(0, groups, kGrain / (kSegment * kChains), [&](int64_t begin, int64_t end) {
+      for (int64_t group = begin; group < end; ++group) {
+        int64_t starts[kChains];
+        for (int64_t c = 0; c < kChains; ++c)
+          starts[c] = first + (group * kChains + c) * kSegment * stride;
+        f(starts, states.data() + group * kChains);
+      }
+    });
+  };
+  for_each_group([&](const int64_t* starts, State* sums) {
+    advance<false>(starts, kSegment, stride, x, y, sums, step);
+  });
+  State total = start;
+  for (State& state : states) state = std::exchange(total, total + state);
+  for_each_group([&](const int64_t* starts, State* before) {
+    advance<true>(starts, kSegment, stride, x, y, before, step);
+  });
+  int64_t done = groups * kChains * kSegment, rest = first + done * stride;
+  run_row(x + rest, y + rest, length - done, stride, total, step);
+}
+
+template <class T, class State, class Step>
+void run_scan(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
+  if (shape.inner == 1) run_rows(shape, reverse, x, y, start, step);
+  else run_columns(shape, reverse, x, y, start, step);
+}
+
+// log(exp(a) + exp(b)), where the larger one is taken out, so that nothing overflows.
+double log_add_exp(double a, double b) {
+  double low = std::fmin(a, b), high = std::fmax(a, b);
+  if (std::isnan(a) || std::isnan(b)) return a + b;
+  return std::isinf(high) ? high : high + std::log1p(std::exp(low - high));
+}
+std::complex<double> log_add_exp(std::complex<double> a, std::complex<double> b) {
+  bool b_is_larger = a.real() < b.real();
+  std::complex<double> low = b_is_larger ? a : b, high = b_is_larger ? b : a;
+  if (std::isnan(low.real())) return a + b;
+  if (std::isinf(low.real())) return low.real() < 0 ? high : std::log(std::exp(a) + std::exp(b));
+  return high + std::log(1.0 + std::exp(low - high));
+}
+
+// The type that sums and products of T are kept in; unsigned, because integers wrap around.
+template <class T>
+struct Wide {
+  using type = std::conditional_t<
+      std::is_integral_v<T>, uint64_t,
+      std::conditional_t<std::is_floating_point_v<T>, double, std::complex<double>>>;
+};
+
+template <class T>
+void scan_as(Scan scan, const AroundDim& shape, bool reverse, const T* x, T* y) {
+  using State = typename Wide<T>::type;
+  if (scan == Scan::sum) {
+    auto add = [](State a, T v) { return a + State(v); };
+    // Not of doubles: the sum of a segment could overflow where the running sum does not.
+    bool splits = std::is_integral_v<T> || std::is_same_v<T, float>;
+    if (splits && shape.outer * shape.inner == 1 && shape.length >= kGrain)
+      run_long_row(shape.length, reverse, x, y, State(0), add);
+    else run_scan(shape, reverse, x, y, State(0), add);
+  } else if (scan == Scan::product) {
+    run_scan(shape, reverse, x, y, State(1), [](State a, T v) { return a * State(v); });
+  } else if constexpr (!std::is_integral_v<T>) {
+    constexpr double kNothing = -std::numeric_limits<double>::infinity();
+    run_scan(shape, reverse, x, y, State(kNothing),
+             [](State a, T v) { return log_add_exp(a, State(v)); });
+  }
+}
+
+// Calls f with the type that a dtype computes in.
+template <class F>
+void by_compute(DType compute, F&& f) {
+  switch (compute) {
+    case DType::float32: return f(Tag<float>{});
+    case DType::float64: return f(Tag<double>{});
+    case DType::int64: return f(Tag<int64_t>{});
+    case DType::uint64: return f(Tag<uint64_t>{});
+    case DType::complex64: return f(Tag<std::complex<float>>{});
+    default: return f(Tag<std::complex<double>>{});
+  }
+}
+
+}  // namespace
+
+Tensor scan_cpu(Scan scan, const Tensor& input, int64_t dim, bool reverse, DType dtype) {
+  DType compute = dtype_of_compute(compute_of(dtype));
+  Tensor from = to_contiguous(to_dtype(input, compute));
+  Tensor result = empty(input.sizes(), compute, input.device());
+  AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
+  if (result.numel() != 0)
+    by_compute(compute, [&]<class T>(Tag<T>) {
+      scan_as(scan, shape, reverse, from.data<T>(), result.data<T>());
+    });
+  return to_dtype(result, dtype);
+}
+
+Tensor linear_scan_cpu(const Tensor& input, const Tensor& factor, int64_t dim, bool reverse) {
+  DType compute = dtype_of_compute(compute_of(input.dtype()));
+  Tensor from = to_contiguous(to_dtype(input, compute)),
+         by = to_contiguous(to_dtype(factor, compute));
+  Tensor result = empty(input.sizes(), compute, input.device());
+  AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
+  Order order{shape.length, shape.inner, reverse};
+  if (result.numel() != 0)
+    by_compute(compute, [&]<class T>(Tag<T>) {
+      using State = typename Wide<T>::type;
+      const T *x = from.data<T>(), *f = by.data<T>();
+      T* y = result.data<T>();
+      for_each_columns(shape, [&](int64_t offset, int64_t columns) {
+        State states[kWidth]{};
+        for (int64_t i = 0; i < shape.length; ++i)
+          for (int64_t j = 0; j < columns; ++j) {
+            int64_t at = offset + order.at(i) + j;
+            states[j] = State(x[at]) + (i == 0 ? State(0) : State(f[at]) * states[j]);
+            y[at] = T(states[j]);
+          }
+      });
+    });
+  return to_dtype(result, input.dtype());
+}
+
+std::pair<Tensor, Tensor> extreme_scan_cpu(const Tensor& input, int64_t dim, bool largest) {
+  DType compute = dtype_of_compute(compute_of(input.dtype()));
+  Tensor from = to_contiguous(to_dtype(input, compute));
+  Tensor values = empty(input.sizes(), compute, input.device());
+  Tensor indices = empty(input.sizes(), DType::int64, input.device());
+  AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
+  auto run = [&]<class T>(Tag<T>) {
+    const T* x = from.data<T>();
+    T* y = values.data<T>();
+    int64_t* positions = indices.data<int64_t>();
+    for_each_columns(shape, [&](int64_t offset, int64_t columns) {
+      for (int64_t i = 0; i < shape.length; ++i)
+        for (int64_t at = offset + i * shape.inner, end = at + columns; at < end; ++at) {
+          int64_t before = at - shape.inner;
+          bool takes =
+              i == 0 || x[at] != x[at] || (largest ? x[at] >= y[before] : x[at] <= y[before]);
+          y[at] = takes ? x[at] : y[before];
+          positions[at] = takes ? i : positions[before];
+        }
+    });
+  };
+  if (values.numel() == 0) return {to_dtype(values, input.dtype()), indices};
+  if (compute == DType::float32) run(Tag<float>{});
+  else if (compute == DType::float64) run(Tag<double>{});
+  else if (compute == DType::uint64) run(Tag<uint64_t>{});
+  else run(Tag<int64_t>{});
+  return {to_dtype(values, input.dtype()), indices};
+}
+
+}  // namespace rushlight

@@ -1,0 +1,62 @@
+// Owns the loops of sorting, compiled once per instruction set.
+#include "core/base/half.h"
+#include "core/ops/sort/sort_loops.h"
+#include "core/tensor/formula.h"
+
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+namespace {
+
+template <bool wide>
+struct KeyOf {
+  using type = uint32_t;
+};
+template <>
+struct KeyOf<true> {
+  using type = uint64_t;
+};
+
+template <class Key, class T>
+[[gnu::always_inline]] inline Key key_of(T value) {
+  constexpr Key sign = Key(1) << (8 * sizeof(Key) - 1);
+  if constexpr (detail::kSame<T, Half> || detail::kSame<T, BFloat16>) {
+    return key_of<Key>(to_float(value));
+  } else if constexpr (detail::kSame<T, float> || detail::kSame<T, double>) {
+    Key bits = __builtin_bit_cast(Key, value + T(0));  // -0 becomes 0
+    Key key = bits & sign ? Key(~bits) : Key(bits | sign);
+    return value == value ? key : Key(-1);
+  } else if constexpr (T(-1) < T(0)) {
+    return Key(value) ^ sign;
+  } else {
+    return Key(value);
+  }
+}
+
+template <class T>
+KeyBounds keys(const void* from, int64_t stride, int64_t n, bool descending, void* to) {
+  using Key = typename KeyOf<(sizeof(T) > 4)>::type;
+  const T* in = static_cast<const T*>(from);
+  Key* out = static_cast<Key*>(to);
+  Key flip = descending ? Key(-1) : Key(0), least = Key(-1), greatest = 0;
+  auto run = [&](auto at) {
+#pragma omp simd reduction(min : least) reduction(max : greatest)
+    for (int64_t i = 0; i < n; ++i) {
+      Key key = key_of<Key>(in[at(i)]) ^ flip;
+      out[i] = key;
+      least = key < least ? key : least;
+      greatest = key > greatest ? key : greatest;
+    }
+  };
+  if (stride == 1) run([](int64_t i) { return i; });
+  else run([stride](int64_t i) { return i * stride; });
+  return {least, greatest};
+}
+
+}  // namespace
+
+extern const SortLoops sort_loops;
+constexpr SortLoops sort_loops = {{keys<bool>, keys<uint8_t>, keys<int8_t>, keys<uint16_t>,
+                                   keys<int16_t>, keys<uint32_t>, keys<int32_t>, keys<uint64_t>,
+                                   keys<int64_t>, keys<Half>, keys<BFloat16>, keys<float>,
+                                   keys<double>}};
+
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

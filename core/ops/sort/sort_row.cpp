@@ -1,0 +1,195 @@
+// Defines sorting one row on the CPU: radix sort, the best few of many, and elements by rank.
+#include "core/ops/sort/sort_row.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const SortLoops name;       \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, sort_loops)
+#undef RUSHLIGHT_DECLARE
+
+namespace {
+
+constexpr int64_t kRadixFrom = 512;  // shorter rows are sorted faster by comparison
+constexpr int64_t kBlock = 128;      // keys that are looked at together
+constexpr int kBinBits = 11;         // of the keys that ranks are looked for in
+
+// Sorts by one byte of the key after the other, the lowest first; bytes that are all equal cost
+// one look.
+void radix_sort(std::vector<Ranked>& row, std::vector<Ranked>& spare) {
+  constexpr int kBytes = sizeof(uint64_t);
+  std::vector<std::array<int64_t, 256>> counts(kBytes);
+  for (auto& count : counts) count.fill(0);
+  for (const Ranked& r : row)
+    for (int b = 0; b < kBytes; ++b) ++counts[size_t(b)][r.key >> 8 * b & 255];
+  spare.resize(row.size());
+  for (int b = 0; b < kBytes; ++b) {
+    std::array<int64_t, 256>& count = counts[size_t(b)];
+    if (count[row[0].key >> 8 * b & 255] == int64_t(row.size())) continue;
+    std::exclusive_scan(count.begin(), count.end(), count.begin(), int64_t(0));
+    for (const Ranked& r : row) spare[size_t(count[r.key >> 8 * b & 255]++)] = r;
+    row.swap(spare);
+  }
+}
+
+// Writes the elements at ranks that ascend; the ranks count from `before`.
+void pick_ranks(std::vector<Ranked>& row, int64_t before, std::span<const int64_t> ranks,
+                Ranked* out) {
+  auto done = row.begin();
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    auto at = row.begin() + (ranks[i] - before);
+    if (at >= done) {
+      std::nth_element(done, at, row.end());
+      done = at + 1;
+    }
+    out[i] = *at;
+  }
+}
+
+}  // namespace
+
+const SortLoops& sort_loops() {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<SortLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, sort_loops)};
+#undef RUSHLIGHT_ADDRESS
+  return active(sets);
+}
+
+RowSorter::RowSorter(DType dtype, int64_t length, int64_t stride, bool descending)
+    : dtype_(dtype), length_(length), stride_(stride), descending_(descending) {}
+
+template <class Key>
+KeyBounds RowSorter::read_keys(const void* row, int64_t begin, int64_t n, Key* to) const {
+  const char* from = static_cast<const char*>(row) + begin * stride_ * int64_t(dtype_size(dtype_));
+  return sort_loops().keys[int(dtype_)](from, stride_, n, descending_, to);
+}
+
+void RowSorter::take_all(const void* row) {
+  auto take = [&]<class Key>(Tag<Key>) {
+    Key keys[kBlock];
+    taken_.resize(size_t(length_));
+    for (int64_t i = 0; i < length_; i += kBlock) {
+      int64_t n = std::min(kBlock, length_ - i);
+      read_keys(row, i, n, keys);
+      for (int64_t k = 0; k < n; ++k) taken_[size_t(i + k)] = {keys[k], i + k};
+    }
+  };
+  if (dtype_size(dtype_) > 4) take(Tag<uint64_t>{});
+  else take(Tag<uint32_t>{});
+}
+
+// Collects what is better than the worst of the best so far, of which there are about `keep`.
+template <class Key>
+void RowSorter::take_few(const void* row, int64_t keep) {
+  Key keys[kBlock];
+  uint8_t better[kBlock];
+  size_t capacity = size_t(2 * keep) + 16;
+  auto drop_worse = [&] {
+    std::nth_element(taken_.begin(), taken_.begin() + keep - 1, taken_.end());
+    taken_.resize(size_t(keep));
+    return taken_.back().key;
+  };
+  int64_t start = std::min(length_, 2 * keep);
+  taken_.clear();
+  for (int64_t i = 0; i < start; i += kBlock) {
+    int64_t n = std::min(kBlock, start - i);
+    read_keys(row, i, n, keys);
+    for (int64_t k = 0; k < n; ++k) taken_.push_back({keys[k], i + k});
+  }
+  uint64_t limit = drop_worse();
+  for (int64_t i = start; i < length_; i += kBlock) {
+    int64_t n = std::min(kBlock, length_ - i), count = 0;
+    if (read_keys(row, i, n, keys).least >= limit) continue;
+    for (int64_t k = 0; k < n; ++k) {
+      better[count] = uint8_t(k);
+      count += keys[k] < limit;
+    }
+    for (int64_t k = 0; k < count; ++k) taken_.push_back({keys[better[k]], i + better[k]});
+    if (taken_.size() >= capacity) limit = drop_worse();
+  }
+  std::sort(taken_.begin(), taken_.end());
+}
+
+// Collects what is not behind the element of rank keep - 1, in the order of the row.
+template <class Key>
+void RowSorter::take_many(const void* row, int64_t keep) {
+  Ranked last;
+  const int64_t rank[] = {keep - 1};
+  at_ranks_of<Key>(row, rank, &last);
+  const Key* keys = reinterpret_cast<const Key*>(keys_.data());
+  taken_.clear();
+  for (int64_t i = 0; i < length_; ++i)
+    if (Ranked element{keys[i], i}; !(last < element)) taken_.push_back(element);
+  radix_sort(taken_, spare_);
+}
+
+std::span<const Ranked> RowSorter::first(const void* row, int64_t keep) {
+  if (keep == 0) return {};
+  bool wide = dtype_size(dtype_) > 4;
+  if (keep < length_ / 16) {
+    if (wide) take_few<uint64_t>(row, keep);
+    else take_few<uint32_t>(row, keep);
+  } else if (keep < length_ && length_ >= kRadixFrom) {
+    if (wide) take_many<uint64_t>(row, keep);
+    else take_many<uint32_t>(row, keep);
+  } else {
+    take_all(row);
+    if (keep < length_) std::partial_sort(taken_.begin(), taken_.begin() + keep, taken_.end());
+    else if (length_ >= kRadixFrom) radix_sort(taken_, spare_);
+    else std::sort(taken_.begin(), taken_.end());
+  }
+  return std::span(taken_).first(size_t(keep));
+}
+
+// Counts the elements by the upper bits of their keys; only those of the bins in which ranks fall
+// are looked at again.
+template <class Key>
+void RowSorter::at_ranks_of(const void* row, std::span<const int64_t> ranks, Ranked* out) {
+  keys_.resize(size_t(length_));
+  Key* keys = reinterpret_cast<Key*>(keys_.data());
+  KeyBounds bounds = read_keys(row, 0, length_, keys);
+  Key least = Key(bounds.least);
+  int shift = std::max(0, int(std::bit_width(bounds.greatest - bounds.least)) - kBinBits);
+  std::vector<int64_t> counts(size_t(1) << kBinBits);
+  for (int64_t i = 0; i < length_; ++i) ++counts[size_t(Key(keys[i] - least) >> shift)];
+  int64_t before = 0;
+  size_t bin = 0;
+  for (size_t r = 0; r < ranks.size();) {
+    while (before + counts[bin] <= ranks[r]) before += counts[bin++];
+    size_t end = r;
+    while (end < ranks.size() && ranks[end] < before + counts[bin]) ++end;
+    taken_.clear();
+    for (int64_t i = 0; i < length_; ++i)
+      if (size_t(Key(keys[i] - least) >> shift) == bin) taken_.push_back({keys[i], i});
+    pick_ranks(taken_, before, ranks.subspan(r, end - r), out + r);
+    r = end;
+  }
+}
+
+void RowSorter::at_ranks(const void* row, std::span<const int64_t> ranks, Ranked* out) {
+  // Each bin costs another look at the keys; from some number on sorting all is less work.
+  constexpr size_t kManyRanks = 32;
+  if (ranks.size() > kManyRanks) {
+    std::span<const Ranked> sorted = first(row, length_);
+    for (size_t i = 0; i < ranks.size(); ++i) out[i] = sorted[size_t(ranks[i])];
+  } else if (length_ < kRadixFrom) {
+    take_all(row);
+    pick_ranks(taken_, 0, ranks, out);
+  } else if (dtype_size(dtype_) > 4) {
+    at_ranks_of<uint64_t>(row, ranks, out);
+  } else {
+    at_ranks_of<uint32_t>(row, ranks, out);
+  }
+}
+
+}  // namespace rushlight

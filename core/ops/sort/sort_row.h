@@ -1,0 +1,49 @@
+// Owns sorting one row on the CPU, whole or in part, through keys: unsigned integers in the order
+// of the elements. Equal elements keep their order, so that every result is determined.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/ops/sort/sort_loops.h"
+#include "core/tensor/tensor.h"
+
+namespace rushlight {
+
+// An element of a row: its key, and its place, which decides between equals.
+struct Ranked {
+  uint64_t key;
+  int64_t place;
+  friend bool operator<(const Ranked& a, const Ranked& b) {
+    return a.key < b.key || (a.key == b.key && a.place < b.place);
+  }
+};
+
+class RowSorter {
+ public:
+  RowSorter(DType dtype, int64_t length, int64_t stride, bool descending);
+
+  // The first `keep` elements of the row that starts at `row`, in order.
+  std::span<const Ranked> first(const void* row, int64_t keep);
+  // The elements that a sorted row has at these ranks, which ascend; written to `out`.
+  void at_ranks(const void* row, std::span<const int64_t> ranks, Ranked* out);
+
+ private:
+  void take_all(const void* row);
+  template <class Key>
+  KeyBounds read_keys(const void* row, int64_t begin, int64_t n, Key* to) const;
+  template <class Key>
+  void take_few(const void* row, int64_t keep);
+  template <class Key>
+  void take_many(const void* row, int64_t keep);
+  template <class Key>
+  void at_ranks_of(const void* row, std::span<const int64_t> ranks, Ranked* out);
+
+  DType dtype_;
+  int64_t length_, stride_;
+  bool descending_;
+  std::vector<Ranked> taken_, spare_;
+  std::vector<uint64_t> keys_;
+};
+
+}  // namespace rushlight

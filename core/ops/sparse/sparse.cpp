@@ -1,0 +1,460 @@
+// Owns how sparse tensors are made of indices and values, taken apart, and brought from one layout
+// to another. See Note [Sparse tensors] in tensor/sparse.h.
+#include "core/ops/sparse/sparse.h"
+
+#include <algorithm>
+
+#include "core/autograd/needs.h"
+#include "core/ops/index/index.h"
+#include "core/ops/op.h"
+#include "core/ops/sparse/sparse_checks.h"
+
+namespace rushlight {
+namespace {
+
+// Values in the places of a pattern.
+Tensor in_pattern(const SparsePattern::Ptr& pattern, const Tensor& values) {
+  return call<"_sparse_like", Tensor>(values, bare_pattern(make_sparse(pattern, values)));
+}
+
+// A CSR or CSC tensor by its rows or columns, from any sparse matrix.
+Tensor compress(const Tensor& input, Layout layout) {
+  Tensor matrix = coalesced(input);
+  const SparsePattern& from = *pattern_of(matrix);
+  CHECK(from.sparse_dim() == 2 && matrix.dim() == 2, "only a matrix without dense dims can be ",
+        layout_name(layout), ", not a tensor of shape ", matrix.sizes(), " with ",
+        matrix.dim() - from.sparse_dim(), " dense dims.");
+  EntryOrder lines = from.by(layout == Layout::sparse_csc);
+  Tensor values = sparse_values(matrix);
+  if (lines.entry.defined()) values = take_entries(values, lines.entry);
+  lines.entry = {};
+  return in_pattern(SparsePattern::compressed(layout, lines, from.sizes(), true), values);
+}
+
+Tensor to_coo(const Tensor& dense, int64_t sparse_dim) {
+  CHECK(sparse_dim >= 0 && sparse_dim <= dense.dim() && (sparse_dim > 0 || dense.dim() == 0),
+        "sparse_dim must be from 1 to ", dense.dim(), ", the dims of the tensor, but got ",
+        sparse_dim, ".");
+  ShapeRef sizes = dense.sizes();
+  if (dense.dim() == 0)
+    return sparse_coo(empty(Shape{0, 1}, DType::int64), unsqueeze(dense, 0), sizes, true);
+  Tensor used = detach(dense) != 0;
+  Shape dense_dims;
+  for (int64_t d = sparse_dim; d < dense.dim(); ++d) dense_dims.push_back(d);
+  if (!dense_dims.empty())
+    used = call<"any", Tensor>(used, std::optional<ShapeRef>(dense_dims), false);
+  Tensor indices = to_contiguous(transpose(nonzero_places(used), 0, 1));
+  std::vector<Tensor> rows;
+  for (int64_t d = 0; d < sparse_dim; ++d) rows.push_back(select(indices, 0, d));
+  return sparse_coo(indices, index(dense, rows), sizes.first(size_t(sparse_dim)), true);
+}
+
+const Tensor& expect_sparse(const Tensor& input) {
+  CHECK(input.is_sparse(),
+        "expected a sparse tensor, but got one of layout strided. Use "
+        "to_sparse() first.");
+  return input;
+}
+const SparsePattern& expect_coo(const Tensor& input) {
+  CHECK(layout_of(input) == Layout::sparse_coo, "expected a tensor of layout sparse_coo, but got ",
+        layout_name(layout_of(input)), ". Use to_sparse_coo() first.");
+  return *pattern_of(input);
+}
+const SparsePattern& expect_coalesced(const Tensor& input, const char* part) {
+  const SparsePattern& pattern = expect_coo(input);
+  CHECK(pattern.coalesced(), "Cannot get ", part,
+        " on an uncoalesced tensor, please call .coalesce() first");
+  return pattern;
+}
+
+// Another handle, so that what is done to the caller's leaves the pattern's as it is.
+Tensor handed_out(const Tensor& indices) { return shallow_copy(indices); }
+
+Tensor compressed_part(const Tensor& input, Layout layout, bool start) {
+  CHECK(layout_of(input) == layout, "expected a tensor of layout ", layout_name(layout),
+        ", but got ", layout_name(layout_of(input)), ".");
+  const EntryOrder& lines = pattern_of(input)->by(layout == Layout::sparse_csc);
+  return handed_out(start ? lines.start : lines.other);
+}
+
+}  // namespace
+
+void detail::replace(const Tensor& self, const Tensor& result) {
+  if (!self.is_sparse()) {
+    needs::copy_(self, result.is_sparse() ? to_dense(result) : result);
+    return;
+  }
+  CHECK(layout_of(result) == layout_of(self), "the result has layout ",
+        layout_name(layout_of(result)), " and cannot be written to a tensor of layout ",
+        layout_name(layout_of(self)), ". Use the form without the underscore.");
+  Tensor fitting = cast(result, self.dtype());
+  take_parts(self, fitting);
+  if (Edge edge = gradient_edge(fitting); edge.node) set_history(self, edge.node, edge.slot);
+}
+
+Tensor take_entries(const Tensor& values, const Tensor& entries) {
+  const Tensor indices[] = {entries};
+  return index(values, indices);
+}
+
+Tensor find_entries(const SparsePattern& wanted, const SparsePattern& in) {
+  Tensor sorted = sorted_entries(in), places = places_of(in), keys = places_of(wanted);
+  Tensor found = empty(Shape{wanted.count()}, DType::int64);
+  const int64_t *entry = sorted.data<int64_t>(), *place = places.data<int64_t>();
+  const int64_t *key = keys.data<int64_t>(), *end = entry + in.count();
+  for (int64_t k = 0; k < wanted.count(); ++k) {
+    const int64_t* at = std::lower_bound(
+        entry, end, key[k],
+        [&](int64_t candidate, int64_t sought) { return place[candidate] < sought; });
+    found.data<int64_t>()[k] = at != end && place[*at] == key[k] ? *at : -1;
+  }
+  return found;
+}
+
+EntryGroups group_entries(const SparsePattern& pattern) {
+  int64_t count = pattern.count(), distinct = 0;
+  EntryGroups groups{{}, sorted_entries(pattern), empty(Shape{count}, DType::int64)};
+  Tensor places = places_of(pattern);
+  const int64_t *entry = groups.entries.data<int64_t>(), *place = places.data<int64_t>();
+  int64_t* group = groups.group.data<int64_t>();
+  std::vector<int64_t> first;
+  for (int64_t k = 0; k < count; ++k) {
+    if (k == 0 || place[entry[k]] != place[entry[k - 1]]) {
+      first.push_back(entry[k]);
+      ++distinct;
+    }
+    group[entry[k]] = distinct - 1;
+  }
+  groups.indices = empty(Shape{pattern.sparse_dim(), distinct}, DType::int64);
+  const int64_t* from = pattern.indices().data<int64_t>();
+  int64_t* to = groups.indices.data<int64_t>();
+  for (int64_t d = 0; d < pattern.sparse_dim(); ++d, from += count)
+    for (int64_t k = 0; k < distinct; ++k) *to++ = from[first[size_t(k)]];
+  return groups;
+}
+
+std::vector<Tensor> index_rows(const SparsePattern& pattern) {
+  std::vector<Tensor> rows;
+  for (int64_t d = 0; d < pattern.sparse_dim(); ++d)
+    rows.push_back(alias(pattern.indices(), Shape{pattern.count()}, Shape{1}, d * pattern.count()));
+  return rows;
+}
+
+Tensor sparse_coo(const Tensor& indices, const Tensor& values, ShapeRef sparse_sizes,
+                  bool coalesced) {
+  return in_pattern(SparsePattern::coo(indices, sparse_sizes, coalesced), values);
+}
+
+Tensor coalesced(const Tensor& sparse) {
+  const SparsePattern& pattern = *pattern_of(sparse);
+  if (pattern.coalesced()) return sparse;
+  if (!pattern.is_coo()) return compress(to_layout(sparse, Layout::sparse_coo), pattern.layout());
+  EntryGroups groups = group_entries(pattern);
+  Tensor values = sparse_values(sparse);
+  int64_t distinct = groups.indices.size(1);
+  if (distinct == pattern.count()) {
+    values = take_entries(values, groups.entries);
+  } else {
+    Shape sizes = values.sizes();
+    sizes[0] = distinct;
+    const Tensor group[] = {groups.group};
+    values = index_put_(zeros(sizes, values.dtype()), group, values, true);
+  }
+  return sparse_coo(groups.indices, values, pattern.sizes(), true);
+}
+
+Tensor to_dense(const Tensor& sparse) {
+  const SparsePattern& pattern = *pattern_of(sparse);
+  Tensor values = sparse_values(sparse);
+  if (pattern.sparse_dim() == 0) return cast(sum(values, Shape{0}), sparse.dtype());
+  Tensor dense = zeros(sparse.sizes(), sparse.dtype());
+  return index_put_(dense, index_rows(pattern), values, true);
+}
+
+Tensor to_layout(const Tensor& input, Layout layout, std::optional<int64_t> sparse_dim) {
+  Layout from = layout_of(input);
+  CHECK(!sparse_dim || from == Layout::strided || *sparse_dim == pattern_of(input)->sparse_dim(),
+        "a sparse tensor keeps its number of sparse dims, ",
+        from == Layout::strided ? 0 : pattern_of(input)->sparse_dim(), ". Leave sparse_dim out.");
+  if (from == layout) return input;
+  if (layout == Layout::strided) return to_dense(input);
+  if (from == Layout::strided) {
+    bool coo = layout == Layout::sparse_coo;
+    CHECK(coo || input.dim() == 2, "only a matrix can be ", layout_name(layout),
+          ", not a tensor "
+          "of shape ",
+          input.sizes(), ".");
+    Tensor sparse = to_coo(input, sparse_dim.value_or(input.dim()));
+    return coo ? sparse : compress(sparse, layout);
+  }
+  if (layout != Layout::sparse_coo) return compress(input, layout);
+  const SparsePattern& pattern = *pattern_of(input);
+  bool in_order = pattern.coalesced() && from == Layout::sparse_csr;
+  Tensor coo = sparse_coo(pattern.indices(), sparse_values(input), pattern.sizes(), in_order);
+  return pattern.coalesced() ? coalesced(coo) : coo;
+}
+
+Tensor elements_at(const Tensor& input, const Tensor& pattern) {
+  const SparsePattern& wanted = *pattern_of(pattern);
+  CHECK(input.sizes() == pattern.sizes(), "a tensor of shape ", input.sizes(),
+        " has no elements in the places of a sparse tensor of shape ", pattern.sizes(),
+        ". Both must have the same shape.");
+  if (!input.is_sparse()) {
+    if (wanted.sparse_dim() > 0) return index(input, index_rows(wanted));
+    Shape sizes = input.sizes();
+    sizes.insert(0, wanted.count());
+    return expand(input, sizes);
+  }
+  if (pattern_of(input) == pattern_of(pattern)) return sparse_values(input);
+  if (pattern_of(input)->sparse_dim() != wanted.sparse_dim())
+    return elements_at(to_dense(input), pattern);
+  Tensor source = coalesced(input), values = sparse_values(source);
+  if (values.size(0) == 0) {
+    Shape sizes = values.sizes();
+    sizes[0] = wanted.count();
+    return zeros(sizes, values.dtype());
+  }
+  Tensor found = find_entries(wanted, *pattern_of(source));
+  Tensor exists = found >= 0;
+  for (int64_t d = 1; d < values.dim(); ++d) exists = unsqueeze(exists, -1);
+  return where(exists, take_entries(values, max(found, wrapped_number(0))),
+               zeros({}, values.dtype()));
+}
+
+// ---- the two ops that every gradient of a sparse tensor goes through ----------------------------
+
+OP(_sparse_values, "(Tensor input, Tensor pattern) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The values of a sparse tensor, (entries, dense dims...). They share its memory.)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input, const Tensor& pattern) {
+    CHECK(pattern_of(expect_sparse(input)) == pattern_of(expect_sparse(pattern)),
+          "expected the pattern of the tensor.");
+    return plain_values_of(input);
+  },
+  .saves   = saves<"pattern">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& pattern) {
+                     return sparse_like(g, pattern);
+                   }),
+                   no_grad<"pattern">),
+})
+
+OP(_sparse_like, "(Tensor values, Tensor pattern) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(A sparse tensor of these values with the entries of another one.)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& values, const Tensor& pattern) {
+    expect_sparse(pattern);
+    CHECK(!values.is_sparse() && values.dim() > 0 &&
+              values.size(0) == pattern_of(pattern)->count(),
+          "expected values for ", pattern_of(pattern)->count(), " entries, but got shape ",
+          values.sizes(), ".");
+    return make_sparse(pattern_of(pattern), to_contiguous(values));
+  },
+  .saves   = saves<"pattern">,
+  .grads   = grads(d<"values">([](const Tensor& g, const Tensor& pattern) {
+                     return elements_at(g, pattern);
+                   }),
+                   no_grad<"pattern">),
+})
+
+// ---- making -------------------------------------------------------------------------------------
+
+OP(_sparse_coo_tensor,
+   "(Tensor indices, Tensor values, int[]? size=None, bool? is_coalesced=None) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(A COO tensor of indices, (sparse dims, entries), and values, (entries, ...).)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .forward = [](const Tensor& indices, const Tensor& values, std::optional<ShapeRef> size,
+                std::optional<bool> is_coalesced) {
+    CooParts parts = checked_coo(indices, values, size, is_coalesced.value_or(false));
+    return sparse_coo(parts.indices, values, parts.sparse_sizes, is_coalesced.value_or(false));
+  },
+})
+
+OP(_sparse_compressed_tensor, "(Tensor compressed_indices, Tensor plain_indices, Tensor values, "
+                              "int[]? size=None, bool columns=False) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(A CSR matrix, or a CSC one when it is given by columns.)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .forward = [](const Tensor& compressed_indices, const Tensor& plain_indices,
+                const Tensor& values, std::optional<ShapeRef> size, bool columns) {
+    CompressedParts parts =
+        checked_compressed(compressed_indices, plain_indices, values, size, columns);
+    Layout layout = columns ? Layout::sparse_csc : Layout::sparse_csr;
+    return in_pattern(
+        SparsePattern::compressed(layout, parts.lines, parts.sizes, parts.in_order), values);
+  },
+})
+
+OP(_to_layout, "(Tensor input, int layout, int? sparse_dim=None) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The tensor in another layout, by its number; itself when it has that.)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input, int64_t layout, std::optional<int64_t> sparse_dim) {
+    CHECK(layout >= 0 && layout <= int64_t(Layout::sparse_csc), "there is no layout ", layout);
+    return to_layout(input, Layout(layout), sparse_dim);
+  },
+})
+
+OP(to_dense, "(Tensor input, dtype? dtype=None, *, bool? masked_grad=None) -> Tensor", {
+  .doc     = R"(The tensor with all its elements in memory; a dense tensor itself.
+
+Example:
+    >>> torch.eye(2).to_sparse().to_dense()
+    tensor([[1., 0.],
+            [0., 1.]]))",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<bool> masked_grad) {
+    bool is_differentiated = is_grad_enabled() && gradient_edge_exists(input);
+    CHECK(masked_grad.value_or(true) || !input.is_sparse() || !is_differentiated,
+          ErrorKind::kNotImplemented,
+          "masked_grad=False is not supported: the gradient of a sparse tensor has the entries of "
+          "the tensor. Differentiate a dense one where other places need gradients.");
+    Tensor dense = input.is_sparse() ? to_dense(input) : input;
+    return dtype ? cast(dense, *dtype) : dense;
+  },
+})
+
+OP(coalesce, "(Tensor input) -> Tensor", {
+  .doc     = R"(A COO tensor with its entries in order and those of equal indices added up.
+
+Example:
+    >>> torch.sparse_coo_tensor([[1, 1]], [2.0, 3.0], (2,)).coalesce().values()
+    tensor([5.]))",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) {
+    expect_coo(input);
+    return coalesced(input);
+  },
+})
+
+OP(sparse_mask, "(Tensor input, Tensor mask) -> Tensor", {
+  .doc     = R"(The elements of input at the entries of a sparse tensor, as a sparse tensor.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input, const Tensor& mask) {
+    Tensor places = coalesced(expect_sparse(mask));
+    return sparse_like(elements_at(input, places), places);
+  },
+})
+
+// ---- taking apart -------------------------------------------------------------------------------
+
+OP(values, "(Tensor input) -> Tensor", {
+  .doc     = R"(The values of a sparse tensor by entry; a COO tensor must be coalesced.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) {
+    if (layout_of(expect_sparse(input)) == Layout::sparse_coo) expect_coalesced(input, "values");
+    return sparse_values(input);
+  },
+})
+
+OP(_values, "(Tensor input) -> Tensor", {
+  .doc     = R"(The values of a COO tensor without their history.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) {
+    expect_coo(input);
+    return plain_values_of(input);
+  },
+})
+
+OP(indices, "(Tensor input) -> Tensor", {
+  .doc     = R"(The indices of a coalesced COO tensor, (sparse dims, entries), read-only.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) {
+    return handed_out(expect_coalesced(input, "indices").indices());
+  },
+})
+
+OP(_indices, "(Tensor input) -> Tensor", {
+  .doc     = R"(The indices of a COO tensor, coalesced or not, read-only.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) { return handed_out(expect_coo(input).indices()); },
+})
+
+OP(crow_indices, "(Tensor input) -> Tensor", {
+  .doc     = R"(Where the entries of each row of a CSR matrix begin, and where the last ends.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) { return compressed_part(input, Layout::sparse_csr, true); },
+})
+
+OP(col_indices, "(Tensor input) -> Tensor", {
+  .doc     = R"(The columns of the entries of a CSR matrix.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) { return compressed_part(input, Layout::sparse_csr, false); },
+})
+
+OP(ccol_indices, "(Tensor input) -> Tensor", {
+  .doc     = R"(Where the entries of each column of a CSC matrix begin, and where the last ends.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) { return compressed_part(input, Layout::sparse_csc, true); },
+})
+
+OP(row_indices, "(Tensor input) -> Tensor", {
+  .doc     = R"(The rows of the entries of a CSC matrix.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) { return compressed_part(input, Layout::sparse_csc, false); },
+})
+
+OP(is_coalesced, "(Tensor input) -> bool", {
+  .doc     = R"(Whether a COO tensor is known to have its entries in order, none of them twice.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) { return expect_coo(input).coalesced(); },
+})
+
+OP(_nnz, "(Tensor input) -> int", {
+  .doc     = R"(The number of entries of a sparse tensor.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) { return pattern_of(expect_sparse(input))->count(); },
+})
+
+OP(sparse_dim, "(Tensor input) -> int", {
+  .doc     = R"(The number of dims that have indices; 0 for a dense tensor.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) {
+    return input.is_sparse() ? pattern_of(input)->sparse_dim() : 0;
+  },
+})
+
+OP(dense_dim, "(Tensor input) -> int", {
+  .doc     = R"(The number of dims that each value has; all of them for a dense tensor.)",
+  .variants = method,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input) {
+    return input.dim() - (input.is_sparse() ? pattern_of(input)->sparse_dim() : 0);
+  },
+})
+
+}  // namespace rushlight

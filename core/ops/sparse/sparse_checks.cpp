@@ -1,0 +1,130 @@
+// Defines the checks on indices that come from outside.
+#include "core/ops/sparse/sparse_checks.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+namespace {
+
+// A copy that nobody else can write.
+Tensor private_indices(const Tensor& indices, const char* name, int64_t dim) {
+  CHECK(is_integral(indices.dtype()), name, " must be an integer tensor, but got ",
+        dtype_name(indices.dtype()), ".");
+  CHECK(indices.dim() == dim, name, " must have ", dim, dim == 1 ? " dim" : " dims",
+        dim == 2 ? ", sparse_dim x nnz" : "", ", but got shape ", indices.sizes(), ".");
+  CHECK(indices.device().is_cpu(), ErrorKind::kNotImplemented,
+        "sparse tensors are not implemented on ", indices.device(), ". Move ", name,
+        " to the CPU with cpu().");
+  return clone_dense(to_dtype(indices, DType::int64));
+}
+
+void check_count(const Tensor& values, int64_t count) {
+  CHECK(values.dim() > 0 && values.size(0) == count,
+        "indices and values must have same nnz, but got nnz from indices: ", count,
+        ", values of shape ", values.sizes());
+}
+
+void check_order(const int64_t* indices, int64_t dims, int64_t count) {
+  for (int64_t k = 1; k < count; ++k) {
+    int64_t d = 0;
+    while (d < dims && indices[d * count + k - 1] == indices[d * count + k]) ++d;
+    CHECK(d < dims && indices[d * count + k - 1] < indices[d * count + k],
+          "is_coalesced=True, but entry ", k, " does not come after entry ", k - 1,
+          " in row-major order. Leave is_coalesced out and call coalesce().");
+  }
+}
+
+}  // namespace
+
+CooParts checked_coo(const Tensor& indices, const Tensor& values, std::optional<ShapeRef> size,
+                     bool in_order) {
+  CooParts parts{private_indices(indices, "indices", 2), {}};
+  int64_t dims = indices.size(0), count = indices.size(1);
+  check_count(values, count);
+  int64_t dense_dims = values.dim() - 1;
+  const int64_t* index = parts.indices.data<int64_t>();
+  if (size) {
+    CHECK(int64_t(size->size()) == dims + dense_dims, "number of dimensions must be sparse_dim (",
+          dims, ") + dense_dim (", dense_dims, "), but got ", size->size());
+    for (int64_t d = 0; d < dense_dims; ++d)
+      CHECK((*size)[size_t(dims + d)] == values.size(d + 1), "values has incorrect size ",
+            values.sizes(), ": dim ", d + 1, " must be ", (*size)[size_t(dims + d)], ", as dim ",
+            dims + d, " of size ", ShapeText{*size});
+  }
+  CHECK(dims + dense_dims <= kMaxDims, "a tensor has at most ", kMaxDims, " dims, but this has ",
+        dims + dense_dims);
+  for (int64_t d = 0; d < dims; ++d, index += count) {
+    int64_t greatest = count ? *std::max_element(index, index + count) : -1;
+    CHECK(size || greatest < INT64_MAX, "found index ", greatest, " for dim ", d,
+          ", which no size can hold.");
+    parts.sparse_sizes.push_back(size ? (*size)[size_t(d)] : greatest + 1);
+    int64_t bound = parts.sparse_sizes.back();
+    for (int64_t k = 0; k < count; ++k) {
+      CHECK(index[k] >= 0, "found negative index ", index[k], " for dim ", d, " at entry ", k,
+            ". Indices count from 0.");
+      CHECK(index[k] < bound, "size is inconsistent with indices: for dim ", d, ", size is ", bound,
+            " but found index ", index[k], " at entry ", k, ". Valid indices are 0 to ", bound - 1,
+            ".");
+    }
+  }
+  if (in_order) check_order(parts.indices.data<int64_t>(), dims, count);
+  return parts;
+}
+
+CompressedParts checked_compressed(const Tensor& compressed, const Tensor& plain,
+                                   const Tensor& values, std::optional<ShapeRef> size,
+                                   bool columns) {
+  const char* start_name = columns ? "ccol_indices" : "crow_indices";
+  const char* other_name = columns ? "row_indices" : "col_indices";
+  const char* line = columns ? "column" : "row";
+  CompressedParts parts{
+      {private_indices(compressed, start_name, 1), private_indices(plain, other_name, 1), {}},
+      {},
+      true};
+  int64_t lines = compressed.numel() - 1, count = plain.numel();
+  check_count(values, count);
+  CHECK(values.dim() == 1, "values must have 1 dim, but got shape ", values.sizes(),
+        ". Dense and batch dims are not implemented in this layout.");
+  CHECK(lines >= 0, start_name, " must have an element more than the matrix has ", line,
+        "s, but is empty.");
+  const int64_t* start = parts.lines.start.data<int64_t>();
+  const int64_t* other = parts.lines.other.data<int64_t>();
+  int64_t width = count ? *std::max_element(other, other + count) + 1 : 0;
+  if (size) {
+    CHECK(size->size() == 2, "size must have 2 dims, but got ", ShapeText{*size},
+          ". Only matrices have this layout.");
+    checked_numel(*size);
+    width = (*size)[!columns];
+    CHECK((*size)[columns] == lines, start_name, " has ", lines + 1, " elements, but for size ",
+          ShapeText{*size}, " it must have ", (*size)[columns] + 1, ".");
+  }
+  parts.sizes = columns ? Shape{width, lines} : Shape{lines, width};
+  CHECK(start[0] == 0, start_name, "[0] must be 0, but is ", start[0], ".");
+  CHECK(start[lines] == count, start_name, "[-1] must be the number of entries, ", count,
+        ", but is ", start[lines], ".");
+  for (int64_t i = 0; i < lines; ++i) {
+    CHECK(start[i] <= start[i + 1] && start[i + 1] <= count, start_name, " must not decrease, but ",
+          line, " ", i, " goes from entry ", start[i], " to ", start[i + 1], ".");
+    for (int64_t k = start[i]; k < start[i + 1]; ++k) {
+      CHECK(other[k] >= 0 && other[k] < width, "`0 <= ", other_name, " < ", width,
+            "` is not satisfied: found index ", other[k], " at entry ", k, " of ", line, " ", i,
+            ".");
+      parts.in_order &= k == start[i] || other[k - 1] < other[k];
+    }
+  }
+  return parts;
+}
+
+Tensor empty_coo(ShapeRef sizes, int64_t sparse_dim, DType dtype) {
+  Shape values{0};
+  for (int64_t size : sizes.subspan(size_t(sparse_dim))) values.push_back(size);
+  checked_numel(sizes);
+  auto pattern = SparsePattern::coo(empty(Shape{sparse_dim, 0}, DType::int64),
+                                    sizes.first(size_t(sparse_dim)), true);
+  return make_sparse(pattern, empty(values, dtype));
+}
+
+}  // namespace rushlight

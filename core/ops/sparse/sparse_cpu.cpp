@@ -1,0 +1,231 @@
+// Defines the products with sparse matrices: threads share the lines, so that each has about as
+// many entries, and one line is always summed in the order of its entries.
+#include <algorithm>
+
+#include "core/device/threads.h"
+#include "core/ops/sparse/sparse_kernels.h"
+#include "core/ops/sparse/sparse_loops.h"
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const SparseLoops name;     \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, sparse_loops)
+#undef RUSHLIGHT_DECLARE
+
+namespace {
+
+const SparseLoops& loops() {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<SparseLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, sparse_loops)};
+#undef RUSHLIGHT_ADDRESS
+  return active(sets);
+}
+
+constexpr int64_t kGrain = 1 << 15;  // multiplications that are worth a thread
+
+// Calls f(lines) for disjoint ranges of lines. A line counts as its entries and itself.
+template <class F>
+void for_lines(const EntryOrder& order, int64_t n, F&& f) {
+  const int64_t* start = order.start.data<int64_t>();
+  int64_t count = order.start.numel() - 1, work = start[count] + count;
+  // The first line that begins at or behind a share of the work.
+  auto line_at = [&](int64_t share) {
+    int64_t low = 0, high = count;
+    while (low < high) {
+      int64_t middle = (low + high) / 2;
+      if (start[middle] + middle < share) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  };
+  parallel_for(0, work, kGrain / std::max<int64_t>(n, 1) + 1, [&](int64_t begin, int64_t end) {
+    f(SparseLines{start, order.other.data<int64_t>(), order.entries(), line_at(begin),
+                  line_at(end)});
+  });
+}
+
+// What sums are made in: small floats in float32, bool in a count.
+template <class T>
+struct SumOf {
+  using type = T;
+  static T in(T x) { return x; }
+  static T out(T x) { return x; }
+};
+template <>
+struct SumOf<Half> {
+  using type = float;
+  static float in(Half x) { return to_float(x); }
+  static Half out(float x) { return to_half(x); }
+};
+template <>
+struct SumOf<BFloat16> {
+  using type = float;
+  static float in(BFloat16 x) { return to_float(x); }
+  static BFloat16 out(float x) { return to_bfloat16(x); }
+};
+template <>
+struct SumOf<bool> {
+  using type = int;
+  static int in(bool x) { return x; }
+  static bool out(int x) { return x != 0; }
+};
+
+template <class T>
+auto product(T a, T b) {
+  // Small types promote to int, which must not overflow.
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+    return T(uint64_t(a) * uint64_t(b));
+  else return a * b;
+}
+template <class T>
+T total(T a, T b) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, int>)
+    return T(uint64_t(a) + uint64_t(b));
+  else return a + b;
+}
+
+template <class T>
+void multiply_lines(const SparseLines& lines, const T* values, const T* dense, int64_t n, T* out) {
+  using Sum = SumOf<T>;
+  std::vector<typename Sum::type> sums(static_cast<size_t>(n));
+  for (int64_t i = lines.begin; i < lines.end; ++i) {
+    std::fill(sums.begin(), sums.end(), typename Sum::type(0));
+    for (int64_t k = lines.start[i]; k < lines.start[i + 1]; ++k) {
+      auto value = Sum::in(values[lines.entry ? lines.entry[k] : k]);
+      const T* row = dense + lines.other[k] * n;
+      for (int64_t j = 0; j < n; ++j)
+        sums[size_t(j)] = total(sums[size_t(j)], product(value, Sum::in(row[j])));
+    }
+    for (int64_t j = 0; j < n; ++j) out[i * n + j] = Sum::out(sums[size_t(j)]);
+  }
+}
+
+template <class T>
+void dot_lines(const SparseLines& lines, const T* left, const T* right, int64_t n, T* out) {
+  using Sum = SumOf<T>;
+  for (int64_t i = lines.begin; i < lines.end; ++i)
+    for (int64_t k = lines.start[i]; k < lines.start[i + 1]; ++k) {
+      typename Sum::type sum(0);
+      const T *a = left + i * n, *b = right + lines.other[k] * n;
+      for (int64_t j = 0; j < n; ++j) sum = total(sum, product(Sum::in(a[j]), Sum::in(b[j])));
+      out[lines.entry ? lines.entry[k] : k] = Sum::out(sum);
+    }
+}
+
+// The rows of a product that one range of lines gives.
+template <class T>
+struct ProductRows {
+  std::vector<int64_t> rows, columns;
+  std::vector<T> values;
+};
+
+template <class T>
+ProductRows<T> multiply_rows(const SparseLines& a, const T* a_values, const SparseLines& b,
+                             const T* b_values) {
+  using Sum = SumOf<T>;
+  struct Term {
+    int64_t column;
+    typename Sum::type value;
+  };
+  std::vector<Term> terms;
+  ProductRows<T> out;
+  for (int64_t i = a.begin; i < a.end; ++i) {
+    terms.clear();
+    for (int64_t k = a.start[i]; k < a.start[i + 1]; ++k) {
+      auto value = Sum::in(a_values[a.entry ? a.entry[k] : k]);
+      for (int64_t l = b.start[a.other[k]]; l < b.start[a.other[k] + 1]; ++l)
+        terms.push_back({b.other[l], product(value, Sum::in(b_values[b.entry ? b.entry[l] : l]))});
+    }
+    std::stable_sort(terms.begin(), terms.end(),
+                     [](const Term& x, const Term& y) { return x.column < y.column; });
+    for (size_t t = 0; t < terms.size();) {
+      Term sum = terms[t++];
+      while (t < terms.size() && terms[t].column == sum.column)
+        sum.value = total(sum.value, terms[t++].value);
+      out.rows.push_back(i);
+      out.columns.push_back(sum.column);
+      out.values.push_back(Sum::out(sum.value));
+    }
+  }
+  return out;
+}
+
+SparseLines all_lines(const EntryOrder& order) {
+  return {order.start.data<int64_t>(), order.other.data<int64_t>(), order.entries(), 0,
+          order.start.numel() - 1};
+}
+
+}  // namespace
+
+Tensor multiply_sparse_dense(const SparsePattern& pattern, const Tensor& values,
+                             const Tensor& dense, bool transposed) {
+  CHECK(pattern.sparse_dim() == 2 && dense.dim() == 2 && values.dim() == 1 &&
+            values.dtype() == dense.dtype() && values.numel() == pattern.count() &&
+            dense.size(0) == pattern.sizes()[!transposed],
+        "values of shape ", values.sizes(), " in a sparse matrix of shape ", pattern.sizes(),
+        transposed ? ", transposed," : "", " do not multiply with shape ", dense.sizes(), ".");
+  const EntryOrder& order = pattern.by(transposed);
+  int64_t n = dense.size(1);
+  Tensor out = empty(Shape{order.start.numel() - 1, n}, dense.dtype());
+  Tensor v = to_contiguous(values), d = to_contiguous(dense);
+  if (out.numel() == 0) return out;
+  for_lines(order, n, [&](const SparseLines& lines) {
+    if (dense.dtype() == DType::float32 || dense.dtype() == DType::float64)
+      loops().multiply[dense.dtype() == DType::float64](lines, v.data(), d.data(), n, out.data());
+    else
+      visit_dtype(dense.dtype(), [&]<class T>(Tag<T>) {
+        multiply_lines(lines, v.data<T>(), d.data<T>(), n, out.data<T>());
+      });
+  });
+  return out;
+}
+
+Tensor dots_of_entries(const SparsePattern& pattern, const Tensor& left, const Tensor& right) {
+  CHECK(pattern.sparse_dim() == 2 && left.dim() == 2 && right.dim() == 2 &&
+            left.dtype() == right.dtype() && left.size(1) == right.size(1) &&
+            left.size(0) == pattern.sizes()[0] && right.size(0) == pattern.sizes()[1],
+        "rows of shapes ", left.sizes(), " and ", right.sizes(),
+        " do not fit a sparse matrix of "
+        "shape ",
+        pattern.sizes(), ".");
+  int64_t n = left.size(1);
+  Tensor out = empty(Shape{pattern.count()}, left.dtype());
+  Tensor l = to_contiguous(left), r = to_contiguous(right);
+  for_lines(pattern.by(0), n, [&](const SparseLines& lines) {
+    if (left.dtype() == DType::float32 || left.dtype() == DType::float64)
+      loops().dots[left.dtype() == DType::float64](lines, l.data(), r.data(), n, out.data());
+    else
+      visit_dtype(left.dtype(), [&]<class T>(Tag<T>) {
+        dot_lines(lines, l.data<T>(), r.data<T>(), n, out.data<T>());
+      });
+  });
+  return out;
+}
+
+SparseProduct multiply_sparse(const SparsePattern& a, const Tensor& a_values,
+                              const SparsePattern& b, const Tensor& b_values) {
+  CHECK(a.sparse_dim() == 2 && b.sparse_dim() == 2 && a_values.dim() == 1 && b_values.dim() == 1 &&
+            a_values.numel() == a.count() && b_values.numel() == b.count() &&
+            a_values.dtype() == b_values.dtype() && a.sizes()[1] == b.sizes()[0],
+        "sparse matrices of shapes ", a.sizes(), " and ", b.sizes(), " do not multiply.");
+  Tensor left = to_contiguous(a_values), right = to_contiguous(b_values);
+  const EntryOrder &a_rows = a.by(0), &b_rows = b.by(0);
+  return visit_dtype(left.dtype(), [&]<class T>(Tag<T>) {
+    ProductRows<T> rows =
+        multiply_rows(all_lines(a_rows), left.data<T>(), all_lines(b_rows), right.data<T>());
+    int64_t count = int64_t(rows.rows.size());
+    SparseProduct out{empty(Shape{2, count}, DType::int64), empty(Shape{count}, left.dtype())};
+    int64_t* index = out.indices.template data<int64_t>();
+    std::copy(rows.rows.begin(), rows.rows.end(), index);
+    std::copy(rows.columns.begin(), rows.columns.end(), index + count);
+    std::copy(rows.values.begin(), rows.values.end(), out.values.template data<T>());
+    return out;
+  });
+}
+
+}  // namespace rushlight

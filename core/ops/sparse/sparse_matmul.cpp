@@ -1,0 +1,215 @@
+// Owns the products of sparse matrices with dense and sparse ones, and their gradients. The kernels
+// are in sparse_cpu.cpp.
+#include "core/ops/op.h"
+#include "core/ops/sparse/sparse.h"
+#include "core/ops/sparse/sparse_kernels.h"
+
+namespace rushlight {
+namespace {
+
+Tensor adjoint_of(const Tensor& matrix) { return conj(transpose(matrix, 0, 1)); }
+
+// A pattern and values, transposed or not, times a dense matrix.
+Tensor sparse_dense(const Tensor& values, const Tensor& pattern, const Tensor& dense,
+                    bool transposed) {
+  return call<"_sparse_dense_mm", Tensor>(values, pattern, dense, transposed);
+}
+
+const SparsePattern::Ptr& expect_pattern(const Tensor& tensor) {
+  CHECK(tensor.is_sparse(), "expected a sparse matrix, but got one of layout strided.");
+  return pattern_of(tensor);
+}
+
+void check_matrix(const Tensor& tensor, const char* name) {
+  CHECK(tensor.dim() == 2, name, " must be a matrix, but has shape ", tensor.sizes(), ".");
+  CHECK(!tensor.is_sparse() || pattern_of(tensor)->sparse_dim() == 2, name, " has ",
+        tensor.is_sparse() ? 2 - pattern_of(tensor)->sparse_dim() : 0,
+        " dense dims. A sparse matrix in a product must have none.");
+}
+
+}  // namespace
+
+Tensor sparse_mm(const Tensor& input, const Tensor& mat2) {
+  check_matrix(input, "input");
+  check_matrix(mat2, "mat2");
+  CHECK(input.dtype() == mat2.dtype(),
+        "expected m1 and m2 to have the same dtype, but got: ", dtype_name(input.dtype()),
+        " != ", dtype_name(mat2.dtype()),
+        ". Convert one with "
+        ".to(dtype).");
+  CHECK(input.size(1) == mat2.size(0), "mat1 and mat2 shapes cannot be multiplied (", input.size(0),
+        "x", input.size(1), " and ", mat2.size(0), "x", mat2.size(1), "). The last dim of mat1 (",
+        input.size(1), ") must equal the first dim of mat2 (", mat2.size(0), ").");
+  CHECK(input.device() == mat2.device(),
+        "Expected all tensors to be on the same device, but "
+        "found at least two devices, ",
+        input.device(), " and ", mat2.device(), "!");
+  if (!mat2.is_sparse())
+    return sparse_dense(sparse_values(input), bare_pattern(input), mat2, false);
+  if (!input.is_sparse()) {
+    Tensor turned =
+        sparse_dense(sparse_values(mat2), bare_pattern(mat2), transpose(input, 0, 1), true);
+    return transpose(turned, 0, 1);
+  }
+  Tensor product = call<"_sparse_sparse_mm", Tensor>(sparse_values(input), bare_pattern(input),
+                                                     sparse_values(mat2), bare_pattern(mat2));
+  return to_layout(product, layout_of(input));
+}
+
+// A batch of sparse matrices is one matrix with them along its diagonal.
+Tensor sparse_bmm(const Tensor& input, const Tensor& mat2) {
+  CHECK(layout_of(input) == Layout::sparse_coo && !mat2.is_sparse(), ErrorKind::kNotImplemented,
+        "a batch of products takes a tensor of layout sparse_coo and a dense one, but got ",
+        layout_name(layout_of(input)), " and ", layout_name(layout_of(mat2)), ".");
+  const SparsePattern& pattern = *pattern_of(input);
+  CHECK(input.dim() == 3 && pattern.sparse_dim() == 3 && mat2.dim() == 3 &&
+            input.size(0) == mat2.size(0) && input.size(2) == mat2.size(1),
+        "batches of shapes ", input.sizes(), " with ", pattern.sparse_dim(), " sparse dims and ",
+        mat2.sizes(), " do not multiply.");
+  int64_t batches = input.size(0), rows = input.size(1), columns = input.size(2);
+  std::vector<Tensor> index = index_rows(pattern);
+  Tensor indices = stack(std::array{index[0] * rows + index[1], index[0] * columns + index[2]}, 0);
+  Shape sizes{batches * rows, batches * columns};
+  Tensor diagonal = sparse_coo(indices, sparse_values(input), sizes, pattern.coalesced());
+  Tensor product = mm(diagonal, reshape(mat2, Shape{batches * columns, mat2.size(2)}));
+  return reshape(product, Shape{batches, rows, mat2.size(2)});
+}
+
+Tensor sparse_linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  CHECK(input.dim() == 2 && weight.dim() == 2,
+        "a sparse input or weight must be a matrix, and so "
+        "must the other, but they have shapes ",
+        input.sizes(), " and ", weight.sizes(), ".");
+  Tensor product = mm(input, transpose(weight, 0, 1));
+  return bias.defined() ? add(bias, product) : product;
+}
+
+OP(_sparse_dense_mm, "(Tensor values, Tensor pattern, Tensor dense, bool transposed) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The product of a sparse matrix, given as a pattern and values, and a dense one.)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& values, const Tensor& pattern, const Tensor& dense,
+                bool transposed) {
+    return multiply_sparse_dense(*expect_pattern(pattern), values, dense, transposed);
+  },
+  .saves   = saves<"values", "pattern", "dense">,
+  .grads   = grads(
+      d<"values">(uses<"pattern", "dense">, [](const Tensor& g, const Tensor& pattern,
+                                               const Tensor& dense, bool transposed) {
+        Tensor right = conj(dense);
+        return call<"_sparse_dots", Tensor>(pattern, transposed ? right : g,
+                                            transposed ? g : right);
+      }),
+      no_grad<"pattern">,
+      d<"dense">(uses<"values", "pattern">, [](const Tensor& g, const Tensor& values,
+                                               const Tensor& pattern, bool transposed) {
+        return sparse_dense(conj(values), pattern, g, !transposed);
+      })),
+})
+
+OP(_sparse_dots, "(Tensor pattern, Tensor left, Tensor right) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(left[r, :] . right[c, :] for each entry (r, c) of a sparse matrix.)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& pattern, const Tensor& left, const Tensor& right) {
+    return dots_of_entries(*expect_pattern(pattern), left, right);
+  },
+  .saves   = saves<"pattern", "left", "right">,
+  .grads   = grads(
+      no_grad<"pattern">,
+      d<"left">(uses<"pattern", "right">, [](const Tensor& g, const Tensor& pattern,
+                                             const Tensor& right) {
+        return sparse_dense(g, pattern, conj(right), false);
+      }),
+      d<"right">(uses<"pattern", "left">, [](const Tensor& g, const Tensor& pattern,
+                                             const Tensor& left) {
+        return sparse_dense(g, pattern, conj(left), true);
+      })),
+})
+
+OP(_sparse_sparse_mm, "(Tensor a_values, Tensor a, Tensor b_values, Tensor b) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The product of two sparse matrices, given as patterns and values: a COO matrix.)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& a_values, const Tensor& a, const Tensor& b_values,
+                const Tensor& b) {
+    const SparsePattern &left = *expect_pattern(a), &right = *expect_pattern(b);
+    SparseProduct product = multiply_sparse(left, a_values, right, b_values);
+    Shape sizes{a.size(0), b.size(1)};
+    return make_sparse(SparsePattern::coo(product.indices, sizes, true), product.values);
+  },
+  .saves   = saves<"a_values", "a", "b_values", "b">,
+  .grads   = grads(
+      d<"a_values">(uses<"a", "b_values", "b">, [](const Tensor& g, const Tensor& a,
+                                                   const Tensor& b_values, const Tensor& b) {
+        return elements_at(mm(g, adjoint_of(sparse_like(b_values, b))), a);
+      }),
+      no_grad<"a">,
+      d<"b_values">(uses<"a_values", "a", "b">, [](const Tensor& g, const Tensor& a_values,
+                                                   const Tensor& a, const Tensor& b) {
+        return elements_at(mm(adjoint_of(sparse_like(a_values, a)), g), b);
+      }),
+      no_grad<"b">),
+})
+
+OP(sspaddmm,
+   "(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", {
+  .doc     = R"(beta * input + alpha * mm(mat1, mat2) as a sparse matrix.)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta,
+                Scalar alpha) {
+    Tensor product = to_layout(mm(mat1, mat2), Layout::sparse_coo);
+    return add(to_layout(input, Layout::sparse_coo) * beta, product, alpha);
+  },
+})
+
+OP(smm, "(Tensor input, Tensor mat) -> Tensor", {
+  .doc     = R"(The product of a sparse and a dense matrix as a sparse one.)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input, const Tensor& mat) {
+    return to_layout(mm(input, mat), Layout::sparse_coo);
+  },
+})
+
+OP(hspmm, "(Tensor mat1, Tensor mat2) -> Tensor", {
+  .doc     = R"(The product of a sparse and a dense matrix as a matrix with sparse rows.)",
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& mat1, const Tensor& mat2) {
+    return to_layout(mm(mat1, mat2), Layout::sparse_coo, 1);
+  },
+})
+
+OP(sampled_addmm,
+   "(Tensor input, Tensor mat1, Tensor mat2, *, Scalar beta=1.0, Scalar alpha=1.0) -> Tensor", {
+  .home    = "sparse",
+  .doc     = R"(beta * input + alpha * mm(mat1, mat2) at the entries of a sparse matrix only.
+
+The product is not computed elsewhere.)",
+  .dtypes  = floating_or_complex,
+  .gpu     = none<"sparse tensors live on the CPU">,
+  .sparse  = by_forward,
+  .forward = [](const Tensor& input, const Tensor& mat1, const Tensor& mat2, Scalar beta,
+                Scalar alpha) {
+    CHECK(input.is_sparse(), "input must be a sparse matrix, but its layout is strided.");
+    for (const Tensor* factor : {&mat1, &mat2})
+      CHECK(!factor->is_sparse() && factor->dim() == 2 && factor->dtype() == input.dtype(),
+            "mat1 and mat2 must be dense matrices of dtype ", dtype_name(input.dtype()),
+            ", but one has layout ", layout_name(layout_of(*factor)), ", shape ",
+            factor->sizes(), " and dtype ", dtype_name(factor->dtype()), ".");
+    check_matrix(input, "input");
+    CHECK(mat1.size(1) == mat2.size(0) && mat1.size(0) == input.size(0) &&
+              mat2.size(1) == input.size(1),
+          "shapes ", mat1.sizes(), " and ", mat2.sizes(), " do not multiply to that of input, ",
+          input.sizes(), ".");
+    Tensor dots = call<"_sparse_dots", Tensor>(bare_pattern(input), mat1, transpose(mat2, 0, 1));
+    return sparse_like(sparse_values(input) * beta + dots * alpha, input);
+  },
+})
+
+}  // namespace rushlight
