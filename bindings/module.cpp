@@ -124,6 +124,13 @@ NB_MODULE(_C, m) {
       },
       "The op table, a dict per op.");
   m.def(
+      "_return_type",
+      [](const std::string& name) -> nb::object {
+        PyObject* found = find_return_type(name);
+        return found ? nb::borrow(found) : nb::none();
+      },
+      "name"_a, "The type of an op's named results, None if there is none.");
+  m.def(
       "_set_library_search_path",
       [](std::vector<std::string> folders) { set_library_search_path(std::move(folders)); },
       "folders"_a, "Where oneDNN and OpenBLAS are looked for.");

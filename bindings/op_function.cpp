@@ -34,12 +34,21 @@ PyObject* named_repr(PyObject* self) {
   });
 }
 
-// torch.return_types.max and its like, made when first returned.
+bool has_named_results(const OpEntry& entry) {
+  return entry.schema.return_count > 1 && !entry.schema.returns[0].name.empty();
+}
+
+// "max" for the results of torch.max, "linalg_qr" for those of torch.linalg.qr.
+std::string return_type_name(const OpEntry& entry) {
+  std::string name(entry.schema.name);
+  return std::string_view(entry.home) == "linalg" ? "linalg_" + name : name;
+}
+
+// torch.return_types.max and its like, made when first asked for.
 PyTypeObject* return_type(const OpEntry& entry) {
   static std::map<std::string, PyTypeObject*> types;
-  std::string key(entry.schema.name);
-  if (std::string_view(entry.home) == "linalg") key = "linalg_" + key;
-  auto [it, added] = types.try_emplace(key, nullptr);
+  std::string name = return_type_name(entry);
+  auto [it, added] = types.try_emplace(name, nullptr);
   if (added) {
     auto* names = new std::deque<std::string>();
     auto* fields = new std::vector<PyStructSequence_Field>();
@@ -47,7 +56,7 @@ PyTypeObject* return_type(const OpEntry& entry) {
       fields->push_back(
           {names->emplace_back(entry.schema.returns[size_t(i)].name).c_str(), nullptr});
     fields->push_back({nullptr, nullptr});
-    auto* title = new std::string("rushlight.return_types." + key);
+    auto* title = new std::string("rushlight.return_types." + name);
     PyStructSequence_Desc description{title->c_str(), nullptr, fields->data(),
                                       entry.schema.return_count};
     it->second = PyStructSequence_NewType(&description);
@@ -63,7 +72,7 @@ PyObject* to_python(const OpEntry& entry, Result&& result) {
         if constexpr (std::is_same_v<T, Tensor>) {
           return value.defined() ? wrap(value) : Py_NewRef(Py_None);
         } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
-          if (entry.schema.returns[0].name.empty()) return wrap_tuple(value);
+          if (!has_named_results(entry)) return wrap_tuple(value);
           PyObject* named = checked(PyStructSequence_New(return_type(entry)));
           for (size_t i = 0; i < value.size(); ++i)
             PyStructSequence_SetItem(named, Py_ssize_t(i), wrap(value[i]));
@@ -366,6 +375,13 @@ const OpEntry& op_entry(std::string_view name, std::string_view overload) {
     if (entry.schema.name == name && entry.schema.overload == overload) return entry;
   CHECK(false, "there is no op ", name);
   __builtin_unreachable();
+}
+
+PyObject* find_return_type(std::string_view name) {
+  for (const OpEntry& entry : op_table())
+    if (has_named_results(entry) && return_type_name(entry) == name)
+      return reinterpret_cast<PyObject*>(return_type(entry));
+  return nullptr;
 }
 
 PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {

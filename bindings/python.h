@@ -160,6 +160,8 @@ bool read_int(PyObject* object, int64_t& out);
 
 // The op of this Python name; nullptr when there is none.
 PyObject* find_op_function(const char* name);
+// The type of an op's named results, "max" or "linalg_qr"; borrowed, null if there is none.
+PyObject* find_return_type(std::string_view name);
 // Calls one op of the table with its parsed arguments, the way Python code would.
 PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace);
 const OpEntry& op_entry(std::string_view name, std::string_view overload = "");

@@ -98,11 +98,13 @@ _SUBMODULES = (
     "hub",
     "jit",
     "linalg",
+    "mps",
     "nn",
     "optim",
     "overrides",
     "profiler",
     "random",
+    "return_types",
     "serialization",
     "signal",
     "sparse",
@@ -112,6 +114,7 @@ _SUBMODULES = (
     "types",
     "utils",
     "version",
+    "xpu",
 )
 _LAZY = {
     "GradScaler": "amp",

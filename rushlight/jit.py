@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Final",
+    "ScriptFunction",
+    "ScriptModule",
     "annotate",
     "export",
     "ignore",
@@ -24,8 +26,18 @@ __all__ = [
     "is_tracing",
     "script",
     "script_if_tracing",
+    "trace",
+    "trace_module",
     "unused",
 ]
+
+
+class ScriptFunction:
+    """What no function is; programs ask isinstance."""
+
+
+class ScriptModule:
+    """What no module is; programs ask isinstance."""
 
 
 def script(obj: T, *args: Any, **options: Any) -> T:
@@ -44,6 +56,16 @@ def script(obj: T, *args: Any, **options: Any) -> T:
 def script_if_tracing(fn: T) -> T:
     """Returns the function as it is."""
     return fn
+
+
+def trace(func: T, *args: Any, **options: Any) -> T:
+    """Returns the function or module as it is, whatever it was to be traced with."""
+    return func
+
+
+def trace_module(mod: T, *args: Any, **options: Any) -> T:
+    """Returns the module as it is, whatever it was to be traced with."""
+    return mod
 
 
 def export(fn: T) -> T:

@@ -89,13 +89,22 @@ def test_what_programs_ask_about_the_build_and_the_gpu() -> None:
     assert all(hasattr(torch.accelerator, name) for name in torch.accelerator.__all__)
 
 
+def test_gpus_of_other_makers_are_not_there() -> None:
+    for other in (torch.xpu, torch.mps):
+        assert not other.is_available() and other.device_count() == 0
+
+
 def test_marks_of_compilers_leave_functions_alone() -> None:
     def function(x: int) -> int:
         return x
 
     jit, compiler = torch.jit, torch.compiler
-    for mark in (jit.script, jit.ignore, jit.unused, jit.export, jit.script_if_tracing):
+    for mark in (jit.script, jit.ignore, jit.unused, jit.export, jit.script_if_tracing, jit.trace):
         assert mark(function) is function
+    assert not isinstance(jit.script(function), jit.ScriptFunction)
+    module = torch.nn.Identity()
+    module.compile(mode="max-autotune")
+    assert jit.trace_module(module, {"forward": 1}) is module
     assert jit.ignore(drop=True)(function) is function
     assert compiler.disable(function) is compiler.disable()(function) is function
     assert compiler.allow_in_graph(function) is compiler.compile(function) is function

@@ -18,6 +18,8 @@ from rushlight.cuda._device import (
     get_device_capability,
     get_device_name,
     get_device_properties,
+    is_bf16_supported,
+    is_tf32_supported,
     set_device,
 )
 from rushlight.cuda.memory import (
@@ -29,6 +31,7 @@ from rushlight.cuda.memory import (
     memory_reserved,
     memory_stats,
     memory_summary,
+    reset_max_memory_allocated,
     reset_peak_memory_stats,
 )
 from rushlight.cuda.random import (
@@ -68,6 +71,9 @@ __all__ = [
     "get_device_name",
     "get_device_capability",
     "get_device_properties",
+    "is_bf16_supported",
+    "is_tf32_supported",
+    "is_current_stream_capturing",
     "synchronize",
     "Stream",
     "StreamContext",
@@ -78,6 +84,7 @@ __all__ = [
     "set_stream",
     "memory_allocated",
     "max_memory_allocated",
+    "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "memory_reserved",
     "max_memory_reserved",
@@ -122,6 +129,11 @@ def init() -> None:
         RuntimeError: when CUDA cannot be used, with what is missing and what helps.
     """
     _C._cuda_initialize()
+
+
+def is_current_stream_capturing() -> bool:
+    """Returns False: work is not captured into graphs."""
+    return False
 
 
 def synchronize(device: Any = None) -> None:

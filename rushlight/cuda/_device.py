@@ -125,3 +125,20 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     """
     properties = get_device_properties(device)
     return properties.major, properties.minor
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Returns whether there is a GPU that computes in bfloat16.
+
+    Args:
+        including_emulation: whether older GPUs count, whose kernels convert to float32.
+
+    Example:
+        >>> dtype = torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float16
+    """
+    return device_count() > 0 and (including_emulation or is_tf32_supported())
+
+
+def is_tf32_supported() -> bool:
+    """Returns whether the current GPU multiplies float32 matrices in TF32 when allowed to."""
+    return device_count() > 0 and get_device_capability() >= (8, 0)

@@ -74,6 +74,11 @@ def reset_peak_memory_stats(device: Any = None) -> None:
         _C._cuda_reset_peak_memory_stats(_index(device))
 
 
+def reset_max_memory_allocated(device: Any = None) -> None:
+    """The older name of reset_peak_memory_stats."""
+    reset_peak_memory_stats(device)
+
+
 def mem_get_info(device: Any = None) -> tuple[int, int]:
     """Returns the free and the total bytes of a GPU, as its driver sees them.
 

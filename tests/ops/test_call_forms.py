@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from typing import Any
 
@@ -248,3 +249,12 @@ def test_errors_name_the_op_that_was_called(call: Any, text: str) -> None:
     with pytest.raises((RuntimeError, IndexError)) as raised:
         call()
     assert str(raised.value).startswith(text)
+
+
+def test_named_results_have_types_of_public_names_and_are_pickled() -> None:
+    largest = torch.max(torch.tensor([[1.0, 3.0]]), 1)
+    assert type(largest) is torch.return_types.max
+    found = pickle.loads(pickle.dumps(largest))
+    assert type(found) is torch.return_types.max and found.indices.tolist() == [1]
+    assert isinstance(torch.linalg.qr(torch.eye(2)), torch.return_types.linalg_qr)
+    assert not hasattr(torch.return_types, "add")

@@ -143,6 +143,13 @@ class Module(Stateful):
                 parameter.grad.detach_()
                 parameter.grad.zero_()
 
+    def compile(self, *args: Any, **options: Any) -> None:
+        """Changes nothing: ops run as they are called, there is nothing to compile.
+
+        Args:
+            args, options: what torch.compile takes.
+        """
+
     # Walks that change things
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
