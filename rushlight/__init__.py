@@ -99,6 +99,7 @@ _SUBMODULES = (
     "jit",
     "linalg",
     "mps",
+    "multiprocessing",
     "nn",
     "optim",
     "overrides",

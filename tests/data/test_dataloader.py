@@ -189,6 +189,8 @@ def test_this_process_is_no_worker() -> None:
         ({"prefetch_factor": 2}, "prefetch_factor option could only be specified"),
         ({"persistent_workers": True}, "persistent_workers option needs num_workers > 0"),
         ({"multiprocessing_context": "fork"}, "multiprocessing_context can only be used"),
+        ({"num_workers": 1, "multiprocessing_context": "x"}, "should specify a valid start method"),
+        ({"num_workers": 1, "prefetch_factor": 0}, "prefetch_factor option should be positive"),
         ({"sampler": [0], "shuffle": True}, "sampler option is mutually exclusive with shuffle"),
         ({"batch_sampler": [[0]], "batch_size": 2}, "batch_sampler option is mutually exclusive"),
         ({"batch_sampler": [[0]], "shuffle": True}, "batch_sampler option is mutually exclusive"),
@@ -206,11 +208,6 @@ def test_options_that_exclude_each_other_are_refused(options, message) -> None:
 def test_streams_refuse_an_order(options) -> None:
     with pytest.raises(ValueError, match="DataLoader with IterableDataset: expected unspecified"):
         DataLoader(Stream(3), **options)
-
-
-def test_workers_are_not_available_yet() -> None:
-    with pytest.raises(NotImplementedError, match="num_workers=2 is not available yet"):
-        DataLoader(range(3), num_workers=2)
 
 
 @pytest.mark.parametrize("name", ["batch_size", "sampler", "dataset", "drop_last"])

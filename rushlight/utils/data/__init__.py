@@ -1,7 +1,7 @@
 """Datasets, samplers and the loader that makes batches of them."""
 
 from rushlight.utils.data.collate import default_collate, default_convert
-from rushlight.utils.data.dataloader import DataLoader, get_worker_info
+from rushlight.utils.data.dataloader import DataLoader
 from rushlight.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
@@ -12,6 +12,7 @@ from rushlight.utils.data.dataset import (
     TensorDataset,
     random_split,
 )
+from rushlight.utils.data.distributed import DistributedSampler
 from rushlight.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
@@ -20,6 +21,7 @@ from rushlight.utils.data.sampler import (
     SubsetRandomSampler,
     WeightedRandomSampler,
 )
+from rushlight.utils.data.worker_info import get_worker_info
 
 __all__ = [
     "BatchSampler",
@@ -27,6 +29,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "DistributedSampler",
     "IterableDataset",
     "RandomSampler",
     "Sampler",

@@ -1,6 +1,7 @@
 """The loader: goes over a dataset in batches.
 
-Owns the choice of sampler and collation and the walk over one epoch, in this process.
+Owns the choice of sampler and collation and the walk over one epoch, in this process. That over
+batches which other processes make is in parallel.py.
 Invariant: each iter() starts an epoch of its own; a batch that raises does not end the epoch.
 """
 
@@ -9,9 +10,11 @@ from __future__ import annotations
 import itertools
 import types
 
+import rushlight as rl
 from rushlight import _C
 from rushlight.utils.data.collate import default_collate, default_convert, pin_batch
-from rushlight.utils.data.dataset import IterableDataset, get_collated, get_samples
+from rushlight.utils.data.dataset import IterableDataset
+from rushlight.utils.data.fetch import Fetcher
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 TYPE_CHECKING = False
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Generator
+    from rushlight.utils.data.parallel import Workers
 
 
 class DataLoader:
@@ -31,22 +35,27 @@ class DataLoader:
         shuffle: take a new random order in each epoch.
         sampler: gives the indices instead of shuffle.
         batch_sampler: gives lists of indices instead of batch_size, shuffle, sampler, drop_last.
-        num_workers: 0: batches are made in this process, when they are asked for.
+        num_workers: processes that make batches ahead; with 0 batches are made in this one, when
+            they are asked for.
         collate_fn: makes a batch of a list of samples; None is default_collate, or
             default_convert where batch_size is None.
         pin_memory: put batches into pinned memory, from where copies to a GPU do not wait;
             changes nothing on a machine without a GPU.
         drop_last: leave out the last batch if it is smaller.
-        timeout: accepted, for workers.
-        worker_init_fn: accepted, for workers.
-        multiprocessing_context: for workers only.
+        timeout: seconds to wait for a worker at most; 0 waits on.
+        worker_init_fn: called in each worker with its number, before the first batch.
+        multiprocessing_context: how workers start: a context of the multiprocessing module or the
+            name of one, "fork", "spawn" or "forkserver".
         generator: source of the shuffle; None is the default generator.
-        prefetch_factor: for workers only.
-        persistent_workers: for workers only.
+        prefetch_factor: batches that each worker makes ahead, 2 unless given.
+        persistent_workers: keep the workers for the next epoch.
         pin_memory_device: accepted; as pin_memory.
-        in_order: accepted, for workers.
+        in_order: whether batches come in the order of the sampler, not as workers finish them.
+
     Raises:
         ValueError: options that exclude each other.
+        RuntimeError: while it is gone over, if a worker dies or takes longer than timeout. What a
+            dataset raises in a worker is raised here, with its traceback as the text.
 
     Example:
         >>> data = torch.utils.data.TensorDataset(torch.arange(5), torch.arange(5) % 2)
@@ -140,6 +149,7 @@ class DataLoader:
         self.pin_memory_device = pin_memory_device
         self.in_order = in_order
         self._is_stream = is_stream
+        self._workers: Workers | None = None
         self._is_ready = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -151,7 +161,18 @@ class DataLoader:
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[Any]:
-        return _Epoch(self)
+        # Drawn in any case: the order that a sampler draws next does not depend on the workers.
+        seed = rl.empty((), dtype=rl.int64).random_(generator=self.generator).item()
+        if self.num_workers == 0:
+            return _Epoch(self)
+        from rushlight.utils.data.parallel import ParallelEpoch, Workers
+
+        workers = self._workers
+        if workers is None or not workers.close.alive:
+            workers = Workers(self, seed)
+            if self.persistent_workers:
+                self._workers = workers
+        return ParallelEpoch(self, workers)
 
     def __len__(self) -> int:
         if not self._is_stream:
@@ -165,6 +186,10 @@ class DataLoader:
     def _index_sampler(self) -> Any:
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
+    def _fetcher(self) -> Fetcher:
+        is_batched = self.batch_sampler is not None
+        return Fetcher(self.dataset, self._is_stream, is_batched, self.drop_last, self.collate_fn)
+
 
 class _NoIndices(Sampler):
     """Goes on for ever, for datasets that are not indexed and end when they like."""
@@ -174,17 +199,13 @@ class _NoIndices(Sampler):
 
 
 class _Epoch:
-    """One pass over a loader's dataset."""
+    """One pass over a loader's dataset, whose batches are made here."""
 
     def __init__(self, loader: DataLoader) -> None:
-        self._dataset = loader.dataset
+        self._fetcher = loader._fetcher()
         self._sampler = loader._index_sampler
         self._indices = iter(self._sampler)
-        self._is_batched = loader.batch_sampler is not None
-        self._drop_last = loader.drop_last
-        self._collate = loader.collate_fn
         self._pins = loader.pin_memory and _C._cuda_is_available()
-        self._stream = iter(self._dataset) if loader._is_stream else None
 
     def __iter__(self) -> _Epoch:
         return self
@@ -193,33 +214,8 @@ class _Epoch:
         return len(self._sampler)
 
     def __next__(self) -> Any:
-        batch = self._next_batch()
+        batch = self._fetcher.fetch(next(self._indices))
         return pin_batch(batch) if self._pins else batch
-
-    def _next_batch(self) -> Any:
-        index = next(self._indices)
-        if self._stream is not None:
-            return self._collate(self._read(self._stream, index))
-        if not self._is_batched:
-            return self._collate(self._dataset[index])
-        if self._collate is default_collate:
-            batch = get_collated(self._dataset, index)
-            if batch is not None:
-                return batch
-        return self._collate(get_samples(self._dataset, index))
-
-    def _read(self, stream: Iterator[Any], index: Any) -> Any:
-        if not self._is_batched:
-            return next(stream)
-        samples = list(itertools.islice(stream, len(index)))
-        if not samples or (self._drop_last and len(samples) < len(index)):
-            raise StopIteration
-        return samples
-
-
-def get_worker_info() -> None:
-    """Returns None: this is not a worker process."""
-    return
 
 
 def _check_workers(
@@ -234,13 +230,15 @@ def _check_workers(
             f"DataLoader: num_workers option should be non-negative, but is {num_workers}; "
             "use num_workers=0 to disable multiprocessing"
         )
-    if num_workers > 0:
-        raise NotImplementedError(
-            f"DataLoader: num_workers={num_workers} is not available yet: batches are made in "
-            "this process. Use num_workers=0."
-        )
     if timeout < 0:
         raise ValueError(f"DataLoader: timeout option should be non-negative, but is {timeout}")
+    if num_workers > 0:
+        _check_context(multiprocessing_context)
+        if prefetch_factor is not None and prefetch_factor < 1:
+            raise ValueError(
+                f"DataLoader: prefetch_factor option should be positive, but is {prefetch_factor}"
+            )
+        return
     if prefetch_factor is not None:
         raise ValueError(
             "DataLoader: prefetch_factor option could only be specified in multiprocessing; "
@@ -252,6 +250,23 @@ def _check_workers(
         raise ValueError(
             "DataLoader: multiprocessing_context can only be used with multi-process loading "
             "(num_workers > 0), but got num_workers=0"
+        )
+
+
+def _check_context(context: Any) -> None:
+    import multiprocessing
+    from multiprocessing.context import BaseContext
+
+    methods = multiprocessing.get_all_start_methods()
+    if isinstance(context, str) and context not in methods:
+        raise ValueError(
+            "DataLoader: multiprocessing_context option should specify a valid start method in "
+            f"{methods}, but got {context!r}"
+        )
+    if not (context is None or isinstance(context, str | BaseContext)):
+        raise TypeError(
+            "DataLoader: multiprocessing_context option should be a valid context object or a "
+            f"string specifying the start method, but got {context!r}"
         )
 
 

@@ -1,0 +1,70 @@
+"""Makes one batch of what the sampler chose, in whichever process that happens."""
+
+from __future__ import annotations
+
+import itertools
+
+from rushlight.utils.data.collate import default_collate
+from rushlight.utils.data.dataset import get_collated, get_samples
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+
+class Fetcher:
+    """Takes samples from a dataset and makes batches of them.
+
+    Args:
+        dataset: the dataset.
+        is_stream: whether its samples come one after the other, not by index.
+        is_batched: whether it is asked for lists of samples.
+        drop_last: whether a stream's last batch is left out if it is smaller.
+        collate: makes a batch of a list of samples, or what is returned of a single one.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        is_stream: bool,
+        is_batched: bool,
+        drop_last: bool,
+        collate: Callable[[Any], Any],
+    ) -> None:
+        self.dataset = dataset
+        self.is_stream = is_stream
+        self._is_batched = is_batched
+        self._drop_last = drop_last
+        self._collate = collate
+        self._stream: Iterator[Any] | None = None
+
+    def restart(self) -> None:
+        """Begins an epoch: a stream is read from its start."""
+        self._stream = None
+
+    def fetch(self, index: Any) -> Any:
+        """Returns the batch for an index, or for the list of them.
+
+        Raises:
+            StopIteration: at the end of a stream.
+        """
+        if self.is_stream:
+            return self._collate(self._read(index))
+        if not self._is_batched:
+            return self._collate(self.dataset[index])
+        if self._collate is default_collate:
+            batch = get_collated(self.dataset, index)
+            if batch is not None:
+                return batch
+        return self._collate(get_samples(self.dataset, index))
+
+    def _read(self, index: Any) -> Any:
+        if self._stream is None:
+            self._stream = iter(self.dataset)
+        if not self._is_batched:
+            return next(self._stream)
+        samples = list(itertools.islice(self._stream, len(index)))
+        if not samples or (self._drop_last and len(samples) < len(index)):
+            raise StopIteration
+        return samples

@@ -1,0 +1,132 @@
+"""The process of a loader that makes batches.
+
+A message to it is (number, index): make that batch, or (None, None): an epoch begins. It answers
+with (number, batch), the batch being a Failure where making it raised, or End at a stream's end.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import signal
+import sys
+import threading
+import traceback
+
+import rushlight as rl
+from rushlight.utils.data import worker_info
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight.multiprocessing.channel import Channel
+    from rushlight.utils.data.fetch import Fetcher
+
+
+class End:
+    """What a worker answers at the end of its stream."""
+
+
+class Failure:
+    """An exception of a worker, to be raised again where its result is awaited.
+
+    Args:
+        error: the exception.
+        worker: the number of the worker.
+    """
+
+    def __init__(self, error: Exception, worker: int) -> None:
+        self.kind = type(error)
+        text = "".join(traceback.format_exception(error))
+        self._message = (
+            f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\nOriginal {text}"
+        )
+
+    def reraise(self) -> None:
+        """Raises an exception of the same class with the traceback as its text."""
+        text = _Verbatim(self._message) if issubclass(self.kind, KeyError) else self._message
+        try:
+            error = self.kind(text)
+        except Exception:  # a class that is not made of one text
+            error = RuntimeError(text)
+        raise error
+
+
+class _Verbatim(str):
+    """A text that KeyError shows with its line ends."""
+
+    def __repr__(self) -> str:
+        return self
+
+
+def run(
+    channel: Channel,
+    fetcher: Fetcher,
+    worker: int,
+    num_workers: int,
+    seed: int,
+    worker_init_fn: Callable[[int], Any] | None,
+) -> None:
+    """Makes batches until the loader closes its end: what a worker process does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader's process gets it, and closes
+    rl.set_num_threads(1)
+    _seed(seed)
+    worker_info._current = worker_info.WorkerInfo(worker, num_workers, seed, fetcher.dataset)
+    failure = None
+    try:
+        if worker_init_fn is not None:
+            worker_init_fn(worker)
+    except Exception as error:
+        failure = Failure(error, worker)
+    tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(channel, tasks), daemon=True).start()
+    while (task := tasks.get()) is not None:
+        number, index = task
+        if number is None:
+            fetcher.restart()
+            continue
+        result = _make(fetcher, index, worker) if failure is None else failure
+        try:
+            _send(channel, number, result, worker)
+        except OSError:
+            return  # nobody waits for it any more
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    rl.manual_seed(seed)
+    if "numpy" in sys.modules:  # the 1 gives it other numbers than random has
+        sys.modules["numpy"].random.seed([seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF, 1])
+
+
+def _read(channel: Channel, tasks: queue.SimpleQueue[Any]) -> None:
+    """Takes messages as they come, so that the loader never waits to send one."""
+    try:
+        while True:
+            tasks.put(channel.recv())
+    except (EOFError, OSError):
+        tasks.put(None)
+
+
+def _make(fetcher: Fetcher, index: Any, worker: int) -> Any:
+    try:
+        return fetcher.fetch(index)
+    except StopIteration as error:
+        return End if fetcher.is_stream else Failure(error, worker)
+    except Exception as error:
+        return Failure(error, worker)
+
+
+def _send(channel: Channel, number: int, result: Any, worker: int) -> None:
+    try:
+        channel.send((number, result))
+    except OSError:
+        raise
+    except Exception as error:  # it cannot be pickled
+        if isinstance(result, Failure):
+            result.kind = RuntimeError
+        else:
+            result = Failure(error, worker)
+        channel.send((number, result))
