@@ -70,6 +70,7 @@ MODULES = [
     "rushlight.testing._comparison",
     "rushlight.testing._creation",
     "rushlight.utils.safetensors",
+    "rushlight.utils.tensorboard",
     "rushlight.utils._selective_recompute",
     "rushlight.utils.checkpoint",
     "rushlight.utils.data.collate",

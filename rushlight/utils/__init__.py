@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         graph,
         model_zoo,
         safetensors,
+        tensorboard,
     )
 
 __all__ = [
@@ -29,9 +30,19 @@ __all__ = [
     "hooks",
     "model_zoo",
     "safetensors",
+    "tensorboard",
 ]
 
-_LATER = ("checkpoint", "data", "deterministic", "dlpack", "graph", "model_zoo", "safetensors")
+_LATER = (
+    "checkpoint",
+    "data",
+    "deterministic",
+    "dlpack",
+    "graph",
+    "model_zoo",
+    "safetensors",
+    "tensorboard",
+)
 
 
 def __getattr__(name: str) -> ModuleType:

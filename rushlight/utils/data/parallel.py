@@ -70,11 +70,10 @@ class Workers:
         """
         workers = {self.channels[i]: i for i in among}
         answers = []
-        ready = wait(list(workers), timeout or None)  # pyright: ignore[reportArgumentType]
+        ready: list[Any] = wait(list(workers), timeout or None)  # pyright: ignore[reportArgumentType]
         if not ready:
             raise RuntimeError(f"DataLoader timed out after {timeout} seconds")
         for channel in ready:
-            assert isinstance(channel, Channel)
             try:
                 number, batch = channel.recv()
             except EOFError:
