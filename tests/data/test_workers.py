@@ -155,7 +155,10 @@ def test_an_exception_is_raised_here_and_the_epoch_goes_on() -> None:
         (act_wait, "DataLoader timed out after 0.5 seconds"),
     ],
 )
-def test_what_goes_wrong_in_a_worker_is_told(act: Any, text: str) -> None:
+def test_what_goes_wrong_in_a_worker_is_told(
+    act: Any, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rushlight.utils.data.parallel._SECONDS_TO_END", 0.5)
     loader = DataLoader(Odd(act), None, num_workers=1, timeout=0.5, collate_fn=lambda x: x)
     with pytest.raises((RuntimeError, AttributeError, TypeError), match=text):
         list(loader)
