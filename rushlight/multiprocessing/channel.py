@@ -1,9 +1,11 @@
 """A pair of ends over which two processes of this machine send each other objects.
 
 Owns the framing of messages and the way of descriptors: along with the message, by SCM_RIGHTS. The
-queues of multiprocessing fetch each descriptor over a connection of its own instead, some hundred
-times as slow. An end that was closed, or whose process died, is seen at once by the other. Small
-tensors are copied into the message.
+queues of multiprocessing fetch each descriptor over a connection of its own instead, which is slow.
+An end that was closed, or whose process died, is seen at once by the other.
+
+Small tensors are copied into the message, large ones into memory that is used again (slots.py), and
+those that are shared already stay where they are.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from multiprocessing.reduction import ForkingPickler
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.multiprocessing.reductions import Descriptor, reduce_tensor
+from rushlight.multiprocessing.reductions import Descriptor
+from rushlight.multiprocessing.slots import Borrower, Lender, Loan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,13 +29,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Channel"]
 
-_HEADER = struct.Struct("<QI")  # bytes of the pickle, number of descriptors
+_HEADER = struct.Struct("<QQI")  # bytes of the notes and of the message, number of descriptors
 _FILES_AT_ONCE = 253  # what Linux lets one message carry
-_LARGE = 1 << 16  # bytes: below, a copy is quicker than opening shared memory
+_LARGE = 1 << 16  # bytes: smaller tensors go with the message
+_BORROWER = "borrower"  # what stands in a message for the receiver's Borrower
 
 
 class Channel:
-    """One end.
+    """One end. Memory for large tensors is used again when messages go both ways.
 
     Args:
         end: a connected Unix socket.
@@ -47,6 +51,12 @@ class Channel:
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
+        self._lender = Lender()
+        self._borrower = Borrower()
+        _channels.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._end,)
 
     @classmethod
     def pair(cls) -> tuple[Self, Self]:
@@ -61,14 +71,20 @@ class Channel:
             OSError: if the other end is closed.
             Exception: what pickling raises; then nothing was sent.
         """
-        pickler = _Pickler(io.BytesIO())
-        pickler.dump(message)
+        pickler = _Pickler(io.BytesIO(), self._lender)
+        try:
+            pickler.dump(message)
+        except BaseException:
+            self._lender.take_back((loan.number, False) for loan in pickler.loans)
+            raise
         files = [descriptor.number for descriptor in pickler.descriptors]
+        notes = pickle.dumps((self._borrower.returned(), self._lender.dropped()))
         text = pickler.file.getbuffer()
-        parts = [_HEADER.pack(len(text), len(files))]
+        parts = [_HEADER.pack(len(notes), len(text), len(files))]
         for first in range(0, max(len(files), 1), _FILES_AT_ONCE):
             socket.send_fds(self._end, parts, files[first : first + _FILES_AT_ONCE])
             parts = [b"\0"]
+        self._end.sendall(notes)
         self._end.sendall(text)
 
     def recv(self) -> Any:
@@ -78,12 +94,13 @@ class Channel:
             EOFError: if the other end is closed.
         """
         header, files = self._recv_files(_HEADER.size)
-        size, count = _HEADER.unpack(header)
+        note_size, size, count = _HEADER.unpack(header)
         while len(files) < count:
             files += self._recv_files(1)[1]
-        text = bytearray(size)
-        self._recv_into(memoryview(text))
-        return _Unpickler(io.BytesIO(text), files).load()
+        returned, dropped = pickle.loads(self._recv(note_size))
+        self._lender.take_back(returned)
+        self._borrower.forget(dropped)
+        return _Unpickler(io.BytesIO(self._recv(size)), files, self._borrower).load()
 
     def close(self) -> None:
         """Closes this end, which is closed too when nobody holds it."""
@@ -100,7 +117,7 @@ class Channel:
 
         Else the other end would not see that this process died as long as they live.
         """
-        _ends_of_this_process.add(self)
+        _closed_in_children.add(self)
 
     def _recv_files(self, size: int) -> tuple[bytes, list[Descriptor]]:
         """The next bytes, with the descriptors that came with them."""
@@ -108,13 +125,15 @@ class Channel:
             data, numbers, *_ = socket.recv_fds(self._end, size, _FILES_AT_ONCE)
         except ConnectionResetError:
             raise EOFError from None
-        rest = bytearray(size - len(data))
         if not data:
             raise EOFError
-        self._recv_into(memoryview(rest))
-        return data + rest, [Descriptor(number) for number in numbers]
+        files = [Descriptor(number) for number in numbers]
+        return data + self._recv(size - len(data)), files
 
-    def _recv_into(self, rest: memoryview) -> None:
+    def _recv(self, size: int) -> bytearray:
+        """So many bytes."""
+        data = bytearray(size)
+        rest = memoryview(data)
         while rest:
             try:
                 count = self._end.recv_into(rest)
@@ -123,49 +142,59 @@ class Channel:
             if count == 0:
                 raise EOFError
             rest = rest[count:]
+        return data
 
 
 class _Pickler(ForkingPickler):
-    def __init__(self, file: io.BytesIO) -> None:
+    """Notes the descriptors and the loans of a message, which the text names by number."""
+
+    def __init__(self, file: io.BytesIO, lender: Lender) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self.file = file
         self.descriptors: list[Descriptor] = []
-        for kind in (Tensor, rl.nn.Parameter):
-            self.dispatch_table[kind] = _reduce_small_or_shared
+        self.loans: list[Loan] = []
+        self._lender = lender
 
-    def persistent_id(self, obj: Any) -> int | None:
-        if type(obj) is not Descriptor:
-            return None
-        self.descriptors.append(obj)
-        return len(self.descriptors) - 1
+    def persistent_id(self, obj: Any) -> int | str | None:
+        if type(obj) is Descriptor:
+            self.descriptors.append(obj)
+            return len(self.descriptors) - 1
+        return _BORROWER if obj is self._lender else None
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is not Tensor or obj.requires_grad or obj.is_shared():
+            return NotImplemented
+        if obj.device.type != "cpu" or obj.layout is not rl.strided:
+            return NotImplemented
+        if obj.nbytes < _LARGE:
+            return obj.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+        self.loans.append(self._lender.lend(obj))
+        return Borrower.tensor, (self._lender, self.loans[-1]), obj.__dict__ or None
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, descriptors: list[Descriptor]) -> None:
+    def __init__(self, file: io.BytesIO, files: list[Descriptor], borrower: Borrower) -> None:
         super().__init__(file)
-        self._descriptors = descriptors
+        self._files = files
+        self._borrower = borrower
 
-    def persistent_load(self, pid: int) -> Descriptor:
-        return self._descriptors[pid]
-
-
-def _reduce_small_or_shared(tensor: Tensor) -> Any:
-    if tensor.requires_grad or tensor.device.type != "cpu" or tensor.layout is not rl.strided:
-        return reduce_tensor(tensor)
-    if tensor.nbytes < _LARGE:
-        return tensor.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
-    if tensor.nbytes < tensor.untyped_storage().nbytes() and not tensor.is_shared():
-        tensor = tensor.clone()  # the rest of its storage has no reason to go
-    return reduce_tensor(tensor)
+    def persistent_load(self, pid: int | str) -> Descriptor | Borrower:
+        return self._files[pid] if isinstance(pid, int) else self._borrower
 
 
-_ends_of_this_process: weakref.WeakSet[Channel] = weakref.WeakSet()
+_channels: weakref.WeakSet[Channel] = weakref.WeakSet()
+_closed_in_children: weakref.WeakSet[Channel] = weakref.WeakSet()
 
 
-def _close_ends() -> None:
-    for end in list(_ends_of_this_process):
-        end.close()
-    _ends_of_this_process.clear()
+def _after_fork_in_parent() -> None:
+    for channel in list(_channels):
+        channel._borrower.after_fork()
 
 
-os.register_at_fork(after_in_child=_close_ends)
+def _after_fork_in_child() -> None:
+    for channel in list(_closed_in_children):
+        channel.close()
+    _closed_in_children.clear()
+
+
+os.register_at_fork(after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
