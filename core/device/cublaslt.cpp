@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -12,8 +11,8 @@
 
 #include "core/base/error.h"
 #include "core/device/cuda.h"
+#include "core/device/cuda_library.h"
 #include "core/device/cuda_memory.h"
-#include "core/device/dynamic_library.h"
 
 namespace rushlight::cublaslt {
 namespace {
@@ -89,43 +88,25 @@ struct Functions {
 #undef CUBLASLT_MEMBER
 };
 
-std::string_view setting() {
-  const char* value = std::getenv("RUSHLIGHT_CUBLASLT");
-  return value ? value : "";
-}
-
-LibrarySpec spec() {
-  if (!setting().empty()) return {"cuBLASLt", {std::string(setting())}, {}, ""};
-  LibrarySpec spec{"cuBLASLt",
-                   {"libcublasLt.so.13", "libcublasLt.so.12"},
-                   {"nvidia/cu13/lib", "nvidia/cublas/lib"},
-                   "rushlight[cuda]"};
-  int newest = 0;
-  cuda::check(cuda::driver().cuDriverGetVersion(&newest), "cuDriverGetVersion");
-  if (newest < 13000) spec.files = {"libcublasLt.so.12"};
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* home = std::getenv(variable); home && home[0] == '/') {
-      spec.folders.push_back(std::string(home) + "/lib64");
-    }
-  }
-  spec.folders.push_back("/usr/local/cuda/lib64");
-  return spec;
-}
+constexpr cuda::LibraryNames kNames = {"cuBLASLt",          "RUSHLIGHT_CUBLASLT",
+                                       "libcublasLt.so.13", "libcublasLt.so.12",
+                                       "nvidia/cublas/lib", "nvidia-cublas-cu12"};
 
 // Null when the library was not found or is not wanted. It calls the system's driver, so it is of
 // no use when ours is another one.
 const Functions* functions() {
   static const std::optional<Functions> table = []() -> std::optional<Functions> {
-    if (setting() == "off" || std::getenv("RUSHLIGHT_CUDA_DRIVER")) return std::nullopt;
+    std::string_view wanted = cuda::setting(kNames.variable);
+    if (wanted == "off" || !cuda::setting("RUSHLIGHT_CUDA_DRIVER").empty()) return std::nullopt;
     try {
-      DynamicLibrary library(spec());
+      DynamicLibrary library(cuda::library_spec(kNames, cuda::driver_major_version()));
       Functions loaded;
 #define CUBLASLT_LOAD(name, ...) library.load(loaded.name, #name);
       CUBLASLT_FUNCTIONS(CUBLASLT_LOAD)
 #undef CUBLASLT_LOAD
       return loaded;
     } catch (const Error&) {
-      if (!setting().empty()) throw;  // this file was asked for
+      if (!wanted.empty()) throw;  // this file was asked for
       return std::nullopt;
     }
   }();

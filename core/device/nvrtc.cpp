@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/device/dynamic_library.h"
+#include "core/device/cuda_library.h"
 #include "core/device/kernel_cache.h"
 
 namespace rushlight::nvrtc {
@@ -49,30 +49,13 @@ struct Nvrtc {
 
 std::atomic<int> newest_major_version{std::numeric_limits<int>::max()};
 
-LibrarySpec nvrtc_spec() {
-  if (const char* file = std::getenv("RUSHLIGHT_NVRTC")) {
-    return {"NVRTC", {file}, {}, "rushlight[cuda]"};
-  }
-  LibrarySpec spec{"NVRTC",
-                   {"libnvrtc.so.13", "libnvrtc.so.12"},
-                   {"nvidia/cu13/lib", "nvidia/cuda_nvrtc/lib"},
-                   "rushlight[cuda]"};
-  if (newest_major_version == 12) {
-    spec.files = {"libnvrtc.so.12"};
-    spec.pip_package = "nvidia-cuda-nvrtc-cu12";
-  }
-  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
-    if (const char* home = std::getenv(variable); home && home[0] == '/') {
-      spec.folders.push_back(std::string(home) + "/lib64");
-    }
-  }
-  spec.folders.push_back("/usr/local/cuda/lib64");
-  return spec;
-}
+constexpr cuda::LibraryNames kNames = {
+    "NVRTC",          "RUSHLIGHT_NVRTC",       "libnvrtc.so.13",
+    "libnvrtc.so.12", "nvidia/cuda_nvrtc/lib", "nvidia-cuda-nvrtc-cu12"};
 
 const Nvrtc& functions() {
   static const Nvrtc table = [] {
-    DynamicLibrary library(nvrtc_spec());
+    DynamicLibrary library(cuda::library_spec(kNames, newest_major_version));
     Nvrtc loaded;
 #define NVRTC_LOAD(name, ...) library.load(loaded.name, #name);
     NVRTC_FUNCTIONS(NVRTC_LOAD)

@@ -1,0 +1,27 @@
+// Owns the search for NVIDIA's libraries beside the driver, of which each version of CUDA has its
+// own: in pip's packages, in a CUDA toolkit, and where the system looks.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "core/device/dynamic_library.h"
+
+namespace rushlight::cuda {
+
+struct LibraryNames {
+  const char* title;              // "cuSOLVER", for messages
+  const char* variable;           // of the environment, which names another file
+  const char *file_13, *file_12;  // for CUDA 13 and 12
+  const char* folder_12;          // of pip's package for CUDA 12; those for 13 share a folder
+  const char* package_12;         // its name
+};
+
+// The value of a variable of the environment; "" when it is not set.
+std::string_view setting(const char* variable);
+// Where a library lies that runs with a driver for CUDA of this major version.
+LibrarySpec library_spec(const LibraryNames& names, int newest);
+// The major version of CUDA that the driver is for.
+int driver_major_version();
+
+}  // namespace rushlight::cuda
