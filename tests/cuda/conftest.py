@@ -15,7 +15,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 RunPython = Callable[..., str]
-SHIM_VARIABLES = {"RUSHLIGHT_CUDA_DRIVER", "RUSHLIGHT_NVRTC"}  # set by tests/conftest.py
+SHIM_VARIABLES = {
+    "RUSHLIGHT_CUDA_DRIVER",
+    "RUSHLIGHT_NVRTC",
+    "RUSHLIGHT_CUSOLVER",
+}  # set by tests/conftest.py
 
 
 @pytest.fixture
@@ -48,7 +52,7 @@ def run_on_shim(run_python: RunPython) -> RunPython:
         pytest.skip("the shim is not built: cmake --build build --target cuda_shim")
 
     def run(program: str, *arguments: str, **variables: str) -> str:
-        libraries = {"RUSHLIGHT_CUDA_DRIVER": str(shim), "RUSHLIGHT_NVRTC": str(shim)}
+        libraries = dict.fromkeys(SHIM_VARIABLES, str(shim))
         return run_python(program, *arguments, **{**libraries, **variables})
 
     return run

@@ -1,0 +1,239 @@
+// Owns cuSOLVER's entry points that exist for each type, as far as Rushlight calls them.
+#include <vector>
+
+#include "tests/shim/solver.h"
+
+namespace shim {
+namespace {
+
+int answer_size(const char* name, void* handle, int64_t m, int64_t n, int* size) {
+  return solve(name, handle, [&] {
+    expect_sizes(m, n);
+    *size = work_for(m, n);
+  });
+}
+
+template <class T>
+int getrf(void* handle, int m, int n, T* a, int lda, T* work, int* pivots, int* info) {
+  return solve("getrf", handle, [&] {
+    expect_sizes(m, n);
+    use_work(work, work_for(m, n), work_for(m, n));
+    *open_range(info, 1) = lapack::getrf(m, n, open_matrix(a, m, n, lda), lda,
+                                         open_range(pivots, size_t(std::min(m, n))));
+  });
+}
+
+template <class T>
+int getrs(void* handle, int trans, int n, int columns, const T* a, int lda, const int* pivots, T* b,
+          int ldb, int* info) {
+  return solve("getrs", handle, [&] {
+    expect_sizes(n, columns);
+    expect_choice(trans, 3);
+    *open_range(info, 1) =
+        lapack::getrs("NTC"[trans], n, columns, open_matrix(a, n, n, lda), lda,
+                      open_range(pivots, size_t(n)), open_matrix(b, n, columns, ldb), ldb);
+  });
+}
+
+template <class T>
+int potrf(void* handle, int uplo, int n, T* a, int lda, T* work, int lwork, int* info) {
+  return solve("potrf", handle, [&] {
+    expect_sizes(n);
+    use_work(work, lwork, work_for(n, n));
+    *open_range(info, 1) = lapack::potrf(fill(uplo), n, open_matrix(a, n, n, lda), lda);
+  });
+}
+
+template <class T>
+int potrf_batched(void* handle, int uplo, int n, T* const* a, int lda, int* info, int count) {
+  return solve("potrfBatched", handle, [&] {
+    expect_sizes(n, count);
+    int* infos = open_range(info, size_t(count));
+    for_each_opened(a, count, n, n, lda, [&](int64_t i, T* matrix) {
+      infos[i] = lapack::potrf(fill(uplo), n, matrix, lda);
+    });
+  });
+}
+
+template <class T>
+int sytrf(void* handle, int uplo, int n, T* a, int lda, int* pivots, T* work, int lwork,
+          int* info) {
+  return solve("sytrf", handle, [&] {
+    expect_sizes(n);
+    use_work(work, lwork, work_for(n, n));
+    lapack::Workspace<T> space;
+    *open_range(info, 1) = lapack::sytrf(false, fill(uplo), n, open_matrix(a, n, n, lda), lda,
+                                         open_range(pivots, size_t(n)), space);
+  });
+}
+
+template <class T>
+int geqrf(void* handle, int m, int n, T* a, int lda, T* tau, T* work, int lwork, int* info) {
+  return solve("geqrf", handle, [&] {
+    expect_sizes(m, n);
+    use_work(work, lwork, work_for(m, n));
+    lapack::Workspace<T> space;
+    *open_range(info, 1) = lapack::geqrf(m, n, open_matrix(a, m, n, lda), lda,
+                                         open_range(tau, size_t(std::min(m, n))), space);
+  });
+}
+
+template <class T>
+int orgqr(void* handle, int m, int n, int k, T* a, int lda, const T* tau, T* work, int lwork,
+          int* info) {
+  return solve("orgqr", handle, [&] {
+    expect_sizes(m, n, k);
+    expect(k <= n && n <= m, "there are more reflectors than columns, or columns than rows");
+    use_work(work, lwork, work_for(m, n));
+    lapack::Workspace<T> space;
+    *open_range(info, 1) =
+        lapack::orgqr(m, n, k, open_matrix(a, m, n, lda), lda, open_range(tau, size_t(k)), space);
+  });
+}
+
+template <class T>
+int ormqr(void* handle, int side, int trans, int m, int n, int k, const T* a, int lda, const T* tau,
+          T* c, int ldc, T* work, int lwork, int* info) {
+  return solve("ormqr", handle, [&] {
+    expect_sizes(m, n, k);
+    expect_choice(side, 2);
+    expect(trans == 0 || trans == (kIsComplex<T> ? 2 : 1), "that operation is not there");
+    int order = side == 0 ? m : n;
+    expect(k <= order, "there are more reflectors than rows");
+    use_work(work, lwork, work_for(m, n));
+    lapack::Workspace<T> space;
+    *open_range(info, 1) =
+        lapack::ormqr("LR"[side], trans != 0, m, n, k, open_matrix(a, order, k, lda), lda,
+                      open_range(tau, size_t(k)), open_matrix(c, m, n, ldc), ldc, space);
+  });
+}
+
+template <class T>
+T conjugate(T x) {
+  if constexpr (kIsComplex<T>) return std::conj(x);
+  else return x;
+}
+
+// Its right vectors are columns, not the rows that LAPACK gives.
+template <class T>
+int gesvdj(void* handle, int vectors, int economic, int m, int n, T* a, int lda, lapack::Real<T>* s,
+           T* u, int ldu, T* v, int ldv, T* work, int lwork, int* info, void* params) {
+  return solve("gesvdj", handle, [&] {
+    expect_sizes(m, n);
+    expect_choice(vectors, 2);
+    expect(params, "there are no parameters");
+    use_work(work, lwork, work_for(m, n));
+    int k = std::min(m, n), columns = economic ? k : m, rows = economic ? k : n;
+    T *matrix = open_matrix(a, m, n, lda), *left = open_matrix(u, m, columns, ldu),
+      *right = open_matrix(v, n, rows, ldv);
+    std::vector<T> vh(size_t(n) * size_t(n));
+    lapack::Workspace<T> space;
+    *open_range(info, 1) = lapack::gesdd(!vectors   ? 'N'
+                                         : economic ? 'S'
+                                                    : 'A',
+                                         m, n, matrix, lda, open_range(s, size_t(k)), left, ldu,
+                                         vh.data(), rows, space);
+    destroy(matrix, m, n, lda);
+    for (int64_t j = 0; vectors && j < rows; ++j)
+      for (int64_t i = 0; i < n; ++i) right[i + j * ldv] = conjugate(vh[size_t(j + i * rows)]);
+  });
+}
+
+template <class T>
+int heevd(void* handle, int vectors, int uplo, int n, T* a, int lda, lapack::Real<T>* values,
+          T* work, int lwork, int* info) {
+  return solve("heevd", handle, [&] {
+    expect_sizes(n);
+    expect_choice(vectors, 2);
+    use_work(work, lwork, work_for(n, n));
+    T* matrix = open_matrix(a, n, n, lda);
+    lapack::Workspace<T> space;
+    *open_range(info, 1) = lapack::heevd(vectors != 0, fill(uplo), n, matrix, lda,
+                                         open_range(values, size_t(n)), space);
+    if (!vectors) destroy(matrix, n, n, lda);
+  });
+}
+
+}  // namespace
+}  // namespace shim
+
+using namespace shim;
+
+// For a type, its letter, and the names of its routines for orthogonal and symmetric matrices.
+#define SHIM_SOLVER(L, T, ORGQR, ORMQR, SYEVD)                                                    \
+  SHIM_API int cusolverDn##L##getrf_bufferSize(void* h, int m, int n, T*, int, int* size) {       \
+    return answer_size("getrf", h, m, n, size);                                                   \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##getrf(void* h, int m, int n, T* a, int lda, T* work, int* pivots,   \
+                                    int* info) {                                                  \
+    return getrf(h, m, n, a, lda, work, pivots, info);                                            \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##getrs(void* h, int trans, int n, int columns, const T* a, int lda,  \
+                                    const int* pivots, T* b, int ldb, int* info) {                \
+    return getrs(h, trans, n, columns, a, lda, pivots, b, ldb, info);                             \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##potrf_bufferSize(void* h, int, int n, T*, int, int* size) {         \
+    return answer_size("potrf", h, n, n, size);                                                   \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##potrf(void* h, int uplo, int n, T* a, int lda, T* work, int lwork,  \
+                                    int* info) {                                                  \
+    return potrf(h, uplo, n, a, lda, work, lwork, info);                                          \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##potrfBatched(void* h, int uplo, int n, T* const* a, int lda,        \
+                                           int* info, int count) {                                \
+    return potrf_batched(h, uplo, n, a, lda, info, count);                                        \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##sytrf_bufferSize(void* h, int n, T*, int, int* size) {              \
+    return answer_size("sytrf", h, n, n, size);                                                   \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##sytrf(void* h, int uplo, int n, T* a, int lda, int* pivots,         \
+                                    T* work, int lwork, int* info) {                              \
+    return sytrf(h, uplo, n, a, lda, pivots, work, lwork, info);                                  \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##geqrf_bufferSize(void* h, int m, int n, T*, int, int* size) {       \
+    return answer_size("geqrf", h, m, n, size);                                                   \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##geqrf(void* h, int m, int n, T* a, int lda, T* tau, T* work,        \
+                                    int lwork, int* info) {                                       \
+    return geqrf(h, m, n, a, lda, tau, work, lwork, info);                                        \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##ORGQR##_bufferSize(void* h, int m, int n, int, const T*, int,       \
+                                                 const T*, int* size) {                           \
+    return answer_size("orgqr", h, m, n, size);                                                   \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##ORGQR(void* h, int m, int n, int k, T* a, int lda, const T* tau,    \
+                                      T* work, int lwork, int* info) {                            \
+    return orgqr(h, m, n, k, a, lda, tau, work, lwork, info);                                     \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##ORMQR##_bufferSize(void* h, int, int, int m, int n, int, const T*,  \
+                                                 int, const T*, const T*, int, int* size) {       \
+    return answer_size("ormqr", h, m, n, size);                                                   \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##ORMQR(void* h, int side, int trans, int m, int n, int k,            \
+                                      const T* a, int lda, const T* tau, T* c, int ldc, T* work,  \
+                                      int lwork, int* info) {                                     \
+    return ormqr(h, side, trans, m, n, k, a, lda, tau, c, ldc, work, lwork, info);                \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##gesvdj_bufferSize(void* h, int, int, int m, int n, const T*, int,   \
+                                                const lapack::Real<T>*, const T*, int, const T*,  \
+                                                int, int* size, void*) {                          \
+    return answer_size("gesvdj", h, m, n, size);                                                  \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##gesvdj(void* h, int vectors, int economic, int m, int n, T* a,      \
+                                     int lda, lapack::Real<T>* s, T* u, int ldu, T* v, int ldv,   \
+                                     T* work, int lwork, int* info, void* params) {               \
+    return gesvdj(h, vectors, economic, m, n, a, lda, s, u, ldu, v, ldv, work, lwork, info,       \
+                  params);                                                                        \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##SYEVD##_bufferSize(void* h, int, int, int n, const T*, int,         \
+                                                 const lapack::Real<T>*, int* size) {             \
+    return answer_size("heevd", h, n, n, size);                                                   \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##SYEVD(void* h, int vectors, int uplo, int n, T* a, int lda,         \
+                                      lapack::Real<T>* values, T* work, int lwork, int* info) {   \
+    return heevd(h, vectors, uplo, n, a, lda, values, work, lwork, info);                         \
+  }
+SHIM_SOLVER(S, float, orgqr, ormqr, syevd)
+SHIM_SOLVER(D, double, orgqr, ormqr, syevd)
+SHIM_SOLVER(C, std::complex<float>, ungqr, unmqr, heevd)
+SHIM_SOLVER(Z, std::complex<double>, ungqr, unmqr, heevd)
