@@ -11,8 +11,8 @@ from ops.matrix import (
     SAMPLED,
     SAMPLES,
     array_of,
-    function_of,
     is_point,
+    seen,
     tensor_of,
     tensors_in,
     weighted_sum,
@@ -50,7 +50,7 @@ def run(name: str, sample: Sample, device: str) -> tuple[list[Any], list[Any]]:
 
     filled = sample.map(place)
     options = {"device": device} if name in TAKE_NUMBERS or not sample.arrays() else {}
-    results = tensors_in(function_of(name)(*filled.args, **filled.kwargs, **options))
+    results = tensors_in(seen(name)(*filled.args, **filled.kwargs, **options))
     gradients: list[Any] = []
     if points and any(r.requires_grad for r in results):
         total = weighted_sum([r.cpu() for r in results])

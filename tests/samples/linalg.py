@@ -36,6 +36,11 @@ def adjoint(x: Any) -> Any:
     return x.swapaxes(-1, -2).conj()
 
 
+def counted(library: Any, x: Any) -> Any:
+    """1, 2, 3, ... along the last dim of x, with its sizes and on its device."""
+    return library.cumsum(library.ones_like(x), -1)
+
+
 def made_hermitian(op: Callable[..., Any], A: Any, *args: Any, **kwargs: Any) -> Any:
     """The op of the Hermitian part of A: what gradients mean that reach both triangles."""
     if isinstance(A, rl.Tensor) and (A.is_floating_point() or A.is_complex()):

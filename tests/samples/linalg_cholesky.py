@@ -59,7 +59,7 @@ def cholesky_inverse() -> Iterator[Any]:
 def solved(op: Any, A: Any, **kwargs: Any) -> Any:
     """The inverse by the factorisation, which is not unique itself."""
     LD, pivots, *_ = op(A, **kwargs)
-    eye = rl.eye(A.shape[-1], dtype=A.dtype).expand(A.shape)
+    eye = rl.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape)
     return rl.linalg.ldl_solve(LD, pivots, eye, **kwargs)
 
 

@@ -7,11 +7,11 @@ import numpy as np
 
 import rushlight as rl
 from samples import normal, samples
-from samples.linalg import adjoint, complex_normal, hermitian, made_hermitian
+from samples.linalg import adjoint, complex_normal, counted, hermitian, made_hermitian
 
 
 def weighted_spaces(library: Any, values: Any, V: Any) -> tuple[Any, Any]:
-    return values, (V * library.arange(1, values.shape[-1] + 1)) @ adjoint(V)
+    return values, (V * counted(library, values)[..., None, :]) @ adjoint(V)
 
 
 def eigh_seen(op: Callable[..., Any], A: Any, *args: Any) -> Any:

@@ -28,12 +28,12 @@ def lstsq(A: np.ndarray, B: np.ndarray, rcond: float | None = None, driver: str 
     "linalg.lstsq", ref=lstsq, seen_as=lambda op, A, B, **options: tuple(op(A, B, **options))[:3]
 )
 def least_squares() -> Iterator[Any]:
-    yield normal(2, 4, 3), normal(2, 4, 2)
-    yield normal(3, 3), normal(3)
-    yield normal(2, 2, 4), normal(2, 2)
+    yield Sample(normal(2, 4, 3), normal(2, 4, 2), driver="gelsy")
+    yield Sample(normal(3, 3), normal(3), driver="gelsy")
+    yield Sample(normal(2, 2, 4), normal(2, 2), driver="gelsy")
     yield Sample(normal(4, 2), normal(3, 4, 1), driver="gels")
     yield Sample(complex_normal(4, 2), complex_normal(4, 2), driver="gels")
-    yield complex_normal(2, 3), complex_normal(2, 1)
+    yield Sample(complex_normal(2, 3), complex_normal(2, 1), driver="gels")
     for driver in ("gelsd", "gelss"):
         yield Sample(normal(2, 4, 2), normal(2, 4, 1), driver=driver)
         yield Sample(complex_normal(3, 5), complex_normal(3, 1), driver=driver)

@@ -7,16 +7,16 @@ import numpy as np
 
 import rushlight as rl
 from samples import Sample, normal, samples
-from samples.linalg import adjoint, complex_normal
+from samples.linalg import adjoint, complex_normal, counted
 
 
 def invariant(library: Any, U: Any, S: Any, Vh: Any) -> tuple[Any, ...]:
     """What the signs or phases of singular vectors do not change, but their spaces do."""
     k = S.shape[-1]
     U, Vh = U[..., :k], Vh[..., :k, :]
-    weights = library.arange(1, k + 1)
-    left = (U * weights) @ adjoint(U)
-    right = adjoint(Vh) @ (Vh * weights[:, None])
+    weights = counted(library, S)
+    left = (U * weights[..., None, :]) @ adjoint(U)
+    right = adjoint(Vh) @ (Vh * weights[..., None])
     return S, left, right, (U * (S * S)[..., None, :]) @ Vh
 
 

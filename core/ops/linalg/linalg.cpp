@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/autograd/grad_mode.h"
+#include "core/autograd/needs.h"
 #include "core/tensor/dims.h"
 
 namespace rushlight {
@@ -87,10 +88,8 @@ Tensor column_major_copy(const Tensor& t) {
   return copy;
 }
 
-bool computes(const Tensor& t) {
-  CHECK(!t.device().is_cuda(), ErrorKind::kNotImplemented,
-        "has no form for CUDA yet: it needs cuSOLVER. Move the input with .cpu().");
-  return t.device().is_cpu();
+Tensor readable(const Tensor& t) {
+  return to_contiguous(t.device().is_cuda() ? needs::to_device(t, {}) : t);
 }
 
 std::string in_batch(const Tensor& info, int64_t index) {
@@ -123,7 +122,7 @@ Tensor pinv_gradient(const Tensor& g, const Tensor& A, const Tensor& P) {
 }
 
 void check_phases(const Tensor& changes, const char* op, const char* vectors) {
-  if (!is_complex(changes.dtype()) || !changes.device().is_cpu()) return;
+  if (!is_complex(changes.dtype()) || changes.device().is_meta()) return;
   GradModeGuard unrecorded(false);
   constexpr double kTolerance = 1e-2;  // PyTorch's: far above what rounding leaves
   CHECK(all_true(abs(changes) <= 2 * kTolerance), op, "_backward: The ", vectors,

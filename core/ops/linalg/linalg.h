@@ -1,5 +1,5 @@
 // Declares what the families of linear algebra share: checks, the layout that LAPACK wants, and the
-// kernels of the CPU.
+// kernels of the CPU and of CUDA.
 //
 // Kernels work in place on matrices in the last two dims that are column-major, as LAPACK has them,
 // in a dense batch. They are never called on meta, where results are shapes only.
@@ -13,7 +13,6 @@ namespace rushlight {
 inline constexpr DTypeSet lapack_dtypes([](DType t) {
   return is_differentiable(t) && !is_half(t);
 });
-inline constexpr GpuForm needs_cusolver = none<"needs cuSOLVER, which is not opened yet">;
 
 // ---- linalg.cpp: checks and layouts -------------------------------------------------------------
 
@@ -34,15 +33,15 @@ Tensor column_major(const Shape& sizes, DType dtype, Device device);
 // What a private op returns in the place of matrices that nobody asked for: no elements, A's batch.
 Tensor no_matrices(const Tensor& A, DType dtype);
 Tensor column_major_copy(const Tensor& t);
-// Whether there is work for a kernel of the CPU: not on meta. Raises on other devices.
-bool computes(const Tensor& t);
+// Its elements in order, where the CPU can read them.
+Tensor readable(const Tensor& t);
 // "(Batch element 3): " before what is said of one matrix of many.
 std::string in_batch(const Tensor& info, int64_t index);
 // Calls fail(index, info) for the first matrix whose info is not 0; inside vmap, of all samples.
 template <class F>
 void check_info(const Tensor& info, F&& fail) {
-  if (!computes(info)) return;
-  Tensor all = to_contiguous(bottom(info));
+  if (info.device().is_meta()) return;
+  Tensor all = readable(bottom(info));
   for (int64_t i = 0; i < all.numel(); ++i)
     if (all.data<int>()[i] != 0) fail(i, all.data<int>()[i]);
 }
@@ -94,11 +93,20 @@ inline Tensor solve_triangular(const Tensor& a, const Tensor& b, bool upper, boo
                                bool unitriangular = false) {
   return call<"linalg_solve_triangular", Tensor>(a, b, upper, left, unitriangular);
 }
+// By factors of ours, of the batch shape of b.
 inline Tensor lu_solve(const Tensor& lu, const Tensor& pivots, const Tensor& b, bool adjoint) {
-  return call<"linalg_lu_solve", Tensor>(lu, pivots, b, true, adjoint);
+  return call<"lu_solve_kernel", Tensor>(lu, pivots, b, adjoint);
 }
 
-// ---- kernels of the CPU -------------------------------------------------------------------------
+// ---- kernels ------------------------------------------------------------------------------------
+
+// Calls the kernel for the device of t; none on meta.
+template <class... Params, class... Args>
+void run_kernel(const Tensor& t, void (*on_cpu)(Params...), void (*on_cuda)(Params...),
+                const Args&... args) {
+  if (t.device().is_meta()) return;
+  (t.device().is_cuda() ? on_cuda : on_cpu)(args...);
+}
 
 // The dtypes of LAPACK as C++ types.
 template <class F>
@@ -135,34 +143,49 @@ void for_each_matrix(const Tensor& batch, double work, F&& f) {
   parallel_for(0, count, int64_t(4e4 / (work + 500)) + 1, f);
 }
 
-// linalg_factor_cpu.cpp
-void cholesky_cpu(const Tensor& a, bool upper, const Tensor& info);
-void lu_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info);
-void identity_cpu(const Tensor& a);
+// linalg_factor_cpu.cpp, linalg_factor_cuda.cpp
+using Cholesky = void(const Tensor& a, bool upper, const Tensor& info);
+Cholesky cholesky_cpu, cholesky_cuda;
+using Lu = void(const Tensor& a, const Tensor& pivots, const Tensor& info);
+Lu lu_cpu, lu_cuda;
+using Identity = void(const Tensor& a);
+Identity identity_cpu, identity_cuda;
 // b = op(A)^-1 b, where trans is 'N', 'T' or 'C'.
-void lu_solve_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& b, char trans);
-void det_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& result);
-void slogdet_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& sign,
-                 const Tensor& logabsdet);
+using LuSolve = void(const Tensor& lu, const Tensor& pivots, const Tensor& b, char trans);
+LuSolve lu_solve_cpu, lu_solve_cuda;
+using Det = void(const Tensor& lu, const Tensor& pivots, const Tensor& result);
+Det det_cpu, det_cuda;
+using Slogdet = void(const Tensor& lu, const Tensor& pivots, const Tensor& sign,
+                     const Tensor& logabsdet);
+Slogdet slogdet_cpu, slogdet_cuda;
 // b = A^-1 b; A may lie in any order.
-void solve_triangular_cpu(const Tensor& a, const Tensor& b, bool upper, bool unitriangular);
-// The permutation that row exchanges make: row i of P^T A is row result[i] of A.
-Tensor permutation_cpu(const Tensor& pivots, int64_t rows);
-void ldl_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info, bool hermitian);
-void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian);
-void geqrf_cpu(const Tensor& a, const Tensor& tau);
-void householder_cpu(const Tensor& a, const Tensor& tau);
-void ormqr_cpu(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, bool adjoint);
+using SolveTriangular = void(const Tensor& a, const Tensor& b, bool upper, bool unitriangular);
+SolveTriangular solve_triangular_cpu, solve_triangular_cuda;
+using Ldl = void(const Tensor& a, const Tensor& pivots, const Tensor& info, bool hermitian);
+Ldl ldl_cpu, ldl_cuda;
+using LdlSolve = void(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian);
+LdlSolve ldl_solve_cpu, ldl_solve_cuda;
+using Geqrf = void(const Tensor& a, const Tensor& tau);
+Geqrf geqrf_cpu, geqrf_cuda;
+using Householder = void(const Tensor& a, const Tensor& tau);
+Householder householder_cpu, householder_cuda;
+using Ormqr = void(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, bool adjoint);
+Ormqr ormqr_cpu, ormqr_cuda;
 
-// linalg_spectral_cpu.cpp; info is -1 for a matrix with NaN or infinity
+// linalg_spectral_cpu.cpp, linalg_spectral_cuda.cpp; info is -1 for a matrix with NaN or infinity
 // u and vh may be undefined; a is destroyed.
-void svd_cpu(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh,
-             const Tensor& info);
+using Svd = void(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh,
+                 const Tensor& info);
+Svd svd_cpu, svd_cuda;
 // The eigenvectors replace a when they are wanted.
-void eigh_cpu(const Tensor& a, const Tensor& values, bool upper, bool vectors, const Tensor& info);
-void eig_cpu(const Tensor& a, const Tensor& values, const Tensor& vectors, const Tensor& info);
+using Eigh = void(const Tensor& a, const Tensor& values, bool upper, bool vectors,
+                  const Tensor& info);
+Eigh eigh_cpu, eigh_cuda;
+using Eig = void(const Tensor& a, const Tensor& values, const Tensor& vectors, const Tensor& info);
+Eig eig_cpu, eig_cuda;
 enum class LeastSquares { gels, gelsy, gelsd, gelss };
-void lstsq_cpu(LeastSquares driver, const Tensor& a, const Tensor& b, double rcond,
-               const Tensor& rank, const Tensor& s, const Tensor& info);
+using Lstsq = void(LeastSquares driver, const Tensor& a, const Tensor& b, double rcond,
+                   const Tensor& rank, const Tensor& s, const Tensor& info);
+Lstsq lstsq_cpu, lstsq_cuda;
 
 }  // namespace rushlight

@@ -55,13 +55,12 @@ OP(linalg_cholesky_ex,
 info is 0 where a matrix is positive-definite, else the order of the first leading minor that is
 not.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool upper, bool check_errors) {
     check_square(A, "A");
     Tensor L = column_major_copy(A), info = empty(batch_sizes(A), DType::int32, A.device());
-    if (computes(A)) cholesky_cpu(L, upper, info);
+    run_kernel(A, cholesky_cpu, cholesky_cuda, L, upper, info);
     if (check_errors) refuse_indefinite(info);
     return std::tuple(L, info);
   },
@@ -96,7 +95,6 @@ Example:
     tensor([[2., 0.],
             [1., 2.]]))",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, bool upper) {
     auto [L, info] = call<"linalg_cholesky_ex", Pair>(A, upper, false);
@@ -108,7 +106,6 @@ Example:
 OP(cholesky, "(Tensor input, bool upper=False) -> Tensor", {
   .doc     = R"(The Cholesky factor of matrices: see linalg.cholesky.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool upper) {
     return call<"linalg_cholesky", Tensor>(input, upper);
@@ -125,7 +122,6 @@ Args:
 Returns:
     (*, n, k).)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& input2, bool upper) {
     check_system(input, input2, "A");
@@ -137,7 +133,6 @@ Returns:
 OP(cholesky_inverse, "(Tensor input, bool upper=False) -> Tensor", {
   .doc     = R"(The inverse of A by its Cholesky factor L, A = L @ L.mH, or U with upper=True.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool upper) {
     check_square(input, "A");
@@ -154,14 +149,13 @@ OP(linalg_ldl_factor_ex,
 
 info is 0 where it succeeded, else the first i with a zero at D[i - 1, i - 1].)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool hermitian, bool check_errors) {
     check_square(A, "A");
     Tensor LD = column_major_copy(tril(A));
     Tensor pivots = empty(with_vector(batch_sizes(A), A.size(-1)), DType::int32, A.device());
     Tensor info = empty(batch_sizes(A), DType::int32, A.device());
-    if (computes(A)) ldl_cpu(LD, pivots, info, hermitian);
+    run_kernel(A, ldl_cpu, ldl_cuda, LD, pivots, info, hermitian);
     if (check_errors) {
       check_info(info, [&](int64_t i, int zero) {
         CHECK(false, ErrorKind::kLinAlg, in_batch(info, i), "D[", zero, ",", zero,
@@ -181,7 +175,6 @@ OP(linalg_ldl_factor,
 The compact form of Bunch and Kaufman (1977), for linalg.ldl_solve; only the lower triangle of A is
 read. Its gradient is not implemented.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, bool hermitian) {
     auto [LD, pivots, info] = call<"linalg_ldl_factor_ex", Triple>(A, hermitian, true);
     return std::tuple(LD, pivots);
@@ -195,7 +188,6 @@ OP(linalg_ldl_solve,
 
 The gradient for the factor is not implemented.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, bool hermitian) {
     int64_t rank = std::max(batch.rank("LD"), batch.rank("B"));
     return call<"linalg_ldl_solve", Tensor>(Batch::padded(batch.full("LD"), rank),
@@ -211,11 +203,11 @@ The gradient for the factor is not implemented.)",
           pivots.sizes(), ".");
     Shape batch = broadcast_shapes(batch_sizes(LD), batch_sizes(B));
     Tensor X = column_major_copy(expanded_matrix(B, batch));
-    if (!computes(LD)) return X;
+    if (LD.device().is_meta()) return X;
     Tensor factor = column_major_copy(expanded_matrix(LD, batch));
     Tensor exchanges = to_contiguous(expand(pivots, with_vector(batch, pivots.size(-1))));
-    check_ldl_pivots(exchanges);
-    ldl_solve_cpu(factor, exchanges, X, hermitian);
+    check_ldl_pivots(readable(exchanges));
+    run_kernel(LD, ldl_solve_cpu, ldl_solve_cuda, factor, exchanges, X, hermitian);
     return X;
   },
   .saves   = saves<"LD", "pivots">,

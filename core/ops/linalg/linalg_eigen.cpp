@@ -24,7 +24,6 @@ OP(eigh_kernel,
   .home    = "private",
   .doc     = R"(linalg.eigh; without `vectors` the eigenvectors have no elements.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool upper, bool vectors) {
     check_square(A, "A");
@@ -32,7 +31,7 @@ OP(eigh_kernel,
                           A.device());
     Tensor info = empty(batch_sizes(A), DType::int32, A.device());
     Tensor V = column_major_copy(A);
-    if (computes(A)) eigh_cpu(V, values, upper, vectors, info);
+    run_kernel(A, eigh_cpu, eigh_cuda, V, values, upper, vectors, info);
     check_converged(info, "eigenvalues");
     return std::tuple(values, vectors ? V : no_matrices(A, A.dtype()));
   },
@@ -72,7 +71,6 @@ Example:
     >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
     tensor([1., 3.]))",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::string_view UPLO) {
     return call<"eigh_kernel", Pair>(A, is_upper(UPLO), true);
@@ -83,7 +81,6 @@ OP(linalg_eigvalsh, "eigvalsh(Tensor A, str UPLO='L') -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The eigenvalues of Hermitian matrices in ascending order: see linalg.eigh.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::string_view UPLO) {
     return std::get<0>(call<"eigh_kernel", Pair>(A, is_upper(UPLO), is_differentiated(A)));
@@ -94,7 +91,6 @@ OP(eig_kernel, "_eig(Tensor A, bool vectors) -> (Tensor eigenvalues, Tensor eige
   .home    = "private",
   .doc     = R"(linalg.eig; without `vectors` the eigenvectors have no elements.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool vectors) {
     check_square(A, "A");
@@ -102,7 +98,7 @@ OP(eig_kernel, "_eig(Tensor A, bool vectors) -> (Tensor eigenvalues, Tensor eige
     Tensor values = empty(with_vector(batch_sizes(A), A.size(-1)), dtype, A.device());
     Tensor info = empty(batch_sizes(A), DType::int32, A.device());
     Tensor V = vectors ? column_major(A.sizes(), dtype, A.device()) : Tensor();
-    if (computes(A)) eig_cpu(column_major_copy(A), values, V, info);
+    run_kernel(A, eig_cpu, eig_cuda, column_major_copy(A), values, V, info);
     check_info(info, [](int64_t, int code) {
       CHECK(code > 0, "input tensor should not contain infs or NaNs.");
     });
@@ -146,7 +142,6 @@ Example:
     >>> torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
     tensor([0.+1.j, 0.-1.j]))",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A) { return call<"eig_kernel", Pair>(A, true); },
 })
@@ -155,7 +150,6 @@ OP(linalg_eigvals, "eigvals(Tensor A) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The eigenvalues of square matrices, complex, in no order: see linalg.eig.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A) {
     return std::get<0>(call<"eig_kernel", Pair>(A, is_differentiated(A)));

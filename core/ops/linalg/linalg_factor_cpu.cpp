@@ -411,26 +411,6 @@ void solve_triangular_cpu(const Tensor& a, const Tensor& b, bool upper, bool uni
   });
 }
 
-Tensor permutation_cpu(const Tensor& pivots, int64_t rows) {
-  Tensor exchanges = to_contiguous(pivots);
-  int64_t count = checked_numel(ShapeRef(pivots.sizes()).first(pivots.sizes().size() - 1));
-  int64_t k = pivots.size(-1);
-  Shape sizes = pivots.sizes();
-  sizes.back() = rows;
-  Tensor result = empty(sizes, DType::int64);
-  for (int64_t b = 0; b < count; ++b) {
-    int64_t* order = result.data<int64_t>() + b * rows;
-    const int* exchanged = exchanges.data<int>() + b * k;
-    for (int64_t i = 0; i < rows; ++i) order[i] = i;
-    for (int64_t i = 0; i < k; ++i) {
-      CHECK(exchanged[i] >= 1 && exchanged[i] <= rows, "pivots must be between 1 and ", rows,
-            ", the number of rows, but one is ", exchanged[i], ". Pass those of lu_factor.");
-      std::swap(order[i], order[exchanged[i] - 1]);
-    }
-  }
-  return result;
-}
-
 void ldl_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info, bool hermitian) {
   int64_t n = a.size(-1);
   visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {

@@ -41,7 +41,7 @@ Tensor residuals_of(LeastSquares driver, const Tensor& x, const Tensor& rank, in
                     int64_t n) {
   DType dtype = real_dtype(x.dtype());
   bool exist = m > n && driver != LeastSquares::gelsy;
-  if (exist && driver != LeastSquares::gels && x.device().is_cpu()) exist = all_true(rank == n);
+  if (exist && driver != LeastSquares::gels && !x.device().is_meta()) exist = all_true(rank == n);
   if (!exist) return empty(with_vector(batch_sizes(x), 0), dtype, x.device());
   Tensor below = abs(narrow(x, -2, n, m - n));
   return sum(below * below, Shape{-2});
@@ -55,7 +55,6 @@ OP(lstsq_kernel,
   .home    = "private",
   .doc     = R"(linalg.lstsq of tensors of one batch shape; what is not found has a dim of 0.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& B, double rcond, std::string_view name) {
     LeastSquares driver = driver_of(name);
@@ -69,7 +68,8 @@ OP(lstsq_kernel,
     Tensor values = empty(with_vector(batch, finds_values ? std::min(m, n) : 0),
                           real_dtype(A.dtype()), A.device());
     Tensor info = empty(batch, DType::int32, A.device());
-    if (computes(A)) lstsq_cpu(driver, column_major_copy(A), X, rcond, rank, values, info);
+    run_kernel(A, lstsq_cpu, lstsq_cuda, driver, column_major_copy(A), X, rcond, rank, values,
+               info);
     refuse_failure(info);
     return std::tuple(narrow(X, -2, 0, n), residuals_of(driver, X, rank, m, n), rank, values);
   },
@@ -103,8 +103,9 @@ Args:
     B: (*, m, k), or (*, m) or (m,): vectors.
     rcond: singular values up to rcond times the largest count as zero; the rounding error of the
         dtype times max(m, n) when None.
-    driver: a routine of LAPACK: 'gelsy' (None) by a QR decomposition, 'gelsd' and 'gelss' by a
-        singular value decomposition; 'gels' by a plain QR decomposition, for full rank.
+    driver: a routine of LAPACK: 'gelsy' by a QR decomposition, 'gelsd' and 'gelss' by a singular
+        value decomposition; 'gels' by a plain QR decomposition, for full rank. None is 'gelsy' on
+        the CPU, and 'gels' on CUDA, where the other three are one algorithm.
 
 Returns:
     solution, (*, n, k) or (*, n); residuals, (*, k): sums of squares, if m > n and all ranks are n
@@ -116,7 +117,6 @@ Example:
     >>> torch.linalg.lstsq(A, torch.tensor([[1.0], [2.0], [5.0]]), driver="gels").residuals
     tensor([25.]))",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, std::optional<double> rcond,
                 std::optional<std::string_view> driver) {
@@ -128,7 +128,7 @@ Example:
     int64_t m = A.size(-2), n = A.size(-1);
     CHECK(sides.size(-2) == m, "input.size(-2) should match other.size(-2), but they are ", m,
           " and ", sides.size(-2), ".");
-    std::string_view name = driver.value_or("gelsy");
+    std::string_view name = driver.value_or(A.device().is_cuda() ? "gels" : "gelsy");
     double usual = rounding_error(A.dtype()) * double(std::max(m, n));
     Shape batch = broadcast_shapes(batch_sizes(A), batch_sizes(sides));
     auto [X, residuals, rank, values] = call<"lstsq_kernel", Solved>(

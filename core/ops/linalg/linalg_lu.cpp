@@ -1,6 +1,7 @@
 // Owns the LU factorisation, what is solved by it, and triangular systems.
 //
 // A system with its unknown on the left is solved as the adjoint one, so the kernels know one side.
+#include "core/autograd/needs.h"
 #include "core/ops/linalg/linalg.h"
 
 namespace rushlight {
@@ -30,6 +31,28 @@ void check_pivots(const Tensor& lu, const Tensor& pivots) {
   CHECK(pivots.sizes() == with_vector(batch_sizes(lu), smaller_side(lu)),
         "Expected pivots of shape ", with_vector(batch_sizes(lu), smaller_side(lu)),
         " for LU of shape ", lu.sizes(), ", but got ", pivots.sizes(), ".");
+}
+
+// The permutation that row exchanges make: row i of P^T A is row result[i] of A. It is made on the
+// CPU for all devices, because it is a chain of single steps whose numbers must be checked.
+Tensor permutation_of(const Tensor& pivots, int64_t rows) {
+  Shape sizes = pivots.sizes();
+  sizes.back() = rows;
+  if (pivots.device().is_meta()) return empty(sizes, DType::int64, pivots.device());
+  Tensor exchanges = readable(pivots);
+  int64_t k = pivots.size(-1), count = checked_numel(ShapeRef(sizes).first(sizes.size() - 1));
+  Tensor result = empty(sizes, DType::int64);
+  for (int64_t b = 0; b < count; ++b) {
+    int64_t* order = result.data<int64_t>() + b * rows;
+    const int* exchanged = exchanges.data<int>() + b * k;
+    for (int64_t i = 0; i < rows; ++i) order[i] = i;
+    for (int64_t i = 0; i < k; ++i) {
+      CHECK(exchanged[i] >= 1 && exchanged[i] <= rows, "pivots must be between 1 and ", rows,
+            ", the number of rows, but one is ", exchanged[i], ". Pass those of lu_factor.");
+      std::swap(order[i], order[exchanged[i] - 1]);
+    }
+  }
+  return needs::to_device(result, pivots.device());
 }
 
 // The rows of the permutation P^T, or of P, as indices: (*, rows).
@@ -83,13 +106,9 @@ Tensor lu_gradient(const Tensor& g, const Tensor& lu) {
 OP(_lu_permutation, "(Tensor pivots, int rows) -> Tensor", {
   .home    = "private",
   .doc     = R"(Which rows of A the rows of L @ U are, from the pivots of an LU factorisation.)",
-  .gpu     = needs_cusolver,
   .batch   = by_last_dims,
   .forward = [](const Tensor& pivots, int64_t rows) {
-    if (computes(pivots)) return permutation_cpu(pivots, rows);
-    Shape sizes = pivots.sizes();
-    sizes.back() = rows;
-    return empty(sizes, DType::int64, pivots.device());
+    return permutation_of(pivots, rows);
   },
 })
 
@@ -101,7 +120,6 @@ OP(linalg_lu_factor_ex,
 
 info is 0 where U has no zero on its diagonal, else i for the first one, U[i - 1, i - 1].)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool pivot, bool check_errors) {
     check_matrices(A, "A");
@@ -109,7 +127,7 @@ info is 0 where U has no zero on its diagonal, else i for the first one, U[i - 1
     Tensor LU = column_major_copy(A), info = empty(batch_sizes(A), DType::int32, A.device());
     Shape sizes = with_vector(batch_sizes(A), smaller_side(A));
     Tensor pivots = empty(sizes, DType::int32, A.device());
-    if (computes(A)) lu_cpu(LU, pivots, info);
+    run_kernel(A, lu_cpu, lu_cuda, LU, pivots, info);
     if (check_errors) refuse_zero_pivots(info);
     return std::tuple(LU, pivots, info);
   },
@@ -133,7 +151,6 @@ Returns:
 Raises:
     RuntimeError: if U has a zero on its diagonal.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, bool pivot) {
     auto [LU, pivots, info] = call<"linalg_lu_factor_ex", Triple>(A, pivot, false);
     refuse_zero_pivots(info);
@@ -151,7 +168,6 @@ Args:
 Returns:
     P (*, m, m), L (*, m, k) with ones on its diagonal, U (*, k, n), where k = min(m, n).)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, bool pivot) {
     auto [LU, pivots, info] = call<"linalg_lu_factor_ex", Triple>(A, pivot, false);
     return call<"lu_unpack", Triple>(LU, pivots, true, true);
@@ -164,7 +180,6 @@ OP(lu_unpack,
   .doc     = R"(P, L and U from the compact factorisation of linalg.lu_factor.
 
 What is not unpacked is a tensor without elements.)",
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data,
                 bool unpack_pivots) {
     check_pivots(LU_data, LU_pivots);
@@ -187,15 +202,12 @@ OP(lu_solve_kernel, "_lu_solve(Tensor LU, Tensor pivots, Tensor B, bool adjoint)
   .home    = "private",
   .doc     = R"(linalg.lu_solve of tensors of one batch shape, with the unknown on the right.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& LU, const Tensor& pivots, const Tensor& B, bool adjoint) {
     Tensor X = column_major_copy(B);
-    if (!computes(LU)) return X;
-    bool is_dense = turned(LU).is_contiguous();
-    permutation_cpu(pivots, LU.size(-1));  // refuses what are no pivots
-    lu_solve_cpu(is_dense ? LU : column_major_copy(LU), to_contiguous(pivots), X,
-                 adjoint ? 'C' : 'N');
+    Tensor factors = turned(LU).is_contiguous() ? LU : column_major_copy(LU);
+    run_kernel(LU, lu_solve_cpu, lu_solve_cuda, factors, to_contiguous(pivots), X,
+               adjoint ? 'C' : 'N');
     return X;
   },
   .saves   = saves<"LU", "pivots", "result">,
@@ -238,7 +250,6 @@ Args:
     pivots: (*, n), int32.
     B: (*, n, k), or with left=False (*, k, n).)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint) {
     check_square(LU, "LU");
     check_pivots(LU, pivots);
@@ -248,6 +259,7 @@ Args:
     int64_t n = LU.size(-1);
     CHECK(sides.size(-2) == n, "Incompatible shapes of A and B for the equation ",
           left ? "AX = B" : "XA = B", " (", n, "x", n, " and ", B.size(-2), "x", B.size(-1), ")");
+    permutation_of(bottom(pivots), n);  // refuses what are no pivots
     Shape batch = broadcast_shapes(batch_sizes(LU), batch_sizes(sides));
     Tensor X = call<"lu_solve_kernel", Tensor>(expand(LU, with_matrix(batch, n, n)),
                                                expand(pivots, with_vector(batch, n)),
@@ -260,10 +272,9 @@ Args:
 OP(lu_solve, "(Tensor input, Tensor LU_data, Tensor LU_pivots) -> Tensor", {
   .doc     = R"(The solution X of A @ X = input by the LU factors of A: see linalg.lu_solve.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& LU_data, const Tensor& LU_pivots) {
-    return lu_solve(LU_data, LU_pivots, input, false);
+    return call<"linalg_lu_solve", Tensor>(LU_data, LU_pivots, input, true, false);
   },
 })
 
@@ -272,11 +283,10 @@ OP(solve_triangular_kernel,
   .home    = "private",
   .doc     = R"(linalg.solve_triangular of tensors of one batch shape, the unknown on the right.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& B, bool upper, bool unitriangular) {
     Tensor X = column_major_copy(B);
-    if (computes(A)) solve_triangular_cpu(A, X, upper, unitriangular);
+    run_kernel(A, solve_triangular_cpu, solve_triangular_cuda, A, X, upper, unitriangular);
     return X;
   },
   .saves   = saves<"A", "result">,
@@ -310,7 +320,6 @@ Example:
     tensor([[1.],
             [2.]]))",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular) {
     check_square(A, "A");
@@ -335,7 +344,6 @@ OP(triangular_solve,
 
 See linalg.solve_triangular, which has the arguments in the other order.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& A, bool upper, bool transpose,
                 bool unitriangular) {

@@ -139,7 +139,6 @@ Example:
     >>> torch.linalg.matrix_norm(torch.tensor([[1.0, -2.0], [3.0, 4.0]]), 1)
     tensor(6.))",
   .dtypes  = floating_or_complex,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, Scalar ord, ShapeRef dim, bool keepdim,
                 std::optional<DType> dtype) {
     return matrix_norm(A, real_number(ord, "ord"), dim, keepdim, dtype);
@@ -152,7 +151,6 @@ OP(linalg_matrix_norm_str,
   .home    = "linalg",
   .doc     = R"('fro' is the root of the sum of squares, 'nuc' the sum of singular values.)",
   .dtypes  = floating_or_complex,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, std::string_view ord, ShapeRef dim, bool keepdim,
                 std::optional<DType> dtype) {
     return matrix_norm(A, ord, dim, keepdim, dtype);
@@ -172,7 +170,6 @@ Example:
     >>> torch.linalg.norm(torch.tensor([3.0, 4.0]))
     tensor(5.))",
   .dtypes  = floating_or_complex,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& input, std::optional<Scalar> ord, Dims dim, bool keepdim,
                 std::optional<DType> dtype) {
     CHECK(!dim || dim->size() == 1 || dim->size() == 2,
@@ -195,7 +192,6 @@ OP(linalg_norm_str,
   .home    = "linalg",
   .doc     = R"(The norm of matrices with ord 'fro' or 'nuc': see linalg.matrix_norm.)",
   .dtypes  = floating_or_complex,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& input, std::string_view ord, Dims dim, bool keepdim,
                 std::optional<DType> dtype) {
     CHECK(dim || input.dim() == 2, "If dim is not specified but ord is '", ord,
@@ -212,7 +208,6 @@ OP(norm_named,
 
 p='nuc' is the sum of singular values of the matrices in two dims.)",
   .dtypes  = floating_or_complex,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& input, std::string_view p, Dims dim, bool keepdim,
                 std::optional<DType> dtype) {
@@ -227,7 +222,6 @@ OP(nuclear_norm, "(Tensor input, bool keepdim=False) -> Tensor", {
   .doc     = R"(The sum of the singular values of each matrix: see linalg.matrix_norm.)",
   .dtypes  = lapack_dtypes,
   .variants = function,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& input, bool keepdim) {
     CHECK(input.dim() >= 2, "input must have at least 2 dimensions, but has shape ", input.sizes());
     constexpr int64_t kLast[] = {-2, -1};
@@ -239,7 +233,6 @@ OP(nuclear_norm_dim, "nuclear_norm.dim(Tensor input, int[] dim, bool keepdim=Fal
   .doc     = R"(The sums of the singular values of the matrices in two dims.)",
   .dtypes  = lapack_dtypes,
   .variants = function,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& input, ShapeRef dim, bool keepdim) {
     return matrix_norm(input, "nuc", dim, keepdim, {});
   },
@@ -277,7 +270,6 @@ p None and 2 are the largest singular value by the smallest, also of matrices th
 -2 is its inverse. The other norms are those of linalg.matrix_norm; singular matrices give
 infinity.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::optional<Scalar> p) {
     double ord = p ? real_number(*p, "p") : 2;
@@ -291,7 +283,6 @@ OP(linalg_cond_str, "cond.p_str(Tensor A, str p) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The condition number with the norm 'fro' or 'nuc'.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::string_view p) {
     CHECK(p == "fro" || p == "nuc", "got an invalid norm type: ", p,

@@ -190,14 +190,12 @@ Example:
     tensor([[1, 5],
             [0, 1]]))",
   .dtypes  = numeric,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, int64_t n) { return power(A, n); },
 })
 
 OP(matrix_power, "(Tensor input, int n) -> Tensor", {
   .doc     = R"(The power of square matrices: see linalg.matrix_power.)",
   .dtypes  = numeric,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& input, int64_t n) { return power(input, n); },
 })
 

@@ -121,7 +121,6 @@ Example:
     >>> torch.allclose(Q @ R, torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
     True)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, std::string_view mode) {
@@ -131,7 +130,7 @@ Example:
     int64_t columns = wanted == QrMode::complete ? m : k;  // of Q
     Shape batch = batch_sizes(A);
     Tensor a = column_major_copy(A), tau = empty(with_vector(batch, k), A.dtype(), A.device());
-    if (computes(A)) geqrf_cpu(a, tau);
+    run_kernel(A, geqrf_cpu, geqrf_cuda, a, tau);
     Tensor R = triu(narrow(a, -2, 0, k));
     if (wanted == QrMode::complete && m > n) {
       Tensor whole = zeros(with_matrix(batch, m, n), A.dtype(), A.device());
@@ -146,7 +145,7 @@ Example:
       Q = column_major(with_matrix(batch, m, columns), A.dtype(), A.device());
       copy_into(narrow(Q, -1, 0, n), a);
     }
-    if (computes(A)) householder_cpu(Q, tau);
+    run_kernel(A, householder_cpu, householder_cuda, Q, tau);
     return std::tuple(Q, R);
   },
   .saves   = saves<"Q", "R">,
@@ -165,7 +164,6 @@ Example:
 OP(qr, "(Tensor input, bool some=True) -> (Tensor Q, Tensor R)", {
   .doc     = R"(The QR decomposition: linalg.qr, mode 'reduced', or 'complete' with some=False.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool some) {
     return call<"linalg_qr", Pair>(input, std::string_view(some ? "reduced" : "complete"));
@@ -178,7 +176,6 @@ OP(geqrf, "(Tensor input) -> (Tensor a, Tensor tau)", {
 tau holds the factors of the reflectors; linalg.householder_product makes Q of them. Its
 gradient is not implemented.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& input) {
@@ -186,7 +183,7 @@ gradient is not implemented.)",
     Tensor a = column_major_copy(input);
     Tensor tau = empty(with_vector(batch_sizes(input), smaller_side(input)), input.dtype(),
                        input.device());
-    if (computes(input)) geqrf_cpu(a, tau);
+    run_kernel(input, geqrf_cpu, geqrf_cuda, a, tau);
     return std::tuple(a, tau);
   },
   .grads   = grads(d<"input">([](TensorList) { return no_derivative("input"); })),
@@ -200,7 +197,6 @@ Args:
     A: (*, m, n) with n <= m; column i holds the vector of reflector i, a one in row i left out.
     tau: (*, k) with k <= n, the factors: H_i = I - tau_i v_i v_i^H.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& tau) {
@@ -209,7 +205,7 @@ Args:
                                     "input.shape[-1], but they are ",
           A.size(-2), " and ", A.size(-1), ".");
     Tensor Q = column_major_copy(A);
-    if (computes(A)) householder_cpu(Q, to_contiguous(tau));
+    run_kernel(A, householder_cpu, householder_cuda, Q, to_contiguous(tau));
     return Q;
   },
   .saves   = saves<"A", "tau", "result">,
@@ -223,7 +219,6 @@ Args:
 OP(orgqr, "(Tensor input, Tensor input2) -> Tensor", {
   .doc     = R"(The product of Householder reflectors: see linalg.householder_product.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& input2) {
     return call<"linalg_householder_product", Tensor>(input, input2);
@@ -237,7 +232,6 @@ OP(ormqr,
 With transpose=True, Q.mH is in the place of Q. input (*, m, k) and tau (*, k) are those of
 linalg.householder_product, but Q is the whole square matrix.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& input, const Tensor& tau, const Tensor& other, bool left,
@@ -251,11 +245,8 @@ linalg.householder_product, but Q is the whole square matrix.)",
           "] must be equal to input.shape[-2], but they are ", other.size(left ? -2 : -1), " and ",
           input.size(-2), ".");
     Tensor C = column_major_copy(other);
-    if (computes(input)) {
-      bool is_dense = turned(input).is_contiguous();
-      ormqr_cpu(is_dense ? input : column_major_copy(input), to_contiguous(tau), C, left,
-                transpose);
-    }
+    Tensor reflectors = turned(input).is_contiguous() ? input : column_major_copy(input);
+    run_kernel(input, ormqr_cpu, ormqr_cuda, reflectors, to_contiguous(tau), C, left, transpose);
     return C;
   },
   .saves   = saves<"input", "tau", "result">,

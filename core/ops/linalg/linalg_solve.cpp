@@ -31,7 +31,7 @@ Factored factor(const Tensor& A) {
   Factored f{column_major_copy(A),
              empty(with_vector(batch_sizes(A), A.size(-1)), DType::int32, A.device()),
              empty(batch_sizes(A), DType::int32, A.device())};
-  if (computes(A)) lu_cpu(f.LU, f.pivots, f.info);
+  run_kernel(A, lu_cpu, lu_cuda, f.LU, f.pivots, f.info);
   return f;
 }
 
@@ -47,7 +47,7 @@ Tensor scaled_inverse(const Tensor& c, const Tensor& A, const Tensor& LU, const 
   return call<"linalg_solve", Tensor>(adjoint(A), sides, true);
 }
 
-bool any_zero(const Tensor& t) { return t.device().is_cpu() && !all_true(t != 0); }
+bool any_zero(const Tensor& t) { return !t.device().is_meta() && !all_true(t != 0); }
 
 // What takes the zeros from the diagonal of U, as small as `step` of its elements: (*, n).
 Tensor shift_of(const Tensor& LU, double step) {
@@ -64,8 +64,8 @@ Tensor singular_gradient(const Tensor& g, const Tensor& A, const Tensor& LU, con
   if (!gradients_as_ops()) {
     double step = rounding_error(A.dtype());
     Tensor moved = column_major_copy(LU + diagonal_matrix(shift_of(LU, step)));
-    Tensor det = empty(g.sizes(), A.dtype());
-    det_cpu(moved, pivots, det);
+    Tensor det = empty(g.sizes(), A.dtype(), A.device());
+    run_kernel(A, det_cpu, det_cuda, moved, pivots, det);
     return scaled_inverse(g * conj(det), A, moved, pivots);
   }
   // Its own gradient holds differences of terms of 1 / step.
@@ -93,12 +93,11 @@ OP(solve_kernel, "_solve(Tensor A, Tensor B) -> (Tensor result, Tensor LU, Tenso
   .home    = "private",
   .doc     = R"(A^-1 B for tensors of one batch shape, with the factors of A.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& B) {
     Factored f = factor(A);
     Tensor X = column_major_copy(B);
-    if (computes(A)) lu_solve_cpu(f.LU, f.pivots, X, 'N');
+    run_kernel(A, lu_solve_cpu, lu_solve_cuda, f.LU, f.pivots, X, 'N');
     return std::tuple(X, f.LU, f.pivots, f.info);
   },
   .saves   = saves<"A", "result", "LU", "pivots">,
@@ -120,7 +119,6 @@ OP(linalg_solve_ex,
 info is 0 where A is invertible, else i for the first zero U[i - 1, i - 1] of its LU
 factorisation.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, const Tensor& B, bool left, bool check_errors) {
     check_square(A, "A");
     check_alike(A, "A", B, "B");
@@ -163,7 +161,6 @@ Example:
     >>> torch.linalg.solve(A, torch.tensor([9.0, 8.0]))
     tensor([2., 3.]))",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, bool left) {
     auto [X, info] = call<"linalg_solve_ex", Pair>(A, B, left, false);
@@ -179,17 +176,14 @@ OP(linalg_inv_ex, "inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inver
 info is 0 where A is invertible, else i for the first zero U[i - 1, i - 1] of its LU
 factorisation.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool check_errors) {
     check_square(A, "A");
     Factored f = factor(A);
     Tensor inverse = column_major(A.sizes(), A.dtype(), A.device());
-    if (computes(A)) {
-      identity_cpu(inverse);
-      lu_solve_cpu(f.LU, f.pivots, inverse, 'N');
-    }
+    run_kernel(A, identity_cpu, identity_cuda, inverse);
+    run_kernel(A, lu_solve_cpu, lu_solve_cuda, f.LU, f.pivots, inverse, 'N');
     if (check_errors) refuse_singular_inverse(f.info);
     return std::tuple(inverse, f.info);
   },
@@ -215,7 +209,6 @@ Example:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]]))",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A) {
     auto [inverse, info] = call<"linalg_inv_ex", Pair>(A, false);
@@ -227,7 +220,6 @@ Example:
 OP(inverse, "(Tensor input) -> Tensor", {
   .doc     = R"(The inverses of square matrices: see linalg.inv.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input) { return call<"linalg_inv", Tensor>(input); },
 })
@@ -242,7 +234,6 @@ Args:
 Returns:
     The sizes of A from `ind` on, then those before.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, int64_t ind) {
     CHECK(ind > 0, "Expected a strictly positive integer for 'ind', but got ", ind, ".");
@@ -267,7 +258,6 @@ Args:
     A: the sizes of B, then those of X, which have the same product.
     dims: dims of A that are moved to the end first.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, std::optional<ShapeRef> dims) {
     Tensor moved = A;
@@ -294,13 +284,12 @@ OP(det_kernel, "_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", {
   .home    = "private",
   .doc     = R"(Determinants, and the factors that they come from.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& A) {
     check_square(A, "A");
     Factored f = factor(A);
     Tensor result = empty(batch_sizes(A), A.dtype(), A.device());
-    if (computes(A)) det_cpu(f.LU, f.pivots, result);
+    run_kernel(A, det_cpu, det_cuda, f.LU, f.pivots, result);
     return std::tuple(result, f.LU, f.pivots);
   },
   .saves   = saves<"A", "result", "LU", "pivots">,
@@ -320,14 +309,12 @@ Example:
     >>> torch.linalg.det(torch.tensor([[4.0, 2.0], [2.0, 3.0]]))
     tensor(8.))",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A) { return std::get<0>(call<"det_kernel", Triple>(A)); },
 })
 
 OP(det, "(Tensor input) -> Tensor", {
   .doc     = R"(The determinants of square matrices: see linalg.det.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& input) { return std::get<0>(call<"det_kernel", Triple>(input)); },
 })
 
@@ -336,14 +323,13 @@ OP(slogdet_kernel,
   .home    = "private",
   .doc     = R"(linalg.slogdet, and the factors that it comes from.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& A) {
     check_square(A, "A");
     Factored f = factor(A);
     Tensor sign = empty(batch_sizes(A), A.dtype(), A.device());
     Tensor logabsdet = empty(batch_sizes(A), real_dtype(A.dtype()), A.device());
-    if (computes(A)) slogdet_cpu(f.LU, f.pivots, sign, logabsdet);
+    run_kernel(A, slogdet_cpu, slogdet_cuda, f.LU, f.pivots, sign, logabsdet);
     return std::tuple(sign, logabsdet, f.LU, f.pivots);
   },
   .saves   = saves<"A", "sign", "LU", "pivots">,
@@ -368,21 +354,18 @@ OP(linalg_slogdet, "slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", {
 det(A) = sign * exp(logabsdet), where the determinant itself might overflow. The sign of a complex
 determinant has magnitude 1; a singular matrix has sign 0 and logarithm -inf.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A) { return slogdet_of(A); },
 })
 
 OP(slogdet, "(Tensor input) -> (Tensor sign, Tensor logabsdet)", {
   .doc     = R"(The signs and logarithms of determinants: see linalg.slogdet.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& input) { return slogdet_of(input); },
 })
 
 OP(logdet, "(Tensor input) -> Tensor", {
   .doc     = R"(The logarithms of determinants; NaN of a negative one, -inf of zero.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& input) {
     auto [sign, logabsdet] = slogdet_of(input);
     if (is_complex(input.dtype())) return log(sign) + logabsdet;

@@ -120,7 +120,6 @@ OP(svd_kernel,
   .home    = "private",
   .doc     = R"(linalg.svd; without compute_uv U and Vh have no elements.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool full_matrices, bool compute_uv) {
     check_matrices(A, "A");
@@ -132,7 +131,7 @@ OP(svd_kernel,
       U = column_major(with_matrix(batch, m, full_matrices ? m : k), A.dtype(), A.device());
       Vh = column_major(with_matrix(batch, full_matrices ? n : k, n), A.dtype(), A.device());
     }
-    if (computes(A)) svd_cpu(column_major_copy(A), U, S, Vh, info);
+    run_kernel(A, svd_cpu, svd_cuda, column_major_copy(A), U, S, Vh, info);
     check_converged(info, "singular values");
     if (!compute_uv) U = Vh = no_matrices(A, A.dtype());
     return std::tuple(U, S, Vh);
@@ -169,7 +168,6 @@ Example:
     >>> S
     tensor([3., 2.]))",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, bool full_matrices, std::optional<std::string_view> driver) {
     check_driver(driver);
@@ -181,7 +179,6 @@ OP(linalg_svdvals, "svdvals(Tensor A, *, str? driver=None) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The singular values of matrices, descending: (*, m, n) gives (*, min(m, n)).)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::optional<std::string_view> driver) {
     check_driver(driver);
@@ -195,7 +192,6 @@ OP(svd,
 
 some=False gives square U and V. Without compute_uv they are square and zero.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool some, bool compute_uv) {
     if (compute_uv) {
@@ -214,7 +210,6 @@ OP(pinv_kernel, "_pinv(Tensor A, Tensor? atol, Tensor? rtol, bool hermitian) -> 
   .home    = "private",
   .doc     = R"(linalg.pinv.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor& atol, const Tensor& rtol,
                 bool hermitian) {
     int64_t rank = batch.rank("A");
@@ -257,7 +252,6 @@ Example:
     tensor([[0.5000],
             [0.0000]]))",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
     return pinv_of(A, atol, rtol, hermitian);
   },
@@ -267,7 +261,6 @@ OP(linalg_pinv_rcond, "pinv.rcond(Tensor A, Tensor rcond, bool hermitian=False) 
   .home    = "linalg",
   .doc     = R"(The pseudoinverse with rtol=rcond.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .forward = [](const Tensor& A, const Tensor& rcond, bool hermitian) {
     return pinv_of(A, Tensor(), rcond, hermitian);
   },
@@ -276,7 +269,6 @@ OP(linalg_pinv_rcond, "pinv.rcond(Tensor A, Tensor rcond, bool hermitian=False) 
 OP(pinverse, "(Tensor input, float rcond=1e-15) -> Tensor", {
   .doc     = R"(The pseudoinverse of matrices with rtol=rcond: see linalg.pinv.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, double rcond) {
     return pinv_of(input, Tensor(), wrapped_number(rcond), false);
@@ -291,7 +283,6 @@ OP(linalg_matrix_rank,
 
 The tolerances, and hermitian, are those of linalg.pinv.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
     return rank_of(A, atol, rtol, hermitian);
@@ -303,7 +294,6 @@ OP(linalg_matrix_rank_tol,
   .home    = "linalg",
   .doc     = R"(The ranks of matrices with atol=tol and rtol=0.)",
   .dtypes  = lapack_dtypes,
-  .gpu     = needs_cusolver,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& tol, bool hermitian) {
     return rank_of(A, tol, wrapped_number(0.0), hermitian);
