@@ -38,7 +38,8 @@ struct Handles {
   Solver solver = nullptr;
   Blas blas = nullptr;
   Params params = nullptr;
-  Jacobi jacobi = nullptr;
+  SvdParams svd_params = nullptr;
+  EighParams eigh_params = nullptr;  // made last
 };
 Handles& handles_of(int device) {
   static auto* handles = new std::array<Handles, cuda::kMaxDevices>;
@@ -52,11 +53,12 @@ class Session {
       : device_(cuda::current_device()), handles_(handles_of(device_)), lock_(handles_.mutex) {
     cuda::activate(device_);
     const Functions& f = functions();
-    if (!handles_.jacobi) {
+    if (!handles_.eigh_params) {
       check(f.cusolverDnCreate(&handles_.solver), "cusolverDnCreate");
       check(f.cublasCreate_v2(&handles_.blas), "cublasCreate");
       check(f.cusolverDnCreateParams(&handles_.params), "cusolverDnCreateParams");
-      check(f.cusolverDnCreateGesvdjInfo(&handles_.jacobi), "cusolverDnCreateGesvdjInfo");
+      check(f.cusolverDnCreateGesvdjInfo(&handles_.svd_params), "cusolverDnCreateGesvdjInfo");
+      check(f.cusolverDnCreateSyevjInfo(&handles_.eigh_params), "cusolverDnCreateSyevjInfo");
     }
     cuda::CUstream stream = cuda::current_stream(device_).handle;
     check(f.cusolverDnSetStream(handles_.solver, stream), "cusolverDnSetStream");
@@ -66,7 +68,8 @@ class Session {
   Solver solver() const { return handles_.solver; }
   Blas blas() const { return handles_.blas; }
   Params params() const { return handles_.params; }
-  Jacobi jacobi() const { return handles_.jacobi; }
+  SvdParams svd_params() const { return handles_.svd_params; }
+  EighParams eigh_params() const { return handles_.eigh_params; }
 
   // Asks for the number of elements of work, and calls the routine with it.
   template <class T, class SizeOf, class Routine>
@@ -315,11 +318,30 @@ void gesvdj(bool vectors, bool economic, int64_t m, int64_t n, T* a, Real<T>* s,
       "gesvdj",
       [&](int* size) {
         return f.gesvdj_size(session.solver(), wanted, economic, rows, columns, a, rows, s, u, rows,
-                             v, columns, size, session.jacobi());
+                             v, columns, size, session.svd_params());
       },
       [&](T* work, int size) {
         return f.gesvdj(session.solver(), wanted, economic, rows, columns, a, rows, s, u, rows, v,
-                        columns, work, size, info, session.jacobi());
+                        columns, work, size, info, session.svd_params());
+      });
+}
+
+template <class T>
+void gesvdj(bool vectors, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* v, int* info,
+            int64_t count) {
+  Session session;
+  const auto& f = functions_of<T>();
+  Vectors wanted = vectors ? kVectors : kNoVectors;
+  int rows = as_int(m), columns = as_int(n), many = as_int(count);
+  session.call<T>(
+      "gesvdjBatched",
+      [&](int* size) {
+        return f.gesvdj_batched_size(session.solver(), wanted, rows, columns, a, rows, s, u, rows,
+                                     v, columns, size, session.svd_params(), many);
+      },
+      [&](T* work, int size) {
+        return f.gesvdj_batched(session.solver(), wanted, rows, columns, a, rows, s, u, rows, v,
+                                columns, work, size, info, session.svd_params(), many);
       });
 }
 
@@ -336,6 +358,24 @@ void heevd(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info
       },
       [&](T* work, int size) {
         return f.heevd(s.solver(), wanted, fill(upper), order, a, order, values, work, size, info);
+      });
+}
+
+template <class T>
+void heevj(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info, int64_t count) {
+  Session s;
+  const auto& f = functions_of<T>();
+  Vectors wanted = vectors ? kVectors : kNoVectors;
+  int order = as_int(n), many = as_int(count);
+  s.call<T>(
+      "heevjBatched",
+      [&](int* size) {
+        return f.heevj_size(s.solver(), wanted, fill(upper), order, a, order, values, size,
+                            s.eigh_params(), many);
+      },
+      [&](T* work, int size) {
+        return f.heevj(s.solver(), wanted, fill(upper), order, a, order, values, work, size, info,
+                       s.eigh_params(), many);
       });
 }
 
@@ -376,7 +416,9 @@ void geev(int64_t n, T* a, std::complex<Real<T>>* values, T* vectors, int* info)
   template void orgqr(int64_t, int64_t, int64_t, T*, const T*);                                   \
   template void ormqr(bool, bool, int64_t, int64_t, int64_t, const T*, const T*, T*);             \
   template void gesvdj(bool, bool, int64_t, int64_t, T*, Real<T>*, T*, T*, int*);                 \
+  template void gesvdj(bool, int64_t, int64_t, T*, Real<T>*, T*, T*, int*, int64_t);              \
   template void heevd(bool, bool, int64_t, T*, Real<T>*, int*);                                   \
+  template void heevj(bool, bool, int64_t, T*, Real<T>*, int*, int64_t);                          \
   template void geev(int64_t, T*, std::complex<Real<T>>*, T*, int*);
 CUSOLVER_INSTANTIATE(float)
 CUSOLVER_INSTANTIATE(double)

@@ -22,7 +22,7 @@ struct Many {
   int64_t count;
 };
 
-// a = P L U, as LAPACK's; of many, they are square.
+// a = P L U, as LAPACK's, or a = L U without pivots; of many, they are square.
 template <class T>
 void getrf(int64_t m, int64_t n, T* a, int* pivots, int* info);
 template <class T>
@@ -66,9 +66,18 @@ void ormqr(bool left, bool adjoint, int64_t m, int64_t n, int64_t k, const T* a,
 template <class T>
 void gesvdj(bool vectors, bool economic, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* v,
             int* info);
+// Of many matrices that lie one after another, of at most kLargestOfMany rows and columns; not
+// economic.
+inline constexpr int64_t kLargestOfMany = 32;
+template <class T>
+void gesvdj(bool vectors, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* v, int* info,
+            int64_t count);
 // The eigenvalues of a Hermitian matrix, ascending, and its eigenvectors in place of A if wanted.
 template <class T>
 void heevd(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info);
+// Of many such matrices, by Jacobi's method.
+template <class T>
+void heevj(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info, int64_t count);
 // The eigenvalues of any square matrix, and its eigenvectors unless null; of a real matrix, columns
 // j and j + 1 hold the real and imaginary part of those of a conjugate pair. A is destroyed. Only
 // newer libraries have it.

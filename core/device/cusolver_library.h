@@ -18,7 +18,8 @@ using Status = int;  // cusolverStatus_t and cublasStatus_t
 inline constexpr Status kSuccess = 0;
 using Solver = struct cusolverDnContext*;
 using Params = struct cusolverDnParams*;
-using Jacobi = struct gesvdjInfo*;
+using SvdParams = struct gesvdjInfo*;
+using EighParams = struct syevjInfo*;
 using Blas = struct cublasContext*;
 
 enum Fill : int { kLower, kUpper };                     // cublasFillMode_t
@@ -44,7 +45,8 @@ inline constexpr char kTypeLetter =
   _(cusolverDnCreate, Status(Solver* solver))                               \
   _(cusolverDnSetStream, Status(Solver solver, cuda::CUstream stream))      \
   _(cusolverDnCreateParams, Status(Params* params))                         \
-  _(cusolverDnCreateGesvdjInfo, Status(Jacobi* jacobi))                     \
+  _(cusolverDnCreateGesvdjInfo, Status(SvdParams* params))                  \
+  _(cusolverDnCreateSyevjInfo, Status(EighParams* params))                  \
   _(cublasCreate_v2, Status(Blas* blas))                                    \
   _(cublasSetStream_v2, Status(Blas blas, cuda::CUstream stream))
 
@@ -95,16 +97,29 @@ inline constexpr char kTypeLetter =
            int ldc, T* work, int lwork, int* info))                                               \
   _(gesvdj_size, "cusolverDn?gesvdj_bufferSize",                                                  \
     Status(Solver, Vectors, int economic, int m, int n, const T* a, int lda, const Real<T>* s,    \
-           const T* u, int ldu, const T* v, int ldv, int* lwork, Jacobi))                         \
+           const T* u, int ldu, const T* v, int ldv, int* lwork, SvdParams))                      \
   _(gesvdj, "cusolverDn?gesvdj",                                                                  \
     Status(Solver, Vectors, int economic, int m, int n, T* a, int lda, Real<T>* s, T* u, int ldu, \
-           T* v, int ldv, T* work, int lwork, int* info, Jacobi))                                 \
+           T* v, int ldv, T* work, int lwork, int* info, SvdParams))                              \
+  _(gesvdj_batched_size, "cusolverDn?gesvdjBatched_bufferSize",                                   \
+    Status(Solver, Vectors, int m, int n, const T* a, int lda, const Real<T>* s, const T* u,      \
+           int ldu, const T* v, int ldv, int* lwork, SvdParams, int count))                       \
+  _(gesvdj_batched, "cusolverDn?gesvdjBatched",                                                   \
+    Status(Solver, Vectors, int m, int n, T* a, int lda, Real<T>* s, T* u, int ldu, T* v,         \
+           int ldv, T* work, int lwork, int* info, SvdParams, int count))                         \
   _(heevd_size, kIsComplex<T> ? "cusolverDn?heevd_bufferSize" : "cusolverDn?syevd_bufferSize",    \
     Status(Solver, Vectors, Fill, int n, const T* a, int lda, const Real<T>* values,              \
            int* lwork))                                                                           \
   _(heevd, kIsComplex<T> ? "cusolverDn?heevd" : "cusolverDn?syevd",                               \
     Status(Solver, Vectors, Fill, int n, T* a, int lda, Real<T>* values, T* work, int lwork,      \
-           int* info))
+           int* info))                                                                            \
+  _(heevj_size,                                                                                   \
+    kIsComplex<T> ? "cusolverDn?heevjBatched_bufferSize" : "cusolverDn?syevjBatched_bufferSize",  \
+    Status(Solver, Vectors, Fill, int n, const T* a, int lda, const Real<T>* values, int* lwork,  \
+           EighParams, int count))                                                                \
+  _(heevj, kIsComplex<T> ? "cusolverDn?heevjBatched" : "cusolverDn?syevjBatched",                 \
+    Status(Solver, Vectors, Fill, int n, T* a, int lda, Real<T>* values, T* work, int lwork,      \
+           int* info, EighParams, int count))
 
 // Routines for all types, with work on the device and on the host. Libraries differ in which of
 // them they have, so each is looked for when it is wanted.

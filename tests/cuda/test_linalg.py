@@ -158,6 +158,41 @@ def test_eigenvectors_are_only_scaled(shape: tuple[int, ...], dtype: Any) -> Non
         assert difference.numel() == 0 or difference.abs().max().item() < limit
 
 
+@pytest.mark.parametrize("shape", [(3, 2, 2), (4, 32, 32), (2, 33, 33), (3, 20, 32), (3, 1, 4)])
+def test_batches_of_small_and_of_larger_matrices(shape: tuple[int, ...]) -> None:
+    A = matrices(*shape)
+    assert_same(linalg.svdvals(A.cuda()), linalg.svdvals(A))
+    U, S, Vh = linalg.svd(A.cuda(), full_matrices=False)
+    assert_same((U * S[..., None, :]) @ Vh, (A * 2) / 2)
+    H = A @ A.mT
+    assert_same(linalg.eigvalsh(H.cuda()), linalg.eigvalsh(H))
+    values, V = linalg.eigh(H.cuda())
+    assert_same((V * values[..., None, :]) @ V.mT, H)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (3, 5, 5), (2, 4, 6), (6, 4), (2, 0, 0)])
+def test_lu_without_exchanges_of_rows(shape: tuple[int, ...]) -> None:
+    A = definite(*shape) if shape[-1] == shape[-2] else matrices(*shape)
+    on_cuda = A.cuda()
+    P, L, U = linalg.lu(on_cuda, pivot=False)
+    assert P.numel() == 0
+    np.testing.assert_allclose((L @ U).cpu().numpy(), A.numpy(), rtol=1e-9, atol=1e-9)
+    LU, pivots = linalg.lu_factor(on_cuda, pivot=False)
+    k = min(shape[-2:])
+    assert torch.equal(pivots.cpu(), torch.arange(1, k + 1).int().expand(*shape[:-2], k))
+    if shape[-1] == shape[-2]:
+        assert_same(linalg.lu_solve(LU, pivots, on_cuda), linalg.solve(A, A))
+
+
+def test_lu_without_exchanges_has_a_gradient() -> None:
+    A = definite(3, 3)
+    mine, theirs = A.cuda().requires_grad_(), A.clone().requires_grad_()
+    LU, _ = linalg.lu_factor(mine, pivot=False)
+    (LU.diagonal().log().sum()).backward()
+    linalg.det(theirs).log().backward()
+    assert_same(mine.grad, theirs.grad)
+
+
 def test_rotations_have_complex_eigenvalues() -> None:
     A = torch.block_diag(
         torch.tensor([[0.0, -2.0], [2.0, 0.0]]), torch.tensor([[3.0]]),

@@ -56,10 +56,11 @@ template <class T>
 int getrf_batched(void* handle, int n, T* const* a, int lda, int* pivots, int* info, int count) {
   return solve("getrfBatched", handle, [&] {
     expect_sizes(n, count);
-    int* exchanged = open_range(pivots, size_t(n) * size_t(count));
+    int* exchanged = pivots ? open_range(pivots, size_t(n) * size_t(count)) : nullptr;
     int* infos = open_range(info, size_t(count));
     for_each_opened(a, count, n, n, lda, [&](int64_t i, T* matrix) {
-      infos[i] = lapack::getrf(n, n, matrix, lda, exchanged + i * n);
+      infos[i] = exchanged ? lapack::getrf(n, n, matrix, lda, exchanged + i * n)
+                           : eliminate(n, n, matrix, lda);
     });
   });
 }

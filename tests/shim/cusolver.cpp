@@ -13,13 +13,16 @@ int answer_size(const char* name, void* handle, int64_t m, int64_t n, int* size)
   });
 }
 
+// Without pivots no rows are exchanged.
 template <class T>
 int getrf(void* handle, int m, int n, T* a, int lda, T* work, int* pivots, int* info) {
   return solve("getrf", handle, [&] {
     expect_sizes(m, n);
     use_work(work, work_for(m, n), work_for(m, n));
-    *open_range(info, 1) = lapack::getrf(m, n, open_matrix(a, m, n, lda), lda,
-                                         open_range(pivots, size_t(std::min(m, n))));
+    T* matrix = open_matrix(a, m, n, lda);
+    *open_range(info, 1) =
+        pivots ? lapack::getrf(m, n, matrix, lda, open_range(pivots, size_t(std::min(m, n))))
+               : eliminate(m, n, matrix, lda);
   });
 }
 
@@ -116,6 +119,23 @@ T conjugate(T x) {
 
 // Its right vectors are columns, not the rows that LAPACK gives.
 template <class T>
+int decompose(bool vectors, bool economic, int m, int n, const T* a, int lda,
+              const lapack::Real<T>* s, const T* u, int ldu, const T* v, int ldv) {
+  int k = std::min(m, n), columns = economic ? k : m, rows = economic ? k : n;
+  T *matrix = open_matrix(a, m, n, lda), *left = open_matrix(u, m, columns, ldu),
+    *right = open_matrix(v, n, rows, ldv);
+  char job = !vectors ? 'N' : economic ? 'S' : 'A';
+  std::vector<T> vh(size_t(n) * size_t(n));
+  lapack::Workspace<T> space;
+  int info = lapack::gesdd(job, m, n, matrix, lda, open_range(s, size_t(k)), left, ldu, vh.data(),
+                           rows, space);
+  destroy(matrix, m, n, lda);
+  for (int64_t j = 0; vectors && j < rows; ++j)
+    for (int64_t i = 0; i < n; ++i) right[i + j * ldv] = conjugate(vh[size_t(j + i * rows)]);
+  return info;
+}
+
+template <class T>
 int gesvdj(void* handle, int vectors, int economic, int m, int n, T* a, int lda, lapack::Real<T>* s,
            T* u, int ldu, T* v, int ldv, T* work, int lwork, int* info, void* params) {
   return solve("gesvdj", handle, [&] {
@@ -123,20 +143,34 @@ int gesvdj(void* handle, int vectors, int economic, int m, int n, T* a, int lda,
     expect_choice(vectors, 2);
     expect(params, "there are no parameters");
     use_work(work, lwork, work_for(m, n));
-    int k = std::min(m, n), columns = economic ? k : m, rows = economic ? k : n;
-    T *matrix = open_matrix(a, m, n, lda), *left = open_matrix(u, m, columns, ldu),
-      *right = open_matrix(v, n, rows, ldv);
-    std::vector<T> vh(size_t(n) * size_t(n));
-    lapack::Workspace<T> space;
-    *open_range(info, 1) = lapack::gesdd(!vectors   ? 'N'
-                                         : economic ? 'S'
-                                                    : 'A',
-                                         m, n, matrix, lda, open_range(s, size_t(k)), left, ldu,
-                                         vh.data(), rows, space);
-    destroy(matrix, m, n, lda);
-    for (int64_t j = 0; vectors && j < rows; ++j)
-      for (int64_t i = 0; i < n; ++i) right[i + j * ldv] = conjugate(vh[size_t(j + i * rows)]);
+    *open_range(info, 1) = decompose(vectors, economic, m, n, a, lda, s, u, ldu, v, ldv);
   });
+}
+
+template <class T>
+int gesvdj_batched(void* handle, int vectors, int m, int n, T* a, int lda, lapack::Real<T>* s, T* u,
+                   int ldu, T* v, int ldv, T* work, int lwork, int* info, void* params, int count) {
+  return solve("gesvdjBatched", handle, [&] {
+    expect_sizes(m, n, count);
+    expect(m <= 32 && n <= 32, "the matrices are too large");
+    expect_choice(vectors, 2);
+    expect(params, "there are no parameters");
+    use_work(work, lwork, work_for(m, n));
+    int* infos = open_range(info, size_t(count));
+    for (int64_t i = 0; i < count; ++i)
+      infos[i] = decompose(vectors, false, m, n, a + i * lda * n, lda, s + i * std::min(m, n),
+                           u + i * ldu * m, ldu, v + i * ldv * n, ldv);
+  });
+}
+
+template <class T>
+int eigen(bool vectors, int uplo, int n, const T* a, int lda, const lapack::Real<T>* values) {
+  T* matrix = open_matrix(a, n, n, lda);
+  lapack::Workspace<T> space;
+  int info =
+      lapack::heevd(vectors, fill(uplo), n, matrix, lda, open_range(values, size_t(n)), space);
+  if (!vectors) destroy(matrix, n, n, lda);
+  return info;
 }
 
 template <class T>
@@ -146,11 +180,21 @@ int heevd(void* handle, int vectors, int uplo, int n, T* a, int lda, lapack::Rea
     expect_sizes(n);
     expect_choice(vectors, 2);
     use_work(work, lwork, work_for(n, n));
-    T* matrix = open_matrix(a, n, n, lda);
-    lapack::Workspace<T> space;
-    *open_range(info, 1) = lapack::heevd(vectors != 0, fill(uplo), n, matrix, lda,
-                                         open_range(values, size_t(n)), space);
-    if (!vectors) destroy(matrix, n, n, lda);
+    *open_range(info, 1) = eigen(vectors, uplo, n, a, lda, values);
+  });
+}
+
+template <class T>
+int heevj_batched(void* handle, int vectors, int uplo, int n, T* a, int lda,
+                  lapack::Real<T>* values, T* work, int lwork, int* info, void* params, int count) {
+  return solve("heevjBatched", handle, [&] {
+    expect_sizes(n, count);
+    expect_choice(vectors, 2);
+    expect(params, "there are no parameters");
+    use_work(work, lwork, work_for(n, n));
+    int* infos = open_range(info, size_t(count));
+    for (int64_t i = 0; i < count; ++i)
+      infos[i] = eigen(vectors, uplo, n, a + i * lda * n, lda, values + i * n);
   });
 }
 
@@ -160,7 +204,7 @@ int heevd(void* handle, int vectors, int uplo, int n, T* a, int lda, lapack::Rea
 using namespace shim;
 
 // For a type, its letter, and the names of its routines for orthogonal and symmetric matrices.
-#define SHIM_SOLVER(L, T, ORGQR, ORMQR, SYEVD)                                                    \
+#define SHIM_SOLVER(L, T, ORGQR, ORMQR, SYEVD, SYEVJ)                                             \
   SHIM_API int cusolverDn##L##getrf_bufferSize(void* h, int m, int n, T*, int, int* size) {       \
     return answer_size("getrf", h, m, n, size);                                                   \
   }                                                                                               \
@@ -225,6 +269,18 @@ using namespace shim;
     return gesvdj(h, vectors, economic, m, n, a, lda, s, u, ldu, v, ldv, work, lwork, info,       \
                   params);                                                                        \
   }                                                                                               \
+  SHIM_API int cusolverDn##L##gesvdjBatched_bufferSize(                                           \
+      void* h, int, int m, int n, const T*, int, const lapack::Real<T>*, const T*, int, const T*, \
+      int, int* size, void*, int) {                                                               \
+    return answer_size("gesvdjBatched", h, m, n, size);                                           \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##gesvdjBatched(void* h, int vectors, int m, int n, T* a, int lda,    \
+                                            lapack::Real<T>* s, T* u, int ldu, T* v, int ldv,     \
+                                            T* work, int lwork, int* info, void* params,          \
+                                            int count) {                                          \
+    return gesvdj_batched(h, vectors, m, n, a, lda, s, u, ldu, v, ldv, work, lwork, info, params, \
+                          count);                                                                 \
+  }                                                                                               \
   SHIM_API int cusolverDn##L##SYEVD##_bufferSize(void* h, int, int, int n, const T*, int,         \
                                                  const lapack::Real<T>*, int* size) {             \
     return answer_size("heevd", h, n, n, size);                                                   \
@@ -232,8 +288,18 @@ using namespace shim;
   SHIM_API int cusolverDn##L##SYEVD(void* h, int vectors, int uplo, int n, T* a, int lda,         \
                                       lapack::Real<T>* values, T* work, int lwork, int* info) {   \
     return heevd(h, vectors, uplo, n, a, lda, values, work, lwork, info);                         \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##SYEVJ##Batched_bufferSize(void* h, int, int, int n, const T*, int,  \
+                                                        const lapack::Real<T>*, int* size, void*, \
+                                                        int) {                                    \
+    return answer_size("heevjBatched", h, n, n, size);                                            \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##SYEVJ##Batched(void* h, int vectors, int uplo, int n, T* a, int lda,\
+                                             lapack::Real<T>* values, T* work, int lwork,         \
+                                             int* info, void* params, int count) {                \
+    return heevj_batched(h, vectors, uplo, n, a, lda, values, work, lwork, info, params, count);  \
   }
-SHIM_SOLVER(S, float, orgqr, ormqr, syevd)
-SHIM_SOLVER(D, double, orgqr, ormqr, syevd)
-SHIM_SOLVER(C, std::complex<float>, ungqr, unmqr, heevd)
-SHIM_SOLVER(Z, std::complex<double>, ungqr, unmqr, heevd)
+SHIM_SOLVER(S, float, orgqr, ormqr, syevd, syevj)
+SHIM_SOLVER(D, double, orgqr, ormqr, syevd, syevj)
+SHIM_SOLVER(C, std::complex<float>, ungqr, unmqr, heevd, heevj)
+SHIM_SOLVER(Z, std::complex<double>, ungqr, unmqr, heevd, heevj)

@@ -61,5 +61,6 @@ SHIM_API int cusolverDnCreate(void** handle) { return make_handle(handle); }
 SHIM_API int cusolverDnSetStream(void* handle, void* stream) { return bind_handle(handle, stream); }
 SHIM_API int cusolverDnCreateParams(void** params) { return make_handle(params); }
 SHIM_API int cusolverDnCreateGesvdjInfo(void** params) { return make_handle(params); }
+SHIM_API int cusolverDnCreateSyevjInfo(void** params) { return make_handle(params); }
 SHIM_API int cublasCreate_v2(void** handle) { return make_handle(handle); }
 SHIM_API int cublasSetStream_v2(void* handle, void* stream) { return bind_handle(handle, stream); }

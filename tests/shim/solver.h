@@ -76,6 +76,19 @@ void for_each_opened(T* const* batch, int64_t count, int64_t rows, int64_t colum
   for (int64_t i = 0; i < count; ++i) f(i, open_matrix(addresses[i], rows, columns, stride));
 }
 
+// a = L U in its place, without the exchanges of rows that LAPACK makes.
+template <class T>
+int eliminate(int64_t m, int64_t n, T* a, int64_t lda) {
+  int info = 0;
+  for (int64_t j = 0; j < std::min(m, n); ++j) {
+    if (a[j + j * lda] == T(0) && info == 0) info = int(j) + 1;
+    for (int64_t i = j + 1; i < m; ++i) a[i + j * lda] /= a[j + j * lda];
+    for (int64_t c = j + 1; c < n; ++c)
+      for (int64_t i = j + 1; i < m; ++i) a[i + c * lda] -= a[i + j * lda] * a[j + c * lda];
+  }
+  return info;
+}
+
 // How much a routine wants to work in: no round number, so that too little is found.
 inline int work_for(int64_t m, int64_t n) { return int(m + 3 * n + 7); }
 // Work of the size that was asked for; what lies there means nothing, and nothing may rely on it.

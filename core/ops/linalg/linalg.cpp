@@ -92,6 +92,11 @@ Tensor readable(const Tensor& t) {
   return to_contiguous(t.device().is_cuda() ? needs::to_device(t, {}) : t);
 }
 
+Tensor no_exchanges(const Tensor& pivots) {
+  return call<"arange_start", Tensor>(Scalar(1), Scalar(pivots.size(-1) + 1), Scalar(1),
+                                      std::optional(DType::int32), std::optional(pivots.device()));
+}
+
 std::string in_batch(const Tensor& info, int64_t index) {
   return info.dim() == 0 ? "" : "(Batch element " + std::to_string(index) + "): ";
 }

@@ -72,6 +72,8 @@ inline Tensor eye_like(const Tensor& t, int64_t n) {
   return call<"eye", Tensor>(n, std::optional<int64_t>(), std::optional(t.dtype()),
                              std::optional(t.device()));
 }
+// The pivots 1, 2, ... that leave all rows where they are.
+Tensor no_exchanges(const Tensor& pivots);
 // The sum of what is defined.
 inline Tensor plus(const Tensor& a, const Tensor& b) {
   return !a.defined() ? b : !b.defined() ? a : a + b;
@@ -146,6 +148,7 @@ void for_each_matrix(const Tensor& batch, double work, F&& f) {
 // linalg_factor_cpu.cpp, linalg_factor_cuda.cpp
 using Cholesky = void(const Tensor& a, bool upper, const Tensor& info);
 Cholesky cholesky_cpu, cholesky_cuda;
+// Without `pivots`, which the CPU needs, no rows are exchanged.
 using Lu = void(const Tensor& a, const Tensor& pivots, const Tensor& info);
 Lu lu_cpu, lu_cuda;
 using Identity = void(const Tensor& a);

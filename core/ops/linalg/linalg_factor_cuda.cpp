@@ -34,11 +34,8 @@ class Addresses {
 
 // Whether the row exchanges turn the sign of a determinant, as -1 or 1: (*).
 Tensor sign_of_exchanges(const Tensor& pivots, DType dtype) {
-  int64_t n = pivots.size(-1);
-  Tensor places =
-      call<"arange_start", Tensor>(Scalar(1), Scalar(n + 1), Scalar(1), std::optional(DType::int32),
-                                   std::optional(pivots.device()));
-  Tensor odd = remainder(sum(pivots != places, Shape{-1}), wrapped_number(2));
+  Tensor exchanges = sum(pivots != no_exchanges(pivots), Shape{-1});
+  Tensor odd = remainder(exchanges, wrapped_number(2));
   return cast(1 - odd * 2, dtype);
 }
 
@@ -70,13 +67,16 @@ void cholesky_cuda(const Tensor& a, bool upper, const Tensor& info) {
 void lu_cuda(const Tensor& a, const Tensor& pivots, const Tensor& info) {
   int64_t m = a.size(-2), n = a.size(-1);
   if (a.numel() == 0) return clear(info);
+  auto exchanged = [&](int64_t i) {
+    return pivots.defined() ? vector_at<int>(pivots, i) : nullptr;
+  };
   if (m == n && go_together(a)) {
     visit_on_device(a, [&]<class T>(Tag<T>) {
-      cusolver::getrf<T>(n, Addresses<T>(a), vector_at<int>(pivots, 0), number_at<int>(info, 0));
+      cusolver::getrf<T>(n, Addresses<T>(a), exchanged(0), number_at<int>(info, 0));
     });
   } else {
     for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-      cusolver::getrf(m, n, matrix_at<T>(a, i), vector_at<int>(pivots, i), number_at<int>(info, i));
+      cusolver::getrf(m, n, matrix_at<T>(a, i), exchanged(i), number_at<int>(info, i));
     });
   }
 }

@@ -10,8 +10,9 @@ namespace {
 using Pair = std::tuple<Tensor, Tensor>;
 using Triple = std::tuple<Tensor, Tensor, Tensor>;
 
-void check_pivoted(bool pivot) {
-  CHECK(pivot, "LU without pivoting is not implemented on the CPU. Pass pivot=True.");
+void check_pivoted(const Tensor& A, bool pivot) {
+  CHECK(pivot || !A.device().is_cpu(),
+        "LU without pivoting is not implemented on the CPU. Pass pivot=True.");
 }
 
 void refuse_zero_pivots(const Tensor& info) {
@@ -123,11 +124,12 @@ info is 0 where U has no zero on its diagonal, else i for the first one, U[i - 1
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool pivot, bool check_errors) {
     check_matrices(A, "A");
-    check_pivoted(pivot);
+    check_pivoted(A, pivot);
     Tensor LU = column_major_copy(A), info = empty(batch_sizes(A), DType::int32, A.device());
     Shape sizes = with_vector(batch_sizes(A), smaller_side(A));
     Tensor pivots = empty(sizes, DType::int32, A.device());
-    run_kernel(A, lu_cpu, lu_cuda, LU, pivots, info);
+    run_kernel(A, lu_cpu, lu_cuda, LU, pivot ? pivots : Tensor(), info);
+    if (!pivot) copy_into(pivots, expand(no_exchanges(pivots), sizes));
     if (check_errors) refuse_zero_pivots(info);
     return std::tuple(LU, pivots, info);
   },
@@ -166,11 +168,13 @@ Args:
     A: (*, m, n).
 
 Returns:
-    P (*, m, m), L (*, m, k) with ones on its diagonal, U (*, k, n), where k = min(m, n).)",
+    P (*, m, m), L (*, m, k) with ones on its diagonal, U (*, k, n), where k = min(m, n).
+
+pivot=False exists on CUDA only: A = L @ U, P is empty, and rounding errors may be large.)",
   .dtypes  = lapack_dtypes,
   .forward = [](const Tensor& A, bool pivot) {
     auto [LU, pivots, info] = call<"linalg_lu_factor_ex", Triple>(A, pivot, false);
-    return call<"lu_unpack", Triple>(LU, pivots, true, true);
+    return call<"lu_unpack", Triple>(LU, pivots, true, pivot);
   },
 })
 

@@ -1,5 +1,5 @@
 // Defines for CUDA the decompositions into singular values and eigenvalues, and least squares, by
-// cuSOLVER, matrix by matrix.
+// cuSOLVER: batches of small matrices at once where it can, others matrix by matrix.
 //
 // As on the CPU, matrices with NaN or infinity never reach an iteration: zeros take their place.
 #include "core/ops/linalg/linalg_cuda.h"
@@ -8,6 +8,12 @@ namespace rushlight {
 namespace {
 
 using lapack::Real;
+
+// A matrix of one row or column would be too little for Jacobi's rotations.
+bool go_together(const Tensor& batch) {
+  return count_of(batch) > 1 && smaller_side(batch) > 1 &&
+         std::max(batch.size(-2), batch.size(-1)) <= cusolver::kLargestOfMany;
+}
 
 Tensor are_finite(const Tensor& t) {
   return call<"all", Tensor>(isfinite(t), std::optional<ShapeRef>(Shape{-2, -1}), false);
@@ -45,18 +51,29 @@ void svd_cuda(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& v
       if (vectors->defined()) identity_cuda(*vectors);
     return clear(info);
   }
-  bool economic = !u.defined() || (u.size(-1) == k && vh.size(-2) == k);
+  bool vectors = u.defined(), together = go_together(a);
+  bool economic = !together && (!vectors || (u.size(-1) == k && vh.size(-2) == k));
   auto space = [&](int64_t rows) {
     Shape sizes = with_matrix(batch_sizes(a), rows, economic ? k : rows);
     return column_major(sizes, a.dtype(), a.device());
   };
-  Tensor left = u.defined() ? u : space(m), right = space(n);
-  Tensor finite = clear_infinite(a, a);
-  for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-    cusolver::gesvdj(u.defined(), economic, m, n, matrix_at<T>(a, i), vector_at<Real<T>>(s, i),
-                     matrix_at<T>(left, i), matrix_at<T>(right, i), number_at<int>(info, i));
-  });
-  if (vh.defined()) copy_into(vh, adjoint(right));
+  Tensor left = space(m), right = space(n), finite = clear_infinite(a, a);
+  if (together) {
+    visit_on_device(a, [&]<class T>(Tag<T>) {
+      cusolver::gesvdj(vectors, m, n, matrix_at<T>(a, 0), vector_at<Real<T>>(s, 0),
+                       matrix_at<T>(left, 0), matrix_at<T>(right, 0), number_at<int>(info, 0),
+                       count_of(a));
+    });
+  } else {
+    for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
+      cusolver::gesvdj(vectors, economic, m, n, matrix_at<T>(a, i), vector_at<Real<T>>(s, i),
+                       matrix_at<T>(left, i), matrix_at<T>(right, i), number_at<int>(info, i));
+    });
+  }
+  if (vectors) {
+    copy_into(u, narrow(left, -1, 0, u.size(-1)));
+    copy_into(vh, adjoint(narrow(right, -1, 0, vh.size(-2))));
+  }
   mark_infinite(info, finite);
 }
 
@@ -64,10 +81,18 @@ void eigh_cuda(const Tensor& a, const Tensor& values, bool upper, bool vectors,
                const Tensor& info) {
   if (a.numel() == 0) return clear(info);
   Tensor finite = clear_infinite(a, upper ? triu(a) : tril(a));
-  for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-    cusolver::heevd(vectors, upper, a.size(-1), matrix_at<T>(a, i), vector_at<Real<T>>(values, i),
-                    number_at<int>(info, i));
-  });
+  int64_t n = a.size(-1);
+  if (go_together(a)) {
+    visit_on_device(a, [&]<class T>(Tag<T>) {
+      cusolver::heevj(vectors, upper, n, matrix_at<T>(a, 0), vector_at<Real<T>>(values, 0),
+                      number_at<int>(info, 0), count_of(a));
+    });
+  } else {
+    for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
+      cusolver::heevd(vectors, upper, n, matrix_at<T>(a, i), vector_at<Real<T>>(values, i),
+                      number_at<int>(info, i));
+    });
+  }
   mark_infinite(info, finite);
 }
 
