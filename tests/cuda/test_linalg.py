@@ -193,6 +193,16 @@ def test_lu_without_exchanges_has_a_gradient() -> None:
     assert_same(mine.grad, theirs.grad)
 
 
+def test_the_driver_of_svd_is_jacobi() -> None:
+    A = matrices(3, 2)
+    assert_same(linalg.svdvals(A.cuda(), driver="gesvdj"), linalg.svdvals(A))
+    for driver in ("gesvd", "gesvda"):
+        with pytest.raises(NotImplementedError, match=f"^svd: driver '{driver}' is not impl"):
+            linalg.svd(A.cuda(), driver=driver)
+    with pytest.raises(RuntimeError, match="is only supported on CUDA inputs"):
+        linalg.svd(A, driver="gesvdj")
+
+
 def test_rotations_have_complex_eigenvalues() -> None:
     A = torch.block_diag(
         torch.tensor([[0.0, -2.0], [2.0, 0.0]]), torch.tensor([[3.0]]),

@@ -7,10 +7,12 @@ namespace {
 using Triple = std::tuple<Tensor, Tensor, Tensor>;
 using Pair = std::tuple<Tensor, Tensor>;
 
-void check_driver(std::optional<std::string_view> driver) {
-  CHECK(!driver,
+void check_driver(const Tensor& A, std::optional<std::string_view> driver) {
+  CHECK(!driver || A.device().is_cuda(),
         "keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
         "backend.");
+  CHECK(!driver || *driver == "gesvdj", ErrorKind::kNotImplemented, "driver '", driver.value_or(""),
+        "' is not implemented. Pass 'gesvdj', which is also the default.");
 }
 
 Triple svd_of(const Tensor& A, bool full_matrices, bool compute_uv) {
@@ -152,7 +154,7 @@ Args:
     A: (*, m, n).
     full_matrices: U is (*, m, m) and Vh (*, n, n), or with False U (*, m, k) and Vh (*, k, n) with
         k = min(m, n).
-    driver: an algorithm of CUDA; None on the CPU.
+    driver: the algorithm on CUDA, 'gesvdj', which None means; None on the CPU.
 
 Returns:
     U, S (*, k) in descending order and real, Vh.
@@ -170,7 +172,7 @@ Example:
   .dtypes  = lapack_dtypes,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, bool full_matrices, std::optional<std::string_view> driver) {
-    check_driver(driver);
+    check_driver(A, driver);
     return svd_of(A, full_matrices, true);
   },
 })
@@ -181,7 +183,7 @@ OP(linalg_svdvals, "svdvals(Tensor A, *, str? driver=None) -> Tensor", {
   .dtypes  = lapack_dtypes,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::optional<std::string_view> driver) {
-    check_driver(driver);
+    check_driver(A, driver);
     return svdvals_of(A);
   },
 })
