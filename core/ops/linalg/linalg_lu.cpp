@@ -36,10 +36,9 @@ void check_pivots(const Tensor& lu, const Tensor& pivots) {
 
 // The permutation that row exchanges make: row i of P^T A is row result[i] of A. It is made on the
 // CPU for all devices, because it is a chain of single steps whose numbers must be checked.
-Tensor permutation_of(const Tensor& pivots, int64_t rows) {
+Tensor permutation_on_cpu(const Tensor& pivots, int64_t rows) {
   Shape sizes = pivots.sizes();
   sizes.back() = rows;
-  if (pivots.device().is_meta()) return empty(sizes, DType::int64, pivots.device());
   Tensor exchanges = readable(pivots);
   int64_t k = pivots.size(-1), count = checked_numel(ShapeRef(sizes).first(sizes.size() - 1));
   Tensor result = empty(sizes, DType::int64);
@@ -53,7 +52,7 @@ Tensor permutation_of(const Tensor& pivots, int64_t rows) {
       std::swap(order[i], order[exchanged[i] - 1]);
     }
   }
-  return needs::to_device(result, pivots.device());
+  return result;
 }
 
 // The rows of the permutation P^T, or of P, as indices: (*, rows).
@@ -109,7 +108,11 @@ OP(_lu_permutation, "(Tensor pivots, int rows) -> Tensor", {
   .doc     = R"(Which rows of A the rows of L @ U are, from the pivots of an LU factorisation.)",
   .batch   = by_last_dims,
   .forward = [](const Tensor& pivots, int64_t rows) {
-    return permutation_of(pivots, rows);
+    if (!pivots.device().is_meta())
+      return needs::to_device(permutation_on_cpu(pivots, rows), pivots.device());
+    Shape sizes = pivots.sizes();
+    sizes.back() = rows;
+    return empty(sizes, DType::int64, pivots.device());
   },
 })
 
@@ -263,7 +266,8 @@ Args:
     int64_t n = LU.size(-1);
     CHECK(sides.size(-2) == n, "Incompatible shapes of A and B for the equation ",
           left ? "AX = B" : "XA = B", " (", n, "x", n, " and ", B.size(-2), "x", B.size(-1), ")");
-    permutation_of(bottom(pivots), n);  // refuses what are no pivots
+    if (!pivots.device().is_meta())
+      permutation_on_cpu(bottom(pivots), n);  // refuses what are no pivots
     Shape batch = broadcast_shapes(batch_sizes(LU), batch_sizes(sides));
     Tensor X = call<"lu_solve_kernel", Tensor>(expand(LU, with_matrix(batch, n, n)),
                                                expand(pivots, with_vector(batch, n)),
