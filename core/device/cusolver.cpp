@@ -346,6 +346,20 @@ void gesvdj(bool vectors, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* v, in
 }
 
 template <class T>
+void gesvd(char job, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* vh, int* info) {
+  Session session;
+  const auto& f = functions_of<T>();
+  int rows = as_int(m), columns = as_int(n);
+  session.call<T>(
+      "gesvd", [&](int* size) { return f.gesvd_size(session.solver(), rows, columns, size); },
+      [&](T* work, int size) {
+        Real<T>* no_report = nullptr;  // of what did not converge
+        return f.gesvd(session.solver(), job, job, rows, columns, a, rows, s, u, rows, vh, columns,
+                       work, size, no_report, info);
+      });
+}
+
+template <class T>
 void heevd(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info) {
   Session s;
   const auto& f = functions_of<T>();
@@ -417,6 +431,7 @@ void geev(int64_t n, T* a, std::complex<Real<T>>* values, T* vectors, int* info)
   template void ormqr(bool, bool, int64_t, int64_t, int64_t, const T*, const T*, T*);             \
   template void gesvdj(bool, bool, int64_t, int64_t, T*, Real<T>*, T*, T*, int*);                 \
   template void gesvdj(bool, int64_t, int64_t, T*, Real<T>*, T*, T*, int*, int64_t);              \
+  template void gesvd(char, int64_t, int64_t, T*, Real<T>*, T*, T*, int*);                        \
   template void heevd(bool, bool, int64_t, T*, Real<T>*, int*);                                   \
   template void heevj(bool, bool, int64_t, T*, Real<T>*, int*, int64_t);                          \
   template void geev(int64_t, T*, std::complex<Real<T>>*, T*, int*);

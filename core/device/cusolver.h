@@ -72,6 +72,9 @@ inline constexpr int64_t kLargestOfMany = 32;
 template <class T>
 void gesvdj(bool vectors, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* v, int* info,
             int64_t count);
+// By QR iterations, of a matrix that is not wide; job is LAPACK's, and gives V^H.
+template <class T>
+void gesvd(char job, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* vh, int* info);
 // The eigenvalues of a Hermitian matrix, ascending, and its eigenvectors in place of A if wanted.
 template <class T>
 void heevd(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info);

@@ -107,6 +107,11 @@ inline constexpr char kTypeLetter =
   _(gesvdj_batched, "cusolverDn?gesvdjBatched",                                                   \
     Status(Solver, Vectors, int m, int n, T* a, int lda, Real<T>* s, T* u, int ldu, T* v,         \
            int ldv, T* work, int lwork, int* info, SvdParams, int count))                         \
+  _(gesvd_size, "cusolverDn?gesvd_bufferSize", Status(Solver, int m, int n, int* lwork))          \
+  _(gesvd, "cusolverDn?gesvd",                                                                    \
+    Status(Solver, signed char job_u, signed char job_vh, int m, int n, T* a, int lda,            \
+           Real<T>* s, T* u, int ldu, T* vh, int ldvh, T* work, int lwork, Real<T>* real_work,    \
+           int* info))                                                                            \
   _(heevd_size, kIsComplex<T> ? "cusolverDn?heevd_bufferSize" : "cusolverDn?syevd_bufferSize",    \
     Status(Solver, Vectors, Fill, int n, const T* a, int lda, const Real<T>* values,              \
            int* lwork))                                                                           \

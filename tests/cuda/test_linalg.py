@@ -193,12 +193,35 @@ def test_lu_without_exchanges_has_a_gradient() -> None:
     assert_same(mine.grad, theirs.grad)
 
 
-def test_the_driver_of_svd_is_jacobi() -> None:
+@pytest.mark.parametrize("shape", [(3, 3), (5, 2), (2, 2, 5), (3, 40, 33), (2, 0)])
+@pytest.mark.parametrize("driver", ["gesvdj", "gesvd"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+def test_both_drivers_of_svd(shape: tuple[int, ...], driver: str, dtype: Any) -> None:
+    A = matrices(*shape, dtype=dtype)
+    assert_same(linalg.svdvals(A.cuda(), driver=driver), linalg.svdvals(A))
+    for full in (False, True):
+        U, S, Vh = linalg.svd(A.cuda(), full_matrices=full, driver=driver)
+        expected = linalg.svd(A, full_matrices=full)
+        assert (U.shape, Vh.shape) == (expected.U.shape, expected.Vh.shape)
+        k = S.shape[-1]
+        assert_same((U[..., :k] * S[..., None, :].to(dtype)) @ Vh[..., :k, :], A * 1)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (2, 4, 3), (2, 40, 40)])
+def test_qr_iterations_stand_in_for_jacobis_method(
+    shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RUSHLIGHT_SHIM_JACOBI_FAILS", "1")
+    A = matrices(*shape)
+    U, S, Vh = linalg.svd(A.cuda(), full_matrices=False)
+    assert_same(S, linalg.svdvals(A))
+    assert_same((U * S[..., None, :]) @ Vh, A * 1)
+
+
+def test_other_drivers_of_svd_are_refused() -> None:
     A = matrices(3, 2)
-    assert_same(linalg.svdvals(A.cuda(), driver="gesvdj"), linalg.svdvals(A))
-    for driver in ("gesvd", "gesvda"):
-        with pytest.raises(NotImplementedError, match=f"^svd: driver '{driver}' is not impl"):
-            linalg.svd(A.cuda(), driver=driver)
+    with pytest.raises(NotImplementedError, match="^svd: driver 'gesvda' is not implemented"):
+        linalg.svd(A.cuda(), driver="gesvda")
     with pytest.raises(RuntimeError, match="is only supported on CUDA inputs"):
         linalg.svd(A, driver="gesvdj")
 

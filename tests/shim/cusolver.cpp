@@ -1,4 +1,5 @@
 // Owns cuSOLVER's entry points that exist for each type, as far as Rushlight calls them.
+#include <cstdlib>
 #include <vector>
 
 #include "tests/shim/solver.h"
@@ -117,13 +118,18 @@ T conjugate(T x) {
   else return x;
 }
 
-// Its right vectors are columns, not the rows that LAPACK gives.
+// Its right vectors are columns, not the rows that LAPACK gives. It does not converge when the
+// environment says so, and leaves nothing then.
 template <class T>
 int decompose(bool vectors, bool economic, int m, int n, const T* a, int lda,
               const lapack::Real<T>* s, const T* u, int ldu, const T* v, int ldv) {
   int k = std::min(m, n), columns = economic ? k : m, rows = economic ? k : n;
   T *matrix = open_matrix(a, m, n, lda), *left = open_matrix(u, m, columns, ldu),
     *right = open_matrix(v, n, rows, ldv);
+  if (std::getenv("RUSHLIGHT_SHIM_JACOBI_FAILS")) {
+    destroy(matrix, m, n, lda);
+    return k + 1;
+  }
   char job = !vectors ? 'N' : economic ? 'S' : 'A';
   std::vector<T> vh(size_t(n) * size_t(n));
   lapack::Workspace<T> space;
@@ -160,6 +166,26 @@ int gesvdj_batched(void* handle, int vectors, int m, int n, T* a, int lda, lapac
     for (int64_t i = 0; i < count; ++i)
       infos[i] = decompose(vectors, false, m, n, a + i * lda * n, lda, s + i * std::min(m, n),
                            u + i * ldu * m, ldu, v + i * ldv * n, ldv);
+  });
+}
+
+template <class T>
+int gesvd(void* handle, char job, char job_vh, int m, int n, T* a, int lda, lapack::Real<T>* s,
+          T* u, int ldu, T* vh, int ldvh, T* work, int lwork, int* info) {
+  return solve("gesvd", handle, [&] {
+    expect_sizes(m, n);
+    expect(m >= n, "the matrix is wide");
+    expect(job == job_vh && std::strchr("ASN", job), "that job is not here");
+    use_work(work, lwork, work_for(m, n));
+    T *matrix = open_matrix(a, m, n, lda), *left = nullptr, *right = nullptr;
+    if (job != 'N') {
+      left = open_matrix(u, m, job == 'A' ? m : n, ldu);
+      right = open_matrix(vh, n, n, ldvh);
+    }
+    lapack::Workspace<T> space;
+    *open_range(info, 1) = lapack::gesdd(job, m, n, matrix, lda, open_range(s, size_t(n)), left,
+                                         ldu, right, ldvh, space);
+    destroy(matrix, m, n, lda);
   });
 }
 
@@ -280,6 +306,14 @@ using namespace shim;
                                             int count) {                                          \
     return gesvdj_batched(h, vectors, m, n, a, lda, s, u, ldu, v, ldv, work, lwork, info, params, \
                           count);                                                                 \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##gesvd_bufferSize(void* h, int m, int n, int* size) {                \
+    return answer_size("gesvd", h, m, n, size);                                                   \
+  }                                                                                               \
+  SHIM_API int cusolverDn##L##gesvd(void* h, signed char job, signed char job_vh, int m, int n,   \
+                                    T* a, int lda, lapack::Real<T>* s, T* u, int ldu, T* vh,      \
+                                    int ldvh, T* work, int lwork, lapack::Real<T>*, int* info) {  \
+    return gesvd(h, job, job_vh, m, n, a, lda, s, u, ldu, vh, ldvh, work, lwork, info);           \
   }                                                                                               \
   SHIM_API int cusolverDn##L##SYEVD##_bufferSize(void* h, int, int, int n, const T*, int,         \
                                                  const lapack::Real<T>*, int* size) {             \

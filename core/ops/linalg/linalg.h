@@ -176,9 +176,9 @@ using Ormqr = void(const Tensor& a, const Tensor& tau, const Tensor& c, bool lef
 Ormqr ormqr_cpu, ormqr_cuda;
 
 // linalg_spectral_cpu.cpp, linalg_spectral_cuda.cpp; info is -1 for a matrix with NaN or infinity
-// u and vh may be undefined; a is destroyed.
+// u and vh may be undefined; a is destroyed. `by_qr` is for CUDA, whose method is Jacobi's else.
 using Svd = void(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh,
-                 const Tensor& info);
+                 const Tensor& info, bool by_qr);
 Svd svd_cpu, svd_cuda;
 // The eigenvectors replace a when they are wanted.
 using Eigh = void(const Tensor& a, const Tensor& values, bool upper, bool vectors,

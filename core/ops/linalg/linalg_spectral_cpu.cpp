@@ -51,7 +51,7 @@ void set_identity(T* a, int64_t n) {
 }  // namespace
 
 void svd_cpu(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh,
-             const Tensor& info) {
+             const Tensor& info, bool) {
   int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
   visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
     Matrices<T> left(u), right(vh);

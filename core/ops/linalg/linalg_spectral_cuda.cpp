@@ -41,23 +41,16 @@ Tensor complex_vectors(const Tensor& values, const Tensor& v) {
   return call<"complex", Tensor>(real, imag);
 }
 
-}  // namespace
-
-void svd_cuda(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh,
-              const Tensor& info) {
+void svd_by_jacobi(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh,
+                   const Tensor& info) {
   int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
-  if (a.numel() == 0) {
-    for (const Tensor* vectors : {&u, &vh})
-      if (vectors->defined()) identity_cuda(*vectors);
-    return clear(info);
-  }
   bool vectors = u.defined(), together = go_together(a);
   bool economic = !together && (!vectors || (u.size(-1) == k && vh.size(-2) == k));
   auto space = [&](int64_t rows) {
     Shape sizes = with_matrix(batch_sizes(a), rows, economic ? k : rows);
     return column_major(sizes, a.dtype(), a.device());
   };
-  Tensor left = space(m), right = space(n), finite = clear_infinite(a, a);
+  Tensor left = space(m), right = space(n);
   if (together) {
     visit_on_device(a, [&]<class T>(Tag<T>) {
       cusolver::gesvdj(vectors, m, n, matrix_at<T>(a, 0), vector_at<Real<T>>(s, 0),
@@ -70,10 +63,45 @@ void svd_cuda(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& v
                        matrix_at<T>(left, i), matrix_at<T>(right, i), number_at<int>(info, i));
     });
   }
-  if (vectors) {
-    copy_into(u, narrow(left, -1, 0, u.size(-1)));
-    copy_into(vh, adjoint(narrow(right, -1, 0, vh.size(-2))));
+  if (!vectors) return;
+  copy_into(u, narrow(left, -1, 0, u.size(-1)));
+  copy_into(vh, adjoint(narrow(right, -1, 0, vh.size(-2))));
+}
+
+void svd_by_qr(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh,
+               const Tensor& info) {
+  int64_t m = a.size(-2), n = a.size(-1);
+  if (m < n) {  // A^H = V diag(s) U^H
+    auto space = [](const Tensor& t) {
+      if (!t.defined()) return t;
+      return column_major(turned(t).sizes(), t.dtype(), t.device());
+    };
+    Tensor v = space(vh), uh = space(u);
+    svd_by_qr(column_major_copy(adjoint(a)), v, s, uh, info);
+    if (!u.defined()) return;
+    copy_into(u, adjoint(uh));
+    copy_into(vh, adjoint(v));
+    return;
   }
+  char job = !u.defined() ? 'N' : u.size(-1) == n ? 'S' : 'A';
+  for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
+    cusolver::gesvd(job, m, n, matrix_at<T>(a, i), vector_at<Real<T>>(s, i),
+                    u.defined() ? matrix_at<T>(u, i) : nullptr,
+                    u.defined() ? matrix_at<T>(vh, i) : nullptr, number_at<int>(info, i));
+  });
+}
+
+}  // namespace
+
+void svd_cuda(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh,
+              const Tensor& info, bool by_qr) {
+  if (a.numel() == 0) {
+    for (const Tensor* vectors : {&u, &vh})
+      if (vectors->defined()) identity_cuda(*vectors);
+    return clear(info);
+  }
+  Tensor finite = clear_infinite(a, a);
+  (by_qr ? svd_by_qr : svd_by_jacobi)(a, u, s, vh, info);
   mark_infinite(info, finite);
 }
 
@@ -137,7 +165,7 @@ void lstsq_cuda(LeastSquares driver, const Tensor& a, const Tensor& b, double rc
     auto square = [&] { return column_major(R.sizes(), a.dtype(), a.device()); };
     Tensor U = square(), Vh = square(),
            values = empty(tau.sizes(), real_dtype(a.dtype()), a.device());
-    svd_cuda(column_major_copy(triangle), U, values, Vh, info);
+    svd_cuda(column_major_copy(triangle), U, values, Vh, info, false);
     Tensor is_counted = values > narrow(values, -1, 0, 1) * Scalar(rcond);
     Tensor inverse = select(is_counted, reciprocal(values), 0.0);
     solution = matmul(adjoint(Vh), scale_rows(matmul(adjoint(U), sides), inverse));

@@ -7,19 +7,24 @@ namespace {
 using Triple = std::tuple<Tensor, Tensor, Tensor>;
 using Pair = std::tuple<Tensor, Tensor>;
 
-void check_driver(const Tensor& A, std::optional<std::string_view> driver) {
-  CHECK(!driver || A.device().is_cuda(),
+// Whether a driver is the QR iterations of CUDA and not Jacobi's method.
+bool is_qr(const Tensor& A, std::optional<std::string_view> driver) {
+  if (!driver) return false;
+  CHECK(A.device().is_cuda(),
         "keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER "
         "backend.");
-  CHECK(!driver || *driver == "gesvdj", ErrorKind::kNotImplemented, "driver '", driver.value_or(""),
-        "' is not implemented. Pass 'gesvdj', which is also the default.");
+  CHECK(*driver == "gesvd" || *driver == "gesvdj", ErrorKind::kNotImplemented, "driver '", *driver,
+        "' is not implemented. Pass 'gesvdj', 'gesvd' or None.");
+  return *driver == "gesvd";
 }
 
-Triple svd_of(const Tensor& A, bool full_matrices, bool compute_uv) {
-  return call<"svd_kernel", Triple>(A, full_matrices, compute_uv);
+Triple svd_of(const Tensor& A, bool full_matrices, bool compute_uv, bool by_qr = false) {
+  return call<"svd_kernel", Triple>(A, full_matrices, compute_uv, by_qr);
 }
 // The singular vectors are needed for the gradient, too.
-Tensor svdvals_of(const Tensor& A) { return std::get<1>(svd_of(A, false, is_differentiated(A))); }
+Tensor svdvals_of(const Tensor& A, bool by_qr = false) {
+  return std::get<1>(svd_of(A, false, is_differentiated(A), by_qr));
+}
 
 // X - X^H: what of U^H dU a loss can see.
 Tensor skew(const Tensor& x) { return x - adjoint(x); }
@@ -118,12 +123,15 @@ Tensor rank_of(const Tensor& A, const Tensor& atol, const Tensor& rtol, bool her
 }  // namespace
 
 OP(svd_kernel,
-   "_svd(Tensor A, bool full_matrices, bool compute_uv) -> (Tensor U, Tensor S, Tensor Vh)", {
+   "_svd(Tensor A, bool full_matrices, bool compute_uv, bool by_qr) -> (Tensor U, Tensor S, "
+   "Tensor Vh)", {
   .home    = "private",
-  .doc     = R"(linalg.svd; without compute_uv U and Vh have no elements.)",
+  .doc     = R"(linalg.svd; without compute_uv U and Vh have no elements.
+
+On CUDA it is Jacobi's method, and QR iterations with by_qr or if that does not converge.)",
   .dtypes  = lapack_dtypes,
   .batch   = by_matrices,
-  .forward = [](const Tensor& A, bool full_matrices, bool compute_uv) {
+  .forward = [](const Tensor& A, bool full_matrices, bool compute_uv, bool by_qr) {
     check_matrices(A, "A");
     int64_t m = A.size(-2), n = A.size(-1), k = std::min(m, n);
     Shape batch = batch_sizes(A);
@@ -133,7 +141,11 @@ OP(svd_kernel,
       U = column_major(with_matrix(batch, m, full_matrices ? m : k), A.dtype(), A.device());
       Vh = column_major(with_matrix(batch, full_matrices ? n : k, n), A.dtype(), A.device());
     }
-    run_kernel(A, svd_cpu, svd_cuda, column_major_copy(A), U, S, Vh, info);
+    auto run = [&](bool qr) {
+      run_kernel(A, svd_cpu, svd_cuda, column_major_copy(A), U, S, Vh, info, qr);
+    };
+    run(by_qr);
+    if (A.device().is_cuda() && !by_qr && !all_true(info <= 0)) run(true);
     check_converged(info, "singular values");
     if (!compute_uv) U = Vh = no_matrices(A, A.dtype());
     return std::tuple(U, S, Vh);
@@ -154,7 +166,8 @@ Args:
     A: (*, m, n).
     full_matrices: U is (*, m, m) and Vh (*, n, n), or with False U (*, m, k) and Vh (*, k, n) with
         k = min(m, n).
-    driver: the algorithm on CUDA, 'gesvdj', which None means; None on the CPU.
+    driver: the algorithm on CUDA: Jacobi's method, 'gesvdj' or None, or QR iterations, 'gesvd';
+        None on the CPU.
 
 Returns:
     U, S (*, k) in descending order and real, Vh.
@@ -172,8 +185,7 @@ Example:
   .dtypes  = lapack_dtypes,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, bool full_matrices, std::optional<std::string_view> driver) {
-    check_driver(A, driver);
-    return svd_of(A, full_matrices, true);
+    return svd_of(A, full_matrices, true, is_qr(A, driver));
   },
 })
 
@@ -183,8 +195,7 @@ OP(linalg_svdvals, "svdvals(Tensor A, *, str? driver=None) -> Tensor", {
   .dtypes  = lapack_dtypes,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::optional<std::string_view> driver) {
-    check_driver(A, driver);
-    return svdvals_of(A);
+    return svdvals_of(A, is_qr(A, driver));
   },
 })
 
