@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/autograd/needs.h"
+#include "core/device/threads.h"
 #include "core/ops/op.h"
 #include "core/ops/shape/shape.h"
 #include "core/tensor/memory_order.h"
@@ -41,6 +42,38 @@ MemoryFormat common_format(TensorList tensors) {
   return common.value_or(MemoryFormat::contiguous);
 }
 
+// Copies tensors to where they lie in `out`, one after another along dim d.
+void copy_parts(TensorList tensors, const Tensor& out, size_t d) {
+  const Shape& strides = out.strides();
+  int64_t at = 0;
+  for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
+    copy_into(alias(out, t.sizes(), strides, at * strides[d]), t);
+    at += t.sizes()[d];
+  }
+}
+
+// The same for the outermost dim: threads take ranges of it, and so are started once, not for each
+// tensor.
+void copy_rows(TensorList tensors, const Tensor& out) {
+  int64_t row_stride = out.strides()[0];
+  parallel_for(0, out.sizes()[0], 1, [&](int64_t begin, int64_t end) {
+    int64_t first = 0;
+    for (const Tensor& t : tensors) {
+      if (t.numel() == 0) continue;
+      int64_t last = first + t.sizes()[0];
+      int64_t from = std::max(begin, first), to = std::min(end, last);
+      if (from < to) {
+        Shape sizes = t.sizes();
+        sizes[0] = to - from;
+        copy_into(alias(out, sizes, out.strides(), from * row_stride),
+                  alias(t, sizes, t.strides(), (from - first) * t.strides()[0]));
+      }
+      first = last;
+    }
+  });
+}
+
 Tensor joined(TensorList tensors, int64_t dim, MemoryFormat format) {
   const Tensor* like = &tensors[0];
   DType dtype = tensors[0].dtype();
@@ -71,12 +104,10 @@ Tensor joined(TensorList tensors, int64_t dim, MemoryFormat format) {
   check_devices(tensors);
   Shape strides = strides_for(sizes, format);
   Tensor out = empty_strided(sizes, strides, dtype, like->device());
-  int64_t at = 0;
-  for (const Tensor& t : tensors) {
-    if (t.numel() == 0) continue;
-    copy_into(alias(out, t.sizes(), strides, at * strides[d]), t);
-    at += t.sizes()[d];
-  }
+  constexpr size_t kWorthThreads = 1 << 18;  // bytes
+  bool by_rows = d == 0 && out.device().is_cpu() && sizes[0] >= 2 * num_threads() &&
+                 size_t(out.numel()) * out.itemsize() > kWorthThreads;
+  by_rows ? copy_rows(tensors, out) : copy_parts(tensors, out, d);
   return out;
 }
 
