@@ -121,9 +121,10 @@ def _is_dense(tensor: Tensor) -> bool:
 def _bytes_of(tensor: Tensor) -> bytes:
     """The elements of a tensor on the CPU, in the order of memory if it is dense."""
     if _is_dense(tensor):
-        tensor = tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
-    tensor = tensor.contiguous()
-    return (tensor.view(_C.int16) if tensor.dtype is _C.bfloat16 else tensor).numpy().tobytes()
+        flat = tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
+    else:
+        flat = tensor.contiguous().flatten()
+    return memoryview(flat.view(_C.uint8)).tobytes()
 
 
 def _rebuild(
