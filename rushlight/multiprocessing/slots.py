@@ -119,7 +119,7 @@ class Borrower:
     def forget(self, dropped: Iterable[int]) -> None:
         """Unmaps slots, as soon as nobody holds their memory."""
         for number in dropped:
-            del self._maps[number]
+            self._maps.pop(number, None)  # it may have been meant for a message that failed
 
     def returned(self) -> list[tuple[int, bool]]:
         """Returns the slots that came free since the last call, for Lender.take_back."""
