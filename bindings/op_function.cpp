@@ -141,8 +141,9 @@ void refuse_to_record(bool wants_grad, const char* op) {
       "arguments requires grad.");
 }
 
-// Gives `out` the sizes of a result, in row-major order.
-void resize_out(const Tensor& out, ShapeRef sizes, const char* op) {
+// Gives `out` the sizes of a result, and its order of dims where it has one.
+void resize_out(const Tensor& out, const Tensor& result, const char* op) {
+  const Shape& sizes = result.sizes();
   check_writable(out);
   if (out.numel() > 0) {
     std::ostringstream text;
@@ -152,7 +153,7 @@ void resize_out(const Tensor& out, ShapeRef sizes, const char* op) {
     checked(PyErr_WarnEx(PyExc_UserWarning, text.str().c_str(), 1));
   }
   TensorImpl& impl = *out.impl();
-  Shape strides = contiguous_strides(sizes);
+  Shape strides = result.is_dense() ? result.strides() : contiguous_strides(sizes);
   int64_t needed = storage_bytes_needed(sizes, strides, impl.offset, out.itemsize());
   if (needed > int64_t(impl.storage->bytes())) impl.storage->resize(size_t(needed));
   impl.sizes = sizes;
@@ -172,7 +173,7 @@ void write_out(const Tensor& out, const Tensor& result, const char* op) {
     CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
           " can't be cast to the desired output type ", dtype_name(out.dtype()));
     check_writable(out);
-    if (!(out.sizes() == result.sizes())) resize_out(out, result.sizes(), op);
+    if (!(out.sizes() == result.sizes())) resize_out(out, result, op);
     copy_into(out, result);
   }
   if (!out.impl()->untracked) out.storage()->bump_version(op);

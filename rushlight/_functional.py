@@ -296,9 +296,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
     dims_a, dims_b = [d % a.dim() for d in dims_a], [d % b.dim() for d in dims_b]
     for d, e in zip(dims_a, dims_b, strict=False):
         if a.shape[d] == 1 != b.shape[e]:
-            b = b.sum(e, keepdim=True)
+            b = b.sum(e, keepdim=True, dtype=b.dtype)
         elif b.shape[e] == 1 != a.shape[d]:
-            a = a.sum(d, keepdim=True)
+            a = a.sum(d, keepdim=True, dtype=a.dtype)
     sizes_a, sizes_b = [a.shape[d] for d in dims_a], [b.shape[d] for d in dims_b]
     if sizes_a != sizes_b:
         raise RuntimeError(

@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+def lu(
+    A: Tensor,
+    pivot: bool = True,
+    get_infos: bool = False,
+    out: tuple[Tensor, ...] | None = None,
+) -> tuple[Tensor, ...]:
     """Returns the compact LU factorisation of matrices: see linalg.lu_factor.
 
     Args:
         A: (*, m, n).
         pivot: must be True.
         get_infos: adds the info of linalg.lu_factor_ex instead of raising an error.
+        out: tensors to write the results to.
 
     Raises:
         RuntimeError: if U has a zero on its diagonal.
@@ -30,8 +36,8 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, 
         tensor([2, 2], dtype=torch.int32)
     """
     if get_infos:
-        return tuple(rl.linalg.lu_factor_ex(A, pivot=pivot))
-    return tuple(rl.linalg.lu_factor(A, pivot=pivot))
+        return tuple(rl.linalg.lu_factor_ex(A, pivot=pivot, out=out))
+    return tuple(rl.linalg.lu_factor(A, pivot=pivot, out=out))
 
 
 # ---- low rank ------------------------------------------------------------------------------------

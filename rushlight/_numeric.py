@@ -70,10 +70,11 @@ def gradient(
         )
     if not input.dtype.is_floating_point and not input.dtype.is_complex:
         input = input.to(rl.get_default_dtype())
-    return tuple(
-        _slope(input.movedim(d, -1), places, edge_order).movedim(-1, d)
-        for d, places in zip(dims, spacings, strict=True)
-    )
+    slopes = []
+    for d, places in zip(dims, spacings, strict=True):
+        parts = _slope(input.movedim(d, -1), places, edge_order)
+        slopes.append(rl.cat([part.movedim(-1, d) for part in parts], d))
+    return tuple(slopes)
 
 
 def _wrapped(dim: int, ndim: int) -> int:
@@ -85,8 +86,8 @@ def _wrapped(dim: int, ndim: int) -> int:
     return dim % ndim
 
 
-def _slope(f: Tensor, places: Any, edge_order: int) -> Tensor:
-    """The derivative along the last dim, from places or the distance of neighbours."""
+def _slope(f: Tensor, places: Any, edge_order: int) -> list[Tensor]:
+    """The derivative along the last dim, in pieces, from places or the distance of neighbours."""
     steps: Any
     if isinstance(places, Tensor) and places.dim() > 0:
         if places.dim() != 1 or len(places) != f.shape[-1]:
@@ -108,7 +109,7 @@ def _slope(f: Tensor, places: Any, edge_order: int) -> Tensor:
         left, right = (f[..., 1] - f[..., 0]) / first, (f[..., -1] - f[..., -2]) / last
     else:
         left, right = _end_slope(f[..., :3], *ends[0]), -_end_slope(f[..., -3:].flip(-1), *ends[1])
-    return rl.cat([left.unsqueeze(-1), middle, right.unsqueeze(-1)], -1)
+    return [left.unsqueeze(-1), middle, right.unsqueeze(-1)]
 
 
 def _end_slope(f: Tensor, near: Any, far: Any) -> Tensor:

@@ -64,7 +64,7 @@ Tensor as_strided_backward(const Tensor& grad, ShapeRef base_sizes, ShapeRef bas
   Shape line{std::max(base.end, window.end) - begin};
   Tensor sums = window_backward(grad, line, {grad.sizes(), Shape(strides), offset - begin});
   if (may_self_overlap(base_sizes, base_strides)) {
-    Tensor ones = full(base_sizes, 1.0, grad.dtype());
+    Tensor ones = full(base_sizes, 1.0, real_dtype(grad.dtype()), grad.device());
     Tensor counts =
         window_backward(ones, line, {Shape(base_sizes), Shape(base_strides), base_offset - begin});
     sums = sums / maximum(counts, wrapped_number(1.0));

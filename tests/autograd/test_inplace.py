@@ -241,3 +241,20 @@ def test_views_made_in_inference_mode_are_of_normal_tensors_but_not_written() ->
         view.add_(1)
     with pytest.raises(RuntimeError, match="do not track version counter"):
         _ = made._version
+
+
+def test_renorm_in_place_is_differentiable() -> None:
+    x = torch.tensor([[3.0, 4.0], [0.0, 1.0]], requires_grad=True)
+    y = x * 1
+    assert y.renorm_(2, 0, 1) is y
+    (written,) = torch.autograd.grad(y[0, 0], x)
+    (expected,) = torch.autograd.grad(x.renorm(2, 0, 1)[0, 0], x)
+    assert torch.allclose(written, expected) and written[0, 0] > 0
+    with torch.no_grad():
+        assert torch.allclose(x.clone().renorm_(2, 0, 1), x.renorm(2, 0, 1))
+
+
+def test_gradient_of_a_window_over_repeated_complex_numbers() -> None:
+    x = torch.ones(1, dtype=torch.complex128, requires_grad=True)
+    torch.as_strided(x.expand(3), (2,), (0,)).real.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2]

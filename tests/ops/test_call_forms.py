@@ -153,6 +153,9 @@ def test_tensordot_spreads_dims_of_size_1() -> None:
     out = torch.empty(0)
     assert torch.tensordot(a, b, dims=([0, 1], [0, 1]), out=out) is out
     assert out.item() == 12
+    a, b = torch.ones(1, 1, 1, dtype=torch.int16), torch.ones(2, 1, 2, dtype=torch.int16)
+    summed = torch.tensordot(a, b, dims=((0, 1), (2, 0)))
+    assert summed.dtype is torch.int16 and summed.tolist() == [[4]]
 
 
 def test_spaced_integers_begin_and_end_at_integers() -> None:

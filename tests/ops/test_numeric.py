@@ -35,6 +35,10 @@ def test_gradient_at_given_places(edge_order: int) -> None:
         np.testing.assert_allclose(mine.numpy(), expected, rtol=1e-10, atol=1e-12)
 
 
+def test_gradients_are_row_major() -> None:
+    assert all(part.is_contiguous() for part in torch.gradient(torch.tensor(GRID), edge_order=2))
+
+
 def test_gradient_is_differentiable() -> None:
     directional_check(
         lambda t: weighted_sum(list(torch.gradient(t[0], spacing=(t[1],), dim=0, edge_order=2))),

@@ -124,6 +124,13 @@ def test_out_of_another_shape_takes_the_shape_with_a_warning() -> None:
     assert out.shape == (2, 4)
 
 
+def test_out_that_is_resized_lies_as_the_result() -> None:
+    transposed = filled(3, 4).t()
+    assert rl.exp(transposed, out=rl.empty(0)).stride() == (1, 4)
+    assert rl.linalg.inv(rl.eye(5), out=rl.empty(0)).stride() == rl.linalg.inv(rl.eye(5)).stride()
+    assert rl.sum(transposed[None].expand(2, 4, 3), 0, out=rl.empty(0)).shape == (4, 3)
+
+
 @pytest.mark.parametrize("shape", [(3,), (0,)])
 def test_out_of_a_narrower_kind_is_refused(shape: tuple[int, ...]) -> None:
     message = "result type float32 can't be cast to the desired output type int64"

@@ -89,7 +89,7 @@ def renorm_ref(x: np.ndarray, p: float, dim: int, maxnorm: float) -> np.ndarray:
     return x * np.where(norms > maxnorm, maxnorm / (norms + 1e-7), 1)
 
 
-@samples("renorm", ref=renorm_ref)
+@samples("renorm", "renorm_", ref=renorm_ref)
 def renorm() -> Iterator[Any]:
     yield normal(3, 4), 2, 0, 1.5
     yield normal(3, 4), 1, 1, 2

@@ -81,6 +81,7 @@ def index_copy() -> Iterator[Any]:
 def index_fill() -> Iterator[Any]:
     yield normal(4, 3), 0, np.array([2, 0]), normal()
     yield normal(4, 3), 1, np.array([1, 1]), 2.5
+    yield normal(4, 3), 1, np.array([1, 1]), normal()
 
 
 def index_put_ref(

@@ -292,6 +292,17 @@ OP(dist, "(Tensor input, Tensor other, Scalar p=2) -> Tensor", {
   },
 })
 
+OP(renorm_, "(Tensor! input, Scalar p, int dim, Scalar maxnorm) -> Tensor", {
+  .doc     = R"(Scales slices along dim down so that no p-norm is above maxnorm.)",
+  .dtypes  = floating_or_complex,
+  .variants = method,
+  .forward = [](const Tensor& input, Scalar p, int64_t dim, Scalar maxnorm) {
+    // The gradient reads what is written over.
+    Tensor before = is_grad_enabled() && input.requires_grad() ? clone(input) : input;
+    return copy_(input, call<"renorm", Tensor>(before, p, dim, maxnorm));
+  },
+})
+
 OP(renorm, "(Tensor input, Scalar p, int dim, Scalar maxnorm) -> Tensor", {
   .doc     = R"(Slices along dim scaled down so that no p-norm is above maxnorm.
 
@@ -300,7 +311,7 @@ Example:
     tensor([[0.6000, 0.8000],
             [0.0000, 1.0000]]))",
   .dtypes  = floating_or_complex,
-  .variants = function | method | inplace,
+  .variants = function | method,
   .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& input, Scalar p, int64_t dim, Scalar maxnorm) {
     double limit = real_number(maxnorm, "maxnorm");

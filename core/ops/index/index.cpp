@@ -219,7 +219,8 @@ OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor"
           ". Use index.long().");
     check_device(input, index, "index");
     Tensor target = as_vector(input);
-    if (value.requires_grad()) {  // whose gradient counts an element that is named twice once
+    bool is_dual = is_lifted(value) && level_of(value).kind == LevelKind::dual;
+    if (value.requires_grad() || is_dual) {  // an element that is named twice counts once
       size_t along = size_t(wrap_dim(dim, target.dim()));
       Shape sizes(target.sizes().size(), 1);
       sizes[along] = target.sizes()[along];

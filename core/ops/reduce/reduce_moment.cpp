@@ -93,7 +93,10 @@ Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, dou
   }
   Tensor norm = restore_dims(result, input.sizes(), dim, keepdim);
   Tensor along = restore_dims(g, input.sizes(), dim, keepdim);
-  if (ord == 2) return select(norm == 0, 0.0, along / norm) * input;
+  if (ord == 2) {  // its own gradient must not divide by zero either
+    Tensor divisor = select(norm == 0, 1.0, norm);
+    return select(norm == 0, 0.0, along / divisor) * input;
+  }
   Tensor slope = sign(input) * pow(abs(input) / norm, ord - 1);
   return along * select((norm == 0) | (input == 0), 0.0, slope);
 }

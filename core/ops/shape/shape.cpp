@@ -127,6 +127,7 @@ Window permute_window(const Window& window, ShapeRef dims) {
 }
 
 bool may_self_overlap(ShapeRef sizes, ShapeRef strides) {
+  if (std::ranges::find(sizes, 0) != sizes.end()) return false;
   Shape dims(sizes), steps(strides);
   Shape* lanes[] = {&steps};
   join_dims(dims, lanes);

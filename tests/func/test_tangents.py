@@ -1,0 +1,38 @@
+"""Tangents where the formula of a gradient divides by zero, counts twice, or has no elements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import rushlight as torch
+from rushlight.autograd import forward_ad
+
+
+def tangent(f: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    """The tangent of f(x) when each element of x has the tangent 1."""
+    with forward_ad.dual_level():
+        result = forward_ad.unpack_dual(f(forward_ad.make_dual(x, torch.ones_like(x))))
+    assert result.tangent is not None
+    return result.tangent
+
+
+@pytest.mark.parametrize("norm", [torch.norm, torch.linalg.norm, torch.linalg.vector_norm])
+def test_tangent_of_the_norm_of_a_vector_of_zeros_is_zero(norm: Callable) -> None:
+    assert tangent(norm, torch.zeros(5)).item() == 0
+    x = torch.zeros(5, requires_grad=True)
+    (first,) = torch.autograd.grad(norm(x), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert first.tolist() == [0] * 5 and second.isfinite().all()
+
+
+def test_tangent_of_a_value_filled_in_twice_counts_once() -> None:
+    index = torch.tensor([1, 1])
+    filled = tangent(lambda v: torch.index_fill(torch.zeros(3), 0, index, v), torch.tensor(2.0))
+    assert filled.tolist() == [0, 1, 0]
+
+
+def test_tangent_of_a_diagonal_of_no_complex_numbers() -> None:
+    none = torch.zeros(0, dtype=torch.complex128)
+    assert tangent(torch.diag_embed, none).shape == (0, 0)
