@@ -23,6 +23,10 @@ def function_of(library: Any, row: dict[str, Any]) -> Any:
     return getattr(library.Tensor, row["name"], None)
 
 
+# Dtypes that NumPy has not, as methods that give one that it has.
+WIDER = {"torch.bfloat16": "float", "torch.complex32": "cfloat"}
+
+
 def described(result: Any) -> Any:
     """A result as what can be compared: tensors as (shape, dtype, values)."""
     if isinstance(result, (list, tuple)):
@@ -32,7 +36,9 @@ def described(result: Any) -> Any:
         if not result.is_meta:
             dense = result if str(result.layout) == "torch.strided" else result.to_dense()
             dense = dense.detach().resolve_conj().resolve_neg()
-            values = (dense.float() if "bfloat16" in str(dense.dtype) else dense).numpy()
+            wider = WIDER.get(str(dense.dtype))
+            dense = getattr(dense, wider)() if wider else dense
+            values = dense.numpy(force=True)
         return tuple(result.shape), str(result.dtype), values
     return result if isinstance(result, (bool, int, float, complex, str)) else str(result)
 
@@ -83,3 +89,19 @@ def difference(ours: Any, theirs: Any, tolerance: float) -> str:
         return f"shape {ours[0]}, not {theirs[0]}"
     names = [dtype.removeprefix("torch.") for dtype in (ours[1], theirs[1])]
     return f"values of {names[0]}" if names[0] == names[1] else f"{names[0]}, not {names[1]}"
+
+
+def texts_of(ours, theirs, tolerance):
+    """What came of a call in both libraries; of two results, what differs in PyTorch's."""
+    results = [result for result in (ours, theirs) if not isinstance(result, Exception)]
+    how = " " + difference(ours, theirs, tolerance) if len(results) == 2 else ""
+    return tuple(
+        f"{type(result).__name__}: {result}" if isinstance(result, Exception) else "gives" + end
+        for result, end in [(ours, ""), (theirs, how)]
+    )
+
+
+def is_same(ours, theirs, tolerance):
+    if isinstance(ours, Exception) or isinstance(theirs, Exception):
+        return type(ours).__name__ == type(theirs).__name__.lstrip("_")
+    return same(ours, theirs, tolerance)

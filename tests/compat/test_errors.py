@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from compat.differences import is_accepted, is_skipped
-from compat.libraries import described, difference, function_of, same
+from compat.libraries import described, function_of, is_same, texts_of
 from ops.matrix import ROWS, SAMPLED, SAMPLES
 from ops.mutations import OnMeta, mutations, tensor_of
 from samples import Sample
@@ -32,22 +32,6 @@ def outcome(library, function, sample):
 def is_on_two_devices(sample):
     """Whether a call mixes meta with the CPU, where PyTorch reads memory that is not there."""
     return len({isinstance(array, OnMeta) for array in sample.arrays()}) == 2
-
-
-def texts_of(ours, theirs, tolerance):
-    """What came of a call in both libraries; of two results, what differs in PyTorch's."""
-    results = [result for result in (ours, theirs) if not isinstance(result, Exception)]
-    how = " " + difference(ours, theirs, tolerance) if len(results) == 2 else ""
-    return tuple(
-        f"{type(result).__name__}: {result}" if isinstance(result, Exception) else "gives" + end
-        for result, end in [(ours, ""), (theirs, how)]
-    )
-
-
-def is_same(ours, theirs, tolerance):
-    if isinstance(ours, Exception) or isinstance(theirs, Exception):
-        return type(ours).__name__ == type(theirs).__name__.lstrip("_")
-    return same(ours, theirs, tolerance)
 
 
 def differences(name, form, calls, tolerance=1e-6):
