@@ -223,13 +223,15 @@ OP(batch_norm,
 In training the statistics are those of the batch (Ioffe and Szegedy 2015, algorithm 1), and the
 running ones move towards them by momentum, the variance with Bessel's correction; otherwise the
 running ones are used. A batch without elements moves nothing. input: (N, C, *). Raises RuntimeError
-when a statistic or parameter does not have C elements, and ValueError when a channel has a single
-value in training.)",
+when a statistic or parameter does not have C elements, and ValueError when eps is negative, or in
+training 0, or a channel has a single value in training.)",
   .dtypes  = floating,
   .forward = [](const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                 const Tensor& weight, const Tensor& bias, bool training, double momentum,
                 double eps) {
     CHECK(input.dim() >= 2, "input must have at least 2 dims (N, C, *), got shape ", input.sizes());
+    CHECK(!(training ? eps <= 0 : eps < 0), ErrorKind::kValue, "eps must be ",
+          training ? "positive during training" : "non-negative", ", but got ", eps);
     int64_t channels = input.sizes()[1];
     check_channels(running_mean, channels, "running_mean");
     check_channels(running_var, channels, "running_var");
@@ -406,9 +408,9 @@ value.)",
     Tensor means = for_each_sample(running_mean), vars = for_each_sample(running_var);
     if (means.defined()) means = clone(means);
     if (vars.defined()) vars = clone(vars);
-    Tensor output =
-        call<"batch_norm", Tensor>(reshape(input, sizes), means, vars, for_each_sample(weight),
-                                   for_each_sample(bias), true, momentum, eps);
+    Tensor output = std::get<0>(call<"batch_norm_kernel", Normalized>(
+        reshape(input, sizes), for_each_sample(weight), for_each_sample(bias), means, vars, true,
+        momentum, eps));
     auto keep_mean = [&](const Tensor& running, const Tensor& moved) {
       if (running.defined())
         copy_(running, mean(reshape(moved, Shape{samples, channels}), Shape{0}, false));
