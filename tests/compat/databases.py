@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compat.libraries import described
 
 import rushlight as torch
 
@@ -165,4 +166,38 @@ def strides_of(result: Any) -> list[str]:
         str([step for step, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1])
         for tensor in tensors_in(result)
         if tensor.numel() > 1 and str(tensor.layout) == "torch.strided"
+    ]
+
+
+def described_or_raised(value: Any) -> Any:
+    return value if isinstance(value, Exception) else described(value)
+
+
+def outcomes(library: Any, call: Any, args: Any, options: Any, sought: set[str]) -> dict[str, Any]:
+    """What comes of a call, described: the result as "", and what is sought besides."""
+    result = attempt(call, *args, **options)
+    found: dict[str, Any] = {"": described_or_raised(result)}
+    if isinstance(result, Exception):
+        return found
+    if "strides" in sought:
+        found["strides"] = strides_of(result)
+    if "gradient" in sought:
+        found["requires_grad"] = [tensor.requires_grad for tensor in tensors_in(result)]
+        if any(found["requires_grad"]):
+            leaves = [t for t in tensors_in([*args, *options.values()]) if t.requires_grad]
+            found["gradient"] = described_or_raised(attempt(gradients, library, result, leaves))
+            if "tangent" in sought:
+                found["tangent"] = described_or_raised(
+                    attempt(tangents, library, call, args, options)
+                )
+    return found
+
+
+def without_needless_zeros(ours: Any, theirs: Any) -> Any:
+    """Gradients of ours, without zeros in place of which PyTorch gives none."""
+    if isinstance(ours, Exception):
+        return ours
+    return [
+        "None" if expected == "None" != mine and not np.any(mine[2]) else mine
+        for mine, expected in zip(ours, theirs, strict=True)
     ]

@@ -18,17 +18,14 @@ import pytest
 from compat.databases import (
     Conversion,
     ConversionError,
-    attempt,
     found_at,
-    gradients,
     our_function,
+    outcomes,
     pytorch,
-    strides_of,
-    tangents,
-    tensors_in,
+    without_needless_zeros,
 )
 from compat.differences import is_accepted_in_database, is_skipped
-from compat.libraries import described, is_same, texts_of
+from compat.libraries import is_same, texts_of
 from compat.memory_orders import RESULTS
 from compat.memory_orders import is_accepted as may_lie_otherwise
 
@@ -134,45 +131,11 @@ def unique(op: Any, sample: Any, function: Any, convert: Any) -> Any:
 # ---- what comes of a call -----------------------------------------------------------------------
 
 
-def described_or_raised(value: Any) -> Any:
-    return value if isinstance(value, Exception) else described(value)
-
-
-def outcomes(library: Any, call: Any, args: Any, options: Any, sought: set[str]) -> dict[str, Any]:
-    """What comes of a call, described: the result as "", and what is sought besides."""
-    result = attempt(call, *args, **options)
-    found: dict[str, Any] = {"": described_or_raised(result)}
-    if isinstance(result, Exception):
-        return found
-    if "strides" in sought:
-        found["strides"] = strides_of(result)
-    if "gradient" in sought:
-        found["requires_grad"] = [tensor.requires_grad for tensor in tensors_in(result)]
-        if any(found["requires_grad"]):
-            leaves = [t for t in tensors_in([*args, *options.values()]) if t.requires_grad]
-            found["gradient"] = described_or_raised(attempt(gradients, library, result, leaves))
-            if "tangent" in sought:
-                found["tangent"] = described_or_raised(
-                    attempt(tangents, library, call, args, options)
-                )
-    return found
-
-
 def without_values(value: Any) -> Any:
     """A described result as its shapes and dtypes."""
     if isinstance(value, list):
         return [without_values(item) for item in value]
     return (*value[:2], None) if isinstance(value, tuple) else value
-
-
-def without_needless_zeros(ours: Any, theirs: Any) -> Any:
-    """Gradients of ours, without zeros in place of which PyTorch gives none."""
-    if isinstance(ours, Exception):
-        return ours
-    return [
-        "None" if expected == "None" != mine and not np.any(mine[2]) else mine
-        for mine, expected in zip(ours, theirs, strict=True)
-    ]
 
 
 def differences(
