@@ -195,7 +195,7 @@ def outcomes(library: Any, call: Any, args: Any, options: Any, sought: set[str])
 
 def without_needless_zeros(ours: Any, theirs: Any) -> Any:
     """Gradients of ours, without zeros in place of which PyTorch gives none."""
-    if isinstance(ours, Exception):
+    if isinstance(ours, Exception) or isinstance(theirs, Exception):
         return ours
     return [
         "None" if expected == "None" != mine and not np.any(mine[2]) else mine
