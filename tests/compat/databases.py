@@ -6,6 +6,7 @@ between what came of a call in both libraries have the texts of differences.py.
 
 from __future__ import annotations
 
+import importlib
 import sys
 import types
 import unittest
@@ -21,6 +22,10 @@ import rushlight as torch
 pytorch = pytest.importorskip("torch")
 # The databases inherit from a class of this module, which is for PyTorch's developers.
 sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))  # type: ignore[arg-type]
+
+# They freeze the switches of PyTorch's back ends, which other tests here set.
+importlib.import_module("torch.testing._internal.common_utils")
+pytorch.backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True
 
 BITS = {1: "uint8", 2: "int16", 4: "int32", 8: "int64", 16: "complex128"}
 HOMES = ["", "linalg.", "nn.functional.", "special.", "fft.", "Tensor."]
