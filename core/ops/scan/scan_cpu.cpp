@@ -1,5 +1,6 @@
 // Owns the walk of scans over the memory of the CPU. Along a dim they go one element after the
-// other, so threads share the other dims. Floats are accumulated in double, as the chains are long.
+// other, so threads share the other dims. Floats are accumulated in double, as the chains are long;
+// the loops of their sums are in scan_isa.cpp.
 #include "core/ops/scan/scan.h"
 
 #include <cmath>
@@ -7,19 +8,35 @@
 #include <vector>
 
 #include "core/device/threads.h"
+#include "core/ops/scan/scan_loops.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/pointwise.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const ScanLoops name;       \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, scan_loops)
+#undef RUSHLIGHT_DECLARE
+
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements that are worth a thread
-constexpr int64_t kWidth = 64;     // columns that advance together
-constexpr int64_t kChains = 8;     // rows that advance together
-constexpr int64_t kLag = 17;       // more than a cache line
-// Elements of a segment; not a power of two, so that segments differ in their places in the cache.
-constexpr int64_t kSegment = 528;
+constexpr int64_t kGrain = 16384;   // elements that are worth a thread
+constexpr int64_t kWidth = 64;      // columns that advance together
+constexpr int64_t kChains = 8;      // rows that advance together
+constexpr int64_t kLag = 17;        // more than a cache line
+constexpr int64_t kSegment = 4096;  // elements of a long row that one thread adds up
+
+const ScanLoops& loops() {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<ScanLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, scan_loops)};
+#undef RUSHLIGHT_ADDRESS
+  return active(sets);
+}
 
 // Where element i along the dim lies in the order of the scan.
 struct Order {
@@ -70,7 +87,7 @@ State run_row(const T* x, T* y, int64_t length, int64_t stride, State state, Ste
 
 // The same for kChains rows at once, which begin at `starts` and each have a state: a row by itself
 // would wait for every addition before the next. The states are left behind the last elements.
-template <bool writes, class T, class State, class Step>
+template <class T, class State, class Step>
 void advance(const int64_t* starts, int64_t length, int64_t stride, const T* x, T* y, State* states,
              Step step) {
   State local[kChains];
@@ -78,7 +95,7 @@ void advance(const int64_t* starts, int64_t length, int64_t stride, const T* x, 
   for (int64_t i = 0, at = 0; i < length; ++i, at += stride)
     for (int64_t c = 0; c < kChains; ++c) {
       local[c] = step(local[c], x[starts[c] + at]);
-      if constexpr (writes) y[starts[c] + at] = T(local[c]);
+      y[starts[c] + at] = T(local[c]);
     }
   std::copy_n(local, kChains, states);
 }
@@ -108,40 +125,58 @@ void run_rows(const AroundDim& shape, bool reverse, const T* x, T* y, State star
         starts[c] = (row + c) * length + first + c * lag * stride;
         states[c] = run_part(row + c, 0, c * lag, start);
       }
-      advance<true>(starts, shared, stride, x, y, states, step);
+      advance(starts, shared, stride, x, y, states, step);
       for (int64_t c = 0; c < kChains; ++c)
         run_part(row + c, c * lag + shared, (kChains - 1 - c) * lag, states[c]);
     }
   });
 }
 
+// y = start plus the sums of x along a run of elements; returns the last.
+template <class T, class State>
+State running_sum(const T* x, T* y, int64_t n, bool reverse, State start) {
+  if constexpr (std::is_same_v<T, float>) return loops().running_sum[reverse](x, y, n, start);
+  int64_t first = reverse ? n - 1 : 0, stride = reverse ? -1 : 1;
+  auto add = [](State a, T v) { return a + State(v); };
+  return run_row(x + first, y + first, n, stride, start, add);
+}
+
+template <class T, class State>
+State sum_of(const T* x, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) return loops().sum(x, n);
+  State sum(0);
+  for (int64_t i = 0; i < n; ++i) sum += State(x[i]);
+  return sum;
+}
+
 // One long row of sums, cut into segments: first the sum of each, then their elements, which start
 // at the sum of the segments before.
-template <class T, class State, class Step>
-void run_long_row(int64_t length, bool reverse, const T* x, T* y, State start, Step step) {
-  int64_t stride = reverse ? -1 : 1, first = reverse ? length - 1 : 0;
-  int64_t groups = length / (kSegment * kChains);
-  std::vector<State> states(size_t(groups * kChains), start);
-  auto for_each_group = [&](auto&& f) {
-    parallel_for(0, groups, kGrain / (kSegment * kChains), [&](int64_t begin, int64_t end) {
-      for (int64_t group = begin; group < end; ++group) {
-        int64_t starts[kChains];
-        for (int64_t c = 0; c < kChains; ++c)
-          starts[c] = first + (group * kChains + c) * kSegment * stride;
-        f(starts, states.data() + group * kChains);
+template <class State, class T>
+void sum_long_row(int64_t length, bool reverse, const T* x, T* y) {
+  int64_t segments = (length + kSegment - 1) / kSegment;
+  std::vector<State> states(size_t(segments), State(0));
+  auto for_each_segment = [&](auto&& f) {  // in the order of the scan
+    parallel_for(0, segments, kGrain / kSegment, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        int64_t first = i * kSegment, n = std::min(kSegment, length - first);
+        f(states[size_t(i)], reverse ? length - first - n : first, n);
       }
     });
   };
-  for_each_group([&](const int64_t* starts, State* sums) {
-    advance<false>(starts, kSegment, stride, x, y, sums, step);
-  });
-  State total = start;
+  for_each_segment([&](State& sum, int64_t at, int64_t n) { sum = sum_of<T, State>(x + at, n); });
+  State total(0);
   for (State& state : states) state = std::exchange(total, total + state);
-  for_each_group([&](const int64_t* starts, State* before) {
-    advance<true>(starts, kSegment, stride, x, y, before, step);
+  for_each_segment([&](const State& before, int64_t at, int64_t n) {
+    running_sum(x + at, y + at, n, reverse, before);
   });
-  int64_t done = groups * kChains * kSegment, rest = first + done * stride;
-  run_row(x + rest, y + rest, length - done, stride, total, step);
+}
+
+// Rows of sums of floats, which lie one after the other in memory.
+void sum_rows(const AroundDim& shape, bool reverse, const float* x, float* y) {
+  parallel_for(0, shape.outer, kGrain / shape.length + 1, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      running_sum(x + row * shape.length, y + row * shape.length, shape.length, reverse, 0.0);
+  });
 }
 
 template <class T, class State, class Step>
@@ -176,12 +211,14 @@ template <class T>
 void scan_as(Scan scan, const AroundDim& shape, bool reverse, const T* x, T* y) {
   using State = typename Wide<T>::type;
   if (scan == Scan::sum) {
-    auto add = [](State a, T v) { return a + State(v); };
     // Not of doubles: the sum of a segment could overflow where the running sum does not.
-    bool splits = std::is_integral_v<T> || std::is_same_v<T, float>;
-    if (splits && shape.outer * shape.inner == 1 && shape.length >= kGrain)
-      run_long_row(shape.length, reverse, x, y, State(0), add);
-    else run_scan(shape, reverse, x, y, State(0), add);
+    constexpr bool kSplits = std::is_integral_v<T> || std::is_same_v<T, float>;
+    if constexpr (kSplits)
+      if (shape.outer * shape.inner == 1 && shape.length >= kGrain)
+        return sum_long_row<State>(shape.length, reverse, x, y);
+    if constexpr (std::is_same_v<T, float>)
+      if (shape.inner == 1) return sum_rows(shape, reverse, x, y);
+    run_scan(shape, reverse, x, y, State(0), [](State a, T v) { return a + State(v); });
   } else if (scan == Scan::product) {
     run_scan(shape, reverse, x, y, State(1), [](State a, T v) { return a * State(v); });
   } else if constexpr (!std::is_integral_v<T>) {
