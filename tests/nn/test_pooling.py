@@ -122,3 +122,8 @@ def test_adaptive_windows_may_be_none(size):
         assert result.shape == (2, 3, *((size, size) if isinstance(size, int) else size))
         (gradient,) = torch.autograd.grad(result.sum(), x)
         assert gradient.shape == x.shape and not gradient.any()
+
+
+def test_a_norm_of_zero_has_no_root() -> None:
+    with pytest.raises(ValueError, match="lp_pool2d: norm_type must not be zero"):
+        nn.functional.lp_pool2d(torch.ones(1, 4, 4), 0, 2)

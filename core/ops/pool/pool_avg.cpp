@@ -38,6 +38,7 @@ constexpr auto adaptive_avg_pool = [](const Tensor& input, ShapeRef output_size)
 template <int64_t dims>
 constexpr auto lp_pool = [](const Tensor& input, double norm_type, ShapeRef kernel_size,
                             std::optional<ShapeRef> stride, bool ceil_mode) {
+  CHECK(norm_type != 0, ErrorKind::kValue, "norm_type must not be zero, which has no root");
   if (std::isinf(norm_type)) {
     bool largest = norm_type > 0;
     Tensor sizes = largest ? abs(input) : -abs(input);
