@@ -117,7 +117,7 @@ def test_memory_is_used_again_when_nobody_holds_it() -> None:
             forked.append(multiprocessing.get_context("fork").Process(target=see, args=(x, 14.0)))
             forked[0].start()
         del x
-    assert 3 <= len(addresses) - len(kept) < 10
+    assert 2 <= len(addresses) - len(kept) < 10
     for x, index in kept:
         assert (x == index[0]).all()
     forked[0].join()
@@ -182,7 +182,8 @@ def test_what_goes_wrong_in_a_worker_is_told(
     act: Any, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("rushlight.utils.data.parallel._SECONDS_TO_END", 0.5)
-    loader = DataLoader(Odd(act), None, num_workers=1, timeout=0.5, collate_fn=lambda x: x)
+    timeout = 0.5 if act is act_wait else 0
+    loader = DataLoader(Odd(act), None, num_workers=1, timeout=timeout, collate_fn=lambda x: x)
     with pytest.raises((RuntimeError, AttributeError, TypeError), match=text):
         list(loader)
 
@@ -230,16 +231,19 @@ def test_workers_end_with_their_epoch_unless_they_are_kept() -> None:
 
 
 def test_batches_may_come_as_they_are_made() -> None:
+    later = multiprocessing.Event()
+
     class Uneven(Dataset):
         def __getitem__(self, index: int) -> int:
-            time.sleep(0.5 if index == 0 else 0)
-            return index
+            if index == 2:  # which is asked for when 1 has come
+                later.set()
+            return index if index != 0 or later.wait(60) else -1
 
     loader = DataLoader(
         Uneven(), None, sampler=range(8), num_workers=2, in_order=False, prefetch_factor=1
     )
     found = [int(x) for x in loader]
-    assert sorted(found) == list(range(8)) and found[0] != 0
+    assert sorted(found) == list(range(8)) and found[0] == 1
 
 
 def test_many_large_tensors_and_long_messages_pass() -> None:
@@ -263,7 +267,7 @@ def test_a_program_that_leaves_ends_its_workers() -> None:
         done = subprocess.run(
             [sys.executable, "-c", program.format(end)], stdout=subprocess.PIPE, timeout=60
         )
-        for _ in range(100):
+        for _ in range(400):
             if not os.path.exists(f"/proc/{int(done.stdout)}"):
                 break
             time.sleep(0.05)
