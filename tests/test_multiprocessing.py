@@ -88,6 +88,21 @@ def test_memory_is_given_back() -> None:
     assert len(os.listdir("/proc/self/fd")) <= open_files
 
 
+def test_a_message_of_more_files_than_may_be_open_is_refused() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    one, other = Channel.pair()
+    tensors = [torch.zeros(1).share_memory_() for _ in range(60)]
+    one.send(tensors)  # which keep their numbers, so that others are needed
+    taken = {int(number) for number in os.listdir("/proc/self/fd")}
+    fifth_free = [number for number in range(len(taken) + 5) if number not in taken][4]
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (fifth_free + 1, limits[1]))
+        with pytest.raises(OSError, match=r"too many open files.*set_sharing_strategy"):
+            other.recv()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
 def test_what_has_a_history_is_refused() -> None:
     x = torch.ones(3, requires_grad=True) * 2
     with pytest.raises(RuntimeError, match=r"non-leaf tensor.*Send tensor.detach\(\)"):

@@ -10,6 +10,7 @@ those that are shared already stay where they are.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import pickle
@@ -122,12 +123,19 @@ class Channel:
     def _recv_files(self, size: int) -> tuple[bytes, list[Descriptor]]:
         """The next bytes, with the descriptors that came with them."""
         try:
-            data, numbers, *_ = socket.recv_fds(self._end, size, _FILES_AT_ONCE)
+            data, numbers, flags, _ = socket.recv_fds(self._end, size, _FILES_AT_ONCE)
         except ConnectionResetError:
             raise EOFError from None
         if not data:
             raise EOFError
         files = [Descriptor(number) for number in numbers]
+        if flags & socket.MSG_CTRUNC:  # the rest of the message would be misread
+            self.close()
+            raise OSError(
+                errno.EMFILE,
+                "too many open files for the shared tensors of a message. Raise the limit: "
+                'multiprocessing.set_sharing_strategy("file_system") or ulimit -n',
+            )
         return data + self._recv(size - len(data)), files
 
     def _recv(self, size: int) -> bytearray:
@@ -166,10 +174,11 @@ class _Pickler(ForkingPickler):
             return NotImplemented
         if obj.device.type != "cpu" or obj.layout is not rl.strided:
             return NotImplemented
-        if obj.nbytes < _LARGE:
+        loan = self._lender.lend(obj) if obj.nbytes >= _LARGE else None
+        if loan is None:
             return obj.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
-        self.loans.append(self._lender.lend(obj))
-        return Borrower.tensor, (self._lender, self.loans[-1]), obj.__dict__ or None
+        self.loans.append(loan)
+        return Borrower.tensor, (self._lender, loan), obj.__dict__ or None
 
 
 class _Unpickler(pickle.Unpickler):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Borrower", "Lender", "Loan"]
 
+_MOST_LENT = 64  # slots that wait for their return: each holds an open file in both processes
 _MOST_FREE = 16  # slots that wait for use; those of the sizes of long ago go first
 
 
@@ -56,10 +57,12 @@ class Lender:
         self._lent: dict[int, Tensor] = {}
         self._dropped: list[int] = []
 
-    def lend(self, tensor: Tensor) -> Loan:
-        """Writes a tensor into a free slot, or a new one."""
+    def lend(self, tensor: Tensor) -> Loan | None:
+        """Writes a tensor into a free slot, or a new one; None when too many were not returned."""
         nbytes, sizes = tensor.nbytes, tuple(tensor.shape)
         with self._lock:
+            if len(self._lent) >= _MOST_LENT:
+                return None
             fitting = [n for n in self._free if nbytes <= self._free[n].numel() <= 2 * nbytes]
             if fitting:
                 number = min(fitting, key=lambda n: self._free[n].numel())

@@ -124,6 +124,17 @@ def test_memory_is_used_again_when_nobody_holds_it() -> None:
     assert forked[0].exitcode == 0
 
 
+def test_batches_that_are_kept_do_not_use_up_the_open_files() -> None:
+    program = (
+        "import resource, rushlight as torch\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))\n"
+        "loader = torch.utils.data.DataLoader(range(400), None, num_workers=2,\n"
+        "    collate_fn=lambda i: torch.full((20000,), float(i)))\n"
+        "assert [x[7].item() for x in list(loader)] == list(range(400))\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
 def see(x: torch.Tensor, first: float) -> None:
     time.sleep(0.5)
     assert (x[0] == first).all() and (x[1] == first + 1).all()
@@ -247,9 +258,11 @@ def test_batches_may_come_as_they_are_made() -> None:
 
 
 def test_many_large_tensors_and_long_messages_pass() -> None:
-    many = [torch.full((20000,), float(i)) for i in range(300)]  # more than one message carries
+    many = [torch.full((20000,), float(i)) for i in range(400)]
+    for tensor in many[100:]:  # more than one message carries, after more than are lent at once
+        tensor.share_memory_()
     batch = next(iter(DataLoader([many], None, num_workers=1)))
-    assert [x[0].item() for x in batch] == list(range(300))
+    assert [x[0].item() for x in batch] == list(range(400))
     long = "x" * 5_000_000
     loader = DataLoader([0] * 8, None, num_workers=2, collate_fn=lambda _: long)
     assert all(text == long for text in loader)

@@ -203,6 +203,7 @@ class _Epoch:
 
     def __init__(self, loader: DataLoader) -> None:
         self._fetcher = loader._fetcher()
+        self._fetcher.start()
         self._sampler = loader._index_sampler
         self._indices = iter(self._sampler)
         self._pins = loader.pin_memory and _C._cuda_is_available()

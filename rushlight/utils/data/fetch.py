@@ -40,8 +40,13 @@ class Fetcher:
         self._stream: Iterator[Any] | None = None
 
     def restart(self) -> None:
-        """Begins an epoch: a stream is read from its start."""
+        """Begins an epoch: a stream is read from its start, which the first fetch asks for."""
         self._stream = None
+
+    def start(self) -> None:
+        """Asks for the start of a stream now."""
+        if self.is_stream:
+            self._stream = iter(self.dataset)
 
     def fetch(self, index: Any) -> Any:
         """Returns the batch for an index, or for the list of them.
@@ -61,7 +66,8 @@ class Fetcher:
 
     def _read(self, index: Any) -> Any:
         if self._stream is None:
-            self._stream = iter(self.dataset)
+            self.start()
+        assert self._stream is not None
         if not self._is_batched:
             return next(self._stream)
         samples = list(itertools.islice(self._stream, len(index)))
