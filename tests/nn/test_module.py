@@ -508,3 +508,13 @@ def test_signature_of_a_call_is_that_of_forward() -> None:
 
     assert str(inspect.signature(Net(3))) == str(inspect.signature(Net(3).forward))
     assert list(inspect.signature(Net).parameters) == ["width"]
+
+
+def test_members_are_shown_as_by_a_dictionary() -> None:
+    net = nn.Sequential(nn.Linear(2, 3), nn.ReLU())
+    assert [name for name, _ in reversed(net._modules.items())] == ["1", "0"]
+    assert list(reversed(net._modules)) == ["1", "0"]
+    kept = net._modules.copy()
+    for name in net._modules:
+        del net._modules[name]
+    assert list(kept) == ["0", "1"] and not net._modules

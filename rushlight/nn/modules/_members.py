@@ -14,7 +14,7 @@ from rushlight.nn.parameter import Buffer, Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import ItemsView, Iterator, KeysView, ValuesView
     from typing import Any
 
     from rushlight.nn.modules.module import Module
@@ -58,11 +58,29 @@ class MemberView(MutableMapping[str, "Any"]):
     def __iter__(self) -> Iterator[str]:
         return iter([name for name, kind in self._module._kinds.items() if kind in self._kinds])
 
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self))
+
     def __len__(self) -> int:
         return sum(kind in self._kinds for kind in self._module._kinds.values())
 
     def __repr__(self) -> str:
-        return repr(dict(self))
+        return repr(self.copy())
+
+    def copy(self) -> dict[str, Any]:
+        return dict(self)
+
+    # The views are those of a dictionary of this moment: they can be reversed, and the module may
+    # change while a loop goes over them.
+
+    def keys(self) -> KeysView[str]:
+        return dict.fromkeys(self).keys()
+
+    def values(self) -> ValuesView[Any]:
+        return self.copy().values()
+
+    def items(self) -> ItemsView[str, Any]:
+        return self.copy().items()
 
 
 class Members:

@@ -1,0 +1,101 @@
+"""Programs and libraries that say `import torch` run on Rushlight, unchanged.
+
+    python -m rushlight.as_torch train.py --epochs 3
+
+or `import rushlight.as_torch` as the first line of a program. From then on, in this process,
+`torch` and its submodules are Rushlight's own modules under a second name, `torchvision` is
+`rushlight.vision`, and both count as installed, of the versions whose names Rushlight has.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import runpy
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+import rushlight
+
+_NAMES = {"torch": "rushlight", "torchvision": "rushlight.vision"}
+_VERSIONS = {"torch": "2.13.0", "torchvision": "0.28.0"}
+
+
+def _own_name(name: str) -> str | None:
+    """Rushlight's name of a module of PyTorch's."""
+    package, dot, rest = name.partition(".")
+    return _NAMES[package] + dot + rest if package in _NAMES else None
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """What pip would know of PyTorch, for libraries that ask which version is installed."""
+
+    def __init__(self, name: str) -> None:
+        self._metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {_VERSIONS[name]}\n"
+
+    def read_text(self, filename: str) -> str | None:
+        return self._metadata if filename == "METADATA" else None
+
+    def locate_file(self, path: object) -> NoReturn:
+        raise FileNotFoundError(f"{path}: Rushlight stands in for this package; it has no files.")
+
+
+class _SecondName(Loader, MetaPathFinder):
+    """Finds a module of PyTorch's and gives Rushlight's for it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        own = _own_name(fullname)
+        found = importlib.util.find_spec(own) if own else None
+        if found is None:
+            return None
+        return ModuleSpec(fullname, self, is_package=found.submodule_search_locations is not None)
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = importlib.import_module(str(_own_name(spec.name)))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """The module ran when it was imported by its own name, which it keeps."""
+        spec = module.__spec__
+        assert spec is not None
+        module.__spec__ = spec.loader_state
+
+    def find_distributions(
+        self, context: importlib.metadata.DistributionFinder.Context
+    ) -> Iterable[_Distribution]:
+        names = [context.name] if context.name in _NAMES else [] if context.name else [*_NAMES]
+        return map(_Distribution, names)
+
+
+def _install() -> None:
+    if sys.modules.get("torch", rushlight) is not rushlight:
+        raise ImportError(
+            "as_torch: PyTorch is imported already. One process has one torch. "
+            "Import rushlight.as_torch before everything that imports torch."
+        )
+    sys.meta_path.insert(0, _SecondName())
+    rushlight.__version__ = f"{_VERSIONS['torch']}+rushlight.{rushlight.__version__}"
+
+
+def _run(arguments: list[str]) -> None:
+    if not arguments:
+        raise SystemExit("usage: python -m rushlight.as_torch PROGRAM.py [ARGUMENT ...]")
+    importlib.import_module("rushlight.as_torch")  # this file is __main__, which no one else finds
+    sys.argv[:] = arguments
+    sys.path[0] = str(Path(arguments[0]).resolve().parent)
+    runpy.run_path(arguments[0], run_name="__main__")
+
+
+if __name__ == "__main__":
+    _run(sys.argv[1:])
+else:
+    _install()
