@@ -15,12 +15,14 @@ import os
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import IO, Any
+    from typing import IO, Any, TypeAlias
 
     from rushlight import device
 
 __all__ = [
+    "FILE_LIKE",
     "LoadEndianness",
+    "MAP_LOCATION",
     "SourceChangeWarning",
     "add_safe_globals",
     "check_module_version_greater_or_equal",
@@ -43,6 +45,9 @@ __all__ = [
     "validate_cuda_device",
 ]
 
+FILE_LIKE: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
+MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | device | str | dict[str, str] | None"
+
 # Full name -> function or class that files may name, because the user said so.
 _safe_globals: dict[str, Any] = {}
 # (priority, name of a storage's location or None, storage there or None), in calling order
@@ -57,7 +62,7 @@ _settings: dict[str, Any] = {
 
 def save(
     obj: Any,
-    f: str | os.PathLike[str] | IO[bytes],
+    f: FILE_LIKE,
     pickle_module: Any = None,
     pickle_protocol: int = 2,
     _use_new_zipfile_serialization: bool = True,
@@ -98,8 +103,8 @@ def save(
 
 
 def load(
-    f: str | os.PathLike[str] | IO[bytes],
-    map_location: Callable[[Any, str], Any] | device | str | dict[str, str] | None = None,
+    f: FILE_LIKE,
+    map_location: MAP_LOCATION = None,
     pickle_module: Any = None,
     *,
     weights_only: bool | None = True,
