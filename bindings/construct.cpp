@@ -122,13 +122,6 @@ void widen(PyObject* data, DType& dtype, bool& any) {
 }
 
 template <class T>
-void store(const Scalar& value, T* at) {
-  if constexpr (std::is_same_v<T, Half>) *at = to_half(value.to<float>());
-  else if constexpr (std::is_same_v<T, BFloat16>) *at = to_bfloat16(value.to<float>());
-  else *at = value.to<T>();
-}
-
-template <class T>
 void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
   Tensor t;
   if (dim < shape.size() && read_whole(data, t)) {
@@ -155,7 +148,7 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
         CHECK(fits, "value cannot be converted to type ", dtype_name(dtype_of<T>),
               " without overflow: ", value);
       }
-    store(value, at++);
+    *at++ = value.to<T>();
     return;
   }
   CHECK(is_sequence(data), ErrorKind::kType, "expected a sequence of length ", shape[dim],
@@ -258,7 +251,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
   if (dtype) type = *dtype;
   else widen(data, type, any);
   Tensor tensor = empty(shape, type);
-  visit_dtype(type, [&]<class T>(Tag<T>) {
+  visit_stored_dtype(type, [&]<class T>(Tag<T>) {
     T* at = tensor.data<T>();
     if (tensor.numel()) fill<T>(data, tensor.sizes(), 0, at);
   });

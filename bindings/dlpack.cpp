@@ -54,16 +54,20 @@ enum DlCode : uint8_t {
   kDlFloat = 2,
   kDlBfloat = 4,
   kDlComplex = 5,
-  kDlBool = 6
+  kDlBool = 6,
+  kDlFloat8E4M3Fn = 10,
+  kDlFloat8E5M2 = 12
 };
 
 DlDataType dl_type(DType t) {
-  uint8_t code = is_bool(t)             ? kDlBool
-                 : is_complex(t)        ? kDlComplex
-                 : t == DType::bfloat16 ? kDlBfloat
-                 : is_floating(t)       ? kDlFloat
-                 : is_unsigned(t)       ? kDlUInt
-                                        : kDlInt;
+  uint8_t code = is_bool(t)                  ? kDlBool
+                 : is_complex(t)             ? kDlComplex
+                 : t == DType::bfloat16      ? kDlBfloat
+                 : t == DType::float8_e4m3fn ? kDlFloat8E4M3Fn
+                 : t == DType::float8_e5m2   ? kDlFloat8E5M2
+                 : is_floating(t)            ? kDlFloat
+                 : is_unsigned(t)            ? kDlUInt
+                                             : kDlInt;
   return {code, uint8_t(dtype_size(t) * 8), 1};
 }
 DType read_dl_type(DlDataType type) {

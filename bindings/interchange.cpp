@@ -29,7 +29,9 @@ const char* format_of(DType dtype) {
     case DType::uint64: return "Q";
     case DType::int64: return "q";
     case DType::float16: return "e";
-    case DType::bfloat16: return nullptr;
+    case DType::bfloat16:
+    case DType::float8_e4m3fn:
+    case DType::float8_e5m2: return nullptr;
     case DType::float32: return "f";
     case DType::float64: return "d";
     case DType::complex64: return "Zf";
@@ -65,7 +67,7 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   if (t.is_hollow())
     return refuse("a tensor inside vmap or forward mode has no memory; return it first");
   const char* format = format_of(t.dtype());
-  if (!format) return refuse("bfloat16 has no buffer format; convert with .float() first");
+  if (!format) return refuse("the dtype has no buffer format; convert with .float() first");
   if (gradient_edge_exists(t)) return refuse("the tensor requires grad; use .detach()");
   bool readonly = t.storage()->readonly();
   if ((flags & PyBUF_WRITABLE) && readonly) return refuse("the tensor shares read-only memory");
@@ -269,8 +271,9 @@ PyObject* tensor_to_array(const Tensor& tensor) {
   if (is_lifted(tensor)) throw NeedsElements(tensor);
   CHECK(!gradient_edge_exists(tensor),
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-  CHECK(format_of(tensor.dtype()), ErrorKind::kType,
-        "Got unsupported ScalarType BFloat16. Use tensor.float().numpy().");
+  CHECK(format_of(tensor.dtype()), ErrorKind::kType, "Got unsupported ScalarType ",
+        tensor.dtype() == DType::bfloat16 ? "BFloat16" : dtype_name(tensor.dtype()),
+        ". Use tensor.float().numpy().");
   Ref module(checked(PyImport_ImportModule("numpy")));
   Ref object(wrap(tensor));
   Ref view(checked(PyMemoryView_FromObject(object.get())));

@@ -37,8 +37,10 @@ PyGetSetDef dtype_attributes[] = {
      [](PyObject* self, void*) { return PyLong_FromSize_t(dtype_size(dtype_in(self))); }, nullptr,
      "The number of bytes of an element.", nullptr},
     {"is_floating_point",
-     [](PyObject* self, void*) { return dtype_bool(is_floating(dtype_in(self))); }, nullptr,
-     "Whether it is a real floating-point type.", nullptr},
+     [](PyObject* self, void*) {
+       return dtype_bool(is_floating(dtype_in(self)) || is_float8(dtype_in(self)));
+     },
+     nullptr, "Whether it is a real floating-point type.", nullptr},
     {"is_complex", [](PyObject* self, void*) { return dtype_bool(is_complex(dtype_in(self))); },
      nullptr, "Whether it is a complex type.", nullptr},
     {"is_signed",

@@ -313,7 +313,9 @@ PyMethodDef tensor_methods[] = {
      "The number of elements."},
     {"nelement", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.numel()); }>,
      METH_NOARGS, "The number of elements."},
-    {"is_floating_point", no_args<[](const Tensor& t) { return to_bool(is_floating(t.dtype())); }>,
+    {"is_floating_point", no_args<[](const Tensor& t) {
+       return to_bool(is_floating(t.dtype()) || is_float8(t.dtype()));
+     }>,
      METH_NOARGS, "Whether the elements are floating-point numbers."},
     {"is_complex", no_args<[](const Tensor& t) { return to_bool(is_complex(t.dtype())); }>,
      METH_NOARGS, "Whether the elements are complex numbers."},

@@ -95,6 +95,8 @@ complex64: dtype
 float16: dtype
 float32: dtype
 float64: dtype
+float8_e4m3fn: dtype
+float8_e5m2: dtype
 int16: dtype
 int32: dtype
 int64: dtype

@@ -8,12 +8,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# (explicit mantissa bits, largest exponent, decimal digits that survive) of IEEE-like formats.
+# (explicit mantissa bits, least exponent, largest number, decimal digits that survive)
 _FLOATS = {
-    "float16": (10, 15, 3),
-    "bfloat16": (7, 127, 2),
-    "float32": (23, 127, 6),
-    "float64": (52, 1023, 15),
+    "float8_e4m3fn": (3, -6, 448.0, 0),
+    "float8_e5m2": (2, -14, 57344.0, 0),
+    "float16": (10, -14, 65504.0, 3),
+    "bfloat16": (7, -126, (2 - 2.0**-7) * 2.0**127, 2),
+    "float32": (23, -126, (2 - 2.0**-23) * 2.0**127, 6),
+    "float64": (52, -1022, (2 - 2.0**-52) * 2.0**1023, 15),
 }
 
 
@@ -33,13 +35,12 @@ class finfo:
                 "torch.finfo() requires a floating point input type. "
                 f"Use torch.iinfo to handle '{name}'"
             )
-        mantissa, exponent, digits = _FLOATS[name]
+        mantissa, exponent, self.max, digits = _FLOATS[name]
         self.dtype = name
         self.bits = dtype.to_real().itemsize * 8
         self.eps = 2.0**-mantissa
-        self.max = (2.0 - self.eps) * 2.0**exponent
         self.min = -self.max
-        self.tiny = 2.0 ** (1 - exponent)
+        self.tiny = 2.0**exponent
         self.smallest_normal = self.tiny
         self.resolution = 10.0**-digits
 

@@ -26,6 +26,8 @@ TYPE_NAMES: dict[rl.dtype, str] = {
     _C.uint64: "UInt64",
     _C.float16: "Half",
     _C.bfloat16: "BFloat16",
+    _C.float8_e4m3fn: "Float8_e4m3fn",
+    _C.float8_e5m2: "Float8_e5m2",
     _C.float32: "Float",
     _C.float64: "Double",
     _C.complex64: "ComplexFloat",

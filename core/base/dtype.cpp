@@ -8,7 +8,7 @@ namespace rushlight {
 const char* dtype_name(DType dtype) {
   static constexpr const char* names[] = {
 #define RUSHLIGHT_NAME(type, name) #name,
-      RUSHLIGHT_DTYPES(RUSHLIGHT_NAME)
+      RUSHLIGHT_DTYPES(RUSHLIGHT_NAME) RUSHLIGHT_STORED_DTYPES(RUSHLIGHT_NAME)
 #undef RUSHLIGHT_NAME
   };
   return is_bool(dtype) ? "bool" : names[int(dtype)];
@@ -27,7 +27,9 @@ DType complex_dtype(DType dtype) {
 
 namespace {
 
-int category(DType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : is_integral(t) ? 1 : 0; }
+int category(DType t) {
+  return is_complex(t) ? 3 : is_floating(t) || is_float8(t) ? 2 : is_integral(t) ? 1 : 0;
+}
 
 DType promote_integers(DType a, DType b) {
   size_t sa = dtype_size(a), sb = dtype_size(b);
@@ -45,6 +47,9 @@ DType promote_integers(DType a, DType b) {
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
+  CHECK(!is_float8(a) && !is_float8(b),
+        "Promotion for Float8 Types is not supported, attempted to promote ", dtype_name(a),
+        " and ", dtype_name(b), ". Convert one of them with .to(dtype) first.");
   int ca = category(a), cb = category(b);
   if (ca < cb) return promote(b, a);  // from here a is of the same or the higher category
   if (ca == 3) {
@@ -55,6 +60,12 @@ DType promote(DType a, DType b) {
   if (ca != cb) return a;
   if (ca == 2) return is_half(a) && is_half(b) ? DType::float32 : std::max(a, b);
   return promote_integers(a, b);
+}
+
+void refuse_stored_dtype(DType dtype) {
+  CHECK(false, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype),
+        ". Use input.float().");
+  __builtin_unreachable();
 }
 
 bool can_cast(DType from, DType to) { return category(from) <= category(to); }

@@ -1,6 +1,7 @@
 // Owns the element types: their list, sizes, categories, the half-precision structs and promotion.
 //
-// One X-macro list names every dtype; everything that walks dtypes expands it.
+// One X-macro list names the dtypes of arithmetic, a second one those that are only stored: loops
+// convert their elements to float32 and back.
 #pragma once
 
 #include <complex>
@@ -29,21 +30,24 @@ namespace rushlight {
   _(double, float64)                  \
   _(std::complex<float>, complex64)   \
   _(std::complex<double>, complex128)
+#define RUSHLIGHT_STORED_DTYPES(_) \
+  _(Float8E4M3, float8_e4m3fn)     \
+  _(Float8E5M2, float8_e5m2)
 
 enum class DType : uint8_t {
 #define RUSHLIGHT_ENUMERATOR(type, name) name,
-  RUSHLIGHT_DTYPES(RUSHLIGHT_ENUMERATOR)
+  RUSHLIGHT_DTYPES(RUSHLIGHT_ENUMERATOR) RUSHLIGHT_STORED_DTYPES(RUSHLIGHT_ENUMERATOR)
 #undef RUSHLIGHT_ENUMERATOR
 };
 
-inline constexpr int kDTypeCount = int(DType::complex128) + 1;
+inline constexpr int kDTypeCount = int(DType::float8_e5m2) + 1;
 
 // "bool" where the enumerator must read bool_.
 const char* dtype_name(DType dtype);
 constexpr size_t dtype_size(DType dtype) {
   constexpr uint8_t sizes[] = {
 #define RUSHLIGHT_SIZE(type, name) sizeof(type),
-      RUSHLIGHT_DTYPES(RUSHLIGHT_SIZE)
+      RUSHLIGHT_DTYPES(RUSHLIGHT_SIZE) RUSHLIGHT_STORED_DTYPES(RUSHLIGHT_SIZE)
 #undef RUSHLIGHT_SIZE
   };
   return sizes[int(dtype)];
@@ -56,12 +60,16 @@ constexpr bool is_unsigned(DType t) {
 }
 constexpr bool is_floating(DType t) { return t >= DType::float16 && t <= DType::float64; }
 constexpr bool is_half(DType t) { return t == DType::float16 || t == DType::bfloat16; }
-constexpr bool is_complex(DType t) { return t >= DType::complex64; }
+constexpr bool is_complex(DType t) { return t == DType::complex64 || t == DType::complex128; }
+// What BLAS and LAPACK compute in.
+constexpr bool is_full_precision(DType t) { return t >= DType::float32 && t <= DType::complex128; }
+constexpr bool is_float8(DType t) { return t >= DType::float8_e4m3fn; }
 // Only real and complex floating-point tensors carry gradients.
 constexpr bool is_differentiable(DType t) { return t >= DType::float16; }
 
 // The largest number of a floating-point dtype.
 constexpr double largest_finite(DType t) {
+  if (is_float8(t)) return t == DType::float8_e4m3fn ? 448 : 57344;
   if (t == DType::float16) return 65504;
   if (t == DType::bfloat16) return 0x1.fep127;
   return t == DType::float32 ? 0x1.fffffep127 : 0x1.fffffffffffffp1023;
@@ -85,15 +93,18 @@ struct DTypeOf;
     static constexpr DType value = DType::name;   \
   };
 RUSHLIGHT_DTYPES(RUSHLIGHT_TRAIT)
+RUSHLIGHT_STORED_DTYPES(RUSHLIGHT_TRAIT)
 #undef RUSHLIGHT_TRAIT
 template <class T>
 inline constexpr DType dtype_of = DTypeOf<T>::value;
 
 // Calls f with a value-less tag of the C++ type: visit_dtype(t, [&]<class T>(Tag<T>) { ... }).
+// visit_dtype refuses dtypes without arithmetic, visit_stored_dtype takes all.
 template <class T>
 struct Tag {
   using type = T;
 };
+[[noreturn]] void refuse_stored_dtype(DType dtype);
 template <class F>
 decltype(auto) visit_dtype(DType dtype, F&& f) {
   switch (dtype) {
@@ -101,6 +112,15 @@ decltype(auto) visit_dtype(DType dtype, F&& f) {
   case DType::name:                \
     return f(Tag<type>{});
     RUSHLIGHT_DTYPES(RUSHLIGHT_CASE)
+    default: refuse_stored_dtype(dtype);
+  }
+  __builtin_unreachable();
+}
+template <class F>
+decltype(auto) visit_stored_dtype(DType dtype, F&& f) {
+  switch (dtype) {
+    RUSHLIGHT_DTYPES(RUSHLIGHT_CASE)
+    RUSHLIGHT_STORED_DTYPES(RUSHLIGHT_CASE)
 #undef RUSHLIGHT_CASE
   }
   __builtin_unreachable();

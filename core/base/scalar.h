@@ -31,7 +31,7 @@ class Scalar {
   // The dtype that the number has by itself; floats take `default_dtype` in tensors.
   DType dtype() const;
 
-  // Value conversions; a complex number with an imaginary part does not become real, nor a
+  // Conversions to elements of every dtype; a complex number with an imaginary part does not become real, nor a
   // fraction an integer, without the caller having checked kind().
   template <class T>
   T to() const {
@@ -41,6 +41,8 @@ class Scalar {
                          std::is_same_v<T, std::complex<double>>) {
       using R = typename T::value_type;
       return is_integral() ? T(integer<R>()) : T(R(real_), R(imag_));
+    } else if constexpr (requires(T element) { to_float(element); }) {
+      return from_float<T>(to<float>());
     } else {
       return is_integral() ? integer<T>() : T(real_);
     }

@@ -65,9 +65,7 @@ Tensor generated_on_cpu(const Tensor& out, const Sequence& sequence) {
     T* to = out.data<T>();
     parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        if constexpr (std::is_same_v<T, Half>) to[i] = to_half(float(sequence.real(i)));
-        else if constexpr (std::is_same_v<T, BFloat16>)
-          to[i] = to_bfloat16(float(sequence.real(i)));
+        if constexpr (requires { to_float(to[i]); }) to[i] = from_float<T>(float(sequence.real(i)));
         else if constexpr (std::is_integral_v<T>) to[i] = T(sequence.integer(i));
         else to[i] = T(sequence.real(i));
       }

@@ -10,10 +10,6 @@
 namespace rushlight {
 namespace {
 
-constexpr DTypeSet floating_or_complex_signal([](DType t) {
-  return is_differentiable(t) && !is_half(t);
-});
-
 // More samples than any memory holds.
 constexpr int64_t kMaxLength = int64_t(1) << 48;
 
@@ -124,7 +120,7 @@ Returns (batch, frequencies, frames).
 Example:
     >>> torch.stft(torch.ones(8), 4, window=torch.ones(4), return_complex=True).shape
     torch.Size([3, 9]))",
-  .dtypes  = floating_or_complex_signal,
+  .dtypes  = full_precision,
   .variants = function | method,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, int64_t n_fft, std::optional<int64_t> hop_length,

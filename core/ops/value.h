@@ -62,20 +62,25 @@ class DTypeSet {
   template <class Predicate>
   constexpr explicit DTypeSet(Predicate in) {
     for (int i = 0; i < kDTypeCount; ++i)
-      if (in(DType(i))) bits_ |= uint16_t(1u << i);
+      if (in(DType(i))) bits_ |= 1u << i;
   }
   constexpr bool contains(DType t) const { return bits_ >> int(t) & 1; }
 
  private:
-  uint16_t bits_ = 0;
+  uint32_t bits_ = 0;
 };
 
 inline constexpr DTypeSet all_dtypes([](DType) { return true; });
 inline constexpr DTypeSet floating([](DType t) { return is_floating(t); });
-inline constexpr DTypeSet floating_or_complex([](DType t) { return is_differentiable(t); });
-inline constexpr DTypeSet real([](DType t) { return !is_complex(t); });
-inline constexpr DTypeSet numeric([](DType t) { return !is_bool(t); });
-inline constexpr DTypeSet real_numeric([](DType t) { return !is_bool(t) && !is_complex(t); });
+inline constexpr DTypeSet floating_or_complex([](DType t) {
+  return is_floating(t) || is_complex(t);
+});
+inline constexpr DTypeSet full_precision([](DType t) { return is_full_precision(t); });
+inline constexpr DTypeSet real([](DType t) { return !is_complex(t) && !is_float8(t); });
+inline constexpr DTypeSet numeric([](DType t) { return !is_bool(t) && !is_float8(t); });
+inline constexpr DTypeSet real_numeric([](DType t) {
+  return !is_bool(t) && !is_complex(t) && !is_float8(t);
+});
 inline constexpr DTypeSet integral_or_bool([](DType t) { return is_integral(t) || is_bool(t); });
 
 // The forms in which Python sees an op.

@@ -86,7 +86,7 @@ constexpr CastLoop cast_loop() {
 template <class... T>
 struct Types {};
 using All = Types<bool, uint8_t, int8_t, uint16_t, int16_t, uint32_t, int32_t, uint64_t, int64_t,
-                  Half, BFloat16, float, double, Complex64, Complex128>;
+                  Half, BFloat16, float, double, Complex64, Complex128, Float8E4M3, Float8E5M2>;
 
 template <class From, class... To>
 constexpr void fill_row(CastLoop* row, Types<To...>) {

@@ -7,7 +7,8 @@
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 
 template <class T>
-inline constexpr bool kHalf = detail::kSame<T, Half> || detail::kSame<T, BFloat16>;
+inline constexpr bool kShort = detail::kSame<T, Half> || detail::kSame<T, BFloat16> ||
+                               detail::kSame<T, Float8E4M3> || detail::kSame<T, Float8E5M2>;
 template <class T>
 inline constexpr bool kSmallInteger = T(0.5f) == T(0) && sizeof(T) < 4;
 template <>
@@ -17,12 +18,10 @@ template <class To, class From>
 [[gnu::always_inline]] inline To convert(From x) {
   if constexpr (detail::kSame<To, From>) {
     return x;
-  } else if constexpr (kHalf<From>) {
+  } else if constexpr (kShort<From>) {
     return convert<To>(to_float(x));
-  } else if constexpr (detail::kSame<To, Half>) {
-    return to_half(convert<float>(x));
-  } else if constexpr (detail::kSame<To, BFloat16>) {
-    return to_bfloat16(convert<float>(x));
+  } else if constexpr (kShort<To>) {
+    return from_float<To>(convert<float>(x));
 #if RUSHLIGHT_ISA == 0
   } else if constexpr (detail::kSame<To, bool> && detail::IsComplex<From>::value) {
     return x != From(0);

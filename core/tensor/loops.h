@@ -42,7 +42,8 @@ struct PointwiseLoops {
 
 // Converts n elements from one dtype to another; one entry per pair, in the order of DType.
 using CastLoop = void (*)(const void* from, void* to, int64_t n);
-inline constexpr int kCastTypes = 15;
+inline constexpr int kCastTypes = 17;
+inline constexpr int kRealTypes = 13;  // of arithmetic: they come first
 struct CastLoops {
   CastLoop run[kCastTypes][kCastTypes];  // complex pairs exist in the baseline set only
 };

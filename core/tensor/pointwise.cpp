@@ -101,8 +101,7 @@ void write_scalars(DType compute, std::span<const Scalar> scalars, char* to) {
           scalar);
   }
   visit_dtype(compute, [&]<class T>(Tag<T>) {
-    if constexpr (!std::is_same_v<T, Half> && !std::is_same_v<T, BFloat16>)
-      for (size_t j = 0; j < scalars.size(); ++j) reinterpret_cast<T*>(to)[j] = scalars[j].to<T>();
+    for (size_t j = 0; j < scalars.size(); ++j) reinterpret_cast<T*>(to)[j] = scalars[j].to<T>();
   });
 }
 
@@ -178,7 +177,7 @@ Compute compute_of(DType dtype) {
   if (dtype == DType::complex64) return Compute::c64;
   if (dtype == DType::complex128) return Compute::c128;
   if (dtype == DType::uint64) return Compute::u64;
-  return is_floating(dtype) ? Compute::f32 : Compute::i64;
+  return is_floating(dtype) || is_float8(dtype) ? Compute::f32 : Compute::i64;
 }
 
 DType dtype_of_compute(Compute compute) {

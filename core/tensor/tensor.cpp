@@ -36,12 +36,9 @@ bool is_packed(ShapeRef sizes, ShapeRef strides, const Order& innermost_first) {
 bool fits(const Scalar& value, DType dtype) {
   if (is_complex(dtype) || is_bool(dtype)) return true;
   if (value.is_complex() && value.to<std::complex<double>>().imag() != 0) return false;
-  if (is_floating(dtype)) {
-    double number = value.to<double>(), most = dtype == DType::float64    ? HUGE_VAL
-                                               : dtype == DType::float32  ? 0x1.fffffep127
-                                               : dtype == DType::bfloat16 ? 0x1.fep127
-                                                                          : 65504;
-    return !(std::abs(number) > most) || std::isinf(number);
+  if (is_floating(dtype) || is_float8(dtype)) {
+    double number = value.to<double>();
+    return !(std::abs(number) > largest_finite(dtype)) || std::isinf(number);
   }
   double bits = double(8 * dtype_size(dtype)) - !is_unsigned(dtype);
   double end = std::ldexp(1.0, int(bits));
@@ -154,11 +151,7 @@ Tensor scalar_tensor(const Scalar& value, DType dtype) {
   CHECK(fits(value, dtype), "value cannot be converted to type ", dtype_name(dtype),
         " without overflow: ", value);
   Tensor out = empty({}, dtype);
-  visit_dtype(dtype, [&]<class T>(Tag<T>) {
-    if constexpr (std::is_same_v<T, Half>) *out.data<T>() = to_half(value.to<float>());
-    else if constexpr (std::is_same_v<T, BFloat16>) *out.data<T>() = to_bfloat16(value.to<float>());
-    else *out.data<T>() = value.to<T>();
-  });
+  visit_stored_dtype(dtype, [&]<class T>(Tag<T>) { *out.data<T>() = value.to<T>(); });
   return out;
 }
 
@@ -231,9 +224,9 @@ Scalar item(const Tensor& tensor) {
     cuda::copy_bytes(here.data(), {}, tensor.address(), tensor.device(), tensor.itemsize());
     return item(here);
   }
-  return visit_dtype(tensor.dtype(), [&]<class T>(Tag<T>) -> Scalar {
+  return visit_stored_dtype(tensor.dtype(), [&]<class T>(Tag<T>) -> Scalar {
     T value = *tensor.data<T>();
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return to_float(value);
+    if constexpr (requires { to_float(value); }) return to_float(value);
     else if constexpr (std::is_same_v<T, bool>) return value;
     else if constexpr (std::is_same_v<T, uint64_t>) return value;
     else if constexpr (std::is_integral_v<T>) return int64_t(value);

@@ -79,7 +79,7 @@ STORAGE_TYPES = {
     }.items()
 }
 # PyTorch has no storage class for these: the pickle names their dtype.
-_UNTYPED_DTYPES = (rl.uint16, rl.uint32, rl.uint64)
+_UNTYPED_DTYPES = (rl.uint16, rl.uint32, rl.uint64, rl.float8_e4m3fn, rl.float8_e5m2)
 
 
 def check(condition: bool, problem: str) -> None:

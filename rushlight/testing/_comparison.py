@@ -30,6 +30,7 @@ _TOLERANCES: dict[Any, Tolerances] = {
     rl.complex64: (1.3e-6, 1e-5),
     rl.complex128: (1e-7, 1e-7),
 }
+_UNKNOWN_TO_NUMPY = (rl.bfloat16, rl.float8_e4m3fn, rl.float8_e5m2)
 _NUMBERS = (int, float, complex, np.number)
 _BOOLS = (bool, np.bool_)
 
@@ -247,7 +248,7 @@ def _check_attribute(name: str, actual: Any, expected: Any, place: Place) -> Non
 
 def _array(tensor: Tensor) -> np.ndarray:
     tensor = tensor.detach().to_dense().cpu()
-    return (tensor.float() if tensor.dtype is rl.bfloat16 else tensor).numpy()
+    return (tensor.float() if tensor.dtype in _UNKNOWN_TO_NUMPY else tensor).numpy()
 
 
 def _is_close(

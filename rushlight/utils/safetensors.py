@@ -48,6 +48,8 @@ _DTYPES = {
     "I32": rl.int32,
     "U64": rl.uint64,
     "I64": rl.int64,
+    "F8_E4M3": rl.float8_e4m3fn,
+    "F8_E5M2": rl.float8_e5m2,
     "F16": rl.float16,
     "BF16": rl.bfloat16,
     "F32": rl.float32,

@@ -148,3 +148,21 @@ def test_two_operands_promote_as_in_pytorch(form) -> None:
         if differs(ours, theirs):
             wrong[left, right] = ours, theirs
     assert not wrong, "ours, PyTorch's"
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("wide", ["float16", "bfloat16", "float32", "float64"])
+def test_8_bit_floats_have_the_same_codes(name: str, wide: str) -> None:
+    numbers = np.random.default_rng(0).normal(size=100_000) * np.logspace(-9, 9, 100_000, base=4)
+    numbers = np.concatenate([numbers, [0.0, -0.0, np.inf, -np.inf, np.nan]])
+
+    def codes(library):
+        x = library.from_numpy(numbers).to(getattr(library, wide)).to(getattr(library, name))
+        return x.view(library.uint8).tolist()
+
+    def values(library):
+        x = library.arange(256).to(library.uint8).view(getattr(library, name))
+        return x.to(getattr(library, wide)).double().tolist()
+
+    assert codes(torch) == codes(pytorch)
+    np.testing.assert_array_equal(values(torch), values(pytorch))

@@ -33,7 +33,7 @@ def test_a_view_keeps_the_memory_alive() -> None:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda: torch.ones(2, dtype=torch.bfloat16), "bfloat16 has no buffer format"),
+        (lambda: torch.ones(2, dtype=torch.bfloat16), "the dtype has no buffer format"),
         (lambda: torch.ones(2, requires_grad=True), "requires grad"),
         (lambda: torch.ones(2, device="meta"), "not on the CPU"),
     ],

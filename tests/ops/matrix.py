@@ -14,6 +14,7 @@ import rushlight as rl
 from rushlight import _C
 
 SAMPLES = load_all()
+NOT_IN_NUMPY = (rl.bfloat16, rl.float8_e4m3fn, rl.float8_e5m2)
 
 # Ops without samples, by the test file that covers them instead.
 ELSEWHERE = {
@@ -123,11 +124,11 @@ def tensors_in(*values: Any) -> list[Any]:
 
 
 def array_of(result: Any) -> np.ndarray:
-    """A result as an array: bfloat16, which NumPy lacks, as float64."""
+    """A result as an array: as float64 where NumPy lacks the dtype."""
     if not isinstance(result, rl.Tensor):
         return np.asarray(result)
     result = result.detach()
-    return (result.double() if result.dtype is rl.bfloat16 else result).numpy()
+    return (result.double() if result.dtype in NOT_IN_NUMPY else result).numpy()
 
 
 def arrays_of(result: Any) -> list[np.ndarray]:

@@ -35,7 +35,8 @@ from rushlight.autograd import gradcheck, gradgradcheck
 
 ROOT = Path(__file__).parents[2]
 TOLERANCE = {rl.float16: 2e-2, rl.bfloat16: 1e-1, rl.float32: 1e-4, rl.complex64: 1e-4}
-ALL_DTYPES = ROWS["clone"]["dtypes"]
+FLOAT8 = [rl.float8_e4m3fn, rl.float8_e5m2]  # which move, and are computed in float32 at most
+ALL_DTYPES = [dtype for dtype in ROWS["clone"]["dtypes"] if dtype not in FLOAT8]
 
 
 def cases(wanted: Callable[[str], bool]) -> list[Any]:
@@ -363,6 +364,32 @@ def test_dtypes_of_the_op_work_and_others_raise(name: str, dtype: Any) -> None:
     for mine, theirs in zip(actual, expected, strict=True):
         wraps = theirs.dtype.kind in "iu" or mine.dtype == np.bool_
         close(mine, theirs.astype(mine.dtype) if wraps else theirs, TOLERANCE.get(dtype, 1e-4))
+
+
+@pytest.mark.parametrize("dtype", FLOAT8, ids=lambda d: d._name)
+@pytest.mark.parametrize(
+    "name", [n for n in SAMPLED if SAMPLES[n].all[0].arrays() and n not in READS_STORAGE]
+)
+def test_8_bit_floats_give_the_numbers_or_are_refused(name: str, dtype: Any) -> None:
+    sample = SAMPLES[name].all[0]
+    if sample.arrays()[0].dtype != np.float64:
+        pytest.skip("the first tensor has a dtype of its own")
+
+    def cast(array: np.ndarray, as_stored: bool) -> Any:
+        tensor = tensor_of(array)
+        if array.dtype != np.float64:
+            return tensor
+        return tensor.to(dtype) if as_stored else tensor.to(dtype).double()
+
+    try:
+        actual = arrays_of(call(name, sample.map(lambda a: cast(a, True))))
+    except RuntimeError as error:
+        if not re.search(f"not implemented for {dtype._name}|Promotion for Float8", str(error)):
+            raise
+        return
+    expected = arrays_of(call(name, sample.map(lambda a: cast(a, False))))
+    for mine, theirs in zip(actual, expected, strict=True):
+        close(mine, theirs, 0.5)
 
 
 # ---- wrong arguments ----------------------------------------------------------------------------

@@ -18,9 +18,10 @@
 namespace rushlight {
 namespace {
 
-constexpr DTypeSet transformable([](DType t) { return !is_half(t); });
-constexpr DTypeSet transformable_real([](DType t) { return !is_half(t) && !is_complex(t); });
-constexpr DTypeSet single_or_complex([](DType t) { return is_differentiable(t) && !is_half(t); });
+constexpr DTypeSet transformable([](DType t) { return !is_half(t) && !is_float8(t); });
+constexpr DTypeSet transformable_real([](DType t) {
+  return !is_half(t) && !is_float8(t) && !is_complex(t);
+});
 
 // ---- what the private ops do --------------------------------------------------------------------
 
@@ -184,7 +185,7 @@ Tensor shifted(const Tensor& input, std::optional<ShapeRef> dim, bool back) {
 OP(_fft_c2c, "(Tensor input, int[] dim, bool inverse, float scale) -> Tensor", {
   .home    = "private",
   .doc     = R"(The transform along dims of real or complex numbers, times scale.)",
-  .dtypes  = single_or_complex,
+  .dtypes  = full_precision,
   .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef dim, bool inverse, double scale) {
     Tensor x = to_contiguous(input);
@@ -202,7 +203,7 @@ OP(_fft_c2c, "(Tensor input, int[] dim, bool inverse, float scale) -> Tensor", {
 OP(_fft_r2c, "(Tensor input, int[] dim, float scale) -> Tensor", {
   .home    = "private",
   .doc     = R"(The transform of real numbers, half of it along the last of dims, times scale.)",
-  .dtypes  = single_or_complex,
+  .dtypes  = full_precision,
   .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef dim, double scale) {
     Tensor x = to_contiguous(input);
@@ -224,7 +225,7 @@ OP(_fft_r2c, "(Tensor input, int[] dim, float scale) -> Tensor", {
 OP(_fft_c2r, "(Tensor input, int[] dim, int length, float scale) -> Tensor", {
   .home    = "private",
   .doc     = R"(The inverse of _fft_r2c, times scale; length is that of the last of dims.)",
-  .dtypes  = single_or_complex,
+  .dtypes  = full_precision,
   .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef dim, int64_t length, double scale) {
     Tensor x = to_contiguous(input);

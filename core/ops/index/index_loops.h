@@ -12,7 +12,7 @@ struct IndexLoops {
   void (*take[5])(const void* from, int64_t stride, int64_t step, const int64_t* places, int64_t n,
                   void* to);
   // to[k] += from[k] for real dtypes, in the order of DType.
-  void (*add[kCastTypes - 2])(void* to, const void* from, int64_t n);
+  void (*add[kRealTypes])(void* to, const void* from, int64_t n);
   int64_t (*count)(const bool* flags, int64_t n);
   // Writes the places of true flags, plus `first`, to `to`, where there are at most `most`.
   void (*list)(const bool* flags, int64_t n, int64_t first, int64_t most, int64_t* to);

@@ -10,10 +10,6 @@
 
 namespace rushlight {
 
-inline constexpr DTypeSet lapack_dtypes([](DType t) {
-  return is_differentiable(t) && !is_half(t);
-});
-
 // ---- linalg.cpp: checks and layouts -------------------------------------------------------------
 
 void check_matrices(const Tensor& t, const char* name);

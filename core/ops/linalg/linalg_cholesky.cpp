@@ -54,7 +54,7 @@ OP(linalg_cholesky_ex,
 
 info is 0 where a matrix is positive-definite, else the order of the first leading minor that is
 not.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool upper, bool check_errors) {
@@ -94,7 +94,7 @@ Example:
     >>> torch.linalg.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
     tensor([[2., 0.],
             [1., 2.]]))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, bool upper) {
     auto [L, info] = call<"linalg_cholesky_ex", Pair>(A, upper, false);
@@ -105,7 +105,7 @@ Example:
 
 OP(cholesky, "(Tensor input, bool upper=False) -> Tensor", {
   .doc     = R"(The Cholesky factor of matrices: see linalg.cholesky.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool upper) {
     return call<"linalg_cholesky", Tensor>(input, upper);
@@ -121,7 +121,7 @@ Args:
 
 Returns:
     (*, n, k).)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& input2, bool upper) {
     check_system(input, input2, "A");
@@ -132,7 +132,7 @@ Returns:
 
 OP(cholesky_inverse, "(Tensor input, bool upper=False) -> Tensor", {
   .doc     = R"(The inverse of A by its Cholesky factor L, A = L @ L.mH, or U with upper=True.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool upper) {
     check_square(input, "A");
@@ -148,7 +148,7 @@ OP(linalg_ldl_factor_ex,
   .doc     = R"(The LDL factorisation as linalg.ldl_factor, and instead of an error a number.
 
 info is 0 where it succeeded, else the first i with a zero at D[i - 1, i - 1].)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool hermitian, bool check_errors) {
     check_square(A, "A");
@@ -174,7 +174,7 @@ OP(linalg_ldl_factor,
 
 The compact form of Bunch and Kaufman (1977), for linalg.ldl_solve; only the lower triangle of A is
 read. Its gradient is not implemented.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& A, bool hermitian) {
     auto [LD, pivots, info] = call<"linalg_ldl_factor_ex", Triple>(A, hermitian, true);
     return std::tuple(LD, pivots);
@@ -187,7 +187,7 @@ OP(linalg_ldl_solve,
   .doc     = R"(The solution X of A @ X = B by the linalg.ldl_factor of A.
 
 The gradient for the factor is not implemented.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, bool hermitian) {
     int64_t rank = std::max(batch.rank("LD"), batch.rank("B"));
     return call<"linalg_ldl_solve", Tensor>(Batch::padded(batch.full("LD"), rank),

@@ -23,7 +23,7 @@ OP(eigh_kernel,
    "_eigh(Tensor A, bool upper, bool vectors) -> (Tensor eigenvalues, Tensor eigenvectors)", {
   .home    = "private",
   .doc     = R"(linalg.eigh; without `vectors` the eigenvectors have no elements.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool upper, bool vectors) {
     check_square(A, "A");
@@ -70,7 +70,7 @@ where the eigenvalues are different.
 Example:
     >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
     tensor([1., 3.]))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::string_view UPLO) {
     return call<"eigh_kernel", Pair>(A, is_upper(UPLO), true);
@@ -80,7 +80,7 @@ Example:
 OP(linalg_eigvalsh, "eigvalsh(Tensor A, str UPLO='L') -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The eigenvalues of Hermitian matrices in ascending order: see linalg.eigh.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::string_view UPLO) {
     return std::get<0>(call<"eigh_kernel", Pair>(A, is_upper(UPLO), is_differentiated(A)));
@@ -90,7 +90,7 @@ OP(linalg_eigvalsh, "eigvalsh(Tensor A, str UPLO='L') -> Tensor", {
 OP(eig_kernel, "_eig(Tensor A, bool vectors) -> (Tensor eigenvalues, Tensor eigenvectors)", {
   .home    = "private",
   .doc     = R"(linalg.eig; without `vectors` the eigenvectors have no elements.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool vectors) {
     check_square(A, "A");
@@ -141,7 +141,7 @@ are different.
 Example:
     >>> torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
     tensor([0.+1.j, 0.-1.j]))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A) { return call<"eig_kernel", Pair>(A, true); },
 })
@@ -149,7 +149,7 @@ Example:
 OP(linalg_eigvals, "eigvals(Tensor A) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The eigenvalues of square matrices, complex, in no order: see linalg.eig.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A) {
     return std::get<0>(call<"eig_kernel", Pair>(A, is_differentiated(A)));

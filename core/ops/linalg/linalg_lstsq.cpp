@@ -54,7 +54,7 @@ OP(lstsq_kernel,
    "Tensor rank, Tensor singular_values)", {
   .home    = "private",
   .doc     = R"(linalg.lstsq of tensors of one batch shape; what is not found has a dim of 0.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& B, double rcond, std::string_view name) {
     LeastSquares driver = driver_of(name);
@@ -116,7 +116,7 @@ Example:
     >>> A = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     >>> torch.linalg.lstsq(A, torch.tensor([[1.0], [2.0], [5.0]]), driver="gels").residuals
     tensor([25.]))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, std::optional<double> rcond,
                 std::optional<std::string_view> driver) {

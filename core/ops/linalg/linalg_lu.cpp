@@ -123,7 +123,7 @@ OP(linalg_lu_factor_ex,
   .doc     = R"(The LU factorisation as linalg.lu_factor, and instead of an error a number.
 
 info is 0 where U has no zero on its diagonal, else i for the first one, U[i - 1, i - 1].)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool pivot, bool check_errors) {
     check_matrices(A, "A");
@@ -155,7 +155,7 @@ Returns:
 
 Raises:
     RuntimeError: if U has a zero on its diagonal.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& A, bool pivot) {
     auto [LU, pivots, info] = call<"linalg_lu_factor_ex", Triple>(A, pivot, false);
     refuse_zero_pivots(info);
@@ -174,7 +174,7 @@ Returns:
     P (*, m, m), L (*, m, k) with ones on its diagonal, U (*, k, n), where k = min(m, n).
 
 pivot=False exists on CUDA only: A = L @ U, P is empty, and rounding errors may be large.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& A, bool pivot) {
     auto [LU, pivots, info] = call<"linalg_lu_factor_ex", Triple>(A, pivot, false);
     return call<"lu_unpack", Triple>(LU, pivots, true, pivot);
@@ -208,7 +208,7 @@ What is not unpacked is a tensor without elements.)",
 OP(lu_solve_kernel, "_lu_solve(Tensor LU, Tensor pivots, Tensor B, bool adjoint) -> Tensor", {
   .home    = "private",
   .doc     = R"(linalg.lu_solve of tensors of one batch shape, with the unknown on the right.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& LU, const Tensor& pivots, const Tensor& B, bool adjoint) {
     Tensor X = column_major_copy(B);
@@ -256,7 +256,7 @@ Args:
     LU: (*, n, n).
     pivots: (*, n), int32.
     B: (*, n, k), or with left=False (*, k, n).)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& LU, const Tensor& pivots, const Tensor& B, bool left, bool adjoint) {
     check_square(LU, "LU");
     check_pivots(LU, pivots);
@@ -279,7 +279,7 @@ Args:
 
 OP(lu_solve, "(Tensor input, Tensor LU_data, Tensor LU_pivots) -> Tensor", {
   .doc     = R"(The solution X of A @ X = input by the LU factors of A: see linalg.lu_solve.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& LU_data, const Tensor& LU_pivots) {
     return call<"linalg_lu_solve", Tensor>(LU_data, LU_pivots, input, true, false);
@@ -290,7 +290,7 @@ OP(solve_triangular_kernel,
    "_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular) -> Tensor", {
   .home    = "private",
   .doc     = R"(linalg.solve_triangular of tensors of one batch shape, the unknown on the right.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& B, bool upper, bool unitriangular) {
     Tensor X = column_major_copy(B);
@@ -327,7 +327,7 @@ Example:
     >>> torch.linalg.solve_triangular(A, torch.tensor([[4.0], [8.0]]), upper=True)
     tensor([[1.],
             [2.]]))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular) {
     check_square(A, "A");
@@ -351,7 +351,7 @@ OP(triangular_solve,
   .doc     = R"(The solution X of A @ X = input for triangular A, and a copy of A.
 
 See linalg.solve_triangular, which has the arguments in the other order.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& A, bool upper, bool transpose,
                 bool unitriangular) {

@@ -220,7 +220,7 @@ p='nuc' is the sum of singular values of the matrices in two dims.)",
 
 OP(nuclear_norm, "(Tensor input, bool keepdim=False) -> Tensor", {
   .doc     = R"(The sum of the singular values of each matrix: see linalg.matrix_norm.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .variants = function,
   .forward = [](const Tensor& input, bool keepdim) {
     CHECK(input.dim() >= 2, "input must have at least 2 dimensions, but has shape ", input.sizes());
@@ -231,7 +231,7 @@ OP(nuclear_norm, "(Tensor input, bool keepdim=False) -> Tensor", {
 
 OP(nuclear_norm_dim, "nuclear_norm.dim(Tensor input, int[] dim, bool keepdim=False) -> Tensor", {
   .doc     = R"(The sums of the singular values of the matrices in two dims.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .variants = function,
   .forward = [](const Tensor& input, ShapeRef dim, bool keepdim) {
     return matrix_norm(input, "nuc", dim, keepdim, {});
@@ -269,7 +269,7 @@ OP(linalg_cond, "cond(Tensor A, Scalar? p=None) -> Tensor", {
 p None and 2 are the largest singular value by the smallest, also of matrices that are not square;
 -2 is its inverse. The other norms are those of linalg.matrix_norm; singular matrices give
 infinity.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::optional<Scalar> p) {
     double ord = p ? real_number(*p, "p") : 2;
@@ -282,7 +282,7 @@ infinity.)",
 OP(linalg_cond_str, "cond.p_str(Tensor A, str p) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The condition number with the norm 'fro' or 'nuc'.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::string_view p) {
     CHECK(p == "fro" || p == "nuc", "got an invalid norm type: ", p,

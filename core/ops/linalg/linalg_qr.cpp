@@ -120,7 +120,7 @@ Example:
     >>> Q, R = torch.linalg.qr(torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
     >>> torch.allclose(Q @ R, torch.tensor([[3.0, 1.0], [4.0, 2.0]]))
     True)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, std::string_view mode) {
@@ -163,7 +163,7 @@ Example:
 
 OP(qr, "(Tensor input, bool some=True) -> (Tensor Q, Tensor R)", {
   .doc     = R"(The QR decomposition: linalg.qr, mode 'reduced', or 'complete' with some=False.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool some) {
     return call<"linalg_qr", Pair>(input, std::string_view(some ? "reduced" : "complete"));
@@ -175,7 +175,7 @@ OP(geqrf, "(Tensor input) -> (Tensor a, Tensor tau)", {
 
 tau holds the factors of the reflectors; linalg.householder_product makes Q of them. Its
 gradient is not implemented.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& input) {
@@ -196,7 +196,7 @@ OP(linalg_householder_product, "householder_product(Tensor A, Tensor tau) -> Ten
 Args:
     A: (*, m, n) with n <= m; column i holds the vector of reflector i, a one in row i left out.
     tau: (*, k) with k <= n, the factors: H_i = I - tau_i v_i v_i^H.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& tau) {
@@ -218,7 +218,7 @@ Args:
 
 OP(orgqr, "(Tensor input, Tensor input2) -> Tensor", {
   .doc     = R"(The product of Householder reflectors: see linalg.householder_product.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, const Tensor& input2) {
     return call<"linalg_householder_product", Tensor>(input, input2);
@@ -231,7 +231,7 @@ OP(ormqr,
 
 With transpose=True, Q.mH is in the place of Q. input (*, m, k) and tau (*, k) are those of
 linalg.householder_product, but Q is the whole square matrix.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& input, const Tensor& tau, const Tensor& other, bool left,

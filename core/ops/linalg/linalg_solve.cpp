@@ -92,7 +92,7 @@ OP(solve_kernel, "_solve(Tensor A, Tensor B) -> (Tensor result, Tensor LU, Tenso
                  "Tensor info)", {
   .home    = "private",
   .doc     = R"(A^-1 B for tensors of one batch shape, with the factors of A.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, const Tensor& B) {
     Factored f = factor(A);
@@ -118,7 +118,7 @@ OP(linalg_solve_ex,
 
 info is 0 where A is invertible, else i for the first zero U[i - 1, i - 1] of its LU
 factorisation.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& A, const Tensor& B, bool left, bool check_errors) {
     check_square(A, "A");
     check_alike(A, "A", B, "B");
@@ -160,7 +160,7 @@ Example:
     >>> A = torch.tensor([[3.0, 1.0], [1.0, 2.0]])
     >>> torch.linalg.solve(A, torch.tensor([9.0, 8.0]))
     tensor([2., 3.]))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, bool left) {
     auto [X, info] = call<"linalg_solve_ex", Pair>(A, B, left, false);
@@ -175,7 +175,7 @@ OP(linalg_inv_ex, "inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inver
 
 info is 0 where A is invertible, else i for the first zero U[i - 1, i - 1] of its LU
 factorisation.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool check_errors) {
@@ -208,7 +208,7 @@ Example:
     >>> torch.linalg.inv(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]]))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A) {
     auto [inverse, info] = call<"linalg_inv_ex", Pair>(A, false);
@@ -219,7 +219,7 @@ Example:
 
 OP(inverse, "(Tensor input) -> Tensor", {
   .doc     = R"(The inverses of square matrices: see linalg.inv.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input) { return call<"linalg_inv", Tensor>(input); },
 })
@@ -233,7 +233,7 @@ Args:
 
 Returns:
     The sizes of A from `ind` on, then those before.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, int64_t ind) {
     CHECK(ind > 0, "Expected a strictly positive integer for 'ind', but got ", ind, ".");
@@ -257,7 +257,7 @@ OP(linalg_tensorsolve, "tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Ten
 Args:
     A: the sizes of B, then those of X, which have the same product.
     dims: dims of A that are moved to the end first.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& B, std::optional<ShapeRef> dims) {
     Tensor moved = A;
@@ -283,7 +283,7 @@ Args:
 OP(det_kernel, "_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", {
   .home    = "private",
   .doc     = R"(Determinants, and the factors that they come from.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& A) {
     check_square(A, "A");
@@ -308,13 +308,13 @@ OP(linalg_det, "det(Tensor A) -> Tensor", {
 Example:
     >>> torch.linalg.det(torch.tensor([[4.0, 2.0], [2.0, 3.0]]))
     tensor(8.))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& A) { return std::get<0>(call<"det_kernel", Triple>(A)); },
 })
 
 OP(det, "(Tensor input) -> Tensor", {
   .doc     = R"(The determinants of square matrices: see linalg.det.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& input) { return std::get<0>(call<"det_kernel", Triple>(input)); },
 })
 
@@ -322,7 +322,7 @@ OP(slogdet_kernel,
    "_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", {
   .home    = "private",
   .doc     = R"(linalg.slogdet, and the factors that it comes from.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& A) {
     check_square(A, "A");
@@ -353,19 +353,19 @@ OP(linalg_slogdet, "slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)", {
 
 det(A) = sign * exp(logabsdet), where the determinant itself might overflow. The sign of a complex
 determinant has magnitude 1; a singular matrix has sign 0 and logarithm -inf.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& A) { return slogdet_of(A); },
 })
 
 OP(slogdet, "(Tensor input) -> (Tensor sign, Tensor logabsdet)", {
   .doc     = R"(The signs and logarithms of determinants: see linalg.slogdet.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& input) { return slogdet_of(input); },
 })
 
 OP(logdet, "(Tensor input) -> Tensor", {
   .doc     = R"(The logarithms of determinants; NaN of a negative one, -inf of zero.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& input) {
     auto [sign, logabsdet] = slogdet_of(input);
     if (is_complex(input.dtype())) return log(sign) + logabsdet;

@@ -129,7 +129,7 @@ OP(svd_kernel,
   .doc     = R"(linalg.svd; without compute_uv U and Vh have no elements.
 
 On CUDA it is Jacobi's method, and QR iterations with by_qr or if that does not converge.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool full_matrices, bool compute_uv, bool by_qr) {
     check_matrices(A, "A");
@@ -182,7 +182,7 @@ Example:
     >>> U, S, Vh = torch.linalg.svd(torch.tensor([[0.0, 2.0], [3.0, 0.0]]))
     >>> S
     tensor([3., 2.]))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, bool full_matrices, std::optional<std::string_view> driver) {
     return svd_of(A, full_matrices, true, is_qr(A, driver));
@@ -192,7 +192,7 @@ Example:
 OP(linalg_svdvals, "svdvals(Tensor A, *, str? driver=None) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The singular values of matrices, descending: (*, m, n) gives (*, min(m, n)).)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, std::optional<std::string_view> driver) {
     return svdvals_of(A, is_qr(A, driver));
@@ -204,7 +204,7 @@ OP(svd,
   .doc     = R"(The singular value decomposition with V instead of Vh = V.mH: see linalg.svd.
 
 some=False gives square U and V. Without compute_uv they are square and zero.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, bool some, bool compute_uv) {
     if (compute_uv) {
@@ -222,7 +222,7 @@ some=False gives square U and V. Without compute_uv they are square and zero.)",
 OP(pinv_kernel, "_pinv(Tensor A, Tensor? atol, Tensor? rtol, bool hermitian) -> Tensor", {
   .home    = "private",
   .doc     = R"(linalg.pinv.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor& atol, const Tensor& rtol,
                 bool hermitian) {
     int64_t rank = batch.rank("A");
@@ -264,7 +264,7 @@ Example:
     >>> torch.linalg.pinv(torch.tensor([[2.0, 0.0]]))
     tensor([[0.5000],
             [0.0000]]))",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
     return pinv_of(A, atol, rtol, hermitian);
   },
@@ -273,7 +273,7 @@ Example:
 OP(linalg_pinv_rcond, "pinv.rcond(Tensor A, Tensor rcond, bool hermitian=False) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The pseudoinverse with rtol=rcond.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .forward = [](const Tensor& A, const Tensor& rcond, bool hermitian) {
     return pinv_of(A, Tensor(), rcond, hermitian);
   },
@@ -281,7 +281,7 @@ OP(linalg_pinv_rcond, "pinv.rcond(Tensor A, Tensor rcond, bool hermitian=False) 
 
 OP(pinverse, "(Tensor input, float rcond=1e-15) -> Tensor", {
   .doc     = R"(The pseudoinverse of matrices with rtol=rcond: see linalg.pinv.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input, double rcond) {
     return pinv_of(input, Tensor(), wrapped_number(rcond), false);
@@ -295,7 +295,7 @@ OP(linalg_matrix_rank,
   .doc     = R"(The ranks of matrices, int64: how many singular values are above zero.
 
 The tolerances, and hermitian, are those of linalg.pinv.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& atol, const Tensor& rtol, bool hermitian) {
     return rank_of(A, atol, rtol, hermitian);
@@ -306,7 +306,7 @@ OP(linalg_matrix_rank_tol,
    "matrix_rank.tol(Tensor A, Tensor tol, bool hermitian=False) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The ranks of matrices with atol=tol and rtol=0.)",
-  .dtypes  = lapack_dtypes,
+  .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& A, const Tensor& tol, bool hermitian) {
     return rank_of(A, tol, wrapped_number(0.0), hermitian);

@@ -24,8 +24,6 @@ namespace {
 // OpenBLAS has done smaller products before oneDNN has begun; oneDNN has the faster large ones.
 constexpr double kOneDnnFrom = 1 << 15;
 
-bool is_blas_dtype(DType t) { return is_differentiable(t) && !is_half(t); }
-
 bool run_onednn(const MatrixProduct& p) {
   auto strides = [](MatrixLayout layout, int64_t step) {
     return layout.transposed ? onednn::MatrixStrides{step, 1, layout.stride}
@@ -89,14 +87,14 @@ bool multiply_on_cpu(const MatrixProduct& p) {
 
   int64_t item = int64_t(dtype_size(p.dtype));
   if (p.bias) fill_rows(p.c, p.batch * p.m, p.bias, p.n * item);
-  else if (!is_blas_dtype(p.dtype)) std::memset(p.c, 0, size_t(p.batch * p.m * p.n * item));
+  else if (!is_full_precision(p.dtype)) std::memset(p.c, 0, size_t(p.batch * p.m * p.n * item));
   int64_t grain = int64_t(kMultiplicationsPerThread / work) + 1;
   parallel_for(0, p.batch, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const char* a = p.a.data + i * p.a_step * item;
       const char* b = p.b.data + i * p.b_step * item;
       char* c = p.c + i * p.m * p.n * item;
-      if (is_blas_dtype(p.dtype)) {
+      if (is_full_precision(p.dtype)) {
         openblas::gemm(p.dtype, p.a.layout.transposed, p.b.layout.transposed, p.m, p.n, p.k, 1, a,
                        p.a.layout.stride, b, p.b.layout.stride, p.bias ? 1 : 0, c, p.n);
       } else {

@@ -155,8 +155,7 @@ Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bi
 
 Tensor dot_kernel(const Tensor& input, const Tensor& other) {
   int64_t n = input.size(0);
-  bool is_blas_dtype = is_differentiable(input.dtype()) && !is_half(input.dtype());
-  if (!is_blas_dtype || !input.device().is_cpu()) {
+  if (!is_full_precision(input.dtype()) || !input.device().is_cpu()) {
     Tensor row = alias(input, Shape{1, n}, Shape{n, input.stride(0)}, input.offset());
     Tensor column = alias(other, Shape{n, 1}, Shape{other.stride(0), 1}, other.offset());
     Tensor product = matmul_kernel(row, column);

@@ -9,7 +9,7 @@
 namespace rushlight::on_cuda {
 
 constexpr bool kIsReal =
-    kHalf<RESULT> || detail::kSame<RESULT, float> || detail::kSame<RESULT, double>;
+    kShort<RESULT> || detail::kSame<RESULT, float> || detail::kSame<RESULT, double>;
 
 extern "C" __global__ void generate(RESULT* out, int64_t numel, SEQUENCE sequence) {
   int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;

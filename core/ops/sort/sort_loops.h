@@ -14,8 +14,8 @@ struct SortLoops {
   // returns their bounds; NaN is the greatest number, and -0 equals 0. The order is the opposite
   // when `descending`. uint32 for elements of up to 4 bytes, else uint64; for real dtypes in the
   // order of DType.
-  KeyBounds (*keys[kCastTypes - 2])(const void* from, int64_t stride, int64_t n, bool descending,
-                                    void* to);
+  KeyBounds (*keys[kRealTypes])(const void* from, int64_t stride, int64_t n, bool descending,
+                                void* to);
 };
 
 // Those of the instruction set in use.
