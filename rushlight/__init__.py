@@ -36,11 +36,11 @@ from rushlight._C import channels_last_3d as channels_last_3d
 from rushlight._C import complex64 as complex64
 from rushlight._C import complex128 as complex128
 from rushlight._C import contiguous_format as contiguous_format
+from rushlight._C import float8_e4m3fn as float8_e4m3fn
+from rushlight._C import float8_e5m2 as float8_e5m2
 from rushlight._C import float16 as float16
 from rushlight._C import float32 as float32
 from rushlight._C import float64 as float64
-from rushlight._C import float8_e4m3fn as float8_e4m3fn
-from rushlight._C import float8_e5m2 as float8_e5m2
 from rushlight._C import int8 as int8
 from rushlight._C import int16 as int16
 from rushlight._C import int32 as int32

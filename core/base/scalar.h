@@ -31,8 +31,8 @@ class Scalar {
   // The dtype that the number has by itself; floats take `default_dtype` in tensors.
   DType dtype() const;
 
-  // Conversions to elements of every dtype; a complex number with an imaginary part does not become real, nor a
-  // fraction an integer, without the caller having checked kind().
+  // Conversions to elements of every dtype; a complex number with an imaginary part does not become
+  // real, nor a fraction an integer, without the caller having checked kind().
   template <class T>
   T to() const {
     if constexpr (std::is_same_v<T, bool>) {
