@@ -295,6 +295,7 @@ _LAZY = {
     "StorageBase": "_storage",
     "TypedStorage": "_storage",
     "UntypedStorage": "_storage",
+    "PyTorchFileReader": "_checkpoint.file_reader",
     "dsmm": "_sparse",
     "resize_as_sparse_": "_sparse",
     "saddmm": "_sparse",

@@ -36,6 +36,7 @@ MODULES = [
     "rushlight.compiler",
     "rushlight.cpu",
     "rushlight.hub",
+    "rushlight._checkpoint.file_reader",
     "rushlight.jit",
     "rushlight.multiprocessing",
     "rushlight.multiprocessing.channel",

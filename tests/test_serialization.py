@@ -389,3 +389,21 @@ def test_registered_names_can_be_renamed() -> None:
         serialization.clear_safe_globals()
     with pytest.raises(ValueError, match="expected a class, a function or a pair"):
         serialization.add_safe_globals([(Point, 3)])
+
+
+def test_a_file_reader_gives_single_entries(tmp_path: Path) -> None:
+    torch.save({"x": torch.arange(3.0)}, tmp_path / "x.pt")
+    reader = torch.PyTorchFileReader(tmp_path / "x.pt")
+    assert reader.has_record("data/0") and not reader.has_record("data/1")
+    assert {"data.pkl", "data/0", "version"} <= set(reader.get_all_records())
+    assert reader.get_record("data/0") == torch.arange(3.0).numpy().tobytes()
+    assert reader.get_storage_from_record("data/0", 3, torch.float32).tolist() == [0, 1, 2]
+    bytes_ = reader.get_storage_from_record("data/0", 12, torch.UntypedStorage)
+    assert bytes_.dtype is torch.uint8 and bytes_.numel() == reader.get_record_size("data/0")
+    with pytest.raises(RuntimeError, match="file not found: data/7"):
+        reader.get_record("data/7")
+    with pytest.raises(RuntimeError, match="data/0 has 12 elements, not 13"):
+        reader.get_storage_from_record("data/0", 13, torch.uint8)
+    (tmp_path / "y.pt").write_text("no archive")
+    with pytest.raises(RuntimeError, match="it is not a zip archive"):
+        torch.PyTorchFileReader(tmp_path / "y.pt")

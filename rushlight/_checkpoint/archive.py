@@ -185,6 +185,10 @@ class ArchiveReader:
     def __contains__(self, name: str) -> bool:
         return name in self._entries
 
+    def names(self) -> list[str]:
+        """Returns the names of all entries."""
+        return list(self._entries)
+
     def size(self, name: str) -> int:
         """Returns the number of bytes of an entry, or -1 if there is no such entry."""
         return self._entries[name].file_size if name in self._entries else -1
