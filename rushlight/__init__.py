@@ -117,6 +117,7 @@ _SUBMODULES = (
     "types",
     "utils",
     "version",
+    "vision",
     "xpu",
 )
 _LAZY = {
