@@ -1,0 +1,108 @@
+"""Transforms of images, for Pillow images and tensors; v2 adds masks, boxes, points and videos."""
+
+from __future__ import annotations
+
+from importlib import import_module as _import_module
+
+from rushlight.vision.transforms.autoaugment import (
+    AugMix,
+    AutoAugment,
+    AutoAugmentPolicy,
+    RandAugment,
+    TrivialAugmentWide,
+)
+from rushlight.vision.transforms.functional import InterpolationMode
+from rushlight.vision.transforms.transforms import (
+    CenterCrop,
+    ColorJitter,
+    Compose,
+    ConvertImageDtype,
+    ElasticTransform,
+    FiveCrop,
+    GaussianBlur,
+    Grayscale,
+    Lambda,
+    LinearTransformation,
+    Normalize,
+    Pad,
+    PILToTensor,
+    RandomAdjustSharpness,
+    RandomAffine,
+    RandomApply,
+    RandomAutocontrast,
+    RandomChoice,
+    RandomCrop,
+    RandomEqualize,
+    RandomErasing,
+    RandomGrayscale,
+    RandomHorizontalFlip,
+    RandomInvert,
+    RandomOrder,
+    RandomPerspective,
+    RandomPosterize,
+    RandomResizedCrop,
+    RandomRotation,
+    RandomSolarize,
+    RandomVerticalFlip,
+    Resize,
+    TenCrop,
+    ToPILImage,
+    ToTensor,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from rushlight.vision.transforms import v2
+
+__all__ = [
+    "AugMix",
+    "AutoAugment",
+    "AutoAugmentPolicy",
+    "CenterCrop",
+    "ColorJitter",
+    "Compose",
+    "ConvertImageDtype",
+    "ElasticTransform",
+    "FiveCrop",
+    "GaussianBlur",
+    "Grayscale",
+    "InterpolationMode",
+    "Lambda",
+    "LinearTransformation",
+    "Normalize",
+    "PILToTensor",
+    "Pad",
+    "RandAugment",
+    "RandomAdjustSharpness",
+    "RandomAffine",
+    "RandomApply",
+    "RandomAutocontrast",
+    "RandomChoice",
+    "RandomCrop",
+    "RandomEqualize",
+    "RandomErasing",
+    "RandomGrayscale",
+    "RandomHorizontalFlip",
+    "RandomInvert",
+    "RandomOrder",
+    "RandomPerspective",
+    "RandomPosterize",
+    "RandomResizedCrop",
+    "RandomRotation",
+    "RandomSolarize",
+    "RandomVerticalFlip",
+    "Resize",
+    "TenCrop",
+    "ToPILImage",
+    "ToTensor",
+    "TrivialAugmentWide",
+    "v2",
+]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name == "v2":  # imported when first used
+        return _import_module("rushlight.vision.transforms.v2")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
