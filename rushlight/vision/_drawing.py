@@ -147,8 +147,8 @@ def draw_bounding_boxes(
     _check_image("draw_bounding_boxes", image, (1, 3))
     if boxes.shape[-1] == 4 and bool((boxes[:, :2] > boxes[:, 2:]).any()):
         raise ValueError(
-            "draw_bounding_boxes: boxes end before they begin. They are (left, top, right, bottom). "
-            "Convert them with ops.box_convert."
+            "draw_bounding_boxes: boxes end before they begin. They are (left, top, right, "
+            "bottom). Convert them with ops.box_convert."
         )
     count = boxes.shape[0]
     if count == 0:

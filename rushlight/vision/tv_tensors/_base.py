@@ -139,12 +139,10 @@ class TVTensor(Tensor):
         with DisableTorchFunctionSubclass():
             return self._wrap_output(getattr(super(), method)(*args, **kwargs), self)
 
-    def _named(self, **known: Any) -> str:
-        extra = ", ".join(f"{name}={value}" for name, value in known.items())
-        return f"{super().__repr__()[:-1]}, {extra})"
-
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return self._named(**{name: getattr(self, name) for name in self._attributes})
+    def _named(self) -> str:
+        """The repr with what is known beside the data."""
+        known = ", ".join(f"{name}={getattr(self, name)}" for name in self._attributes)
+        return f"{super().__repr__()[:-1]}, {known})"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         # Not a leaf's copy with its tape: what a copied sample holds is data.

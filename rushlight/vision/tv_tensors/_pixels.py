@@ -66,6 +66,9 @@ class Image(_Pixels):
         image = super().__new__(cls, data, dtype=dtype, device=device, requires_grad=requires_grad)
         return cls._like(image.unsqueeze(0), image) if image.ndim == 2 else image
 
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return self._named()
+
 
 class Mask(_Pixels):
     """Masks of segmentation or detection, (..., H, W); transforms take the nearest pixel of them.
@@ -92,3 +95,6 @@ class Video(_Pixels):
     """
 
     _fewest_dims = 4
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return self._named()

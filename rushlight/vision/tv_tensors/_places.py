@@ -124,6 +124,9 @@ class BoundingBoxes(TVTensor):
         known = {name: kwargs.get(name, getattr(like, name)) for name in cls._attributes}
         return cls._checked(tensor, known)
 
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return self._named()
+
 
 class KeyPoints(TVTensor):
     """Points (x, y) in one picture, (..., 2).
@@ -168,3 +171,6 @@ class KeyPoints(TVTensor):
     def wrap(cls, tensor: Tensor, like: Any, **kwargs: Any) -> Self:
         """The tensor as points that know what like knows, or what is given instead."""
         return cls._checked(tensor, kwargs.get("canvas_size", like.canvas_size))
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        return self._named()

@@ -170,39 +170,28 @@ def _perspective(
     )
 
 
-def _enhancer(name: str, function: str) -> Callable[[Any, float], Any]:
-    def enhance(image: Any, factor: float) -> Any:
-        return getattr(pillow(function, "ImageEnhance"), name)(image).enhance(factor)
-
-    return enhance
+def _enhanced(name: str, image: Any, factor: float) -> Any:
+    return getattr(pillow(f"adjust_{name.lower()}", "ImageEnhance"), name)(image).enhance(factor)
 
 
-def _register_enhancers() -> None:
-    """Give the adjustments their kernels, whose factor has the name that the functional gives it."""
-    brightness, contrast, saturation, sharpness = (
-        _enhancer(name, function)
-        for name, function in (
-            ("Brightness", "adjust_brightness"),
-            ("Contrast", "adjust_contrast"),
-            ("Color", "adjust_saturation"),
-            ("Sharpness", "adjust_sharpness"),
-        )
-    )
-    kernel(color.adjust_brightness, PillowImage)(
-        lambda image, brightness_factor: brightness(image, brightness_factor)
-    )
-    kernel(color.adjust_contrast, PillowImage)(
-        lambda image, contrast_factor: contrast(image, contrast_factor)
-    )
-    kernel(color.adjust_saturation, PillowImage)(
-        lambda image, saturation_factor: saturation(image, saturation_factor)
-    )
-    kernel(filters.adjust_sharpness, PillowImage)(
-        lambda image, sharpness_factor: sharpness(image, sharpness_factor)
-    )
+@kernel(color.adjust_brightness, PillowImage)
+def _adjust_brightness(image: Any, brightness_factor: float) -> Any:
+    return _enhanced("Brightness", image, brightness_factor)
 
 
-_register_enhancers()
+@kernel(color.adjust_contrast, PillowImage)
+def _adjust_contrast(image: Any, contrast_factor: float) -> Any:
+    return _enhanced("Contrast", image, contrast_factor)
+
+
+@kernel(color.adjust_saturation, PillowImage)
+def _adjust_saturation(image: Any, saturation_factor: float) -> Any:
+    return _enhanced("Color", image, saturation_factor)
+
+
+@kernel(filters.adjust_sharpness, PillowImage)
+def _adjust_sharpness(image: Any, sharpness_factor: float) -> Any:
+    return _enhanced("Sharpness", image, sharpness_factor)
 
 
 @kernel(color.adjust_hue, PillowImage)

@@ -106,6 +106,10 @@ def resize_image(
     new_size = resized_size(shape[-2:], size, max_size)
     if new_size == tuple(shape[-2:]):
         return image
+    if 0 in shape[-2:] and 0 not in new_size:
+        raise RuntimeError(
+            f"resize: the image has the shape {tuple(shape)}. There is no pixel to resize."
+        )
     if image.numel() == 0:
         return image.new_empty((*shape[:-2], *new_size))
     if mode not in (*_NEAREST, _BILINEAR, InterpolationMode.BICUBIC):

@@ -95,7 +95,7 @@ def _check_warp(image: Tensor, mode: InterpolationMode, fill: Any) -> None:
 def _sample(image: Tensor, grid: Tensor, mode: InterpolationMode, fill: Any) -> Tensor:
     shape = (*image.shape[:-2], *grid.shape[:2])
     if image.numel() == 0:
-        return image.new_empty(shape)
+        return image.reshape(shape)
     batch = image.reshape(-1, *image.shape[-3:]).to(grid.dtype)
     channels = batch.shape[1]
     values = fill_values(fill)

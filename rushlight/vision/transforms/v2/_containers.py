@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def _listed(transforms: Any) -> str:
+    return "\n".join(f"    {transform}" for transform in transforms)
+
+
 class _Container(Transform):
     """Base class: transforms are called with what the container is called with."""
 
@@ -37,9 +41,6 @@ class _Container(Transform):
             inputs = outputs if several else (outputs,)
         return inputs if several else inputs[0]
 
-    def extra_repr(self) -> str:
-        return "\n".join(f"    {transform}" for transform in self.transforms)
-
 
 class Compose(_Container):
     """Transforms one after the other.
@@ -62,6 +63,9 @@ class Compose(_Container):
 
     def forward(self, *inputs: Any) -> Any:
         return self._in_turn(inputs, self.transforms)
+
+    def extra_repr(self) -> str:
+        return _listed(self.transforms)
 
 
 class RandomApply(_Container):
@@ -88,6 +92,9 @@ class RandomApply(_Container):
     def forward(self, *inputs: Any) -> Any:
         done = rl.rand(1).item() < self.p
         return self._in_turn(inputs, self.transforms if done else ())
+
+    def extra_repr(self) -> str:
+        return _listed(self.transforms)
 
 
 class RandomChoice(_Container):

@@ -167,8 +167,7 @@ class GaussianNoise(Transform):
 class _Sanitizer(Transform):
     """Base class: drops places, and the labels and masks that belong to them."""
 
-    def __init__(self, labels_getter: Callable[[Any], Any] | str | None) -> None:
-        super().__init__()
+    def _find_labels_by(self, labels_getter: Callable[[Any], Any] | str | None) -> None:
         self.labels_getter = labels_getter
         self._labels_getter = parse_labels_getter(labels_getter)
 
@@ -234,12 +233,13 @@ class SanitizeBoundingBoxes(_Sanitizer):
         min_area: float = 1.0,
         labels_getter: Callable[[Any], Any] | str | None = "default",
     ) -> None:
-        super().__init__(labels_getter)
+        super().__init__()
         for name, least in (("min_size", min_size), ("min_area", min_area)):
             if least < 1:
                 raise ValueError(f"SanitizeBoundingBoxes: {name} is {least}. It is at least 1.")
         self.min_size = min_size
         self.min_area = min_area
+        self._find_labels_by(labels_getter)
 
     def _places(self, flat_inputs: list[Any]) -> tuple[Tensor, Tensor]:
         boxes = get_bounding_boxes(flat_inputs)
@@ -271,7 +271,8 @@ class SanitizeKeyPoints(_Sanitizer):
     """
 
     def __init__(self, labels_getter: Callable[[Any], Any] | str | None = None) -> None:
-        super().__init__(labels_getter)
+        super().__init__()
+        self._find_labels_by(labels_getter)
 
     def _places(self, flat_inputs: list[Any]) -> tuple[Tensor, Tensor]:
         points = get_keypoints(flat_inputs)

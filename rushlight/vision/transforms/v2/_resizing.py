@@ -88,10 +88,8 @@ class Resize(Transform):
 class _RandomSize(Transform):
     """Base class of the transforms that draw the size as params."""
 
-    def __init__(self, interpolation: Interpolation, antialias: bool | None) -> None:
-        super().__init__()
-        self.interpolation = interpolation
-        self.antialias = antialias
+    interpolation: Interpolation
+    antialias: bool | None
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         return self._call_kernel(
@@ -120,9 +118,11 @@ class ScaleJitter(_RandomSize):
         interpolation: Interpolation = "bilinear",
         antialias: bool | None = True,
     ) -> None:
-        super().__init__(interpolation, antialias)
+        super().__init__()
         self.target_size = target_size
         self.scale_range = scale_range
+        self.interpolation = interpolation
+        self.antialias = antialias
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
@@ -148,9 +148,11 @@ class RandomShortestSize(_RandomSize):
         interpolation: Interpolation = "bilinear",
         antialias: bool | None = True,
     ) -> None:
-        super().__init__(interpolation, antialias)
+        super().__init__()
         self.min_size = [min_size] if isinstance(min_size, int) else list(min_size)
         self.max_size = max_size
+        self.interpolation = interpolation
+        self.antialias = antialias
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
@@ -178,9 +180,11 @@ class RandomResize(_RandomSize):
         interpolation: Interpolation = "bilinear",
         antialias: bool | None = True,
     ) -> None:
-        super().__init__(interpolation, antialias)
+        super().__init__()
         self.min_size = min_size
         self.max_size = max_size
+        self.interpolation = interpolation
+        self.antialias = antialias
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"size": [_draws.integer(self.min_size, self.max_size)]}
