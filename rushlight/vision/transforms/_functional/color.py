@@ -167,40 +167,40 @@ def adjust_hue_image(image: Tensor, hue_factor: float) -> Tensor:
     check_hue(hue_factor)
     if _check("adjust_hue", image, "hue_factor", 0) == 1 or image.numel() == 0:
         return image
-    hue, saturation, value = _hsv(to_dtype_image(image, rl.float32, scale=True))
-    turned = _rgb(hue.add_(hue_factor).remainder_(1.0), saturation, value)
-    return to_dtype_image(turned, image.dtype, scale=True)
+    sixths, saturation, value = _hsv(to_dtype_image(image, rl.float32, scale=True))
+    # Two turns on, so that the fraction is what is left of a positive number.
+    hue = sixths.mul_(1.0 / 6.0).add_(2.0 + hue_factor).frac_()
+    return to_dtype_image(_rgb(hue, saturation, value), image.dtype, scale=True)
 
 
 def _hsv(image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Hue, saturation and value of an RGB image, each in [0, 1]."""
+    """Hue in sixths of a turn, from -1 to 5, saturation and value of an RGB image."""
     red, green, blue = image.unbind(dim=-3)
     low, high = rl.aminmax(image, dim=-3)
     chroma = high - low
-    saturation = chroma / rl.where(high == low, 1.0, high)
-    # The channel that is highest says in which third of the wheel the hue is.
+    saturation = chroma / rl.where(high == 0, 1.0, high)
     scale = rl.where(chroma == 0, 1.0, chroma)
-    third = rl.where(
-        high == red,
-        (green - blue) / scale,
-        rl.where(high == green, (blue - red) / scale + 2.0, (red - green) / scale + 4.0),
-    )
-    return third.mul_(1.0 / 6.0).add_(1.0).fmod_(1.0), saturation, high
+    # The channel that is highest says in which third of the wheel the hue is.
+    of_green = (blue - red).div_(scale).add_(2.0)
+    of_blue = (red - green).div_(scale).add_(4.0)
+    sixths = rl.where(high == green, of_green, of_blue)
+    return rl.where(high == red, (green - blue).div_(scale), sixths), saturation, high
 
 
 def _rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
-    """The RGB image of hue, saturation and value.
+    """The RGB image of hue, saturation and value, all in [0, 1].
 
-    A channel n of (5, 3, 1) is v (1 - s max(0, min(k, 4 - k, 1))) with k = (n + 6 h) mod 6.
+    A channel is v (1 - s (1 - w)), where its weight w depends on the hue h in sixths of a turn:
+    |h - 3| - 1 for red, 2 - |h - 2| for green, 2 - |h - 4| for blue, between 0 and 1.
     """
     sixths = hue.mul(6.0)
     depth = saturation * value
-    channels = []
-    for n in (5.0, 3.0, 1.0):
-        k = (sixths + n).remainder_(6.0)
-        slope = rl.minimum(k, 4.0 - k).clamp_(0.0, 1.0)
-        channels.append(value - slope.mul_(depth))
-    return rl.stack(channels, dim=-3)
+    missing = (  # 1 - w
+        2.0 - (sixths - 3.0).abs_(),
+        (sixths - 2.0).abs_().sub_(1.0),
+        (sixths - 4.0).abs_().sub_(1.0),
+    )
+    return rl.stack([value - m.clamp_(0.0, 1.0).mul_(depth) for m in missing], dim=-3)
 
 
 @functional

@@ -98,9 +98,8 @@ def to_tensor(pic: Any) -> Tensor:
     pixels = pixels.permute(2, 0, 1)
     if pixels.dtype != rl.uint8:
         return pixels.clone(memory_format=rl.contiguous_format)
-    # Cast first: bytes are shorter to walk through in the wrong order than floats.
-    scaled = pixels.contiguous().to(rl.get_default_dtype())
-    return scaled.div_(255)
+    # Put in order first: bytes are shorter to walk through in the wrong order than floats.
+    return pixels.contiguous().div(255)
 
 
 def to_image(inpt: Any) -> Image:
@@ -194,7 +193,10 @@ def to_dtype_image(image: Tensor, dtype: rl.dtype = rl.float32, scale: bool = Fa
     if image.dtype.is_floating_point and dtype.is_floating_point:
         return image.to(dtype)
     if dtype.is_floating_point:
-        return image.to(dtype).div_(max_value(image.dtype))
+        scale = 1.0 / max_value(image.dtype)
+        # One pass where the product is of that dtype anyway.
+        direct = dtype == rl.get_default_dtype()
+        return image.mul(scale) if direct else image.to(dtype).mul_(scale)
     if image.dtype.is_floating_point:
         wide = (rl.int32, rl.uint32, rl.int64, rl.uint64)
         if dtype in wide and (image.dtype != rl.float64 or rl.iinfo(dtype).bits == 64):

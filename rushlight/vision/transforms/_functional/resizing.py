@@ -118,18 +118,27 @@ def resize_image(
             "nearest-exact, bilinear and bicubic. Resize the Pillow image instead."
         )
     batch = image.reshape(-1, *shape[-3:]) if image.ndim > 2 else image[None, None]
-    nearest = mode in _NEAREST
-    direct = image.dtype.is_floating_point or image.dtype == rl.uint8
+    return _interpolated(batch, new_size, mode, bool(antialias)).reshape(*shape[:-2], *new_size)
+
+
+def _interpolated(
+    batch: Tensor, size: tuple[int, int], mode: InterpolationMode, antialias: bool
+) -> Tensor:
+    """A batch (B, C, H, W) of another size, of the same dtype; integers are rounded."""
+    if mode in _NEAREST:
+        moves = batch.dtype.is_floating_point or batch.dtype == rl.uint8
+        values = batch if moves else batch.to(rl.float32)
+        return nnf.interpolate(values, size=size, mode=mode.value).to(batch.dtype)
+    # Integers are faster as floats, and as planes.
+    values = batch if batch.dtype.is_floating_point else batch.contiguous().to(rl.float32)
     resized = nnf.interpolate(
-        batch if direct else batch.to(rl.float32),
-        size=new_size,
-        mode=mode.value,
-        align_corners=None if nearest else False,
-        antialias=bool(antialias) and not nearest,
+        values, size=size, mode=mode.value, align_corners=False, antialias=antialias
     )
-    if not direct:
-        resized = (resized.round_() if not nearest else resized).to(image.dtype)
-    return resized.reshape(*shape[:-2], *new_size)
+    if resized.dtype == batch.dtype:
+        return resized
+    if mode is InterpolationMode.BICUBIC and batch.dtype == rl.uint8:
+        resized = resized.clamp_(0, 255)
+    return resized.round_().to(batch.dtype)
 
 
 resize_video = resize_image
