@@ -59,7 +59,7 @@ def make_grid(
     Example:
         >>> from rushlight.vision.utils import make_grid
         >>> make_grid(torch.ones(3, 1, 4, 4), nrow=2).shape
-        rushlight.Size([3, 14, 14])
+        torch.Size([3, 14, 14])
     """
     images = _batch_of(tensor)
     if normalize:

@@ -126,6 +126,7 @@ CASES: list[tuple[str, tuple[str, ...], list[tuple[tuple[Any, ...], dict[str, An
             ((None,), {"max_size": 12}),
             (([ROWS, COLUMNS],), {}),
             (([12, 17],), {"interpolation": 3}),
+            (([50, 60],), {"interpolation": "bicubic"}),
             (([12, 17],), {"interpolation": "nearest"}),
             (([12, 17],), {"interpolation": "nearest-exact"}),
             (([12, 17], 0), {}),
@@ -258,7 +259,7 @@ LEVELS = {
     "adjust_saturation": 1,
     "adjust_sharpness": 1,
     "gaussian_blur": 1,
-    "resize": 2,  # v1 resizes bytes as floats, v2 and we as bytes
+    "resize": 2,  # bytes as such by v2 and us where it is cubic, else as floats, as v1 does it
     "resized_crop": 1,
 }
 LOOKED_UP = {"affine", "rotate", "perspective", "elastic"}

@@ -50,7 +50,7 @@ class Resize(Module):
 
     Example:
         >>> transforms.Resize(20)(torch.zeros(3, 40, 60)).shape
-        rushlight.Size([3, 20, 30])
+        torch.Size([3, 20, 30])
     """
 
     def __init__(
@@ -238,7 +238,7 @@ class RandomResizedCrop(Module):
 
     Example:
         >>> transforms.RandomResizedCrop(8)(torch.zeros(3, 40, 60)).shape
-        rushlight.Size([3, 8, 8])
+        torch.Size([3, 8, 8])
     """
 
     def __init__(

@@ -198,7 +198,7 @@ def resize(
     Example:
         >>> from rushlight.vision.transforms.functional import resize
         >>> resize(torch.zeros(3, 40, 60), 20).shape
-        rushlight.Size([3, 20, 30])
+        torch.Size([3, 20, 30])
     """
     return resizing.resize(img, size, _mode(interpolation), max_size, antialias)
 

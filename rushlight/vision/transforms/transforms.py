@@ -103,7 +103,7 @@ class Compose:
     Example:
         >>> transform = transforms.Compose([transforms.CenterCrop(2), transforms.Grayscale()])
         >>> transform(torch.ones(3, 4, 4)).shape
-        rushlight.Size([1, 2, 2])
+        torch.Size([1, 2, 2])
     """
 
     def __init__(self, transforms: Sequence[Transform]) -> None:

@@ -50,7 +50,7 @@ class Image(_Pixels):
 
     Example:
         >>> tv_tensors.Image(torch.ones(2, 2)).shape
-        rushlight.Size([1, 2, 2])
+        torch.Size([1, 2, 2])
     """
 
     _fewest_dims = 2

@@ -125,20 +125,23 @@ def _interpolated(
     batch: Tensor, size: tuple[int, int], mode: InterpolationMode, antialias: bool
 ) -> Tensor:
     """A batch (B, C, H, W) of another size, of the same dtype; integers are rounded."""
-    if mode in _NEAREST:
-        moves = batch.dtype.is_floating_point or batch.dtype == rl.uint8
-        values = batch if moves else batch.to(rl.float32)
-        return nnf.interpolate(values, size=size, mode=mode.value).to(batch.dtype)
-    # Integers are faster as floats, and as planes.
-    values = batch if batch.dtype.is_floating_point else batch.contiguous().to(rl.float32)
+    dtype = batch.dtype
+    linear = mode is _BILINEAR
+    # Bytes are faster as floats, and as planes; those of a cubic must be cut off between the sides,
+    # as Pillow does it.
+    nearest = mode in _NEAREST
+    if not dtype.is_floating_point and (linear or dtype != rl.uint8):
+        # The classes of a mask must come through exactly.
+        exact = nearest and dtype.itemsize > 2
+        batch = batch.contiguous().to(rl.float64 if exact else rl.float32)
     resized = nnf.interpolate(
-        values, size=size, mode=mode.value, align_corners=False, antialias=antialias
+        batch,
+        size=size,
+        mode=mode.value,
+        align_corners=None if nearest else False,
+        antialias=antialias and not nearest,
     )
-    if resized.dtype == batch.dtype:
-        return resized
-    if mode is InterpolationMode.BICUBIC and batch.dtype == rl.uint8:
-        resized = resized.clamp_(0, 255)
-    return resized.round_().to(batch.dtype)
+    return resized if resized.dtype == dtype else resized.round_().to(dtype)
 
 
 resize_video = resize_image
