@@ -258,6 +258,35 @@ def test_draws_lie_between_their_bounds() -> None:
     assert tall == (43, 0, 3, 3)
 
 
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x: F.resize(x, [5, 4]),
+        lambda x: F.pad(F.crop(F.hflip(x), 1, 1, 5, 5), 2, padding_mode="symmetric"),
+        lambda x: F.rotate(x, 20, InterpolationMode.BILINEAR, fill=0.5),
+        lambda x: F.normalize(x, [0.1, 0.2, 0.3], [0.5, 0.6, 0.7]),
+        lambda x: F.gaussian_blur(x, 3),
+        lambda x: F.adjust_sharpness(x, 1.5),
+        lambda x: F.adjust_brightness(x, 0.9),
+        lambda x: F.adjust_contrast(x, 1.1),
+        lambda x: F.adjust_saturation(x, 1.1),
+        lambda x: F.adjust_gamma(x, 1.5, 0.9),
+        lambda x: F.autocontrast(x),
+        lambda x: F.invert(F.rgb_to_grayscale(x)),
+    ],
+)
+def test_gradients_pass_through(run) -> None:
+    torch.manual_seed(0)
+    image = (torch.rand(3, 7, 6, dtype=torch.float64) * 0.4 + 0.3).requires_grad_()
+    assert torch.autograd.gradcheck(run, (image,), eps=1e-6, atol=1e-5)
+
+
+def test_gradients_pass_through_hues() -> None:
+    image = torch.rand(3, 7, 6, requires_grad=True)
+    F.adjust_hue(image, 0.2).sum().backward()
+    assert image.grad is not None and image.grad.isfinite().all() and image.grad.abs().sum() > 0
+
+
 def test_erasing_writes_one_window() -> None:
     torch.manual_seed(0)
     image = torch.ones(3, 20, 20)

@@ -1,5 +1,7 @@
 """Transforms of samples: what happens to an image happens to its masks, boxes and points."""
 
+import pickle
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -296,6 +298,15 @@ def test_videos_are_transformed_frame_by_frame() -> None:
     assert video.shape == (5, 3, 4, 4)
     few = v2.UniformTemporalSubsample(3)(tv.Video(frames))
     assert torch.equal(few.as_subclass(torch.Tensor), frames[[0, 2, 4]])
+
+
+def test_transforms_can_be_sent_to_workers() -> None:
+    for transform in (
+        v2.SanitizeBoundingBoxes(labels_getter=None),
+        v2.MixUp(num_classes=3),
+        v2.Compose([v2.RandomErasing(), v2.ToDtype({tv.Image: torch.float32, "others": None})]),
+    ):
+        assert repr(pickle.loads(pickle.dumps(transform))) == repr(transform)
 
 
 def test_noise_and_jpeg_change_a_little() -> None:

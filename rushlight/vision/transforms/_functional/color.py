@@ -181,10 +181,10 @@ def _hsv(image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     saturation = chroma / rl.where(high == 0, 1.0, high)
     scale = rl.where(chroma == 0, 1.0, chroma)
     # The channel that is highest says in which third of the wheel the hue is.
-    of_green = (blue - red).div_(scale).add_(2.0)
-    of_blue = (red - green).div_(scale).add_(4.0)
+    of_green = (blue - red) / scale + 2.0
+    of_blue = (red - green) / scale + 4.0
     sixths = rl.where(high == green, of_green, of_blue)
-    return rl.where(high == red, (green - blue).div_(scale), sixths), saturation, high
+    return rl.where(high == red, (green - blue) / scale, sixths), saturation, high
 
 
 def _rgb(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
@@ -231,7 +231,7 @@ def adjust_gamma_image(image: Tensor, gamma: float, gain: float = 1.0) -> Tensor
     else:
         powers = to_dtype_image(image, rl.float32, scale=True).pow_(gamma)
     if gain != 1.0:
-        powers = powers.mul_(gain).clamp_(0.0, 1.0)
+        powers = powers.mul(gain).clamp_(0.0, 1.0)
     return to_dtype_image(powers, image.dtype, scale=True)
 
 
@@ -311,7 +311,7 @@ def autocontrast_image(image: Tensor) -> Tensor:
     flat = high == low
     scale = rl.where(flat, 1.0, (high - low) * (1.0 / white))
     stretched = (values - rl.where(flat, 0.0, low)).div_(scale)
-    return stretched.clamp_(0, white).to(image.dtype)
+    return stretched.clamp(0, white).to(image.dtype)
 
 
 @functional

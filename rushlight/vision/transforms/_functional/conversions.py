@@ -193,10 +193,10 @@ def to_dtype_image(image: Tensor, dtype: rl.dtype = rl.float32, scale: bool = Fa
     if image.dtype.is_floating_point and dtype.is_floating_point:
         return image.to(dtype)
     if dtype.is_floating_point:
-        scale = 1.0 / max_value(image.dtype)
+        factor = 1.0 / max_value(image.dtype)
         # One pass where the product is of that dtype anyway.
         direct = dtype == rl.get_default_dtype()
-        return image.mul(scale) if direct else image.to(dtype).mul_(scale)
+        return image.mul(factor) if direct else image.to(dtype).mul_(factor)
     if image.dtype.is_floating_point:
         wide = (rl.int32, rl.uint32, rl.int64, rl.uint64)
         if dtype in wide and (image.dtype != rl.float64 or rl.iinfo(dtype).bits == 64):

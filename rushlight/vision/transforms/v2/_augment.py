@@ -12,6 +12,7 @@ from rushlight.nn.functional import one_hot
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 from rushlight.vision._pillow import is_pil_image
 from rushlight.vision.transforms import _arguments, _draws
+from rushlight.vision.transforms import _geometry as _v1
 from rushlight.vision.transforms._functional import crops, filters
 from rushlight.vision.transforms._functional.registry import is_pure_tensor
 from rushlight.vision.transforms.v2._samples import (
@@ -66,6 +67,8 @@ class RandomErasing(RandomApplyTransform):
             name = type(inpt).__name__
             warnings.warn(f"{type(self).__name__} leaves {name} as they are.", stacklevel=2)
         return super()._call_kernel(functional, inpt, *args, **kwargs)
+
+    get_params = staticmethod(_v1.RandomErasing.get_params)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         channels, height, width = query_chw(flat_inputs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 from rushlight.vision.transforms import _augmentation
+from rushlight.vision.transforms import autoaugment as _v1
 from rushlight.vision.transforms._augmentation import AutoAugmentPolicy
 from rushlight.vision.transforms._functional.interpolation import InterpolationMode
 from rushlight.vision.transforms.v2._fills import fill_of, fills_by_type
@@ -76,6 +77,8 @@ class AutoAugment(_Augmentation):
         super().__init__(interpolation, fill)
         self.policy = policy
         self._policies = _augmentation.policies_of(policy)
+
+    get_params = staticmethod(_v1.AutoAugment.get_params)
 
     def _augment(self, image: Any, **options: Any) -> Any:
         return _augmentation.auto_augment(image, self._policies, **options)

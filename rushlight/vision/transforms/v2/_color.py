@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight.vision.transforms import _arguments, _draws
+from rushlight.vision.transforms import _color as _v1
 from rushlight.vision.transforms._functional import color, filters
 from rushlight.vision.transforms.v2._samples import query_chw
 from rushlight.vision.transforms.v2._transform import RandomApplyTransform, Transform
@@ -94,6 +95,8 @@ class ColorJitter(Transform):
         self.contrast = _arguments.jitter_bounds(contrast, "contrast")
         self.saturation = _arguments.jitter_bounds(saturation, "saturation")
         self.hue = _arguments.jitter_bounds(hue, "hue", center=0, bound=(-0.5, 0.5))
+
+    get_params = staticmethod(_v1.ColorJitter.get_params)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         order, factors = _draws.jitter(self.brightness, self.contrast, self.saturation, self.hue)

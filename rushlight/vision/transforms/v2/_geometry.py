@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 
 from rushlight.vision.transforms import _arguments, _draws
+from rushlight.vision.transforms import _geometry as _v1
 from rushlight.vision.transforms._functional import crops, resizing, warping
 from rushlight.vision.transforms._functional.interpolation import InterpolationMode
 from rushlight.vision.transforms._functional.matrices import perspective_coefficients
@@ -182,6 +183,8 @@ class RandomCrop(Transform):
         self._fill = fills_by_type(fill)
         self.padding_mode = padding_mode
 
+    get_params = staticmethod(_v1.RandomCrop.get_params)
+
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         rows, columns = query_size(flat_inputs)
         left, right, top, bottom = self.padding or [0, 0, 0, 0]
@@ -286,6 +289,8 @@ class RandomResizedCrop(Transform):
         self.interpolation = interpolation
         self.antialias = antialias
 
+    get_params = staticmethod(_v1.RandomResizedCrop.get_params)
+
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         window = _draws.resized_crop(*query_size(flat_inputs), self.scale, self.ratio)
         return dict(zip(("top", "left", "height", "width"), window, strict=True))
@@ -329,6 +334,8 @@ class RandomRotation(Transform):
         if center is not None:
             _arguments.check_sequence(center, "center", (2,))
         self.center = center
+
+    get_params = staticmethod(_v1.RandomRotation.get_params)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"angle": _draws.uniform(*self.degrees)}
@@ -379,6 +386,8 @@ class RandomAffine(Transform):
         self._fill = fills_by_type(fill)
         self.center = center
 
+    get_params = staticmethod(_v1.RandomAffine.get_params)
+
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
         drawn = _draws.affine(self.degrees, self.translate, self.scale, self.shear, (width, height))
@@ -419,6 +428,8 @@ class RandomPerspective(RandomApplyTransform):
         self.interpolation = interpolation
         self.fill = fill
         self._fill = fills_by_type(fill)
+
+    get_params = staticmethod(_v1.RandomPerspective.get_params)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
@@ -469,6 +480,8 @@ class ElasticTransform(Transform):
         self.interpolation = interpolation
         self.fill = fill
         self._fill = fills_by_type(fill)
+
+    get_params = staticmethod(_v1.ElasticTransform.get_params)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         size = query_size(flat_inputs)

@@ -6,6 +6,7 @@ from rushlight import Tensor
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 from rushlight.vision._pillow import is_pil_image
 from rushlight.vision.transforms import _arguments, _draws
+from rushlight.vision.transforms import _color as _v1
 from rushlight.vision.transforms._functional import box_formats, filters
 from rushlight.vision.transforms._functional.registry import is_pure_tensor
 from rushlight.vision.transforms.v2._geometry import _pair_of_numbers
@@ -134,6 +135,8 @@ class GaussianBlur(Transform):
         self.sigma = _pair_of_numbers(sigma, "sigma")
         if not 0.0 < self.sigma[0] <= self.sigma[1]:
             raise ValueError(f"sigma: got {sigma}. It must be positive, of the form (min, max).")
+
+    get_params = staticmethod(_v1.GaussianBlur.get_params)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         sigma = _draws.uniform(*self.sigma)

@@ -115,6 +115,10 @@ def _find_labels(inputs: Any) -> Tensor:
     return inputs[named]
 
 
+def _find_none(inputs: Any) -> None:
+    """No labels; a function of the module, so that transforms can be sent to workers."""
+
+
 def parse_labels_getter(labels_getter: Any) -> Callable[[Any], Any]:
     """The function that finds labels: the one given, the default, or one that finds none."""
     if labels_getter == "default":
@@ -122,7 +126,7 @@ def parse_labels_getter(labels_getter: Any) -> Callable[[Any], Any]:
     if callable(labels_getter):
         return labels_getter
     if labels_getter is None:
-        return lambda _: None
+        return _find_none
     raise ValueError(
         f"labels_getter: got {labels_getter!r}. It must be 'default', a function or None."
     )
