@@ -1,6 +1,7 @@
 """The classes of transforms: what they do is in functional, what they draw in _draws.
 
-Here are those that combine others, convert or normalize; the rest is in _geometry and _color.
+Here are those that combine others, convert or normalize; the rest is in _geometry, _warping and
+_color.
 """
 
 from __future__ import annotations
@@ -27,19 +28,21 @@ from rushlight.vision.transforms._color import (
 from rushlight.vision.transforms._draws import chance
 from rushlight.vision.transforms._geometry import (
     CenterCrop,
-    ElasticTransform,
     FiveCrop,
     Pad,
-    RandomAffine,
     RandomCrop,
     RandomErasing,
     RandomHorizontalFlip,
-    RandomPerspective,
     RandomResizedCrop,
-    RandomRotation,
     RandomVerticalFlip,
     Resize,
     TenCrop,
+)
+from rushlight.vision.transforms._warping import (
+    ElasticTransform,
+    RandomAffine,
+    RandomPerspective,
+    RandomRotation,
 )
 from rushlight.vision.transforms.functional import InterpolationMode
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from rushlight.vision.transforms import _arguments, _draws
 from rushlight.vision.transforms import _geometry as _v1
+from rushlight.vision.transforms import _warping as _v1_warping
 from rushlight.vision.transforms._functional import crops, resizing, warping
 from rushlight.vision.transforms._functional.interpolation import InterpolationMode
 from rushlight.vision.transforms._functional.matrices import perspective_coefficients
@@ -335,7 +336,7 @@ class RandomRotation(Transform):
             _arguments.check_sequence(center, "center", (2,))
         self.center = center
 
-    get_params = staticmethod(_v1.RandomRotation.get_params)
+    get_params = staticmethod(_v1_warping.RandomRotation.get_params)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"angle": _draws.uniform(*self.degrees)}
@@ -386,7 +387,7 @@ class RandomAffine(Transform):
         self._fill = fills_by_type(fill)
         self.center = center
 
-    get_params = staticmethod(_v1.RandomAffine.get_params)
+    get_params = staticmethod(_v1_warping.RandomAffine.get_params)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
@@ -429,7 +430,7 @@ class RandomPerspective(RandomApplyTransform):
         self.fill = fill
         self._fill = fills_by_type(fill)
 
-    get_params = staticmethod(_v1.RandomPerspective.get_params)
+    get_params = staticmethod(_v1_warping.RandomPerspective.get_params)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
@@ -481,7 +482,7 @@ class ElasticTransform(Transform):
         self.fill = fill
         self._fill = fills_by_type(fill)
 
-    get_params = staticmethod(_v1.ElasticTransform.get_params)
+    get_params = staticmethod(_v1_warping.ElasticTransform.get_params)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         size = query_size(flat_inputs)
