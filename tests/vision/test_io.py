@@ -1,5 +1,6 @@
 """Pictures go to files and back; Pillow is the oracle."""
 
+import contextlib
 import io
 
 import numpy as np
@@ -52,17 +53,37 @@ def test_modes_choose_the_channels(mode, pillow) -> None:
         np.testing.assert_array_equal(vio.decode_png(data, given).numpy(), expected)
 
 
-def test_a_palette_becomes_colours() -> None:
+def test_a_palette_gives_indices_or_colours() -> None:
     palette = PICTURE.quantize(8)
+    data = encoded(palette, "PNG")
+    np.testing.assert_array_equal(vio.decode_image(data).numpy()[0], np.asarray(palette))
     expected = np.asarray(palette.convert("RGB")).transpose(2, 0, 1)
-    np.testing.assert_array_equal(vio.decode_image(encoded(palette, "PNG")).numpy(), expected)
+    np.testing.assert_array_equal(vio.decode_image(data, "RGB").numpy(), expected)
 
 
 def test_sixteen_bits_stay() -> None:
     deep = np.array([[0, 1, 65535], [256, 40000, 3]], dtype=np.uint16)
-    image = vio.decode_png(encoded(Image.fromarray(deep), "PNG"))
-    assert image.dtype == torch.uint16
-    np.testing.assert_array_equal(image.numpy()[0], deep)
+    data = encoded(Image.fromarray(deep), "PNG")
+    for mode, channels in (("UNCHANGED", 1), ("GRAY", 1), ("RGB", 3), ("RGBA", 4)):
+        image = vio.decode_png(data, mode)
+        assert image.dtype == torch.uint16
+        assert image.shape[0] == channels
+        np.testing.assert_array_equal(image.numpy()[0], deep)
+    assert vio.decode_png(data, "GRAY_ALPHA")[1].int().unique().tolist() == [65535]
+
+
+def test_damaged_files_are_errors_and_nothing_else() -> None:
+    chance = np.random.default_rng(1)
+    frames = [PICTURE.rotate(angle) for angle in (0, 90)]
+    files = [encoded(PICTURE, kind) for kind in ("PNG", "JPEG", "WEBP", "GIF")]
+    files.append(encoded(frames[0], "GIF", save_all=True, append_images=frames[1:]))
+    for data in files:
+        for _ in range(40):
+            damaged = data.clone()
+            places = torch.from_numpy(chance.integers(0, len(data), 4))
+            damaged[places] = torch.from_numpy(chance.integers(0, 256, 4, dtype=np.uint8))
+            with contextlib.suppress(RuntimeError):
+                vio.decode_image(damaged[: chance.integers(1, len(data) * 2)])
 
 
 def test_exif_turns_a_picture_when_asked() -> None:
@@ -108,7 +129,7 @@ PNG = encoded(PICTURE, "PNG")
         (lambda: vio.decode_image(PNG[:0]), RuntimeError, "0 bytes"),
         (lambda: vio.decode_image(torch.zeros(9)), RuntimeError, "1-D tensor of torch.uint8"),
         (lambda: vio.decode_image(PNG[None]), RuntimeError, "1-D tensor of torch.uint8"),
-        (lambda: vio.decode_jpeg(PNG), RuntimeError, "that are not JPEG"),
+        (lambda: vio.decode_jpeg(PNG), RuntimeError, "cannot be read as a picture"),
         (lambda: vio.decode_jpeg([]), ValueError, "the list is empty"),
         (lambda: vio.decode_image(PNG, "GREY"), ValueError, "'GREY'"),
         (lambda: vio.encode_png(torch.zeros(3, 2, 2)), RuntimeError, "torch.float32"),

@@ -6,6 +6,7 @@ Encoded data are 1-D tensors of bytes, as they stand in the file.
 from __future__ import annotations
 
 import io
+from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
 
@@ -15,15 +16,14 @@ from rushlight.vision._pillow import pillow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
-
-    Mode = "ImageReadMode | str"
 
 
 class ImageReadMode(Enum):
     """The channels that a picture is decoded to.
 
-    UNCHANGED leaves them as they are in the file; a palette is resolved.
+    UNCHANGED leaves them as they are in the file: a palette gives its indices, one channel.
     """
 
     UNCHANGED = 0
@@ -41,8 +41,8 @@ _PILLOW_MODES = {
     ImageReadMode.RGB_ALPHA: "RGBA",
 }
 
-# What Pillow hands out that is no picture of bytes or 16-bit gray yet: palettes and the like.
-_RESOLVED = {"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB", "CMYK": "RGB"}
+# Pillow's modes whose bytes are not what a picture holds; a palette stays indices, as in masks.
+_RESOLVED = {"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB"}
 _DEEP = ("I", "I;16", "I;16B", "I;16L")
 
 
@@ -91,20 +91,23 @@ def _check_bytes(name: str, data: Any) -> None:
         raise RuntimeError(f"{name}: the data are on {data.device}. Move them to the CPU.")
 
 
+@contextmanager
+def _reading(name: str, data: Tensor) -> Iterator[None]:
+    """Says whose bytes cannot be read; the decoders raise all kinds of errors for such."""
+    try:
+        yield
+    except Exception as error:
+        raise RuntimeError(
+            f"{name}: {data.numel()} bytes cannot be read as a picture: {error}. "
+            "The file is damaged or of another kind."
+        ) from error
+
+
 def _open(name: str, data: Tensor, formats: tuple[str, ...] | None) -> Any:
     _check_bytes(name, data)
     module = pillow(name)
-    file = io.BytesIO(data.contiguous().numpy().tobytes())
-    try:
-        return module.open(file, formats=formats)
-    except (OSError, ValueError, SyntaxError) as error:
-        kinds = " or ".join(formats) if formats else "no format that Pillow knows"
-        raise RuntimeError(
-            f"{name}: {data.numel()} bytes that are not {kinds}. "
-            "The file is damaged or of another kind."
-            if formats
-            else f"{name}: {data.numel()} bytes of {kinds}. The file is damaged or no picture."
-        ) from error
+    with _reading(name, data):
+        return module.open(io.BytesIO(data.contiguous().numpy().tobytes()), formats=formats)
 
 
 def _parse_mode(mode: Any) -> ImageReadMode:
@@ -122,17 +125,14 @@ def _pixels(image: Any, mode: ImageReadMode) -> Tensor:
     """A decoded picture in a mode, (C, H, W)."""
     from rushlight.vision.transforms._functional.conversions import pil_to_tensor
 
-    wanted = _PILLOW_MODES.get(mode)
-    if image.mode in _DEEP:
-        deep = pil_to_tensor(image).to(rl.uint16)
-        if wanted in (None, "L"):
-            return deep
-        image = pillow("decode_image").fromarray((deep[0].to(rl.int32) // 256).to(rl.uint8).numpy())
-    if wanted is None:
-        wanted = _RESOLVED.get(image.mode, image.mode)
-        if image.mode == "P":
-            wanted = "RGBA" if "transparency" in image.info else "RGB"
-    return pil_to_tensor(image if image.mode == wanted else image.convert(wanted)).contiguous()
+    wanted = _PILLOW_MODES.get(mode, _RESOLVED.get(image.mode, image.mode))
+    if image.mode not in _DEEP:
+        return pil_to_tensor(image if image.mode == wanted else image.convert(wanted))
+    # 16 bits, which Pillow's modes of several channels have not.
+    gray = pil_to_tensor(image).to(rl.int32)
+    colors = [gray] * (3 if wanted in ("RGB", "RGBA") else 1)
+    alpha = [rl.full_like(gray, 65535)] if wanted in ("LA", "RGBA") else []
+    return rl.cat(colors + alpha).to(rl.uint16)
 
 
 def _decode(
@@ -144,14 +144,10 @@ def _decode(
 ) -> Tensor:
     mode = _parse_mode(mode)
     image = _open(name, data, formats)
-    try:
+    with _reading(name, data):
         if apply_exif_orientation:
             image = pillow(name, "ImageOps").exif_transpose(image)
         return _pixels(image, mode)
-    except (OSError, ValueError, SyntaxError) as error:
-        raise RuntimeError(
-            f"{name}: the picture ends or breaks off: {error}. The file is damaged."
-        ) from error
 
 
 def decode_image(
@@ -234,9 +230,10 @@ def decode_gif(input: Tensor) -> Tensor:
     """Decode a GIF: (3, H, W) uint8, or (N, 3, H, W) for N frames; RuntimeError if it is none."""
     image = _open("decode_gif", input, ("GIF",))
     frames = []
-    for index in range(getattr(image, "n_frames", 1)):
-        image.seek(index)
-        frames.append(_pixels(image, ImageReadMode.RGB))
+    with _reading("decode_gif", input):
+        for index in range(getattr(image, "n_frames", 1)):
+            image.seek(index)
+            frames.append(_pixels(image, ImageReadMode.RGB))
     return frames[0] if len(frames) == 1 else rl.stack(frames)
 
 

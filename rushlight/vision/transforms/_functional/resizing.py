@@ -126,10 +126,9 @@ def _interpolated(
 ) -> Tensor:
     """A batch (B, C, H, W) of another size, of the same dtype; integers are rounded."""
     dtype = batch.dtype
-    linear = mode is _BILINEAR
+    linear, nearest = mode is _BILINEAR, mode in _NEAREST
     # Bytes are faster as floats, and as planes; those of a cubic must be cut off between the sides,
     # as Pillow does it.
-    nearest = mode in _NEAREST
     if not dtype.is_floating_point and (linear or dtype != rl.uint8):
         # The classes of a mask must come through exactly.
         exact = nearest and dtype.itemsize > 2
