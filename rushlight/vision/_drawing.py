@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     Colors = Color | list[Any] | None
 
 _DASH = 5  # pixels drawn and pixels left out
+_FAR = 20_000  # places further from the origin are drawn there: Pillow walks along all of a line
 
 
 def _check_image(name: str, image: Any, channels: tuple[int, ...]) -> None:
@@ -70,6 +71,11 @@ def _canvas(image: Tensor) -> Any:
 
 def _drawn(canvas: Any, like: Tensor) -> Tensor:
     return to_dtype_image(pil_to_tensor(canvas), like.dtype, scale=True)
+
+
+def _places(coordinates: Tensor) -> list[Any]:
+    """Coordinates as whole numbers that can be drawn."""
+    return coordinates.nan_to_num(0.0).clamp(-_FAR, _FAR).to(rl.int64).tolist()
 
 
 def _dashed_line(draw: Any, start: Any, end: Any, fill: Any, width: int) -> None:
@@ -168,9 +174,10 @@ def draw_bounding_boxes(
     if fill_labels and label_background_colors:
         grounds = _parse_colors(label_background_colors, count)
     text_font = _font_of(font, font_size)
+    width = min(width, max(image.shape))  # more would not be seen
     canvas = _canvas(image)
     draw = pillow("draw_bounding_boxes", "ImageDraw").Draw(canvas, "RGBA" if fill else None)
-    corners = boxes.to(rl.int64).tolist()
+    corners = _places(boxes)
     for box, outline, text, ink, ground in zip(
         corners, outlines, texts, inks, grounds, strict=False
     ):
@@ -267,11 +274,10 @@ def draw_keypoints(
             f"draw_keypoints: visibility has the shape {tuple(visibility.shape)}. "
             f"It must be that of the points, {tuple(keypoints.shape[:-1])}."
         )
+    radius, width = min(radius, _FAR), min(width, 2 * max(image.shape))
     canvas = _canvas(image)
     draw = pillow("draw_keypoints", "ImageDraw").Draw(canvas)
-    for points, visible in zip(
-        keypoints.to(rl.int64).tolist(), visibility.cpu().bool().tolist(), strict=True
-    ):
+    for points, visible in zip(_places(keypoints), visibility.cpu().bool().tolist(), strict=True):
         for (x, y), shown in zip(points, visible, strict=True):
             if shown:
                 circle = [x - radius, y - radius, x + radius, y + radius]

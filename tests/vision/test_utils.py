@@ -86,6 +86,16 @@ def test_invisible_points_and_their_lines_are_left_out() -> None:
     assert drawn[:, 25, 5].sum() == 0
 
 
+def test_places_far_outside_do_not_hold_up_the_drawing() -> None:
+    image = torch.zeros(3, 20, 20, dtype=torch.uint8)
+    far = 1e15
+    drawn = utils.draw_bounding_boxes(image, torch.tensor([[5, 5, far, far]]), colors="white")
+    assert drawn[0, 5, 5:].min() == 255
+    utils.draw_bounding_boxes(image, torch.tensor([[0, 0, far, 0, far, far, 0, far]]), width=10**9)
+    utils.draw_keypoints(image, torch.tensor([[[far, -far], [1, 1]]]), [(0, 1)], radius=10**9)
+    utils.draw_bounding_boxes(image, torch.full((1, 4), float("nan")))
+
+
 def test_flow_shows_directions_as_hues() -> None:
     angles = np.linspace(0, 2 * np.pi, 12, endpoint=False)
     flow = torch.tensor(np.stack([np.cos(angles), np.sin(angles)])[:, None], dtype=torch.float32)
