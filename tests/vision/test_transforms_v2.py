@@ -74,6 +74,25 @@ def test_points_go_where_their_pixel_goes(index) -> None:
     assert top - 1 <= y <= bottom
 
 
+@pytest.mark.parametrize("center", [None, [3, 20]])
+def test_what_is_expanded_has_the_size_of_the_image(center) -> None:
+    for height, width in [(24, 32), (7, 11), (30, 5)]:
+        boxes = tv.BoundingBoxes([[1.0, 1.0, 4.0, 5.0]], format="XYXY", canvas_size=(height, width))
+        points = tv.KeyPoints([[1.0, 2.0]], canvas_size=(height, width))
+        for angle in (3, 30, 45, 77.7, 90, 123, 180, 269):
+            size = F.rotate(torch.zeros(1, height, width), angle, expand=True, center=center).shape
+            for places in (boxes, points):
+                turned = F.rotate(places, angle, expand=True, center=center)
+                assert turned.canvas_size == tuple(size[1:])
+
+
+def test_arguments_that_a_functional_has_not_are_refused() -> None:
+    with pytest.raises(TypeError, match="colour"):
+        F.resize(box_at(1, 1, 2, 2), [3, 3], colour=1)
+    with pytest.raises(TypeError, match="9 arguments"):
+        F.crop(box_at(1, 1, 2, 2), 1, 2, 3, 4, 5, 6, 7, 8)
+
+
 def corners_of(x: float, y: float, width: float, height: float, degrees: float) -> np.ndarray:
     """The corners of a box whose first corner is (x, y), turned counter-clockwise about it."""
     angle = np.deg2rad(degrees)

@@ -274,8 +274,7 @@ def _expanded(mapping: AffineMap, canvas_size: Canvas, like: Tensor) -> tuple[Te
     frame = [[0.0, 0.0], [0.0, height], [width, height], [width, 0.0]]
     corners = rl.tensor(frame, dtype=like.dtype, device=like.device)
     start = _apply(mapping, corners, canvas_size).amin(dim=0)
-    center = mapping.center or (width * 0.5, height * 0.5)
-    new_width, new_height = expanded_size(mapping.inverse(center), width, height)
+    new_width, new_height = expanded_size(mapping.about_middle(width, height), width, height)
     return start, (new_height, new_width)
 
 

@@ -79,18 +79,24 @@ class AffineMap:
         to_x, to_y = x + self._translate[0], y + self._translate[1]
         return [a, b, x - a * to_x - b * to_y, c, d, y - c * to_x - d * to_y]
 
+    def about_middle(self, width: int, height: int) -> list[float]:
+        """The inverse for places that are counted from the middle of an image."""
+        x, y = self.center or (width * 0.5, height * 0.5)
+        return self.inverse((x - width * 0.5, y - height * 0.5))
+
 
 def expanded_size(matrix: Sequence[float], width: int, height: int) -> tuple[int, int]:
     """The (width, height) that holds all of an image whose middle is the origin of the map."""
     a, b, x, c, d, y = matrix
+    if x == y == 0 and min(abs(a), abs(b)) < 1e-9 and abs(a * d - b * c - 1) < 1e-9:
+        # A turn by quarters about the middle, after which no pixel lies between others.
+        return (width, height) if abs(a) > abs(b) else (height, width)
     sides = []
     for length, (p, q, shift) in ((width, (a, b, x)), (height, (c, d, y))):
         reach = 0.5 * (abs(p) * width + abs(q) * height)
-        # Truncated to 1e-4, so that an error of rounding does not add a row of pixels.
-        low, high = (
-            math.trunc((shift + end + 0.5 * length) / 1e-4) * 1e-4 for end in (-reach, reach)
-        )
-        sides.append(math.ceil(high - 1e-9) - math.floor(low + 1e-9))
+        middle = shift + 0.5 * length
+        # Less than that is an error of rounding, which adds no row of pixels.
+        sides.append(math.ceil(middle + reach - 1e-4) - math.floor(middle - reach + 1e-4))
     return sides[0], sides[1]
 
 

@@ -110,6 +110,12 @@ def _of_known(implementation: Callable[..., Any], names: list[str]) -> Callable[
     @functools.wraps(implementation)
     def call(inpt: TVTensor, *args: Any, **kwargs: Any) -> Any:
         given = dict(zip(names[1:], args, strict=False)) | kwargs
+        unknown = kwargs.keys() - set(names)
+        if unknown or len(args) >= len(names):
+            raise TypeError(
+                f"{implementation.__name__}: got {len(args) + 1} arguments and {sorted(unknown)}. "
+                f"It takes {', '.join(names)}."
+            )
         given |= {name: getattr(inpt, name) for name in inpt._attributes}
         taken = {name: value for name, value in given.items() if name in accepted}
         result = implementation(inpt.as_subclass(Tensor), **taken)

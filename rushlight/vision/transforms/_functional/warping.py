@@ -170,8 +170,7 @@ def _affine(
     mode = parse_interpolation(interpolation)
     _check_warp(image, mode, fill)
     height, width = image.shape[-2:]
-    center = mapping.center or (width * 0.5, height * 0.5)
-    matrix = mapping.inverse((center[0] - width * 0.5, center[1] - height * 0.5))
+    matrix = mapping.about_middle(width, height)
     new_width, new_height = expanded_size(matrix, width, height) if expand else (width, height)
     return _sample(image, _affine_grid(image, matrix, new_width, new_height), mode, fill)
 
