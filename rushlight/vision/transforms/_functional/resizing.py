@@ -126,12 +126,11 @@ def _interpolated(
 ) -> Tensor:
     """A batch (B, C, H, W) of another size, of the same dtype; integers are rounded."""
     dtype = batch.dtype
-    linear, nearest = mode is _BILINEAR, mode in _NEAREST
-    # Bytes are faster as floats, and as planes; those of a cubic must be cut off between the sides,
-    # as Pillow does it.
-    if not dtype.is_floating_point and (linear or dtype != rl.uint8):
-        # The classes of a mask must come through exactly.
-        exact = nearest and dtype.itemsize > 2
+    nearest = mode in _NEAREST
+    # What a cubic of bytes overshoots is cut off after each side, as Pillow does it: the op's work.
+    # Other integers are faster as floats, and as planes.
+    if not dtype.is_floating_point and (dtype != rl.uint8 or mode is _BILINEAR):
+        exact = nearest and dtype.itemsize > 2  # the classes of a mask
         batch = batch.contiguous().to(rl.float64 if exact else rl.float32)
     resized = nnf.interpolate(
         batch,
