@@ -88,6 +88,16 @@ class Overrides {
   std::vector<PyObject*> found_;  // borrowed from the arguments
 };
 
+Overrides overrides_among(PyObject* args, PyObject* kwargs) {
+  Overrides overrides;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    overrides.look_at(PyTuple_GET_ITEM(args, i));
+  PyObject* value;
+  for (Py_ssize_t place = 0; PyDict_Next(kwargs, &place, nullptr, &value);)
+    overrides.look_at(value);
+  return overrides;
+}
+
 PyObject* nobody_took_over(PyObject* function, PyObject* types) {
   PyErr_Format(PyExc_TypeError,
                "no implementation found for %R on types that implement __torch_function__: %R",
@@ -163,6 +173,25 @@ PyObject* has_override(PyObject*, PyObject* args) {
   });
 }
 
+// (args, kwargs): whether the class of an argument takes over, whatever modes are in force.
+PyObject* argument_takes_over(PyObject*, PyObject* all) {
+  return guarded([&]() -> PyObject* {
+    PyObject *args, *kwargs;
+    if (!PyArg_ParseTuple(all, "O!O!", &PyTuple_Type, &args, &PyDict_Type, &kwargs)) return nullptr;
+    return PyBool_FromLong(!overrides_among(args, kwargs).empty());
+  });
+}
+
+// (public_api, args, kwargs), asking the classes of all arguments.
+PyObject* call_taken_over(PyObject*, PyObject* all) {
+  return guarded([&]() -> PyObject* {
+    PyObject *function, *args, *kwargs;
+    if (!PyArg_ParseTuple(all, "OO!O!", &function, &PyTuple_Type, &args, &PyDict_Type, &kwargs))
+      return nullptr;
+    return call_with(function, overrides_among(args, kwargs), args, kwargs);
+  });
+}
+
 // (public_api, relevant_args, args, kwargs)
 PyObject* handle_override(PyObject*, PyObject* all) {
   return guarded([&]() -> PyObject* {
@@ -185,6 +214,10 @@ PyMethodDef methods[] = {
     {"_push_function_mode", push_mode, METH_O, "Lets a mode take over what this thread calls."},
     {"_pop_function_mode", pop_mode, METH_NOARGS, "Ends the innermost mode of this thread."},
     {"_has_torch_function", has_override, METH_O, "Whether one of the arguments takes over."},
+    {"_argument_takes_over", argument_takes_over, METH_VARARGS,
+     "Whether the class of one of the arguments takes over, modes aside."},
+    {"_call_taken_over", call_taken_over, METH_VARARGS,
+     "Calls the __torch_function__ of the arguments of a function that take over."},
     {"_handle_torch_function", handle_override, METH_VARARGS,
      "Calls the __torch_function__ of the arguments that take over."},
     {}};

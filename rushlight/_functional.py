@@ -6,6 +6,7 @@ import math
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._overridable import overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,16 +33,26 @@ def is_storage(obj: Any) -> bool:
     return isinstance(obj, StorageBase)
 
 
+@overridable
+def _assert(condition: Any, message: str) -> None:
+    """Fails with a message unless a condition holds; a step of a graph where it is traced."""
+    if not condition:
+        raise AssertionError(message)
+
+
+@overridable
 def is_floating_point(input: Tensor) -> bool:
     """Returns whether the tensor's dtype is a real floating-point type."""
     return input.dtype.is_floating_point
 
 
+@overridable
 def is_complex(input: Tensor) -> bool:
     """Returns whether the tensor's dtype is complex."""
     return input.dtype.is_complex
 
 
+@overridable
 def numel(input: Tensor) -> int:
     """Returns the number of elements.
 
@@ -83,6 +94,7 @@ def typename(obj: Any) -> str:
     return f"{type(obj).__module__}.{type(obj).__qualname__}"
 
 
+@overridable
 def detach_(input: Tensor) -> Tensor:
     """Cuts a tensor off its history, in place."""
     return input.detach_()
@@ -127,6 +139,7 @@ def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
     return model
 
 
+@overridable
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -172,6 +185,7 @@ def _unique_slices(input: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     return input.index_select(dim, first), inverse, counts
 
 
+@overridable
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -191,6 +205,7 @@ def unique_consecutive(
     return tuple(results) if len(results) > 1 else results[0]
 
 
+@overridable
 def einsum(*args: Any) -> Tensor:
     """Returns sums of products of tensors' elements in Einstein's notation.
 
@@ -264,6 +279,7 @@ def _subscripts(labels: Any) -> str:
     return text
 
 
+@overridable
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Returns the sums of products over some dims of two tensors.
 

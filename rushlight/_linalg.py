@@ -6,6 +6,7 @@ import math
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._overridable import overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 
+@overridable
 def lu(
     A: Tensor,
     pivot: bool = True,
@@ -43,6 +45,7 @@ def lu(
 # ---- low rank ------------------------------------------------------------------------------------
 
 
+@overridable
 def svd_lowrank(
     A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -82,6 +85,7 @@ def svd_lowrank(
     return (V, S, U) if is_wide else (U, S, V)
 
 
+@overridable
 def pca_lowrank(
     A: Tensor, q: int | None = None, center: bool = True, niter: int = 2
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -111,6 +115,7 @@ def pca_lowrank(
 # ---- the largest or smallest eigenvalues ---------------------------------------------------------
 
 
+@overridable
 def lobpcg(
     A: Tensor,
     k: int | None = None,

@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._overridable import overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+@overridable
 def gradient(
     input: Tensor,
     *,
@@ -118,6 +120,7 @@ def _end_slope(f: Tensor, near: Any, far: Any) -> Tensor:
     return slope_near + (slope_near - slope_far) * near / (near + far)
 
 
+@overridable
 def hash_tensor(
     input: Tensor,
     dim: int | Sequence[int] | None = None,
@@ -181,6 +184,7 @@ class HistogramResult(NamedTuple):
     bin_edges: Any
 
 
+@overridable
 def histogram(
     input: Tensor,
     bins: int | Tensor = 100,
@@ -221,6 +225,7 @@ def histogram(
     return HistogramResult(hist, edges[0])
 
 
+@overridable
 def histogramdd(
     input: Tensor,
     bins: int | Sequence[int] | Sequence[Tensor],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._overridable import overridable
 from rushlight.nn import functional as F
 
 TYPE_CHECKING = False
@@ -22,6 +23,7 @@ _REDUCTIONS = ("none", "mean", "sum")
 # Normalisation
 
 
+@overridable
 def batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -37,6 +39,7 @@ def batch_norm(
     return F.batch_norm(input, running_mean, running_var, weight, bias, training, momentum, eps)
 
 
+@overridable
 def instance_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -54,6 +57,7 @@ def instance_norm(
     )
 
 
+@overridable
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -71,6 +75,7 @@ def layer_norm(
     return F.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
+@overridable
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -83,6 +88,7 @@ def group_norm(
     return F.group_norm(input, num_groups, weight, bias, eps)
 
 
+@overridable
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -102,6 +108,7 @@ def native_batch_norm(
     return result, mean, scale
 
 
+@overridable
 def native_layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -115,6 +122,7 @@ def native_layer_norm(
     return F.layer_norm(input, normalized_shape, weight, bias, eps), mean, scale
 
 
+@overridable
 def native_group_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -142,6 +150,7 @@ def _statistics(
     return mean, (variance + eps).rsqrt()
 
 
+@overridable
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """Returns the norms of the slices at each index of one dim, with sizes 1 for all others.
 
@@ -163,16 +172,19 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
 # Dropout
 
 
+@overridable
 def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Returns nn.functional.alpha_dropout."""
     return F.alpha_dropout(input, p, train)
 
 
+@overridable
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Returns nn.functional.feature_alpha_dropout."""
     return F.feature_alpha_dropout(input, p, train)
 
 
+@overridable
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -184,6 +196,7 @@ def rrelu(
     return F.rrelu(input, lower, upper, training)
 
 
+@overridable
 def rrelu_(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -198,6 +211,7 @@ def rrelu_(
 # Losses
 
 
+@overridable
 def kl_div(
     input: Tensor, target: Tensor, reduction: int = 1, *, log_target: bool = False
 ) -> Tensor:
@@ -205,6 +219,7 @@ def kl_div(
     return F.kl_div(input, target, reduction=_REDUCTIONS[reduction], log_target=log_target)
 
 
+@overridable
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
@@ -214,6 +229,7 @@ def margin_ranking_loss(
     )
 
 
+@overridable
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = 1
 ) -> Tensor:
@@ -221,6 +237,7 @@ def hinge_embedding_loss(
     return F.hinge_embedding_loss(input, target, margin=margin, reduction=_REDUCTIONS[reduction])
 
 
+@overridable
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: int = 1
 ) -> Tensor:
@@ -230,6 +247,7 @@ def cosine_embedding_loss(
     )
 
 
+@overridable
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -246,6 +264,7 @@ def triplet_margin_loss(
     )
 
 
+@overridable
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -261,6 +280,7 @@ def ctc_loss(
     return F.ctc_loss(log_probs, targets, *lengths, blank, how, zero_infinity)
 
 
+@overridable
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -274,6 +294,7 @@ def binary_cross_entropy_with_logits(
     )
 
 
+@overridable
 def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
 ) -> Tensor:
@@ -286,6 +307,7 @@ def poisson_nll_loss(
 # Others
 
 
+@overridable
 def embedding(
     weight: Tensor,
     indices: Tensor,
@@ -312,11 +334,13 @@ def embedding(
     )
 
 
+@overridable
 def adaptive_max_pool1d(input: Tensor, output_size: int | tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Returns the maxima of nn.functional.adaptive_max_pool1d and their places."""
     return F.adaptive_max_pool1d(input, output_size, return_indices=True)
 
 
+@overridable
 def convolution(
     input: Tensor,
     weight: Tensor,

@@ -6,6 +6,7 @@ from functools import wraps
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._overridable import overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def _copied(view: Tensor, out: Tensor | None = None) -> Tensor:
     return rl.clone(view, memory_format=rl.contiguous_format, out=out)
 
 
+@overridable
 def alias_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns a row-major copy.
 
@@ -75,4 +77,4 @@ def _copy_of(name: str) -> Callable[..., Any]:
 
 
 for _name in _VIEWS:
-    globals()[f"{_name}_copy"] = _copy_of(_name)
+    globals()[f"{_name}_copy"] = overridable(_copy_of(_name))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._overridable import overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def _flat_bags(input: Tensor, offsets: Tensor | None) -> tuple[Tensor, Tensor]:
     return input, offsets
 
 
+@overridable
 def embedding_bag(
     input: Tensor,
     weight: Tensor,

@@ -9,6 +9,7 @@ import warnings
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._overridable import overridable
 from rushlight.nn import _ops as ops
 
 TYPE_CHECKING = False
@@ -36,6 +37,7 @@ def _reduced(losses: Tensor, reduction: str) -> Tensor:
     )
 
 
+@overridable
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -102,6 +104,7 @@ def _fits(shape: tuple[int, ...], var: tuple[int, ...]) -> bool:
     )
 
 
+@overridable
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -151,6 +154,7 @@ def triplet_margin_with_distance_loss(
     return _reduced((margin + near - far).clamp_min(0), reduction)
 
 
+@overridable
 def linear_cross_entropy(
     input: Tensor,
     linear_weight: Tensor,
@@ -207,7 +211,7 @@ def linear_cross_entropy(
             "{'mean','sum','none'}, label_smoothing == 0, target.dtype == int64, "
             f"out_features == (). Got reduction={reduction!r}, label_smoothing={label_smoothing}, "
             f"target.dtype={target.dtype}, out_features={places}.",
-            stacklevel=2,
+            stacklevel=3,
         )
     matrix = linear_weight.reshape(-1, linear_weight.shape[-1])
     bias = None if linear_bias is None else linear_bias.reshape(-1)

@@ -6,6 +6,7 @@ nn.functional installs them over the ops of the same names; they hold no state.
 from __future__ import annotations
 
 from rushlight import _C, Tensor
+from rushlight._overridable import overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ _max_pool2d, _max_pool2d_with_indices = _ops["max_pool2d"], _ops["max_pool2d_wit
 _max_pool3d, _max_pool3d_with_indices = _ops["max_pool3d"], _ops["max_pool3d_with_indices"]
 
 
+@overridable
 def max_pool1d(
     input: Tensor,
     kernel_size: Sizes,
@@ -68,6 +70,7 @@ def max_pool1d(
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
+@overridable
 def max_pool2d(
     input: Tensor,
     kernel_size: Sizes,
@@ -101,6 +104,7 @@ def max_pool2d(
     return pool(input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
+@overridable
 def max_pool3d(
     input: Tensor,
     kernel_size: Sizes,
@@ -148,6 +152,7 @@ def _full_size(op: str, input: Tensor, output_size: OutputSize, dims: int) -> An
     return tuple(old if new is None else new for new, old in zip(output_size, own, strict=True))
 
 
+@overridable
 def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Returns the means of windows that share an image out as evenly as they can.
 
@@ -166,6 +171,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: OutputSize) -> Tensor:
     return _adaptive_avg_pool2d(input, _full_size("adaptive_avg_pool2d", input, output_size, 2))
 
 
+@overridable
 def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     """Returns the means of windows that share a volume out as evenly as they can.
 
@@ -184,6 +190,7 @@ def adaptive_avg_pool3d(input: Tensor, output_size: OutputSize) -> Tensor:
     return _adaptive_avg_pool3d(input, _full_size("adaptive_avg_pool3d", input, output_size, 3))
 
 
+@overridable
 def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
     """Returns the maxima of the windows of adaptive_avg_pool1d.
 
@@ -201,6 +208,7 @@ def adaptive_max_pool1d(input: Tensor, output_size: Sizes, return_indices: bool 
     return (values, indices) if return_indices else values
 
 
+@overridable
 def adaptive_max_pool2d(
     input: Tensor, output_size: OutputSize, return_indices: bool = False
 ) -> Any:
@@ -223,6 +231,7 @@ def adaptive_max_pool2d(
     return (values, indices) if return_indices else values
 
 
+@overridable
 def adaptive_max_pool3d(
     input: Tensor, output_size: OutputSize, return_indices: bool = False
 ) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._overridable import overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def _fractional_max_pool(
     return (values, indices) if batch is input else (values.squeeze(0), indices.squeeze(0))
 
 
+@overridable
 def fractional_max_pool2d_with_indices(
     input: Tensor,
     kernel_size: Sizes,
@@ -77,6 +79,7 @@ def fractional_max_pool2d_with_indices(
     return _fractional_max_pool(2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
+@overridable
 def fractional_max_pool2d(
     input: Tensor,
     kernel_size: Sizes,
@@ -112,6 +115,7 @@ def fractional_max_pool2d(
     return (values, indices) if return_indices else values
 
 
+@overridable
 def fractional_max_pool3d_with_indices(
     input: Tensor,
     kernel_size: Sizes,
@@ -124,6 +128,7 @@ def fractional_max_pool3d_with_indices(
     return _fractional_max_pool(3, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
+@overridable
 def fractional_max_pool3d(
     input: Tensor,
     kernel_size: Sizes,
@@ -208,6 +213,7 @@ def _max_unpool(
     return result if batch is input else result.squeeze(0)
 
 
+@overridable
 def max_unpool1d(
     input: Tensor,
     indices: Tensor,
@@ -239,6 +245,7 @@ def max_unpool1d(
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
+@overridable
 def max_unpool2d(
     input: Tensor,
     indices: Tensor,
@@ -270,6 +277,7 @@ def max_unpool2d(
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
+@overridable
 def max_unpool3d(
     input: Tensor,
     indices: Tensor,

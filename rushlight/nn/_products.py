@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._overridable import overridable
 
 __all__ = ["grouped_mm"]
 
 
+@overridable
 def grouped_mm(
     mat_a: Tensor,
     mat_b: Tensor,

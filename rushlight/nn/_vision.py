@@ -10,6 +10,7 @@ import warnings
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._overridable import overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def _check_input(input: Tensor, mode: str) -> None:
         )
 
 
+@overridable
 def interpolate(
     input: Tensor,
     size: Size = None,
@@ -167,10 +169,11 @@ def _scaled(length: int, scale: float) -> int:
 
 def _warn_of_upsample(name: str) -> None:
     warnings.warn(
-        f"nn.functional.{name} is deprecated. Use nn.functional.interpolate.", stacklevel=3
+        f"nn.functional.{name} is deprecated. Use nn.functional.interpolate.", stacklevel=4
     )
 
 
+@overridable
 def upsample(
     input: Tensor,
     size: Size = None,
@@ -197,6 +200,7 @@ def upsample(
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
+@overridable
 def upsample_nearest(input: Tensor, size: Size = None, scale_factor: Scale = None) -> Tensor:
     """Returns what interpolate returns with mode "nearest"; deprecated.
 
@@ -215,6 +219,7 @@ def upsample_nearest(input: Tensor, size: Size = None, scale_factor: Scale = Non
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
+@overridable
 def upsample_bilinear(input: Tensor, size: Size = None, scale_factor: Scale = None) -> Tensor:
     """Returns what interpolate returns with mode "bilinear" and aligned corners; deprecated.
 
@@ -238,7 +243,7 @@ def _aligned(align_corners: bool | None) -> bool:
         warnings.warn(
             "Default grid_sample and affine_grid behavior has changed to align_corners=False since "
             "1.3.0. Please specify align_corners=True if the old behavior is desired.",
-            stacklevel=3,
+            stacklevel=4,  # above the function that was called, and what asks for its classes
         )
     return bool(align_corners)
 
@@ -247,6 +252,7 @@ GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 GRID_SAMPLE_PADDING_MODES = {"zeros": 0, "border": 1, "reflection": 2}
 
 
+@overridable
 def grid_sample(
     input: Tensor,
     grid: Tensor,
@@ -299,6 +305,7 @@ def grid_sample(
     )
 
 
+@overridable
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Returns the grid of places that affine maps take the pixels of images to, for grid_sample.
 
@@ -343,6 +350,7 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     return rl.affine_grid_generator(theta, size, aligned)
 
 
+@overridable
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:

@@ -10,6 +10,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight import sigmoid as sigmoid
 from rushlight import tanh as tanh
+from rushlight._overridable import overridable
 from rushlight.nn._attention import *  # noqa: F403
 from rushlight.nn._attention import _canonical_mask as _canonical_mask
 from rushlight.nn._attention import _none_or_dtype as _none_or_dtype
@@ -24,6 +25,7 @@ from rushlight.nn._vision import *  # noqa: F403
 # Products and distances
 
 
+@overridable
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Returns the bilinear forms input1 @ weight[k] @ input2 + bias[k].
 
@@ -54,6 +56,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return result if bias is None else result + bias
 
 
+@overridable
 def normalize(
     input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
@@ -76,6 +79,7 @@ def normalize(
 # Nonlinearities
 
 
+@overridable
 def softmin(input: Tensor, dim: int | None = None, dtype: rl.dtype | None = None) -> Tensor:
     """Returns the softmax of -input.
 
@@ -91,6 +95,7 @@ def softmin(input: Tensor, dim: int | None = None, dtype: rl.dtype | None = None
     return (-input).softmax(dim, dtype=dtype)
 
 
+@overridable
 def rrelu(
     input: Tensor,
     lower: float = 1.0 / 8,
@@ -129,6 +134,7 @@ def rrelu(
     return input.mul_(factors) if inplace else input * factors
 
 
+@overridable
 def rrelu_(
     input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False
 ) -> Tensor:
@@ -147,6 +153,7 @@ def rrelu_(
     return rrelu(input, lower, upper, training, inplace=True)
 
 
+@overridable
 def gumbel_softmax(
     logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:

@@ -1,0 +1,114 @@
+"""Every function of tensors lets the classes of its arguments take over, as a whole."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+
+MODULES = {
+    "torch": torch,
+    "nn.functional": torch.nn.functional,
+    "linalg": torch.linalg,
+    "fft": torch.fft,
+    "special": torch.special,
+}
+# Functions that take no tensors, make them of something else, or are gone.
+OF_NO_TENSORS = {
+    "as_tensor", "asarray", "broadcast_shapes", "can_cast", "compile", "eig", "from_dlpack",
+    "from_file", "from_numpy", "frombuffer", "is_storage", "is_tensor", "load", "lstsq",
+    "manual_seed", "matrix_rank", "promote_types", "range", "result_type", "save", "seed", "solve",
+    "symeig", "tensor", "thread_safe_generator", "to_dlpack", "typename",
+    "overridable", "use_deterministic_algorithms",
+    "vmap", "initial_seed", "compiled_with_cxx11_abi", "clear_autocast_cache",
+    "get_rng_state", "resize_as_sparse_", "are_deterministic_algorithms_enabled",
+}  # fmt: skip
+PREFIXES = (
+    "sym_",
+    "set_",
+    "get_",
+    "is_autocast",
+    "is_anomaly",
+    "is_grad",
+    "is_inference",
+    "sparse_",
+)
+PREFIXES += ("autocast_", "is_deterministic", "is_vulkan", "is_warn", "has_")
+OTHER_NAMES = {"dsmm": "mm", "saddmm": "addmm", "spmm": "mm"}  # for the same function
+
+
+class Taker:
+    """Takes over whatever it meets."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return "taken", func
+
+
+def functions() -> list[Any]:
+    cases = []
+    for home, module in MODULES.items():
+        for name in dir(module):
+            function = getattr(module, name)
+            if name.startswith(("_", *PREFIXES)) or name in OF_NO_TENSORS or not callable(function):
+                continue
+            if not inspect.isclass(function) and not inspect.ismodule(function):
+                cases.append(pytest.param(function, name, id=f"{home}.{name}"))
+    return cases
+
+
+def call(function: Any) -> Any:
+    """What a function returns for as many arguments as it needs."""
+    for count in range(1, 14):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return function(*[Taker()] * count)
+        except TypeError as error:
+            if "argument" not in str(error):
+                raise
+    raise AssertionError("takes no number of arguments")
+
+
+@pytest.mark.parametrize(("function", "name"), functions())
+def test_the_function_is_taken_over(function: Any, name: str) -> None:
+    said, taken = call(function)
+    assert said == "taken"
+    assert taken.__name__ == OTHER_NAMES.get(name, name)
+    assert taken is function or type(taken).__name__ == "OpFunction"
+
+
+def test_modes_see_the_ops_inside() -> None:
+    class Names(torch.overrides.TorchFunctionMode):
+        def __init__(self) -> None:
+            self.names: list[str] = []
+
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            self.names.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+
+    x = torch.ones(2, 2)
+    with Names() as mode:
+        torch.nn.functional.normalize(x)
+    assert mode.names == ["norm", "clamp_min", "div"]
+
+
+def test_subclasses_take_over_functions_written_in_python() -> None:
+    class Sub(torch.Tensor):
+        pass
+
+    x = torch.ones(1, 1, 2, 2).as_subclass(Sub)
+    assert type(torch.nn.functional.interpolate(x, scale_factor=2)) is Sub
+    assert type(torch.nn.functional.max_pool2d(input=x, kernel_size=2)) is Sub
+    assert torch.is_floating_point(x) is True
+
+
+def test_functions_keep_their_signatures() -> None:
+    signature = inspect.signature(torch.nn.functional.interpolate)
+    assert list(signature.parameters)[:3] == ["input", "size", "scale_factor"]
+    assert torch.nn.functional.interpolate.__module__ == "rushlight.nn._vision"
