@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 _LATER = (
+    "_pytree",
     "checkpoint",
     "data",
     "deterministic",

@@ -1,0 +1,481 @@
+"""Symbolic tracing: a module is called with Proxies, and what it does to them becomes a graph.
+
+Owns how modules, parameters and constants appear in the graph. While a trace runs, the call of
+every module goes through it, so one runs at a time.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import functools
+import inspect
+import math
+import sys
+import threading
+from types import CodeType, FunctionType, ModuleType
+
+import rushlight as rl
+from rushlight import Tensor, nn
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import CONSTANTS
+from rushlight.fx.proxy import Proxy, TracerBase
+from rushlight.nn.modules._hooks import Hooked
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight.fx.node import Argument
+
+__all__ = ["PH", "Tracer", "symbolic_trace", "wrap"]
+
+
+class PHBase:
+    """What marks an argument in concrete_args that remains an input."""
+
+    def __repr__(self) -> str:
+        return "PH"
+
+
+PH = PHBase()
+
+# The globals of modules in which wrap marked functions, under the name _MARKED. Generated code
+# marks them as well, but is not listed: it is found as what is recorded.
+_marking_modules: dict[str, dict[str, Any]] = {}
+_MARKED = "__fx_wrapped__"
+
+_run_module: Any = Hooked.__call__
+_trace_lock = threading.RLock()
+
+
+def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
+    """Marks a function so that calls of it with Proxies are recorded and it is not run.
+
+    Call it at the top level of the module that calls the function.
+
+    Args:
+        fn_or_name: a function of that module, which is returned so that wrap serves as a decorator;
+            or the name of one that is known there, such as "len".
+
+    Raises:
+        RuntimeError: if it is neither.
+        NotImplementedError: if it is called inside a function.
+
+    Example:
+        >>> torch.fx.wrap("len")
+        'len'
+        >>> print(torch.fx.symbolic_trace(lambda x: len(x)).graph.find_nodes(op="call_function"))
+        [len_1]
+    """
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError(
+            "Unsupported type for global function! Must be either a callable or string name"
+        )
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    if not name.isidentifier():
+        raise RuntimeError(f"wrap: calls of {name} cannot be found by its name. Use def.")
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    names = frame.f_globals
+    names.setdefault(_MARKED, set()).add(name)
+    if "__name__" in names:
+        _marking_modules[names["__name__"]] = names
+    return fn_or_name
+
+
+def _recorded(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, but calls with Proxies are recorded."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        proxy = _find_proxy(args, kwargs)
+        if proxy is None:
+            return function(*args, **kwargs)
+        made = proxy.tracer.create_proxy("call_function", function, args, kwargs)
+        made.node.meta["is_wrapped"] = True
+        return made
+
+    marked: Any = wrapped
+    marked._fx_records = True
+    return marked
+
+
+def _find_proxy(*values: Any) -> Proxy | None:
+    for value in values:
+        if isinstance(value, Proxy):
+            return value
+        inside = value.values() if isinstance(value, dict) else value
+        if isinstance(value, (tuple, list, dict)):
+            found = _find_proxy(*inside)
+            if found is not None:
+                return found
+    return None
+
+
+class _Patches:
+    """Replaced values of dicts and attributes, which come back at the end."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        self._stack = stack
+
+    def set_item(self, names: dict[str, Any], name: str, value: Any) -> None:
+        if name in names:
+            self._stack.callback(names.__setitem__, name, names[name])
+        else:
+            self._stack.callback(names.pop, name, None)
+        names[name] = value
+
+    def set_attribute(self, owner: Any, name: str, value: Any) -> None:
+        self._stack.callback(setattr, owner, name, getattr(owner, name))
+        setattr(owner, name, value)
+
+
+class Tracer(TracerBase):
+    """Records modules; override its methods to record differently.
+
+    Args:
+        autowrap_modules: modules whose functions are recorded when Proxies meet them.
+        autowrap_functions: more functions of which this is true.
+        param_shapes_constant: has no effect: parameters are known, and so are their shapes.
+
+    Attributes:
+        root: the module that is recorded.
+
+    Example:
+        >>> class Inside(torch.fx.Tracer):
+        ...     def is_leaf_module(self, m, module_qualified_name):
+        ...         return False
+        >>> print(Inside().trace(torch.nn.ReLU()).find_nodes(op="call_function")[0].target)
+        <op relu>
+    """
+
+    root: nn.Module
+
+    def __init__(
+        self,
+        autowrap_modules: tuple[ModuleType, ...] = (math,),
+        autowrap_functions: tuple[Callable[..., Any], ...] = (),
+        param_shapes_constant: bool = False,
+    ) -> None:
+        self.param_shapes_constant = param_shapes_constant
+        self._autowrap_modules = tuple(autowrap_modules)
+        functions = [
+            value
+            for module in autowrap_modules
+            for name, value in vars(module).items()
+            if not name.startswith("_") and callable(value)
+        ]
+        self._autowrap_ids = {id(function) for function in (*functions, *autowrap_functions)}
+        self.module_stack = {}
+
+    # What a subclass may change
+
+    def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+        """Returns whether calls of a module become one node, and what it does remains inside.
+
+        By default this is so for all layers of nn but Sequential.
+        """
+        return m.__module__.startswith("rushlight.nn.") and not isinstance(m, nn.Sequential)
+
+    def path_of_module(self, mod: nn.Module) -> str:
+        """Returns the path from the root to a module.
+
+        Raises:
+            NameError: if there is none.
+        """
+        path = self._paths.get(mod)
+        if path is None:
+            raise NameError("module is not installed as a submodule")
+        return path
+
+    def call_module(
+        self,
+        m: nn.Module,
+        forward: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        """Called for the call of a module; returns its result, a Proxy as a rule.
+
+        Args:
+            m: the module.
+            forward: runs it.
+            args: the arguments of the call.
+            kwargs: its keyword arguments.
+        """
+        path = self.path_of_module(m)
+        self.module_stack[path] = (path, type(m))
+        try:
+            if self.is_leaf_module(m, path):
+                return self.create_proxy("call_module", path, args, kwargs)
+            return forward(*args, **kwargs)
+        finally:
+            self.module_stack.pop(path, None)
+
+    def create_arg(self, a: Any) -> Argument:
+        """Returns a value of the program as an argument of nodes.
+
+        Parameters and buffers are those of the root; other tensors become attributes of it named
+        _tensor_constant0 and so on.
+
+        Raises:
+            NameError: if a parameter is not one of the root.
+        """
+        if isinstance(a, Tensor):
+            path = self._tensor_paths.get(a)
+            if path is None:
+                if isinstance(a, nn.Parameter):
+                    raise NameError("parameter is not a member of this module")
+                path = self._fresh_name("_tensor_constant")
+                self._tensor_paths[a] = path
+                setattr(self.root, path, a)
+            return self.create_node("get_attr", path, (), {})
+        if isinstance(a, nn.Module) and a in self._paths:
+            return self.create_node("get_attr", self._paths[a], (), {})
+        return super().create_arg(a)
+
+    def get_fresh_qualname(self, prefix: str) -> str:
+        """Returns a name that the root has no attribute of: the prefix and a number."""
+        return self._fresh_name(prefix)
+
+    def _fresh_name(self, prefix: str) -> str:
+        number = 0
+        while hasattr(self.root, f"{prefix}{number}"):
+            number += 1
+        return f"{prefix}{number}"
+
+    # Tracing
+
+    def trace(
+        self,
+        root: nn.Module | Callable[..., Any],
+        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
+    ) -> Graph:
+        """Returns the graph of what a module or function does.
+
+        Args:
+            root: what is recorded.
+            concrete_args: values of arguments that are to be no inputs, by name.
+
+        Raises:
+            TraceError: if it decides by a value that is not known.
+        """
+        if isinstance(root, nn.Module):
+            self.root = root
+            function = type(root).forward
+        else:
+            self.root = nn.Module()
+            function = root
+        cls: type | None = type(self)
+        self.graph = Graph(tracer_cls=cls if "<locals>" not in cls.__qualname__ else None)
+        self._paths = {module: name for name, module in self.root.named_modules()}
+        self._tensor_paths: dict[Any, str] = {}
+        self._note_tensors(self.root, "")
+        self.module_stack = {}
+        if not isinstance(function, FunctionType):
+            function = _as_function(function)
+        original = function
+        function, args = self.create_args_for_root(
+            function, isinstance(root, nn.Module), concrete_args
+        )
+        with _trace_lock, contextlib.ExitStack() as stack:
+            patches = _Patches(stack)
+            self._patch_modules(patches)
+            self._patch_functions(patches, original.__globals__)
+            result = self.create_arg(function(*args))
+        annotation = _annotation(original, "return")
+        self.create_node("output", "output", (result,), {}, type_expr=annotation)
+        return self.graph
+
+    def _note_tensors(self, module: nn.Module, prefix: str) -> None:
+        """Notes the paths of parameters, buffers and tensors that are plain attributes."""
+        for name, value in (*module.named_parameters(), *module.named_buffers()):
+            self._tensor_paths.setdefault(value, name)
+        for path, child in module.named_modules():
+            for name, value in vars(child).items():
+                if isinstance(value, Tensor):
+                    self._tensor_paths.setdefault(value, f"{path}.{name}" if path else name)
+
+    def _patch_modules(self, patches: _Patches) -> None:
+        """Lets the calls of modules come here."""
+        tracer, thread = self, threading.get_ident()
+
+        @functools.wraps(_run_module)
+        def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            def forward(*args: Any, **kwargs: Any) -> Any:
+                return _run_module(module, *args, **kwargs)
+
+            if threading.get_ident() != thread:
+                return forward(*args, **kwargs)
+            return tracer.call_module(module, forward, args, kwargs)
+
+        patches.set_attribute(Hooked, "__call__", call)
+
+    def _patch_functions(self, patches: _Patches, names: dict[str, Any]) -> None:
+        """Lets the calls of marked functions be recorded."""
+        own = {} if names.get("__name__") in _marking_modules else {"": names}
+        for found in (own | _marking_modules).values():
+            for name in found.get(_MARKED, ()):
+                function = found.get(name, getattr(builtins, name, None))
+                if function is None:
+                    raise NameError(f"wrap: {name!r} is not defined where it was marked.")
+                if not hasattr(function, "_fx_records"):
+                    patches.set_item(found, name, _recorded(function))
+        for found in (names, *map(vars, self._autowrap_modules)):
+            for name, value in list(found.items()):
+                if id(value) in self._autowrap_ids and not name.startswith("_"):
+                    patches.set_item(found, name, _recorded(value))
+
+    def create_args_for_root(
+        self,
+        root_fn: FunctionType,
+        is_module: bool,
+        concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
+    ) -> tuple[Callable[..., Any], list[Any]]:
+        """Returns the function to call and what to call it with: a Proxy for each parameter.
+
+        *args and **kwargs are one Proxy each.
+
+        Args:
+            root_fn: the function.
+            is_module: whether its first parameter is the root.
+            concrete_args: values of arguments that are to be no inputs.
+        """
+        code = inspect.unwrap(root_fn).__code__
+        signature = inspect.signature(inspect.unwrap(root_fn))
+        count = code.co_argcount + code.co_kwonlyargcount
+        first = int(is_module)
+        if is_module and code.co_argcount == 0:
+            raise RuntimeError("``self`` argument cannot be part of *args expansion!")
+        names = list(code.co_varnames[first:count])
+        if isinstance(concrete_args, tuple):
+            if len(concrete_args) != len(names):
+                raise RuntimeError(
+                    f"Tracing expected {len(names)} arguments but got {len(concrete_args)} "
+                    "concrete arguments"
+                )
+            concrete_args = dict(zip(names, concrete_args, strict=True))
+        stars = count
+        for flag, mark in ((inspect.CO_VARARGS, "*"), (inspect.CO_VARKEYWORDS, "**")):
+            if code.co_flags & flag:
+                names.append(mark + code.co_varnames[stars])
+                stars += 1
+        given = concrete_args or {}
+        args: list[Any] = [self.root] if is_module else []
+        for name in names:
+            default = inspect.Parameter.empty
+            if not name.startswith("*"):
+                default = signature.parameters[name].default
+            args.append(self._input(name, default, _annotation(root_fn, name), given))
+        if code.co_kwonlyargcount or stars > count:
+            root_fn = _with_plain_parameters(root_fn, len(args))
+        return root_fn, args
+
+    def _input(self, name: str, default: Any, annotation: Any, given: dict[str, Any]) -> Any:
+        """A Proxy for a parameter, or its value, which the graph then checks."""
+        defaults = () if default is inspect.Parameter.empty else (default,)
+        value = given.get(name, PH)
+        if isinstance(value, PHBase):
+            suffix = "_1" if name in given else ""
+            return self.create_proxy(
+                "placeholder", name + suffix, defaults, {}, type_expr=None if suffix else annotation
+            )
+        if isinstance(value, (list, tuple, dict)):
+            raise NotImplementedError(
+                f"symbolic_trace: concrete_args has a {type(value).__name__} for {name!r}. Only "
+                "plain values are known; make it in a function around the module."
+            )
+        proxy = self.create_proxy("placeholder", f"{name}_1", defaults, {})
+        message = f"{name} has been specialized to have value {value} but got another value"
+        if value is None:
+            self.create_proxy("call_function", _assert_is_none, (proxy, message), {})
+        elif isinstance(value, CONSTANTS) and not isinstance(value, Tensor):
+            rl._assert(proxy == value, message)
+        return value
+
+
+def _assert_is_none(value: Any, msg: str) -> None:
+    """What a graph calls to check an argument that was None when it was recorded."""
+    if value is not None:
+        raise AssertionError(msg)
+
+
+def _annotation(function: FunctionType, name: str) -> Any:
+    """A parameter's annotation, or the result's; None for one that only type checkers can read."""
+    annotation = function.__annotations__.get(name)
+    if not isinstance(annotation, str):
+        return annotation
+    try:
+        return eval(annotation, function.__globals__)
+    except Exception:
+        return None
+
+
+def _as_function(root: Callable[..., Any]) -> FunctionType:
+    """A function with a signature for a callable of another kind, such as a bound method."""
+    inside = inspect.unwrap(root)
+    if inspect.ismethod(inside):
+        parameters = list(inspect.signature(inside).parameters)
+        line = f"lambda {', '.join(parameters)}: root({', '.join(parameters)})"
+        return eval(line, {**inside.__func__.__globals__, "root": root})
+    if not isinstance(inside, FunctionType):
+        raise TypeError(
+            f"trace: cannot record {root!r}. It must be a module or a function written in Python."
+        )
+    return inside
+
+
+def _with_plain_parameters(function: FunctionType, count: int) -> FunctionType:
+    """The function with all of its parameters by place, *args and **kwargs as one each."""
+    code: CodeType = function.__code__
+    stars = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
+    plain = code.replace(
+        co_flags=code.co_flags & ~stars,
+        co_argcount=count,
+        co_posonlyargcount=0,
+        co_kwonlyargcount=0,
+    )
+    made = FunctionType(
+        plain, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def symbolic_trace(
+    root: nn.Module | Callable[..., Any],
+    concrete_args: dict[str, Any] | tuple[Any, ...] | None = None,
+) -> GraphModule:
+    """Returns a module or function as a GraphModule: a graph of what it does, and its code.
+
+    Args:
+        root: what is recorded; layers of nn are nodes of their own.
+        concrete_args: values of arguments that are to be no inputs, by name, so that the program
+            may decide by them.
+
+    Raises:
+        TraceError: if it decides by a value that is known only when the graph runs.
+
+    Example:
+        >>> class Net(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = torch.nn.Linear(2, 3)
+        ...     def forward(self, x):
+        ...         return self.layer(x).relu() + 1
+        >>> traced = torch.fx.symbolic_trace(Net())
+        >>> print(traced.code.strip())
+        def forward(self, x):
+            layer = self.layer(x);  x = None
+            relu = layer.relu();  layer = None
+            add = relu + 1;  relu = None
+            return add
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, nn.Module) else root.__name__
+    return GraphModule(tracer.root, graph, name)

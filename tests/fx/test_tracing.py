@@ -1,0 +1,256 @@
+"""What symbolic_trace records, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+import operator
+import threading
+from collections import namedtuple
+from typing import Any
+
+import pytest
+from fx_networks import inputs, networks
+
+import rushlight as torch
+from rushlight import fx, nn
+
+NETWORKS = networks(torch)
+Pair = namedtuple("Pair", "first second")
+
+
+def marked(x: Any, n: int) -> Any:
+    return x + n if n > 1 else x
+
+
+fx.wrap("marked")
+fx.wrap("len")
+
+
+def calls(graph: fx.Graph) -> list[tuple[str, str]]:
+    return [(n.op, n.name) for n in graph.nodes if n.op not in ("placeholder", "output")]
+
+
+def same(a: Any, b: Any) -> bool:
+    if isinstance(a, dict):
+        return all(same(a[key], b[key]) for key in b)
+    if isinstance(a, (list, tuple)):
+        return all(same(x, y) for x, y in zip(a, b, strict=True))
+    return torch.equal(a, b)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_the_recorded_module_does_the_same(name: str) -> None:
+    net, shape = NETWORKS[name]
+    net.eval()
+    traced = fx.symbolic_trace(net)
+    x = inputs(torch, shape)
+    assert same(traced(x), net(x))
+    assert same(fx.Interpreter(traced).run(x), net(x))
+    assert same(fx.Transformer(traced).transform()(x), net(x))
+    traced.graph.lint()
+
+
+def test_parameters_are_shared_and_train() -> None:
+    net = nn.Sequential(nn.Linear(2, 4), nn.Tanh(), nn.Linear(4, 1))
+    traced = fx.symbolic_trace(net)
+    assert traced.get_parameter("0.weight") is net[0].weight
+    x = torch.tensor([[0.0, 0], [0, 1], [1, 0], [1, 1]])
+    y = torch.tensor([[0.0], [1], [1], [0]])
+    optimizer = torch.optim.Adam(traced.parameters(), lr=0.1)
+    losses = []
+    for _ in range(60):
+        loss = nn.functional.mse_loss(traced(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 4
+    assert torch.equal(net(x), traced(x))
+
+
+def test_operators_are_recorded_from_either_side() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return abs(-(1 - x) // (y % 2)) @ (3**x) == (~y & 1 | y ^ x), x[0, 1:], x.T
+
+    nodes = list(fx.symbolic_trace(f).graph.nodes)
+    targets = [node.target for node in nodes if node.op == "call_function"]
+    assert targets == [
+        operator.sub, operator.neg, operator.mod, operator.floordiv, abs, operator.pow,
+        operator.matmul, operator.invert, operator.and_, operator.xor, operator.or_, operator.eq,
+        operator.getitem, getattr,
+    ]  # fmt: skip
+    assert nodes[2].args == (1, nodes[0])
+
+
+def test_a_constant_on_the_left_hands_the_operator_over() -> None:
+    traced = fx.symbolic_trace(lambda x: torch.ones(2) * x)
+    assert calls(traced.graph) == [("get_attr", "_tensor_constant0"), ("call_function", "mul")]
+    assert traced(torch.full((2,), 3.0)).tolist() == [3, 3]
+
+
+def test_marked_functions_are_steps() -> None:
+    def f(x: Any) -> Any:
+        return marked(x, 2) * len(x) + math.floor(x.sum()) + marked(1, 2)
+
+    traced = fx.symbolic_trace(f)
+    names = ["marked", "len_1", "mul", "sum_1", "floor", "add", "add_1"]
+    assert [name for _, name in calls(traced.graph)] == names
+    assert traced(torch.ones(3)).tolist() == [15] * 3
+    again = fx.symbolic_trace(traced)
+    assert [name for _, name in calls(again.graph)] == names
+    assert f(torch.ones(3)).tolist() == [15] * 3 and len([1]) == 1
+
+
+def test_stars_and_keyword_arguments_are_inputs() -> None:
+    def f(x: Any, *args: Any, scale: float = 2.0, **kwargs: Any) -> Any:
+        return x * scale + args[0] - kwargs["b"]
+
+    traced = fx.symbolic_trace(f)
+    targets = [n.target for n in traced.graph.find_nodes(op="placeholder")]
+    assert targets == ["x", "scale", "*args", "**kwargs"]
+    assert traced(3, 5.0, 7, b=1) == 21
+    assert fx.symbolic_trace(lambda x, y=4: x + y)(1) == 5
+
+
+@pytest.mark.parametrize(("flag", "value"), [(True, 5), (None, 1), (0, 1)])
+def test_concrete_arguments_decide_and_are_checked(flag: Any, value: int) -> None:
+    def f(x: Any, flag: Any, y: Any) -> Any:
+        return x + y if flag else x - y
+
+    traced = fx.symbolic_trace(f, concrete_args={"flag": flag})
+    assert traced(3, flag, 2) == value
+    with pytest.raises(AssertionError, match="flag has been specialized to have value"):
+        traced(3, 17, 2)
+    assert fx.symbolic_trace(f, concrete_args=(fx.PH, flag, fx.PH))(3, flag, 2) == value
+    with pytest.raises(NotImplementedError, match="concrete_args has a list"):
+        fx.symbolic_trace(f, concrete_args={"flag": [1]})
+
+
+def branches(x: Any) -> Any:
+    return x if x.sum() > 0 else -x
+
+
+def loops(x: Any) -> Any:
+    return [row + 1 for row in x]
+
+
+def spreads(x: Any) -> Any:
+    return torch.stack(*x)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (branches, "symbolically traced variables cannot be used as inputs to control flow"),
+        (loops, "Proxy object cannot be iterated"),
+        (spreads, "Proxy object cannot be iterated"),
+        (lambda x: x and 1, "control flow"),
+    ],
+)
+def test_control_flow_by_unknown_values_fails(function: Any, message: str) -> None:
+    with pytest.raises(fx.proxy.TraceError, match=message):
+        fx.symbolic_trace(function)
+    assert issubclass(fx.proxy.TraceError, ValueError)
+
+
+def test_what_cannot_be_recorded_says_so() -> None:
+    with pytest.raises(TypeError):
+        fx.symbolic_trace(lambda x: range(x))
+    with pytest.raises(NotImplementedError, match="argument of type: <class 'object'>"):
+        fx.symbolic_trace(lambda x: torch.add(x, object()))
+    with pytest.raises(RuntimeError, match="Keys for dictionaries"):
+        fx.symbolic_trace(lambda x: {x: 1})
+    with pytest.raises(NotImplementedError, match="top level"):
+        fx.wrap("max")
+    with pytest.raises(RuntimeError, match="Unsupported type"):
+        fx.wrap(3)  # pyright: ignore
+    stray = nn.Linear(2, 2)
+    with pytest.raises(NameError, match="not installed as a submodule"):
+        fx.symbolic_trace(lambda x: stray(x))
+    with pytest.raises(NameError, match="parameter is not a member"):
+        fx.symbolic_trace(lambda x: x + stray.weight)
+
+
+def test_modules_run_as_before_after_a_trace_and_after_a_failure() -> None:
+    layer = nn.Linear(2, 2)
+    with pytest.raises(fx.proxy.TraceError):
+        fx.symbolic_trace(branches)
+    assert layer(torch.ones(2)).shape == (2,)
+
+
+def test_other_threads_run_modules_during_a_trace() -> None:
+    layer, seen = nn.Linear(2, 2), []
+
+    def f(x: Any) -> Any:
+        thread = threading.Thread(target=lambda: seen.append(layer(torch.ones(2)).shape))
+        thread.start()
+        thread.join()
+        return x + 1
+
+    fx.symbolic_trace(f)
+    assert seen == [(2,)]
+
+
+def test_a_tracer_may_look_inside_layers_and_at_nodes() -> None:
+    class Inside(fx.Tracer):
+        def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
+            return module_qualified_name == "1"
+
+        def create_node(self, *args: Any, **kwargs: Any) -> fx.Node:
+            node = super().create_node(*args, **kwargs)
+            node.meta["seen"] = True
+            return node
+
+    net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    graph = Inside().trace(net)
+    names = ["input_1", "_0_weight", "_0_bias", "linear", "_1", "output"]
+    assert [node.name for node in graph.nodes] == names
+    assert all(node.meta["seen"] for node in graph.nodes)
+    x = torch.randn(3, 2)
+    assert torch.equal(fx.GraphModule(net, graph)(x), net(x))
+
+
+def test_modules_with_keyword_arguments_and_collections() -> None:
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = nn.MultiheadAttention(4, 2, batch_first=True)
+
+        def forward(self, x: Any) -> Any:
+            return Pair(*self.attention(x, x, x, need_weights=True)[:2])
+
+    class Leaf(Net):
+        def forward(self, x: Any) -> Any:
+            out, weights = self.attention(x, x, x, need_weights=True)
+            return Pair(out, (weights, {"x": x}))
+
+    net = Leaf()
+    x = torch.randn(1, 3, 4)
+    result = fx.symbolic_trace(net)(x)
+    assert isinstance(result, Pair) and torch.equal(result.first, net(x).first)
+    assert result.second[1]["x"] is x
+
+
+def test_two_names_of_one_module_are_one_path() -> None:
+    class Shared(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = self.b = nn.Linear(2, 2)
+
+        def forward(self, x: Any) -> Any:
+            return self.b(self.a(x))
+
+    traced = fx.symbolic_trace(Shared())
+    assert [n.target for n in traced.graph.find_nodes(op="call_module")] == ["a", "a"]
+
+
+def test_nodes_may_note_where_the_program_made_them() -> None:
+    class Noting(fx.Tracer):
+        record_stack_traces = True
+
+    graph = Noting().trace(abs_of)
+    assert "test_tracing.py" in (graph.find_nodes(op="call_function")[0].stack_trace or "")
+
+
+def abs_of(x: Any) -> Any:
+    return torch.abs(x)
