@@ -378,6 +378,22 @@ PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor) {
   return object;
 }
 
+// (a, b): each object gets the other's tensor, with its history and gradient.
+PyObject* swap_tensors(PyObject*, PyObject* all) {
+  return guarded([&]() -> PyObject* {
+    PyObject *a, *b;
+    if (!PyArg_ParseTuple(all, "OO", &a, &b)) return nullptr;
+    expect_tensor(a, "t1");
+    expect_tensor(b, "t2");
+    for (PyObject* object : {a, b})
+      CHECK(object_of(object)->tensor.impl()->use_count() == 1, "a graph or another owner uses t",
+            object == a ? 1 : 2, ". Swap tensors before they are used, or after backward.");
+    std::swap(object_of(a)->tensor, object_of(b)->tensor);
+    for (PyObject* object : {a, b}) object_of(object)->tensor.impl()->py_object = object;
+    Py_RETURN_NONE;
+  });
+}
+
 void look_at(const Tensor& tensor, const Storage& storage, int64_t offset, const Shape& sizes,
              const Shape& strides) {
   TensorImpl& impl = *tensor.impl();
@@ -437,6 +453,9 @@ void add_tensor(PyObject* module) {
                                   METH_O, "Names the class that results are made of."};
   checked(
       PyModule_AddObject(module, set_class.ml_name, checked(PyCFunction_New(&set_class, nullptr))));
+  static PyMethodDef swap[] = {
+      {"_swap_tensors", swap_tensors, METH_VARARGS, "Lets two objects change their tensors."}, {}};
+  checked(PyModule_AddFunctions(module, swap));
 }
 
 }  // namespace rushlight::python

@@ -107,6 +107,7 @@ _SUBMODULES = (
     "optim",
     "overrides",
     "profiler",
+    "quasirandom",
     "random",
     "return_types",
     "serialization",

@@ -78,6 +78,7 @@ MODULES = [
     "rushlight.optim.sgd",
     "rushlight.optim.sparse_adam",
     "rushlight.optim.swa_utils",
+    "rushlight.quasirandom",
     "rushlight.random",
     "rushlight.serialization",
     "rushlight.signal.windows",
@@ -86,7 +87,12 @@ MODULES = [
     "rushlight.utils.safetensors",
     "rushlight.utils.tensorboard",
     "rushlight.utils._selective_recompute",
+    "rushlight.utils._swap",
+    "rushlight.utils.benchmark._compare",
+    "rushlight.utils.benchmark._measurement",
+    "rushlight.utils.benchmark._timer",
     "rushlight.utils.checkpoint",
+    "rushlight.utils.collect_env",
     "rushlight.utils.data.collate",
     "rushlight.utils.data.dataloader",
     "rushlight.utils.data.dataset",
@@ -94,8 +100,10 @@ MODULES = [
     "rushlight.utils.data.sampler",
     "rushlight.utils.data.worker_info",
     "rushlight.utils.dlpack",
+    "rushlight.utils.flop_counter",
     "rushlight.utils.graph",
     "rushlight.utils.hooks",
+    "rushlight.utils.weak",
 ]
 NO_EXAMPLES = {"_chances", "_covariance", "_folded", "_kl_mixed", "_kl_same_family"}
 NO_EXAMPLES |= {"_location_scale", "transforms"}

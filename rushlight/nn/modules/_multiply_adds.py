@@ -113,6 +113,18 @@ _PLACES = {
 }
 
 
+def multiply_adds(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+) -> int | None:
+    """How many multiplications a call did; None for a function that is not counted."""
+    cost = _COSTS.get(getattr(function, "__name__", ""))
+    if cost is None:
+        return None
+    first = result[0] if isinstance(result, tuple) else result
+    named = sorted(kwargs, key=lambda name: _PLACES.get(name, 3))
+    return cost(first, *args, *(kwargs[name] for name in named))
+
+
 class MultiplyAdds(TorchFunctionMode):
     """Adds up the multiplications of the ops in a block.
 
@@ -126,11 +138,6 @@ class MultiplyAdds(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        cost = _COSTS.get(getattr(func, "__name__", ""))
-        if cost is None:
-            return func(*args, **(kwargs or {}))
         result = func(*args, **(kwargs or {}))  # what it is made of is not counted again
-        first = result[0] if isinstance(result, tuple) else result
-        named = sorted(kwargs or {}, key=lambda name: _PLACES.get(name, 3))
-        self.total += cost(first, *args, *((kwargs or {})[name] for name in named))
+        self.total += multiply_adds(func, args, kwargs or {}, result) or 0
         return result

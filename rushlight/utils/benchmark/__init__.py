@@ -1,0 +1,29 @@
+"""Measuring how long code takes, and tables of such measurements."""
+
+from __future__ import annotations
+
+from rushlight.utils.benchmark._compare import Colorize, Compare
+from rushlight.utils.benchmark._measurement import (
+    Measurement,
+    TaskSpec,
+    ordered_unique,
+    select_unit,
+    set_torch_threads,
+    trim_sigfig,
+    unit_to_english,
+)
+from rushlight.utils.benchmark._timer import Timer, timer
+
+__all__ = [
+    "Colorize",
+    "Compare",
+    "Measurement",
+    "TaskSpec",
+    "Timer",
+    "ordered_unique",
+    "select_unit",
+    "set_torch_threads",
+    "timer",
+    "trim_sigfig",
+    "unit_to_english",
+]
