@@ -1,0 +1,289 @@
+"""Operators that programs add: which kernel runs, and what gradients and vmap make of a call.
+
+A call binds its arguments to the schema and takes the kernel for the device of its tensors. Where
+gradients or transforms are concerned it goes through an autograd.Function, with the tensors of
+lists as arguments of their own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import rushlight as rl
+from rushlight import _C, Tensor
+from rushlight.autograd import Function
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from rushlight.library._schema import Schema
+
+__all__ = ["Operator", "operators"]
+
+# All operators by their qualified names.
+operators: dict[str, Operator] = {}
+
+
+class Operator:
+    """What torch.ops.namespace.name is.
+
+    Args:
+        qualname: "namespace::name".
+        schema: its signature.
+
+    Attributes:
+        kernels: functions by the type of the device; "" for all others.
+        fake: gives the results for tensors on the meta device.
+        gradient: the backward and the setup_context, if there are any.
+        over_samples: computes a batch, for vmap.
+        composite: a function that runs as a part of the program, with the gradients of its ops.
+    """
+
+    def __init__(self, qualname: str, schema: Schema) -> None:
+        namespace, name = qualname.split("::")
+        self._qualname = qualname
+        self._schema = schema
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = f"rushlight.ops.{namespace}"
+        self.kernels: dict[str, Callable[..., Any]] = {}
+        self.fake: Callable[..., Any] | None = None
+        self.gradient: tuple[Callable[..., Any], Callable[..., Any] | None] | None = None
+        self.over_samples: Callable[..., Any] | None = None
+        self.composite: Callable[..., Any] | None = None
+        self.casts: dict[str, rl.dtype] = {}
+        self._function: type[Function] | None = None
+
+    @property
+    def default(self) -> Operator:
+        """The operator itself: it has one overload."""
+        return self
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes to an argument."""
+        return any(parameter.writes for parameter in self._schema.parameters)
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __str__(self) -> str:
+        return self._qualname.replace("::", ".")
+
+    def __reduce__(self) -> Any:
+        return _find, (self._qualname,)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if _C._argument_takes_over(args, kwargs):
+            return _C._call_taken_over(self, args, kwargs)
+        values = self._schema.bind(self._qualname, args, kwargs)
+        leaves = list(_leaves(values))
+        device = next((leaf.device.type for leaf in leaves if isinstance(leaf, Tensor)), "cpu")
+        if device in self.casts and rl.is_autocast_enabled(device):
+            values = [_cast(value, self.casts[device]) for value in values]
+            with rl.autocast(device, enabled=False):
+                return self._run(values, list(_leaves(values)), device)
+        return self._run(values, leaves, device)
+
+    def _run(self, values: list[Any], leaves: list[Any], device: str) -> Any:
+        if self.composite is not None:
+            return self._call_with(self.composite, values)
+        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        is_recorded = rl.is_grad_enabled() and any(t.requires_grad for t in tensors)
+        if any(_C._lift_of(t) is not None for t in tensors) or (is_recorded and not self.writes):
+            call = _Call(self, [_count(value) for value in values], device)
+            result = self._recorded().apply(call, *leaves)
+            return list(result) if self._schema.returns[:1] == ("Tensor[]",) else result
+        if is_recorded and self.gradient is not None:
+            raise RuntimeError(
+                f"{self._qualname}: gradients of an operator that writes to its arguments are not "
+                "possible. Call it under no_grad."
+            )
+        with rl.no_grad():
+            return self.compute(values, device)
+
+    def compute(self, values: list[Any], device: str) -> Any:
+        """Returns what the kernel for a device returns.
+
+        Raises:
+            NotImplementedError: if there is none.
+            RuntimeError: if a result shares memory with an argument.
+        """
+        values = [_detached(value) for value in values]
+        result = self._call_with(self._kernel(device), values)
+        if not self.writes and device != "meta":
+            _check_aliases(self._qualname, result, values)
+        return result
+
+    def _kernel(self, device: str) -> Callable[..., Any]:
+        kernel = self.fake if device == "meta" else self.kernels.get(device, self.kernels.get(""))
+        if kernel is None and device == "meta":
+            kernel = self.kernels.get("meta")
+            if kernel is None and self.writes and not self._schema.returns:
+                return lambda *args, **kwargs: None
+        if kernel is None:
+            kind = "fake impl or Meta kernel" if device == "meta" else f"kernel for {device}"
+            how = "register_fake" if device == "meta" else "register_kernel"
+            raise NotImplementedError(
+                f"{self._qualname}: attempted to run this operator with {device} tensors, but "
+                f"there was no {kind} registered. Register one with {how}."
+            )
+        return kernel
+
+    def _call_with(self, function: Callable[..., Any], values: list[Any]) -> Any:
+        args, kwargs = self.arguments(values)
+        return function(*args, **kwargs)
+
+    def arguments(self, values: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Returns values for the parameters by place and by name."""
+        pairs = list(zip(self._schema.parameters, values, strict=True))
+        args = tuple(value for parameter, value in pairs if not parameter.keyword_only)
+        return args, {p.name: value for p, value in pairs if p.keyword_only}
+
+    def _recorded(self) -> type[Function]:
+        """The Function that records calls."""
+        if self._function is None:
+            name = f"GeneratedBackwardFor_{self._qualname.replace('::', '_')}_default"
+            self._function = type(name, (_Recorded,), {})
+        return self._function
+
+
+class _Call(NamedTuple):
+    """What a Function is told besides the leaves.
+
+    counts has for each argument how many tensors its list has, or None for no list.
+    """
+
+    op: Operator
+    counts: list[int | None]
+    device: str
+
+    def grouped(self, leaves: Sequence[Any]) -> list[Any]:
+        """The arguments from their leaves."""
+        left = iter(leaves)
+        return [
+            next(left) if count is None else [next(left) for _ in range(count)]
+            for count in self.counts
+        ]
+
+
+class _Recorded(Function):
+    """A call that is recorded, or part of a transform."""
+
+    @staticmethod
+    def forward(call: _Call, *leaves: Any) -> Any:
+        result = call.op.compute(call.grouped(leaves), call.device)
+        return tuple(result) if isinstance(result, list) else result
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        call, *leaves = inputs
+        ctx.call = call
+        setup = call.op.gradient[1] if call.op.gradient else None
+        if setup is None:
+            return
+        args, kwargs = call.op.arguments(call.grouped(leaves))
+        if kwargs:
+            setup(ctx=ctx, inputs=args, keyword_only_inputs=kwargs, output=output)
+        else:
+            setup(ctx=ctx, inputs=args, output=output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        call: _Call = ctx.call
+        name = call.op._qualname
+        if call.op.gradient is None:
+            raise RuntimeError(
+                f"Trying to backward through {name.replace('::', '.')}.default but no autograd "
+                "formula was registered. Please use register_autograd to add one."
+            )
+        is_list = call.op._schema.returns[:1] == ("Tensor[]",)
+        found = (
+            call.op.gradient[0](ctx, list(grads)) if is_list else call.op.gradient[0](ctx, *grads)
+        )
+        gradients = found if isinstance(found, tuple) else (found,)
+        parameters = call.op._schema.parameters
+        counts = [c for c, p in zip(call.counts, parameters, strict=True) if not p.keyword_only]
+        if len(gradients) != len(counts):
+            raise RuntimeError(
+                f"{name}: backward returned {len(gradients)} gradients. It must return one for "
+                f"each of the {len(counts)} arguments, None for those that have none."
+            )
+        flat: list[Any] = [None]  # of the call itself
+        for gradient, count in zip(gradients, counts, strict=True):
+            if count is None:
+                flat.append(gradient)
+            else:
+                flat.extend([None] * count if gradient is None else gradient)
+        keyword_only = len(call.counts) - len(counts)
+        return (*flat, *[None] * keyword_only)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> Any:
+        call, *leaves = args
+        if call.op.over_samples is None:
+            raise RuntimeError(
+                f"{call.op._qualname}: there is no rule for vmap. Register one with register_vmap."
+            )
+        args, kwargs = call.op.arguments(call.grouped(leaves))
+        dims, _ = call.op.arguments(call.grouped(in_dims[1:]))
+        return call.op.over_samples(info, dims, *args, **kwargs)
+
+
+def _find(qualname: str) -> Operator:
+    """An operator from its pickle."""
+    if qualname not in operators:
+        raise RuntimeError(f"operator {qualname} does not exist")
+    return operators[qualname]
+
+
+def _count(value: Any) -> int | None:
+    """How many tensors a list of tensors has."""
+    is_list = isinstance(value, (list, tuple)) and any(isinstance(item, Tensor) for item in value)
+    return len(value) if is_list else None
+
+
+def _leaves(values: Sequence[Any]) -> Iterator[Any]:
+    """The arguments, with the tensors of lists by themselves."""
+    for value in values:
+        if _count(value) is None:
+            yield value
+        else:
+            yield from value
+
+
+def _cast(value: Any, dtype: rl.dtype) -> Any:
+    """An argument with its floating-point tensors in a dtype."""
+    if isinstance(value, (list, tuple)):
+        return [_cast(item, dtype) for item in value]
+    return value.to(dtype) if isinstance(value, Tensor) and value.is_floating_point() else value
+
+
+def _detached(value: Any) -> Any:
+    """An argument without history, which a kernel may hand to NumPy."""
+    if isinstance(value, (list, tuple)):
+        return [_detached(item) for item in value]
+    needs_grad = isinstance(value, Tensor) and value.requires_grad
+    return value.detach() if needs_grad else value
+
+
+def _check_aliases(qualname: str, result: Any, values: list[Any]) -> None:
+    """Fails when a result shares memory with an argument or another result."""
+    results = result if isinstance(result, (tuple, list)) else [result]
+    made = [item for item in results if isinstance(item, Tensor)]
+    seen = {_memory(leaf) for leaf in _leaves(values) if isinstance(leaf, Tensor)} - {0}
+    for tensor in made:
+        memory = _memory(tensor)
+        if memory in seen:
+            raise RuntimeError(
+                f"{qualname.split('::')[1]}: The output of this custom operator (1) must not also "
+                "be an input to this custom operator and (2) may not alias any inputs to this "
+                "custom operator or other returns. Return a clone."
+            )
+        if memory:
+            seen.add(memory)
+
+
+def _memory(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() if tensor.layout is rl.strided else 0
