@@ -7,19 +7,27 @@ None too. Other classes join by register_pytree_node.
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
+from types import UnionType
 from typing import Any, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = [
     "TreeSpec",
     "register_pytree_node",
+    "tree_all",
+    "tree_all_only",
     "tree_any",
+    "tree_any_only",
     "tree_flatten",
+    "tree_iter",
     "tree_leaves",
     "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_map_only_",
     "tree_structure",
     "tree_unflatten",
 ]
@@ -97,22 +105,24 @@ _LEAF = TreeSpec(None, None, [])
 
 def register_pytree_node(
     cls: type,
-    flatten: Callable[[Any], tuple[list[Any], Any]],
-    unflatten: Callable[[list[Any], Any], Any],
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]],
+    unflatten_fn: Callable[[list[Any], Any], Any],
+    **options: Any,
 ) -> None:
     """Makes a class a container.
 
     Args:
         cls: the class; its subclasses stay leaves.
-        flatten: gives the items and what else is needed to build an object again.
-        unflatten: builds one from items and that.
+        flatten_fn: gives the items and what else is needed to build an object again.
+        unflatten_fn: builds one from items and that.
+        options: accepted for PyTorch's sake: how specs are written to files.
 
     Raises:
         ValueError: if the class is a container already.
     """
     if cls in _containers:
         raise ValueError(f"register_pytree_node: {cls} is already registered.")
-    _containers[cls] = _Container(flatten, unflatten)
+    _containers[cls] = _Container(flatten_fn, unflatten_fn)
 
 
 def _split(tree: Any) -> tuple[list[Any], Any] | None:
@@ -176,27 +186,112 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> T
     return tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(function: Callable[..., Any], tree: Any, *rests: Any) -> Any:
-    """A tree of function(leaf, ...) for the leaves of one or several trees of one structure.
+def tree_iter(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Iterator[Any]:
+    """The leaves of a tree from left to right, one after the other."""
+    return iter(tree_leaves(tree, is_leaf))
+
+
+def tree_map(
+    func: Callable[..., Any],
+    tree: Any,
+    *rests: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """A tree of func(leaf, ...) for the leaves of one or several trees of one structure.
 
     Example:
         >>> from rushlight.utils._pytree import tree_map
         >>> tree_map(lambda a, b: a + b, {"x": 1}, {"x": 2})
         {'x': 3}
     """
-    leaves, spec = tree_flatten(tree)
+    leaves, spec = tree_flatten(tree, is_leaf)
     others = []
     for rest in rests:
-        found, rest_spec = tree_flatten(rest)
+        found, rest_spec = tree_flatten(rest, is_leaf)
         if rest_spec != spec:
             raise ValueError(f"tree_map: the trees differ: {spec} and {rest_spec}.")
         others.append(found)
-    return tree_unflatten([function(*each) for each in zip(leaves, *others, strict=True)], spec)
+    return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
 
 
-def tree_any(predicate: Callable[[Any], bool], tree: Any) -> bool:
-    """Whether predicate(leaf) is true for some leaf."""
-    return any(map(predicate, tree_leaves(tree)))
+def tree_map_(
+    func: Callable[..., Any],
+    tree: Any,
+    *rests: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Calls func(leaf, ...) for all leaves and returns the tree as it is."""
+    tree_map(func, tree, *rests, is_leaf=is_leaf)
+    return tree
+
+
+def tree_map_only(
+    type_or_types_or_pred: Any,
+    func: Callable[[Any], Any],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """A tree of func(leaf) where a leaf is of some types, or a predicate is true; else the leaf.
+
+    Example:
+        >>> from rushlight.utils._pytree import tree_map_only
+        >>> tree_map_only(int, lambda n: -n, [1, "a", 2])
+        [-1, 'a', -2]
+    """
+    is_meant = _predicate(type_or_types_or_pred)
+    return tree_map(lambda x: func(x) if is_meant(x) else x, tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(
+    type_or_types_or_pred: Any,
+    func: Callable[[Any], Any],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> Any:
+    """Calls func for the leaves of some types and returns the tree as it is."""
+    tree_map_only(type_or_types_or_pred, func, tree, is_leaf)
+    return tree
+
+
+def _predicate(meant: Any) -> Callable[[Any], bool]:
+    """A predicate from itself, or from a type or several."""
+    if callable(meant) and not isinstance(meant, (type, UnionType)):
+        return meant
+    return lambda x: isinstance(x, meant)
+
+
+def tree_any(
+    pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> bool:
+    """Whether pred(leaf) is true for some leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_all(
+    pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> bool:
+    """Whether pred(leaf) is true for all leaves."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any_only(
+    type_or_types: Any,
+    pred: Callable[[Any], bool],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> bool:
+    """Whether pred(leaf) is true for some leaf of some types."""
+    return any(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, type_or_types))
+
+
+def tree_all_only(
+    type_or_types: Any,
+    pred: Callable[[Any], bool],
+    tree: Any,
+    is_leaf: Callable[[Any], bool] | None = None,
+) -> bool:
+    """Whether pred(leaf) is true for all leaves of some types."""
+    return all(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, type_or_types))
 
 
 def broadcast_prefix(
