@@ -255,9 +255,9 @@ def tree_map_only_(
 
 def _predicate(meant: Any) -> Callable[[Any], bool]:
     """A predicate from itself, or from a type or several."""
-    if callable(meant) and not isinstance(meant, (type, UnionType)):
-        return meant
-    return lambda x: isinstance(x, meant)
+    if isinstance(meant, (type, tuple, UnionType)):
+        return lambda x: isinstance(x, meant)
+    return meant
 
 
 def tree_any(

@@ -30,6 +30,15 @@ __all__ = ["FlopCounterMode", "flop_registry", "register_flop_formula"]
 # Formulas that programs registered, by the functions that they are for.
 flop_registry: dict[Any, Callable[..., int]] = {}
 
+# Where the two factors of a product stand among its tensors; what is not here has more of them.
+_FIRST, _AFTER_SUM = slice(0, 2), slice(1, 3)
+_FACTORS = {
+    **dict.fromkeys(("linear", "matmul", "mm", "bmm", "mv", "dot", "vdot", "__matmul__"), _FIRST),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d"), _FIRST),
+    **dict.fromkeys(("conv_transpose2d", "conv_transpose3d"), _FIRST),
+    **dict.fromkeys(("addmm", "addmv", "baddbmm", "addbmm"), _AFTER_SUM),
+}
+
 _SUFFIXES = ("", "K", "M", "B", "T")
 
 
@@ -192,10 +201,9 @@ class FlopCounterMode(TorchFunctionMode):
             return
         # The gradient of each factor is a product of the same size. Attention has two products:
         # backward does the first again and then two for each (Dao et al. 2022, algorithm 4).
-        factors = inputs[1:3] if op in ("addmm", "addmv", "baddbmm", "addbmm") else inputs[:2]
-        times: float = sum(factor.requires_grad for factor in factors)
-        if op == "scaled_dot_product_attention":
-            times = 2.5
+        times = 2.5 if op == "scaled_dot_product_attention" else 2.0
+        if op in _FACTORS:
+            times = sum(factor.requires_grad for factor in inputs[_FACTORS[op]])
 
         def add(gradients: Any) -> None:
             if self._hooks:
