@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "bindings/python.h"
+#include "core/autograd/grad_mode.h"
 #include "core/autograd/node.h"
 #include "core/base/alignment.h"
 #include "core/tensor/lift.h"
@@ -69,6 +70,9 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const char* format = format_of(t.dtype());
   if (!format) return refuse("the dtype has no buffer format; convert with .float() first");
   if (gradient_edge_exists(t)) return refuse("the tensor requires grad; use .detach()");
+  if (!format) return refuse("bfloat16 has no buffer format; convert with .float() first");
+  if (gradient_edge_exists(t) && is_grad_enabled())
+    return refuse("the tensor requires grad; use .detach()");
   bool readonly = t.storage()->readonly();
   if ((flags & PyBUF_WRITABLE) && readonly) return refuse("the tensor shares read-only memory");
   if (!(flags & PyBUF_STRIDES) && !t.is_contiguous()) return refuse("the tensor is not contiguous");
@@ -269,7 +273,7 @@ PyObject* tensor_to_array(const Tensor& tensor) {
   CHECK(tensor.device().is_cpu(), ErrorKind::kType, "can't convert ", tensor.device(),
         " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
   if (is_lifted(tensor)) throw NeedsElements(tensor);
-  CHECK(!gradient_edge_exists(tensor),
+  CHECK(!gradient_edge_exists(tensor) || !is_grad_enabled(),
         "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   CHECK(format_of(tensor.dtype()), ErrorKind::kType, "Got unsupported ScalarType ",
         tensor.dtype() == DType::bfloat16 ? "BFloat16" : dtype_name(tensor.dtype()),

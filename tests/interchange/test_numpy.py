@@ -244,6 +244,14 @@ def test_what_has_no_array_is_refused() -> None:
         np.asarray(torch.ones(2, device="meta"))
 
 
+def test_no_grad_gives_arrays_of_what_requires_grad() -> None:
+    x = torch.ones(2, requires_grad=True)
+    with torch.no_grad():
+        assert np.shares_memory(x.numpy(), np.asarray(x))
+    with torch.inference_mode():
+        assert x.numpy().tolist() == [1, 1]
+
+
 def test_force_makes_an_array_of_any_tensor() -> None:
     x = torch.ones(2, requires_grad=True)
     assert np.shares_memory(x.numpy(force=True), x.detach().numpy())
