@@ -87,6 +87,7 @@ MODULES = [
     "rushlight.signal.windows",
     "rushlight.testing._comparison",
     "rushlight.testing._creation",
+    "rushlight.testing._older",
     "rushlight.utils.safetensors",
     "rushlight.utils.tensorboard",
     "rushlight.utils._selective_recompute",
