@@ -70,11 +70,14 @@ def networks(torch: Any) -> dict[str, tuple[Any, tuple[int, ...]]]:
             self.qkv = nn.Linear(8, 24)
             self.norm = nn.LayerNorm(8)
             self.mlp = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Linear(16, 8))
+            self.table = nn.Parameter(torch.ones(9))
+            self.register_buffer("places", torch.arange(5)[None] - torch.arange(5)[:, None] + 4)
 
         def forward(self, tokens: Any) -> Any:
             x = self.embed(tokens.long())
             q, k, v = self.qkv(self.norm(x)).split(8, dim=-1)
-            weights = (q @ k.transpose(-2, -1) / 8**0.5).softmax(dim=-1)
+            scores = q @ k.transpose(-2, -1) / 8**0.5
+            weights = (scores + self.table[self.places].unsqueeze(0)).softmax(dim=-1)
             x = x + torch.matmul(weights, v)
             return x + self.mlp(x)
 

@@ -20,7 +20,7 @@ from rushlight import Tensor, nn
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import CONSTANTS
-from rushlight.fx.proxy import Proxy, TracerBase
+from rushlight.fx.proxy import ParameterProxy, Proxy, TracerBase
 from rushlight.nn.modules._hooks import Hooked
 
 TYPE_CHECKING = False
@@ -130,7 +130,10 @@ class _Patches:
         names[name] = value
 
     def set_attribute(self, owner: Any, name: str, value: Any) -> None:
-        self._stack.callback(setattr, owner, name, getattr(owner, name))
+        if name in vars(owner):
+            self._stack.callback(setattr, owner, name, vars(owner)[name])
+        else:
+            self._stack.callback(delattr, owner, name)
         setattr(owner, name, value)
 
 
@@ -140,10 +143,13 @@ class Tracer(TracerBase):
     Args:
         autowrap_modules: modules whose functions are recorded when Proxies meet them.
         autowrap_functions: more functions of which this is true.
-        param_shapes_constant: has no effect: parameters are known, and so are their shapes.
+        param_shapes_constant: whether the shapes of parameters are known, so that the program may
+            decide by them.
 
     Attributes:
         root: the module that is recorded.
+        proxy_buffer_attributes: whether a look at a buffer is recorded, as one at a parameter is;
+            without it, what is computed from buffers alone becomes a constant.
 
     Example:
         >>> class Inside(torch.fx.Tracer):
@@ -154,6 +160,7 @@ class Tracer(TracerBase):
     """
 
     root: nn.Module
+    proxy_buffer_attributes: bool = False
 
     def __init__(
         self,
@@ -215,6 +222,30 @@ class Tracer(TracerBase):
             return forward(*args, **kwargs)
         finally:
             self.module_stack.pop(path, None)
+
+    def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
+        """Called for a look at a tensor of a module; returns what the program gets.
+
+        Args:
+            attr: the name.
+            attr_val: the tensor.
+            parameter_proxy_cache: the Proxies that there are, by the paths of the tensors.
+
+        Returns:
+            A Proxy for a parameter, so that what is computed from it is recorded; else the tensor.
+        """
+        is_recorded = isinstance(attr_val, nn.Parameter) or self.proxy_buffer_attributes
+        path = self._tensor_paths.get(attr_val) if is_recorded else None
+        if path is None:
+            return attr_val
+        if path not in parameter_proxy_cache:
+            factory = None
+            if self.param_shapes_constant:
+                factory = functools.partial(ParameterProxy, self, name=path, param=attr_val)
+            parameter_proxy_cache[path] = self.create_proxy(
+                "get_attr", path, (), {}, proxy_factory_fn=factory
+            )
+        return parameter_proxy_cache[path]
 
     def create_arg(self, a: Any) -> Argument:
         """Returns a value of the program as an argument of nodes.
@@ -301,7 +332,7 @@ class Tracer(TracerBase):
                     self._tensor_paths.setdefault(value, f"{path}.{name}" if path else name)
 
     def _patch_modules(self, patches: _Patches) -> None:
-        """Lets the calls of modules come here."""
+        """Lets the calls of modules and looks at their tensors come here."""
         tracer, thread = self, threading.get_ident()
 
         @functools.wraps(_run_module)
@@ -313,7 +344,15 @@ class Tracer(TracerBase):
                 return forward(*args, **kwargs)
             return tracer.call_module(module, forward, args, kwargs)
 
+        def get(module: nn.Module, name: str) -> Any:
+            value = object.__getattribute__(module, name)
+            if isinstance(value, Tensor) and threading.get_ident() == thread:
+                return tracer.getattr(name, value, parameters)
+            return value
+
+        parameters: dict[str, Any] = {}
         patches.set_attribute(Hooked, "__call__", call)
+        patches.set_attribute(Hooked, "__getattribute__", get)
 
     def _patch_functions(self, patches: _Patches, names: dict[str, Any]) -> None:
         """Lets the calls of marked functions be recorded."""

@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from rushlight.fx.graph import Graph
     from rushlight.fx.node import Argument, Target
 
-__all__ = ["Attribute", "GraphAppendingTracer", "Proxy", "TraceError", "TracerBase"]
+__all__ = [
+    "Attribute",
+    "GraphAppendingTracer",
+    "ParameterProxy",
+    "Proxy",
+    "TraceError",
+    "TracerBase",
+]
 
 
 class TraceError(ValueError):
@@ -290,6 +297,49 @@ class Attribute(Proxy):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Proxy:
         return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+class ParameterProxy(Proxy):
+    """Stands for a parameter whose shape is known.
+
+    Args:
+        tracer: who records.
+        node: the node of the parameter.
+        name: its path.
+        param: the parameter.
+    """
+
+    def __init__(self, tracer: TracerBase, node: Node, name: str, param: rl.Tensor) -> None:
+        super().__init__(node, tracer)
+        self.param = param
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"ParameterProxy({self.name})"
+
+    @property
+    def shape(self) -> rl.Size:
+        """The parameter's sizes."""
+        return self.param.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of its dims."""
+        return self.param.ndim
+
+    def size(self, dim: int | None = None) -> Any:
+        """Returns its sizes, or that of a dim."""
+        return self.param.size() if dim is None else self.param.size(dim)
+
+    def dim(self) -> int:
+        """Returns the number of its dims."""
+        return self.param.dim()
+
+    def numel(self) -> int:
+        """Returns the number of its elements."""
+        return self.param.numel()
+
+    nelement = numel
 
 
 def _operator(function: Callable[..., Any], reflected: bool) -> Callable[..., Any]:

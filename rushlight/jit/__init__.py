@@ -91,6 +91,11 @@ def ignore(drop: bool | Callable[..., Any] = False, **options: Any) -> Any:
     return drop if callable(drop) else unused
 
 
+def _overload_method(fn: T) -> T:
+    """Returns the method as it is; the declaration of another form of it comes to nothing."""
+    return fn
+
+
 def annotate(the_type: Any, the_value: T) -> T:
     """Returns the value; the type is for readers."""
     return the_value

@@ -68,6 +68,47 @@ def test_parameters_are_shared_and_train() -> None:
     assert torch.equal(net(x), traced(x))
 
 
+class Table(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.arange(3.0))
+        self.register_buffer("scale", torch.tensor([2.0, 3.0, 4.0]))
+
+    def forward(self, x: Any) -> Any:
+        if self.table.shape[0] == 3:
+            x = x + self.table[1]
+        return x * self.scale.sum()
+
+
+def test_what_is_computed_from_parameters_alone_is_recorded() -> None:
+    class Plain(Table):
+        def forward(self, x: Any) -> Any:
+            return x + self.table[1] * self.scale.sum()
+
+    net = Plain()
+    traced = fx.symbolic_trace(net)
+    assert [name for _, name in calls(traced.graph)][:2] == ["table", "getitem"]
+    traced(torch.ones(1)).sum().backward()
+    assert net.table.grad is not None and net.table.grad.tolist() == [0, 9, 0]
+    assert type(net.table) is nn.Parameter  # again
+
+
+def test_shapes_of_parameters_may_be_known_and_buffers_recorded() -> None:
+    class Known(fx.Tracer):
+        proxy_buffer_attributes = True
+
+        def __init__(self) -> None:
+            super().__init__(param_shapes_constant=True)
+
+    with pytest.raises(fx.proxy.TraceError):
+        fx.symbolic_trace(Table())
+    net = Table()
+    traced = fx.GraphModule(net, Known().trace(net))
+    names = ["table", "getitem", "add", "scale", "sum_1", "mul"]
+    assert [name for _, name in calls(traced.graph)] == names
+    assert traced(torch.ones(1)).tolist() == net(torch.ones(1)).tolist() == [18]
+
+
 def test_operators_are_recorded_from_either_side() -> None:
     def f(x: Any, y: Any) -> Any:
         return abs(-(1 - x) // (y % 2)) @ (3**x) == (~y & 1 | y ^ x), x[0, 1:], x.T
