@@ -9,7 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 
 from rushlight.fx import immutable_collections
-from rushlight.fx._symbolic_trace import PH, Tracer, symbolic_trace, wrap
+from rushlight.fx._symbolic_trace import PH, Tracer, symbolic_trace
+from rushlight.fx._wrapping import wrap
 from rushlight.fx.graph import CodeGen, Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.interpreter import Interpreter, Transformer

@@ -6,18 +6,16 @@ _operator.py, what their signatures mean in _schema.py.
 
 from __future__ import annotations
 
-import contextlib
-import re
-import weakref
-
 import rushlight as rl
 from rushlight.library._check import OpCheckError, opcheck
-from rushlight.library._operator import Operator, operators
+from rushlight.library._libraries import Library, add_operator, define
+from rushlight.library._libraries import _scoped_library as _scoped_library
+from rushlight.library._operator import Operator, operator_of
 from rushlight.library._schema import infer, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
 __all__ = [
@@ -36,22 +34,6 @@ __all__ = [
     "register_kernel",
     "register_vmap",
 ]
-
-_NAME = re.compile(r"\w+")
-_defined_namespaces: set[str] = set()
-
-# Where kernels that Library.impl registers run.
-_KEYS = {
-    "CPU": "cpu",
-    "CUDA": "cuda",
-    "Meta": "meta",
-    "CompositeExplicitAutograd": "",
-    "CompositeImplicitAutograd": None,
-    "Autograd": None,
-    "AutogradCPU": None,
-    "AutogradCUDA": None,
-    "": None,
-}
 
 
 def infer_schema(
@@ -127,23 +109,12 @@ def custom_op(
 
     def make(function: Callable[..., Any]) -> CustomOpDef:
         found = infer(function, mutates_args) if schema is None else parse(schema)
-        op = _add(name, str(found))
+        op = add_operator(name, str(found))
         made = CustomOpDef(op, function)
         made.register_kernel(device_types)(function)
         return made
 
     return make if fn is None else make(fn)
-
-
-def _add(qualname: str, schema: str) -> Operator:
-    """Adds an operator."""
-    parts = qualname.split("::")
-    if len(parts) != 2 or not all(_NAME.fullmatch(part.split(".")[0]) for part in parts):
-        raise ValueError(
-            f"custom_op: the name is {qualname!r}. It must be of the form namespace::name."
-        )
-    operators[qualname] = op = Operator(qualname, parse(schema))
-    return op
 
 
 class CustomOpDef:
@@ -207,18 +178,6 @@ class CustomOpDef:
         register_autocast(self, device_type, cast_inputs)
 
 
-def _operator_of(op: str | Operator | CustomOpDef) -> Operator:
-    if isinstance(op, CustomOpDef):
-        return op._opoverload
-    if isinstance(op, Operator):
-        return op
-    if not isinstance(op, str):
-        raise ValueError(f"expected the name of an operator, or one, but got {type(op).__name__}.")
-    if op not in operators:
-        raise RuntimeError(f"operator {op} does not exist")
-    return operators[op]
-
-
 def register_kernel(
     op: Any,
     device_types: str | Sequence[str] | None,
@@ -235,7 +194,7 @@ def register_kernel(
         func: what computes; without it, a decorator is returned.
         lib: has no effect.
     """
-    found = _operator_of(op)
+    found = operator_of(op)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         kinds = [device_types] if isinstance(device_types, str) else device_types or [""]
@@ -266,7 +225,7 @@ def register_fake(
     Raises:
         RuntimeError: if there is no such operator, or there is one already.
     """
-    found = _operator_of(op)
+    found = operator_of(op)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         if found.fake is not None and not allow_override:
@@ -299,7 +258,7 @@ def register_autograd(
     Raises:
         RuntimeError: if the operator writes to its arguments.
     """
-    found = _operator_of(op)
+    found = operator_of(op)
     if found.writes:
         raise RuntimeError(
             f"Cannot register autograd formula for non-functional operator {found} with schema "
@@ -320,7 +279,7 @@ def register_vmap(
             returned.
         lib: has no effect.
     """
-    found = _operator_of(op)
+    found = operator_of(op)
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         found.over_samples = function
@@ -342,34 +301,7 @@ def register_autocast(
     """
     if device_type not in ("cpu", "cuda"):
         raise ValueError(f"Unknown device type: {device_type}")
-    _operator_of(op).casts[device_type] = cast_inputs
-
-
-def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
-    """Adds an operator by its schema.
-
-    Args:
-        qualname: "namespace::name".
-        schema: "(Tensor x, int n=2) -> Tensor".
-        lib: what the operator leaves with.
-        tags: have no effect.
-
-    Example:
-        >>> torch.library.define("docs::twice", "(Tensor x) -> Tensor")
-        >>> @torch.library.impl("docs::twice", "default")
-        ... def twice(x):
-        ...     return 2 * x
-        >>> torch.ops.docs.twice(torch.ones(2))
-        tensor([2., 2.])
-    """
-    if qualname in operators:
-        raise RuntimeError(
-            f"Tried to register an operator ({qualname}{schema}) with the same name and overload "
-            "name multiple times."
-        )
-    _add(qualname, schema)
-    if lib is not None:
-        lib._names.append(qualname)
+    operator_of(op).casts[device_type] = cast_inputs
 
 
 def impl(
@@ -395,121 +327,3 @@ def impl(
 
         return register
     return register_kernel(qualname, types, func)
-
-
-class Library:
-    """Adds operators of a namespace by schemas; they leave when it does.
-
-    Args:
-        ns: the namespace.
-        kind: "DEF" for a new namespace, "FRAGMENT" for one that others add to as well, "IMPL" for
-            kernels alone.
-        dispatch_key: where kernels run that are registered without one.
-
-    Raises:
-        ValueError: for another kind.
-        RuntimeError: if DEF is said twice of a namespace.
-
-    Example:
-        >>> library = torch.library.Library("docs_library", "DEF")
-        >>> library.define("scale(Tensor x, float factor=2.0) -> Tensor")
-        'scale'
-        >>> library.impl("scale", lambda x, factor=2.0: x * factor, "CPU")
-        >>> torch.ops.docs_library.scale(torch.ones(2), factor=3.0)
-        tensor([3., 3.])
-    """
-
-    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
-        if kind not in ("IMPL", "DEF", "FRAGMENT"):
-            raise ValueError(f"Unsupported kind: {kind}")
-        if kind == "DEF":
-            if ns in _defined_namespaces:
-                raise RuntimeError(
-                    f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; "
-                    'please put all of your definitions in a single Library, or use "FRAGMENT".'
-                )
-            _defined_namespaces.add(ns)
-        self.ns = ns
-        self.kind = kind
-        self.dispatch_key = dispatch_key
-        self._names: list[str] = []
-        self._end = weakref.finalize(self, _forget, self._names, ns if kind == "DEF" else None)
-
-    def __repr__(self) -> str:
-        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
-
-    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Adds an operator; returns its name.
-
-        Args:
-            schema: "name(Tensor x, int n=2) -> Tensor".
-            alias_analysis: has no effect.
-            tags: have no effect.
-
-        Raises:
-            RuntimeError: if there is one of the name.
-        """
-        name, bracket, rest = schema.partition("(")
-        define(f"{self.ns}::{name.strip()}", bracket + rest, lib=self)
-        return name.strip()
-
-    def impl(
-        self,
-        op_name: Any,
-        fn: Callable[..., Any],
-        dispatch_key: str = "",
-        *,
-        with_keyset: bool = False,
-        allow_override: bool = True,
-    ) -> None:
-        """Registers a kernel.
-
-        Args:
-            op_name: the operator or its name, without the namespace.
-            fn: computes its results.
-            dispatch_key: "CPU", "CUDA" or "Meta" for a device, "CompositeExplicitAutograd" for all,
-                and "CompositeImplicitAutograd", which none says too, for a function whose ops
-                are recorded one by one.
-            with_keyset: must be False.
-            allow_override: has no effect.
-
-        Raises:
-            ValueError: for another key.
-            RuntimeError: if there is no such operator.
-        """
-        key = dispatch_key or self.dispatch_key
-        if key not in _KEYS or with_keyset:
-            raise ValueError(
-                f"impl: there is no dispatch key {key!r} here. Use one of "
-                f"{', '.join(filter(None, _KEYS))}."
-            )
-        name = op_name if isinstance(op_name, str) else _operator_of(op_name)._qualname
-        op = _operator_of(name if "::" in name else f"{self.ns}::{name}")
-        device = _KEYS[key]
-        if device is None:
-            op.composite = fn
-        elif device == "meta":
-            op.fake = fn
-        else:
-            op.kernels[device] = fn
-
-    def _destroy(self) -> None:
-        """Takes the operators away."""
-        self._end()
-
-
-def _forget(names: list[str], namespace: str | None) -> None:
-    for name in names:
-        operators.pop(name, None)
-    if namespace is not None:
-        _defined_namespaces.discard(namespace)
-
-
-@contextlib.contextmanager
-def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
-    """A Library that ends with a with block."""
-    library = Library(*args, **kwargs)
-    try:
-        yield library
-    finally:
-        library._destroy()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rushlight.library._schema import Schema
 
-__all__ = ["Operator", "operators"]
+__all__ = ["Operator", "operator_of", "operators"]
 
 # All operators by their qualified names.
 operators: dict[str, Operator] = {}
@@ -72,7 +72,7 @@ class Operator:
         return self._qualname.replace("::", ".")
 
     def __reduce__(self) -> Any:
-        return _find, (self._qualname,)
+        return operator_of, (self._qualname,)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _C._argument_takes_over(args, kwargs):
@@ -231,11 +231,20 @@ class _Recorded(Function):
         return call.op.over_samples(info, dims, *args, **kwargs)
 
 
-def _find(qualname: str) -> Operator:
-    """An operator from its pickle."""
-    if qualname not in operators:
-        raise RuntimeError(f"operator {qualname} does not exist")
-    return operators[qualname]
+def operator_of(op: Any) -> Operator:
+    """Returns an operator from its name, its CustomOpDef or itself.
+
+    Raises:
+        RuntimeError: if there is none of the name.
+    """
+    op = getattr(op, "_opoverload", op)
+    if isinstance(op, str):
+        if op not in operators:
+            raise RuntimeError(f"operator {op} does not exist")
+        return operators[op]
+    if not isinstance(op, Operator):
+        raise ValueError(f"expected the name of an operator, or one, but got {type(op).__name__}.")
+    return op
 
 
 def _count(value: Any) -> int | None:
