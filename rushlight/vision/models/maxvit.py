@@ -17,7 +17,7 @@ from rushlight import Tensor, nn
 from rushlight.nn import functional as F
 from rushlight.vision.models._api import WeightsEnum, builder, published
 from rushlight.vision.models._utils import _ovewrite_named_param
-from rushlight.vision.models.swin_transformer import relative_position_index
+from rushlight.vision.models._windows import relative_position_index
 from rushlight.vision.ops.misc import Conv2dNormActivation, SqueezeExcitation
 from rushlight.vision.ops.stochastic_depth import StochasticDepth
 

@@ -1,1 +1,5 @@
-"""x"""
+"""Models that tell where each pixel of a picture went in the next one."""
+
+# ruff: noqa: F403
+
+from rushlight.vision.models.optical_flow.raft import *
