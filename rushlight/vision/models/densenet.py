@@ -11,7 +11,6 @@ from typing import Any
 import rushlight as rl
 from rushlight import Tensor, nn
 from rushlight.nn import functional as F
-from rushlight.utils.checkpoint import checkpoint
 from rushlight.vision.models._api import WeightsEnum, builder, published
 
 __all__ = [
@@ -64,6 +63,8 @@ class _DenseLayer(nn.Module):
     def forward(self, input: Tensor | list[Tensor]) -> Tensor:
         features = [input] if isinstance(input, Tensor) else input
         if self.memory_efficient and any(x.requires_grad for x in features):
+            from rushlight.utils.checkpoint import checkpoint  # costs an import of 20 ms
+
             squeezed: Any = checkpoint(self._squeeze, *features, use_reentrant=False)
         else:
             squeezed = self._squeeze(*features)
