@@ -1,0 +1,250 @@
+"""Models against torchvision's: names, state_dicts, published weights, results and gradients.
+
+PYTHONPATH=.:tests python tests/compat/test_vision_models.py writes tests/vision/model_digests.json.
+"""
+
+import inspect
+import json
+import math
+import sys
+import warnings
+
+import model_digests
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight.vision import models
+
+pytorch = pytest.importorskip("torch")
+torchvision = pytest.importorskip("torchvision")
+
+LEFT_OUT = ("quantized_*",)
+OURS = models.list_models()
+# Families whose models are too large to run here; one of each runs.
+RUN = {
+    "alexnet": 64,
+    "vgg11_bn": 32,
+    "resnet18": 64,
+    "resnet50": 64,
+    "resnext50_32x4d": 64,
+    "wide_resnet50_2": 64,
+    "densenet121": 64,
+    "squeezenet1_0": 64,
+    "squeezenet1_1": 64,
+    "googlenet": 64,
+    "inception_v3": 75,
+    "mobilenet_v2": 64,
+    "mobilenet_v3_large": 64,
+    "mobilenet_v3_small": 64,
+    "shufflenet_v2_x0_5": 64,
+    "mnasnet0_5": 64,
+    "efficientnet_b0": 64,
+    "efficientnet_v2_s": 64,
+    "regnet_x_400mf": 64,
+    "regnet_y_400mf": 64,
+    "convnext_tiny": 64,
+    "vit_b_32": 224,
+    "swin_t": 70,
+    "swin_v2_t": 64,
+    "maxvit_t": 224,
+    "r3d_18": (4, 32),
+    "mc3_18": (4, 32),
+    "r2plus1d_18": (4, 32),
+    "s3d": (14, 193),
+    "swin3d_t": (6, 60),
+    "mvit_v1_b": (4, 64),
+    "mvit_v2_s": (4, 64),
+}
+TRAINED = ["resnet18", "googlenet", "densenet121", "mobilenet_v3_small", "swin_t", "mvit_v2_s"]
+
+
+def make_theirs(name, on_meta=False, **config):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not on_meta:
+            return torchvision.models.get_model(name, **config)
+        try:
+            with pytorch.device("meta"):
+                return torchvision.models.get_model(name, **config)
+        except (NotImplementedError, RuntimeError):  # some cannot be made there
+            return torchvision.models.get_model(name, **config)
+
+
+def make_both(name, **config):
+    """A model of torchvision's, no parameter of which is zero, and ours with its state."""
+    pytorch.manual_seed(0)
+    theirs = make_theirs(name, **config)
+    with pytorch.no_grad():
+        for param in theirs.parameters():
+            if not param.any():
+                param.normal_(std=0.05)
+    ours = models.get_model(name, **config)
+    state = {key: torch.from_numpy(value.numpy()) for key, value in theirs.state_dict().items()}
+    ours.load_state_dict(state)
+    return ours, theirs
+
+
+def make_inputs(name):
+    rng = np.random.default_rng(0)
+    size = RUN.get(name, 128)
+    shape = (2, 3, size[0], size[1], size[1]) if isinstance(size, tuple) else (2, 3, size, size)
+    return [rng.normal(size=shape).astype(np.float32)]
+
+
+def size_config(name):
+    if name.startswith("mvit"):
+        frames, side = RUN[name]
+        return {"spatial_size": (side, side), "temporal_size": frames}
+    return {}
+
+
+def assert_near(ours, theirs, rtol=1e-4):
+    ours, theirs = ours.detach().numpy(), theirs.detach().numpy()
+    assert ours.shape == theirs.shape
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=rtol * np.abs(theirs).max() + 1e-12)
+
+
+def test_names_are_torchvisions():
+    theirs = torchvision.models.list_models(exclude=LEFT_OUT)
+    assert set(OURS) <= set(theirs)
+    missing = set(theirs) - set(OURS)
+    assert all("detection" in where or "segmentation" in where for where in map(module_of, missing))
+
+
+def module_of(name):
+    return torchvision.models.get_model_builder(name).__module__
+
+
+def test_public_names_are_torchvisions():
+    for package in ("", ".video", ".optical_flow"):
+        theirs = sys.modules["torchvision.models" + package]
+        ours = sys.modules["rushlight.vision.models" + package]
+        for name, value in vars(theirs).items():
+            if name.startswith("_") or inspect.ismodule(value):
+                continue
+            assert hasattr(ours, name), f"{package}.{name}"
+
+
+def test_digests_are_torchvisions():
+    for name, expected in model_digests.read().items():
+        assert model_digests.describe(make_theirs(name, on_meta=True)) == expected, name
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_weights_are_torchvisions(name):
+    ours = models.get_model_weights(name)
+    theirs = torchvision.models.get_model_weights(name)
+    assert ours.__name__ == theirs.__name__
+    assert list(ours.__members__) == list(theirs.__members__)
+    for key, weights in theirs.__members__.items():
+        mine = ours[key]
+        assert mine.name == weights.name
+        assert mine.url == weights.url
+        facts = {key: value for key, value in weights.meta.items() if key != "_docs"}
+        assert repr(sorted(mine.meta.items())) == repr(sorted(facts.items()))
+        assert repr(mine.transforms()) == repr(weights.transforms())
+        assert mine.transforms().describe() == weights.transforms().describe()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_builders_take_torchvisions_arguments(name):
+    ours = inspect.signature(models.get_model_builder(name)).parameters
+    theirs = inspect.signature(torchvision.models.get_model_builder(name)).parameters
+    assert [(p.name, p.kind, p.default) for p in ours.values()] == [
+        (p.name, p.kind, p.default) for p in theirs.values()
+    ]
+
+
+def test_classes_take_torchvisions_arguments():
+    for package in ("", ".video", ".optical_flow"):
+        theirs = sys.modules["torchvision.models" + package]
+        for name, value in vars(theirs).items():
+            if inspect.isclass(value) and issubclass(value, pytorch.nn.Module):
+                ours = getattr(sys.modules["rushlight.vision.models" + package], name)
+                mine = inspect.signature(ours.__init__).parameters
+                assert list(mine) == list(inspect.signature(value.__init__).parameters), name
+
+
+@pytest.mark.parametrize("name", RUN)
+def test_results_are_torchvisions(name):
+    ours, theirs = make_both(name, **size_config(name))
+    inputs = make_inputs(name)
+    with torch.no_grad(), pytorch.no_grad():
+        mine = ours.eval()(*map(torch.from_numpy, inputs))
+        expected = theirs.eval()(*map(pytorch.from_numpy, inputs))
+    assert_near(mine, expected)
+
+
+@pytest.mark.parametrize("name", ["raft_small", "raft_large"])
+def test_flows_are_torchvisions(name):
+    ours, theirs = make_both(name)
+    rng = np.random.default_rng(0)
+    pair = [rng.uniform(-1, 1, size=(1, 3, 128, 136)).astype(np.float32) for _ in range(2)]
+    with torch.no_grad(), pytorch.no_grad():
+        mine = ours.eval()(*map(torch.from_numpy, pair), num_flow_updates=3)
+        expected = theirs.eval()(*map(pytorch.from_numpy, pair), num_flow_updates=3)
+    assert len(mine) == len(expected) == 3
+    for flow, other in zip(mine, expected, strict=True):
+        assert_near(flow, other)
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_losses_and_gradients_are_torchvisions(name):
+    config = {"num_classes": 10, **size_config(name)}
+    if name in ("mobilenet_v3_small", "mvit_v2_s"):
+        config["dropout"] = 0.0
+    if name in ("swin_t", "mvit_v2_s"):
+        config["stochastic_depth_prob"] = 0.0
+    if name == "googlenet":
+        config |= {"dropout": 0.0, "dropout_aux": 0.0}
+    ours, theirs = make_both(name, **config)
+    inputs = make_inputs(name)
+
+    def gradients(library, model):
+        result = model.train()(*map(library.from_numpy, inputs))
+        outputs = result if isinstance(result, tuple) else (result,)
+        labels = library.tensor([3, 7])
+        loss = sum(library.nn.functional.cross_entropy(output, labels) for output in outputs)
+        loss.backward()
+        return loss, {name: param.grad for name, param in model.named_parameters()}
+
+    loss, mine = gradients(torch, ours)
+    other, expected = gradients(pytorch, theirs)
+    assert loss.item() == pytest.approx(other.item(), rel=1e-4)
+    scale = math.sqrt(sum(float(grad.square().sum()) for grad in expected.values()))
+    for key, grad in expected.items():
+        difference = np.linalg.norm(mine[key].numpy() - grad.numpy())
+        assert difference < 2e-3 * (np.linalg.norm(grad.numpy()) + 1e-3 * scale), key
+    for key, value in theirs.state_dict().items():
+        if "running" in key or "tracked" in key:
+            assert_near(ours.state_dict()[key].float(), value.float())
+
+
+def test_checkpoints_of_either_load_in_the_other(tmp_path):
+    ours, theirs = models.shufflenet_v2_x0_5(), make_theirs("shufflenet_v2_x0_5")
+    pytorch.save(theirs.state_dict(), tmp_path / "theirs.pth")
+    ours.load_state_dict(torch.load(tmp_path / "theirs.pth"))
+    torch.save(ours.state_dict(), tmp_path / "ours.pth")
+    state = pytorch.load(tmp_path / "ours.pth", weights_only=True)
+    for key, value in theirs.state_dict().items():
+        assert pytorch.equal(state[key], value)
+    theirs.load_state_dict(state)
+
+
+def test_initial_weights_have_torchvisions_spread():
+    pytorch.manual_seed(0)
+    torch.manual_seed(0)
+    for name in ("resnet18", "densenet121", "efficientnet_b0", "mnasnet0_5", "squeezenet1_1"):
+        ours, theirs = models.get_model(name), make_theirs(name)
+        for (key, mine), other in zip(ours.named_parameters(), theirs.parameters(), strict=True):
+            if other.numel() < 5000:
+                continue
+            spread = other.std().item()
+            assert mine.std().item() == pytest.approx(spread, rel=0.1, abs=1e-6), f"{name} {key}"
+
+
+if __name__ == "__main__":
+    described = {name: model_digests.describe(make_theirs(name, on_meta=True)) for name in OURS}
+    rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in described.items())
+    model_digests.FILE.write_text("{\n" + rows + "\n}\n")
