@@ -187,9 +187,11 @@ class _Writer:
                 return f"{inplace_methods[name].format(*args)};  {left}{args[0]}"
         if node.target is getattr and len(args) == 2 and str(node.args[1]).isidentifier():
             return f"{left}{args[0]}.{node.args[1]}"
-        function = self._global(qualified_name(node.target), node.target)
-        if node.meta.get("is_wrapped"):
+        if node.meta.get("is_wrapped"):  # wrap takes a name without dots
+            function = self._plain_global(qualified_name(node.target), node.target)
             self._wrapped[function] = None
+        else:
+            function = self._global(qualified_name(node.target), node.target)
         return f"{left}{function}({self._arguments(node)})"
 
     def _arguments(self, node: Node, first: int = 0) -> str:
@@ -233,6 +235,9 @@ class _Writer:
         """A name that the code has for a function, class or annotation."""
         if name.startswith("rushlight.") and _find(name) is value:
             return name
+        return self._plain_global(name, value)
+
+    def _plain_global(self, name: str, value: Any) -> str:
         plain = self._names.create_name(name, _Identity(value))
         self._globals[plain] = value
         return plain

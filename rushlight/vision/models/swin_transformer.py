@@ -39,6 +39,9 @@ __all__ = [
 
 MakeLayer = Callable[..., nn.Module]
 
+# What torch.fx records as one node.
+__fx_wrapped__ = {"shifted_window_attention", "_gather_neighbours"}
+
 
 class ShiftedWindowAttention(nn.Module):
     """Attention within shifted windows, with a learnt bias for each distance.

@@ -35,6 +35,8 @@ __all__ = [
 
 MakeLayer = Callable[..., nn.Module]
 
+__fx_wrapped__ = {"_check_size"}  # torch.fx records it as one node
+
 _norm: MakeLayer = partial(nn.LayerNorm, eps=1e-6)
 
 

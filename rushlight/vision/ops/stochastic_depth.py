@@ -7,6 +7,8 @@ from rushlight import Tensor, nn
 
 __all__ = ["StochasticDepth", "stochastic_depth"]
 
+__fx_wrapped__ = {"stochastic_depth"}  # torch.fx records it as one node
+
 
 def stochastic_depth(input: Tensor, p: float, mode: str, training: bool = True) -> Tensor:
     """Returns input with rows zeroed at random and the others scaled by 1 / (1 - p).

@@ -25,6 +25,9 @@ __all__ = ["MViT", "MViT_V1_B_Weights", "MViT_V2_S_Weights", "mvit_v1_b", "mvit_
 MakeLayer = Callable[..., nn.Module]
 Sizes = tuple[int, int, int]  # time, height, width
 
+# What torch.fx records as one node.
+__fx_wrapped__ = {"_as_video", "_relative_positions", "_to_places", "_to_sequence"}
+
 
 @dataclass
 class MSBlockConfig:
@@ -63,20 +66,25 @@ class Pool(nn.Module):
         self.norm_before_pool = norm_before_pool
 
     def forward(self, x: Tensor, thw: Sizes) -> tuple[Tensor, Sizes]:
-        has_heads = x.dim() == 4
-        if not has_heads:
-            x = x.unsqueeze(1)
-        token, x = x[:, :, :1], x[:, :, 1:]  # (N, heads, 1, C), (N, heads, T * H * W, C)
-        N, heads, _, C = x.shape
-        x = x.transpose(2, 3).reshape(N * heads, C, *thw)
+        places = _to_places(x, thw)
         if self.norm_before_pool and self.norm_act is not None:
-            x = self.norm_act(x)
-        x = self.pool(x)
-        T, H, W = x.shape[2:]
-        x = rl.cat((token, x.reshape(N, heads, C, -1).transpose(2, 3)), dim=2)
+            places = self.norm_act(places)
+        places = self.pool(places)
+        x = _to_sequence(places, x)
         if not self.norm_before_pool and self.norm_act is not None:
             x = self.norm_act(x)
-        return x if has_heads else x.squeeze(1), (T, H, W)
+        return x, places.shape[2:]  # type: ignore[return-value]
+
+
+def _to_places(x: Tensor, thw: Sizes) -> Tensor:
+    """(N, 1 + T * H * W, C), or with heads after N, to (N * heads, C, T, H, W)."""
+    return x[..., 1:, :].flatten(0, -3).transpose(1, 2).unflatten(2, tuple(thw))
+
+
+def _to_sequence(places: Tensor, like: Tensor) -> Tensor:
+    """The reverse of _to_places, with the class token of another sequence."""
+    sequence = places.flatten(2).transpose(1, 2)  # (N * heads, T * H * W, C)
+    return rl.cat((like[..., :1, :], sequence.unflatten(0, like.shape[:-2])), dim=-2)
 
 
 def _distances(table: Tensor, queries: int, keys: int) -> Tensor:
@@ -418,16 +426,19 @@ class MViT(nn.Module):
                     nn.init.trunc_normal_(param, std=0.02)
 
     def forward(self, x: Tensor) -> Tensor:
-        if x.dim() == 4:  # pictures are videos of one frame
-            x = x.unsqueeze(2)
-        elif x.dim() != 5:
-            raise ValueError(f"Unsupported input dimension {x.shape}")
-        x = self.conv_proj(x).flatten(2).transpose(1, 2)  # (N, T * H * W, C)
+        x = self.conv_proj(_as_video(x)).flatten(2).transpose(1, 2)  # (N, T * H * W, C)
         x = self.pos_encoding(x)
         thw: Sizes = (self.pos_encoding.temporal_size, *self.pos_encoding.spatial_size)
         for block in self.blocks:
             x, thw = block(x, thw)
         return self.head(self.norm(x)[:, 0])
+
+
+def _as_video(x: Tensor) -> Tensor:
+    """Pictures are videos of one frame."""
+    if x.dim() not in (4, 5):
+        raise ValueError(f"Unsupported input dimension {x.shape}")
+    return x.unsqueeze(2) if x.dim() == 4 else x
 
 
 # Blocks that halve height and width and double the heads, among 16.

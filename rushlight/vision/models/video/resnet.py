@@ -125,9 +125,8 @@ class BasicBlock(nn.Module):
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
-        residual = x if self.downsample is None else self.downsample(x)
         out = self.conv2(self.conv1(x))
-        out += residual
+        out += x if self.downsample is None else self.downsample(x)
         return self.relu(out)
 
 
@@ -164,9 +163,8 @@ class Bottleneck(nn.Module):
         self.stride = stride
 
     def forward(self, x: Tensor) -> Tensor:
-        residual = x if self.downsample is None else self.downsample(x)
         out = self.conv3(self.conv2(self.conv1(x)))
-        out += residual
+        out += x if self.downsample is None else self.downsample(x)
         return self.relu(out)
 
 

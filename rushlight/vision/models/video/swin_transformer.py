@@ -34,6 +34,9 @@ __all__ = [
 
 MakeLayer = Callable[..., nn.Module]
 
+# What torch.fx records as one node.
+__fx_wrapped__ = {"_bias_of", "_fit", "_pad_to_patches", "shifted_window_attention"}
+
 
 class ShiftedWindowAttention3d(nn.Module):
     """Attention within shifted windows; where the input is smaller, so is the window.
@@ -71,14 +74,12 @@ class ShiftedWindowAttention3d(nn.Module):
 
     def get_relative_position_bias(self, window_size: list[int]) -> Tensor:
         """Returns the biases of all pairs of places of a window: (1, heads, L, L)."""
-        L = math.prod(window_size)
-        bias = self.relative_position_bias_table[self.relative_position_index[:L, :L]]
-        return bias.permute(2, 0, 1).contiguous().unsqueeze(0)
+        return _bias_of(
+            self.relative_position_bias_table, self.relative_position_index, window_size
+        )
 
     def forward(self, x: Tensor) -> Tensor:
-        sizes = [*zip(x.shape[1:-1], self.window_size, self.shift_size, strict=True)]
-        window = [min(size, window) for size, window, _ in sizes]
-        shift = [0 if size <= window else shift for size, window, shift in sizes]
+        window, shift = _fit(x, self.window_size, self.shift_size)
         return shifted_window_attention(
             x,
             self.qkv.weight,
@@ -93,6 +94,23 @@ class ShiftedWindowAttention3d(nn.Module):
             self.proj.bias,
             training=self.training,
         )
+
+
+def _fit(x: Tensor, window_size: list[int], shift_size: list[int]) -> tuple[list[int], list[int]]:
+    """Windows no larger than the places, and no shift along an axis that one window fills."""
+    sizes = [*zip(x.shape[1:-1], window_size, shift_size, strict=True)]
+    window = [min(size, window) for size, window, _ in sizes]
+    return window, [0 if size <= window else shift for size, window, shift in sizes]
+
+
+def _bias_of(table: Tensor, index: Tensor, window_size: list[int]) -> Tensor:
+    L = math.prod(window_size)
+    return table[index[:L, :L]].permute(2, 0, 1).contiguous().unsqueeze(0)
+
+
+def _pad_to_patches(x: Tensor, patch_size: tuple[int, int, int]) -> Tensor:
+    time, height, width = (-s % p for s, p in zip(x.shape[2:], patch_size, strict=True))
+    return F.pad(x, [0, width, 0, height, 0, time])
 
 
 class PatchEmbed3d(nn.Module):
@@ -124,9 +142,7 @@ class PatchEmbed3d(nn.Module):
         self.norm = nn.Identity() if norm_layer is None else norm_layer(embed_dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        sizes = zip(x.shape[2:], self.tuple_patch_size, strict=True)
-        time, height, width = (-size % patch for size, patch in sizes)
-        x = self.proj(F.pad(x, [0, width, 0, height, 0, time]))
+        x = self.proj(_pad_to_patches(x, self.tuple_patch_size))
         return self.norm(x.permute(0, 2, 3, 4, 1))
 
 
