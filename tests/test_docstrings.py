@@ -110,6 +110,12 @@ MODULES = [
     "rushlight.utils.graph",
     "rushlight.utils.hooks",
     "rushlight.utils.weak",
+    "rushlight.vision.models._api",
+    "rushlight.vision.models._utils",
+    "rushlight.vision.models.feature_extraction",
+    "rushlight.vision.models.mnasnet",
+    "rushlight.vision.ops.misc",
+    "rushlight.vision.ops.stochastic_depth",
 ]
 NO_EXAMPLES = {"_chances", "_covariance", "_folded", "_kl_mixed", "_kl_same_family"}
 NO_EXAMPLES |= {"_location_scale", "transforms"}
