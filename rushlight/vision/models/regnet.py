@@ -233,15 +233,8 @@ class BlockParams:
             group_widths.append(min(group_width, inner))
             inner = _make_divisible(inner, group_widths[i])  # whole groups
             widths[i] = int(inner / bottleneck_multiplier)
-        count = len(widths)
-        return cls(
-            depths,
-            widths,
-            group_widths,
-            [bottleneck_multiplier] * count,
-            [2] * count,
-            se_ratio,
-        )
+        strides, multipliers = [2] * len(widths), [bottleneck_multiplier] * len(widths)
+        return cls(depths, widths, group_widths, multipliers, strides, se_ratio)
 
 
 class RegNet(nn.Module):
@@ -313,17 +306,9 @@ class RegNet(nn.Module):
         return self.fc(x.flatten(start_dim=1))
 
 
-def _make(
-    depth: int,
-    w_0: int,
-    w_a: float,
-    w_m: float,
-    group_width: int,
-    se_ratio: float | None = None,
-    **kwargs: Any,
-) -> RegNet:
-    params = BlockParams.from_init_params(depth, w_0, w_a, w_m, group_width, se_ratio=se_ratio)
-    return RegNet(params, **kwargs)
+def _make(*numbers: Any, se_ratio: float | None = None, **kwargs: Any) -> RegNet:
+    """Makes the network that the numbers of BlockParams.from_init_params describe."""
+    return RegNet(BlockParams.from_init_params(*numbers, se_ratio=se_ratio), **kwargs)
 
 
 class RegNet_Y_400MF_Weights(WeightsEnum):

@@ -17,16 +17,15 @@ from rushlight import Tensor, nn
 from rushlight.nn import functional as F
 from rushlight.vision.models._api import WeightsEnum, builder, published
 from rushlight.vision.models._utils import _ovewrite_named_param
+from rushlight.vision.models.video._positions import Sizes, relative_positions
 from rushlight.vision.ops.misc import MLP
 from rushlight.vision.ops.stochastic_depth import StochasticDepth
 
 __all__ = ["MViT", "MViT_V1_B_Weights", "MViT_V2_S_Weights", "mvit_v1_b", "mvit_v2_s"]
 
 MakeLayer = Callable[..., nn.Module]
-Sizes = tuple[int, int, int]  # time, height, width
-
 # What torch.fx records as one node.
-__fx_wrapped__ = {"_as_video", "_relative_positions", "_to_places", "_to_sequence"}
+__fx_wrapped__ = {"_as_video", "relative_positions", "_to_places", "_to_sequence"}
 
 
 @dataclass
@@ -85,38 +84,6 @@ def _to_sequence(places: Tensor, like: Tensor) -> Tensor:
     """The reverse of _to_places, with the class token of another sequence."""
     sequence = places.flatten(2).transpose(1, 2)  # (N * heads, T * H * W, C)
     return rl.cat((like[..., :1, :], sequence.unflatten(0, like.shape[:-2])), dim=-2)
-
-
-def _distances(table: Tensor, queries: int, keys: int) -> Tensor:
-    """(queries, keys, C): along one axis, the row of the table for each pair of places.
-
-    The side with fewer places counts in larger steps; a table of another size is interpolated.
-    """
-    rows = 2 * max(queries, keys) - 1
-    if table.shape[0] != rows:
-        table = F.interpolate(table.permute(1, 0)[None], size=rows, mode="linear")[0].permute(1, 0)
-    query_step, key_step = max(keys / queries, 1.0), max(queries / keys, 1.0)
-    query = rl.arange(queries, device=table.device)[:, None] * query_step
-    key = (rl.arange(keys, device=table.device)[None, :] + (1.0 - keys)) * key_step
-    return table[(query - key).long()]
-
-
-def _relative_positions(q: Tensor, q_thw: Sizes, k_thw: Sizes, tables: list[Tensor]) -> Tensor:
-    """(N, heads, 1 + queries, 1 + keys): products of queries with the distances to the keys.
-
-    The sum over time, height and width (Li et al. 2021, equation 4); 0 for the class token.
-    """
-    N, heads, _, C = q.shape
-    q = q[:, :, 1:].reshape(N, heads, *q_thw, C)
-    time, height, width = (
-        _distances(table, queries, keys)
-        for table, queries, keys in zip(tables, q_thw, k_thw, strict=True)
-    )
-    by_time = rl.einsum("nathwc,tkc->nathwk", q, time)[..., :, None, None]
-    by_height = rl.einsum("nathwc,hkc->nathwk", q, height)[..., None, :, None]
-    by_width = rl.einsum("nathwc,wkc->nathwk", q, width)[..., None, None, :]
-    total = by_height + by_width + by_time
-    return F.pad(total.flatten(5).flatten(2, 4), [1, 0, 1, 0])
 
 
 class MultiscaleAttention(nn.Module):
@@ -208,7 +175,7 @@ class MultiscaleAttention(nn.Module):
         mask = None
         if self.rel_pos_t is not None:
             tables: Any = [self.rel_pos_t, self.rel_pos_h, self.rel_pos_w]
-            mask = _relative_positions(q, q_thw, k_thw, tables)
+            mask = relative_positions(q, q_thw, k_thw, tables)
         x = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         if self.residual_pool:
             if self.residual_with_cls_embed:
