@@ -8,7 +8,6 @@ Unlike files of weights, repositories are code, which is run: those on GitHub on
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib.util
 import io
 import json
@@ -23,7 +22,8 @@ from urllib.parse import urlparse
 from urllib.request import Request, urlopen
 
 from rushlight import serialization
-from rushlight._checkpoint.archive import replace_when_complete
+from rushlight._download import fetch
+from rushlight._unpack import unpack
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ __all__ = [
 
 _SITE = "https://github.com"
 _API = "https://api.github.com"
-_CHUNK = 128 * 1024
 _CONFIG = "hubconf"
 _HASH_IN_NAME = re.compile(r"-([a-f0-9]*)\.")
 _TRUSTED_OWNERS = ("facebookresearch", "facebookincubator", "pytorch", "fairinternal")
@@ -77,33 +76,6 @@ def set_dir(d: str | os.PathLike[str]) -> None:
     _dir = os.path.expanduser(d)
 
 
-class _Progress:
-    """Tells on stderr how much was downloaded: with tqdm if it is installed."""
-
-    def __init__(self, total: int | None, is_shown: bool) -> None:
-        self._total = total
-        self._done = 0
-        self._is_shown = is_shown
-        self._bar: Any = None
-        if is_shown:
-            with contextlib.suppress(ImportError):
-                tqdm = importlib.import_module("tqdm").tqdm
-                self._bar = tqdm(total=total, unit="B", unit_scale=True, unit_divisor=1024)
-
-    def add(self, count: int) -> None:
-        self._done += count
-        if self._bar is not None:
-            self._bar.update(count)
-        elif self._is_shown and self._total:
-            sys.stderr.write(f"\r{100 * self._done / self._total:.1f}%")
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-        elif self._is_shown:
-            sys.stderr.write("\n")
-
-
 def download_url_to_file(
     url: str, dst: str, hash_prefix: str | None = None, progress: bool = True
 ) -> None:
@@ -119,27 +91,12 @@ def download_url_to_file(
         RuntimeError: if the hash is another one, or the file is cut off.
         urllib.error.URLError: if the server cannot be reached or does not have it.
     """
-    request = Request(url, headers={"User-Agent": "torch.hub"})
-    digest = hashlib.sha256()
-    place = os.path.expanduser(dst)
-    with urlopen(request) as source, replace_when_complete(place, "download_url_to_file") as file:
-        length = source.headers.get("Content-Length")
-        bar = _Progress(int(length) if length else None, progress)
-        count = 0
-        while chunk := source.read(_CHUNK):
-            file.write(chunk)
-            digest.update(chunk)
-            bar.add(len(chunk))
-            count += len(chunk)
-        bar.close()
-        if length and count != int(length):
-            raise RuntimeError(
-                f"download_url_to_file: {url} was cut off after {count} of {length} bytes. Try "
-                "again."
-            )
-        found = digest.hexdigest()
+
+    def check(found: str) -> None:
         if hash_prefix is not None and not found.startswith(hash_prefix):
             raise RuntimeError(f'invalid hash value (expected "{hash_prefix}", got "{found}")')
+
+    fetch(url, os.path.expanduser(dst), "download_url_to_file", check, progress=progress)
 
 
 def load_state_dict_from_url(
@@ -338,10 +295,10 @@ def _fetch(
     unpacked = f"{folder}.{os.urandom(4).hex()}.tmp"
     try:
         _download_archive(owner, name, ref, archive)
-        with zipfile.ZipFile(archive) as file:
-            root = _unpack(file, unpacked)
+        unpack(archive, unpacked, "load")
+        (root,) = os.listdir(unpacked)
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.move(root, folder)
+        shutil.move(os.path.join(unpacked, root), folder)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(archive)
@@ -451,13 +408,3 @@ def _download_archive(owner: str, name: str, ref: str, place: str) -> None:
             stacklevel=5,
         )
         download(f"refs/heads/{ref}")
-
-
-def _unpack(archive: zipfile.ZipFile, folder: str) -> str:
-    """Unpacks an archive with one folder in it; returns where that is."""
-    for member in archive.namelist():
-        parts = member.replace("\\", "/").split("/")
-        if os.path.isabs(member) or ".." in parts or ":" in parts[0]:
-            raise ValueError(f"Archive entry leads out of the archive: {member}")
-    archive.extractall(folder)
-    return os.path.join(folder, archive.namelist()[0].split("/")[0])
