@@ -66,6 +66,18 @@ def read_checkpoint(
         return _Machine(reader.read("data.pkl"), registered, storages.load).run()
 
 
+def read_pickle(data: bytes, name: str, registered: dict[str, Any]) -> Any:
+    """Returns the object in a pickle without storages, which other programs wrote.
+
+    Args:
+        data: the pickle.
+        name: what error messages call it.
+        registered: functions and classes that it may use, by full name.
+    """
+    with _told_as_damage(name):
+        return _Machine(data, registered, _refuse).run()
+
+
 def names_in_checkpoint(file: Any, name: str) -> set[str]:
     """Returns the full names of all that a checkpoint wants to use, without using it."""
     with _told_as_damage(name):
@@ -398,6 +410,11 @@ def _text(layout: str) -> Callable[[_Machine], None]:
     return lambda m: m.push(m.take_counted(layout).decode("utf-8", "surrogatepass"))
 
 
+def _old_text(layout: str) -> Callable[[_Machine], None]:
+    """Strings of Python 2, text or bytes, of which latin-1 loses neither."""
+    return lambda m: m.push(m.take_counted(layout).decode("latin-1"))
+
+
 def _bytes(layout: str) -> Callable[[_Machine], None]:
     return lambda m: m.push(m.take_counted(layout))
 
@@ -422,6 +439,8 @@ _OPERATIONS: dict[bytes, Callable[[_Machine], Any]] = {
     pickle.SHORT_BINUNICODE: _text("<B"),
     pickle.BINUNICODE: _text("<I"),
     pickle.BINUNICODE8: _text("<Q"),
+    pickle.SHORT_BINSTRING: _old_text("<B"),
+    pickle.BINSTRING: _old_text("<I"),
     pickle.SHORT_BINBYTES: _bytes("<B"),
     pickle.BINBYTES: _bytes("<I"),
     pickle.BINBYTES8: _bytes("<Q"),
