@@ -181,6 +181,7 @@ class _LFW(DownloadableDataset):
 
     _repr_format = "Alignment: {image_set}\nSplit: {split}"
     base_folder = "lfw-py"
+    download_url_prefix = "http://vis-www.cs.umass.edu/lfw/"
     file_dict = {
         "original": ("lfw", "lfw.tgz", "a17d05bd522c52d84eca14327a23d494"),
         "funneled": ("lfw_funneled", "lfw-funneled.tgz", "1b42dfed7d15c9b2dd63d5e5840c86ad"),
