@@ -23,7 +23,7 @@ from rushlight._checkpoint.archive import replace_when_complete
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import IO
+    from typing import IO, Any
 
 _CHUNK = 1 << 20
 # More than both is taken for an attack: pictures hardly shrink, and labels are small.
@@ -156,7 +156,9 @@ def _zip_entries(path: str, caller: str) -> Iterator[tuple[str, IO[bytes] | None
 
 
 def _tar_entries(path: str, caller: str) -> Iterator[tuple[str, IO[bytes] | None]]:
-    with tarfile.open(path) as archive:
+    compression = kind_of(path)[2]
+    mode: Any = f"r:{compression[1:]}" if compression else "r"
+    with tarfile.open(path, mode) as archive:
         for entry in archive:
             if not (entry.isfile() or entry.isdir() or entry.islnk()):
                 raise _not_a_file(entry.name, path, caller)

@@ -1,15 +1,14 @@
 """Downloads, their cache and hashes, and models of repositories, from a server in this process."""
 
 import hashlib
-import http.server
 import io
 import json
 import os
-import threading
 import urllib.error
 import zipfile
 
 import pytest
+from local_site import Site
 
 import rushlight as torch
 from rushlight import hub
@@ -30,33 +29,6 @@ number = 3
 HELPER = "def base():\n    return 7\n"
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        site = self.server.site
-        site.requests.append(self.path)
-        status, body = site.pages.get(self.path.partition("?")[0], (404, b""))
-        if "page=" in self.path and not self.path.endswith("page=1"):
-            body = b"[]"
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body) + site.missing))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: object) -> None:
-        pass
-
-
-class Site:
-    def __init__(self) -> None:
-        self.pages = {}
-        self.requests = []
-        self.missing = 0
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.site = self
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     result = Site()
@@ -64,8 +36,7 @@ def site(tmp_path, monkeypatch):
     monkeypatch.setattr(hub, "_API", result.url)
     monkeypatch.setattr(hub, "_dir", str(tmp_path / "hub"))
     yield result
-    result.server.shutdown()
-    result.server.server_close()
+    result.close()
 
 
 def saved(obj):

@@ -124,6 +124,7 @@ def test_errors_are_of_the_same_class(function, arguments) -> None:
         assert str(ours.value) == str(theirs.value)
 
 
+@pytest.mark.filterwarnings("ignore:There aren't enough frames")
 def test_clips_of_videos_are_the_same() -> None:
     from torchvision.datasets.video_utils import VideoClips as Theirs
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PIXEL = 6  # bytes
+_MAX_RATIO = 1040  # beyond which deflate cannot compress
 
 
 def read_png16(path: str | Path) -> np.ndarray:
@@ -33,12 +34,15 @@ def read_png16(path: str | Path) -> np.ndarray:
     if (depth, color, interlace) != (16, 2, 0):
         raise ValueError(f"read_png16: {path} is not a plain PNG of three 16-bit channels.")
     size = height * (1 + width * _PIXEL)
+    packed = chunks.get(b"IDAT", b"")
+    if not 0 < size <= _MAX_RATIO * len(packed):
+        raise ValueError(f"read_png16: {path} is damaged: it is too short for its {size} bytes.")
     try:
-        data = zlib.decompressobj().decompress(chunks.get(b"IDAT", b""), size + 1)
+        data = zlib.decompressobj().decompress(packed, size + 1)
     except zlib.error as error:
         raise ValueError(f"read_png16: {path} is damaged: {error}.") from error
     rows = np.frombuffer(data, np.uint8)
-    if len(rows) != size or size == 0 or (rows := rows.reshape(height, -1))[:, 0].max() > 4:
+    if len(rows) != size or (rows := rows.reshape(height, -1))[:, 0].max() > 4:
         raise ValueError(f"read_png16: {path} is damaged: its pixels are not all there.")
     pixels = _unfiltered(rows[:, 0], rows[:, 1:].reshape(height, width, _PIXEL))
     return np.ascontiguousarray(pixels).view(">u2").astype(np.uint16).transpose(2, 0, 1)
