@@ -65,6 +65,52 @@ def test_samples_and_attributes_are_the_same(name, tmp_path, same_ground) -> Non
             assert str(plain(getattr(ours, attribute))) == str(plain(value)), (case, attribute)
 
 
+def wrapped(value):
+    """plain, and what kind of tensor it is; the keys of a dict have no order."""
+    if isinstance(value, torch.Tensor | rl.Tensor):
+        return type(value).__name__, str(getattr(value, "format", "")), plain(value)
+    if isinstance(value, dict):
+        return {key: wrapped(value[key]) for key in sorted(value)}
+    if isinstance(value, list | tuple):
+        return [wrapped(item) for item in value]
+    return plain(value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("keys", [None, "all"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "celeba",
+        "cifar",
+        "cityscapes",
+        "coco",
+        "folders",
+        "kitti",
+        "pets",
+        "sbd",
+        "voc",
+        "wider_face",
+    ],
+)
+def test_wrapped_targets_are_the_same(name, keys, tmp_path, same_ground) -> None:
+    if name in _OPTIONAL:
+        pytest.importorskip(_OPTIONAL[name])
+    for case in BUILDERS[name](tmp_path):
+        if case.arguments.get("target_type") == []:
+            continue  # None stays None here; torchvision makes it an empty tuple
+        results = []
+        for library in (datasets, torchvision.datasets):
+            data = getattr(library, case.name)(str(tmp_path), **case.arguments)
+            try:
+                found = library.wrap_dataset_for_transforms_v2(data, keys)
+                assert isinstance(found, type(data))
+                results.append([wrapped(found[index]) for index in range(len(found))])
+            except (RuntimeError, ValueError, TypeError, KeyError) as error:
+                results.append(type(error))
+        assert results[0] == results[1], case
+
+
 def test_all_public_names_are_there() -> None:
     missing = set(torchvision.datasets.__all__) - set(datasets.__all__)
     assert not missing

@@ -237,9 +237,9 @@ def _cityscapes(dataset: Any, target_keys: Any) -> Wrap:
 
     def instances(mask: Any, image: Any) -> dict[str, Any]:
         # A pixel is the class of its object times 1000 plus its number, or the class alone.
-        pixels = rl.as_tensor(tv_tensors.Mask(mask))
+        pixels = tv_tensors.Mask(mask).as_subclass(rl.Tensor)  # (1, height, width)
         ids = pixels.unique()
-        masks = tv_tensors.Mask(pixels == ids[:, None, None])
+        masks = tv_tensors.Mask(pixels == ids[:, None, None, None])
         return {"masks": masks, "labels": rl.where(ids >= 1000, ids // 1000, ids)}
 
     semantic = {"semantic": lambda mask, image: tv_tensors.Mask(mask)}
