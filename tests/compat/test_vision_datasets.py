@@ -65,6 +65,19 @@ def test_samples_and_attributes_are_the_same(name, tmp_path, same_ground) -> Non
             assert str(plain(getattr(ours, attribute))) == str(plain(value)), (case, attribute)
 
 
+def test_reprs_show_the_transforms(tmp_path) -> None:
+    next(BUILDERS["folders"](tmp_path))
+    for arguments in ({"transform": len}, {"target_transform": len}, {"transform": _Two()}):
+        ours = datasets.ImageFolder(str(tmp_path), **arguments)
+        theirs = torchvision.datasets.ImageFolder(str(tmp_path), **arguments)
+        assert repr(ours) == repr(theirs)
+
+
+class _Two:
+    def __repr__(self) -> str:
+        return "Two(\n    lines\n)"
+
+
 def wrapped(value):
     """plain, and what kind of tensor it is; the keys of a dict have no order."""
     if isinstance(value, torch.Tensor | rl.Tensor):
