@@ -12,6 +12,7 @@ import contextlib
 import gzip
 import lzma
 import os
+import re
 import shutil
 import stat
 import tarfile
@@ -142,7 +143,7 @@ def _told_as_damage(path: str, caller: str) -> Iterator[None]:
 def _parts(name: str, path: str, caller: str) -> list[str]:
     """The folders and the file of an entry's name."""
     parts = name.replace("\\", "/").split("/")
-    if not parts[0] or ".." in parts or ":" in parts[0] or "\0" in name:
+    if not parts[0] or ".." in parts or re.match("[A-Za-z]:", parts[0]) or "\0" in name:
         raise ValueError(f"{caller}: entry leads out of the archive {path}: {name!r}")
     return [part for part in parts if part not in ("", ".")]
 

@@ -21,11 +21,9 @@ from rushlight.vision.datasets.utils import verify_str_arg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    Transform = Callable[..., Any] | None
-    AnyPath = str | Path
+    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 
 class SVHN(DownloadableDataset):

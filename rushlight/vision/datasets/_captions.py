@@ -16,12 +16,7 @@ from rushlight.vision.datasets.utils import download_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    AnyPath = str | Path
-    Transform = Callable[..., Any] | None
-    Loader = Callable[..., Any]
+    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
 
 
 class Flickr8kParser(HTMLParser):
@@ -146,7 +141,7 @@ class SBU(LabelledFiles):
     ) -> None:
         super().__init__(root, transform, target_transform, loader)
         self._sources = (Source(self.url, self.md5_checksum, self.filename),)
-        self._needs = ((self.filename, self.md5_checksum),)
+        self._needs = ((self.filename, self.md5_checksum), "dataset")
         self._prepare(download)
         captions = read_lines(self._path("SBU_captioned_photo_dataset_captions.txt"))
         self._samples = [
@@ -168,5 +163,6 @@ class SBU(LabelledFiles):
             return
         super().download()
         for url in self._urls():
-            with contextlib.suppress(OSError):  # whoever took a photograph may have removed it
+            # Whoever took a photograph may have removed it.
+            with contextlib.suppress(OSError, RuntimeError, ValueError):
                 download_url(url, os.path.join(self.root, "dataset"))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import csv
 import os
-from pathlib import Path
 from typing import NamedTuple
 
 import rushlight as rl
@@ -27,13 +26,10 @@ from rushlight.vision.datasets.utils import verify_str_arg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from rushlight import Tensor
-
-    AnyPath = str | Path
-    Transform = Callable[..., Any] | None
+    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
 
 
 class _Table(NamedTuple):
@@ -212,7 +208,7 @@ class _LFW(DownloadableDataset):
         transform: Transform = None,
         target_transform: Transform = None,
         download: bool = False,
-        loader: Callable[..., Any] = default_loader,
+        loader: Loader = default_loader,
     ) -> None:
         super().__init__(
             os.path.join(root, self.base_folder),
@@ -278,7 +274,7 @@ class LFWPeople(_LFW):
         transform: Transform = None,
         target_transform: Transform = None,
         download: bool = False,
-        loader: Callable[..., Any] = default_loader,
+        loader: Loader = default_loader,
     ) -> None:
         super().__init__(
             root, split, image_set, "people", transform, target_transform, download, loader
@@ -314,7 +310,7 @@ class LFWPairs(_LFW):
         transform: Transform = None,
         target_transform: Transform = None,
         download: bool = False,
-        loader: Callable[..., Any] = default_loader,
+        loader: Loader = default_loader,
     ) -> None:
         super().__init__(
             root, split, image_set, "pairs", transform, target_transform, download, loader

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.error import URLError
 
 from rushlight.vision.datasets.folder import default_loader
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
-    AnyPath = str | Path
+    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
+
     # A folder or file below the root, or a file and its MD5.
     Need = str | tuple[str, str | None]
 
@@ -154,9 +154,9 @@ class LabelledFiles(DownloadableDataset):
     def __init__(
         self,
         root: AnyPath,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        loader: Callable[..., Any] = default_loader,
+        transform: Transform = None,
+        target_transform: Transform = None,
+        loader: Loader = default_loader,
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)
         self.loader = loader

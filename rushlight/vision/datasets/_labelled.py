@@ -25,12 +25,9 @@ from rushlight.vision.datasets.utils import list_dir, list_files, verify_str_arg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    AnyPath = str | Path
-    Transform = Callable[..., Any] | None
-    Loader = Callable[..., Any]
+    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
 
 
 class Food101(LabelledFiles):
@@ -473,7 +470,7 @@ class Omniglot(LabelledFiles):
         name = "images_background" if background else "images_evaluation"
         md5 = self.zips_md5[name]
         self._sources = (Source(f"{self.download_url_prefix}/{name}.zip", md5),)
-        self._needs = ((f"{name}.zip", md5),)
+        self._needs = ((f"{name}.zip", md5), name)
         self._prepare(download)
         self.target_folder = os.path.join(self.root, name)
         characters = [

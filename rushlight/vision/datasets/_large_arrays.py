@@ -26,13 +26,10 @@ from rushlight.vision.datasets.utils import verify_str_arg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
     from rushlight import Tensor
-
-    Transform = Callable[..., Any] | None
-    AnyPath = str | Path
+    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 
 class MovingMNIST(DownloadableDataset):
@@ -88,6 +85,17 @@ class MovingMNIST(DownloadableDataset):
         return len(self.data)
 
 
+def _h5py() -> Any:
+    try:
+        import h5py  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise RuntimeError(
+            "h5py is not found. This dataset needs to have h5py installed: please run pip install "
+            "h5py"
+        ) from error
+    return h5py
+
+
 class PCAM(DownloadableDataset):
     """Tissue of lymph nodes with or without cancer, 96 x 96 colour pictures: Veeling et al. 2018.
 
@@ -125,14 +133,7 @@ class PCAM(DownloadableDataset):
         target_transform: Transform = None,
         download: bool = False,
     ) -> None:
-        try:
-            import h5py  # pyright: ignore[reportMissingImports]
-        except ImportError as error:
-            raise RuntimeError(
-                "h5py is not found. This dataset needs to have h5py installed: please run pip "
-                "install h5py"
-            ) from error
-        self.h5py = h5py
+        _h5py()
         super().__init__(root, transform=transform, target_transform=target_transform)
         self._split = verify_str_arg(split, "split", self._FILES)
         part = "valid" if split == "val" else split
@@ -146,14 +147,14 @@ class PCAM(DownloadableDataset):
         self._images_path, self._targets_path = (os.path.join(self.root, n) for n in self._needs)
 
     def __getitem__(self, idx: int) -> tuple[Any, Any]:
-        with self.h5py.File(self._images_path) as images:
+        with _h5py().File(self._images_path) as images:
             image = Image.fromarray(images["x"][idx]).convert("RGB")
-        with self.h5py.File(self._targets_path) as targets:
+        with _h5py().File(self._targets_path) as targets:
             target = int(targets["y"][idx, 0, 0, 0])  # (N, 1, 1, 1)
         return self._transformed(image, target)
 
     def __len__(self) -> int:
-        with self.h5py.File(self._images_path) as images:
+        with _h5py().File(self._images_path) as images:
             return images["x"].shape[0]
 
 

@@ -21,11 +21,9 @@ from rushlight.vision.datasets.vision import VisionDataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    AnyPath = str | Path
-    Transform = Callable[..., Any] | None
+    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
 
 
 def read_flo(path: AnyPath) -> np.ndarray:
@@ -93,7 +91,7 @@ class FlowDataset(VisionDataset):
         self,
         root: AnyPath,
         transforms: Transform = None,
-        loader: Callable[..., Any] = default_loader,
+        loader: Loader = default_loader,
     ) -> None:
         super().__init__(root)
         self.transforms = transforms
@@ -154,7 +152,7 @@ class Sintel(FlowDataset):
         split: str = "train",
         pass_name: str = "clean",
         transforms: Transform = None,
-        loader: Callable[..., Any] = default_loader,
+        loader: Loader = default_loader,
     ) -> None:
         super().__init__(root, transforms, loader)
         verify_str_arg(split, "split", ("train", "test"))
@@ -182,7 +180,7 @@ class KittiFlow(FlowDataset):
         root: AnyPath,
         split: str = "train",
         transforms: Transform = None,
-        loader: Callable[..., Any] = default_loader,
+        loader: Loader = default_loader,
     ) -> None:
         super().__init__(root, transforms, loader)
         verify_str_arg(split, "split", ("train", "test"))
@@ -237,7 +235,7 @@ class FlyingThings3D(FlowDataset):
         pass_name: str = "clean",
         camera: str = "left",
         transforms: Transform = None,
-        loader: Callable[..., Any] = default_loader,
+        loader: Loader = default_loader,
     ) -> None:
         super().__init__(root, transforms, loader)
         verify_str_arg(split, "split", ("train", "test"))
@@ -281,7 +279,7 @@ class HD1K(FlowDataset):
         root: AnyPath,
         split: str = "train",
         transforms: Transform = None,
-        loader: Callable[..., Any] = default_loader,
+        loader: Loader = default_loader,
     ) -> None:
         super().__init__(root, transforms, loader)
         verify_str_arg(split, "split", ("train", "test"))

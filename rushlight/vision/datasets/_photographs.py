@@ -29,12 +29,10 @@ from rushlight.vision.datasets.utils import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
-    AnyPath = str | Path
-    Transform = Callable[..., Any] | None
-    Loader = Callable[..., Any]
+    from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
 
 
 class _DownloadableFolder(DownloadableDataset, ImageFolder):

@@ -36,12 +36,9 @@ from rushlight.vision.datasets.utils import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
     from typing import Any
 
-    AnyPath = str | Path
-    Transform = Callable[..., Any] | None
+    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 
 _YEARS = (  # year, part of the name of the archive, its MD5

@@ -24,12 +24,11 @@ from rushlight.vision.datasets.vision import VisionDataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    AnyPath = str | Path
-    Transform = Callable[..., Any] | None
     Disparity = tuple[np.ndarray | None, np.ndarray | None]
+
+    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 
 class StereoMatchingDataset(VisionDataset):

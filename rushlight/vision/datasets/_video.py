@@ -21,11 +21,9 @@ from rushlight.vision.datasets.vision import VisionDataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
 
-    AnyPath = str | Path
-    Transform = Callable[..., Any] | None
+    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 
 class _Clips(VisionDataset):
@@ -34,17 +32,11 @@ class _Clips(VisionDataset):
     A sample is the clip, its sound and the number of its class.
     """
 
-    def _find(self, folder: AnyPath, extensions: tuple[str, ...], *options: Any) -> VideoClips:
+    def _find(self, folder: AnyPath, extensions: tuple[str, ...], **options: Any) -> VideoClips:
         """Lists the videos and their clips; the options are VideoClips'."""
         self.classes, numbers = find_classes(folder)
         self.samples = make_dataset(folder, numbers, extensions)
-        *front, workers, output_format = options
-        return VideoClips(
-            [path for path, _ in self.samples],
-            *front,
-            num_workers=workers,
-            output_format=output_format,
-        )
+        return VideoClips([path for path, _ in self.samples], **options)
 
     video_clips: VideoClips
 
@@ -139,12 +131,12 @@ class Kinetics(_Clips):
         self.video_clips = self._find(
             self.split_folder,
             extensions,
-            frames_per_clip,
-            step_between_clips,
-            frame_rate,
-            _precomputed_metadata,
-            num_workers,
-            output_format,
+            clip_length_in_frames=frames_per_clip,
+            frames_between_clips=step_between_clips,
+            frame_rate=frame_rate,
+            _precomputed_metadata=_precomputed_metadata,
+            num_workers=num_workers,
+            output_format=output_format,
         )
 
     def _download(self) -> None:
@@ -164,7 +156,7 @@ class Kinetics(_Clips):
         """Moves a video to the folder of its class."""
         start, end = int(row["time_start"]), int(row["time_end"])
         name = f"{row['youtube_id']}_{start:06}_{end:06}.mp4"
-        label = "".join(c for c in row["label"].replace(" ", "_") if c not in "'()")
+        label = "".join(c for c in row["label"].replace(" ", "_") if c not in "'()/")
         video = Path(self.split_folder, name)
         if video.is_file():
             (video.parent / label).mkdir(exist_ok=True)
@@ -218,12 +210,12 @@ class _Folds(_Clips):
         self.full_video_clips = self._find(
             self.root,
             ("avi",),
-            frames_per_clip,
-            step_between_clips,
-            frame_rate,
-            _precomputed_metadata,
-            num_workers,
-            output_format,
+            clip_length_in_frames=frames_per_clip,
+            frames_between_clips=step_between_clips,
+            frame_rate=frame_rate,
+            _precomputed_metadata=_precomputed_metadata,
+            num_workers=num_workers,
+            output_format=output_format,
         )
         chosen = self._chosen(Path(annotation_path))
         self.indices = [

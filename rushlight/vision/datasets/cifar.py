@@ -21,9 +21,9 @@ from rushlight.vision.datasets._files import DownloadableDataset, Source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
     from typing import Any
+
+    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 __all__ = ["CIFAR10", "CIFAR100"]
 
@@ -114,10 +114,10 @@ class CIFAR10(DownloadableDataset):
 
     def __init__(
         self,
-        root: str | Path,
+        root: AnyPath,
         train: bool = True,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Transform = None,
+        target_transform: Transform = None,
         download: bool = False,
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)

@@ -12,11 +12,11 @@ from rushlight.vision.datasets.vision import VisionDataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
     from typing import Any
 
     from PIL import Image
+
+    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 __all__ = ["CocoCaptions", "CocoDetection"]
 
@@ -41,11 +41,11 @@ class CocoDetection(VisionDataset):
 
     def __init__(
         self,
-        root: str | Path,
+        root: AnyPath,
         annFile: str,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        transforms: Callable[..., Any] | None = None,
+        transform: Transform = None,
+        target_transform: Transform = None,
+        transforms: Transform = None,
     ) -> None:
         super().__init__(root, transforms, transform, target_transform)
         try:

@@ -7,8 +7,9 @@ from rushlight.vision.datasets.vision import VisionDataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
+
+    from rushlight.vision.datasets.vision import Transform
 
 __all__ = ["FakeData"]
 
@@ -36,8 +37,8 @@ class FakeData(VisionDataset):
         size: int = 1000,
         image_size: tuple[int, int, int] = (3, 224, 224),
         num_classes: int = 10,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Transform = None,
+        target_transform: Transform = None,
         random_offset: int = 0,
     ) -> None:
         super().__init__(transform=transform, target_transform=target_transform)

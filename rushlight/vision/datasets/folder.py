@@ -15,10 +15,10 @@ from rushlight.vision.datasets.vision import VisionDataset
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from typing import Any
 
-    AnyPath = str | Path
+    from rushlight.vision.datasets.vision import AnyPath, Transform
+
 
 __all__ = [
     "IMG_EXTENSIONS",
@@ -188,8 +188,8 @@ class DatasetFolder(VisionDataset):
         root: AnyPath,
         loader: Callable[[str], Any],
         extensions: tuple[str, ...] | None = None,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Transform = None,
+        target_transform: Transform = None,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
     ) -> None:
@@ -267,8 +267,8 @@ class ImageFolder(DatasetFolder):
     def __init__(
         self,
         root: AnyPath,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Transform = None,
+        target_transform: Transform = None,
         loader: Callable[[str], Any] = default_loader,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,

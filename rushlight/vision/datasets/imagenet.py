@@ -16,10 +16,10 @@ from rushlight.vision.datasets.utils import check_integrity, extract_archive, ve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
     from typing import Any
 
-    AnyPath = str | Path
+    from rushlight.vision.datasets.vision import AnyPath
+
 
 __all__ = [
     "ImageNet",

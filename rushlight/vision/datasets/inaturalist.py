@@ -15,8 +15,9 @@ from rushlight.vision.datasets.utils import list_dir, verify_str_arg
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from typing import Any
+
+    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 __all__ = ["INaturalist"]
 
@@ -66,11 +67,11 @@ class INaturalist(DownloadableDataset):
 
     def __init__(
         self,
-        root: str | Path,
+        root: AnyPath,
         version: str = "2021_train",
         target_type: list[str] | str = "full",
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Transform = None,
+        target_transform: Transform = None,
         download: bool = False,
         loader: Callable[..., Any] | None = None,
     ) -> None:

@@ -18,9 +18,10 @@ from rushlight.vision.datasets.vision import VisionDataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
+    from collections.abc import Iterable
     from typing import Any
+
+    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 __all__ = ["LSUN", "LSUNClass"]
 
@@ -53,9 +54,9 @@ class LSUNClass(VisionDataset):
 
     def __init__(
         self,
-        root: str | Path,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        root: AnyPath,
+        transform: Transform = None,
+        target_transform: Transform = None,
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)
         self._open()
@@ -112,10 +113,10 @@ class LSUN(VisionDataset):
 
     def __init__(
         self,
-        root: str | Path,
+        root: AnyPath,
         classes: str | list[str] = "train",
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Transform = None,
+        target_transform: Transform = None,
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)
         self.classes = self._verify_classes(classes)

@@ -25,11 +25,10 @@ from rushlight.vision.datasets.utils import extract_archive, verify_str_arg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from pathlib import Path
     from typing import Any
 
     from rushlight import Tensor
+    from rushlight.vision.datasets.vision import AnyPath, Transform
 
 __all__ = [
     "EMNIST",
@@ -157,10 +156,10 @@ class MNIST(DownloadableDataset):
 
     def __init__(
         self,
-        root: str | Path,
+        root: AnyPath,
         train: bool = True,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
+        transform: Transform = None,
+        target_transform: Transform = None,
         download: bool = False,
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)
@@ -222,7 +221,7 @@ class MNIST(DownloadableDataset):
         return data, targets
 
     def _image(self, index: int) -> Image.Image:
-        pixels: Any = self.data[index]
+        pixels: Any = self.data[index].contiguous()
         height, width = pixels.shape
         return Image.frombuffer("L", (width, height), pixels, "raw", "L", 0, 1)
 
@@ -313,7 +312,7 @@ class EMNIST(MNIST):
         "mnist": [*string.digits],
     }
 
-    def __init__(self, root: str | Path, split: str, **kwargs: Any) -> None:
+    def __init__(self, root: AnyPath, split: str, **kwargs: Any) -> None:
         self.split = verify_str_arg(split, "split", self.splits)
         self.training_file = f"training_{split}.pt"
         self.test_file = f"test_{split}.pt"
@@ -390,7 +389,7 @@ class QMNIST(MNIST):
 
     def __init__(
         self,
-        root: str | Path,
+        root: AnyPath,
         what: str | None = None,
         compat: bool = True,
         train: bool = True,

@@ -19,10 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from email.message import Message
-    from pathlib import Path
     from typing import Any
 
-    AnyPath = str | Path
+    from rushlight.vision.datasets.vision import AnyPath
+
 
 __all__ = [
     "calculate_md5",

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    # What the arguments of data sets are.
+    AnyPath = str | Path
+    Transform = Callable[..., Any] | None
+    Loader = Callable[..., Any]
+
 __all__ = ["StandardTransform", "VisionDataset"]
 
 
