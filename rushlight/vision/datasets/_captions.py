@@ -69,9 +69,10 @@ class _Captioned(LabelledFiles):
         self.ann_file = os.path.expanduser(ann_file)
         self.annotations: dict[str, list[str]] = told_with_path(self.ann_file, self._read)
         self.ids = sorted(self.annotations)
-        self._samples = [
-            (os.path.join(self.root, name), self.annotations[name]) for name in self.ids
-        ]
+        self._samples = [(self._path(name), self.annotations[name]) for name in self.ids]
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.root, name)
 
     def _read(self) -> dict[str, list[str]]:
         raise NotImplementedError
@@ -92,6 +93,9 @@ class Flickr8k(_Captioned):
         parser = Flickr8kParser(self.root)
         parser.feed(Path(self.ann_file).read_text())
         return parser.annotations
+
+    def _path(self, name: str) -> str:
+        return name
 
 
 class Flickr30k(_Captioned):

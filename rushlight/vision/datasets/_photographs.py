@@ -9,6 +9,7 @@ Owns no mechanism, like _labelled.py: each data set says what to download and li
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from rushlight.vision.datasets._files import (
@@ -386,7 +387,8 @@ class Caltech101(LabelledFiles):
         super().download()
         inner = os.path.join(self.root, "caltech-101")
         for path in list_files(inner, ".gz", prefix=True):
-            extract_archive(path, self.root, remove_finished=True)
+            extract_archive(path, self.root)
+        shutil.rmtree(inner)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         path, label = self._samples[index]

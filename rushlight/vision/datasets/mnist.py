@@ -102,6 +102,11 @@ def read_image_file(path: str) -> Tensor:
     return _read(path, 3)
 
 
+def _unpacked(name: str) -> str:
+    """The name that a compressed file has when it is decompressed."""
+    return os.path.splitext(os.path.basename(name))[0]
+
+
 def _renamed(old: str, new: str) -> property:
     def get(self: MNIST) -> Any:
         warnings.warn(f"{old} has been renamed {new}", stacklevel=2)
@@ -177,7 +182,11 @@ class MNIST(DownloadableDataset):
     @property
     def raw_folder(self) -> str:
         """The folder of the files as downloaded."""
-        return os.path.join(self.root, type(self).__name__, "raw")
+        return os.path.join(self.root, self._raw)
+
+    @property
+    def _raw(self) -> str:
+        return os.path.join(type(self).__name__, "raw")
 
     @property
     def processed_folder(self) -> str:
@@ -192,24 +201,20 @@ class MNIST(DownloadableDataset):
     @property
     def images_file(self) -> str:
         """The file of the pictures."""
-        return self._unpacked(_FILES[0 if self.train else 2])
+        return os.path.join(self.raw_folder, _unpacked(_FILES[0 if self.train else 2]))
 
     @property
     def labels_file(self) -> str:
         """The file of the labels."""
-        return self._unpacked(_FILES[1 if self.train else 3])
+        return os.path.join(self.raw_folder, _unpacked(_FILES[1 if self.train else 3]))
 
     def _describe(self) -> None:
         """Says which files are needed, and where they are found."""
         self._sources = [
-            Source(tuple(mirror + name for mirror in self.mirrors), md5, folder=self.raw_folder)
+            Source(tuple(mirror + name for mirror in self.mirrors), md5, folder=self._raw)
             for name, md5 in self.resources
         ]
-        self._needs = [self._unpacked(name) for name, _ in self.resources]
-
-    def _unpacked(self, name: str) -> str:
-        """The path of a compressed file, decompressed."""
-        return os.path.join(self.raw_folder, os.path.splitext(os.path.basename(name))[0])
+        self._needs = [os.path.join(self._raw, _unpacked(name)) for name, _ in self.resources]
 
     def _load_data(self) -> tuple[Tensor, Tensor]:
         data, targets = read_image_file(self.images_file), read_label_file(self.labels_file)
@@ -319,21 +324,21 @@ class EMNIST(MNIST):
         super().__init__(root, **kwargs)
         self.classes = self.classes_split_dict[self.split]
 
-    def _path(self, kind: str) -> str:
-        name = f"emnist-{self.split}-{'train' if self.train else 'test'}-{kind}-ubyte"
-        return os.path.join(self.raw_folder, name)
+    def _name(self, kind: str) -> str:
+        return f"emnist-{self.split}-{'train' if self.train else 'test'}-{kind}-ubyte"
 
     @property
     def images_file(self) -> str:
-        return self._path("images-idx3")
+        return os.path.join(self.raw_folder, self._name("images-idx3"))
 
     @property
     def labels_file(self) -> str:
-        return self._path("labels-idx1")
+        return os.path.join(self.raw_folder, self._name("labels-idx1"))
 
     def _describe(self) -> None:
-        self._sources = (Source(self.url, self.md5, folder=self.raw_folder),)
-        self._needs = (self.images_file, self.labels_file)
+        self._sources = (Source(self.url, self.md5, folder=self._raw),)
+        kinds = ("images-idx3", "labels-idx1")
+        self._needs = [os.path.join(self._raw, self._name(kind)) for kind in kinds]
 
     def download(self) -> None:
         if self._missing() is None:
@@ -404,16 +409,20 @@ class QMNIST(MNIST):
 
     def _describe(self) -> None:
         files = self.resources[self.subsets[self.what]]
-        self._sources = [Source(url, md5, folder=self.raw_folder) for url, md5 in files]
-        self._needs = (self.images_file, self.labels_file)
+        self._sources = [Source(url, md5, folder=self._raw) for url, md5 in files]
+        self._needs = [os.path.join(self._raw, _unpacked(url)) for url, _ in files]
+
+    def _file(self, number: int) -> str:
+        url, _ = self.resources[self.subsets[self.what]][number]
+        return os.path.join(self.raw_folder, _unpacked(url))
 
     @property
     def images_file(self) -> str:
-        return self._unpacked(self.resources[self.subsets[self.what]][0][0])
+        return self._file(0)
 
     @property
     def labels_file(self) -> str:
-        return self._unpacked(self.resources[self.subsets[self.what]][1][0])
+        return self._file(1)
 
     def _load_data(self) -> tuple[Tensor, Tensor]:
         data = read_image_file(self.images_file)

@@ -275,13 +275,15 @@ def small_mnist(site, monkeypatch):
     return names
 
 
-def test_mnist_comes_from_the_mirror_that_has_it(site, tmp_path, small_mnist) -> None:
+def test_mnist_comes_from_the_mirror_that_has_it(site, tmp_path, small_mnist, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with pytest.raises(RuntimeError, match=r"not found.*train-images-idx3-ubyte\. You can use dow"):
-        datasets.MNIST(tmp_path)
-    assert len(datasets.MNIST(tmp_path, download=True)) == 3
+        datasets.MNIST("data")
+    assert len(datasets.MNIST("data", download=True)) == 3
     requests = len(site.requests)
-    assert len(datasets.MNIST(tmp_path, train=False, download=True)) == 2
+    assert len(datasets.MNIST("data", train=False, download=True)) == 2
     assert len(site.requests) == requests == 8
+    assert (tmp_path / "data" / "MNIST" / "raw" / small_mnist[0]).exists()
 
 
 def test_what_no_mirror_has_is_said_of_each(site, tmp_path, small_mnist) -> None:
@@ -324,6 +326,7 @@ def test_cifar_is_downloaded_and_unpacked(site, tmp_path, monkeypatch) -> None:
 def test_archives_go_to_the_folders_where_they_are_looked_for(site, tmp_path, monkeypatch) -> None:
     """Packs what a data set needs as its owners do, and downloads that."""
     monkeypatch.setattr(utils, "check_md5", lambda *_: True)
+    monkeypatch.chdir(tmp_path)
     packed = {
         "food101": (datasets.Food101, "food-101.tar.gz", ""),
         "dtd": (datasets.DTD, "dtd-r1.0.1.tar.gz", "dtd"),
@@ -340,6 +343,39 @@ def test_archives_go_to_the_folders_where_they_are_looked_for(site, tmp_path, mo
         (source,) = cls._sources
         changed = type(source)(f"{site.url}/{archive}", md5(data), folder=source.folder)
         monkeypatch.setattr(cls, "_sources", (changed,))
-        found = cls(str(tmp_path / "new"), download=True, **case.arguments)
+        found = cls("new", download=True, **case.arguments)
         assert len(found) == len(case.expected)
-        assert cls(str(tmp_path / "new"), **case.arguments)[0][1] == case.expected[0][1]
+        assert cls("new", **case.arguments)[0][1] == case.expected[0][1]
+
+
+def test_emnist_and_qmnist_are_unpacked_where_they_are_read(site, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = [
+        f"gzip/emnist-letters-{part}-{kind}-ubyte.gz"
+        for part in ("train", "test")
+        for kind in ("images-idx3", "labels-idx1")
+    ]
+    files = [idx_bytes(grey(2)), idx_bytes(np.array([3, 1], np.uint8))] * 2
+    archive = zipped(*zip(names, files, strict=True))
+    site.pages["/gzip.zip"] = 200, archive
+    monkeypatch.setattr(datasets.EMNIST, "url", f"{site.url}/gzip.zip")
+    monkeypatch.setattr(datasets.EMNIST, "md5", md5(archive))
+    data = datasets.EMNIST("data", split="letters", download=True)
+    assert [data[n][1] for n in range(2)] == [3, 1]
+    assert len(datasets.EMNIST("data", split="letters", train=False, download=True)) == 2
+    assert len(site.requests) == 1
+    raw = sorted(os.listdir("data/EMNIST/raw"))
+    assert raw[-1] == "gzip.zip"
+    assert len(raw) == 5
+    labels = np.arange(16, dtype=">i4").reshape(2, 8)
+    header = bytes([0, 0, 12, 2, 0, 0, 0, 2, 0, 0, 0, 8])
+    known = []
+    for name, file in (
+        ("qmnist-test-images-idx3-ubyte.gz", files[0]),
+        ("qmnist-test-labels-idx2-int.gz", gzip.compress(header + labels.tobytes())),
+    ):
+        site.pages[f"/{name}"] = 200, file
+        known.append((f"{site.url}/{name}", md5(file)))
+    monkeypatch.setitem(datasets.QMNIST.resources, "test", known)
+    data = datasets.QMNIST("data", train=False, compat=False, download=True)
+    assert data[1][1].tolist() == [*range(8, 16)]

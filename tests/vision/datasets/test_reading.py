@@ -45,11 +45,12 @@ def parts(name, sample):
 
 
 @pytest.mark.parametrize("name", BUILDERS)
-def test_samples_are_those_on_disk(name, tmp_path, without_md5) -> None:
+def test_samples_are_those_on_disk(name, tmp_path, without_md5, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path.parent)
     if name in _OPTIONAL:
         pytest.importorskip(_OPTIONAL[name])
     for case in BUILDERS[name](tmp_path):
-        data = getattr(datasets, case.name)(tmp_path, **case.arguments)
+        data = getattr(datasets, case.name)(tmp_path.name, **case.arguments)
         found = [data[index] for index in range(len(data))]
         assert [parts(case.name, plain(sample)) for sample in found] == case.expected, case
         if name != "lsun":  # which no process opens twice; as it goes to other processes
