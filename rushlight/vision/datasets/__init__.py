@@ -173,7 +173,7 @@ _MODULES = {
     "vision": "VisionDataset",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
-_SUBMODULES = ("folder", "samplers", "utils", "video_utils", "vision")
+_SUBMODULES = ("samplers", "utils", "video_utils")
 
 
 def __getattr__(name: str) -> object:
@@ -187,4 +187,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_SUBMODULES})
+    return sorted({*globals(), *_HOME, *_SUBMODULES, "folder", "vision"})

@@ -5,6 +5,7 @@ import hashlib
 import io
 import os
 import pathlib
+import socket
 import tarfile
 import urllib.error
 import zipfile
@@ -16,6 +17,7 @@ from vision.datasets.small_data import BUILDERS
 from vision.datasets.small_data.arrays import old_pickle
 from vision.datasets.small_data.writing import colored, grey
 
+from rushlight import _download, _unpack
 from rushlight.vision import datasets
 from rushlight.vision.datasets import utils
 
@@ -89,6 +91,15 @@ def test_what_cannot_be_reached_is_said(site, tmp_path) -> None:
         with pytest.raises(ValueError, match="no name in"):
             utils.download_url(url, tmp_path)
     assert utils.name_in(f"{site.url}/%2e%2e%2fevil") == "evil"
+
+
+def test_a_server_that_says_nothing_is_given_up(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(_download, "_TIMEOUT", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/a"
+        with pytest.raises(urllib.error.URLError, match=f"cannot download {url}: .*timed out"):
+            utils.download_url(url, tmp_path)
+    assert not os.listdir(tmp_path)
 
 
 def test_redirects_are_followed_a_few_times(site, tmp_path) -> None:
@@ -218,8 +229,6 @@ def test_links_in_zips_are_refused(tmp_path) -> None:
 
 
 def test_archives_that_grow_without_end_are_refused(tmp_path, monkeypatch) -> None:
-    from rushlight import _unpack
-
     monkeypatch.setattr(_unpack, "_MAX_SIZE", 1 << 20)
     zeros = bytes(8 << 20)
     for name, data in (
