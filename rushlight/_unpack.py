@@ -76,7 +76,7 @@ def unpack(path: str, folder: str, caller: str) -> None:
     left = _Allowance(path, caller)
     try:
         with _told_as_damage(path, caller):
-            for name, source in entries(path, caller):
+            for name, source in entries(path, hidden, caller):
                 target = os.path.join(hidden, *_parts(name, path, caller))
                 if source is None:
                     os.makedirs(target, exist_ok=True)
@@ -141,14 +141,15 @@ def _told_as_damage(path: str, caller: str) -> Iterator[None]:
 
 
 def _parts(name: str, path: str, caller: str) -> list[str]:
-    """The folders and the file of an entry's name."""
+    """The folders and the file of an entry's name, none of which leads up or to the root."""
     parts = name.replace("\\", "/").split("/")
     if not parts[0] or ".." in parts or re.match("[A-Za-z]:", parts[0]) or "\0" in name:
         raise ValueError(f"{caller}: entry leads out of the archive {path}: {name!r}")
     return [part for part in parts if part not in ("", ".")]
 
 
-def _zip_entries(path: str, caller: str) -> Iterator[tuple[str, IO[bytes] | None]]:
+def _zip_entries(path: str, folder: str, caller: str) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """The name of each entry and, of a file, its content."""
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
             if stat.S_ISLNK(entry.external_attr >> 16):
@@ -156,18 +157,26 @@ def _zip_entries(path: str, caller: str) -> Iterator[tuple[str, IO[bytes] | None
             yield entry.filename, None if entry.is_dir() else archive.open(entry)
 
 
-def _tar_entries(path: str, caller: str) -> Iterator[tuple[str, IO[bytes] | None]]:
+def _tar_entries(path: str, folder: str, caller: str) -> Iterator[tuple[str, IO[bytes] | None]]:
+    """The name of each entry and, of a file, its content; what came before is in the folder."""
     compression = kind_of(path)[2]
     mode: Any = f"r:{compression[1:]}" if compression else "r"
     with tarfile.open(path, mode) as archive:
-        for entry in archive:
-            if not (entry.isfile() or entry.isdir() or entry.islnk()):
+        remembered: Any = vars(archive)["members"]
+        while (entry := archive.next()) is not None:
+            remembered.clear()  # of millions of pictures
+            if entry.isdir():
+                yield entry.name, None
+            elif entry.isfile():
+                yield entry.name, archive.extractfile(entry)
+            elif entry.islnk():  # a second name for an earlier file, which is copied
+                target = os.path.join(folder, *_parts(entry.linkname, path, caller))
+                if not os.path.isfile(target):
+                    raise _not_a_file(entry.name, path, caller)
+                with open(target, "rb") as file:
+                    yield entry.name, file
+            else:
                 raise _not_a_file(entry.name, path, caller)
-            try:
-                source = None if entry.isdir() else archive.extractfile(entry)
-            except KeyError:  # a hard link to what is not in the archive before it
-                raise _not_a_file(entry.name, path, caller) from None
-            yield entry.name, source
 
 
 def _not_a_file(name: str, path: str, caller: str) -> ValueError:
