@@ -30,10 +30,18 @@ _CHUNK = 1 << 20
 # More than both is taken for an attack: pictures hardly shrink, and labels are small.
 _MAX_SIZE = 1 << 30
 _MAX_RATIO = 200
+_MAX_PADDING = 16 << 20
 
 _DECOMPRESSORS = {".bz2": bz2.open, ".gz": gzip.open, ".xz": lzma.open}
 _ALIASES = {".tbz": (".tar", ".bz2"), ".tbz2": (".tar", ".bz2"), ".tgz": (".tar", ".gz")}
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, lzma.LZMAError, zlib.error, EOFError)
+_DAMAGE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    NotImplementedError,  # what zipfile says of unknown compressions
+)
 
 
 def kind_of(path: str) -> tuple[str, str, str]:
@@ -177,6 +185,11 @@ def _tar_entries(path: str, folder: str, caller: str) -> Iterator[tuple[str, IO[
                     yield entry.name, file
             else:
                 raise _not_a_file(entry.name, path, caller)
+        # Behind the padding is the checksum of a compressed archive, which only the end checks.
+        rest: Any = archive.fileobj
+        for _ in range(_MAX_PADDING // _CHUNK):
+            if not rest.read(_CHUNK):
+                break
 
 
 def _not_a_file(name: str, path: str, caller: str) -> ValueError:

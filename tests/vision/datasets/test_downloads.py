@@ -260,6 +260,16 @@ def test_damaged_archives_are_named(tmp_path) -> None:
         os.remove(tmp_path / name)
 
 
+def test_each_byte_of_a_compressed_tar_counts(tmp_path) -> None:
+    noise = np.random.default_rng(0).bytes(5000)
+    data = bytearray(tarred(("a", noise)))
+    data[2000] ^= 1
+    (tmp_path / "a.tar.gz").write_bytes(data)
+    with pytest.raises(RuntimeError, match=r"a.tar.gz is damaged: CRC check failed"):
+        utils.extract_archive(tmp_path / "a.tar.gz")
+    assert os.listdir(tmp_path) == ["a.tar.gz"]
+
+
 # Whole data sets
 
 
