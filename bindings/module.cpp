@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings/meeting.h"
 #include "bindings/module_call.h"
 #include "bindings/override.h"
 #include "bindings/python.h"
@@ -104,6 +105,7 @@ NB_MODULE(_C, m) {
     add_generator(module);
     add_cuda(module);
     add_module_call(module);
+    add_meeting(module);
   } catch (const PythonError&) {
     throw nb::python_error();
   }

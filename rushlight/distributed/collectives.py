@@ -1,0 +1,853 @@
+"""What all ranks of a group call together: the functions that programs use.
+
+Owns the checks of arguments and the way of tensors to the flat ones of algorithms.py and back:
+tensors on a GPU, and those that are not contiguous, are copied there and back.
+"""
+
+from __future__ import annotations
+
+import warnings
+from datetime import timedelta
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.distributed import algorithms
+from rushlight.distributed.distributed_c10d import get_group_rank, member
+from rushlight.distributed.errors import DistBackendError, DistStoreError
+from rushlight.distributed.reduce_op import ReduceOp
+from rushlight.distributed.store import seconds_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
+
+    from rushlight.distributed.algorithms import Way
+    from rushlight.distributed.calls import Call
+    from rushlight.distributed.process_group import ProcessGroup
+    from rushlight.distributed.work import Work
+
+__all__ = [
+    "all_gather",
+    "all_gather_coalesced",
+    "all_gather_into_tensor",
+    "all_gather_single",
+    "all_reduce",
+    "all_reduce_coalesced",
+    "all_to_all",
+    "all_to_all_single",
+    "barrier",
+    "broadcast",
+    "gather",
+    "monitored_barrier",
+    "reduce",
+    "reduce_scatter",
+    "reduce_scatter_single",
+    "reduce_scatter_tensor",
+    "scatter",
+    "supports_complex",
+]
+
+
+# ---- arguments ----------------------------------------------------------------------------------
+
+
+def check_tensor(value: Any, param: str) -> None:
+    """Raises a TypeError unless an argument is a tensor with memory."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{param}` of type torch.Tensor but got "
+            f"{type(value)} instead."
+        )
+    if value.layout is not rl.strided or value.device.type == "meta":
+        raise TypeError(
+            f"Invalid function argument. Parameter `{param}` is a tensor of layout {value.layout} on "
+            f"{value.device}, but the collectives take strided ones on the CPU or a GPU."
+        )
+
+
+def check_tensors(value: Any, param: str) -> None:
+    """Raises a TypeError unless an argument is a list of tensors with memory."""
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(
+            f"Invalid function argument. Expected parameter `{param}` of type List[torch.Tensor] but "
+            f"got {type(value)} instead."
+        )
+    for item in value:
+        check_tensor(item, param)
+
+
+def _check_dtypes(name: str, *tensors: Tensor) -> None:
+    for tensor in tensors:
+        if tensor.dtype != tensors[0].dtype:
+            raise ValueError(
+                f"{name}: Invalid usage of tensors with different dtypes. Found {tensors[0].dtype} and "
+                f"{tensor.dtype}."
+            )
+
+
+def _check_list(name: str, param: str, tensors: Sequence[Tensor], other: Tensor, size: int) -> None:
+    """One tensor for each rank, all of them like another."""
+    if len(tensors) != size:
+        raise ValueError(
+            f"{name}: {param} has {len(tensors)} tensors. It needs one for each of the {size} ranks."
+        )
+    _check_dtypes(name, other, *tensors)
+    for i, tensor in enumerate(tensors):
+        if tensor.numel() != other.numel():
+            raise ValueError(
+                f"{name}: {param}[{i}] has shape {tuple(tensor.shape)}, but the tensors of all ranks "
+                f"must have as many elements as {tuple(other.shape)}."
+            )
+
+
+def _check_room(name: str, whole: Tensor, part: Tensor, size: int, names: tuple[str, str]) -> None:
+    """A tensor with room for one part of each rank."""
+    _check_dtypes(name, whole, part)
+    if whole.numel() != size * part.numel():
+        raise ValueError(
+            f"{name}: {names[0]} has {whole.numel()} elements, {names[1]} has {part.numel()}. It must "
+            f"have {size} times as many, once for each rank."
+        )
+
+
+def group_rank(
+    group: ProcessGroup, rank: int | None, in_group: int | None, name: str = "global_rank"
+) -> int:
+    """Returns the rank in the group, of which either that or the one in the job is given.
+
+    Raises:
+        ValueError: unless it is given once.
+    """
+    if in_group is None:
+        if rank is None:
+            raise ValueError(f"Must specify {name} or group_rank")
+        return get_group_rank(group, rank)
+    if rank is not None:
+        raise ValueError(f"Can't specify both group_rank and {name}")
+    if not 0 <= in_group < group.size():
+        raise ValueError(f"Group rank {in_group} is not part of group {group}")
+    return in_group
+
+
+def supports_complex(reduceOp: ReduceOp) -> bool:  # noqa: N803
+    """Returns whether a reduction exists for complex tensors."""
+    return reduceOp in (ReduceOp.SUM, ReduceOp.AVG)
+
+
+def _op(op: Any) -> ReduceOp:
+    if not isinstance(op, ReduceOp):
+        raise TypeError(f"op must be a torch.distributed.ReduceOp, not {op!r}.")
+    return op
+
+
+# ---- flat tensors -------------------------------------------------------------------------------
+
+
+def is_flat(tensor: Tensor) -> bool:
+    """Returns whether the algorithms can work on the tensor's own memory."""
+    return tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_conj()
+
+
+def flat_of(tensor: Tensor) -> Tensor:
+    """Returns the elements in a row on the CPU: the tensor's memory if it is flat, else a copy."""
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if not is_flat(tensor):
+        tensor = tensor.cpu().resolve_conj().contiguous()
+    return tensor.view(-1)
+
+
+def write_back(tensors: Iterable[Tensor], flats: Iterable[Tensor]) -> None:
+    """Copies flat tensors to those they were made of, where they are copies."""
+    for tensor, flat in zip(tensors, flats, strict=True):
+        if not is_flat(tensor):
+            tensor.detach().copy_(flat.view(tensor.shape))
+
+
+def _collect(
+    group: ProcessGroup,
+    name: str,
+    operation: Callable[..., None],
+    outputs: Sequence[Tensor],
+    dtype: rl.dtype,
+    count: int,
+    args: Callable[[list[Tensor]], tuple[object, ...]],
+    async_op: bool,
+    **options: Any,
+) -> Work | None:
+    """Runs a collective that writes the outputs.
+
+    Args:
+        operation: of algorithms.py.
+        args: makes its arguments of the flat outputs.
+        dtype, count, options: see ProcessGroup.collective.
+    """
+    if all(map(is_flat, outputs)):
+        flat = args([flat_of(output) for output in outputs])
+        return group.collective(
+            name, operation, dtype, count, flat, list(outputs), async_op, **options
+        )
+
+    def copying(way: Way, *calls: Call) -> None:
+        flats = [flat_of(output) for output in outputs]
+        operation(way, *calls, *args(flats))
+        write_back(outputs, flats)
+
+    return group.collective(name, copying, dtype, count, (), list(outputs), async_op, **options)
+
+
+# ---- collectives --------------------------------------------------------------------------------
+
+
+def barrier(
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    device_ids: Any = None,
+    timeout: timedelta | None = None,
+) -> Work | None:
+    """Waits until all ranks of the group have called it.
+
+    Args:
+        group: the ranks; all by default.
+        async_op: whether to return the work at once.
+        device_ids: ignored.
+        timeout: how long to wait for the others, the group's by default.
+
+    Raises:
+        DistError: if a rank does not come in time, ended, or called something else.
+    """
+    ranks = member(group, "barrier")
+    if ranks is None:
+        return None
+    return ranks.barrier(None if timeout is None else seconds_of(timeout), async_op)
+
+
+def broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Fills the tensors of all ranks with that of one.
+
+    Args:
+        tensor: of the same dtype and number of elements everywhere.
+        src: the rank in the job whose tensor is sent.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+        group_src: the rank in the group, instead of src.
+
+    Returns:
+        The work if async_op, else None.
+
+    Raises:
+        DistError: if a rank does not come in time, ended, or called something else.
+    """
+    ranks = member(group, "broadcast")
+    check_tensor(tensor, "tensor")
+    if ranks is None:
+        return None
+    root = group_rank(ranks, src, group_src)
+    return _collect(
+        ranks,
+        "broadcast",
+        algorithms.broadcast,
+        [tensor],
+        tensor.dtype,
+        tensor.numel(),
+        lambda flats: (flats[0], root),
+        async_op,
+        root=root,
+    )
+
+
+def all_reduce(
+    tensor: Tensor,
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Reduces the tensors of all ranks, element by element, in place.
+
+    Every rank gets the same result, bit by bit.
+
+    Args:
+        tensor: of the same dtype and number of elements everywhere.
+        op: what is computed.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+
+    Returns:
+        The work if async_op, else None.
+
+    Raises:
+        DistError: if a rank does not come in time, ended, or called something else.
+        ValueError: for complex tensors and an op that needs an order or bits.
+
+    Example:
+        >>> store = torch.distributed.HashStore()
+        >>> torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+        >>> x = torch.ones(2)
+        >>> torch.distributed.all_reduce(x)
+        >>> x
+        tensor([1., 1.])
+        >>> torch.distributed.destroy_process_group()
+    """
+    ranks = member(group, "all_reduce")
+    check_tensor(tensor, "tensor")
+    if ranks is None:
+        return None
+    return _collect(
+        ranks,
+        "all_reduce",
+        algorithms.all_reduce,
+        [tensor],
+        tensor.dtype,
+        tensor.numel(),
+        lambda flats: (flats[0], op),
+        async_op,
+        op=_op(op),
+    )
+
+
+def reduce(
+    tensor: Tensor,
+    dst: int | None = None,
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Reduces the tensors of all ranks into that of one; the others keep theirs.
+
+    Args:
+        tensor: of the same dtype and number of elements everywhere.
+        dst: the rank in the job that gets the result.
+        op: what is computed.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+        group_dst: the rank in the group, instead of dst.
+
+    Returns:
+        The work if async_op, else None.
+    """
+    ranks = member(group, "reduce")
+    check_tensor(tensor, "tensor")
+    if ranks is None:
+        return None
+    root = group_rank(ranks, dst, group_dst)
+    outputs = [tensor] if ranks.rank() == root else []
+    return _collect(
+        ranks,
+        "reduce",
+        algorithms.reduce,
+        outputs,
+        tensor.dtype,
+        tensor.numel(),
+        lambda flats: (flats[0] if flats else flat_of(tensor), root, op),
+        async_op,
+        op=_op(op),
+        root=root,
+    )
+
+
+def all_gather(
+    tensor_list: list[Tensor],
+    tensor: Tensor,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Fills a list with the tensors of all ranks.
+
+    Args:
+        tensor_list: one tensor for each rank, of the dtype and number of elements of `tensor`.
+        tensor: what this rank brings.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+
+    Returns:
+        The work if async_op, else None.
+    """
+    ranks = member(group, "all_gather")
+    check_tensors(tensor_list, "tensor_list")
+    check_tensor(tensor, "tensor")
+    if ranks is None:
+        return None
+    _check_list("all_gather", "tensor_list", tensor_list, tensor, ranks.size())
+    return _collect(
+        ranks,
+        "all_gather",
+        algorithms.all_gather,
+        tensor_list,
+        tensor.dtype,
+        tensor.numel(),
+        lambda flats: (flats, flat_of(tensor)),
+        async_op,
+    )
+
+
+def all_gather_single(
+    output_tensor: Tensor,
+    input_tensor: Tensor,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Fills one tensor with those of all ranks, one behind the other.
+
+    Args:
+        output_tensor: with as many times the elements of input_tensor as there are ranks, either in
+            shape (size * N, ...) or (size, N, ...).
+        input_tensor: what this rank brings.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+
+    Returns:
+        The work if async_op, else None.
+    """
+    ranks = member(group, "all_gather_into_tensor")
+    check_tensor(output_tensor, "output_tensor")
+    check_tensor(input_tensor, "input_tensor")
+    if ranks is None:
+        return None
+    size = ranks.size()
+    _check_room(
+        "all_gather_into_tensor",
+        output_tensor,
+        input_tensor,
+        size,
+        ("output_tensor", "input_tensor"),
+    )
+    return _collect(
+        ranks,
+        "all_gather",
+        algorithms.all_gather,
+        [output_tensor],
+        input_tensor.dtype,
+        input_tensor.numel(),
+        lambda flats: (flats[0].view(size, -1).unbind(), flat_of(input_tensor)),
+        async_op,
+    )
+
+
+all_gather_into_tensor = all_gather_single
+_all_gather_base = all_gather_single
+
+
+def gather(
+    tensor: Tensor,
+    gather_list: list[Tensor] | None = None,
+    dst: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Fills a list of one rank with the tensors of all.
+
+    Args:
+        tensor: what this rank brings.
+        gather_list: on rank dst, one tensor for each rank; nothing elsewhere.
+        dst: the rank in the job that gets them; 0 by default.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+        group_dst: the rank in the group, instead of dst.
+
+    Returns:
+        The work if async_op, else None.
+    """
+    ranks = member(group, "gather")
+    check_tensor(tensor, "tensor")
+    check_tensors(gather_list or [], "gather_list")
+    if ranks is None:
+        return None
+    root = group_rank(ranks, 0 if dst is None and group_dst is None else dst, group_dst)
+    outputs = gather_list or []
+    if ranks.rank() == root:
+        if not outputs:
+            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
+        _check_list("gather", "gather_list", outputs, tensor, ranks.size())
+    elif outputs:
+        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    return _collect(
+        ranks,
+        "gather",
+        algorithms.gather,
+        outputs,
+        tensor.dtype,
+        tensor.numel(),
+        lambda flats: (flats or None, flat_of(tensor), root),
+        async_op,
+        root=root,
+    )
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: list[Tensor] | None = None,
+    src: int | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Fills the tensor of each rank with one of a list of one rank.
+
+    Args:
+        tensor: what this rank gets.
+        scatter_list: on rank src, one tensor for each rank; nothing elsewhere.
+        src: the rank in the job that has them; 0 by default.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+        group_src: the rank in the group, instead of src.
+
+    Returns:
+        The work if async_op, else None.
+    """
+    ranks = member(group, "scatter")
+    check_tensor(tensor, "tensor")
+    check_tensors(scatter_list or [], "scatter_list")
+    if ranks is None:
+        return None
+    root = group_rank(ranks, 0 if src is None and group_src is None else src, group_src)
+    inputs = scatter_list or []
+    if ranks.rank() == root:
+        if not inputs:
+            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
+        _check_list("scatter", "scatter_list", inputs, tensor, ranks.size())
+    elif inputs:
+        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    return _collect(
+        ranks,
+        "scatter",
+        algorithms.scatter,
+        [tensor],
+        tensor.dtype,
+        tensor.numel(),
+        lambda flats: (flats[0], [flat_of(part) for part in inputs] or None, root),
+        async_op,
+        root=root,
+    )
+
+
+def reduce_scatter(
+    output: Tensor,
+    input_list: list[Tensor],
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Reduces a list of tensors over all ranks; each rank gets the one at its place.
+
+    Args:
+        output: what this rank gets.
+        input_list: one tensor for each rank, of the dtype and number of elements of its output.
+        op: what is computed.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+
+    Returns:
+        The work if async_op, else None.
+    """
+    ranks = member(group, "reduce_scatter")
+    check_tensor(output, "output")
+    check_tensors(input_list, "input_list")
+    if ranks is None:
+        return None
+    if len(input_list) != ranks.size():
+        raise ValueError(
+            f"reduce_scatter: input_list has {len(input_list)} tensors. It needs one for each of the "
+            f"{ranks.size()} ranks."
+        )
+    _check_dtypes("reduce_scatter", output, *input_list)
+    mine = input_list[ranks.rank()]
+    if mine.numel() != output.numel():
+        raise ValueError(
+            f"reduce_scatter: input_list[{ranks.rank()}] has shape {tuple(mine.shape)}, but output has "
+            f"{tuple(output.shape)}, which gets the reduction of it."
+        )
+    return _collect(
+        ranks,
+        "reduce_scatter",
+        algorithms.reduce_scatter,
+        [output],
+        output.dtype,
+        sum(part.numel() for part in input_list),
+        lambda flats: (flats[0], [flat_of(part) for part in input_list], op),
+        async_op,
+        op=_op(op),
+    )
+
+
+def reduce_scatter_single(
+    output: Tensor,
+    input: Tensor,
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Reduces a tensor over all ranks; each rank gets one part of the result, in their order.
+
+    Args:
+        output: what this rank gets.
+        input: with as many times the elements of output as there are ranks.
+        op: what is computed.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+
+    Returns:
+        The work if async_op, else None.
+    """
+    ranks = member(group, "reduce_scatter_tensor")
+    check_tensor(output, "output")
+    check_tensor(input, "input")
+    if ranks is None:
+        return None
+    size = ranks.size()
+    _check_room("reduce_scatter_tensor", input, output, size, ("input", "output"))
+    return _collect(
+        ranks,
+        "reduce_scatter",
+        algorithms.reduce_scatter,
+        [output],
+        output.dtype,
+        input.numel(),
+        lambda flats: (flats[0], flat_of(input).view(size, -1).unbind(), op),
+        async_op,
+        op=_op(op),
+    )
+
+
+reduce_scatter_tensor = reduce_scatter_single
+_reduce_scatter_base = reduce_scatter_single
+
+
+def all_to_all(
+    output_tensor_list: list[Tensor],
+    input_tensor_list: list[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Gives each rank one tensor of a list, and fills another with what the ranks give to this one.
+
+    Args:
+        output_tensor_list: one tensor for each rank, with as many elements as that gives.
+        input_tensor_list: one tensor for each rank.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+
+    Returns:
+        The work if async_op, else None.
+
+    Raises:
+        DistBackendError: on all ranks, if a rank gives more or less than is expected.
+    """
+    ranks = member(group, "all_to_all")
+    check_tensors(output_tensor_list, "output_tensor_list")
+    check_tensors(input_tensor_list, "input_tensor_list")
+    if ranks is None:
+        return None
+    for param, tensors in (("output", output_tensor_list), ("input", input_tensor_list)):
+        if len(tensors) != ranks.size():
+            raise ValueError(
+                f"all_to_all: {param}_tensor_list has {len(tensors)} tensors. It needs one for each "
+                f"of the {ranks.size()} ranks."
+            )
+    _check_dtypes("all_to_all", *input_tensor_list, *output_tensor_list)
+    return _exchange(
+        ranks,
+        output_tensor_list,
+        lambda flats: (flats, [flat_of(part) for part in input_tensor_list]),
+        async_op,
+    )
+
+
+def _exchange(
+    ranks: ProcessGroup,
+    outputs: Sequence[Tensor],
+    args: Callable[[list[Tensor]], tuple[object, ...]],
+    async_op: bool,
+) -> Work | None:
+    sizes = ranks.call("all_to_all", rl.int64, 2 * ranks.size())
+    dtype = outputs[0].dtype
+    return _collect(
+        ranks,
+        "all_to_all",
+        algorithms.all_to_all,
+        outputs,
+        dtype,
+        0,
+        args,
+        async_op,
+        before=(sizes,),
+    )
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: list[int] | None = None,
+    input_split_sizes: list[int] | None = None,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Gives each rank one part of a tensor, and fills another with what the ranks give to this one.
+
+    Args:
+        output: what this rank gets, one part for each rank along dim 0.
+        input: what it gives, one part for each rank along dim 0.
+        output_split_sizes: the parts' lengths along dim 0; equal ones by default.
+        input_split_sizes: the same for input.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+
+    Returns:
+        The work if async_op, else None.
+
+    Raises:
+        ValueError: if the lengths do not fit the tensors.
+        DistBackendError: on all ranks, if a rank gives more or less than is expected.
+    """
+    ranks = member(group, "all_to_all_single")
+    check_tensor(output, "output")
+    check_tensor(input, "input")
+    if ranks is None:
+        return None
+    _check_dtypes("all_to_all_single", input, output)
+    size = ranks.size()
+    outs = _splits("output", output, output_split_sizes, size)
+    ins = _splits("input", input, input_split_sizes, size)
+    return _exchange(
+        ranks,
+        [output],
+        lambda flats: (flats[0].split(outs), flat_of(input).split(ins)),
+        async_op,
+    )
+
+
+def _splits(param: str, tensor: Tensor, lengths: list[int] | None, size: int) -> list[int]:
+    """The numbers of elements of the parts along dim 0."""
+    rows = tensor.shape[0] if tensor.dim() else 1
+    if not lengths:
+        if rows % size:
+            raise ValueError(
+                f"all_to_all_single: {param} has {rows} rows, which is no multiple of the {size} "
+                f"ranks. Give {param}_split_sizes."
+            )
+        lengths = [rows // size] * size
+    if len(lengths) != size or sum(lengths) != rows or min(lengths) < 0:
+        raise ValueError(
+            f"all_to_all_single: {param}_split_sizes {lengths} must be {size} numbers whose sum is "
+            f"{rows}, the rows of {param}."
+        )
+    width = tensor.numel() // rows if rows else 0
+    return [length * width for length in lengths]
+
+
+# ---- several at once ----------------------------------------------------------------------------
+
+
+def _deprecated(name: str) -> None:
+    warnings.warn(
+        f"`torch.distributed.{name}` will be deprecated. Pass the tensors one by one.",
+        FutureWarning,
+        stacklevel=3,
+    )
+
+
+def all_reduce_coalesced(
+    tensors: list[Tensor],
+    op: ReduceOp = ReduceOp.SUM,
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
+    """Reduces several tensors of one dtype as all_reduce does."""
+    _deprecated("all_reduce_coalesced")
+    tensors = [tensors] if isinstance(tensors, Tensor) else tensors
+    check_tensors(tensors, "tensor")
+    _check_dtypes("all_reduce_coalesced", *tensors)
+    works = [all_reduce(tensor, op, group, async_op) for tensor in tensors]
+    return works[-1] if works else None
+
+
+def all_gather_coalesced(
+    output_tensor_lists: list[list[Tensor]],
+    input_tensor_list: list[Tensor],
+    group: ProcessGroup | None = None,
+    async_op: bool = False,
+) -> Any:
+    """Gathers several tensors as all_gather does.
+
+    Args:
+        output_tensor_lists: for each rank, one tensor for each of its inputs.
+        input_tensor_list: what this rank brings.
+        group: the ranks that take part; all by default.
+        async_op: whether to return the work at once.
+
+    Returns:
+        The future of all if async_op, else None.
+    """
+    _deprecated("all_gather_coalesced")
+    check_tensors(input_tensor_list, "tensor")
+    for outputs in output_tensor_lists:
+        check_tensors(outputs, "output_tensor_lists")
+    columns = zip(*output_tensor_lists, strict=True)
+    works = [
+        all_gather(list(outputs), tensor, group, async_op)
+        for outputs, tensor in zip(columns, input_tensor_list, strict=True)
+    ]
+    return works[-1].get_future() if works and works[-1] is not None else None
+
+
+# ---- a barrier that names who is missing --------------------------------------------------------
+
+
+def monitored_barrier(
+    group: ProcessGroup | None = None,
+    timeout: timedelta | float | None = None,
+    wait_all_ranks: bool = False,
+) -> None:
+    """Waits for all ranks, and names those that do not come.
+
+    Args:
+        group: the ranks; all by default.
+        timeout: how long rank 0 waits; the group's timeout by default.
+        wait_all_ranks: whether to name all that are missing, or the first.
+
+    Raises:
+        DistBackendError: on rank 0 if others do not come in time, and then on those that did.
+    """
+    ranks = member(group, "monitored_barrier")
+    if ranks is None:
+        return
+    if isinstance(timeout, float):
+        timeout = timedelta(seconds=timeout)
+    wait = ranks.timeout if timeout is None else timeout
+    seconds = seconds_of(wait)
+    number = ranks.store.add(f"barriers of rank {ranks.rank()}", 1)
+    key = f"barrier {number}"
+    ranks.store.set(f"{key}/{ranks.rank()}", b"")
+    if ranks.rank() != 0:
+        ranks.store.wait([f"{key}/done"], wait + timedelta(seconds=30))
+        if missing := ranks.store.get(f"{key}/done"):
+            raise DistBackendError(missing.decode())
+        return
+    import time
+
+    end = time.monotonic() + seconds
+    missing = []
+    for rank in range(1, ranks.size()):
+        try:
+            rest = timedelta(seconds=max(0.0, end - time.monotonic()))
+            ranks.store.wait([f"{key}/{rank}"], rest)
+        except DistStoreError:
+            missing.append(ranks.ranks[rank])
+            if not wait_all_ranks:
+                break
+    text = ""
+    if missing:
+        names = ", ".join(map(str, missing))
+        kind = "Ranks" if wait_all_ranks else "Rank"
+        text = f"{kind} {names} failed to pass monitoredBarrier in {seconds * 1000:.0f} ms"
+    ranks.store.set(f"{key}/done", text)
+    if text:
+        raise DistBackendError(text)

@@ -1,0 +1,220 @@
+"""A group of processes that call the same collectives in the same order.
+
+Owns the choice of the way between them, the order of what a process does in the group, and the
+flat tensors of the CPU that the algorithms work on. A collective that nobody must wait for runs in
+a thread; the others run in the caller's, after those.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from datetime import timedelta
+
+from rushlight.distributed import algorithms
+from rushlight.distributed.arena import Arena, host_id
+from rushlight.distributed.calls import Call, DifferentCalls
+from rushlight.distributed.errors import DistBackendError
+from rushlight.distributed.reduce_op import ReduceOp, check_reducible
+from rushlight.distributed.rendezvous import default_pg_timeout
+from rushlight.distributed.work import Work, Worker
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import rushlight as rl
+    from rushlight import Tensor
+    from rushlight.distributed.algorithms import Way
+    from rushlight.distributed.store import Store
+
+__all__ = ["ProcessGroup", "ProcessGroupGloo"]
+
+_TRANSPORT = "RUSHLIGHT_TRANSPORT"  # of the environment: "shared_memory", "tcp", or what fits
+
+_groups: weakref.WeakSet[ProcessGroup] = weakref.WeakSet()
+
+
+class ProcessGroup:
+    """Some ranks of a job; init_process_group and new_group make them.
+
+    Args:
+        store: where its ranks find each other, for this group alone.
+        rank: of this process in the group.
+        size: the number of its processes.
+        timeout: how long a rank waits for another.
+        ranks: the ranks in the job, by rank in the group; 0, 1, ... by default.
+        group_name: the same in all its processes, and unique in the job.
+        group_desc: what it is for.
+        make_way: makes the way between its ranks when they cannot share memory.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        rank: int,
+        size: int,
+        timeout: timedelta = default_pg_timeout,
+        *,
+        ranks: Sequence[int] | None = None,
+        group_name: str = "",
+        group_desc: str = "undefined",
+        make_way: Callable[[ProcessGroup], Way],
+    ) -> None:
+        self._rank = rank
+        self._size = size
+        self._timeout = timeout.total_seconds()
+        self.ranks = list(range(size)) if ranks is None else list(ranks)
+        self.group_name = group_name
+        self.group_desc = group_desc
+        self.store = store
+        self._calls = 0
+        self._worker = Worker()
+        self._order = threading.Lock()
+        store.set_timeout(timeout)
+        self.way = self._shared_memory() or make_way(self)
+        _groups.add(self)
+
+    def __repr__(self) -> str:
+        return f"<ProcessGroup {self.group_name!r}, rank {self._rank} of {self._size}>"
+
+    def rank(self) -> int:
+        """Returns this process's rank in the group."""
+        return self._rank
+
+    def size(self) -> int:
+        """Returns the number of processes."""
+        return self._size
+
+    def name(self) -> str:
+        """Returns the name of the backend."""
+        return "gloo"
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long a rank waits for another."""
+        return timedelta(seconds=self._timeout)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Sets how long this rank waits for another from now on."""
+        self._timeout = timeout.total_seconds()
+
+    def is_alive(self, rank: int) -> bool:
+        """Returns False if it is known that the process of a rank of the group has ended."""
+        return not isinstance(self.way, Arena) or self.way.is_alive(rank)
+
+    def _shared_memory(self) -> Arena | None:
+        """The arena, if all ranks are on this machine and may share memory."""
+        wanted = os.environ.get(_TRANSPORT, "")
+        if wanted not in ("", "tcp", "shared_memory"):
+            raise ValueError(f'{_TRANSPORT}={wanted}: use "shared_memory", "tcp" or nothing.')
+        self.store.set(f"host/{self._rank}", f"rank {self._rank}" if wanted == "tcp" else host_id())
+        hosts = self.store.multi_get([f"host/{rank}" for rank in range(self._size)])
+        is_one = len(set(hosts)) == 1 and wanted != "tcp"
+        arena = Arena.open(self.store, self._rank, self._size) if is_one else None
+        if arena is None and wanted == "shared_memory":
+            raise DistBackendError(
+                f"{_TRANSPORT}=shared_memory, but the ranks cannot share memory: they run on "
+                "different machines, in different containers or as different users. Leave it unset."
+            )
+        return arena
+
+    def collective(
+        self,
+        name: str,
+        operation: Callable[..., None],
+        dtype: rl.dtype,
+        count: int,
+        args: tuple[object, ...],
+        results: list[Tensor],
+        async_op: bool = False,
+        op: ReduceOp = ReduceOp.UNUSED,
+        root: int = -1,
+        before: tuple[Call, ...] = (),
+        timeout: float | None = None,
+    ) -> Work | None:
+        """Runs operation(way, *before, call, *args), now or in the group's thread.
+
+        Args:
+            name: of the collective, for comparison with the other ranks as the next three are.
+            operation: a function of algorithms.py, or one that calls it.
+            dtype, count, op, root: see Call.
+            args: what the operation gets after the call.
+            results: the tensors that it fills, for Work.result.
+            async_op: whether to return at once.
+            before: the calls of steps that come before.
+            timeout: seconds, instead of the group's.
+
+        Returns:
+            The work, if async_op.
+        """
+        if op is not ReduceOp.UNUSED:
+            check_reducible(name, op, dtype)
+        self._calls += 1
+        call = Call(
+            name, self._calls, dtype, count, self._timeout if timeout is None else timeout, op, root
+        )
+        if async_op:
+            return self._worker.put(lambda: self._run(operation, (*before, call), args), results)
+        if not self._worker.is_idle():
+            self._worker.put(lambda: self._run(operation, (*before, call), args), results).wait()
+        else:
+            self._run(operation, (*before, call), args)
+        return None
+
+    def call(self, name: str, dtype: rl.dtype, count: int) -> Call:
+        """Returns a call for steps before a collective."""
+        self._calls += 1
+        return Call(name, self._calls, dtype, count, self._timeout)
+
+    def _run(
+        self, operation: Callable[..., None], calls: tuple[Call, ...], args: tuple[object, ...]
+    ) -> None:
+        try:
+            with self._order:
+                operation(self.way, *calls, *args)
+        except DifferentCalls:
+            raise  # all ranks stopped at the same step, so the group goes on
+        except BaseException as error:
+            self.way.give_up(f"{type(error).__name__}: {error}")
+            raise
+
+    def barrier(self, timeout: float | None = None, async_op: bool = False) -> Work | None:
+        """Waits for all ranks."""
+        import rushlight as rl
+
+        return self.collective(
+            "barrier", algorithms.barrier, rl.uint8, 0, (), [], async_op, timeout=timeout
+        )
+
+    def shutdown(self) -> None:
+        """Ends what was begun and leaves the group."""
+        self._worker.stop()
+        self.way.close()
+
+    def abort(self) -> None:
+        """Leaves the group at once: what was begun here or waits for this rank elsewhere fails."""
+        self.way.give_up("the group was aborted")
+        self.shutdown()
+
+
+class ProcessGroupGloo(ProcessGroup):
+    """The group of PyTorch's name; there is one kind here."""
+
+
+def _at_exit() -> None:
+    """Stops threads before the interpreter goes; those who wait for this rank learn that it went."""
+    for group in list(_groups):
+        if not group._worker.is_idle():
+            group.way.give_up("its process has ended")
+        group.shutdown()
+
+
+def _register() -> None:
+    import atexit
+
+    atexit.register(_at_exit)
+
+
+_register()

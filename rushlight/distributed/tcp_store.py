@@ -1,0 +1,257 @@
+"""A store over the network: one process, the master, has the table, the others ask it.
+
+Owns the server, a thread of the master's process for each connection, and the client. A request is
+a record (store.pack) of operation, seconds to wait and arguments; an answer is a byte that says
+what the rest is. Nothing is pickled: whoever reaches the port can change the table, but not run code.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import threading
+import time
+from datetime import timedelta
+
+from rushlight.distributed.errors import DistNetworkError, DistStoreError
+from rushlight.distributed.store import (
+    HashStore,
+    LateError,
+    Store,
+    _bytes,
+    pack,
+    seconds_of,
+    unpack,
+)
+
+__all__ = ["TCPStore"]
+
+_SIZE = struct.Struct("<I")
+_MOST = 1 << 30  # bytes of a request: more is a stranger who speaks another language
+_DONE, _FAILED, _LATE = b"\0", b"\1", b"\2"
+_GRACE = 10  # seconds that an answer may take longer than it was asked to wait
+
+
+class TCPStore(Store):
+    """A store that the processes of several machines share.
+
+    Args:
+        host_name: where the master listens.
+        port: its port; 0 lets the master take a free one.
+        world_size: how many processes will use it, the master included, if that is known.
+        is_master: whether this process has the table.
+        timeout: how long operations wait, and connecting.
+        wait_for_workers: whether to wait until all world_size processes are here.
+        multi_tenant: whether stores of this process with the same port share a server.
+        master_listen_fd: a socket that listens already, for the master.
+        use_libuv: ignored; it chooses between PyTorch's two servers.
+
+    Raises:
+        DistNetworkError: if the master cannot be reached in time, or the port is taken.
+
+    Example:
+        >>> store = torch.distributed.TCPStore("127.0.0.1", 0, 1, is_master=True)
+        >>> store.add("count", 2)
+        2
+    """
+
+    def __init__(
+        self,
+        host_name: str,
+        port: int,
+        world_size: int | None = None,
+        is_master: bool = False,
+        timeout: timedelta = timedelta(minutes=5),
+        wait_for_workers: bool = True,
+        multi_tenant: bool = False,
+        master_listen_fd: int | None = None,
+        use_libuv: bool = True,
+    ) -> None:
+        super().__init__()
+        self.set_timeout(timeout)
+        self._host = host_name
+        self._connections = threading.local()
+        self._server: _Server | None = None
+        if is_master:
+            self._server = _Server.started(port, multi_tenant, master_listen_fd)
+            port = self._server.port
+        self._port = port
+        self._connection()
+        if wait_for_workers and world_size and world_size > 0:
+            self._wait_for_workers(world_size, seconds_of(timeout))
+
+    @property
+    def host(self) -> str:
+        """Where the master listens."""
+        return self._host
+
+    @property
+    def port(self) -> int:
+        """The master's port."""
+        return self._port
+
+    def _wait_for_workers(self, world_size: int, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        here = self.add("init/", 1)
+        if here >= world_size:
+            self.set("init/all", "")
+        elif self._server is not None:
+            try:
+                self.wait(["init/all"], timedelta(seconds=max(0.0, end - time.monotonic())))
+            except DistStoreError:
+                here = self.add("init/", 0)
+                raise DistStoreError(
+                    f"TCPStore: {here} of {world_size} processes joined within {seconds:g} s. "
+                    "All must be started with the same address and world_size."
+                ) from None
+
+    def num_keys(self) -> int:
+        return super().num_keys() - self.check(["init/all"])
+
+    def list_keys(self) -> list[str]:
+        return [key for key in super().list_keys() if not key.startswith("init/")]
+
+    def _call(self, name: str, *args: str | bytes, timeout: timedelta | None = None) -> bytes:
+        seconds = seconds_of(self._timeout if timeout is None else timeout)
+        coded = [_bytes(arg) for arg in args]
+        connection = self._connection()
+        try:
+            connection.settimeout(seconds + _GRACE)
+            connection.sendall(pack([name.encode(), str(seconds).encode(), *coded]))
+            answer = _receive(connection)
+        except BaseException as error:  # the answer may still come, and must not be misread
+            self._close()
+            if not isinstance(error, (OSError, EOFError)):
+                raise
+            raise DistNetworkError(
+                f"TCPStore.{name}: the connection to {self._host}:{self._port} broke: "
+                f"{str(error) or 'it was closed'}. See whether the process of rank 0 still runs."
+            ) from None
+        kind, text = answer[:1], answer[1:]
+        if kind == _LATE:
+            raise self._late(name, coded, seconds)
+        if kind == _FAILED:
+            raise DistStoreError(f"TCPStore.{name}: {text.decode()}")
+        return text
+
+    def _connection(self) -> socket.socket:
+        """The connection of this thread; one that a forked child inherited is not used."""
+        mine = self._connections
+        if getattr(mine, "pid", None) != os.getpid():
+            mine.socket = _connect(self._host, self._port, seconds_of(self._timeout))
+            mine.pid = os.getpid()
+        return mine.socket
+
+    def _close(self) -> None:
+        self._connections.socket.close()
+        self._connections.pid = None
+
+
+def _connect(host: str, port: int, seconds: float) -> socket.socket:
+    """A connection to a server that may still have to start."""
+    end = time.monotonic() + seconds
+    pause = 0.005
+    while True:
+        try:
+            connection = socket.create_connection((host, port), max(0.1, end - time.monotonic()))
+        except OSError as error:
+            if time.monotonic() + pause >= end:
+                raise DistNetworkError(
+                    f"TCPStore: {host}:{port} could not be reached within {seconds:g} s: {error}. "
+                    "Rank 0 must run, and its port be open."
+                ) from None
+            time.sleep(pause)
+            pause = min(2 * pause, 0.5)
+        else:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return connection
+
+
+def _receive(connection: socket.socket, most: int = _MOST) -> bytes:
+    (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
+    if size > most:
+        raise EOFError(f"a message of {size} bytes was announced, more than a store sends")
+    return _exactly(connection, size)
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    parts = []
+    while size:
+        part = connection.recv(min(size, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+class _Server:
+    """The table, and the threads that answer for it."""
+
+    _shared: dict[int, _Server] = {}
+
+    def __init__(self, port: int, listen_fd: int | None) -> None:
+        self._table = HashStore()
+        try:
+            if listen_fd is not None:
+                self._listener = socket.socket(fileno=listen_fd)
+            else:
+                self._listener = _listening(port)
+        except OSError as error:
+            raise DistNetworkError(
+                f"TCPStore: port {port} cannot be opened: {error}. Another program may use it: take "
+                "another port, or 0 for a free one."
+            ) from None
+        self.port: int = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, name="TCPStore", daemon=True).start()
+
+    @classmethod
+    def started(cls, port: int, multi_tenant: bool, listen_fd: int | None) -> _Server:
+        """A server on a port; the one that runs there already, if it may be shared."""
+        if multi_tenant and port in cls._shared:
+            return cls._shared[port]
+        server = cls(port, listen_fd)
+        if multi_tenant:
+            cls._shared[server.port] = server
+        return server
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection:
+            try:
+                while True:
+                    answer = self._answer(unpack(_receive(connection)))
+                    connection.sendall(_SIZE.pack(len(answer)) + answer)
+            except (OSError, EOFError, ValueError, TypeError, KeyError, struct.error):
+                return  # it was closed, or is no client of ours
+
+    def _answer(self, request: list[bytes]) -> bytes:
+        name, seconds, *args = request
+        timeout = timedelta(seconds=float(seconds))
+        try:
+            return _DONE + self._table._call(name.decode(), *args, timeout=timeout)
+        except LateError:
+            return _LATE
+        except DistStoreError as error:
+            return _FAILED + str(error).encode()
+
+
+def _listening(port: int) -> socket.socket:
+    """A socket that listens on all addresses, of both versions of the protocol where they exist."""
+    if socket.has_dualstack_ipv6():
+        try:
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=1024
+            )
+        except OSError:
+            pass  # version 6 may be switched off; what else is wrong shows below
+    return socket.create_server(("", port), backlog=1024)
