@@ -6,6 +6,7 @@ from rushlight.distributed.backend import *  # noqa: F403
 from rushlight.distributed.collectives import *  # noqa: F403
 from rushlight.distributed.distributed_c10d import *  # noqa: F403
 from rushlight.distributed.errors import *  # noqa: F403
+from rushlight.distributed.point_to_point import *  # noqa: F403
 from rushlight.distributed.process_group import ProcessGroup, ProcessGroupGloo
 from rushlight.distributed.reduce_op import ReduceOp, reduce_op
 from rushlight.distributed.rendezvous import *  # noqa: F403

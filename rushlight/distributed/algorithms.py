@@ -66,7 +66,7 @@ def _only(way: Way, root: int, count: int) -> list[int]:
 
 def barrier(way: Way, call: Call) -> None:
     """Returns when all ranks have called it."""
-    way.show(call, None, [0] * way.size)
+    way.show(call, rl.zeros(1, dtype=call.dtype), [1] * way.size)
 
 
 def broadcast(way: Way, call: Call, flat: Tensor, root: int) -> None:

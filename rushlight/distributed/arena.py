@@ -70,6 +70,7 @@ class Arena:
         self._notes = [_NOTICE + size * (_LINE + turn * _NOTE) for turn in range(2)]
         self._slots = {rl.uint8: self._slots_of(whole[self._start(size) :])}
         self._meeting = 0
+        self._is_broken = False
         self.give_limit = _SLOT // size // _LINE * _LINE  # of a slot, for one receiver
         # Who waits awake keeps a core from those it waits for, if there are not enough.
         self._awake = _AWAKE if size <= len(os.sched_getaffinity(0)) else 0.0
@@ -163,7 +164,8 @@ class Arena:
 
     def give_up(self, reason: str) -> None:
         """Tells the others that this rank will not come any more."""
-        if self._file >= 0:
+        if self._file >= 0 and not self._is_broken:
+            self._is_broken = True
             text = reason.encode()[: _NOTICE - 8]
             self._bytes[8 : 8 + len(text)] = text
             self._bytes[:8] = struct.pack("<II", self.rank + 1, len(text))
@@ -190,34 +192,31 @@ class Arena:
 
     def _meet(self, call: Call, turn: int) -> None:
         """Waits until all ranks have come to this step, and sees that it is the same for all."""
+        if self._is_broken:
+            self._check_notice(call)
         note, notes = call.note, self._notes[turn]
         start = notes + self.rank * _NOTE
         self._bytes[start : start + _NOTE] = note
         self._meeting = meeting = (self._meeting + 1) & 0xFFFFFFFF
-        if _C._meet(self._seats, self.rank, meeting, self._awake, _LOOK) >= 0:
-            self._wait(call, meeting)
+        late = _C._meet(self._seats, self.rank, meeting, self._awake, _LOOK)
+        if late >= 0:
+            self._wait(call, meeting, late)
         everyone = self._bytes[notes : notes + self.size * _NOTE]
         if everyone != note * self.size:
-            raise differing(
-                [bytes(everyone[i : i + _NOTE]) for i in range(0, len(everyone), _NOTE)]
-            )
+            starts = range(0, len(everyone), _NOTE)
+            raise differing({rank: bytes(everyone[i : i + _NOTE]) for rank, i in enumerate(starts)})
 
-    def _wait(self, call: Call, meeting: int) -> None:
-        """Waits on, until somebody is missed for good."""
-        end = time.monotonic() + call.timeout
-        late = 0
+    def _wait(self, call: Call, meeting: int, late: int) -> None:
+        """Waits on for a rank that is late, and others, until somebody is missed for good."""
+        end = time.monotonic() + call.timeout - _LOOK
         while late >= 0:
-            was_alive = self.is_alive(late)
-            late = _C._meet(self._seats, self.rank, meeting, 0.0, _LOOK if was_alive else 0.0)
-            if late < 0:
+            # Who comes and then ends has taken its seat: look whether it is alive first.
+            is_gone = not self.is_alive(late)
+            missing = _C._meet(self._seats, self.rank, meeting, 0.0, 0.0 if is_gone else _LOOK)
+            if missing < 0:
                 return
-            rank, size = struct.unpack("<II", self._bytes[:8])
-            if rank:
-                reason = bytes(self._bytes[8 : 8 + size]).decode(errors="replace")
-                raise DistBackendError(f"{call}: rank {rank - 1} gave up: {reason}")
-            if late != self.rank and not self.is_alive(late):
-                if _C._meet(self._seats, self.rank, meeting, 0.0, 0.0) != late:
-                    continue  # it came, and ended after
+            self._check_notice(call)
+            if missing == late and is_gone:
                 raise DistNetworkError(
                     f"{call}: rank {late} has ended, or left the group, while rank {self.rank} "
                     "waited for it. See its output for the reason."
@@ -225,6 +224,14 @@ class Arena:
             if time.monotonic() >= end:
                 raise DistBackendError(
                     f"{call}: timed out after {call.timeout:g} s at rank {self.rank}, which waited "
-                    f"for rank {late}. All ranks must make the same calls; a longer timeout can be "
-                    "given to init_process_group."
+                    f"for rank {missing}. All ranks must make the same calls; a longer timeout can "
+                    "be given to init_process_group."
                 )
+            late = missing
+
+    def _check_notice(self, call: Call) -> None:
+        """Raises if a rank, this one perhaps, gave up."""
+        rank, size = struct.unpack("<II", self._bytes[:8])
+        if rank:
+            reason = bytes(self._bytes[8 : 8 + size]).decode(errors="replace")
+            raise DistBackendError(f"{call}: rank {rank - 1} gave up: {reason}")

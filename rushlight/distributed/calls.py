@@ -12,11 +12,7 @@ import rushlight as rl
 from rushlight.distributed.errors import DistBackendError
 from rushlight.distributed.reduce_op import ReduceOp
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-__all__ = ["Call", "DifferentCalls", "differing", "disagreeing"]
+__all__ = ["DTYPES", "DTYPE_NUMBERS", "Call", "DifferentCalls", "differing", "disagreeing"]
 
 _NAMES = (
     "all_gather",
@@ -29,7 +25,7 @@ _NAMES = (
     "reduce_scatter",
     "scatter",
 )
-_DTYPES = (
+DTYPES = (
     rl.bool,
     rl.uint8,
     rl.uint16,
@@ -47,7 +43,7 @@ _DTYPES = (
     rl.complex128,
 )
 _NUMBERS = {name: i for i, name in enumerate(_NAMES)}
-_DTYPE_NUMBERS = {dtype: i for i, dtype in enumerate(_DTYPES)}
+DTYPE_NUMBERS = {dtype: i for i, dtype in enumerate(DTYPES)}
 _NOTE = struct.Struct("<IBBBxiiQ8x")
 
 
@@ -86,7 +82,7 @@ class Call:
         self.dtype = dtype
         self.timeout = timeout
         self.note = _NOTE.pack(
-            number & 0xFFFFFFFF, _NUMBERS[name], _DTYPE_NUMBERS[dtype], op, root, 0, count
+            number & 0xFFFFFFFF, _NUMBERS[name], DTYPE_NUMBERS[dtype], op, root, 0, count
         )
 
     def __str__(self) -> str:
@@ -98,7 +94,7 @@ def _described(note: bytes) -> str:
     text = f"{_NAMES[name]} (call {number}"
     if _NAMES[name] != "barrier":
         text += f", {count} elements" if count else ""
-        text += f" of {_DTYPES[dtype]}"
+        text += f" of {DTYPES[dtype]}"
     if op != ReduceOp.UNUSED:
         text += f", ReduceOp.{ReduceOp(op).name}"
     if root >= 0:
@@ -106,13 +102,14 @@ def _described(note: bytes) -> str:
     return text + ")"
 
 
-def differing(notes: Sequence[bytes]) -> DifferentCalls:
+def differing(notes: dict[int, bytes]) -> DifferentCalls:
     """Returns the error of ranks whose notes are not all the same."""
-    others = [rank for rank, note in enumerate(notes) if note != notes[0]]
+    (first, note), *others = notes.items()
+    rank, other = next((rank, other) for rank, other in others if other != note)
     return DifferentCalls(
-        f"rank 0 calls {_described(notes[0])}, but rank {others[0]} calls "
-        f"{_described(notes[others[0]])}. All ranks of a group must make the same calls in the same "
-        "order, with tensors of the same dtype and number of elements."
+        f"rank {first} calls {_described(note)}, but rank {rank} calls {_described(other)}. All ranks "
+        "of a group must make the same calls in the same order, with tensors of the same dtype and "
+        "number of elements."
     )
 
 

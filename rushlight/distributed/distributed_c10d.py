@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from rushlight.distributed.algorithms import Way
+    from rushlight.distributed.mesh import Mesh
+
 __all__ = [
     "GroupMember",
     "destroy_process_group",
@@ -51,7 +54,9 @@ class _World:
 
     default: ProcessGroup | None = None
     config: BackendConfig
-    store: Store  # of this job's groups
+    store: Store  # of this job
+    place: tuple[int, int]  # this process's rank and their number
+    mesh: Mesh | None = None
     groups: dict[str, ProcessGroup] = {}  # by name, the default one among them
     made: dict[tuple[int, ...], int] = {}  # how many groups of the same ranks there were
 
@@ -158,6 +163,7 @@ def init_process_group(
     job = store.add(f"default_pg/jobs of rank {rank}", 1)
     _World.store = PrefixStore(f"default_pg/{job}", store)
     _World.config = config
+    _World.place = rank, world_size
     _World.made.clear()
     _World.default = _made(list(range(world_size)), rank, timeout, "default_pg")
     _name_rank_in_tracebacks(rank)
@@ -165,8 +171,6 @@ def init_process_group(
 
 def _made(ranks: list[int], rank: int, timeout: timedelta, desc: str | None) -> ProcessGroup:
     """A group that this process is in, at a position of `ranks`."""
-    from rushlight.distributed.wire import make_wire
-
     # Its members alone have to agree on its name, and they have been in the same groups so far.
     number = _World.made[tuple(ranks)] = _World.made.get(tuple(ranks), 0) + 1
     name = f"{','.join(map(str, ranks))} {number}"
@@ -178,10 +182,26 @@ def _made(ranks: list[int], rank: int, timeout: timedelta, desc: str | None) -> 
         ranks=ranks,
         group_name=name,
         group_desc=desc or "undefined",
-        make_way=make_wire,
+        make_way=_wire,
     )
     _World.groups[name] = made
     return made
+
+
+def mesh() -> Mesh:
+    """Returns the connections to the other processes, which are made when they are needed."""
+    from rushlight.distributed.mesh import Mesh
+
+    if _World.mesh is None:
+        _World.mesh = Mesh(_World.store, *_World.place)
+    return _World.mesh
+
+
+def _wire(group: ProcessGroup) -> Way:
+    from rushlight.distributed.wire import Wire
+
+    seconds = group.timeout.total_seconds()
+    return Wire(mesh(), group.ranks, group.rank(), group.group_name, seconds)
 
 
 _hook_before = None
@@ -228,11 +248,9 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     for each in reversed(_World.groups.values()):
         each.shutdown()
     _World.groups.clear()
-    _World.default = None
-    from rushlight.distributed.wire import close_mesh
-
-    close_mesh()
-    del _World.store
+    if _World.mesh is not None:
+        _World.mesh.close()
+    _World.default = _World.mesh = None
     if _hook_before is not None:
         sys.excepthook, _hook_before = _hook_before, None
 

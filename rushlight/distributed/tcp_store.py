@@ -91,6 +91,10 @@ class TCPStore(Store):
         """The master's port."""
         return self._port
 
+    def own_address(self) -> str:
+        """Returns this machine's address on the network that the master is reached by."""
+        return self._connection().getsockname()[0]
+
     def _wait_for_workers(self, world_size: int, seconds: float) -> None:
         end = time.monotonic() + seconds
         here = self.add("init/", 1)
