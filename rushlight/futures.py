@@ -1,4 +1,5 @@
-"""Results that come later: what asynchronous collectives return, and functions that wait for them."""
+"""Results that come later: what asynchronous collectives return, and functions that wait for "
+"them."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import rushlight as rl
@@ -26,8 +28,8 @@ class Backend(str):
     UCC = "ucc"
     MPI = "mpi"
 
-    backend_list = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
-    default_device_backend_map = {"cpu": GLOO, "cuda": GLOO}
+    backend_list: ClassVar = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
+    default_device_backend_map: ClassVar = {"cpu": GLOO, "cuda": GLOO}
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
@@ -67,8 +69,8 @@ class BackendConfig:
             device, colon, name = pair.partition(":")
             if not colon or device in self.device_backend_map:
                 raise ValueError(
-                    f"The custom backend string argument is invalid: {backend!r}. It names each type "
-                    'of device once, as in "cpu:gloo,cuda:nccl".'
+                    f"The custom backend string argument is invalid: {backend!r}. It names each "
+                    'type of device once, as in "cpu:gloo,cuda:nccl".'
                 )
             # A GPU's tensors are staged by gloo where NCCL is asked for beside it.
             is_pair = device == "cuda" and name == Backend.NCCL

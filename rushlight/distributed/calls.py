@@ -107,9 +107,9 @@ def differing(notes: dict[int, bytes]) -> DifferentCalls:
     (first, note), *others = notes.items()
     rank, other = next((rank, other) for rank, other in others if other != note)
     return DifferentCalls(
-        f"rank {first} calls {_described(note)}, but rank {rank} calls {_described(other)}. All ranks "
-        "of a group must make the same calls in the same order, with tensors of the same dtype and "
-        "number of elements."
+        f"rank {first} calls {_described(note)}, but rank {rank} calls {_described(other)}. All "
+        "ranks of a group must make the same calls in the same order, with tensors of the same "
+        "dtype and number of elements."
     )
 
 

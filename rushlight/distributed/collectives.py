@@ -1,7 +1,6 @@
 """What all ranks of a group call together: the functions that programs use.
 
-Owns the checks of arguments and the way of tensors to the flat ones of algorithms.py and back:
-tensors on a GPU, and those that are not contiguous, are copied there and back.
+Owns their signatures; arguments.py has the checks, and flat_collectives.py the work.
 """
 
 from __future__ import annotations
@@ -11,19 +10,30 @@ from datetime import timedelta
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.distributed import algorithms
-from rushlight.distributed.distributed_c10d import get_group_rank, member
+from rushlight.distributed import flat_collectives
+from rushlight.distributed.arguments import (
+    check_dtypes,
+    check_list,
+    check_room,
+    check_tensor,
+    check_tensors,
+    flat_of,
+    group_rank,
+    is_flat,
+    write_back,
+)
 from rushlight.distributed.errors import DistBackendError, DistStoreError
+from rushlight.distributed.groups import member
 from rushlight.distributed.reduce_op import ReduceOp
 from rushlight.distributed.store import seconds_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
-    from rushlight.distributed.algorithms import Way
     from rushlight.distributed.calls import Call
+    from rushlight.distributed.flat_collectives import Way
     from rushlight.distributed.process_group import ProcessGroup
     from rushlight.distributed.work import Work
 
@@ -49,88 +59,7 @@ __all__ = [
 ]
 
 
-# ---- arguments ----------------------------------------------------------------------------------
-
-
-def check_tensor(value: Any, param: str) -> None:
-    """Raises a TypeError unless an argument is a tensor with memory."""
-    if not isinstance(value, Tensor):
-        raise TypeError(
-            f"Invalid function argument. Expected parameter `{param}` of type torch.Tensor but got "
-            f"{type(value)} instead."
-        )
-    if value.layout is not rl.strided or value.device.type == "meta":
-        raise TypeError(
-            f"Invalid function argument. Parameter `{param}` is a tensor of layout {value.layout} on "
-            f"{value.device}, but the collectives take strided ones on the CPU or a GPU."
-        )
-
-
-def check_tensors(value: Any, param: str) -> None:
-    """Raises a TypeError unless an argument is a list of tensors with memory."""
-    if not isinstance(value, (list, tuple)):
-        raise TypeError(
-            f"Invalid function argument. Expected parameter `{param}` of type List[torch.Tensor] but "
-            f"got {type(value)} instead."
-        )
-    for item in value:
-        check_tensor(item, param)
-
-
-def _check_dtypes(name: str, *tensors: Tensor) -> None:
-    for tensor in tensors:
-        if tensor.dtype != tensors[0].dtype:
-            raise ValueError(
-                f"{name}: Invalid usage of tensors with different dtypes. Found {tensors[0].dtype} and "
-                f"{tensor.dtype}."
-            )
-
-
-def _check_list(name: str, param: str, tensors: Sequence[Tensor], other: Tensor, size: int) -> None:
-    """One tensor for each rank, all of them like another."""
-    if len(tensors) != size:
-        raise ValueError(
-            f"{name}: {param} has {len(tensors)} tensors. It needs one for each of the {size} ranks."
-        )
-    _check_dtypes(name, other, *tensors)
-    for i, tensor in enumerate(tensors):
-        if tensor.numel() != other.numel():
-            raise ValueError(
-                f"{name}: {param}[{i}] has shape {tuple(tensor.shape)}, but the tensors of all ranks "
-                f"must have as many elements as {tuple(other.shape)}."
-            )
-
-
-def _check_room(name: str, whole: Tensor, part: Tensor, size: int, names: tuple[str, str]) -> None:
-    """A tensor with room for one part of each rank."""
-    _check_dtypes(name, whole, part)
-    if whole.numel() != size * part.numel():
-        raise ValueError(
-            f"{name}: {names[0]} has {whole.numel()} elements, {names[1]} has {part.numel()}. It must "
-            f"have {size} times as many, once for each rank."
-        )
-
-
-def group_rank(
-    group: ProcessGroup, rank: int | None, in_group: int | None, name: str = "global_rank"
-) -> int:
-    """Returns the rank in the group, of which either that or the one in the job is given.
-
-    Raises:
-        ValueError: unless it is given once.
-    """
-    if in_group is None:
-        if rank is None:
-            raise ValueError(f"Must specify {name} or group_rank")
-        return get_group_rank(group, rank)
-    if rank is not None:
-        raise ValueError(f"Can't specify both group_rank and {name}")
-    if not 0 <= in_group < group.size():
-        raise ValueError(f"Group rank {in_group} is not part of group {group}")
-    return in_group
-
-
-def supports_complex(reduceOp: ReduceOp) -> bool:  # noqa: N803
+def supports_complex(reduceOp: ReduceOp) -> bool:
     """Returns whether a reduction exists for complex tensors."""
     return reduceOp in (ReduceOp.SUM, ReduceOp.AVG)
 
@@ -139,30 +68,6 @@ def _op(op: Any) -> ReduceOp:
     if not isinstance(op, ReduceOp):
         raise TypeError(f"op must be a torch.distributed.ReduceOp, not {op!r}.")
     return op
-
-
-# ---- flat tensors -------------------------------------------------------------------------------
-
-
-def is_flat(tensor: Tensor) -> bool:
-    """Returns whether the algorithms can work on the tensor's own memory."""
-    return tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_conj()
-
-
-def flat_of(tensor: Tensor) -> Tensor:
-    """Returns the elements in a row on the CPU: the tensor's memory if it is flat, else a copy."""
-    if tensor.requires_grad:
-        tensor = tensor.detach()
-    if not is_flat(tensor):
-        tensor = tensor.cpu().resolve_conj().contiguous()
-    return tensor.view(-1)
-
-
-def write_back(tensors: Iterable[Tensor], flats: Iterable[Tensor]) -> None:
-    """Copies flat tensors to those they were made of, where they are copies."""
-    for tensor, flat in zip(tensors, flats, strict=True):
-        if not is_flat(tensor):
-            tensor.detach().copy_(flat.view(tensor.shape))
 
 
 def _collect(
@@ -179,7 +84,7 @@ def _collect(
     """Runs a collective that writes the outputs.
 
     Args:
-        operation: of algorithms.py.
+        operation: of flat_collectives.py.
         args: makes its arguments of the flat outputs.
         dtype, count, options: see ProcessGroup.collective.
     """
@@ -253,7 +158,7 @@ def broadcast(
     return _collect(
         ranks,
         "broadcast",
-        algorithms.broadcast,
+        flat_collectives.broadcast,
         [tensor],
         tensor.dtype,
         tensor.numel(),
@@ -302,7 +207,7 @@ def all_reduce(
     return _collect(
         ranks,
         "all_reduce",
-        algorithms.all_reduce,
+        flat_collectives.all_reduce,
         [tensor],
         tensor.dtype,
         tensor.numel(),
@@ -342,7 +247,7 @@ def reduce(
     return _collect(
         ranks,
         "reduce",
-        algorithms.reduce,
+        flat_collectives.reduce,
         outputs,
         tensor.dtype,
         tensor.numel(),
@@ -375,11 +280,11 @@ def all_gather(
     check_tensor(tensor, "tensor")
     if ranks is None:
         return None
-    _check_list("all_gather", "tensor_list", tensor_list, tensor, ranks.size())
+    check_list("all_gather", "tensor_list", tensor_list, tensor, ranks.size())
     return _collect(
         ranks,
         "all_gather",
-        algorithms.all_gather,
+        flat_collectives.all_gather,
         tensor_list,
         tensor.dtype,
         tensor.numel(),
@@ -412,7 +317,7 @@ def all_gather_single(
     if ranks is None:
         return None
     size = ranks.size()
-    _check_room(
+    check_room(
         "all_gather_into_tensor",
         output_tensor,
         input_tensor,
@@ -422,7 +327,7 @@ def all_gather_single(
     return _collect(
         ranks,
         "all_gather",
-        algorithms.all_gather,
+        flat_collectives.all_gather,
         [output_tensor],
         input_tensor.dtype,
         input_tensor.numel(),
@@ -466,13 +371,13 @@ def gather(
     if ranks.rank() == root:
         if not outputs:
             raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-        _check_list("gather", "gather_list", outputs, tensor, ranks.size())
+        check_list("gather", "gather_list", outputs, tensor, ranks.size())
     elif outputs:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
     return _collect(
         ranks,
         "gather",
-        algorithms.gather,
+        flat_collectives.gather,
         outputs,
         tensor.dtype,
         tensor.numel(),
@@ -513,13 +418,13 @@ def scatter(
     if ranks.rank() == root:
         if not inputs:
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-        _check_list("scatter", "scatter_list", inputs, tensor, ranks.size())
+        check_list("scatter", "scatter_list", inputs, tensor, ranks.size())
     elif inputs:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
     return _collect(
         ranks,
         "scatter",
-        algorithms.scatter,
+        flat_collectives.scatter,
         [tensor],
         tensor.dtype,
         tensor.numel(),
@@ -555,20 +460,20 @@ def reduce_scatter(
         return None
     if len(input_list) != ranks.size():
         raise ValueError(
-            f"reduce_scatter: input_list has {len(input_list)} tensors. It needs one for each of the "
-            f"{ranks.size()} ranks."
+            f"reduce_scatter: input_list has {len(input_list)} tensors. It needs one for each of "
+            f"the {ranks.size()} ranks."
         )
-    _check_dtypes("reduce_scatter", output, *input_list)
+    check_dtypes("reduce_scatter", output, *input_list)
     mine = input_list[ranks.rank()]
     if mine.numel() != output.numel():
         raise ValueError(
-            f"reduce_scatter: input_list[{ranks.rank()}] has shape {tuple(mine.shape)}, but output has "
-            f"{tuple(output.shape)}, which gets the reduction of it."
+            f"reduce_scatter: input_list[{ranks.rank()}] has shape {tuple(mine.shape)}, but output "
+            f"has {tuple(output.shape)}, which gets the reduction of it."
         )
     return _collect(
         ranks,
         "reduce_scatter",
-        algorithms.reduce_scatter,
+        flat_collectives.reduce_scatter,
         [output],
         output.dtype,
         sum(part.numel() for part in input_list),
@@ -603,11 +508,11 @@ def reduce_scatter_single(
     if ranks is None:
         return None
     size = ranks.size()
-    _check_room("reduce_scatter_tensor", input, output, size, ("input", "output"))
+    check_room("reduce_scatter_tensor", input, output, size, ("input", "output"))
     return _collect(
         ranks,
         "reduce_scatter",
-        algorithms.reduce_scatter,
+        flat_collectives.reduce_scatter,
         [output],
         output.dtype,
         input.numel(),
@@ -649,10 +554,10 @@ def all_to_all(
     for param, tensors in (("output", output_tensor_list), ("input", input_tensor_list)):
         if len(tensors) != ranks.size():
             raise ValueError(
-                f"all_to_all: {param}_tensor_list has {len(tensors)} tensors. It needs one for each "
-                f"of the {ranks.size()} ranks."
+                f"all_to_all: {param}_tensor_list has {len(tensors)} tensors. It needs one for "
+                f"each of the {ranks.size()} ranks."
             )
-    _check_dtypes("all_to_all", *input_tensor_list, *output_tensor_list)
+    check_dtypes("all_to_all", *input_tensor_list, *output_tensor_list)
     return _exchange(
         ranks,
         output_tensor_list,
@@ -672,7 +577,7 @@ def _exchange(
     return _collect(
         ranks,
         "all_to_all",
-        algorithms.all_to_all,
+        flat_collectives.all_to_all,
         outputs,
         dtype,
         0,
@@ -712,7 +617,7 @@ def all_to_all_single(
     check_tensor(input, "input")
     if ranks is None:
         return None
-    _check_dtypes("all_to_all_single", input, output)
+    check_dtypes("all_to_all_single", input, output)
     size = ranks.size()
     outs = _splits("output", output, output_split_sizes, size)
     ins = _splits("input", input, input_split_sizes, size)
@@ -764,7 +669,7 @@ def all_reduce_coalesced(
     _deprecated("all_reduce_coalesced")
     tensors = [tensors] if isinstance(tensors, Tensor) else tensors
     check_tensors(tensors, "tensor")
-    _check_dtypes("all_reduce_coalesced", *tensors)
+    check_dtypes("all_reduce_coalesced", *tensors)
     works = [all_reduce(tensor, op, group, async_op) for tensor in tensors]
     return works[-1] if works else None
 

@@ -1,7 +1,7 @@
 """The connections between the processes of a job: messages from any rank to any other.
 
 Owns the framing of messages, their way to those who wait for them, and the news that a process has
-ended. Every rank listens, and who wants to send connects: a connection carries messages one way, and
+ended. Every rank listens, and who wants to send connects: a connection carries messages one way and
 has a thread at its receiving end. A message is read when somebody wants one from its sender: into
 that one's memory if it is the right one, aside if it is not; until then it waits in the network.
 """
@@ -161,8 +161,8 @@ class Mesh:
                 connection.sendall(_HELLO.pack(self._secret, self.rank))
             except OSError as error:
                 raise DistNetworkError(
-                    f"rank {self.rank} cannot reach rank {rank} at {host}:{port}: {error}. The ranks "
-                    f"must see each other's machines; {_INTERFACE} chooses the network."
+                    f"rank {self.rank} cannot reach rank {rank} at {host}:{port}: {error}. The "
+                    f"ranks must see each other's machines; {_INTERFACE} chooses the network."
                 ) from None
             self._out[rank] = connection
         return self._out[rank]
@@ -206,6 +206,11 @@ class Mesh:
     def sender(self, rank: int) -> Worker:
         """Returns the thread that sends to a rank what need not be waited for."""
         return self._senders.setdefault(rank, Worker())
+
+    def check(self, channel: int) -> None:
+        """Raises if this rank or another gave up a channel."""
+        if channel in self._given_up:
+            raise DistBackendError(self._given_up[channel])
 
     def give_up(self, ranks: list[int], channel: int, reason: str) -> None:
         """Tells ranks that this one will not go on in a channel, and fails what waits here."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import rushlight as rl
 from rushlight import Tensor
+from rushlight.distributed.arguments import check_tensor, flat_of, group_rank, write_back
 from rushlight.distributed.calls import DTYPE_NUMBERS, DTYPES
-from rushlight.distributed.collectives import check_tensor, flat_of, group_rank, write_back
-from rushlight.distributed.distributed_c10d import get_group_rank, member, mesh
 from rushlight.distributed.errors import DistBackendError
+from rushlight.distributed.groups import member, mesh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

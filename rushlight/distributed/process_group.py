@@ -12,7 +12,7 @@ import threading
 import weakref
 from datetime import timedelta
 
-from rushlight.distributed import algorithms
+from rushlight.distributed import flat_collectives
 from rushlight.distributed.arena import Arena, host_id
 from rushlight.distributed.calls import Call, DifferentCalls
 from rushlight.distributed.errors import DistBackendError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import rushlight as rl
     from rushlight import Tensor
-    from rushlight.distributed.algorithms import Way
+    from rushlight.distributed.flat_collectives import Way
     from rushlight.distributed.store import Store
 
 __all__ = ["ProcessGroup", "ProcessGroupGloo"]
@@ -138,7 +138,7 @@ class ProcessGroup:
 
         Args:
             name: of the collective, for comparison with the other ranks as the next three are.
-            operation: a function of algorithms.py, or one that calls it.
+            operation: a function of flat_collectives.py, or one that calls it.
             dtype, count, op, root: see Call.
             args: what the operation gets after the call.
             results: the tensors that it fills, for Work.result.
@@ -185,7 +185,7 @@ class ProcessGroup:
         import rushlight as rl
 
         return self.collective(
-            "barrier", algorithms.barrier, rl.uint8, 0, (), [], async_op, timeout=timeout
+            "barrier", flat_collectives.barrier, rl.uint8, 0, (), [], async_op, timeout=timeout
         )
 
     def shutdown(self) -> None:
@@ -204,7 +204,8 @@ class ProcessGroupGloo(ProcessGroup):
 
 
 def _at_exit() -> None:
-    """Stops threads before the interpreter goes; those who wait for this rank learn that it went."""
+    """Stops threads before the interpreter goes; those who wait for this rank learn that it "
+    "went."""
     for group in list(_groups):
         if not group._worker.is_idle():
             group.way.give_up("its process has ended")

@@ -13,7 +13,7 @@ import os
 from datetime import timedelta
 from urllib.parse import parse_qsl, urlsplit
 
-from rushlight.distributed.store import FileStore, Store
+from rushlight.distributed.store import FileStore, PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
 
 TYPE_CHECKING = False
@@ -80,8 +80,8 @@ def rendezvous(
 
 def _missing(scheme: str, what: str) -> ValueError:
     return ValueError(
-        f"Error initializing torch.distributed using {scheme}:// rendezvous: {what}. Processes that "
-        "python -m rushlight.distributed.run starts have all that env:// needs."
+        f"Error initializing torch.distributed using {scheme}:// rendezvous: {what}. Processes "
+        "that python -m rushlight.distributed.run starts have all that env:// needs."
     )
 
 
@@ -112,9 +112,16 @@ def _by_address(url: str, timeout: timedelta = default_pg_timeout, **_: Any) -> 
         raise _missing(scheme, "host or port number missing")
     if not 0 <= port < 2**16:
         raise ValueError(f"port must have value from 0 to 65535 but was {port}.")
-    # The launcher may have the store, so that it outlives rank 0.
-    has_store = rank == 0 and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
-    yield TCPStore(host, port, size, has_store, timeout, multi_tenant=True), rank, size
+    # The launcher may have the store, which then outlives the ranks, and those started before.
+    of_launcher = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
+    has_store = rank == 0 and not of_launcher
+    store: Store = TCPStore(
+        host, port, size, has_store, timeout, not of_launcher, multi_tenant=True
+    )
+    if of_launcher:
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = PrefixStore(f"attempt {attempt}", store)
+    yield store, rank, size
 
 
 def _by_file(url: str, **_: Any) -> Any:

@@ -13,6 +13,7 @@ import struct
 import threading
 import time
 from datetime import timedelta
+from typing import ClassVar
 
 from rushlight.distributed.errors import DistNetworkError, DistStoreError
 from rushlight.distributed.store import (
@@ -193,7 +194,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 class _Server:
     """The table, and the threads that answer for it."""
 
-    _shared: dict[int, _Server] = {}
+    _shared: ClassVar[dict[int, _Server]] = {}  # by port
 
     def __init__(self, port: int, listen_fd: int | None) -> None:
         self._table = HashStore()
@@ -204,8 +205,8 @@ class _Server:
                 self._listener = _listening(port)
         except OSError as error:
             raise DistNetworkError(
-                f"TCPStore: port {port} cannot be opened: {error}. Another program may use it: take "
-                "another port, or 0 for a free one."
+                f"TCPStore: port {port} cannot be opened: {error}. Another program may use it: "
+                "take another port, or 0 for a free one."
             ) from None
         self.port: int = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, name="TCPStore", daemon=True).start()

@@ -64,6 +64,7 @@ class Wire:
         self, call: Call, parts: Sequence[Tensor | None], counts: Sequence[int]
     ) -> list[Tensor]:
         """Gives each of the others a flat tensor, and returns what they give; see Arena.give."""
+        self._mesh.check(self._channel)
         self._step += 1
         own = parts[self.rank]
         given = [own if own is not None else rl.empty(0, dtype=call.dtype)] * self.size

@@ -1,0 +1,1 @@
+"""Reporting why a process of a job failed."""

@@ -1,0 +1,504 @@
+"""The groups of this process: the one of the whole job, and those made of some of its ranks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from datetime import timedelta
+
+import rushlight as rl
+from rushlight.distributed.backend import Backend, BackendConfig
+from rushlight.distributed.process_group import ProcessGroup
+from rushlight.distributed.rendezvous import default_pg_timeout, rendezvous
+from rushlight.distributed.store import PrefixStore, Store, seconds_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight.distributed.flat_collectives import Way
+    from rushlight.distributed.mesh import Mesh
+
+__all__ = [
+    "GroupMember",
+    "destroy_process_group",
+    "get_backend",
+    "get_backend_config",
+    "get_global_rank",
+    "get_group_rank",
+    "get_node_local_rank",
+    "get_pg_count",
+    "get_process_group_ranks",
+    "get_rank",
+    "get_world_size",
+    "group",
+    "init_process_group",
+    "is_initialized",
+    "is_torchelastic_launched",
+    "new_group",
+    "new_subgroups",
+    "new_subgroups_by_enumeration",
+    "split_group",
+]
+
+
+class _State:
+    """What init_process_group sets up."""
+
+    default: ProcessGroup | None
+    config: BackendConfig
+    store: Store  # of this job
+    place: tuple[int, int]  # this process's rank and their number
+    mesh: Mesh | None
+
+    def __init__(self) -> None:
+        self.default = self.mesh = None
+        self.groups: dict[str, ProcessGroup] = {}  # by name, the default one among them
+        self.made: dict[tuple[int, ...], int] = {}  # how many groups of the same ranks there were
+
+
+_state = _State()
+
+
+class _Meta(type):
+    """Gives a class the attribute WORLD, the default group of the moment."""
+
+    @property
+    def WORLD(cls) -> ProcessGroup | None:  # noqa: N802
+        return _state.default
+
+
+class group(metaclass=_Meta):  # noqa: N801
+    """Holds WORLD, the group of all processes."""
+
+
+class GroupMember(metaclass=_Meta):
+    """Holds WORLD, the group of all processes, and what new_group returns to those outside."""
+
+    NON_GROUP_MEMBER = -100
+
+
+def is_initialized() -> bool:
+    """Returns whether init_process_group was called."""
+    return _state.default is not None
+
+
+def is_torchelastic_launched() -> bool:
+    """Returns whether python -m rushlight.distributed.run started this process."""
+    return "TORCHELASTIC_RUN_ID" in os.environ
+
+
+def default_group() -> ProcessGroup:
+    """Returns the group of all processes.
+
+    Raises:
+        ValueError: before init_process_group.
+    """
+    if _state.default is None:
+        raise ValueError(
+            "Default process group has not been initialized, please make sure to call "
+            "init_process_group."
+        )
+    return _state.default
+
+
+def init_process_group(
+    backend: str | None = None,
+    init_method: str | None = None,
+    timeout: timedelta | None = None,
+    world_size: int = -1,
+    rank: int = -1,
+    store: Store | None = None,
+    group_name: str = "",
+    pg_options: Any = None,
+    device_id: rl.device | int | None = None,
+) -> None:
+    """Joins this process with the others of the job, and waits for them.
+
+    Args:
+        backend: "gloo", or pairs like "cpu:gloo,cuda:nccl"; tensors of both devices go through the
+            memory of the CPU. None is "gloo".
+        init_method: where the processes find each other, see rendezvous; "env://" by default.
+        timeout: how long a process waits for another, 30 minutes by default.
+        world_size: the number of processes; needed with `store`.
+        rank: of this process, from 0; needed with `store`.
+        store: a store that all processes share, instead of init_method.
+        group_name: ignored.
+        pg_options: ignored.
+        device_id: the GPU that this process uses; ignored.
+
+    Raises:
+        ValueError: if it was called already, or something is missing for init_method.
+        RuntimeError: for a backend that is not available.
+        DistNetworkError: if rank 0 cannot be reached.
+        DistStoreError: if the others do not come.
+
+    Example:
+        >>> store = torch.distributed.HashStore()
+        >>> torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+        >>> torch.distributed.get_world_size()
+        1
+        >>> torch.distributed.destroy_process_group()
+    """
+    if is_initialized():
+        raise ValueError("trying to initialize the default process group twice!")
+    config = BackendConfig(Backend.UNDEFINED if backend is None else backend)
+    timeout = default_pg_timeout if timeout is None else timeout
+    seconds_of(timeout)
+    if store is None:
+        url = "env://" if init_method is None else init_method
+        store, rank, world_size = next(rendezvous(url, rank, world_size, timeout=timeout))
+        store.set_timeout(timeout)
+    elif init_method is not None:
+        raise AssertionError("Cannot specify both init_method and store.")
+    if world_size <= 0:
+        raise AssertionError("world_size must be positive if using store")
+    if not 0 <= rank < world_size:
+        raise AssertionError(f"rank must be from 0 to {world_size - 1} if using store, not {rank}")
+    # A store that outlives a job may have the keys of an earlier one.
+    job = store.add(f"default_pg/jobs of rank {rank}", 1)
+    _state.store = PrefixStore(f"default_pg/{job}", store)
+    _state.config = config
+    _state.place = rank, world_size
+    _state.made.clear()
+    _state.default = _made(list(range(world_size)), rank, timeout, "default_pg")
+    _name_rank_in_tracebacks(rank)
+
+
+def _made(ranks: list[int], rank: int, timeout: timedelta, desc: str | None) -> ProcessGroup:
+    """A group that this process is in, at a position of `ranks`."""
+    # Its members alone have to agree on its name, and they have been in the same groups so far.
+    number = _state.made[tuple(ranks)] = _state.made.get(tuple(ranks), 0) + 1
+    name = f"{','.join(map(str, ranks))} {number}"
+    made = ProcessGroup(
+        PrefixStore(f"group {name}", _state.store),
+        rank,
+        len(ranks),
+        timeout,
+        ranks=ranks,
+        group_name=name,
+        group_desc=desc or "undefined",
+        make_way=_wire,
+    )
+    _state.groups[name] = made
+    return made
+
+
+def mesh() -> Mesh:
+    """Returns the connections to the other processes, which are made when they are needed."""
+    from rushlight.distributed.mesh import Mesh
+
+    if _state.mesh is None:
+        _state.mesh = Mesh(_state.store, *_state.place)
+    return _state.mesh
+
+
+def _wire(group: ProcessGroup) -> Way:
+    from rushlight.distributed.wire import Wire
+
+    seconds = group.timeout.total_seconds()
+    return Wire(mesh(), group.ranks, group.rank(), group.group_name, seconds)
+
+
+_hook_before = None
+
+
+def _name_rank_in_tracebacks(rank: int) -> None:
+    """Has each line of a traceback say whose it is: many processes write to one terminal."""
+    global _hook_before
+    if _hook_before is not None:
+        return
+    _hook_before = sys.excepthook
+
+    def excepthook(kind: Any, value: Any, traceback: Any) -> None:
+        import io
+
+        assert _hook_before is not None
+        text, sys.stderr = sys.stderr, io.StringIO()
+        try:
+            _hook_before(kind, value, traceback)
+        finally:
+            text, sys.stderr = sys.stderr, text
+        name = f"[rank{rank}]: "
+        sys.stderr.write("".join(name + line for line in text.getvalue().splitlines(True)))
+        sys.stderr.flush()
+
+    sys.excepthook = excepthook
+
+
+def destroy_process_group(group: ProcessGroup | None = None) -> None:
+    """Leaves a group; without an argument, all of them.
+
+    Raises:
+        ValueError: if there is no such group.
+    """
+    global _hook_before
+    if group == GroupMember.NON_GROUP_MEMBER:
+        return
+    group = default_group() if group is None else group
+    if group.group_name not in _state.groups:
+        raise ValueError("Invalid process group specified")
+    if group is not _state.default:
+        _state.groups.pop(group.group_name).shutdown()
+        return
+    for each in reversed(_state.groups.values()):
+        each.shutdown()
+    _state.groups.clear()
+    if _state.mesh is not None:
+        _state.mesh.close()
+    _state.default = _state.mesh = None
+    if _hook_before is not None:
+        sys.excepthook, _hook_before = _hook_before, None
+
+
+def member(group: ProcessGroup | int | None, name: str) -> ProcessGroup | None:
+    """Returns the group to work in; None, with a warning, if this process is not in it.
+
+    Args:
+        group: a group, None for the default one, or GroupMember.NON_GROUP_MEMBER.
+        name: of the function that asks.
+    """
+    if group is None:
+        return default_group()
+    if isinstance(group, ProcessGroup):
+        return group
+    if group == GroupMember.NON_GROUP_MEMBER:
+        rank = -1 if _state.default is None else _state.default.rank()
+        warnings.warn(
+            f"Running {name} on global rank {rank} which does not belong to the given group.",
+            stacklevel=3,
+        )
+        return None
+    raise TypeError(f"{name}: group must be a ProcessGroup or None, not {group!r}.")
+
+
+def get_rank(group: ProcessGroup | None = None) -> int:
+    """Returns this process's rank in a group; -1 if it is not in it."""
+    if group == GroupMember.NON_GROUP_MEMBER:
+        return -1
+    return (default_group() if group is None else group).rank()
+
+
+def get_world_size(group: ProcessGroup | None = None) -> int:
+    """Returns the number of processes of a group; -1 if this one is not in it."""
+    if group == GroupMember.NON_GROUP_MEMBER:
+        return -1
+    return (default_group() if group is None else group).size()
+
+
+def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
+    """Returns the rank in a group of a rank of the job.
+
+    Raises:
+        ValueError: if it is not in the group.
+    """
+    if global_rank not in _registered(group).ranks:
+        raise ValueError(f"Global rank {global_rank} is not part of group {group}")
+    return group.ranks.index(global_rank)
+
+
+def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
+    """Returns the rank in the job of a rank of a group.
+
+    Raises:
+        ValueError: if there is no such rank.
+    """
+    if not 0 <= group_rank < _registered(group).size():
+        raise ValueError(f"Group rank {group_rank} is not part of group {group}")
+    return group.ranks[group_rank]
+
+
+def _registered(group: ProcessGroup) -> ProcessGroup:
+    if not isinstance(group, ProcessGroup) or group.group_name not in _state.groups:
+        raise ValueError(
+            f"Group {group} is not registered, please create group with "
+            "torch.distributed.new_group API"
+        )
+    return group
+
+
+def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
+    """Returns the ranks in the job of a group's processes."""
+    return list((default_group() if group is None else group).ranks)
+
+
+def get_backend(group: ProcessGroup | None = None) -> Backend:
+    """Returns the name of a group's backend.
+
+    Raises:
+        ValueError: if this process is not in the group.
+    """
+    if group == GroupMember.NON_GROUP_MEMBER:
+        raise ValueError("Invalid process group specified")
+    return Backend((default_group() if group is None else group).name())
+
+
+def get_backend_config(group: ProcessGroup | None = None) -> str:
+    """Returns the backend of each type of device, like "cpu:gloo,cuda:gloo"."""
+    default_group()
+    return str(_state.config)
+
+
+def get_pg_count() -> int:
+    """Returns how many groups this process is in."""
+    return len(_state.groups)
+
+
+def get_node_local_rank(fallback_rank: int | None = None) -> int:
+    """Returns this process's rank on its machine, LOCAL_RANK of the environment.
+
+    Raises:
+        RuntimeError: if it is not set and there is no fallback.
+    """
+    if "LOCAL_RANK" in os.environ:
+        return int(os.environ["LOCAL_RANK"])
+    if fallback_rank is not None:
+        return int(fallback_rank)
+    raise RuntimeError(
+        "LOCAL_RANK is not in the environment. Consider passing fallback_rank to allow "
+        "`get_node_local_rank` to work, assuming you are not running in a multi-device context and "
+        "want the code to run locally instead."
+    )
+
+
+def new_group(
+    ranks: Sequence[int] | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    use_local_synchronization: bool = False,
+    group_desc: str | None = None,
+    device_id: rl.device | None = None,
+    sort_ranks: bool = True,
+) -> Any:
+    """Makes a group of some ranks. They all call it, in the same order; the others may.
+
+    Args:
+        ranks: the members' ranks in the job; None for all.
+        timeout: how long a rank waits for another; the job's by default.
+        backend: as for init_process_group; the job's by default.
+        pg_options: ignored.
+        use_local_synchronization: ignored; in PyTorch the others must call it too without this.
+        group_desc: what the group is for.
+        device_id: ignored.
+        sort_ranks: whether rank 0 of the group is the smallest of `ranks`, else it is the first.
+
+    Returns:
+        The group, or GroupMember.NON_GROUP_MEMBER to those outside.
+
+    Raises:
+        ValueError: if ranks are named twice.
+        RuntimeError: if there are no such ranks.
+    """
+    whole = default_group()
+    if backend is not None:
+        BackendConfig(backend)
+    timeout = whole.timeout if timeout is None else timeout
+    seconds_of(timeout)
+    members = list(range(whole.size())) if ranks is None else list(ranks)
+    if sort_ranks:
+        members.sort()
+    if not members or len(members) > whole.size():
+        raise ValueError(
+            f"new_group: {len(members)} ranks were given. A group has from 1 to {whole.size()}, "
+            "the number of ranks of the job."
+        )
+    if len(set(members)) < len(members):
+        raise ValueError(f"new_group: {members} names a rank twice.")
+    for rank in members:
+        if not 0 <= rank < whole.size():
+            raise ValueError(
+                f"new_group: rank {rank} does not exist. Ranks go from 0 to {whole.size() - 1}."
+            )
+    if whole.rank() not in members:
+        return GroupMember.NON_GROUP_MEMBER
+    return _made(members, members.index(whole.rank()), timeout, group_desc)
+
+
+def new_subgroups(
+    group_size: int | None = None,
+    group: ProcessGroup | None = None,
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[ProcessGroup, list[Any]]:
+    """Makes groups of `group_size` neighbouring ranks each.
+
+    Args:
+        group_size: how many; those of a machine (LOCAL_WORLD_SIZE) by default.
+        group: whose ranks are divided.
+        timeout, backend, pg_options, group_desc: as for new_group.
+
+    Returns:
+        The group that this rank is in, and all of them.
+
+    Raises:
+        ValueError: if the number of ranks is not a multiple of group_size.
+    """
+    size = int(os.environ.get("LOCAL_WORLD_SIZE", "0")) if group_size is None else group_size
+    if size <= 0:
+        raise ValueError(f"The arg 'group_size' ({size}) must be positive")
+    ranks = get_process_group_ranks(group)
+    if len(ranks) < size:
+        raise ValueError(f"The arg 'group_size' ({size}) must not exceed the world size")
+    if len(ranks) % size:
+        raise ValueError(f"The world size ({len(ranks)}) must be divisible by '{size=}'")
+    parts = [ranks[i : i + size] for i in range(0, len(ranks), size)]
+    return new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
+
+
+def new_subgroups_by_enumeration(
+    ranks_per_subgroup_list: list[list[int]],
+    timeout: timedelta | None = None,
+    backend: str | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+) -> tuple[Any, list[Any]]:
+    """Makes groups of the ranks listed; see new_subgroups.
+
+    Raises:
+        ValueError: if a rank is in several.
+    """
+    if not ranks_per_subgroup_list:
+        raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
+    everyone = [rank for ranks in ranks_per_subgroup_list for rank in ranks]
+    if len(set(everyone)) < len(everyone):
+        raise ValueError(f"The ranks {ranks_per_subgroup_list} are in several subgroups.")
+    groups = [
+        new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+        for ranks in ranks_per_subgroup_list
+    ]
+    mine = [made for made in groups if made != GroupMember.NON_GROUP_MEMBER]
+    return (mine[0] if mine else None), groups
+
+
+def split_group(
+    parent_pg: ProcessGroup | None = None,
+    split_ranks: list[list[int]] | None = None,
+    timeout: timedelta | None = None,
+    pg_options: Any = None,
+    group_desc: str | None = None,
+    backend: str | None = None,
+) -> Any:
+    """Splits a group: makes groups of the ranks listed, which are ranks of the parent.
+
+    Args:
+        parent_pg: whose ranks are split; all of them call it.
+        split_ranks: the ranks of each part.
+        timeout, pg_options, group_desc, backend: as for new_group.
+
+    Returns:
+        The group that this rank is in; None if it is in none.
+
+    Raises:
+        ValueError: if split_ranks is missing or a rank is in several parts.
+    """
+    parent = default_group() if parent_pg is None else parent_pg
+    if not split_ranks:
+        raise ValueError("split_ranks cannot be None or empty")
+    parts = [[get_global_rank(parent, rank) for rank in ranks] for ranks in split_ranks]
+    mine, _ = new_subgroups_by_enumeration(parts, timeout, backend, pg_options, group_desc)
+    return mine
