@@ -1,5 +1,4 @@
-"""Results that come later: what asynchronous collectives return, and functions that wait for "
-"them."""
+"""Results that come later, as asynchronous collectives return them, and waiting for them."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ that one's memory if it is the right one, aside if it is not; until then it wait
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
@@ -17,7 +18,7 @@ import weakref
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.distributed.errors import DistBackendError, DistNetworkError
+from rushlight.distributed.errors import DistBackendError, DistError, DistNetworkError
 from rushlight.distributed.store import PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
 from rushlight.distributed.work import Work, Worker
@@ -218,10 +219,8 @@ class Mesh:
         text = rl.frombuffer(bytearray(reason.encode() or b" "), dtype=rl.uint8)
         for rank in ranks:
             if rank != self.rank and rank in self._out:
-                try:
+                with contextlib.suppress(DistError):  # it may have ended
                     self.send(rank, channel, _GIVEN_UP, b"", text, 1.0)
-                except RuntimeError:
-                    pass  # it has ended
 
     # ---- receiving ------------------------------------------------------------------------------
 
@@ -344,10 +343,8 @@ class Mesh:
         for sender in self._senders.values():
             sender.stop()
         for connection in (self._listener, *self._out.values(), *self._in):
-            try:
+            with contextlib.suppress(OSError):  # the other end may be closed already
                 connection.shutdown(socket.SHUT_RDWR)  # closing alone does not wake its thread
-            except OSError:
-                pass  # the other end is closed already
         self.close_sockets()
 
     def close_sockets(self) -> None:

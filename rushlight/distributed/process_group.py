@@ -204,8 +204,7 @@ class ProcessGroupGloo(ProcessGroup):
 
 
 def _at_exit() -> None:
-    """Stops threads before the interpreter goes; those who wait for this rank learn that it "
-    "went."""
+    """Stops threads before the interpreter goes, and tells those who wait for this rank."""
     for group in list(_groups):
         if not group._worker.is_idle():
             group.way.give_up("its process has ended")

@@ -190,8 +190,8 @@ class Store:
         """The error of an operation that waited in vain."""
         keys = ", ".join(arg.decode(errors="replace") for arg in args)
         return LateError(
-            f"{type(self).__name__}.{name}: wait timeout after {seconds * 1000:.0f}ms, keys: {keys}. "
-            "Another process did not set them in time: see whether it still runs."
+            f"{type(self).__name__}.{name}: wait timeout after {seconds * 1000:.0f}ms, "
+            f"keys: {keys}. Another process did not set them in time: see whether it still runs."
         )
 
     def set(self, key: str, value: str | bytes) -> None:

@@ -2,16 +2,18 @@
 
 Owns the server, a thread of the master's process for each connection, and the client. A request is
 a record (store.pack) of operation, seconds to wait and arguments; an answer is a byte that says
-what the rest is. Nothing is pickled: whoever reaches the port can change the table, but not run code.
+what the rest is. Nothing is pickled: who reaches the port can change the table, but not run code.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import struct
 import threading
 import time
+import weakref
 from datetime import timedelta
 from typing import ClassVar
 
@@ -44,7 +46,8 @@ class TCPStore(Store):
         is_master: whether this process has the table.
         timeout: how long operations wait, and connecting.
         wait_for_workers: whether to wait until all world_size processes are here.
-        multi_tenant: whether stores of this process with the same port share a server.
+        multi_tenant: whether stores of this process with the same port share a server, which then
+            stays as long as the process does.
         master_listen_fd: a socket that listens already, for the master.
         use_libuv: ignored; it chooses between PyTorch's two servers.
 
@@ -73,10 +76,12 @@ class TCPStore(Store):
         self.set_timeout(timeout)
         self._host = host_name
         self._connections = threading.local()
-        self._server: _Server | None = None
+        self._is_master = is_master
         if is_master:
-            self._server = _Server.started(port, multi_tenant, master_listen_fd)
-            port = self._server.port
+            server = _Server.started(port, multi_tenant, master_listen_fd)
+            port = server.port
+            if not multi_tenant:
+                weakref.finalize(self, server.stop).atexit = False
         self._port = port
         self._connection()
         if wait_for_workers and world_size and world_size > 0:
@@ -101,7 +106,7 @@ class TCPStore(Store):
         here = self.add("init/", 1)
         if here >= world_size:
             self.set("init/all", "")
-        elif self._server is not None:
+        elif self._is_master:
             try:
                 self.wait(["init/all"], timedelta(seconds=max(0.0, end - time.monotonic())))
             except DistStoreError:
@@ -144,13 +149,22 @@ class TCPStore(Store):
         """The connection of this thread; one that a forked child inherited is not used."""
         mine = self._connections
         if getattr(mine, "pid", None) != os.getpid():
-            mine.socket = _connect(self._host, self._port, seconds_of(self._timeout))
+            mine.owner = _Connection(_connect(self._host, self._port, seconds_of(self._timeout)))
             mine.pid = os.getpid()
-        return mine.socket
+        return mine.owner.socket
 
     def _close(self) -> None:
-        self._connections.socket.close()
-        self._connections.pid = None
+        self._connections.owner = self._connections.pid = None
+
+
+class _Connection:
+    """Closes a connection when its thread, or the store, is gone."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+
+    def __del__(self) -> None:
+        self.socket.close()
 
 
 def _connect(host: str, port: int, seconds: float) -> socket.socket:
@@ -220,6 +234,12 @@ class _Server:
         if multi_tenant:
             cls._shared[server.port] = server
         return server
+
+    def stop(self) -> None:
+        """Takes no more connections; those that exist go on."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # closing alone does not wake its thread
+        self._listener.close()
 
     def _accept(self) -> None:
         while True:

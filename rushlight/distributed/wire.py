@@ -1,7 +1,7 @@
 """The way of collectives between machines: each step is a message from every rank to every other.
 
-Reducing parts and showing them costs each rank as many bytes as a ring does, in two steps instead of
-2 (N - 1). A message carries its call's note, which the receiver compares with its own.
+Reducing parts and showing them costs each rank as many bytes as a ring does, in two steps instead
+of 2 (N - 1). A message carries its call's note, which the receiver compares with its own.
 """
 
 from __future__ import annotations

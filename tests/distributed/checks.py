@@ -1,0 +1,391 @@
+"""What each rank of a world checks: every collective, against NumPy on what all ranks bring."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+import rushlight as torch
+import rushlight.distributed as dist
+from rushlight.distributed import ReduceOp
+
+NUMPY_DTYPES = [
+    torch.bool,
+    torch.uint8,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.float16,
+    torch.float32,
+    torch.float64,
+    torch.complex64,
+    torch.complex128,
+]
+# The last two go in pieces: a slot holds 1 MB, a message 4 MB.
+SIZES = [0, 1, 5, 4099, 300_001, 1_200_007]
+
+
+def brought(rank: int, shape: Any, dtype: torch.dtype = torch.float64) -> Any:
+    """The array that a rank brings, small numbers so that sums are exact in every dtype."""
+    generator = np.random.default_rng(rank + 1)
+    array = generator.integers(0, 2 if dtype == torch.bool else 4, shape)
+    if dtype.is_complex:
+        array = array + 1j * generator.integers(0, 4, shape)
+    return array
+
+
+def tensor_of(array: Any, dtype: torch.dtype = torch.float64) -> torch.Tensor:
+    return torch.tensor(array).to(dtype)
+
+
+def same(tensor: torch.Tensor, array: Any) -> None:
+    assert tensor.shape == array.shape, (tensor.shape, array.shape)
+    assert torch.equal(tensor, tensor_of(array, tensor.dtype)), (tensor, array)
+
+
+def layouts(array: Any, dtype: torch.dtype) -> Iterator[torch.Tensor]:
+    """The same values contiguous, transposed, and with gaps."""
+    yield tensor_of(array, dtype)
+    yield tensor_of(np.ascontiguousarray(array.T), dtype).t()
+    yield torch.stack([tensor_of(array, dtype)] * 2, -1)[..., 1]
+
+
+def reductions(dtype: torch.dtype) -> dict[ReduceOp, Callable[[Any], Any]]:
+    def over(function: Any) -> Callable[[Any], Any]:
+        return lambda arrays: function.reduce(arrays, axis=0)
+
+    if dtype.is_complex:
+        return {ReduceOp.SUM: over(np.add)}
+    found = {
+        ReduceOp.SUM: over(np.logical_or if dtype == torch.bool else np.add),
+        ReduceOp.PRODUCT: over(np.logical_and if dtype == torch.bool else np.multiply),
+        ReduceOp.MIN: over(np.minimum),
+        ReduceOp.MAX: over(np.maximum),
+    }
+    if dtype.is_floating_point:
+        found[ReduceOp.AVG] = lambda arrays: np.mean(arrays, axis=0)
+    else:
+        found[ReduceOp.BAND] = over(np.bitwise_and)
+        found[ReduceOp.BOR] = over(np.bitwise_or)
+        found[ReduceOp.BXOR] = over(np.bitwise_xor)
+    return found
+
+
+def every_reduction(rank: int) -> None:
+    size = dist.get_world_size()
+    for dtype in [*NUMPY_DTYPES, torch.bfloat16]:
+        arrays = [brought(r, (3, 4), dtype) for r in range(size)]
+        for op, reference in reductions(dtype).items():
+            if op is ReduceOp.AVG and dtype not in (torch.float32, torch.float64):
+                continue  # thirds are rounded
+            expected = tensor_of(reference(arrays), torch.float64 if op is ReduceOp.AVG else dtype)
+            for tensor in layouts(arrays[rank], dtype):
+                dist.all_reduce(tensor, op)
+                assert torch.allclose(tensor, expected.to(dtype), rtol=1e-6), (dtype, op)
+            tensor = tensor_of(arrays[rank], dtype)
+            dist.reduce(tensor, size - 1, op)
+            if rank == size - 1:
+                assert torch.allclose(tensor, expected.to(dtype), rtol=1e-6), (dtype, op)
+            else:
+                same(tensor, arrays[rank])
+
+
+def every_size(rank: int) -> None:
+    size = dist.get_world_size()
+    for count in SIZES:
+        arrays = [brought(r, count) for r in range(size)]
+        mine = tensor_of(arrays[rank])
+        total = mine.clone()
+        dist.all_reduce(total)
+        same(total, np.sum(arrays, axis=0))
+
+        copy = mine.clone()
+        dist.broadcast(copy, size - 1)
+        same(copy, arrays[-1])
+
+        gathered = [torch.empty_like(mine) for _ in range(size)]
+        dist.all_gather(gathered, mine)
+        for tensor, array in zip(gathered, arrays, strict=True):
+            same(tensor, array)
+
+        whole = torch.empty(size * count, dtype=mine.dtype)
+        dist.all_gather_into_tensor(whole, mine)
+        same(whole, np.concatenate(arrays))
+
+        here = [torch.empty_like(mine) for _ in range(size)] if rank == 0 else None
+        dist.gather(mine, here, 0)
+        for tensor, array in zip(here or (), arrays, strict=here is not None):
+            same(tensor, array)
+
+        parts = [tensor_of(arrays[0]) + r for r in range(size)] if rank == 0 else None
+        out = torch.empty_like(mine)
+        dist.scatter(out, parts, 0)
+        same(out, arrays[0] + rank)
+
+        dist.reduce_scatter(out, [mine + r for r in range(size)])
+        same(out, np.sum(arrays, axis=0) + rank * size)
+
+        dist.reduce_scatter_tensor(out, torch.cat([mine + r for r in range(size)]))
+        same(out, np.sum(arrays, axis=0) + rank * size)
+
+        outs = [torch.empty_like(mine) for _ in range(size)]
+        dist.all_to_all(outs, [mine + r for r in range(size)])
+        for tensor, array in zip(outs, arrays, strict=True):
+            same(tensor, array + rank)
+
+
+def every_dtype(rank: int) -> None:
+    """The collectives that only copy, and whose tensors are not contiguous."""
+    size = dist.get_world_size()
+    for dtype in [*NUMPY_DTYPES, torch.bfloat16, torch.uint16, torch.uint32, torch.uint64]:
+        arrays = [brought(r, (3, 5), dtype) for r in range(size)]
+        for mine in layouts(arrays[rank], dtype):
+            outs = [torch.zeros_like(mine) for _ in range(size)]
+            dist.all_gather(outs, mine)
+            for tensor, array in zip(outs, arrays, strict=True):
+                same(tensor, array)
+            dist.broadcast(mine, 0)
+            same(mine, arrays[0])
+
+
+def uneven_parts(rank: int) -> None:
+    size = dist.get_world_size()
+    # Rank i gives i + j + 1 rows to rank j, and none to itself.
+    rows = [[0 if i == j else i + j + 1 for j in range(size)] for i in range(size)]
+    given = [brought(10 * i, (sum(rows[i]), 2)) for i in range(size)]
+    starts = [np.cumsum([0, *rows[i]]) for i in range(size)]
+    parts = [given[i][starts[i][rank] : starts[i][rank + 1]] for i in range(size)]
+    column = [rows[i][rank] for i in range(size)]
+    out = torch.empty(sum(column), 2, dtype=torch.float64)
+    dist.all_to_all_single(out, tensor_of(given[rank]), column, rows[rank])
+    same(out, np.concatenate(parts))
+    outs = [torch.empty(count, 2, dtype=torch.float64) for count in column]
+    dist.all_to_all(outs, list(tensor_of(given[rank]).split(rows[rank])))
+    for tensor, part in zip(outs, parts, strict=True):
+        same(tensor, part)
+
+
+def asynchronous(rank: int) -> None:
+    size = dist.get_world_size()
+    tensors = [torch.full((1000 * i + 1,), float(rank)) for i in range(20)]
+    works = [dist.all_reduce(tensor, async_op=True) for tensor in tensors]
+    extra = torch.ones(3)
+    dist.all_reduce(extra)  # comes after those
+    assert all(work.is_completed() and work.is_success() for work in works)
+    assert extra.tolist() == [size] * 3
+    for work, tensor in zip(works, tensors, strict=True):
+        assert work.wait() and work.result()[0] is tensor and work.exception() is None
+        assert (tensor == size * (size - 1) / 2).all()
+    doubled = dist.all_reduce(extra, async_op=True).get_future().then(lambda f: 2 * f.value()[0])
+    assert doubled.wait().tolist() == [2 * size * size] * 3
+    with_gap = torch.ones(4, 2)[:, 0]
+    work = dist.broadcast(with_gap, 0, async_op=True)
+    work.wait()
+    assert dist.barrier(async_op=True).wait()
+
+
+def messages(rank: int) -> None:
+    size = dist.get_world_size()
+    after, before = (rank + 1) % size, (rank - 1) % size
+    # Both begin by sending, more than the network holds.
+    large = torch.full((700_000,), float(rank))
+    got = torch.empty_like(large)
+    sent = dist.isend(large, after)
+    assert dist.recv(got, before) == before
+    sent.wait()
+    assert (got == before).all()
+    # Tags are taken in another order than they were sent in.
+    if rank == 0:
+        for tag in (3, 1, 2):
+            dist.send(torch.tensor([tag]), 1, tag=tag)
+    elif rank == 1:
+        for tag in (1, 2, 3):
+            received = torch.zeros(1, dtype=torch.int64)
+            dist.recv(received, 0, tag=tag)
+            assert received.item() == tag
+    # From anyone, into a tensor that is not contiguous.
+    if rank == 0:
+        sources = set()
+        for _ in range(size - 1):
+            table = torch.zeros(2, 2).t()
+            source = dist.recv(table, tag=7)
+            assert table.tolist() == [[source, 1], [2, 3]]
+            sources.add(source)
+        assert sources == set(range(1, size))
+    else:
+        dist.send(torch.tensor([[rank, 1.0], [2, 3]]), 0, tag=7)
+    itself = torch.zeros(2)
+    work = dist.irecv(itself, rank, tag=9)
+    dist.isend(torch.ones(2), rank, tag=9)
+    assert work.wait() and work.source_rank() == rank and itself.tolist() == [1, 1]
+    ops = [dist.P2POp(dist.irecv, got, before), dist.P2POp(dist.isend, large + 0.5, after)]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    assert (got == before + 0.5).all()
+    # What does not fit is told with both sides.
+    if rank == 0:
+        dist.send(torch.ones(3), 1, tag=11)
+    elif rank == 1:
+        other = torch.ones(3, dtype=torch.int32)
+        message = raised(dist.DistBackendError, dist.recv, other, 0, tag=11)
+        assert "rank 0 sent 3 elements of torch.float32, but rank 1 receives 3 of" in message
+    dist.barrier()
+
+
+def raised(kind: type[BaseException], function: Callable[..., Any], *args: Any, **kw: Any) -> str:
+    try:
+        function(*args, **kw)
+    except kind as error:
+        return str(error)
+    raise AssertionError(f"{function} raised nothing")
+
+
+class Point:
+    """Something of the program's own to send."""
+
+    def __init__(self, x: int) -> None:
+        self.x = x
+
+
+def objects(rank: int) -> None:
+    size = dist.get_world_size()
+    everyone = [None] * size
+    dist.all_gather_object(everyone, {"rank": rank, "text": "x" * 100 * rank})
+    assert [item["rank"] for item in everyone] == list(range(size))
+    here = [None] * size if rank == 1 else None
+    dist.gather_object(Point(rank), here, 1)
+    assert here is None or [point.x for point in here] == list(range(size))
+    things = ["foo", 12, {1: torch.ones(2)}] if rank == 0 else [None] * 3
+    dist.broadcast_object_list(things, 0)
+    assert things[:2] == ["foo", 12] and things[2][1].tolist() == [1, 1]
+    mine = [None]
+    dist.scatter_object_list(mine, [f"for {r}" for r in range(size)] if rank == 0 else None, 0)
+    assert mine == [f"for {rank}"]
+    if rank == 0:
+        dist.send_object_list([1, "two"], 1)
+    elif rank == 1:
+        pair = [None, None]
+        assert dist.recv_object_list(pair, 0) == 0
+        assert pair == [1, "two"]
+    raised(ValueError, dist.all_gather_object, [None] * (size + 1), 1)
+
+
+def groups(rank: int) -> None:
+    size = dist.get_world_size()
+    members = [size - 1, 0]
+    some = dist.new_group(members)
+    if rank in members:
+        assert dist.get_process_group_ranks(some) == sorted(members)
+        x = torch.tensor(float(rank))
+        dist.all_reduce(x, group=some)
+        assert x.item() == size - 1
+        dist.broadcast(x.fill_(rank), size - 1, some)
+        assert x.item() == size - 1
+        dist.broadcast(x.fill_(dist.get_rank(some)), group=some, group_src=0)
+        assert x.item() == 0
+        assert dist.get_global_rank(some, 1) == size - 1 and dist.get_group_rank(some, 0) == 0
+        if rank == 0:
+            dist.send(torch.tensor(5.0), group_dst=1, group=some)
+        else:
+            assert dist.recv(x, group_src=0, group=some) == 0 and x.item() == 5
+        dist.destroy_process_group(some)
+    else:
+        assert some == dist.GroupMember.NON_GROUP_MEMBER
+        assert dist.get_rank(some) == dist.get_world_size(some) == -1
+    again = dist.new_group(members, sort_ranks=False)
+    if rank in members:
+        assert dist.get_rank(again) == members.index(rank)
+        dist.barrier(again)
+    if size % 2 == 0:
+        mine, both = dist.new_subgroups(2)
+        x = torch.tensor(1.0)
+        dist.all_reduce(x, group=mine)
+        assert x.item() == 2 and len(both) == size // 2
+    alone = dist.split_group(split_ranks=[[r] for r in range(size)])
+    x = torch.tensor(float(rank))
+    dist.all_reduce(x, group=alone)
+    assert x.item() == rank and dist.get_world_size(alone) == 1
+    raised(ValueError, dist.new_group, [0, 0])
+    raised(ValueError, dist.new_group, [0, size])
+    dist.monitored_barrier()
+
+
+def gradients(rank: int) -> None:
+    """The sum over ranks of (rank + 1) * f(x).sum() is differentiated through each collective."""
+    import rushlight.distributed.nn.functional as functional
+
+    size = dist.get_world_size()
+    weight, all_weights = rank + 1.0, size * (size + 1) / 2
+    x = torch.full((2,), rank + 1.0, requires_grad=True)
+
+    def gradient(y: Any) -> Any:
+        return torch.autograd.grad((y * weight).sum(), x)[0].tolist()
+
+    assert gradient(functional.all_reduce(x * x)) == [2 * (rank + 1) * all_weights] * 2
+    assert gradient(torch.stack(functional.all_gather(x))) == [all_weights] * 2
+    assert gradient(functional.broadcast(x, 0)) == [all_weights if rank == 0 else 0.0] * 2
+    scattered = functional.reduce_scatter(torch.empty(2), [x * (r + 1) for r in range(size)])
+    assert gradient(scattered) == [sum((r + 1) ** 2 for r in range(size))] * 2
+    given = functional.all_to_all([torch.empty(2)] * size, [x * (r + 1) for r in range(size)])
+    assert gradient(torch.stack(given)) == [sum((r + 1) ** 2 for r in range(size))] * 2
+    swapped = functional.all_to_all_single(torch.empty(size, 2), torch.stack([x] * size))
+    assert gradient(swapped) == [all_weights] * 2
+    here = functional.gather(x, 0)
+    assert gradient(torch.stack(here)) == [1.0] * 2
+    there = functional.scatter([x * (r + 1) for r in range(size)], 0)
+    expected = sum((r + 1) ** 2 for r in range(size)) if rank == 0 else 0.0
+    assert gradient(there) == [expected] * 2
+    assert gradient(functional.reduce(x, 0)) == [1.0] * 2
+
+
+def meshes(rank: int) -> None:
+    """In a world of four."""
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    assert mesh.shape == (2, 2) and mesh.size() == 4 and mesh.get_coordinate() == divmod(rank, 2)
+    assert repr(mesh) == "DeviceMesh((dp=2, tp=2), 'cpu', stride=(2, 1))"
+    for name, members in (
+        ("dp", [rank % 2, rank % 2 + 2]),
+        ("tp", [rank // 2 * 2, rank // 2 * 2 + 1]),
+    ):
+        assert dist.get_process_group_ranks(mesh.get_group(name)) == members
+        part = mesh[name]
+        assert part.mesh.tolist() == members and part.get_group() is mesh.get_group(name)
+        assert part.get_local_rank() == mesh.get_local_rank(name) == members.index(rank)
+        x = torch.tensor(float(rank))
+        dist.all_reduce(x, group=part.get_group())
+        assert x.item() == sum(members)
+    turned = mesh["tp", "dp"]
+    assert turned.mesh.tolist() == [[0, 2], [1, 3]]
+    flat = mesh._flatten()
+    assert flat.mesh.tolist() == [0, 1, 2, 3] and mesh["dp_tp"] is flat
+    assert mesh.get_group("dp_tp").size() == 4
+    raised(RuntimeError, mesh.get_group)
+    raised(KeyError, mesh.__getitem__, "pp")
+    raised(RuntimeError, dist.init_device_mesh, "cpu", (5,))
+    raised(RuntimeError, dist.init_device_mesh, "cpu", (2, 2), mesh_dim_names=("dp", "dp"))
+    made = dist.DeviceMesh.from_group(mesh.get_group("dp"), "cpu")
+    assert made.mesh.tolist() == mesh["dp"].mesh.tolist()
+
+
+EVERYTHING = [
+    every_reduction,
+    every_size,
+    every_dtype,
+    uneven_parts,
+    asynchronous,
+    messages,
+    objects,
+    groups,
+    gradients,
+]
+
+
+def everything(rank: int) -> None:
+    for check in EVERYTHING:
+        check(rank)
+        dist.barrier()
+    if dist.get_world_size() == 4:
+        meshes(rank)
