@@ -70,7 +70,6 @@ class Arena:
         self._notes = [_NOTICE + size * (_LINE + turn * _NOTE) for turn in range(2)]
         self._slots = {rl.uint8: self._slots_of(whole[self._start(size) :])}
         self._meeting = 0
-        self._is_broken = False
         self.give_limit = _SLOT // size // _LINE * _LINE  # of a slot, for one receiver
         # Who waits awake keeps a core from those it waits for, if there are not enough.
         self._awake = _AWAKE if size <= len(os.sched_getaffinity(0)) else 0.0
@@ -164,11 +163,11 @@ class Arena:
 
     def give_up(self, reason: str) -> None:
         """Tells the others that this rank will not come any more."""
-        if self._file >= 0 and not self._is_broken:
-            self._is_broken = True
+        if self._file >= 0 and not self._bytes[0]:
             text = reason.encode()[: _NOTICE - 8]
             self._bytes[8 : 8 + len(text)] = text
-            self._bytes[:8] = struct.pack("<II", self.rank + 1, len(text))
+            self._bytes[1:8] = struct.pack("<HI", self.rank, len(text)) + b"\0"
+            self._bytes[0] = 1
 
     def close(self) -> None:
         """Leaves the group. The memory goes when the last tensor on it does."""
@@ -192,8 +191,6 @@ class Arena:
 
     def _meet(self, call: Call, turn: int) -> None:
         """Waits until all ranks have come to this step, and sees that it is the same for all."""
-        if self._is_broken:
-            self._check_notice(call)
         note, notes = call.note, self._notes[turn]
         start = notes + self.rank * _NOTE
         self._bytes[start : start + _NOTE] = note
@@ -201,6 +198,8 @@ class Arena:
         late = _C._meet(self._seats, self.rank, meeting, self._awake, _LOOK)
         if late >= 0:
             self._wait(call, meeting, late)
+        if self._bytes[0]:
+            self._check_notice(call)
         everyone = self._bytes[notes : notes + self.size * _NOTE]
         if everyone != note * self.size:
             starts = range(0, len(everyone), _NOTE)
@@ -231,7 +230,7 @@ class Arena:
 
     def _check_notice(self, call: Call) -> None:
         """Raises if a rank, this one perhaps, gave up."""
-        rank, size = struct.unpack("<II", self._bytes[:8])
-        if rank:
+        if self._bytes[0]:
+            rank, size = struct.unpack("<HI", self._bytes[1:7])
             reason = bytes(self._bytes[8 : 8 + size]).decode(errors="replace")
-            raise DistBackendError(f"{call}: rank {rank - 1} gave up: {reason}")
+            raise DistBackendError(f"{call}: rank {rank} gave up: {reason}")

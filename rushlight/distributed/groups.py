@@ -49,12 +49,12 @@ class _State:
 
     default: ProcessGroup | None
     config: BackendConfig
-    store: Store  # of this job
+    store: Store | None  # of this job
     place: tuple[int, int]  # this process's rank and their number
     mesh: Mesh | None
 
     def __init__(self) -> None:
-        self.default = self.mesh = None
+        self.default = self.mesh = self.store = None
         self.groups: dict[str, ProcessGroup] = {}  # by name, the default one among them
         self.made: dict[tuple[int, ...], int] = {}  # how many groups of the same ranks there were
 
@@ -172,6 +172,7 @@ def _made(ranks: list[int], rank: int, timeout: timedelta, desc: str | None) -> 
     # Its members alone have to agree on its name, and they have been in the same groups so far.
     number = _state.made[tuple(ranks)] = _state.made.get(tuple(ranks), 0) + 1
     name = f"{','.join(map(str, ranks))} {number}"
+    assert _state.store is not None
     made = ProcessGroup(
         PrefixStore(f"group {name}", _state.store),
         rank,
@@ -191,6 +192,7 @@ def mesh() -> Mesh:
     from rushlight.distributed.mesh import Mesh
 
     if _state.mesh is None:
+        assert _state.store is not None
         _state.mesh = Mesh(_state.store, *_state.place)
     return _state.mesh
 
@@ -248,7 +250,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     _state.groups.clear()
     if _state.mesh is not None:
         _state.mesh.close()
-    _state.default = _state.mesh = None
+    _state.default = _state.mesh = _state.store = None
     if _hook_before is not None:
         sys.excepthook, _hook_before = _hook_before, None
 

@@ -384,7 +384,13 @@ class FileStore(Store):
                 os.close(file)
 
     def _replay(self, file: int) -> None:
-        data = os.pread(file, os.fstat(file).st_size - self._read, self._read)
+        size = os.fstat(file).st_size
+        if size < self._read:
+            raise DistStoreError(
+                f"FileStore: {self._path} was deleted while it was in use. Each job needs a file "
+                "of its own, and world_size must be the number of processes."
+            )
+        data = os.pread(file, size - self._read, self._read)
         start = 0
         while start < len(data):
             (size,) = _SIZE.unpack_from(data, start)

@@ -1,0 +1,146 @@
+"""python -m rushlight.distributed.run: places, failures, restarts, several machines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rushlight.distributed import run
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SUM = """
+import os, sys
+import rushlight as torch
+import rushlight.distributed as dist
+dist.init_process_group()
+x = torch.tensor([float(os.environ["RANK"]), 1.0])
+dist.all_reduce(x)
+print("sum", x.tolist(), os.environ["LOCAL_RANK"], os.environ["WORLD_SIZE"], sys.argv[1:])
+dist.destroy_process_group()
+"""
+FAIL = """
+import os, time
+from rushlight.distributed.elastic.multiprocessing.errors import record
+@record
+def main():
+    if os.environ["TORCHELASTIC_RESTART_COUNT"] == "1":
+        print("again")
+        return
+    if os.environ["RANK"] == "1":
+        raise ValueError("no such thing")
+    time.sleep(60)
+main()
+"""
+
+
+def command(*args: object, module: str = "run") -> list[str]:
+    return [sys.executable, "-m", f"rushlight.distributed.{module}", *map(str, args)]
+
+
+def launched(*args: object, module: str = "run", **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*args, module=module),
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "program.py"
+    path.write_text(SUM)
+    return path
+
+
+def test_processes_get_their_places(script: Path) -> None:
+    result = launched("--standalone", "--nproc_per_node=2", script, "--lr", 3)
+    lines = sorted(line for line in result.stdout.splitlines() if line.startswith("sum"))
+    assert lines == [f"sum [1.0, 2.0] {rank} 2 ['--lr', '3']" for rank in range(2)], result
+
+
+def test_the_first_failure_is_told_and_ends_the_others(script: Path) -> None:
+    script.write_text(FAIL)
+    start = time.monotonic()
+    result = launched("--standalone", "--nproc-per-node", 2, script)
+    assert time.monotonic() - start < 20
+    assert result.returncode == 1
+    assert "rank 1 ended first, with exit code 1" in result.stderr
+    assert "ValueError: no such thing" in result.stderr.split("ended first")[1]
+
+
+def test_all_are_started_again(script: Path) -> None:
+    script.write_text(FAIL)
+    result = launched("--standalone", "--nproc-per-node", 2, "--max-restarts", 1, script)
+    assert result.returncode == 0, result
+    assert result.stdout.splitlines() == ["again", "again"]
+
+
+def test_two_machines_join(script: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    common = ("--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{port}", "--nproc-per-node", 1)
+    env = os.environ | {"PYTHONPATH": str(ROOT), "RUSHLIGHT_TRANSPORT": "tcp"}
+    launchers = [
+        subprocess.Popen(
+            command(*common, "--node-rank", node, script),
+            env=env,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for node in (1, 0)
+    ]
+    texts = [launcher.communicate(timeout=60)[0] for launcher in launchers]
+    assert all("sum [1.0, 2.0] 0 2" in text for text in texts), texts
+    assert [launcher.returncode for launcher in launchers] == [0, 0]
+
+
+def test_ending_the_launcher_ends_its_processes(script: Path) -> None:
+    script.write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(60)\n")
+    launcher = subprocess.Popen(
+        command("--standalone", script),
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert launcher.stdout is not None
+    pid = int(launcher.stdout.readline())
+    launcher.send_signal(signal.SIGTERM)
+    assert launcher.wait(timeout=20) == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    launcher.stdout.close()
+
+
+def test_other_programs(script: Path) -> None:
+    script.write_text("import os, sys\nprint(sys.argv[1:], os.environ['LOCAL_WORLD_SIZE'])\n")
+    result = launched("--standalone", script, "--x", module="launch")
+    assert result.stdout == "['--local-rank=0', '--x'] 1\n", result
+    result = launched("--standalone", "-m", "program", PYTHONPATH=f"{script.parent}:{ROOT}")
+    assert result.stdout == "[] 1\n", result
+    result = launched("--standalone", "--no-python", "/bin/sh", "-c", "echo $RANK of $WORLD_SIZE")
+    assert result.stdout == "0 of 1\n", result
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--nnodes=1:2"], "cannot change"),
+        (["--nnodes=2"], "needs --node-rank"),
+        (["--nnodes=2", "--node-rank=2"], "not from 0 to 1"),
+        (["--nproc-per-node=many"], "give a number, auto, cpu or gpu"),
+    ],
+)
+def test_mistakes_are_told(options: list[str], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run.run(run.parse_args([*options, "program.py"]))

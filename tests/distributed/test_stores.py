@@ -1,0 +1,163 @@
+"""The stores, and how processes find each other through them."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rushlight.distributed as dist
+
+SHORT = timedelta(seconds=0.2)
+
+
+@pytest.fixture(params=["HashStore", "FileStore", "TCPStore", "PrefixStore"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Any]:
+    """Two ends of one store."""
+    if request.param == "FileStore":
+        return tuple(dist.FileStore(str(tmp_path / "table"), 2) for _ in range(2))
+    if request.param == "TCPStore":
+        master = dist.TCPStore("127.0.0.1", 0, is_master=True)
+        return master, dist.TCPStore("localhost", master.port)
+    store = dist.HashStore()
+    if request.param == "PrefixStore":
+        return tuple(dist.PrefixStore("inner", dist.PrefixStore("outer", store)) for _ in range(2))
+    return store, store
+
+
+def test_operations(stores: tuple[Any, Any]) -> None:
+    one, other = stores
+    one.set("key", "value")
+    assert other.get("key") == b"value"
+    one.set("key", b"\x00\xff")
+    assert other.get("key") == b"\x00\xff"
+    assert one.add("count", 2) == 2 and other.add("count", -5) == -3
+    assert one.get("count") == b"-3"
+    one.append("key", "more")
+    other.append("fresh", b"x")
+    assert other.get("key") == b"\x00\xffmore" and one.get("fresh") == b"x"
+    assert one.compare_set("swap", "", "first") == b"first"
+    assert other.compare_set("swap", "first", "second") == b"second"
+    assert one.compare_set("swap", "first", "third") == b"second"
+    assert one.compare_set("none", "expected", "new") == b"expected"
+    assert not one.check(["none"]) and one.check(["swap", "key"]) and one.check([])
+    assert one.num_keys() == 4 and set(other.list_keys()) == {"key", "count", "fresh", "swap"}
+    assert one.delete_key("swap") and not other.delete_key("swap")
+    one.multi_set(["a", "b"], ["1", "2"])
+    assert other.multi_get(["b", "a"]) == [b"2", b"1"]
+    one.queue_push("queue", "1st")
+    other.queue_push("queue", "2nd")
+    assert one.queue_len("queue") == 2
+    assert other.queue_pop("queue") == b"1st" and one.queue_pop("queue") == b"2nd"
+    with pytest.raises(dist.QueueEmptyError, match="queue"):
+        one.queue_pop("queue", block=False)
+    one.set("large", b"x" * 3_000_000)
+    assert len(other.get("large")) == 3_000_000
+
+
+def test_who_waits_gets_what_comes(stores: tuple[Any, Any]) -> None:
+    one, other = stores
+    later = threading.Timer(0.1, one.set, ("late", "here"))
+    later.start()
+    assert other.get("late") == b"here"
+    later.join()
+    other.wait(["late"], SHORT)
+
+
+def test_waiting_ends(stores: tuple[Any, Any]) -> None:
+    one, _ = stores
+    one.set_timeout(SHORT)
+    assert one.timeout == SHORT
+    start = time.monotonic()
+    with pytest.raises(dist.DistStoreError, match=r"timeout after 200ms.*missing"):
+        one.get("missing")
+    with pytest.raises(dist.DistStoreError, match="timeout"):
+        one.wait(["missing", "other"], timedelta(seconds=0.1))
+    assert 0.3 <= time.monotonic() - start < 2
+    one.set("text", "abc")
+    with pytest.raises(dist.DistStoreError, match="not an integer"):
+        one.add("text", 1)
+    with pytest.raises(TypeError, match="timedelta"):
+        one.set_timeout(3)
+    with pytest.raises(ValueError, match="2 keys"):
+        one.multi_set(["a", "b"], ["1"])
+
+
+def test_threads_share_a_store(stores: tuple[Any, Any]) -> None:
+    def add() -> None:
+        for _ in range(20):
+            stores[0].add("sum", 1)
+            stores[1].add("sum", 1)
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert stores[0].get("sum") == b"160"
+
+
+def test_the_last_user_deletes_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    one, other = dist.FileStore(str(path), 2), dist.FileStore(str(path), 2)
+    del one
+    assert path.exists()
+    del other
+    assert not path.exists()
+
+
+def test_a_server_survives_strangers() -> None:
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True)
+    for text in (b"GET / HTTP/1.1\r\n\r\n", b"\x04\0\0\0\xff\xff\xff\xff", b"", b"\0\0\0\0"):
+        with socket.create_connection(("127.0.0.1", store.port)) as stranger:
+            stranger.sendall(text)
+            stranger.shutdown(socket.SHUT_WR)
+            assert stranger.recv(10) == b""
+    assert store.add("still", 1) == 1
+
+
+def test_a_server_is_waited_for_and_its_loss_told() -> None:
+    with pytest.raises(dist.DistNetworkError, match="could not be reached within 0.2 s"):
+        dist.TCPStore("127.0.0.1", 9, timeout=SHORT)
+    with pytest.raises(dist.DistStoreError, match="1 of 2 processes joined"):
+        dist.TCPStore("127.0.0.1", 0, 2, is_master=True, timeout=SHORT)
+    taken = dist.TCPStore("127.0.0.1", 0, is_master=True)
+    with pytest.raises(dist.DistNetworkError, match="cannot be opened"):
+        dist.TCPStore("127.0.0.1", taken.port, is_master=True)
+    shared = dist.TCPStore("127.0.0.1", 0, is_master=True, multi_tenant=True)
+    shared.set("key", "value")
+    again = dist.TCPStore("127.0.0.1", shared.port, is_master=True, multi_tenant=True)
+    assert again.get("key") == b"value"
+
+
+def test_a_forked_child_asks_for_itself() -> None:
+    store = dist.TCPStore("127.0.0.1", 0, is_master=True)
+    child = os.fork()
+    if child == 0:
+        for _ in range(200):
+            store.add("sum", 1)
+        os._exit(0)
+    for _ in range(200):
+        store.add("sum", 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert store.add("sum", 0) == 400
+
+
+def test_handlers_of_other_schemes() -> None:
+    def handler(url: str, **_: Any) -> Any:
+        yield dist.HashStore(), 0, 1
+
+    dist.register_rendezvous_handler("mine", handler)
+    with pytest.raises(RuntimeError, match="already registered"):
+        dist.register_rendezvous_handler("mine", handler)
+    assert next(dist.rendezvous("mine://x"))[1:] == (0, 1)
+    with pytest.raises(AssertionError, match="node-specific"):
+        dist.rendezvous("tcp://127.0.0.1:1?rank=0", rank=1, world_size=2)
+    with pytest.raises(RuntimeError, match="must be a string"):
+        dist.rendezvous(None)  # pyright: ignore[reportArgumentType]
