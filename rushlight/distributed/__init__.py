@@ -1,38 +1,55 @@
 """Processes that compute together: groups of them, and what they exchange.
 
 init_process_group joins this process with the others of its job. Between processes of one machine
-tensors go through shared memory, between machines over TCP; docs/distributed.md tells how.
+tensors go through shared memory, between machines over TCP; docs/distributed.md tells how. Most
+modules are imported when a name of theirs is first used.
 """
 
 from __future__ import annotations
 
-from rushlight.distributed.backend import *  # noqa: F403
-from rushlight.distributed.collectives import *  # noqa: F403
-from rushlight.distributed.collectives import _all_gather_base as _all_gather_base
-from rushlight.distributed.collectives import _reduce_scatter_base as _reduce_scatter_base
-from rushlight.distributed.errors import *  # noqa: F403
-from rushlight.distributed.groups import *  # noqa: F403
-from rushlight.distributed.objects import *  # noqa: F403
-from rushlight.distributed.point_to_point import *  # noqa: F403
-from rushlight.distributed.process_group import ProcessGroup as ProcessGroup
-from rushlight.distributed.process_group import ProcessGroupGloo as ProcessGroupGloo
-from rushlight.distributed.reduce_op import ReduceOp as ReduceOp
-from rushlight.distributed.reduce_op import reduce_op as reduce_op
-from rushlight.distributed.rendezvous import *  # noqa: F403
-from rushlight.distributed.store import FileStore as FileStore
-from rushlight.distributed.store import HashStore as HashStore
-from rushlight.distributed.store import PrefixStore as PrefixStore
-from rushlight.distributed.store import Store as Store
-from rushlight.distributed.tcp_store import TCPStore as TCPStore
-from rushlight.distributed.work import Work as Work
+from rushlight.distributed.rendezvous import register_rendezvous_handler as _register
+from rushlight.distributed.rendezvous import rendezvous as _rendezvous
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Submodules, and names in them, that are imported when first used.
-_SUBMODULES = ("constants", "device_mesh", "distributed_c10d", "elastic", "launch", "nn", "run")
-_LAZY = {"DeviceMesh": "device_mesh", "init_device_mesh": "device_mesh"}
+    from rushlight.distributed.backend import *  # noqa: F403
+    from rushlight.distributed.collectives import *  # noqa: F403
+    from rushlight.distributed.constants import default_pg_timeout as default_pg_timeout
+    from rushlight.distributed.device_mesh import *  # noqa: F403
+    from rushlight.distributed.errors import *  # noqa: F403
+    from rushlight.distributed.groups import *  # noqa: F403
+    from rushlight.distributed.objects import *  # noqa: F403
+    from rushlight.distributed.point_to_point import *  # noqa: F403
+    from rushlight.distributed.process_group import *  # noqa: F403
+    from rushlight.distributed.reduction import ReduceOp as ReduceOp
+    from rushlight.distributed.reduction import reduce_op as reduce_op
+    from rushlight.distributed.store import *  # noqa: F403
+    from rushlight.distributed.tcp_store import *  # noqa: F403
+    from rushlight.distributed.work import Work as Work
+
+# The function and not the module of the same name, which is imported above already.
+rendezvous = _rendezvous
+register_rendezvous_handler = _register
+
+# Where names are looked for, in this order.
+_HOMES = (
+    "groups",
+    "reduction",
+    "backend",
+    "errors",
+    "constants",
+    "store",
+    "tcp_store",
+    "work",
+    "process_group",
+    "collectives",
+    "point_to_point",
+    "objects",
+    "device_mesh",
+)
+_SUBMODULES = ("distributed_c10d", "elastic", "flat_collectives", "launch", "nn", "run", *_HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -40,9 +57,24 @@ def __getattr__(name: str) -> Any:
 
     if name in _SUBMODULES:
         return importlib.import_module(f"rushlight.distributed.{name}")
-    if name in _LAZY:
-        return getattr(importlib.import_module(f"rushlight.distributed.{_LAZY[name]}"), name)
+    if name == "__all__":  # for import *
+        return sorted({*_OWN, *(n for home in _homes() for n in home.__all__)})
+    if not name.startswith("__"):
+        for home in _homes():
+            if hasattr(home, name) and (name in home.__all__ or name in _OLD):
+                value = globals()[name] = getattr(home, name)
+                return value
     raise AttributeError(f"module 'rushlight.distributed' has no attribute '{name}'")
+
+
+def _homes() -> Any:
+    import importlib
+
+    return (importlib.import_module(f"rushlight.distributed.{home}") for home in _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES, *__getattr__("__all__")})
 
 
 def is_available() -> bool:
@@ -66,3 +98,15 @@ def _is_not_available() -> bool:
 
 
 is_nccl_available = is_mpi_available = is_ucc_available = is_xccl_available = _is_not_available
+
+_OWN = (
+    "is_available",
+    "is_gloo_available",
+    "is_mpi_available",
+    "is_nccl_available",
+    "is_ucc_available",
+    "is_xccl_available",
+    "register_rendezvous_handler",
+    "rendezvous",
+)
+_OLD = ("_all_gather_base", "_get_default_group", "_reduce_scatter_base")  # used by programs

@@ -10,7 +10,7 @@ import struct
 
 import rushlight as rl
 from rushlight.distributed.errors import DistBackendError
-from rushlight.distributed.reduce_op import ReduceOp
+from rushlight.distributed.reduction import ReduceOp
 
 __all__ = ["DTYPES", "DTYPE_NUMBERS", "Call", "DifferentCalls", "differing", "disagreeing"]
 

@@ -24,7 +24,7 @@ from rushlight.distributed.arguments import (
 )
 from rushlight.distributed.errors import DistBackendError, DistStoreError
 from rushlight.distributed.groups import member
-from rushlight.distributed.reduce_op import ReduceOp
+from rushlight.distributed.reduction import ReduceOp
 from rushlight.distributed.store import seconds_of
 
 TYPE_CHECKING = False
@@ -724,7 +724,7 @@ def monitored_barrier(
     ranks = member(group, "monitored_barrier")
     if ranks is None:
         return
-    if isinstance(timeout, float):
+    if isinstance(timeout, (int, float)):
         timeout = timedelta(seconds=timeout)
     wait = ranks.timeout if timeout is None else timeout
     seconds = seconds_of(wait)

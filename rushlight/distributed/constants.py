@@ -1,7 +1,10 @@
-"""The default timeout, where programs import it from."""
+"""The default timeouts."""
 
-from rushlight.distributed.rendezvous import default_pg_timeout
+from __future__ import annotations
+
+from datetime import timedelta
 
 __all__ = ["default_pg_nccl_timeout", "default_pg_timeout"]
 
+default_pg_timeout = timedelta(minutes=30)
 default_pg_nccl_timeout = None

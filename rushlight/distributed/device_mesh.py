@@ -20,7 +20,7 @@ from rushlight.distributed.process_group import ProcessGroup
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Self
+    from typing import Any
 
 __all__ = ["DeviceMesh", "init_device_mesh"]
 
@@ -76,7 +76,7 @@ class DeviceMesh:
         device_type: str,
         ranks: Tensor,
         names: tuple[str, ...] | None,
-        root: Self | None = None,
+        root: DeviceMesh | None = None,
     ) -> None:
         self.device_type = device_type
         self.mesh = ranks

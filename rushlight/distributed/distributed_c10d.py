@@ -3,5 +3,4 @@
 from __future__ import annotations
 
 from rushlight.distributed import *  # noqa: F403
-from rushlight.distributed.groups import default_group as _get_default_group  # noqa: F401
-from rushlight.distributed.rendezvous import default_pg_timeout as default_pg_timeout
+from rushlight.distributed.groups import _get_default_group as _get_default_group

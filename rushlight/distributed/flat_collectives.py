@@ -12,7 +12,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.calls import Call, disagreeing
-from rushlight.distributed.reduce_op import ReduceOp, finish, fold
+from rushlight.distributed.reduction import ReduceOp, finish, fold
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

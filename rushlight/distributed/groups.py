@@ -9,8 +9,9 @@ from datetime import timedelta
 
 import rushlight as rl
 from rushlight.distributed.backend import Backend, BackendConfig
+from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.process_group import ProcessGroup
-from rushlight.distributed.rendezvous import default_pg_timeout, rendezvous
+from rushlight.distributed.rendezvous import rendezvous
 from rushlight.distributed.store import PrefixStore, Store, seconds_of
 
 TYPE_CHECKING = False
@@ -102,6 +103,9 @@ def default_group() -> ProcessGroup:
             "init_process_group."
         )
     return _state.default
+
+
+_get_default_group = default_group  # the name that programs know it by
 
 
 def init_process_group(

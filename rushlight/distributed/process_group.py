@@ -15,9 +15,9 @@ from datetime import timedelta
 from rushlight.distributed import flat_collectives
 from rushlight.distributed.arena import Arena, host_id
 from rushlight.distributed.calls import Call, DifferentCalls
+from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.errors import DistBackendError
-from rushlight.distributed.reduce_op import ReduceOp, check_reducible
-from rushlight.distributed.rendezvous import default_pg_timeout
+from rushlight.distributed.reduction import ReduceOp, check_reducible
 from rushlight.distributed.work import Work, Worker
 
 TYPE_CHECKING = False

@@ -10,22 +10,20 @@ Rank and number of processes are arguments, or stand behind the URL: ?rank=0&wor
 from __future__ import annotations
 
 import os
-from datetime import timedelta
-from urllib.parse import parse_qsl, urlsplit
 
-from rushlight.distributed.store import FileStore, PrefixStore, Store
-from rushlight.distributed.tcp_store import TCPStore
+from rushlight.distributed.constants import default_pg_timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from datetime import timedelta
     from typing import Any
+
+    from rushlight.distributed.store import Store
 
     Handler = Callable[..., Iterator[tuple[Store, int, int]]]
 
-__all__ = ["default_pg_timeout", "register_rendezvous_handler", "rendezvous"]
-
-default_pg_timeout = timedelta(minutes=30)
+__all__ = ["register_rendezvous_handler", "rendezvous"]
 
 _handlers: dict[str, Handler] = {}
 
@@ -60,6 +58,8 @@ def rendezvous(
     for name, value in (("rank", rank), ("world_size", world_size)):
         if not isinstance(value, int):
             raise RuntimeError(f"`{name}` must be an integer. {value}")
+    from urllib.parse import parse_qsl, urlsplit
+
     parts = urlsplit(url)
     query = dict(parse_qsl(parts.query))
     if rank != -1 or world_size != -1:
@@ -101,6 +101,11 @@ def _variable(name: str) -> str:
 
 
 def _by_address(url: str, timeout: timedelta = default_pg_timeout, **_: Any) -> Any:
+    from urllib.parse import parse_qsl, urlsplit
+
+    from rushlight.distributed.store import PrefixStore
+    from rushlight.distributed.tcp_store import TCPStore
+
     parts = urlsplit(url)
     scheme, query = parts.scheme, dict(parse_qsl(parts.query))
     rank, size = (_number(scheme, name, query) for name in ("rank", "world_size"))
@@ -125,6 +130,10 @@ def _by_address(url: str, timeout: timedelta = default_pg_timeout, **_: Any) -> 
 
 
 def _by_file(url: str, **_: Any) -> Any:
+    from urllib.parse import parse_qsl, urlsplit
+
+    from rushlight.distributed.store import FileStore
+
     parts = urlsplit(url)
     if not parts.path:
         raise _missing("file", "path missing")

@@ -80,7 +80,7 @@ def differ(rank: int, keeps_going: bool) -> None:
         ),
         (lambda: dist.broadcast(torch.ones(2), rank), "root 1"),
         (
-            lambda: (dist.all_reduce if rank else dist.broadcast)(torch.ones(2), *[0] * (not rank)),
+            lambda: dist.all_reduce(torch.ones(2)) if rank else dist.broadcast(torch.ones(2), 0),
             "rank 0 calls broadcast",
         ),
         (

@@ -23,16 +23,17 @@ import rushlight.distributed as dist
 dist.init_process_group()
 x = torch.tensor([float(os.environ["RANK"]), 1.0])
 dist.all_reduce(x)
-print("sum", x.tolist(), os.environ["LOCAL_RANK"], os.environ["WORLD_SIZE"], sys.argv[1:])
+places = os.environ["LOCAL_RANK"], os.environ["WORLD_SIZE"]
+sys.stdout.write(f"sum {x.tolist()} {' '.join(places)} {sys.argv[1:]}\\n")
 dist.destroy_process_group()
 """
 FAIL = """
-import os, time
+import os, sys, time
 from rushlight.distributed.elastic.multiprocessing.errors import record
 @record
 def main():
     if os.environ["TORCHELASTIC_RESTART_COUNT"] == "1":
-        print("again")
+        sys.stdout.write("again\\n")
         return
     if os.environ["RANK"] == "1":
         raise ValueError("no such thing")

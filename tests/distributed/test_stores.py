@@ -21,13 +21,15 @@ SHORT = timedelta(seconds=0.2)
 def stores(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Any]:
     """Two ends of one store."""
     if request.param == "FileStore":
-        return tuple(dist.FileStore(str(tmp_path / "table"), 2) for _ in range(2))
+        path = str(tmp_path / "table")
+        return dist.FileStore(path, 2), dist.FileStore(path, 2)
     if request.param == "TCPStore":
         master = dist.TCPStore("127.0.0.1", 0, is_master=True)
         return master, dist.TCPStore("localhost", master.port)
     store = dist.HashStore()
     if request.param == "PrefixStore":
-        return tuple(dist.PrefixStore("inner", dist.PrefixStore("outer", store)) for _ in range(2))
+        outer = dist.PrefixStore("outer", store)
+        return dist.PrefixStore("inner", outer), dist.PrefixStore("inner", outer)
     return store, store
 
 

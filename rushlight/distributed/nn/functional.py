@@ -10,7 +10,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight.autograd import Function
-from rushlight.distributed.reduce_op import ReduceOp
+from rushlight.distributed.reduction import ReduceOp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
