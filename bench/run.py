@@ -28,7 +28,7 @@ from cases import CASES, HEADLINES
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 README_TABLE = re.compile(r"(?<=<!-- benchmark: begin -->\n).*(?=<!-- benchmark: end -->)", re.S)
-SUITES = ("ops", "models", "networks", "data", "startup", "gpu")
+SUITES = ("ops", "models", "networks", "data", "distributed", "startup", "gpu")
 IMPORT, IMPORT_GOAL = "import", 0.08
 THREADS = 2
 # Threads that wait for their next parallel region spin for a while; by then they have gone to

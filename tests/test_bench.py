@@ -54,4 +54,7 @@ def test_filter_that_no_case_has_is_refused() -> None:
 def test_unknown_suite_is_refused() -> None:
     done = run_bench("speed")
     assert done.returncode == 2
-    assert "unknown suite speed; there are ops, models, networks, data, startup, gpu" in done.stderr
+    assert (
+        "unknown suite speed; there are ops, models, networks, data, distributed, startup, gpu"
+        in done.stderr
+    )

@@ -6,7 +6,7 @@ has them in the order of the imports here.
 """
 
 from cases import ops, layers, losses, vision, tensors  # isort: skip
-from cases import autograd, models, optim, networks, data, gpu  # isort: skip
+from cases import autograd, models, optim, networks, data, distributed, gpu  # isort: skip
 from cases.case import CASES, Call
 
 # The cases that stand in the README.
@@ -49,6 +49,7 @@ __all__ = [
     "Call",
     "autograd",
     "data",
+    "distributed",
     "gpu",
     "layers",
     "losses",

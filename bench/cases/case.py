@@ -15,7 +15,7 @@ MILLIONS_4 = 2048 * 2048
 @dataclass(frozen=True)
 class Case:
     name: str
-    suite: str  # "ops", "models", "networks", "data" or "gpu"
+    suite: str  # "ops", "models", "networks", "data", "distributed" or "gpu"
     goal: float
     make: Make
 

@@ -49,13 +49,12 @@ _HOMES = (
     "objects",
     "device_mesh",
 )
-_SUBMODULES = ("distributed_c10d", "elastic", "flat_collectives", "launch", "nn", "run", *_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    import importlib
+    import importlib.util
 
-    if name in _SUBMODULES:
+    if importlib.util.find_spec(f"rushlight.distributed.{name}") is not None:
         return importlib.import_module(f"rushlight.distributed.{name}")
     if name == "__all__":  # for import *
         return sorted({*_OWN, *(n for home in _homes() for n in home.__all__)})
@@ -74,7 +73,7 @@ def _homes() -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES, *__getattr__("__all__")})
+    return sorted({*globals(), *__getattr__("__all__")})
 
 
 def is_available() -> bool:

@@ -33,7 +33,8 @@ __all__ = ["Arena", "host_id"]
 _LINE = 64  # bytes of a seat, and what everything is aligned to
 _NOTICE = 4096  # bytes at the start: why the group gave up
 _NOTE = Call.SIZE
-_SLOT = 1 << 20  # bytes; both slots of a few ranks fit the cache that the cores share
+_MOST = 1 << 21  # bytes of a slot: both slots of a few ranks fit the cache that the cores share
+_ALL = 1 << 25  # bytes of all slots of many ranks
 _SMALL = 1 << 14  # bytes: up to here, all ranks reducing everything is faster than a second step
 _AWAKE = 50e-6  # seconds: falling asleep and being woken costs about as much
 _LOOK = 0.1  # seconds between looks at the others' health
@@ -57,7 +58,6 @@ class Arena:
     """
 
     small = _SMALL
-    show_limit = _SLOT
 
     def __init__(self, file: int, rank: int, size: int) -> None:
         self._file = file
@@ -70,7 +70,8 @@ class Arena:
         self._notes = [_NOTICE + size * (_LINE + turn * _NOTE) for turn in range(2)]
         self._slots = {rl.uint8: self._slots_of(whole[self._start(size) :])}
         self._meeting = 0
-        self.give_limit = _SLOT // size // _LINE * _LINE  # of a slot, for one receiver
+        self.show_limit = self._slot(size)
+        self.give_limit = self.show_limit // size // _LINE * _LINE  # of a slot, for one receiver
         # Who waits awake keeps a core from those it waits for, if there are not enough.
         self._awake = _AWAKE if size <= len(os.sched_getaffinity(0)) else 0.0
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, rank)
@@ -80,10 +81,15 @@ class Arena:
         """Where the slots begin."""
         return (_NOTICE + size * (_LINE + 2 * _NOTE) + _LINE - 1) // _LINE * _LINE
 
+    @staticmethod
+    def _slot(size: int) -> int:
+        """The bytes of a slot: at least a line for each receiver."""
+        return max(min(_MOST, _ALL // (2 * size)) // _LINE, size) * _LINE
+
     @classmethod
     def bytes_of(cls, size: int) -> int:
         """Returns how much memory an arena of `size` ranks takes."""
-        return cls._start(size) + 2 * size * _SLOT
+        return cls._start(size) + 2 * size * cls._slot(size)
 
     @classmethod
     def open(cls, store: Store, rank: int, size: int) -> Arena | None:

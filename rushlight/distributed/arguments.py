@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.distributed.groups import get_group_rank
+from rushlight.distributed.groups import default_group, get_group_rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,11 +97,17 @@ def group_rank(
     """Returns the rank in the group, of which either that or the one in the job is given.
 
     Raises:
-        ValueError: unless it is given once.
+        ValueError: unless it is given once, and in the group.
+        RuntimeError: if the job has no such rank.
     """
     if in_group is None:
         if rank is None:
             raise ValueError(f"Must specify {name} or group_rank")
+        if group is default_group() and not 0 <= rank < group.size():
+            raise RuntimeError(
+                f"rank {rank} does not exist. Ranks go from 0 to {group.size() - 1}, one less than "
+                "the number of processes."
+            )
         return get_group_rank(group, rank)
     if rank is not None:
         raise ValueError(f"Can't specify both group_rank and {name}")

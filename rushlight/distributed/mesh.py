@@ -362,7 +362,7 @@ def _exactly(connection: socket.socket, memory: bytearray | memoryview) -> bytea
     """Fills the memory."""
     rest = memoryview(memory)
     while rest:
-        count = connection.recv_into(rest)
+        count = connection.recv_into(rest, 0, socket.MSG_WAITALL)
         if count == 0:
             raise EOFError
         rest = rest[count:]

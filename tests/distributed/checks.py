@@ -26,7 +26,7 @@ NUMPY_DTYPES = [
     torch.complex64,
     torch.complex128,
 ]
-# The last goes in pieces: a slot holds 1 MB, a message 4 MB.
+# The last goes in pieces: a slot holds 2 MB, a message 4 MB.
 SIZES = [0, 1, 5, 4099, 600_007]
 
 

@@ -193,7 +193,7 @@ def test_arguments_are_checked() -> None:
         dist.all_reduce(torch.empty(2, device="meta"))
     with pytest.raises(TypeError, match="sparse"):
         dist.all_reduce(torch.eye(2).to_sparse())
-    with pytest.raises(ValueError, match="Global rank 1 is not part"):
+    with pytest.raises(RuntimeError, match="rank 1 does not exist"):
         dist.broadcast(x, 1)
     with pytest.raises(ValueError, match="Must specify"):
         dist.broadcast(x)
