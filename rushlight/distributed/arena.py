@@ -48,6 +48,11 @@ def host_id() -> str:
     return f"{boot} {os.readlink('/proc/self/ns/pid')} {os.getuid()}"
 
 
+def _place(giver: int, receiver: int) -> int:
+    """Which part of its slot a rank gives to another; there is none for itself."""
+    return receiver - (receiver > giver)
+
+
 class Arena:
     """The memory of a group, as one rank sees it.
 
@@ -71,7 +76,7 @@ class Arena:
         self._slots = {rl.uint8: self._slots_of(whole[self._start(size) :])}
         self._meeting = 0
         self.show_limit = self._slot(size)
-        self.give_limit = self.show_limit // size // _LINE * _LINE  # of a slot, for one receiver
+        self.give_limit = self.show_limit // max(size - 1, 1) // _LINE * _LINE
         # Who waits awake keeps a core from those it waits for, if there are not enough.
         self._awake = _AWAKE if size <= len(os.sched_getaffinity(0)) else 0.0
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, rank)
@@ -149,14 +154,17 @@ class Arena:
         """
         turn = (self._meeting + 1) & 1
         slots = self._typed(call.dtype)[turn]
-        part = self.give_limit // call.dtype.itemsize
+        step = self.give_limit // call.dtype.itemsize
+        mine = slots[self.rank]
         for receiver, tensor in enumerate(parts):
             if tensor is not None and receiver != self.rank:
-                start = receiver * part
-                slots[self.rank][start : start + tensor.numel()].copy_(tensor)
+                start = step * _place(self.rank, receiver)
+                mine[start : start + tensor.numel()].copy_(tensor)
         self._meet(call, turn)
-        start = self.rank * part
-        got = [slot[start : start + count] for slot, count in zip(slots, counts, strict=True)]
+        got = []
+        for giver, (slot, count) in enumerate(zip(slots, counts, strict=True)):
+            start = step * _place(giver, self.rank)
+            got.append(slot[start : start + count])
         own = parts[self.rank]
         if own is not None:
             got[self.rank] = own

@@ -18,7 +18,7 @@ import weakref
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.distributed.errors import DistBackendError, DistError, DistNetworkError
+from rushlight.distributed.errors import DistBackendError, DistNetworkError
 from rushlight.distributed.store import PrefixStore, Store
 from rushlight.distributed.tcp_store import TCPStore
 from rushlight.distributed.work import Work, Worker
@@ -28,14 +28,21 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
 
-__all__ = ["Mesh", "Receipt"]
+__all__ = ["Mesh", "Receipt", "channel_of"]
 
 _HEADER = struct.Struct("<QqQ32s")  # channel, tag, number of bytes, note
-_HELLO = struct.Struct("<16sI")  # the job's secret, the sender's rank
-_GIVEN_UP = -(2**63)  # the tag of the message that a rank will not go on in a channel
+_HELLO = struct.Struct("<16sIQ")  # the job's secret, the sender's rank, a channel of its own or 0
 _LARGE = 1 << 16  # bytes: smaller messages go along with their header
 _LOOK = 1.0  # seconds between looks at the health of the one who should send
 _INTERFACE = "GLOO_SOCKET_IFNAME"  # of the environment: the network to use
+
+
+def channel_of(group_name: str, purpose: str) -> int:
+    """Returns the number that messages of a group carry."""
+    import hashlib
+
+    name = f"{group_name} {purpose}".encode()
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little")
 
 
 class Receipt(Work):
@@ -138,7 +145,7 @@ class Mesh:
         self._receipts: list[Receipt] = []
         self._aside: list[tuple[int, int, int, bytes, bytearray]] = []
         self._lost: dict[int, str] = {}
-        self._given_up: dict[int, str] = {}
+        self._owned: dict[tuple[int, int], socket.socket] = {}  # by rank and channel
         self._out: dict[int, socket.socket] = {}
         self._in: list[socket.socket] = []
         self._senders: dict[int, Worker] = {}
@@ -148,25 +155,36 @@ class Mesh:
 
     # ---- sending --------------------------------------------------------------------------------
 
-    def connect(self, rank: int, timeout: float) -> socket.socket:
-        """Returns the connection to a rank, made when it is first asked for.
+    def own_connection(self, rank: int, channel: int, timeout: float) -> socket.socket:
+        """Returns a connection that goes both ways, for a channel that has no others.
+
+        Both ranks call this; the higher one connects.
 
         Raises:
-            DistNetworkError: if it cannot be made.
+            DistNetworkError: if it cannot be made in time.
         """
-        if rank not in self._out:
-            host, port = self._store.get(f"address/{rank}").decode().rsplit(" ", 1)
-            try:
-                connection = socket.create_connection((host, int(port)), timeout)
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                connection.sendall(_HELLO.pack(self._secret, self.rank))
-            except OSError as error:
-                raise DistNetworkError(
-                    f"rank {self.rank} cannot reach rank {rank} at {host}:{port}: {error}. The "
-                    f"ranks must see each other's machines; {_INTERFACE} chooses the network."
-                ) from None
-            self._out[rank] = connection
-        return self._out[rank]
+        if rank < self.rank:
+            connection = self._connect(rank, channel, timeout)
+            with self._changed:
+                self._owned[rank, channel] = connection
+            return connection
+        with self._changed:
+            if self._changed.wait_for(lambda: (rank, channel) in self._owned, timeout):
+                return self._owned[rank, channel]
+        raise DistNetworkError(f"rank {rank} did not connect to rank {self.rank} in {timeout:g} s.")
+
+    def _connect(self, rank: int, own_channel: int, timeout: float) -> socket.socket:
+        host, port = self._store.get(f"address/{rank}").decode().rsplit(" ", 1)
+        try:
+            connection = socket.create_connection((host, int(port)), timeout)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.sendall(_HELLO.pack(self._secret, self.rank, own_channel))
+        except OSError as error:
+            raise DistNetworkError(
+                f"rank {self.rank} cannot reach rank {rank} at {host}:{port}: {error}. The ranks "
+                f"must see each other's machines; {_INTERFACE} chooses the network."
+            ) from None
+        return connection
 
     def send(
         self, rank: int, channel: int, tag: int, note: bytes, flat: Tensor, timeout: float
@@ -183,7 +201,9 @@ class Mesh:
                 self._put_aside(rank, channel, tag, note, bytearray(memory))
             return
         with self._locks[rank]:
-            connection = self.connect(rank, timeout)
+            if rank not in self._out:
+                self._out[rank] = self._connect(rank, 0, timeout)
+            connection = self._out[rank]
             header = _HEADER.pack(channel, tag, len(memory), note)
             try:
                 connection.settimeout(timeout)
@@ -208,20 +228,6 @@ class Mesh:
         """Returns the thread that sends to a rank what need not be waited for."""
         return self._senders.setdefault(rank, Worker())
 
-    def check(self, channel: int) -> None:
-        """Raises if this rank or another gave up a channel."""
-        if channel in self._given_up:
-            raise DistBackendError(self._given_up[channel])
-
-    def give_up(self, ranks: list[int], channel: int, reason: str) -> None:
-        """Tells ranks that this one will not go on in a channel, and fails what waits here."""
-        self._fail_channel(channel, reason)
-        text = rl.frombuffer(bytearray(reason.encode() or b" "), dtype=rl.uint8)
-        for rank in ranks:
-            if rank != self.rank and rank in self._out:
-                with contextlib.suppress(DistError):  # it may have ended
-                    self.send(rank, channel, _GIVEN_UP, b"", text, 1.0)
-
     # ---- receiving ------------------------------------------------------------------------------
 
     def receive(self, receipt: Receipt) -> Receipt:
@@ -234,7 +240,7 @@ class Mesh:
                         receipt.memory[:] = data
                         receipt.arrived(sender)
                     return receipt
-            reason = self._given_up.get(receipt.channel) or self._why_lost(receipt.source)
+            reason = self._why_lost(receipt.source)
             if reason is not None:
                 receipt.set_exception(DistNetworkError(reason))
                 return receipt
@@ -276,6 +282,7 @@ class Mesh:
                 connection, _ = self._listener.accept()
             except OSError:
                 return
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             self._in.append(connection)
             threading.Thread(target=self._read, args=(connection,), daemon=True).start()
 
@@ -283,17 +290,19 @@ class Mesh:
         """Reads what one rank sends, until it ends."""
         sender = -1
         try:
-            secret, sender = _HELLO.unpack(_exactly(connection, bytearray(_HELLO.size)))
+            hello = _exactly(connection, bytearray(_HELLO.size))
+            secret, sender, own_channel = _HELLO.unpack(hello)
             if secret != self._secret or sender >= self._size:
                 connection.close()  # a stranger
+                return
+            if own_channel:
+                with self._changed:
+                    self._owned[sender, own_channel] = connection
+                    self._changed.notify_all()
                 return
             while True:
                 header = _exactly(connection, bytearray(_HEADER.size))
                 channel, tag, size, note = _HEADER.unpack(header)
-                if tag == _GIVEN_UP:
-                    reason = _exactly(connection, bytearray(size)).decode(errors="replace")
-                    self._fail_channel(channel, f"rank {sender} gave up: {reason}")
-                    continue
                 receipt = self._awaited(sender, channel, tag)
                 if receipt is None:
                     data = _exactly(connection, bytearray(size))
@@ -325,11 +334,6 @@ class Mesh:
             self._lost[rank] = reason
             self._fail(lambda receipt: self._why_lost(receipt.source) is not None, reason)
 
-    def _fail_channel(self, channel: int, reason: str) -> None:
-        with self._changed:
-            self._given_up.setdefault(channel, reason)
-            self._fail(lambda receipt: receipt.channel == channel, reason)
-
     def _fail(self, which: Callable[[Receipt], bool], reason: str) -> None:
         failed = [receipt for receipt in self._receipts if which(receipt)]
         self._receipts = [receipt for receipt in self._receipts if not which(receipt)]
@@ -342,14 +346,17 @@ class Mesh:
         """Sends what is begun, and ends all connections."""
         for sender in self._senders.values():
             sender.stop()
-        for connection in (self._listener, *self._out.values(), *self._in):
+        for connection in self._sockets():
             with contextlib.suppress(OSError):  # the other end may be closed already
                 connection.shutdown(socket.SHUT_RDWR)  # closing alone does not wake its thread
         self.close_sockets()
 
+    def _sockets(self) -> list[socket.socket]:
+        return [self._listener, *self._out.values(), *self._in, *self._owned.values()]
+
     def close_sockets(self) -> None:
         """Closes this process's copies of the connections, as forked children do."""
-        for connection in (self._listener, *self._out.values(), *self._in):
+        for connection in self._sockets():
             connection.close()
 
 

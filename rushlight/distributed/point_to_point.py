@@ -124,8 +124,7 @@ def irecv(
     check_tensor(tensor, "tensor")
     if ranks is None:
         return None
-    from rushlight.distributed.mesh import Receipt
-    from rushlight.distributed.wire import channel_of
+    from rushlight.distributed.mesh import Receipt, channel_of
 
     has_source = src is not None or group_src is not None
     rank = group_rank(ranks, src, group_src, "src") if has_source else None
@@ -154,7 +153,7 @@ def irecv(
 
 def _sending(tensor: Tensor, ranks: ProcessGroup, rank: int, tag: int) -> Callable[[], None]:
     """The operation that sends a tensor."""
-    from rushlight.distributed.wire import channel_of
+    from rushlight.distributed.mesh import channel_of
 
     channel = channel_of(ranks.group_name, "messages")
     note = bytes([DTYPE_NUMBERS[tensor.dtype]])

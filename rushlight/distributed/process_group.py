@@ -102,7 +102,7 @@ class ProcessGroup:
 
     def is_alive(self, rank: int) -> bool:
         """Returns False if it is known that the process of a rank of the group has ended."""
-        return not isinstance(self.way, Arena) or self.way.is_alive(rank)
+        return self.way.is_alive(rank)
 
     def _shared_memory(self) -> Arena | None:
         """The arena, if all ranks are on this machine and may share memory."""

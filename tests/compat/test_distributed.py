@@ -94,7 +94,8 @@ note("objects", names)
 group = dist.new_group([1])
 note("group", [dist.get_rank(group), dist.get_world_size(group), dist.get_backend()])
 mesh = mesh_of("cpu", (2, 1), mesh_dim_names=("dp", "tp"))
-note("mesh", [mesh.size(), repr(mesh["dp"]), list(mesh.get_coordinate()), mesh.get_local_rank("dp")])
+note("mesh", [mesh.size(), repr(mesh["dp"]), list(mesh.get_coordinate())])
+note("rank in mesh", mesh.get_local_rank("dp"))
 z = torch.ones(2, requires_grad=True)
 for name, result in (
     ("all_reduce", lambda: F.all_reduce(z * (rank + 1))),
