@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rushlight.distributed.constants import default_pg_timeout as default_pg_timeout
     from rushlight.distributed.device_mesh import *  # noqa: F403
     from rushlight.distributed.errors import *  # noqa: F403
+    from rushlight.distributed.file_store import *  # noqa: F403
+    from rushlight.distributed.gathering import *  # noqa: F403
     from rushlight.distributed.groups import *  # noqa: F403
     from rushlight.distributed.objects import *  # noqa: F403
     from rushlight.distributed.point_to_point import *  # noqa: F403
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from rushlight.distributed.reduction import ReduceOp as ReduceOp
     from rushlight.distributed.reduction import reduce_op as reduce_op
     from rushlight.distributed.store import *  # noqa: F403
+    from rushlight.distributed.subgroups import *  # noqa: F403
     from rushlight.distributed.tcp_store import *  # noqa: F403
     from rushlight.distributed.work import Work as Work
 
@@ -41,12 +44,15 @@ _HOMES = (
     "errors",
     "constants",
     "store",
+    "file_store",
     "tcp_store",
     "work",
     "process_group",
     "collectives",
+    "gathering",
     "point_to_point",
     "objects",
+    "subgroups",
     "device_mesh",
 )
 

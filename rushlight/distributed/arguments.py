@@ -9,13 +9,17 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.groups import default_group, get_group_rank
+from rushlight.distributed.reduction import ReduceOp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
+    from rushlight.distributed.calls import Call
+    from rushlight.distributed.flat_collectives import Way
     from rushlight.distributed.process_group import ProcessGroup
+    from rushlight.distributed.work import Work
 
 __all__ = [
     "check_dtypes",
@@ -23,6 +27,8 @@ __all__ = [
     "check_room",
     "check_tensor",
     "check_tensors",
+    "checked_op",
+    "collect",
     "flat_of",
     "group_rank",
     "is_flat",
@@ -116,6 +122,13 @@ def group_rank(
     return in_group
 
 
+def checked_op(op: Any) -> ReduceOp:
+    """Returns a reduction, or raises a TypeError if it is none."""
+    if not isinstance(op, ReduceOp):
+        raise TypeError(f"op must be a torch.distributed.ReduceOp, not {op!r}.")
+    return op
+
+
 def is_flat(tensor: Tensor) -> bool:
     """Returns whether the algorithms can work on the tensor's own memory."""
     return tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_conj()
@@ -135,3 +148,35 @@ def write_back(tensors: Iterable[Tensor], flats: Iterable[Tensor]) -> None:
     for tensor, flat in zip(tensors, flats, strict=True):
         if not is_flat(tensor):
             tensor.detach().copy_(flat.view(tensor.shape))
+
+
+def collect(
+    group: ProcessGroup,
+    name: str,
+    operation: Callable[..., None],
+    outputs: Sequence[Tensor],
+    dtype: rl.dtype,
+    count: int,
+    args: Callable[[list[Tensor]], tuple[object, ...]],
+    async_op: bool,
+    **options: Any,
+) -> Work | None:
+    """Runs a collective that fills the outputs.
+
+    Args:
+        operation: of flat_collectives.py.
+        args: makes its arguments of the flat outputs.
+        dtype, count, options: see ProcessGroup.collective.
+    """
+    if all(map(is_flat, outputs)):
+        flat = args([flat_of(output) for output in outputs])
+        return group.collective(
+            name, operation, dtype, count, flat, list(outputs), async_op, **options
+        )
+
+    def copying(way: Way, *calls: Call) -> None:
+        flats = [flat_of(output) for output in outputs]
+        operation(way, *calls, *args(flats))
+        write_back(outputs, flats)
+
+    return group.collective(name, copying, dtype, count, (), list(outputs), async_op, **options)

@@ -11,7 +11,8 @@ import pickle
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.arguments import group_rank
-from rushlight.distributed.collectives import all_gather, broadcast, gather, scatter
+from rushlight.distributed.collectives import broadcast
+from rushlight.distributed.gathering import all_gather, gather, scatter
 from rushlight.distributed.groups import get_global_rank, member
 from rushlight.distributed.point_to_point import recv, send
 

@@ -132,7 +132,7 @@ def _by_address(url: str, timeout: timedelta = default_pg_timeout, **_: Any) -> 
 def _by_file(url: str, **_: Any) -> Any:
     from urllib.parse import parse_qsl, urlsplit
 
-    from rushlight.distributed.store import FileStore
+    from rushlight.distributed.file_store import FileStore
 
     parts = urlsplit(url)
     if not parts.path:

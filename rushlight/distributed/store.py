@@ -1,15 +1,11 @@
 """Small tables of bytes that processes share, through which they find each other.
 
-Owns the operations, written once on a dict (_OPERATIONS), and the two stores that need no network:
-HashStore among the threads of a process, FileStore through a file. PrefixStore gives a part of a
-store to each user. TCPStore is in tcp_store.py.
+Owns the operations, written once on a dict (_OPERATIONS), HashStore among the threads of a process,
+and PrefixStore, that gives a part of a store to each user. The others have files of their own.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
-import struct
 import threading
 import time
 from datetime import timedelta
@@ -20,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["FileStore", "HashStore", "PrefixStore", "Store"]
+__all__ = ["HashStore", "PrefixStore", "Store"]
 
 _DEFAULT_TIMEOUT = timedelta(minutes=5)
 
@@ -159,7 +155,13 @@ def operate(table: Table, name: str, args: Sequence[bytes]) -> bytes:
     return _OPERATIONS[name][0](table, *decoded) or b""
 
 
-def _bytes(value: str | bytes) -> bytes:
+def changes(name: str) -> bool:
+    """Returns whether an operation changes the table."""
+    return _OPERATIONS[name][1]
+
+
+def encoded(value: str | bytes) -> bytes:
+    """Returns a value as the bytes that are kept."""
     return value.encode() if isinstance(value, str) else bytes(value)
 
 
@@ -308,7 +310,7 @@ class HashStore(Store):
     def _call(self, name: str, *args: str | bytes, timeout: timedelta | None = None) -> bytes:
         seconds = seconds_of(self._timeout if timeout is None else timeout)
         end = time.monotonic() + seconds
-        coded = [_bytes(arg) for arg in args]
+        coded = [encoded(arg) for arg in args]
         with self._changed:
             while True:
                 try:
@@ -317,96 +319,9 @@ class HashStore(Store):
                     if not self._changed.wait(end - time.monotonic()) and end <= time.monotonic():
                         raise self._late(name, coded, seconds) from None
                 else:
-                    if _OPERATIONS[name][1]:
+                    if changes(name):
                         self._changed.notify_all()
                     return result
-
-
-class FileStore(Store):
-    """A store in a file of a file system that all processes see.
-
-    The file is a list of the operations that changed the table; each process replays what is new.
-
-    Args:
-        file_name: its path; the last of world_size processes to end deletes the file.
-        world_size: the number of processes that use it; -1 if the file is to stay.
-    """
-
-    _POLL = 0.01  # seconds between two looks at the file
-
-    def __init__(self, file_name: str, world_size: int = -1) -> None:
-        super().__init__()
-        self._path = file_name
-        self._table: Table = {}
-        self._read = 0
-        self._lock = threading.Lock()
-        self._world_size = world_size
-        self._pid = os.getpid()
-        if world_size > 0:
-            self.add("\0users", 1)
-
-    @property
-    def path(self) -> str:
-        """Where the file is."""
-        return self._path
-
-    def num_keys(self) -> int:
-        return super().num_keys() - (self._world_size > 0)
-
-    def list_keys(self) -> list[str]:
-        return [key for key in super().list_keys() if key and key != "users"]
-
-    def _call(self, name: str, *args: str | bytes, timeout: timedelta | None = None) -> bytes:
-        seconds = seconds_of(self._timeout if timeout is None else timeout)
-        end = time.monotonic() + seconds
-        coded = [_bytes(arg) for arg in args]
-        while True:
-            try:
-                return self._once(name, coded)
-            except Missing:
-                if time.monotonic() >= end:
-                    raise self._late(name, coded, seconds) from None
-                time.sleep(self._POLL)
-
-    def _once(self, name: str, args: list[bytes]) -> bytes:
-        with self._lock:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                self._replay(file)
-                result = operate(self._table, name, args)
-                if _OPERATIONS[name][1]:
-                    record = pack([name.encode(), *args])
-                    os.pwrite(file, record, self._read)
-                    self._read += len(record)
-                return result
-            finally:
-                os.close(file)
-
-    def _replay(self, file: int) -> None:
-        size = os.fstat(file).st_size
-        if size < self._read:
-            raise DistStoreError(
-                f"FileStore: {self._path} was deleted while it was in use. Each job needs a file "
-                "of its own, and world_size must be the number of processes."
-            )
-        data = os.pread(file, size - self._read, self._read)
-        start = 0
-        while start < len(data):
-            (size,) = _SIZE.unpack_from(data, start)
-            name, *args = unpack(data[start + _SIZE.size : start + _SIZE.size + size])
-            operate(self._table, name.decode(), args)
-            start += _SIZE.size + size
-        self._read += len(data)
-
-    def __del__(self) -> None:
-        if getattr(self, "_world_size", -1) <= 0 or os.getpid() != self._pid:
-            return
-        try:
-            if self.add("\0gone", 1) >= self._world_size:
-                os.unlink(self._path)
-        except (OSError, DistStoreError):
-            pass  # the folder is gone already
 
 
 class PrefixStore(Store):
@@ -485,23 +400,3 @@ class PrefixStore(Store):
 
     def queue_len(self, key: str) -> int:
         return self._store.queue_len(self._key(key))
-
-
-_SIZE = struct.Struct("<I")
-
-
-def pack(parts: Sequence[bytes]) -> bytes:
-    """Returns byte strings as one record, which begins with the size of the rest."""
-    body = b"".join(_SIZE.pack(len(part)) + part for part in parts)
-    return _SIZE.pack(len(body)) + body
-
-
-def unpack(body: bytes) -> list[bytes]:
-    """Returns the byte strings of a record without its size."""
-    parts = []
-    start = 0
-    while start < len(body):
-        (size,) = _SIZE.unpack_from(body, start)
-        parts.append(body[start + _SIZE.size : start + _SIZE.size + size])
-        start += _SIZE.size + size
-    return parts

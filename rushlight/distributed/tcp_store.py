@@ -1,8 +1,9 @@
 """A store over the network: one process, the master, has the table, the others ask it.
 
 Owns the server, a thread of the master's process for each connection, and the client. A request is
-a record (store.pack) of operation, seconds to wait and arguments; an answer is a byte that says
-what the rest is. Nothing is pickled: who reaches the port can change the table, but not run code.
+a record, as in file_store.py, of operation, seconds to wait and arguments; an answer is a byte that
+says what the rest is. Nothing is pickled: who reaches the port can change the table, but not run
+code.
 """
 
 from __future__ import annotations
@@ -18,15 +19,8 @@ from datetime import timedelta
 from typing import ClassVar
 
 from rushlight.distributed.errors import DistNetworkError, DistStoreError
-from rushlight.distributed.store import (
-    HashStore,
-    LateError,
-    Store,
-    _bytes,
-    pack,
-    seconds_of,
-    unpack,
-)
+from rushlight.distributed.file_store import pack, unpack
+from rushlight.distributed.store import HashStore, LateError, Store, encoded, seconds_of
 
 __all__ = ["TCPStore"]
 
@@ -124,7 +118,7 @@ class TCPStore(Store):
 
     def _call(self, name: str, *args: str | bytes, timeout: timedelta | None = None) -> bytes:
         seconds = seconds_of(self._timeout if timeout is None else timeout)
-        coded = [_bytes(arg) for arg in args]
+        coded = [encoded(arg) for arg in args]
         connection = self._connection()
         try:
             connection.settimeout(seconds + _GRACE)

@@ -21,15 +21,15 @@ class DistributedSampler(Sampler):
 
     Args:
         dataset: what has the length.
-        num_replicas: the number of processes.
-        rank: the number of this one, 0, 1, ...
+        num_replicas: the number of processes; that of the job by default.
+        rank: the number of this one, 0, 1, ...; its rank in the job by default.
         shuffle: whether the order is random, else that of the dataset.
         seed: of the order; the same in all processes.
         drop_last: leave out indices at the end to make the parts equal; else the first ones are
             repeated.
 
     Raises:
-        ValueError: unless 0 <= rank < num_replicas.
+        ValueError: unless 0 <= rank < num_replicas, and for the defaults without a job.
 
     Example:
         >>> sampler = torch.utils.data.DistributedSampler(range(5), 2, 1, shuffle=False)
@@ -47,10 +47,10 @@ class DistributedSampler(Sampler):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError(
-                "DistributedSampler: Requires distributed package to be available to find "
-                "num_replicas and rank. Pass both."
-            )
+            from rushlight.distributed import get_rank, get_world_size
+
+            num_replicas = get_world_size() if num_replicas is None else num_replicas
+            rank = get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(
                 f"DistributedSampler: Invalid rank {rank}, rank should be in the interval "

@@ -1,0 +1,128 @@
+"""A store in a file, for processes that see the same file system.
+
+Owns the records that the file consists of; those of a TCPStore's requests are the same.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import threading
+import time
+
+from rushlight.distributed.errors import DistStoreError
+from rushlight.distributed.store import Missing, Store, Table, changes, encoded, operate, seconds_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import timedelta
+
+__all__ = ["FileStore"]
+
+_SIZE = struct.Struct("<I")
+
+
+def pack(parts: Sequence[bytes]) -> bytes:
+    """Returns byte strings as one record, which begins with the size of the rest."""
+    body = b"".join(_SIZE.pack(len(part)) + part for part in parts)
+    return _SIZE.pack(len(body)) + body
+
+
+def unpack(body: bytes) -> list[bytes]:
+    """Returns the byte strings of a record without its size."""
+    parts = []
+    start = 0
+    while start < len(body):
+        (size,) = _SIZE.unpack_from(body, start)
+        parts.append(body[start + _SIZE.size : start + _SIZE.size + size])
+        start += _SIZE.size + size
+    return parts
+
+
+class FileStore(Store):
+    """A store in a file of a file system that all processes see.
+
+    The file is a list of the operations that changed the table; each process replays what is new.
+
+    Args:
+        file_name: its path; the last of world_size processes to end deletes the file.
+        world_size: the number of processes that use it; -1 if the file is to stay.
+    """
+
+    _POLL = 0.01  # seconds between two looks at the file
+
+    def __init__(self, file_name: str, world_size: int = -1) -> None:
+        super().__init__()
+        self._path = file_name
+        self._table: Table = {}
+        self._read = 0
+        self._lock = threading.Lock()
+        self._world_size = world_size
+        self._pid = os.getpid()
+        if world_size > 0:
+            self.add("\0users", 1)
+
+    @property
+    def path(self) -> str:
+        """Where the file is."""
+        return self._path
+
+    def num_keys(self) -> int:
+        return super().num_keys() - (self._world_size > 0)
+
+    def list_keys(self) -> list[str]:
+        return [key for key in super().list_keys() if key and key != "users"]
+
+    def _call(self, name: str, *args: str | bytes, timeout: timedelta | None = None) -> bytes:
+        seconds = seconds_of(self._timeout if timeout is None else timeout)
+        end = time.monotonic() + seconds
+        coded = [encoded(arg) for arg in args]
+        while True:
+            try:
+                return self._once(name, coded)
+            except Missing:
+                if time.monotonic() >= end:
+                    raise self._late(name, coded, seconds) from None
+                time.sleep(self._POLL)
+
+    def _once(self, name: str, args: list[bytes]) -> bytes:
+        with self._lock:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                self._replay(file)
+                result = operate(self._table, name, args)
+                if changes(name):
+                    record = pack([name.encode(), *args])
+                    os.pwrite(file, record, self._read)
+                    self._read += len(record)
+                return result
+            finally:
+                os.close(file)
+
+    def _replay(self, file: int) -> None:
+        size = os.fstat(file).st_size
+        if size < self._read:
+            raise DistStoreError(
+                f"FileStore: {self._path} was deleted while it was in use. Each job needs a file "
+                "of its own, and world_size must be the number of processes."
+            )
+        data = os.pread(file, size - self._read, self._read)
+        start = 0
+        while start < len(data):
+            (size,) = _SIZE.unpack_from(data, start)
+            name, *args = unpack(data[start + _SIZE.size : start + _SIZE.size + size])
+            operate(self._table, name.decode(), args)
+            start += _SIZE.size + size
+        self._read += len(data)
+
+    def __del__(self) -> None:
+        if getattr(self, "_world_size", -1) <= 0 or os.getpid() != self._pid:
+            return
+        try:
+            if self.add("\0gone", 1) >= self._world_size:
+                os.unlink(self._path)
+        except (OSError, DistStoreError):
+            pass  # the folder is gone already
