@@ -30,7 +30,7 @@ _HEADER = struct.Struct(f"<Q{Call.SIZE}s")  # number of bytes, note
 _GIVEN_UP = b"\xff" * Call.SIZE  # the note of a rank's last message, the reason
 _LAST = 4096  # bytes of a reason at most
 _ENDED = select.POLLRDHUP
-_LONGEST = 1e6  # seconds that poll can still count
+_LOOK = 0.2  # seconds between looks at what other threads did
 
 
 class Wire:
@@ -71,8 +71,7 @@ class Wire:
         self, call: Call, parts: Sequence[Tensor | None], counts: Sequence[int]
     ) -> list[Tensor]:
         """Gives each of the others a flat tensor, and returns what they give; see Arena.give."""
-        if self._broken:
-            raise DistBackendError(f"{call}: {self._broken}")
+        self._check()
         own = parts[self.rank]
         given = [own if own is not None else rl.empty(0, dtype=call.dtype)] * self.size
         flows = []
@@ -108,7 +107,8 @@ class Wire:
                     f"for rank {late}. All ranks must make the same calls; a longer timeout can be "
                     "given to init_process_group."
                 )
-            for descriptor, events in waiting.poll(1000 * min(rest, _LONGEST)):
+            self._check()  # another thread may have given up
+            for descriptor, events in waiting.poll(1000 * min(rest, _LOOK)):
                 flow = open_flows[descriptor]
                 if events & select.POLLOUT:
                     flow.send()
@@ -119,6 +119,10 @@ class Wire:
                 else:
                     waiting.unregister(descriptor)
                     del open_flows[descriptor]
+
+    def _check(self) -> None:
+        if self._broken:
+            raise DistBackendError(self._broken)
 
     def is_alive(self, rank: int) -> bool:
         """Returns False if the process of another rank has ended, or left the group."""

@@ -109,13 +109,17 @@ def leave_work(rank: int) -> None:
     if rank == 0:
         dist.all_reduce(torch.ones(2), async_op=True)
         raise SystemExit(0)
-    time.sleep(0.3)
+    time.sleep(1)
     raised(dist.DistError, dist.barrier)
 
 
 @both
 def test_a_rank_may_end_with_work_begun(transport: str) -> None:
-    run_world(2, leave_work, transport=transport)
+    started, _store = run_world(2, leave_work, transport=transport, join=False)
+    started.processes[0].join()
+    assert started.processes[0].exitcode == 0 and started.processes[1].is_alive()
+    while not started.join():
+        pass
 
 
 def interrupt(rank: int) -> None:
@@ -141,12 +145,12 @@ def fork_a_child(rank: int) -> None:
     dist.all_reduce(torch.ones(2))
     if rank == 1:
         if os.fork() == 0:
-            time.sleep(2)
+            time.sleep(1.5)
             os._exit(0)
         os.kill(os.getpid(), signal.SIGKILL)
     start = time.monotonic()
     raised(dist.DistNetworkError, dist.all_reduce, torch.ones(2))
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 1.2
 
 
 @both

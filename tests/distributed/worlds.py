@@ -25,7 +25,8 @@ def run_world(
     """Runs function(rank, *args) in `size` ranks; raises what the first one that fails raised."""
     store = dist.TCPStore("127.0.0.1", 0, is_master=True)
     every = (size, store.port, transport, timeout, function, args)
-    return mp.start_processes(_join, every, size, join=join, start_method="fork")
+    started = mp.start_processes(_join, every, size, join=join, start_method="fork")
+    return started, store  # which the processes need as long as they run
 
 
 def _join(
