@@ -7,11 +7,13 @@ a thread; the others run in the caller's, after those.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import weakref
 from datetime import timedelta
 
+import rushlight as rl
 from rushlight.distributed import flat_collectives
 from rushlight.distributed.arena import Arena, host_id
 from rushlight.distributed.calls import Call, DifferentCalls
@@ -24,7 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import rushlight as rl
     from rushlight import Tensor
     from rushlight.distributed.flat_collectives import Way
     from rushlight.distributed.store import Store
@@ -69,6 +70,7 @@ class ProcessGroup:
         self.group_name = group_name
         self.group_desc = group_desc
         self.store = store
+        self._pid = os.getpid()
         self._calls = 0
         self._worker = Worker()
         self._order = threading.Lock()
@@ -182,8 +184,6 @@ class ProcessGroup:
 
     def barrier(self, timeout: float | None = None, async_op: bool = False) -> Work | None:
         """Waits for all ranks."""
-        import rushlight as rl
-
         return self.collective(
             "barrier", flat_collectives.barrier, rl.uint8, 0, (), [], async_op, timeout=timeout
         )
@@ -206,15 +206,10 @@ class ProcessGroupGloo(ProcessGroup):
 def _at_exit() -> None:
     """Stops threads before the interpreter goes, and tells those who wait for this rank."""
     for group in list(_groups):
-        if not group._worker.is_idle():
-            group.way.give_up("its process has ended")
-        group.shutdown()
+        if group._pid == os.getpid():  # a forked child has no part in it
+            if not group._worker.is_idle():
+                group.way.give_up("its process has ended")
+            group.shutdown()
 
 
-def _register() -> None:
-    import atexit
-
-    atexit.register(_at_exit)
-
-
-_register()
+atexit.register(_at_exit)

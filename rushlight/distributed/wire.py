@@ -61,7 +61,7 @@ class Wire:
                 connection = mesh.own_connection(ranks[other], channel, timeout)
                 connection.setblocking(False)
                 self._connections[other] = connection
-        self._flows: list[_Flow] = []  # of the last step
+        self._flows: list[_Flow] = []  # of the step that goes on, or failed
 
     def show(self, call: Call, mine: Tensor | None, counts: Sequence[int]) -> list[Tensor]:
         """Shows the others a flat tensor, and returns theirs; see Arena.show."""
@@ -119,6 +119,7 @@ class Wire:
                 else:
                     waiting.unregister(descriptor)
                     del open_flows[descriptor]
+        self._flows = []
 
     def _check(self) -> None:
         if self._broken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import threading
@@ -157,6 +158,28 @@ def fork_a_child(rank: int) -> None:
 def test_a_forked_child_does_not_stand_in_for_its_parent(transport: str) -> None:
     with pytest.raises(mp.ProcessExitedException, match="SIGKILL"):
         run_world(2, fork_a_child, transport=transport)
+
+
+def fork_a_child_that_exits(rank: int) -> None:
+    dist.all_reduce(torch.ones(2))
+    if rank == 0:
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        child = os.fork()
+        if child == 0:
+            atexit._run_exitfuncs()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        assert work is not None
+        work.wait()
+    else:
+        time.sleep(0.5)
+        dist.all_reduce(torch.ones(2))
+    dist.barrier()
+
+
+@both
+def test_a_forked_child_that_exits_leaves_the_group_alone(transport: str) -> None:
+    run_world(2, fork_a_child_that_exits, transport=transport)
 
 
 def miss_a_barrier(rank: int) -> None:
