@@ -123,7 +123,7 @@ class Receipt(Work):
 
 
 class Mesh:
-    """What one process has of it.
+    """The connections of one process.
 
     Args:
         store: of the job; where the ranks listen stands there.
@@ -141,7 +141,8 @@ class Mesh:
         self._listener = socket.create_server(("", 0), backlog=max(128, size))
         port = self._listener.getsockname()[1]
         self._store.set(f"address/{rank}", f"{_own_address(store)} {port}")
-        self._changed = threading.Condition()  # guards the four below
+        self._changed = threading.Condition()  # guards the five below
+        self._is_closed = False
         self._receipts: list[Receipt] = []
         self._aside: list[tuple[int, int, int, bytes, bytearray]] = []
         self._lost: dict[int, str] = {}
@@ -153,7 +154,7 @@ class Mesh:
         _meshes.add(self)
         threading.Thread(target=self._accept, name="mesh", daemon=True).start()
 
-    # ---- sending --------------------------------------------------------------------------------
+    # ---- connecting and sending -----------------------------------------------------------------
 
     def own_connection(self, rank: int, channel: int, timeout: float) -> socket.socket:
         """Returns a connection that goes both ways, for a channel that has no others.
@@ -309,7 +310,11 @@ class Mesh:
                     with self._changed:
                         self._put_aside(sender, channel, tag, note, data)
                 elif receipt.fits(sender, note, size):
-                    _exactly(connection, receipt.memory)
+                    try:
+                        _exactly(connection, receipt.memory)
+                    except (OSError, EOFError):
+                        receipt.set_exception(DistNetworkError(_lost_reason(sender)))
+                        raise
                     receipt.arrived(sender)
                 else:
                     _exactly(connection, bytearray(size))
@@ -326,10 +331,12 @@ class Mesh:
                     return receipt
                 if any(receipt.source in (sender, None) for receipt in self._receipts):
                     return None
+                if self._is_closed:
+                    raise EOFError
                 self._changed.wait()
 
     def _lose(self, rank: int) -> None:
-        reason = f"rank {rank} has ended, or left the job. See its output for the reason."
+        reason = _lost_reason(rank)
         with self._changed:
             self._lost[rank] = reason
             self._fail(lambda receipt: self._why_lost(receipt.source) is not None, reason)
@@ -346,6 +353,9 @@ class Mesh:
         """Sends what is begun, and ends all connections."""
         for sender in self._senders.values():
             sender.stop()
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
         for connection in self._sockets():
             with contextlib.suppress(OSError):  # the other end may be closed already
                 connection.shutdown(socket.SHUT_RDWR)  # closing alone does not wake its thread
@@ -358,6 +368,10 @@ class Mesh:
         """Closes this process's copies of the connections, as forked children do."""
         for connection in self._sockets():
             connection.close()
+
+
+def _lost_reason(rank: int) -> str:
+    return f"rank {rank} has ended, or left the job. See its output for the reason."
 
 
 def _wants(receipt: Receipt, sender: int, channel: int, tag: int) -> bool:

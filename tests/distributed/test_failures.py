@@ -56,6 +56,26 @@ def reduce_twice() -> None:
         dist.all_reduce(torch.ones(2))
 
 
+def die_while_sending(rank: int) -> None:
+    """The receiver takes less than all before the sender ends."""
+    large = torch.zeros(30_000_000)
+    if rank == 0:
+        work = dist.isend(large, 1)
+        assert work is not None
+        dist.barrier()
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.barrier()
+    time.sleep(0.5)
+    raised(dist.DistNetworkError, dist.recv, large, 0)
+
+
+@both
+def test_a_sender_killed_within_a_message_is_told(transport: str) -> None:
+    with pytest.raises(mp.ProcessExitedException, match="SIGKILL"):
+        run_world(2, die_while_sending, transport=transport)
+
+
 def be_late(rank: int) -> None:
     if rank == 1:
         time.sleep(1)
