@@ -43,9 +43,12 @@ _FLOCK = struct.Struct("hhqqi4x")  # struct flock of 64-bit Linux: type, whence,
 
 def host_id() -> str:
     """Returns what processes have in common that can map each other's memory."""
-    with open("/proc/sys/kernel/random/boot_id") as file:
-        boot = file.read().strip()
-    return f"{boot} {os.readlink('/proc/self/ns/pid')} {os.getuid()}"
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')} {os.getuid()}"
+    except OSError:  # hidden by a sandbox
+        return f"alone {os.urandom(16).hex()}"
 
 
 def _place(giver: int, receiver: int) -> int:
