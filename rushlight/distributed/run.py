@@ -165,19 +165,28 @@ class _Job:
                 self._command(local_rank), env=self._environment(local_rank, attempt)
             )
         failures: list[tuple[int, int, str]] = []
-        while self._running and not failures:
+        while not failures and (self._running or not self._all_machines_ended(attempt)):
             time.sleep(self._args.monitor_interval)
-            failures = self._failures(attempt)
-            if not failures and self._nodes > 1 and self._store.check([f"failed/{attempt}"]):
-                rank, code, text = self._store.get(f"failed/{attempt}").decode().split("\n", 2)
-                failures = [(int(rank), int(code), text)]
+            failures = self._failures(attempt) or self._failure_elsewhere(attempt)
         if failures:
-            rank, code, text = failures[0]
             if self._nodes > 1:
-                self._store.set(f"failed/{attempt}", f"{rank}\n{code}\n{text}")
+                self._store.set(f"failed/{attempt}", "\n".join(map(str, failures[0])))
             self._end(list(self._running.values()))
             self._running.clear()
         return failures
+
+    def _all_machines_ended(self, attempt: int) -> bool:
+        """Whether the processes of all machines ended well, as those of this one did."""
+        if self._nodes == 1:
+            return True
+        self._store.set(f"ended/{attempt}/{self._node}", b"")
+        return self._store.check([f"ended/{attempt}/{node}" for node in range(self._nodes)])
+
+    def _failure_elsewhere(self, attempt: int) -> list[tuple[int, int, str]]:
+        if self._nodes == 1 or not self._store.check([f"failed/{attempt}"]):
+            return []
+        rank, code, text = self._store.get(f"failed/{attempt}").decode().split("\n", 2)
+        return [(int(rank), int(code), text)]
 
     def _failures(self, attempt: int) -> list[tuple[int, int, str]]:
         """Those that have ended badly. Those that ended well are not looked at again."""

@@ -87,23 +87,36 @@ def test_all_are_started_again(script: Path) -> None:
     assert result.stdout.splitlines() == ["again", "again"]
 
 
-def test_two_machines_join(script: Path) -> None:
+def launched_on_two_machines(script: Path, *options: object) -> list[tuple[int, str]]:
+    """Exit codes and outputs of launchers that take this machine for two."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    common = ("--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{port}", "--nproc-per-node", 1)
-    env = os.environ | {"PYTHONPATH": str(ROOT), "RUSHLIGHT_TRANSPORT": "tcp"}
+    common = ("--nnodes", 2, "--rdzv-endpoint", f"127.0.0.1:{port}", *options)
     launchers = [
         subprocess.Popen(
             command(*common, "--node-rank", node, script),
-            env=env,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "RUSHLIGHT_TRANSPORT": "tcp"},
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
         for node in (1, 0)
     ]
     texts = [launcher.communicate(timeout=60)[0] for launcher in launchers]
-    assert all("sum [1.0, 2.0] 0 2" in text for text in texts), texts
-    assert [launcher.returncode for launcher in launchers] == [0, 0]
+    return [(each.returncode, text) for each, text in zip(launchers, texts, strict=True)]
+
+
+def test_two_machines_join(script: Path) -> None:
+    for code, text in launched_on_two_machines(script):
+        assert code == 0 and "sum [1.0, 2.0] 0 2" in text, text
+
+
+def test_a_failure_on_one_machine_starts_both_again(script: Path) -> None:
+    script.write_text(FAIL)
+    for code, text in launched_on_two_machines(script, "--max-restarts", 1):
+        assert code == 0 and "again\n" in text and "rank 1 ended first" in text, text
+    for code, text in launched_on_two_machines(script):
+        assert code == 1 and "ValueError: no such thing" in text, text
 
 
 def test_ending_the_launcher_ends_its_processes(script: Path) -> None:
