@@ -10,6 +10,7 @@ fixed: processes cannot join or leave a job that runs.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import shutil
 import signal
@@ -37,6 +38,7 @@ __all__ = ["get_args_parser", "main", "parse_args", "run"]
 
 _LOCALHOST = "127.0.0.1"
 _DEFAULT_PORT = 29500
+_OUTPUTS = ("stdout", "stderr")
 _GRACE = 30.0  # seconds between asking a process to end and ending it
 
 
@@ -63,6 +65,15 @@ def get_args_parser() -> argparse.ArgumentParser:
     add("--max-restarts", type=int, default=0, help="how often all may be started again")
     add("--monitor-interval", type=float, default=0.1, help="seconds between looks at them")
     add("--role", default="default", help="ROLE_NAME of the processes")
+    add("--log-dir", default="", help="folder of what --redirects sends to files")
+    add(
+        "--redirects",
+        "-r",
+        type=int,
+        choices=range(4),
+        default=0,
+        help="1 stdout, 2 stderr, 3 both",
+    )
     add("--module", "-m", action="store_true", help="the program is a module, as for python -m")
     add("--no-python", action="store_true", help="the program is run without Python")
     parser.add_argument("training_script", help="the program")
@@ -110,6 +121,8 @@ class _Job:
             raise ValueError(f"run: --nnodes {self._nodes} needs --node-rank on each machine.")
         if not 0 <= self._node < self._nodes:
             raise ValueError(f"run: --node-rank {self._node} is not from 0 to {self._nodes - 1}.")
+        if args.redirects and not args.log_dir:
+            raise ValueError("run: --redirects needs --log-dir, the folder of its files.")
         host, port = args.master_addr, args.master_port
         if args.standalone:
             host, port = _LOCALHOST, 0
@@ -161,9 +174,17 @@ class _Job:
         first = self._node * self._local_size
         for local_rank in range(self._local_size):
             rank = first + local_rank
-            self._running[rank] = subprocess.Popen(
-                self._command(local_rank), env=self._environment(local_rank, attempt)
-            )
+            with contextlib.ExitStack() as files:
+                outputs = {
+                    name: files.enter_context(open(path, "wb"))
+                    for name, path in self._output_files(local_rank, attempt).items()
+                }
+                self._running[rank] = subprocess.Popen(
+                    self._command(local_rank),
+                    env=self._environment(local_rank, attempt),
+                    stdout=outputs.get("stdout"),
+                    stderr=outputs.get("stderr"),
+                )
         failures: list[tuple[int, int, str]] = []
         while not failures and (self._running or not self._all_machines_ended(attempt)):
             time.sleep(self._args.monitor_interval)
@@ -201,6 +222,14 @@ class _Job:
         # Who failed because another did often ends within the same look: the one that knows
         # a reason of its own is the first.
         return sorted(failures, key=lambda failure: "DistNetworkError" in failure[2])
+
+    def _output_files(self, local_rank: int, attempt: int) -> dict[str, str]:
+        """Where the outputs of a process go that --redirects names."""
+        place = (self._args.log_dir, self._name, f"attempt_{attempt}", str(local_rank))
+        names = [name for i, name in enumerate(_OUTPUTS) if self._args.redirects & (i + 1)]
+        if names:
+            os.makedirs(os.path.join(*place), exist_ok=True)
+        return {name: os.path.join(*place, f"{name}.log") for name in names}
 
     def _error_file(self, rank: int, attempt: int) -> str:
         return os.path.join(self._folder, f"{attempt}-{rank}.json")

@@ -146,12 +146,22 @@ def test_other_programs(script: Path) -> None:
     assert result.stdout == "0 of 1\n", result
 
 
+def test_outputs_go_to_files(script: Path, tmp_path: Path) -> None:
+    options = ("--standalone", "--nproc-per-node", 2, "--log_dir", tmp_path / "logs", "-r", 3)
+    result = launched(*options, script)
+    assert result.returncode == 0 and result.stdout == "", result
+    logs = sorted((tmp_path / "logs").glob("*/attempt_0/*/stdout.log"))
+    assert [log.parent.name for log in logs] == ["0", "1"]
+    assert all("sum [1.0, 2.0]" in log.read_text() for log in logs)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--nnodes=1:2"], "cannot change"),
         (["--nnodes=2"], "needs --node-rank"),
         (["--nnodes=2", "--node-rank=2"], "not from 0 to 1"),
+        (["--redirects=3"], "needs --log-dir"),
         (["--nproc-per-node=many"], "give a number, auto, cpu or gpu"),
     ],
 )
