@@ -1,7 +1,4 @@
-"""A store in a file, for processes that see the same file system.
-
-Owns the records that the file consists of; those of a TCPStore's requests are the same.
-"""
+"""A store in a file, for processes that see the same file system."""
 
 from __future__ import annotations
 
@@ -12,33 +9,16 @@ import threading
 import time
 
 from rushlight.distributed.errors import DistStoreError
+from rushlight.distributed.records import SIZE, pack, unpack
 from rushlight.distributed.store import Missing, Store, Table, changes, encoded, operate, seconds_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import timedelta
 
 __all__ = ["FileStore"]
 
-_SIZE = struct.Struct("<I")
-
-
-def pack(parts: Sequence[bytes]) -> bytes:
-    """Returns byte strings as one record, which begins with the size of the rest."""
-    body = b"".join(_SIZE.pack(len(part)) + part for part in parts)
-    return _SIZE.pack(len(body)) + body
-
-
-def unpack(body: bytes) -> list[bytes]:
-    """Returns the byte strings of a record without its size."""
-    parts = []
-    start = 0
-    while start < len(body):
-        (size,) = _SIZE.unpack_from(body, start)
-        parts.append(body[start + _SIZE.size : start + _SIZE.size + size])
-        start += _SIZE.size + size
-    return parts
+_OWN_KEYS = ("\1users", "\1gone")  # how many have opened the file, and closed it
 
 
 class FileStore(Store):
@@ -62,7 +42,7 @@ class FileStore(Store):
         self._world_size = world_size
         self._pid = os.getpid()
         if world_size > 0:
-            self.add("\0users", 1)
+            self.add(_OWN_KEYS[0], 1)
 
     @property
     def path(self) -> str:
@@ -70,10 +50,10 @@ class FileStore(Store):
         return self._path
 
     def num_keys(self) -> int:
-        return super().num_keys() - (self._world_size > 0)
+        return len(self.list_keys())
 
     def list_keys(self) -> list[str]:
-        return [key for key in super().list_keys() if key and key != "users"]
+        return [key for key in super().list_keys() if key not in _OWN_KEYS]
 
     def _call(self, name: str, *args: str | bytes, timeout: timedelta | None = None) -> bytes:
         seconds = seconds_of(self._timeout if timeout is None else timeout)
@@ -111,18 +91,24 @@ class FileStore(Store):
             )
         data = os.pread(file, size - self._read, self._read)
         start = 0
-        while start < len(data):
-            (size,) = _SIZE.unpack_from(data, start)
-            name, *args = unpack(data[start + _SIZE.size : start + _SIZE.size + size])
-            operate(self._table, name.decode(), args)
-            start += _SIZE.size + size
+        try:
+            while start < len(data):
+                (size,) = SIZE.unpack_from(data, start)
+                name, *args = unpack(data[start + SIZE.size : start + SIZE.size + size])
+                operate(self._table, name.decode(), args)
+                start += SIZE.size + size
+        except (struct.error, ValueError, KeyError, TypeError) as error:
+            raise DistStoreError(
+                f"FileStore: {self._path} is not the file of a store: {error!r}. Each job needs a "
+                "file of its own, which it makes itself."
+            ) from None
         self._read += len(data)
 
     def __del__(self) -> None:
         if getattr(self, "_world_size", -1) <= 0 or os.getpid() != self._pid:
             return
         try:
-            if self.add("\0gone", 1) >= self._world_size:
+            if self.add(_OWN_KEYS[1], 1) >= self._world_size:
                 os.unlink(self._path)
         except (OSError, DistStoreError):
             pass  # the folder is gone already

@@ -124,8 +124,8 @@ def _length(table: Table, key: str) -> bytes:
     return str(len(_queue(table, key)) if key in table else 0).encode()
 
 
-# What a store does, by name: the function, and whether it changes the table. Arguments before the
-# last are keys; whether the last is one too stands in _TAKES_VALUE.
+# What a store does, by name: the function, and whether it changes the table. The arguments are
+# keys, but for as many at the end as _VALUES says.
 _OPERATIONS: dict[str, tuple[Callable[..., bytes | None], bool]] = {
     "set": (_set, True),
     "get": (_value, False),

@@ -1,7 +1,7 @@
 """A store over the network: one process, the master, has the table, the others ask it.
 
 Owns the server, a thread of the master's process for each connection, and the client. A request is
-a record, as in file_store.py, of operation, seconds to wait and arguments; an answer is a byte that
+a record, as in records.py, of operation, seconds to wait and arguments; an answer is a byte that
 says what the rest is. Nothing is pickled: who reaches the port can change the table, but not run
 code.
 """
@@ -19,12 +19,11 @@ from datetime import timedelta
 from typing import ClassVar
 
 from rushlight.distributed.errors import DistNetworkError, DistStoreError
-from rushlight.distributed.file_store import pack, unpack
+from rushlight.distributed.records import SIZE, pack, unpack
 from rushlight.distributed.store import HashStore, LateError, Store, encoded, seconds_of
 
 __all__ = ["TCPStore"]
 
-_SIZE = struct.Struct("<I")
 _MOST = 1 << 30  # bytes of a request: more is a stranger who speaks another language
 _DONE, _FAILED, _LATE = b"\0", b"\1", b"\2"
 _GRACE = 10  # seconds that an answer may take longer than it was asked to wait
@@ -182,7 +181,7 @@ def _connect(host: str, port: int, seconds: float) -> socket.socket:
 
 
 def _receive(connection: socket.socket, most: int = _MOST) -> bytes:
-    (size,) = _SIZE.unpack(_exactly(connection, _SIZE.size))
+    (size,) = SIZE.unpack(_exactly(connection, SIZE.size))
     if size > most:
         raise EOFError(f"a message of {size} bytes was announced, more than a store sends")
     return _exactly(connection, size)
@@ -249,7 +248,7 @@ class _Server:
             try:
                 while True:
                     answer = self._answer(unpack(_receive(connection)))
-                    connection.sendall(_SIZE.pack(len(answer)) + answer)
+                    connection.sendall(SIZE.pack(len(answer)) + answer)
             except (OSError, EOFError, ValueError, TypeError, KeyError, struct.error):
                 return  # it was closed, or is no client of ours
 

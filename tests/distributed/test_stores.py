@@ -51,8 +51,9 @@ def test_operations(stores: tuple[Any, Any]) -> None:
     assert not one.check(["none"]) and one.check(["swap", "key"]) and one.check([])
     assert one.num_keys() == 4 and set(other.list_keys()) == {"key", "count", "fresh", "swap"}
     assert one.delete_key("swap") and not other.delete_key("swap")
-    one.multi_set(["a", "b"], ["1", "2"])
-    assert other.multi_get(["b", "a"]) == [b"2", b"1"]
+    one.multi_set(["users", "b"], ["1", "2"])
+    assert other.multi_get(["b", "users"]) == [b"2", b"1"]
+    assert "users" in other.list_keys()
     one.queue_push("queue", "1st")
     other.queue_push("queue", "2nd")
     assert one.queue_len("queue") == 2
@@ -112,6 +113,15 @@ def test_the_last_user_deletes_the_file(tmp_path: Path) -> None:
     assert path.exists()
     del other
     assert not path.exists()
+
+
+@pytest.mark.parametrize("text", [b"something else", b"\x05\0\0\0\x01\0\0\0?", b"\0"])
+def test_other_files_are_refused(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "notes"
+    path.write_bytes(text)
+    with pytest.raises(dist.DistStoreError, match="is not the file of a store"):
+        dist.FileStore(str(path)).get("key")
+    assert path.read_bytes() == text
 
 
 def test_a_server_survives_strangers() -> None:
