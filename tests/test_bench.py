@@ -24,6 +24,7 @@ def test_case_runs_again_and_again(case) -> None:
     call = case.make(torch)
     for _ in range(2):
         call()
+    cases.distributed.leave()
 
 
 def test_headlines_are_cases() -> None:

@@ -12,26 +12,35 @@ from typing import Any
 from cases.case import MILLIONS_4, Call, case
 
 PEER = Path(__file__).parents[1] / "peer.py"
+joined: list[tuple[Any, subprocess.Popen[bytes]]] = []  # the last case's framework and peer
 
 
 def join(torch: Any, port: int, rank: int) -> Any:
     """Joins the two, which share the cores: each has one thread."""
     torch.set_num_threads(1)
     dist = importlib.import_module(f"{torch.__name__}.distributed")
-    if dist.is_initialized():
-        dist.destroy_process_group()
     dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=2)
     return dist
 
 
+def leave() -> None:
+    """Ends the other process of the last case."""
+    while joined:
+        dist, peer = joined.pop()
+        dist.destroy_process_group()
+        peer.wait()
+
+
 def all_reduce(torch: Any, count: int) -> Call:
+    leave()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, str(PEER), torch.__name__, str(port), str(count)]
-    subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    peer = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     threads = torch.get_num_threads()
     dist = join(torch, port, 0)
     torch.set_num_threads(threads)
+    joined.append((dist, peer))
     x = torch.zeros(count)
 
     def call() -> None:
