@@ -3,18 +3,21 @@
 #include "core/device/cuda.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/python.h"
 #include "core/device/cublaslt.h"
+#include "core/device/cuda_graph.h"
 #include "core/device/cuda_kernel.h"
 #include "core/device/cuda_memory.h"
 #include "core/device/cuda_pinned.h"
 #include "core/device/cuda_stream.h"
 #include "core/device/kernel_cache.h"
 #include "core/device/nvrtc.h"
+#include "core/tensor/generator.h"
 #include "core/tensor/tile_loop.h"
 
 namespace nb = nanobind;
@@ -173,6 +176,49 @@ void add_streams(nb::module_& m) {
            [](const cuda::Event& event) { return reinterpret_cast<uintptr_t>(event.handle()); });
 }
 
+void add_graphs(nb::module_& m) {
+  m.def(
+      "_cuda_new_pool", [](bool by_user) { return cuda::new_pool_id(by_user); }, "by_user"_a,
+      "The name of a private pool that nobody uses yet.");
+  m.def(
+      "_cuda_is_capturing",
+      [](int device) {
+        cuda::activate(device);
+        int status = 0;
+        cuda::check(
+            cuda::driver().cuStreamIsCapturing(cuda::current_stream(device).handle, &status),
+            "cuStreamIsCapturing");
+        return status != 0;
+      },
+      "device"_a, "Whether the current stream captures.");
+
+  nb::class_<cuda::Graph>(m, "_CudaGraph")
+      .def(nb::init<>())
+      .def("register_generator",
+           [](cuda::Graph& graph, nb::handle generator) {
+             std::shared_ptr<Generator> shared = expect_generator(generator.ptr());
+             cuda::DrawSource source = draw_source(*shared);
+             // The graph keeps it alive.
+             auto take = [shared, take = source.take](uint64_t counters) { return take(counters); };
+             graph.register_source({source.id, take});
+           })
+      .def("capture_begin", [](cuda::Graph& graph, std::optional<cuda::PoolId> pool,
+                               int mode) { graph.capture_begin(pool, cuda::CaptureMode(mode)); })
+      .def("capture_end", &cuda::Graph::capture_end, "keeps"_a)
+      .def("abandon", &cuda::Graph::abandon)
+      .def("instantiate", &cuda::Graph::instantiate)
+      .def("replay", &cuda::Graph::replay)
+      .def("reset", &cuda::Graph::reset, NoGil())
+      .def("debug_dump", &cuda::Graph::debug_dump)
+      .def("nodes", &cuda::Graph::nodes)
+      .def("pool", &cuda::Graph::pool)
+      .def("handle",
+           [](const cuda::Graph& graph) { return reinterpret_cast<uintptr_t>(graph.handle()); })
+      .def("exec_handle", [](const cuda::Graph& graph) {
+        return reinterpret_cast<uintptr_t>(graph.exec_handle());
+      });
+}
+
 void add_kernels(nb::module_& m) {
   m.def(
       "_cuda_kernels",
@@ -219,6 +265,7 @@ void add_cuda(PyObject* module) {
   add_devices(m);
   add_memory(m);
   add_streams(m);
+  add_graphs(m);
   add_kernels(m);
 }
 

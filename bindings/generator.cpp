@@ -181,6 +181,12 @@ PyTypeObject& generator_type() { return GeneratorType; }
 
 }  // namespace
 
+std::shared_ptr<Generator> expect_generator(PyObject* object) {
+  CHECK(PyObject_TypeCheck(object, &GeneratorType), ErrorKind::kType,
+        "expected a torch.Generator, but got ", Py_TYPE(object)->tp_name);
+  return shared_in(object);
+}
+
 bool read_generator(PyObject* object, Generator*& out) {
   if (!PyObject_TypeCheck(object, &GeneratorType)) return false;
   out = &generator_in(object);

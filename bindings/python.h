@@ -5,6 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <memory>
 #include <utility>
 
 #include "core/base/error.h"
@@ -151,6 +152,8 @@ bool read_dtype(PyObject* object, DType& out);
 bool read_device(PyObject* object, Device& out);
 bool read_memory_format(PyObject* object, MemoryFormat& out);
 bool read_generator(PyObject* object, Generator*& out);
+// The generator behind a Python one, to be kept; raises TypeError for other objects.
+std::shared_ptr<Generator> expect_generator(PyObject* object);
 // Python and NumPy numbers; not tensors.
 bool read_number(PyObject* object, Scalar& out);
 // Whether the object counts as an int where an int is asked for; bool does not.

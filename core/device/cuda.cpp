@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "core/base/error.h"
+#include "core/device/cuda_capture.h"
 #include "core/device/cuda_driver.h"
 #include "core/device/cuda_pinned.h"
 #include "core/device/cuda_stream.h"
@@ -141,8 +142,18 @@ CUdeviceptr address(const void* data) { return reinterpret_cast<CUdeviceptr>(dat
 
 // Waits, unless the copy may go on by itself and the pinned memory remembers it.
 void finish_host_copy(const void* host, Stream stream, bool non_blocking) {
+  if (is_capturing(stream)) return;
   if (non_blocking && pinned_record(host, stream)) return;
   synchronize(stream);
+}
+
+// A graph repeats a copy with the same host memory, which it keeps.
+void check_captured_copy(const void* host, Stream stream, bool to_gpu, bool non_blocking) {
+  bool is_kept = non_blocking && keep_pinned(stream, host);
+  if (is_kept) return;
+  refuse_capture(stream, to_gpu ? "copies from the CPU to the GPU, without pinned memory and "
+                                  "non_blocking=True"
+                                : "copies from the GPU to the CPU and waits for the numbers");
 }
 
 void copy_between(void* to, int to_device, const void* from, int from_device, size_t bytes) {
@@ -214,6 +225,7 @@ void activate(int device) {
 }
 
 void synchronize(int device) {
+  refuse_captures_on(device, "waits for the GPU", "synchronize");
   activate(device);
   check(driver().cuCtxSynchronize(), "cuCtxSynchronize");
 }
@@ -243,6 +255,8 @@ void copy_bytes(void* to, Device to_device, const void* from, Device from_device
   }
   ASSERT(to_device.is_cpu() || from_device.is_cpu());
   Stream stream = current_stream(device_index(to_device.is_cuda() ? to_device : from_device));
+  if (is_capturing(stream)) [[unlikely]]
+    check_captured_copy(to_device.is_cuda() ? from : to, stream, to_device.is_cuda(), non_blocking);
   activate(stream.device);
   if (to_device.is_cuda()) {
     check(driver().cuMemcpyHtoDAsync_v2(address(to), from, bytes, stream.handle),

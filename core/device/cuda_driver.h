@@ -18,6 +18,9 @@ using CUevent = struct CUevent_st*;
 using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+using CUgraphNode = struct CUgraphNode_st*;
 struct CUuuid {
   unsigned char bytes[16];
 };
@@ -51,6 +54,10 @@ inline constexpr int kFunctionMaxThreadsPerBlock = 0;
 inline constexpr int kFunctionStaticSharedBytes = 1;
 inline constexpr int kFunctionMaxDynamicSharedBytes = 8;
 
+// CUstreamCaptureStatus and CUstreamCaptureMode
+inline constexpr int kCaptureActive = 1;
+inline constexpr int kCaptureRelaxed = 2;
+
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventBlockingSync = 1;
 inline constexpr unsigned kEventDisableTiming = 2;
@@ -74,6 +81,8 @@ inline constexpr unsigned kEventDisableTiming = 2;
   _(cuMemGetInfo_v2, CUresult(size_t* free, size_t* total))                                     \
   _(cuMemAllocAsync, CUresult(CUdeviceptr* data, size_t bytes, CUstream stream))                \
   _(cuMemFreeAsync, CUresult(CUdeviceptr data, CUstream stream))                                \
+  _(cuMemAlloc_v2, CUresult(CUdeviceptr* data, size_t bytes))                                   \
+  _(cuMemFree_v2, CUresult(CUdeviceptr data))                                                   \
   _(cuDeviceGetDefaultMemPool, CUresult(CUmemoryPool* pool, CUdevice device))                   \
   _(cuMemPoolSetAttribute, CUresult(CUmemoryPool pool, int attribute, void* value))             \
   _(cuMemPoolGetAttribute, CUresult(CUmemoryPool pool, int attribute, void* value))             \
@@ -92,6 +101,20 @@ inline constexpr unsigned kEventDisableTiming = 2;
   _(cuStreamSynchronize, CUresult(CUstream stream))                                             \
   _(cuStreamQuery, CUresult(CUstream stream))                                                   \
   _(cuStreamWaitEvent, CUresult(CUstream stream, CUevent event, unsigned flags))                \
+  _(cuStreamBeginCapture_v2, CUresult(CUstream stream, int mode))                               \
+  _(cuStreamEndCapture, CUresult(CUstream stream, CUgraph* graph))                              \
+  _(cuStreamIsCapturing, CUresult(CUstream stream, int* status))                                \
+  _(cuStreamGetCaptureInfo_v2,                                                                  \
+    CUresult(CUstream stream, int* status, uint64_t* id, CUgraph* graph,                        \
+             const CUgraphNode** nodes, size_t* node_count))                                    \
+  _(cuThreadExchangeStreamCaptureMode, CUresult(int* mode))                                     \
+  _(cuGraphInstantiateWithFlags,                                                                \
+    CUresult(CUgraphExec* exec, CUgraph graph, unsigned long long flags))                       \
+  _(cuGraphLaunch, CUresult(CUgraphExec exec, CUstream stream))                                 \
+  _(cuGraphExecDestroy, CUresult(CUgraphExec exec))                                             \
+  _(cuGraphDestroy, CUresult(CUgraph graph))                                                    \
+  _(cuGraphGetNodes, CUresult(CUgraph graph, CUgraphNode* nodes, size_t* count))                \
+  _(cuGraphDebugDotPrint, CUresult(CUgraph graph, const char* path, unsigned flags))            \
   _(cuEventCreate, CUresult(CUevent* event, unsigned flags))                                    \
   _(cuEventRecord, CUresult(CUevent event, CUstream stream))                                    \
   _(cuEventSynchronize, CUresult(CUevent event))                                                \

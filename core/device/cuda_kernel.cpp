@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/device/cuda_capture.h"
 #include "core/device/cuda_stream.h"
 #include "core/device/kernel_cache.h"
 #include "core/device/kernel_text.h"
@@ -77,6 +78,7 @@ CudaKernel::Loaded& CudaKernel::loaded(int device) {
   activate(device);
   Loaded& loaded = loaded_[size_t(device)];
   if (!loaded.function.load(std::memory_order_acquire)) [[unlikely]] {
+    RelaxedCapture relaxed;
     CUfunction function = module_.function(device, entry_);
     loaded.shared_limit = unsigned(attribute(function, kFunctionMaxDynamicSharedBytes));
     loaded.function.store(function, std::memory_order_release);

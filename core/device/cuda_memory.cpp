@@ -15,7 +15,9 @@
 
 #include "core/base/error.h"
 #include "core/device/cuda.h"
+#include "core/device/cuda_capture.h"
 #include "core/device/cuda_pinned.h"
+#include "core/device/cuda_pool.h"
 
 namespace rushlight::cuda {
 
@@ -23,9 +25,10 @@ struct Block {
   CUdeviceptr data;
   size_t bytes;
   Stream stream;
-  int size_class;              // -1: too large to be kept here
-  Block* next;                 // of the free list
-  std::vector<Stream> others;  // that use it too
+  int size_class;                     // -1: too large to be kept here
+  Block* next;                        // of the free list
+  std::vector<Stream> others;         // that use it too
+  std::shared_ptr<PrivatePool> pool;  // null: the driver's
 };
 
 namespace {
@@ -91,10 +94,12 @@ class DeviceMemory {
 
   Block* allocate(size_t bytes) {
     Stream stream = current_stream(device_);
+    if (std::shared_ptr<PrivatePool> pool = private_pool_for(stream)) [[unlikely]]
+      return allocate_privately(bytes, stream, std::move(pool));
     int size_class = is_caching() ? size_class_of(bytes) : -1;
     {
       std::lock_guard lock(mutex_);
-      if (!pending_.empty()) [[unlikely]]
+      if (!pending_.empty() || !deferred_.empty()) [[unlikely]]
         take_back_pending();
       if (size_class >= 0) {
         Block*& list = list_of(stream.handle)[size_t(size_class)];
@@ -106,10 +111,8 @@ class DeviceMemory {
         }
       }
     }
-    size_t whole = size_class >= 0 ? class_bytes(size_class)
-                   : is_caching()  ? (bytes + kAlignment - 1) / kAlignment * kAlignment
-                                   : bytes;
-    auto block = std::make_unique<Block>(Block{0, whole, stream, size_class, nullptr, {}});
+    size_t whole = size_class >= 0 ? class_bytes(size_class) : whole_bytes(bytes);
+    auto block = std::make_unique<Block>(Block{0, whole, stream, size_class, nullptr, {}, {}});
     block->data = allocate_from_driver(whole, bytes, stream);
     std::lock_guard lock(mutex_);
     count(int64_t(whole), 1);
@@ -119,7 +122,14 @@ class DeviceMemory {
   void free(Block* block) {
     std::lock_guard lock(mutex_);
     count(-int64_t(block->bytes), -1);
+    give_back(block);
+  }
+
+  // Whoever uses it is told by `others`.
+  void give_back(Block* block) {
     if (block->others.empty()) return keep(block);
+    // An event that is recorded in a capture says nothing of the work before it.
+    if (any_capture()) return deferred_.push_back(block);
     Pending& pending = pending_.emplace_back();
     pending.block = block;
     for (Stream other : block->others) {
@@ -138,6 +148,7 @@ class DeviceMemory {
 
   void empty() {
     if (!used_) return;
+    refuse_captures_on(device_, "gives memory back to the driver", "empty_cache");
     {
       std::lock_guard lock(mutex_);
       take_back_pending();
@@ -159,16 +170,26 @@ class DeviceMemory {
     std::lock_guard lock(mutex_);
     MemoryStats now = stats_;
     if (used_) {
-      now.reserved.current = pool_attribute(kPoolReservedCurrent);
-      now.reserved.peak = pool_attribute(kPoolReservedHigh);
+      std::lock_guard reserved_lock(reserved_mutex_);
+      now.reserved.current = reserved_.current + pool_attribute(kPoolReservedCurrent);
+      now.reserved.peak = reserved_.peak + pool_attribute(kPoolReservedHigh);
     }
     return now;
+  }
+
+  void count_reserved(int64_t bytes) {
+    std::lock_guard lock(reserved_mutex_);
+    change(reserved_, bytes);
   }
 
   void reset_peak() {
     std::lock_guard lock(mutex_);
     stats_.allocated.peak = stats_.allocated.current;
     stats_.allocations.peak = stats_.allocations.current;
+    {
+      std::lock_guard reserved_lock(reserved_mutex_);
+      reserved_.peak = reserved_.current;
+    }
     uint64_t now = 0;  // the driver takes 0 for the current value
     if (used_)
       check(driver().cuMemPoolSetAttribute(pool(), kPoolReservedHigh, &now),
@@ -183,11 +204,11 @@ class DeviceMemory {
   };
   using Lists = std::array<Block*, kClasses>;
 
+  static void change(MemoryStats::Count& count, int64_t amount) {
+    if (amount > 0) add(count, amount);
+    else count.current += amount;
+  }
   void count(int64_t bytes, int64_t blocks) {
-    auto change = [](MemoryStats::Count& count, int64_t amount) {
-      if (amount > 0) add(count, amount);
-      else count.current += amount;
-    };
     change(stats_.allocated, bytes);
     change(stats_.allocations, blocks);
   }
@@ -201,6 +222,11 @@ class DeviceMemory {
   }
 
   void keep(Block* block) {
+    if (block->pool) {
+      block->pool->give_back(block->data, block->bytes, block->stream);
+      delete block;
+      return;
+    }
     if (block->size_class < 0 || size_t(stats_.cached) + block->bytes > kMostKept) {
       return release(block);
     }
@@ -212,12 +238,16 @@ class DeviceMemory {
 
   // Errors say nothing new here: at exit the driver may be gone, and a failed kernel fails all.
   void release(Block* block) {
+    // Its stream may be one that captures, whose graph must not free it.
+    if (any_capture()) return deferred_.push_back(block);
     activate(device_);
     driver().cuMemFreeAsync(block->data, block->stream.handle);
     delete block;
   }
 
   void take_back_pending() {
+    if (any_capture()) return;
+    for (Block* block : std::exchange(deferred_, {})) give_back(block);
     auto is_done = [](const auto& use) { return use->is_done(); };
     while (!pending_.empty() && std::ranges::all_of(pending_.front().uses, is_done)) {
       keep(pending_.front().block);
@@ -225,20 +255,40 @@ class DeviceMemory {
     }
   }
 
+  static size_t whole_bytes(size_t bytes) {
+    return is_caching() ? (bytes + kAlignment - 1) / kAlignment * kAlignment : bytes;
+  }
+
+  Block* allocate_privately(size_t bytes, Stream stream, std::shared_ptr<PrivatePool> pool) {
+    used_ = true;
+    size_t whole = whole_bytes(bytes);
+    CUdeviceptr data = pool->take(whole, stream, !is_caching());
+    if (!data) {
+      if (!is_capturing_on(device_)) empty();
+      data = pool->take(whole, stream, !is_caching());
+      if (!data) raise_out_of_memory(bytes);
+    }
+    auto block = std::make_unique<Block>(Block{data, whole, stream, -1, nullptr, {}, {}});
+    block->pool = std::move(pool);
+    std::lock_guard lock(mutex_);
+    count(int64_t(whole), 1);
+    return block.release();
+  }
+
   CUdeviceptr allocate_from_driver(size_t bytes, size_t wanted, Stream stream) {
     activate(device_);
     used_ = true;
     CUdeviceptr data = 0;
     CUresult result = driver().cuMemAllocAsync(&data, bytes, stream.handle);
-    if (result == kErrorOutOfMemory) {
+    if (result == kErrorOutOfMemory && !is_capturing_on(device_)) {
       empty();
       {
         std::lock_guard lock(mutex_);
         ++stats_.retries;
       }
       result = driver().cuMemAllocAsync(&data, bytes, stream.handle);
-      if (result == kErrorOutOfMemory) raise_out_of_memory(wanted);
     }
+    if (result == kErrorOutOfMemory) raise_out_of_memory(wanted);
     check(result, "cuMemAllocAsync");
     return data;
   }
@@ -280,7 +330,10 @@ class DeviceMemory {
   std::mutex mutex_;
   std::vector<std::pair<CUstream, std::unique_ptr<Lists>>> lists_;
   std::deque<Pending> pending_;
+  std::vector<Block*> deferred_;  // freed during a capture, see Note [CUDA graphs]
   MemoryStats stats_;
+  std::mutex reserved_mutex_;  // a pool may die while mutex_ is held, with its last block
+  MemoryStats::Count reserved_;
 };
 
 }  // namespace
@@ -312,6 +365,8 @@ void empty_cache() {
   for (int device = 0; device < device_count(); ++device) DeviceMemory::of(device).empty();
   pinned_empty_cache();
 }
+
+void count_reserved(int device, int64_t bytes) { DeviceMemory::of(device).count_reserved(bytes); }
 
 MemoryStats memory_stats(int device) { return DeviceMemory::of(device).stats(); }
 

@@ -48,11 +48,13 @@ struct MemoryStats {
   };
   Count allocated;     // bytes in use by tensors
   Count allocations;   // blocks in use
-  Count reserved;      // bytes taken from the device; its total is not counted
+  Count reserved;      // bytes taken from the device; no total, and the peaks of two kinds added
   int64_t cached = 0;  // bytes of blocks that wait for reuse
   int64_t retries = 0, out_of_memory = 0;
 };
 MemoryStats memory_stats(int device);
+// Memory that a private pool took of the driver; negative when it returns it.
+void count_reserved(int device, int64_t bytes);
 void reset_peak_memory_stats(int device);
 
 }  // namespace rushlight::cuda

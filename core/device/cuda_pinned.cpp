@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/device/cuda.h"
+#include "core/device/cuda_capture.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -18,9 +19,11 @@ struct PinnedBlock {
   void* data;
   size_t bytes;
   bool is_used;
+  int keepers;                               // CUDA graphs that copy from or to it
   std::vector<std::unique_ptr<Event>> uses;  // copies that may still run
 
   bool is_ready() const {
+    if (keepers > 0) return false;
     for (const auto& use : uses) {
       if (!use->is_done()) return false;
     }
@@ -49,6 +52,7 @@ class PinnedCache {
       }
     }
     activate(current_device());
+    RelaxedCapture relaxed;
     void* data = nullptr;
     CUresult result = driver().cuMemAllocHost_v2(&data, bytes);
     if (result == kErrorOutOfMemory) {
@@ -57,7 +61,7 @@ class PinnedCache {
     }
     check(result, "cuMemAllocHost");
     std::lock_guard lock(mutex_);
-    blocks_[data] = {data, bytes, true, {}};
+    blocks_[data] = {data, bytes, true, 0, {}};
     return data;
   }
 
@@ -79,6 +83,18 @@ class PinnedCache {
     block->uses.push_back(std::make_unique<Event>());
     block->uses.back()->record(stream);
     return true;
+  }
+
+  void* keep(const void* data) {
+    std::lock_guard lock(mutex_);
+    PinnedBlock* block = find(data);
+    if (block) ++block->keepers;
+    return block ? block->data : nullptr;
+  }
+
+  void let_go(void* data) {
+    std::lock_guard lock(mutex_);
+    --blocks_.at(data).keepers;
   }
 
   void empty() {
@@ -121,6 +137,12 @@ bool is_pinned(const void* data) noexcept {
 
 bool pinned_record(const void* data, Stream stream) {
   return PinnedCache::instance().record(data, stream);
+}
+
+void* pinned_keep(const void* data) { return PinnedCache::instance().keep(data); }
+
+void pinned_let_go(void* block) noexcept {
+  if (!is_forked_child()) PinnedCache::instance().let_go(block);
 }
 
 void pinned_empty_cache() {

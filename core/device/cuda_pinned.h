@@ -19,6 +19,11 @@ bool is_pinned(const void* data) noexcept;
 // Work queued on the stream uses the block around this address; false when it is not pinned.
 bool pinned_record(const void* data, Stream stream);
 
+// Keeps the block around this address from being reused until it is let go; null when it is not
+// pinned. A block may be kept several times.
+void* pinned_keep(const void* data);
+void pinned_let_go(void* block) noexcept;
+
 // Returns what nobody uses to the operating system.
 void pinned_empty_cache();
 

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/device/cuda.h"
+#include "core/device/cuda_capture.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -81,12 +82,15 @@ StreamGuard::~StreamGuard() {
 }
 
 void synchronize(Stream stream) {
+  refuse_capture(stream, "waits for the GPU", "Stream.synchronize");
   activate(stream.device);
   check(driver().cuStreamSynchronize(stream.handle), "cuStreamSynchronize");
 }
 
 bool is_done(Stream stream) {
+  refuse_capture(stream, "asks whether the GPU is done", "Stream.query");
   activate(stream.device);
+  RelaxedCapture relaxed;
   return is_ready(driver().cuStreamQuery(stream.handle), "cuStreamQuery");
 }
 
@@ -106,6 +110,7 @@ void Event::record(Stream stream) {
   CHECK(device_ == stream.device, "Event.record: the event belongs to cuda:", device_,
         ", but the stream to cuda:", stream.device, ". Use an event per device.");
   check(driver().cuEventRecord(handle_, stream.handle), "cuEventRecord");
+  captured_ = is_capturing(stream);
 }
 
 void Event::block(Stream stream) const {
@@ -114,15 +119,25 @@ void Event::block(Stream stream) const {
   check(driver().cuStreamWaitEvent(stream.handle, handle_, 0), "cuStreamWaitEvent");
 }
 
+void Event::check_not_captured(const char* op) const {
+  CHECK(!captured_, "Event.", op,
+        ": the event was recorded while work was captured into a CUDA "
+        "graph, so there is nothing to wait for. Record it outside of the capture.");
+}
+
 void Event::synchronize() const {
   if (!handle_) return;
+  check_not_captured("synchronize");
   activate(device_);
+  RelaxedCapture relaxed;
   check(driver().cuEventSynchronize(handle_), "cuEventSynchronize");
 }
 
 bool Event::is_done() const {
   if (!handle_) return true;
+  check_not_captured("query");
   activate(device_);
+  RelaxedCapture relaxed;
   return is_ready(driver().cuEventQuery(handle_), "cuEventQuery");
 }
 

@@ -63,10 +63,13 @@ class Event {
   int device() const { return device_; }  // -1 before it is recorded
 
  private:
+  void check_not_captured(const char* op) const;
+
   CUevent handle_ = nullptr;
   int device_ = -1;
   bool enable_timing_;
   bool blocking_;
+  bool captured_ = false;  // recorded last in a capture, which nobody can wait for
 };
 
 // All later work of `later` waits for what is queued on `earlier` now.

@@ -59,6 +59,25 @@ constexpr Philox4 philox(uint64_t seed, uint64_t counter) {
                     {uint32_t(seed), uint32_t(seed >> 32)});
 }
 
+// A piece of the stream: counters from `offset` on belong to one draw. In a CUDA graph the device's
+// memory has the seed, start[0], and the counter that offsets are counted from, start[1]; see Note
+// [CUDA graphs].
+struct PhiloxDraw {
+  uint64_t seed, offset;
+  const uint64_t* start = nullptr;
+
+  constexpr PhiloxDraw from(uint64_t counter) const { return {seed, offset + counter, start}; }
+  // The draw with its own seed and offset, where `start` can be read.
+  constexpr PhiloxDraw settled() const {
+    return start ? PhiloxDraw{start[0], start[1] + offset} : *this;
+  }
+  // The four lanes of its counter number `counter`, likewise.
+  constexpr Philox4 words(uint64_t counter) const {
+    PhiloxDraw draw = settled();
+    return philox(draw.seed, draw.offset + counter);
+  }
+};
+
 // How many counters a draw of n elements uses up, each element taking 1 or 2 words.
 constexpr uint64_t philox_counters(uint64_t n, uint64_t words_per_element) {
   return (n * words_per_element + 3) / 4;

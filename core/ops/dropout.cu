@@ -26,7 +26,7 @@ struct alignas(kEach * sizeof(T) < 16 ? kEach * sizeof(T) : 16) Four {
 extern "C" __global__ void dropout(DrawPlace place, DropoutArgs args) {
   int64_t counter = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, first = counter * kEach;
   if (first >= place.numel) return;
-  Philox4 w = philox(place.seed, place.offset + uint64_t(counter));
+  Philox4 w = place.draw.words(uint64_t(counter));
   const uint32_t words[] = {w.x, w.y, w.z, w.w};
   const ITEM* input = static_cast<const ITEM*>(args.input) + first;
   ITEM* out = static_cast<ITEM*>(place.out) + first;

@@ -13,6 +13,7 @@ namespace {
 void check_rows(const Tensor& input, int64_t rows) {
   if (input.numel() == 0 || input.device().is_meta()) return;
   Tensor numbers = to_contiguous(to_dtype(input, DType::int64));
+  if (leaves_check_to_device(numbers, 0, rows)) return;
   if (input.device().is_cuda()) {
     Bounds bounds = bounds_of(numbers);
     if (bounds.least >= 0 && bounds.greatest < rows) return;

@@ -6,20 +6,23 @@
 
 #include <mutex>
 
+#include "core/device/philox.h"
 #include "core/tensor/tensor.h"
 
 namespace rushlight {
+namespace cuda {
+struct DrawSource;
+}
 
 class Generator {
  public:
   // A fresh one gives the same numbers in every process until it is seeded.
   static constexpr uint64_t kDefaultSeed = 67280421310721;
 
-  // A piece of the stream: counters from `offset` on belong to one draw.
-  struct Draw {
-    uint64_t seed, offset;
-  };
-  Draw take(uint64_t counters);
+  using Draw = PhiloxDraw;
+  // Takes a piece of the stream for a draw on a device. One that is captured into a CUDA graph
+  // moves the generator when the graph is replayed.
+  Draw take(uint64_t counters, Device device);
 
   // Starts the stream of a seed.
   void manual_seed(uint64_t seed);
@@ -37,8 +40,16 @@ class Generator {
 
  private:
   mutable std::mutex mutex_;
-  Draw state_{kDefaultSeed, 0};
+  struct State {
+    uint64_t seed, offset;
+  };
+  Draw advance(uint64_t counters);
+
+  State state_{kDefaultSeed, 0};
 };
+
+// The generator as a graph draws from it; whoever lists it keeps the generator alive.
+cuda::DrawSource draw_source(Generator& generator);
 
 // The generator of ops that are not given one.
 Generator& default_generator();

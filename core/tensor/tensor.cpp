@@ -221,7 +221,12 @@ Scalar item(const Tensor& tensor) {
         "a Tensor on meta has no data to read.");
   if (tensor.device().is_cuda()) {
     Tensor here = empty({}, tensor.dtype());
-    cuda::copy_bytes(here.data(), {}, tensor.address(), tensor.device(), tensor.itemsize());
+    try {
+      cuda::copy_bytes(here.data(), {}, tensor.address(), tensor.device(), tensor.itemsize());
+    } catch (Error& error) {
+      error.name_op("item");
+      throw;
+    }
     return item(here);
   }
   return visit_stored_dtype(tensor.dtype(), [&]<class T>(Tag<T>) -> Scalar {

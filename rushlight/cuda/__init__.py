@@ -22,6 +22,13 @@ from rushlight.cuda._device import (
     is_tf32_supported,
     set_device,
 )
+from rushlight.cuda.graphs import (
+    CUDAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 from rushlight.cuda.memory import (
     empty_cache,
     max_memory_allocated,
@@ -74,6 +81,10 @@ __all__ = [
     "is_bf16_supported",
     "is_tf32_supported",
     "is_current_stream_capturing",
+    "CUDAGraph",
+    "graph",
+    "graph_pool_handle",
+    "make_graphed_callables",
     "synchronize",
     "Stream",
     "StreamContext",
@@ -129,11 +140,6 @@ def init() -> None:
         RuntimeError: when CUDA cannot be used, with what is missing and what helps.
     """
     _C._cuda_initialize()
-
-
-def is_current_stream_capturing() -> bool:
-    """Returns False: work is not captured into graphs."""
-    return False
 
 
 def synchronize(device: Any = None) -> None:

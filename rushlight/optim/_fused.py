@@ -9,6 +9,14 @@ A GradScaler hands over found_inf, a tensor, and the kernels change nothing unle
 the step was taken is known only when the GPU has come that far, so it is counted at once, and the
 next step (or whoever reads the state) takes the count back if found_inf was not 0: by then that
 number has come to the host, and nobody waits for the work that was asked for since.
+
+Note [Steps in a CUDA graph]
+A captured step repeats the numbers that Python passed, so what changes from step to step must be
+computed on the GPU: with capturable=True each group keeps its count of steps there too, and a
+captured step counts on that. Python learns of the replays when it next reads the state or takes a
+step. A step that cannot be repeated is refused while it is captured: one with another count for
+each parameter, the first one, which begins the state, and those that compute with their count in
+Python.
 """
 
 from __future__ import annotations
@@ -49,6 +57,12 @@ class FusedOptimizer(Optimizer):
     _counted: list[State] | None = None
     if TYPE_CHECKING:
         found_inf: Tensor  # a GradScaler's, while it takes a step
+    # Whether _update can compute what depends on the count of steps on the GPU, or nothing does.
+    _can_be_captured = False
+    # The counts on the GPU, by the id of the group; which a graph changes; that of this step.
+    _counts: dict[int, Tensor] | None = None
+    _replayed: dict[int, tuple[Tensor, list[State]]] | None = None
+    _count: Tensor | None = None
     # The found_inf of the last step on its way to the host, the event of its arrival, and _counted.
     _unsettled: tuple[Tensor, Any, list[State]] | None = None
 
@@ -79,6 +93,11 @@ class FusedOptimizer(Optimizer):
             arrival.synchronize()
             if found_inf.item():
                 self._take_back(counted)
+        if self._replayed and not rl.cuda.is_current_stream_capturing():
+            for count, states in self._replayed.values():
+                number = int(count.item())
+                for state in states:
+                    state["step"] = number
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         self._settle()
@@ -98,7 +117,7 @@ class FusedOptimizer(Optimizer):
         self._counted = []
         try:
             self._step_groups()
-            if found_inf.is_cuda:
+            if found_inf.is_cuda and not rl.cuda.is_current_stream_capturing():
                 with rl.cuda.device(found_inf.device):
                     copy = rl.empty((), dtype=found_inf.dtype).pin_memory()
                     copy.copy_(found_inf, non_blocking=True)
@@ -142,7 +161,12 @@ class FusedOptimizer(Optimizer):
             param.add_((param - old) * nothing)
 
     def _step_dense(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
+        if params[0].is_cuda and rl.cuda.is_current_stream_capturing():
+            self._step_captured(group, params, grads)
+            return
         states = self._states(group, params)
+        if group.get("capturable") and params[0].is_cuda:
+            self._count_on_gpu(group, params[0].device, states)
         alike = self._alike
         if alike is None:
             self._update(group, params, grads, states)
@@ -161,6 +185,47 @@ class FusedOptimizer(Optimizer):
                 [grads[i] for i in chosen],
                 [states[i] for i in chosen],
             )
+
+    def _count_on_gpu(self, group: Group, device: rl.device, states: list[State]) -> None:
+        """Keeps the count of a group's steps on the GPU; see Note [Steps in a CUDA graph]."""
+        counts = self._counts = self._counts or {}
+        numbers = {state["step"] for state in states}
+        if len(numbers) > 1:
+            counts.pop(id(group), None)
+            return
+        count = counts.get(id(group))
+        if count is None:
+            count = counts[id(group)] = rl.zeros((), dtype=rl.float64, device=device)
+        count.fill_(numbers.pop())
+
+    def _step_captured(self, group: Group, params: list[Tensor], grads: list[Tensor]) -> None:
+        """Takes a step that a graph will repeat; see Note [Steps in a CUDA graph]."""
+        name = type(self).__name__
+        if not group.get("capturable"):
+            raise RuntimeError(
+                f"Attempting CUDA graph capture of step() for an instance of {name} but "
+                f"param_groups' capturable is False. Make it with {name}(..., capturable=True)."
+            )
+        if not self._can_be_captured:
+            raise NotImplementedError(
+                f"{name}.step: its numbers depend on the count of steps, which a CUDA graph would "
+                "repeat. Take the step outside of the graph, or use Adam or SGD."
+            )
+        states = [self.state.get(param, {}) for param in params]
+        count = (self._counts or {}).get(id(group))
+        if count is None or not all(states):
+            raise RuntimeError(
+                f"{name}.step: a capture cannot begin the state of a parameter, nor count steps of "
+                "which parameters took different numbers. Take a step of all parameters before."
+            )
+        count.add_(1 if self._scaling is None else 1 - self._scaling[1])
+        self._replayed = self._replayed or {}
+        self._replayed[id(group)] = count, states
+        self._count = count
+        try:
+            self._update(group, params, grads, states)
+        finally:
+            self._count = None
 
     def _states(self, group: Group, params: list[Tensor]) -> list[State]:
         """Returns the states of parameters, with this step counted."""
@@ -206,7 +271,7 @@ class FusedOptimizer(Optimizer):
         return super().__getstate__()
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._unsettled = None
+        self._unsettled = self._counts = self._replayed = None
         super().__setstate__(state)
         for param_state in self.state.values():
             for name in self._numbers:

@@ -38,7 +38,7 @@ class Adadelta(FusedOptimizer):
         eps: starts the changes, and keeps the denominator away from zero.
         weight_decay: factor of the L2 penalty.
         foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
-        capturable: as foreach; a step that a CUDA graph captured repeats its numbers, such as lr.
+        capturable: count the steps on the GPU, so that a CUDA graph can hold them.
         maximize: go up the gradient.
         differentiable: record the step, so that backward goes through it; parameters may then
             be results of operations. Slower: such a step is made of ordinary operations.
@@ -53,6 +53,7 @@ class Adadelta(FusedOptimizer):
     """
 
     _alike = None
+    _can_be_captured = True
 
     def __init__(
         self,

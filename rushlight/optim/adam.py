@@ -48,7 +48,7 @@ class Adam(FusedOptimizer):
         amsgrad: divide by the largest mean square so far.
         foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
         maximize: go up the gradient.
-        capturable: as foreach; a step that a CUDA graph captured repeats its numbers, such as lr.
+        capturable: count the steps on the GPU, so that a CUDA graph can hold them.
         differentiable: record the step, so that backward goes through it; parameters may then
             be results of operations. Slower: such a step is made of ordinary operations.
         fused: as foreach; with it, GradScaler does not wait for the GPU to learn whether it leaves
@@ -65,6 +65,7 @@ class Adam(FusedOptimizer):
     """
 
     _advice = ", please consider SparseAdam instead"
+    _can_be_captured = True
 
     def __init__(
         self,
@@ -117,6 +118,9 @@ class Adam(FusedOptimizer):
     ) -> None:
         beta1, beta2 = group["betas"]
         amsgrad = group["amsgrad"]
+        if self._count is not None:
+            self._update_captured(group, params, grads, states, self._count)
+            return
         _C._fused_adam_(
             params,
             grads,
@@ -133,5 +137,39 @@ class Adam(FusedOptimizer):
             group["maximize"],
             float(states[0]["step"]),
             group["differentiable"],
+            self._scaling,
+        )
+
+    def _update_captured(
+        self,
+        group: dict[str, Any],
+        params: list[Tensor],
+        grads: list[Tensor],
+        states: list[dict[str, Any]],
+        count: Tensor,
+    ) -> None:
+        """Takes a step whose numbers the GPU computes from its count of steps."""
+        lr = group["lr"]
+        if isinstance(lr, rl.Tensor) and lr.is_cuda:
+            lr = lr.to(rl.float64)
+        beta1, beta2 = (float(beta) for beta in group["betas"])
+        shrinks = group["decoupled_weight_decay"]
+        rate = lr / (1 - beta1**count)
+        root = (1 - beta2**count).sqrt()
+        shrink = rl.ones_like(count) - (lr * float(group["weight_decay"]) if shrinks else 0)
+        _C._captured_adam_(
+            params,
+            grads,
+            entries(states, "exp_avg"),
+            entries(states, "exp_avg_sq"),
+            entries(states, "max_exp_avg_sq", group["amsgrad"]),
+            rl.stack((rate, root, shrink)),
+            beta1,
+            beta2,
+            float(group["eps"]),
+            float(group["weight_decay"]),
+            shrinks,
+            group["amsgrad"],
+            group["maximize"],
             self._scaling,
         )

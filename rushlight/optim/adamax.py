@@ -45,7 +45,7 @@ class Adamax(FusedOptimizer):
         maximize: go up the gradient.
         differentiable: record the step, so that backward goes through it; parameters may then
             be results of operations. Slower: such a step is made of ordinary operations.
-        capturable: as foreach; a step that a CUDA graph captured repeats its numbers, such as lr.
+        capturable: no effect; a step cannot be captured into a CUDA graph.
 
     Example:
         >>> weight = torch.nn.Parameter(torch.ones(2))

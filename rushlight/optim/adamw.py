@@ -32,7 +32,7 @@ class AdamW(Adam):
         amsgrad: divide by the largest mean square so far.
         maximize: go up the gradient.
         foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
-        capturable: as foreach; a step that a CUDA graph captured repeats its numbers, such as lr.
+        capturable: count the steps on the GPU, so that a CUDA graph can hold them.
         differentiable: record the step, so that backward goes through it; parameters may then
             be results of operations. Slower: such a step is made of ordinary operations.
         fused: as foreach; with it, GradScaler does not wait for the GPU to learn whether it leaves

@@ -52,7 +52,7 @@ class RAdam(FusedOptimizer):
         decoupled_weight_decay: shrink the parameter itself, as AdamW does.
         foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
         maximize: go up the gradient.
-        capturable: as foreach; a step that a CUDA graph captured repeats its numbers, such as lr.
+        capturable: no effect; a step cannot be captured into a CUDA graph.
         differentiable: record the step, so that backward goes through it; parameters may then
             be results of operations. Slower: such a step is made of ordinary operations.
 

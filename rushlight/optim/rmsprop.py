@@ -40,7 +40,7 @@ class RMSprop(FusedOptimizer):
         weight_decay: factor of the L2 penalty.
         momentum: share of the buffer that a step keeps; 0 keeps no buffer.
         centered: divide by an estimate of the deviation, not of the root mean square.
-        capturable: no effect; a step that a CUDA graph captured repeats its numbers, such as lr.
+        capturable: count the steps on the GPU, so that a CUDA graph can hold them.
         foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
         maximize: go up the gradient.
         differentiable: record the step, so that backward goes through it; parameters may then
@@ -56,6 +56,7 @@ class RMSprop(FusedOptimizer):
     """
 
     _alike = None
+    _can_be_captured = True
 
     def __init__(
         self,

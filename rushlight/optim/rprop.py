@@ -36,7 +36,7 @@ class Rprop(FusedOptimizer):
         lr: size of the first step.
         etas: factors of the size where the sign changes and where it stays.
         step_sizes: least and largest size.
-        capturable: no effect; a step that a CUDA graph captured repeats its numbers, such as lr.
+        capturable: count the steps on the GPU, so that a CUDA graph can hold them.
         foreach: accepted for PyTorch's sake; there is one implementation, which is fused.
         maximize: go up the gradient.
         differentiable: record the step, so that backward goes through it; parameters may then
@@ -52,6 +52,7 @@ class Rprop(FusedOptimizer):
     """
 
     _alike = None
+    _can_be_captured = True
     _proportional_to_lr = False
 
     def __init__(

@@ -133,6 +133,11 @@ class SGD(FusedOptimizer):
             buffer = state.get("momentum_buffer")
             lists = running
             if buffer is None:
+                if param.is_cuda and rl.cuda.is_current_stream_capturing():
+                    raise RuntimeError(
+                        "SGD.step: a capture cannot begin the momentum of a parameter. Take a step "
+                        "before."
+                    )
                 buffer = state["momentum_buffer"] = rl.empty_like(param)
                 lists = starting
                 if self._counted is not None:

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -32,6 +33,12 @@ enum Result : int {
   kMisalignedAddress = 716,
   kLaunchFailed = 719,
   kNotSupported = 801,
+  kCaptureUnsupported = 900,
+  kCaptureInvalidated = 901,
+  kCaptureUnmatched = 903,
+  kCaptureUnjoined = 904,
+  kCaptureIsolation = 905,
+  kCapturedEvent = 907,
 };
 
 using DevicePointer = uint64_t;
@@ -42,14 +49,19 @@ constexpr size_t kDefaultShared = 48 << 10, kMaxShared = 227 << 10;
 
 struct Device;
 
+struct Graph;
+
 struct Stream {
   Device* device;
+  Graph* capture = nullptr;
 };
 
 struct Event {
   Device* device;
   bool measures_time, is_recorded;
   std::chrono::steady_clock::time_point time;
+  Graph* capture = nullptr;         // recorded last in this capture
+  std::map<Stream*, size_t> clock;  // the point there, see graph.h
 };
 
 // Numbers as cuMemPoolGetAttribute knows them. Memory that was freed stays reserved until the next

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "tests/shim/driver.h"
+#include "tests/shim/graph.h"
 #include "tests/shim/launch.h"
 
 namespace shim {
@@ -71,6 +72,30 @@ Result refuse(const Function& function, Result code, const char* what, size_t va
   std::fprintf(stderr, "cuda shim: kernel %s: %s is %zu, the limit is %zu\n", function.name.c_str(),
                what, value, limit);
   return code;
+}
+
+// A copy of the arguments, which a graph passes again.
+struct Arguments {
+  std::vector<std::vector<char>> bytes;
+  std::vector<void*> addresses;
+
+  Arguments(const ShimKernel& kernel, void** arguments) {
+    for (unsigned i = 0; i < kernel.count; ++i) {
+      const char* begin = static_cast<const char*>(arguments[i]);
+      bytes.emplace_back(begin, begin + kernel.sizes[i]);
+    }
+    for (auto& each : bytes) addresses.push_back(each.data());
+  }
+};
+
+Result result_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kSuccess: return kSuccess;
+    case Outcome::kIllegalAddress: return kIllegalAddress;
+    case Outcome::kMisalignedAddress: return kMisalignedAddress;
+    case Outcome::kFailed: break;
+  }
+  return kLaunchFailed;
 }
 
 Result check(const Launch& launch, const Function& function) {
@@ -186,7 +211,8 @@ SHIM_API int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsi
   SHIM_ENTER();
   Function* function = find_function(handle);
   if (!function || function->module->device != current_device) return kInvalidHandle;
-  if (!find_stream(stream)) return kInvalidHandle;
+  Stream* queue = find_stream(stream);
+  if (!queue) return kInvalidHandle;
   if (extra) return kNotSupported;
   const Module& module = *function->module;
   Launch launch = {function->name,
@@ -200,11 +226,10 @@ SHIM_API int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsi
                    current_device->index,
                    arguments};
   if (Result result = check(launch, *function); result != kSuccess) return result;
-  switch (run(launch)) {
-    case Outcome::kSuccess: return kSuccess;
-    case Outcome::kIllegalAddress: return kIllegalAddress;
-    case Outcome::kMisalignedAddress: return kMisalignedAddress;
-    case Outcome::kFailed: break;
-  }
-  return kLaunchFailed;
+  if (!capture_of(queue)) return result_of(run(launch));
+  auto kept = std::make_shared<Arguments>(*function->kernel, arguments);
+  return submit(queue, launch.name.c_str(), [launch, kept]() mutable {
+    launch.arguments = kept->addresses.data();
+    return result_of(run(launch));
+  });
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tests/shim/driver.h"
+#include "tests/shim/graph.h"
 #include "tests/shim/memory.h"
 
 namespace shim {
@@ -12,7 +13,7 @@ namespace {
 
 std::set<Stream*> streams;
 std::set<Event*> events;
-std::set<void*> host_memory;
+std::map<void*, size_t> host_memory;  // pinned
 
 char* to_pointer(DevicePointer address) { return reinterpret_cast<char*>(address); }
 
@@ -39,15 +40,48 @@ Device* find_device(void* context) {
 }
 
 // Host memory must be the host's, for on a real device a pointer of the wrong kind goes wrong too.
+bool is_pinned(const void* begin, size_t size) {
+  auto after = host_memory.upper_bound(const_cast<void*>(begin));
+  if (after == host_memory.begin()) return false;
+  auto [start, bytes] = *std::prev(after);
+  return static_cast<const char*>(begin) + size <= static_cast<char*>(start) + bytes;
+}
+
 bool is_host(const void* begin) { return begin && !device_memory.find_pages(begin); }
 
-Result set_memory(DevicePointer to, const void* pattern, size_t width, size_t count, void* stream) {
-  if (!find_stream(stream)) return kInvalidHandle;
+template <class Pattern>
+Result set_memory(DevicePointer to, Pattern pattern, size_t count, void* stream) {
+  Stream* queue = find_stream(stream);
+  if (!queue) return kInvalidHandle;
   if (count == 0) return kSuccess;
-  Access access;
-  if (to % width || !access.open(to_pointer(to), count * width)) return kInvalidValue;
-  for (size_t i = 0; i < count; ++i) std::memcpy(to_pointer(to) + i * width, pattern, width);
-  return kSuccess;
+  return submit(queue, "memset", [=] {
+    Access access;
+    if (to % sizeof(pattern) || !access.open(to_pointer(to), count * sizeof(pattern)))
+      return kInvalidValue;
+    for (size_t i = 0; i < count; ++i)
+      std::memcpy(to_pointer(to) + i * sizeof(pattern), &pattern, sizeof(pattern));
+    return kSuccess;
+  });
+}
+
+// Copies, of which `device` points to the part that is on the device.
+Result copy_memory(const char* what, void* to, const void* from, DevicePointer device,
+                   const void* host, size_t size, void* stream) {
+  Stream* queue = find_stream(stream);
+  if (!queue) return kInvalidHandle;
+  if (size == 0) return kSuccess;
+  if (!is_host(host)) return kInvalidValue;
+  // A graph would copy from or to where it no longer is.
+  if (capture_of(queue) && !is_pinned(host, size)) {
+    spoils_capture(queue);
+    return kCaptureUnsupported;
+  }
+  return submit(queue, what, [=] {
+    Access access;
+    if (!access.open(to_pointer(device), size)) return kInvalidValue;
+    std::memcpy(to, from, size);
+    return kSuccess;
+  });
 }
 
 Event* find_event(void* handle) {
@@ -75,10 +109,9 @@ SHIM_API int cuMemGetInfo_v2(size_t* free, size_t* total) {
   return kSuccess;
 }
 
-SHIM_API int cuMemAllocAsync(DevicePointer* result, size_t size, void* stream) {
-  SHIM_ENTER();
-  if (size == 0) return kInvalidValue;
-  if (!find_stream(stream)) return kInvalidHandle;
+namespace {
+
+int allocate(DevicePointer* result, size_t size) {
   Pool& pool = current_device->pool;
   if (size > kMemoryPerDevice - pool.used) return kOutOfMemory;
   char* memory = device_memory.allocate(size, current_device->index);
@@ -91,14 +124,41 @@ SHIM_API int cuMemAllocAsync(DevicePointer* result, size_t size, void* stream) {
   return kSuccess;
 }
 
-SHIM_API int cuMemFreeAsync(DevicePointer memory, void* stream) {
-  SHIM_ENTER();
-  if (!find_stream(stream)) return kInvalidHandle;
+int free_memory(DevicePointer memory) {
   Allocation* found = device_memory.find_pages(to_pointer(memory));
   if (!found || found->begin != to_pointer(memory)) return kInvalidValue;
   devices[found->device]->pool.used -= found->size;
   device_memory.free(found->begin);
   return kSuccess;
+}
+
+}  // namespace
+
+SHIM_API int cuMemAllocAsync(DevicePointer* result, size_t size, void* stream) {
+  SHIM_ENTER();
+  Stream* queue = find_stream(stream);
+  if (size == 0) return kInvalidValue;
+  if (!queue) return kInvalidHandle;
+  // It would be memory of the graph, which nobody here asks for.
+  return spoils_capture(queue) ? int(kCaptureUnsupported) : allocate(result, size);
+}
+
+SHIM_API int cuMemFreeAsync(DevicePointer memory, void* stream) {
+  SHIM_ENTER();
+  Stream* queue = find_stream(stream);
+  if (!queue) return kInvalidHandle;
+  return spoils_capture(queue) ? int(kCaptureUnsupported) : free_memory(memory);
+}
+
+SHIM_API int cuMemAlloc_v2(DevicePointer* result, size_t size) {
+  SHIM_ENTER();
+  if (is_forbidden()) return kCaptureUnsupported;
+  return size == 0 ? int(kInvalidValue) : allocate(result, size);
+}
+
+SHIM_API int cuMemFree_v2(DevicePointer memory) {
+  SHIM_ENTER();
+  return is_forbidden() ? int(kCaptureUnsupported) : free_memory(memory);
 }
 
 SHIM_API int cuDeviceGetDefaultMemPool(void** pool, int device) {
@@ -146,7 +206,7 @@ SHIM_API int cuMemHostAlloc(void** result, size_t size, unsigned) {
   if (size == 0) return kInvalidValue;
   *result = std::aligned_alloc(kPage, (size + kPage - 1) / kPage * kPage);
   if (!*result) return kOutOfMemory;
-  host_memory.insert(*result);
+  host_memory[*result] = size;
   return kSuccess;
 }
 
@@ -163,34 +223,26 @@ SHIM_API int cuMemFreeHost(void* memory) {
 
 SHIM_API int cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t size, void* stream) {
   SHIM_ENTER();
-  if (!find_stream(stream)) return kInvalidHandle;
-  if (size == 0) return kSuccess;
-  Access access;
-  if (!is_host(from) || !access.open(to_pointer(to), size)) return kInvalidValue;
-  std::memcpy(to_pointer(to), from, size);
-  return kSuccess;
+  return copy_memory("copy to the device", to_pointer(to), from, to, from, size, stream);
 }
 
 SHIM_API int cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t size, void* stream) {
   SHIM_ENTER();
-  if (!find_stream(stream)) return kInvalidHandle;
-  if (size == 0) return kSuccess;
-  Access access;
-  if (!is_host(to) || !access.open(to_pointer(from), size)) return kInvalidValue;
-  std::memcpy(to, to_pointer(from), size);
-  return kSuccess;
+  return copy_memory("copy to the host", to, to_pointer(from), from, to, size, stream);
 }
 
 SHIM_API int cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t size, void* stream) {
   SHIM_ENTER();
-  if (!find_stream(stream)) return kInvalidHandle;
+  Stream* queue = find_stream(stream);
+  if (!queue) return kInvalidHandle;
   if (size == 0) return kSuccess;
-  Access access;
-  if (!access.open(to_pointer(to), size) || !access.open(to_pointer(from), size)) {
-    return kInvalidValue;
-  }
-  std::memmove(to_pointer(to), to_pointer(from), size);
-  return kSuccess;
+  return submit(queue, "copy", [=] {
+    Access access;
+    if (!access.open(to_pointer(to), size) || !access.open(to_pointer(from), size))
+      return kInvalidValue;
+    std::memmove(to_pointer(to), to_pointer(from), size);
+    return kSuccess;
+  });
 }
 
 SHIM_API int cuMemcpyPeerAsync(DevicePointer to, void* to_context, DevicePointer from,
@@ -209,12 +261,12 @@ SHIM_API int cuMemcpyPeerAsync(DevicePointer to, void* to_context, DevicePointer
 
 SHIM_API int cuMemsetD8Async(DevicePointer to, unsigned char value, size_t count, void* stream) {
   SHIM_ENTER();
-  return set_memory(to, &value, sizeof(value), count, stream);
+  return set_memory(to, value, count, stream);
 }
 
 SHIM_API int cuMemsetD32Async(DevicePointer to, unsigned value, size_t count, void* stream) {
   SHIM_ENTER();
-  return set_memory(to, &value, sizeof(value), count, stream);
+  return set_memory(to, value, count, stream);
 }
 
 SHIM_API int cuStreamCreateWithPriority(void** stream, unsigned flags, int) {
@@ -234,30 +286,46 @@ SHIM_API int cuStreamDestroy_v2(void* handle) {
 
 SHIM_API int cuStreamQuery(void* stream) {
   SHIM_ENTER();
-  return find_stream(stream) ? kSuccess : kInvalidHandle;
+  Stream* queue = find_stream(stream);
+  if (!queue) return kInvalidHandle;
+  return spoils_capture(queue) ? kCaptureUnsupported : kSuccess;
 }
 
 SHIM_API int cuStreamSynchronize(void* stream) {
   SHIM_ENTER();
-  if (!find_stream(stream)) return kInvalidHandle;
+  Stream* queue = find_stream(stream);
+  if (!queue) return kInvalidHandle;
+  if (spoils_capture(queue)) return kCaptureUnsupported;
   trim(current_device->pool, current_device->pool.threshold);
   return kSuccess;
 }
 
-SHIM_API int cuCtxSynchronize() { return cuStreamSynchronize(nullptr); }
+SHIM_API int cuCtxSynchronize() {
+  {
+    SHIM_ENTER();
+    for (Stream* stream : streams) {
+      if (stream->device == current_device && spoils_capture(stream)) return kCaptureUnsupported;
+    }
+  }
+  return cuStreamSynchronize(nullptr);
+}
 
 // The event may be another device's; that is what it is for.
 SHIM_API int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
   SHIM_ENTER();
   if (flags > 1) return kInvalidValue;
-  return find_stream(stream) && find_event(event) ? kSuccess : kInvalidHandle;
+  Stream* queue = find_stream(stream);
+  Event* awaited = find_event(event);
+  return queue && awaited ? wait_in_capture(queue, *awaited) : kInvalidHandle;
 }
 
 SHIM_API int cuEventCreate(void** event, unsigned flags) {
   SHIM_ENTER();
   constexpr unsigned kBlocking = 1, kDisableTiming = 2;
   if (flags & ~(kBlocking | kDisableTiming)) return kInvalidValue;
-  *event = *events.insert(new Event{current_device, !(flags & kDisableTiming), false, {}}).first;
+  *event =
+      *events.insert(new Event{current_device, !(flags & kDisableTiming), false, {}, nullptr, {}})
+           .first;
   return kSuccess;
 }
 
@@ -267,15 +335,24 @@ SHIM_API int cuEventRecord(void* handle, void* stream) {
   if (!event || event->device != current_device || !find_stream(stream)) return kInvalidHandle;
   event->time = std::chrono::steady_clock::now();
   event->is_recorded = true;
+  record_in_capture(find_stream(stream), *event);
   return kSuccess;
 }
 
-SHIM_API int cuEventQuery(void* event) {
+SHIM_API int cuEventQuery(void* handle) {
   SHIM_ENTER();
-  return find_event(event) ? kSuccess : kInvalidHandle;
+  Event* event = find_event(handle);
+  if (!event) return kInvalidHandle;
+  if (event->capture) return kCapturedEvent;
+  return is_forbidden() ? kCaptureUnsupported : kSuccess;
 }
 
-SHIM_API int cuEventSynchronize(void* event) { return cuEventQuery(event); }
+SHIM_API int cuEventSynchronize(void* handle) {
+  SHIM_ENTER();
+  Event* event = find_event(handle);
+  if (!event) return kInvalidHandle;
+  return event->capture ? kCapturedEvent : kSuccess;
+}
 
 SHIM_API int cuEventElapsedTime(float* milliseconds, void* start_handle, void* end_handle) {
   SHIM_ENTER();

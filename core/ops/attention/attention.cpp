@@ -74,7 +74,8 @@ Generator::Draw noise_draw(const Shape& batch, const Tensor& query, const Tensor
   Shape sizes = batch;
   sizes.push_back(query.size(-2));
   sizes.push_back(words_per_row(key.size(-2)));
-  return default_generator().take(philox_counters(uint64_t(checked_numel(sizes)), 1));
+  return default_generator().take(philox_counters(uint64_t(checked_numel(sizes)), 1),
+                                  query.device());
 }
 
 // The noise that the fused kernel has drawn.
@@ -116,7 +117,7 @@ Shape with_matrix(Shape batch, int64_t rows, int64_t columns) {
 
 Attention attention_of(const Tensor& query, const Tensor& key, const Tensor& value,
                        const Tensor& mask, bool is_causal, double scale, double dropout_p,
-                       int64_t seed, int64_t offset) {
+                       int64_t seed, int64_t offset, int64_t start) {
   DType compute = compute_dtype(query.dtype());
   bool as_is = !mask.defined() || is_bool(mask.dtype()) || mask.dtype() == compute;
   return {query,
@@ -127,7 +128,7 @@ Attention attention_of(const Tensor& query, const Tensor& key, const Tensor& val
           is_causal,
           scale,
           dropout_p,
-          {uint64_t(seed), uint64_t(offset)}};
+          {uint64_t(seed), uint64_t(offset), reinterpret_cast<const uint64_t*>(start)}};
 }
 
 // Zeros for the gradient of a mask, see AttentionGrads. Shares for some threads, which is no matter
@@ -266,15 +267,15 @@ void group_heads(Tensor& query, Tensor& key, Tensor& value, Tensor& mask) {
 
 OP(_attention,
    "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale, "
-   "float dropout_p, int seed, int offset) -> (Tensor output, Tensor logsumexp)", {
+   "float dropout_p, int seed, int offset, int start) -> (Tensor output, Tensor logsumexp)", {
   .home    = "private",
   .doc     = R"(scaled_dot_product_attention in one kernel, and the logsumexp of its scores.
 
-Leading dims broadcast. Dropout draws from the generator with this seed and offset.)",
+Leading dims broadcast. Dropout draws what a PhiloxDraw of seed, offset and start says.)",
   .dtypes  = floating,
   .batch   = [](const Batch& batch, const Tensor& query, const Tensor& key, const Tensor& value,
                 const Tensor& mask, bool is_causal, double scale, double dropout_p, int64_t seed,
-                int64_t offset) {
+                int64_t offset, int64_t start) {
     int64_t rank = std::max({batch.rank("query"), batch.rank("key"), batch.rank("value"),
                              mask.defined() ? batch.rank("attn_mask") : 0});
     auto padded = [&](const char* name, const Tensor& t) {
@@ -282,11 +283,13 @@ Leading dims broadcast. Dropout draws from the generator with this seed and offs
     };
     return call<"_attention", Fused>(padded("query", query), padded("key", key),
                                      padded("value", value), padded("attn_mask", mask), is_causal,
-                                     scale, dropout_p, seed, offset);
+                                     scale, dropout_p, seed, offset, start);
   },
   .forward = [](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
-                bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset) {
-    Attention a = attention_of(query, key, value, mask, is_causal, scale, dropout_p, seed, offset);
+                bool is_causal, double scale, double dropout_p, int64_t seed, int64_t offset,
+                int64_t start) {
+    Attention a =
+        attention_of(query, key, value, mask, is_causal, scale, dropout_p, seed, offset, start);
     Shape sums = a.batch;
     sums.push_back(a.queries());
     Tensor logsumexp = empty(sums, compute_dtype(query.dtype()), query.device());
@@ -299,10 +302,11 @@ Leading dims broadcast. Dropout draws from the generator with this seed and offs
   .grads   = grads(d<"query", "key", "value", "attn_mask">(
       [](TensorList g, const Tensor& query, const Tensor& key, const Tensor& value,
          const Tensor& mask, const Tensor& output, const Tensor& logsumexp, bool is_causal,
-         double scale, double dropout_p, int64_t seed, int64_t offset, GradMask<4> wants) {
+         double scale, double dropout_p, int64_t seed, int64_t offset, int64_t start,
+         GradMask<4> wants) {
         bool as_ops = gradients_as_ops();
         Attention a = attention_of(query, key, value, as_ops ? Tensor() : mask, is_causal, scale,
-                                   dropout_p, seed, offset);
+                                   dropout_p, seed, offset, start);
         a.batch = Shape(logsumexp.sizes().begin(), logsumexp.sizes().end() - 1);
         if (as_ops) return grads_as_ops(g[0], a, mask, logsumexp);
         return fused_grads(g[0], a, output, logsumexp, wants);
@@ -366,7 +370,8 @@ Example:
       Generator::Draw draw{};
       if (drops) draw = noise_draw(batch, query, key);
       output = std::get<0>(call<"_attention", Fused>(query, key, value, mask, is_causal, scale, p,
-                                                     int64_t(draw.seed), int64_t(draw.offset)));
+                                                     int64_t(draw.seed), int64_t(draw.offset),
+                                                     reinterpret_cast<int64_t>(draw.start)));
     }
     if (dropout_p == 1) output = output * 0;
     if (!enable_gqa) return output;

@@ -155,6 +155,7 @@ struct Place {
   void draw(Scores& noise) const {
     constexpr int kQueries = keys_fixed ? kColumns : kRows, kKeys = keys_fixed ? kRows : kColumns;
     constexpr int kRun = keys_fixed ? kFixedRun : kInnerRun;
+    const PhiloxDraw own = args.draw.settled();
 #pragma unroll
     for (int u = 0; u < kQueries; ++u) {
       Philox4 four;
@@ -162,8 +163,7 @@ struct Place {
       for (int v = 0; v < kKeys; ++v) {
         int i = keys_fixed ? v : u, j = keys_fixed ? u : v;
         int64_t k = key(i, j), row = item * args.queries + query(i, j);
-        if (v % kRun == 0)
-          four = philox(args.seed, args.offset + uint64_t(row * args.counters_per_row + k / 4));
+        if (v % kRun == 0) four = own.words(uint64_t(row * args.counters_per_row + k / 4));
         int lane = int(k % 4);
         uint32_t word = lane < 2 ? (lane == 0 ? four.x : four.y) : (lane == 2 ? four.z : four.w);
         noise[i][j] = word >= args.threshold ? Compute(args.kept_scale) : Compute(0);

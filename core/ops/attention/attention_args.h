@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "core/device/philox.h"
+
 namespace rushlight {
 
 // Dims of a batch, after those that all tensors walk as one are joined.
@@ -27,7 +29,7 @@ struct AttentionArgs {
   int64_t items, queries, keys;
   int64_t features, value_features;
   int64_t counters_per_row;
-  uint64_t seed, offset;
+  PhiloxDraw draw;
   double scale, kept_scale;
   uint32_t threshold;
   bool mask_is_bool, is_causal;

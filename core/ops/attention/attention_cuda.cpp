@@ -116,8 +116,7 @@ class Arguments {
     args_.features = a.query.size(-1);
     args_.value_features = a.value.size(-1);
     args_.counters_per_row = a.counters_per_row();
-    args_.seed = a.draw.seed;
-    args_.offset = a.draw.offset;
+    args_.draw = a.draw;
     args_.scale = a.scale;
     args_.kept_scale = kept_scale(a.dropout_p);
     args_.threshold = dropout_threshold(a.dropout_p);

@@ -6,12 +6,24 @@
 
 namespace rushlight::on_cuda {
 
-// `scaling` is null or what a gradient scaler asks for, see update_all.
-extern "C" __global__ void step(ManyTensors many, STEP numbers, const float* scaling) {
+// What changes from step to step, from the device's memory: see update_all.
+template <class Step>
+void set_rates(Step&, const double*) {}
+void set_rates(AdamStep& step, const double* rates) {
+  step.rate = rates[0];
+  step.root = rates[1];
+  step.shrink = rates[2];
+}
+
+// `scaling` is null or what a gradient scaler asks for, `rates` null or what a CUDA graph computes,
+// see update_all.
+extern "C" __global__ void step(ManyTensors many, STEP numbers, const float* scaling,
+                                const double* rates) {
   constexpr int kGradients = 1;  // the array that is only read unless it is scaled
   if (scaling && scaling[1] != 0) return;
   const bool scales = scaling && scaling[0] != 1;
   const Number factor = scales ? Number(1 / double(scaling[0])) : Number(1);
+  if (rates) set_rates(numbers, rates);
   const METHOD<Number> method(numbers);
   int t = tensor_of_block(many);
   auto [begin, end, aligned] = Chunk(many, t);

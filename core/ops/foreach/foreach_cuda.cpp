@@ -123,13 +123,15 @@ void launch_all(std::span<const StepItem> items, LaunchFor launch_for) {
 }
 
 template <class Step>
-void run(std::span<const StepItem> items, const Step& step, const Tensor& scaling) {
+void run(std::span<const StepItem> items, const Step& step, const Tensor& scaling,
+         const Tensor& rates) {
   launch_all(items, [&](DType dtype, Device device) {
     Tensor here = scaling.defined() ? needs::to_device(scaling, device) : Tensor();
-    return [&step, &kernel = kernel_of({method_of(step), dtype}), here](const ManyTensors& many,
-                                                                        uint32_t blocks) {
+    return [&step, &rates, &kernel = kernel_of({method_of(step), dtype}), here](
+               const ManyTensors& many, uint32_t blocks) {
       const void* numbers = here.defined() ? here.address() : nullptr;
-      kernel.launch({blocks}, {kThreads}, 0, many, step, numbers);
+      const void* from_graph = rates.defined() ? rates.address() : nullptr;
+      kernel.launch({blocks}, {kThreads}, 0, many, step, numbers, from_graph);
     };
   });
 }
@@ -137,10 +139,10 @@ void run(std::span<const StepItem> items, const Step& step, const Tensor& scalin
 }  // namespace
 
 void step_cuda(std::span<const StepItem> items, Method method, const void* step,
-               const Tensor& scaling) {
+               const Tensor& scaling, const Tensor& rates) {
   switch (method) {
 #define RUSHLIGHT_CASE(name) \
-  case Method::name: return run(items, *static_cast<const name##Step*>(step), scaling);
+  case Method::name: return run(items, *static_cast<const name##Step*>(step), scaling, rates);
     RUSHLIGHT_FOR_EACH_METHOD(RUSHLIGHT_CASE)
 #undef RUSHLIGHT_CASE
   }

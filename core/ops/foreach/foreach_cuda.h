@@ -17,7 +17,7 @@ struct StepItem {
 // One step for all items, which lie on CUDA; `step` is the struct of the method. For `scaling` see
 // update_all.
 void step_cuda(std::span<const StepItem> items, Method method, const void* step,
-               const Tensor& scaling);
+               const Tensor& scaling, const Tensor& rates);
 
 // Multiplies the first array of each item; *found becomes 1 if an element was infinite or NaN. Both
 // numbers lie on the device of the items.

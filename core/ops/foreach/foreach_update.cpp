@@ -188,11 +188,12 @@ void record_step(const Step& step, std::span<const StepList> lists, size_t i) {
 }  // namespace
 
 int64_t update_all(const char* op, Method method, const void* step,
-                   std::initializer_list<StepList> lists, const Tensor& scaling) {
+                   std::initializer_list<StepList> lists, const Tensor& scaling,
+                   const Tensor& rates) {
   if (scaling.defined()) check_numbers("scaling", scaling, 2);
   Update update(lists, scaling.defined());
   if (update.device().is_cuda()) {
-    step_cuda(update.items(), method, step, scaling);
+    step_cuda(update.items(), method, step, scaling, rates);
   } else if (update.device().is_cpu()) {
     double scale = 1;
     if (scaling.defined()) {

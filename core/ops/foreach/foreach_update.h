@@ -20,7 +20,8 @@ struct StepList {
 // asks for without waiting: gradients are divided by the first one, in place, and nothing changes
 // unless the second one is 0.
 int64_t update_all(const char* op, Method method, const void* step,
-                   std::initializer_list<StepList> lists, const Tensor& scaling = {});
+                   std::initializer_list<StepList> lists, const Tensor& scaling = {},
+                   const Tensor& rates = {});
 
 // The same out of differentiable ops.
 int64_t update_recorded(Method method, const void* step, std::initializer_list<StepList> lists);

@@ -69,6 +69,30 @@ max_exp_avg_sqs. For scaling see update_all.)",
   },
 })
 
+OP(_captured_adam_,
+   "(Tensor[] params, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, "
+   "Tensor[] max_exp_avg_sqs, Tensor rates, float beta1, float beta2, float eps, "
+   "float weight_decay, bool decoupled, bool amsgrad, bool maximize, Tensor? scaling=None) "
+   "-> int", {
+  .home    = "private",
+  .doc     = R"(A step of Adam on the GPU, where `rates` has what depends on lr and the number of steps.
+
+These are the members rate, root and shrink of AdamStep, in float64, so that a CUDA graph computes
+them anew in each replay. The rest is as in _fused_adam_.)",
+  .forward = [](TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
+                TensorList max_exp_avg_sqs, const Tensor& rates, double beta1, double beta2,
+                double eps, double weight_decay, bool decoupled, bool amsgrad, bool maximize,
+                const Tensor& scaling) {
+    CHECK(rates.device().is_cuda() && rates.dtype() == DType::float64 && rates.numel() == 3 &&
+              rates.is_contiguous(),
+          "rates must be 3 numbers of float64 on the GPU.");
+    AdamStep adam{0, beta1, beta2, 1, eps, decoupled ? 0 : weight_decay, 1, amsgrad, maximize};
+    return update_all("_captured_adam_", Method::Adam, &adam,
+                      {params, grads, exp_avgs, exp_avg_sqs, {max_exp_avg_sqs, amsgrad}}, scaling,
+                      rates);
+  },
+})
+
 OP(_fused_rmsprop_,
    "(Tensor[] params, Tensor[] grads, Tensor[] square_avgs, Tensor[] momentum_buffers, "
    "Tensor[] grad_avgs, float lr, float alpha, float eps, float weight_decay, float momentum, "

@@ -383,8 +383,11 @@ num_classes is one more than the largest number unless given, inside vmap that o
           num_classes);
     check_has_values(tensor);
     int64_t largest = -1;
-    if (tensor.numel() > 0) {
-      Bounds bounds = bounds_of(to_contiguous(tensor));
+    Tensor numbers = to_contiguous(tensor);
+    bool is_left = num_classes > 0 && tensor.numel() > 0 &&
+                   leaves_check_to_device(numbers, 0, num_classes);
+    if (tensor.numel() > 0 && !is_left) {
+      Bounds bounds = bounds_of(numbers);
       largest = bounds.greatest;
       CHECK(bounds.least >= 0 && bounds.greatest < INT64_MAX,
             "Class values must be non-negative and less than 2^63 - 1, got ",

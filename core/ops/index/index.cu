@@ -39,6 +39,14 @@ extern "C" __global__ void find_bounds(const int64_t* values, int64_t count, int
   atomicMax(reinterpret_cast<long long*>(bounds + 1), static_cast<long long>(greatest));
 }
 
+// Ends all work of the process on the device if a value is not from `first` to `end` - 1; for CUDA
+// graphs, which cannot tell the host.
+extern "C" __global__ void require_range(const int64_t* values, int64_t count, int64_t first,
+                                         int64_t end) {
+  int64_t i = thread_number();
+  if (i < count && (values[i] < first || values[i] >= end)) __trap();
+}
+
 // How many flags of each block's share are true.
 extern "C" __global__ void count_flags(const bool* flags, int64_t numel, int64_t* counts) {
   int64_t first = int64_t(blockIdx.x) * kFlagsPerBlock + threadIdx.x;

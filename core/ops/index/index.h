@@ -53,6 +53,9 @@ struct Bounds {
 };
 // Of a row-major int64 tensor with elements. On CUDA this waits for the device.
 Bounds bounds_of(const Tensor& numbers);
+// While a CUDA graph is captured nothing can wait: then a kernel refuses numbers that are not from
+// `first` to `end` - 1 when the graph is replayed, and this is true. See Note [CUDA graphs].
+bool leaves_check_to_device(const Tensor& numbers, int64_t first, int64_t end);
 [[noreturn, gnu::cold]] void refuse_index(int64_t index, size_t dim, int64_t size);
 // Refuses indices that are not from `first` to `end` - 1.
 void check_bounds(const Tensor& index, int64_t first, int64_t end, size_t dim, int64_t size);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/device/cuda.h"
+#include "core/device/cuda_capture.h"
 #include "core/device/cuda_kernel_map.h"
 #include "core/device/cuda_memory.h"
 #include "core/ops/index/index_cuda.h"
@@ -23,8 +24,8 @@ namespace {
 cuda::CudaModule index_module("index", index_cu);
 cuda::CudaKernel add_offsets(index_module, "add_offsets"),
     offsets_along_kernel(index_module, "offsets_along"), find_bounds(index_module, "find_bounds"),
-    count_flags(index_module, "count_flags"), sum_up(index_module, "sum_up"),
-    list_flags(index_module, "list_flags");
+    require_range(index_module, "require_range"), count_flags(index_module, "count_flags"),
+    sum_up(index_module, "sum_up"), list_flags(index_module, "list_flags");
 
 struct CombineKernel {
   cuda::CudaModule module;
@@ -222,6 +223,16 @@ Tensor nonzero_places_cuda(const Tensor& flags) {
                       places.address(), count);
   }
   return places;
+}
+
+bool leaves_check_to_device(const Tensor& numbers, int64_t first, int64_t end) {
+  if (!numbers.device().is_cuda() ||
+      !cuda::is_capturing(cuda::current_stream(numbers.device().index)))
+    return false;
+  cuda::DeviceGuard guard(numbers.device().index);
+  require_range.launch(grid_of(numbers.numel()), kBlock, 0,
+                       static_cast<const int64_t*>(numbers.address()), numbers.numel(), first, end);
+  return true;
 }
 
 Bounds bounds_of_cuda(const Tensor& numbers) {

@@ -183,7 +183,9 @@ Bounds bounds_of(const Tensor& numbers) {
 
 void check_bounds(const Tensor& index, int64_t first, int64_t end, size_t dim, int64_t size) {
   if (index.numel() == 0 || index.device().is_meta()) return;
-  Bounds bounds = bounds_of(to_contiguous(index));
+  Tensor numbers = to_contiguous(index);
+  if (leaves_check_to_device(numbers, first, end)) return;
+  Bounds bounds = bounds_of(numbers);
   if (bounds.least < first) refuse_index(bounds.least, dim, size);
   if (bounds.greatest >= end) refuse_index(bounds.greatest, dim, size);
 }

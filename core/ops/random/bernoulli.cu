@@ -16,7 +16,7 @@ extern "C" __global__ void check_chances(const double* chances, int64_t numel, i
 extern "C" __global__ void bernoulli(DrawPlace place, const double* chances, double all) {
   int64_t counter = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, first = 2 * counter;
   if (first >= place.numel) return;
-  Philox4 w = philox(place.seed, place.offset + uint64_t(counter));
+  Philox4 w = place.draw.words(uint64_t(counter));
   bool* out = static_cast<bool*>(place.out);
   out[first] = uniform_double(w.x, w.y) < (chances ? chances[first] : all);
   if (first + 1 < place.numel)

@@ -116,7 +116,7 @@ extern "C" __global__ void draw(DrawPlace place, DrawArgs args) {
   int64_t counter = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, first = counter * kEach;
   if (first >= place.numel) return;
   Number numbers[kEach];
-  DISTRIBUTION::make(philox(place.seed, place.offset + uint64_t(counter)), args, numbers);
+  DISTRIBUTION::make(place.draw.words(uint64_t(counter)), args, numbers);
   RESULT* out = static_cast<RESULT*>(place.out) + first;
   if (first + kEach <= place.numel && reinterpret_cast<uint64_t>(out) % sizeof(Results) == 0) {
     Results results;

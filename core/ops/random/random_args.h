@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "core/device/philox.h"
+
 namespace rushlight {
 
 // What a draw fills a tensor with.
@@ -15,7 +17,7 @@ struct DrawArgs {
 
 // Which piece of the stream a draw has, and where its numbers go.
 struct DrawPlace {
-  uint64_t seed, offset;
+  PhiloxDraw draw;
   void* out;  // `numel` elements, row-major
   int64_t numel;
 };

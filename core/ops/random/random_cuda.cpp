@@ -82,7 +82,7 @@ cuda::CudaKernelFamily family([] {
 });
 
 DrawPlace place_of(const Tensor& out, Generator::Draw draw) {
-  return {draw.seed, draw.offset, out.address(), out.numel()};
+  return {draw, out.address(), out.numel()};
 }
 
 // A thread for each counter.

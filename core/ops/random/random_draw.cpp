@@ -11,9 +11,9 @@
 namespace rushlight {
 namespace {
 
-Generator::Draw take(Generator* generator, int64_t numel, int words_each) {
+Generator::Draw take(Generator* generator, const Tensor& out, int words_each) {
   Generator& source = generator ? *generator : default_generator();
-  return source.take(philox_counters(uint64_t(numel), uint64_t(words_each)));
+  return source.take(philox_counters(uint64_t(out.numel()), uint64_t(words_each)), out.device());
 }
 
 // Fills `out`, whatever its layout, which is already there on meta.
@@ -21,7 +21,7 @@ Tensor fill(const Tensor& out, Distribution distribution, const DrawArgs& args,
             Generator* generator) {
   if (out.device().is_meta()) return out;
   Tensor target = out.is_contiguous() ? out : empty(out.sizes(), out.dtype(), out.device());
-  Generator::Draw draw = take(generator, out.numel(), words_each(distribution));
+  Generator::Draw draw = take(generator, out, words_each(distribution));
   (out.device().is_cuda() ? draw_cuda : draw_cpu)(target, distribution, args, draw);
   if (!target.is(out)) copy_into(out, target);
   return out;
@@ -217,7 +217,7 @@ Tensor draw_bernoulli(const Tensor& out, const Tensor& chances, Generator* gener
     }
   }
   Tensor ones = empty(out.sizes(), DType::bool_, out.device());
-  (is_cuda ? bernoulli_cuda : bernoulli_cpu)(ones, each, all, take(generator, out.numel(), 2));
+  (is_cuda ? bernoulli_cuda : bernoulli_cpu)(ones, each, all, take(generator, out, 2));
   copy_into(out, ones);
   return out;
 }
@@ -228,7 +228,7 @@ std::pair<Tensor, Tensor> draw_dropout(const Tensor& input, double p, Generator*
   Tensor mask = empty_strided(source.sizes(), source.strides(), DType::bool_, source.device());
   if (source.device().is_meta()) return {out, mask};
   Dropout dropout{dropout_threshold(p), kept_scale(p)};
-  Generator::Draw draw = take(generator, source.numel(), 1);
+  Generator::Draw draw = take(generator, source, 1);
   (source.device().is_cuda() ? dropout_cuda : dropout_cpu)(source, out, mask, dropout, draw);
   return {out, mask};
 }

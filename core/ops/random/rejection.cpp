@@ -23,7 +23,7 @@ Tensor rejected(Rejection what, const Tensor& a, const Tensor& b, Generator* gen
   Tensor first = prepared(a), second = prepared(b);
   Generator::Draw draw{};
   if (what != Rejection::log_gamma_slope)
-    draw = (generator ? *generator : default_generator()).take(uint64_t(out.numel()));
+    draw = (generator ? *generator : default_generator()).take(uint64_t(out.numel()), out.device());
   if (out.numel() > 0)
     (out.device().is_cuda() ? reject_cuda : reject_cpu)(out, what, first, second, draw);
   return out;

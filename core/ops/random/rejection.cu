@@ -13,11 +13,12 @@
 namespace rushlight::on_cuda {
 
 #define RUSHLIGHT_ENTRY(name, number)                                                    \
-  extern "C" __global__ void name(uint64_t seed, uint64_t offset, int64_t numel,         \
-                                  const double* a, const double* b, double* out) {       \
+  extern "C" __global__ void name(PhiloxDraw draw, int64_t numel, const double* a,       \
+                                  const double* b, double* out) {                        \
     int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;                          \
     if (i >= numel) return;                                                              \
-    Attempts attempts(seed, offset + uint64_t(i));                                       \
+    PhiloxDraw own = draw.from(uint64_t(i)).settled();                                   \
+    Attempts attempts(own.seed, own.offset);                                             \
     out[i] = number;                                                                     \
   }
 RUSHLIGHT_ENTRY(poisson, poisson_number(attempts, a[i]))

@@ -23,9 +23,9 @@ void reject_cuda(const Tensor& out, Rejection what, const Tensor& a, const Tenso
   constexpr int kThreads = 128;  // of a block
   cuda::DeviceGuard guard(out.device().index);
   const double* second = b.defined() ? static_cast<const double*>(b.address()) : nullptr;
-  kernels[int(what)].launch({cuda::blocks_for(out.numel(), kThreads)}, {kThreads}, 0, draw.seed,
-                            draw.offset, out.numel(), static_cast<const double*>(a.address()),
-                            second, static_cast<double*>(out.address()));
+  kernels[int(what)].launch({cuda::blocks_for(out.numel(), kThreads)}, {kThreads}, 0, draw,
+                            out.numel(), static_cast<const double*>(a.address()), second,
+                            static_cast<double*>(out.address()));
 }
 
 }  // namespace rushlight
