@@ -14,9 +14,12 @@
 #include "core/device/cuda_kernel.h"
 #include "core/device/cuda_memory.h"
 #include "core/device/cuda_pinned.h"
+#include "core/device/cuda_pool.h"
 #include "core/device/cuda_stream.h"
 #include "core/device/kernel_cache.h"
+#include "core/device/nvml.h"
 #include "core/device/nvrtc.h"
+#include "core/device/nvtx.h"
 #include "core/tensor/generator.h"
 #include "core/tensor/tile_loop.h"
 
@@ -76,6 +79,33 @@ nb::dict describe(const cuda::MemoryStats& stats) {
   return out;
 }
 
+// By PyTorch's names.
+nb::dict describe(const cuda::PinnedStats& stats) {
+  nb::dict out;
+  auto put = [&](const char* name, const cuda::PinnedStats::Count& count) {
+    std::string key = std::string(name) + ".";
+    out[(key + "current").c_str()] = count.current;
+    out[(key + "peak").c_str()] = count.peak;
+    out[(key + "allocated").c_str()] = count.total;
+    out[(key + "freed").c_str()] = count.total - count.current;
+  };
+  put("active_bytes", stats.bytes_used);
+  put("active_requests", stats.blocks_used);
+  put("allocated_bytes", stats.bytes);
+  put("allocations", stats.blocks);
+  return out;
+}
+
+// What set_sync_debug_mode asks for: 0 nothing, 1 a warning, 2 an error.
+std::atomic<int> sync_debug_mode{0};
+
+void report_wait() {
+  constexpr const char* kText = "called a synchronizing CUDA operation";
+  CHECK(sync_debug_mode != 2, kText);
+  nb::gil_scoped_acquire gil;
+  if (PyErr_WarnEx(PyExc_UserWarning, kText, 1)) throw PythonError();
+}
+
 Tensor pinned_copy(const Tensor& tensor) {
   CHECK(tensor.device().is_cpu(), "pin_memory: only tensors on the CPU can be pinned, not on ",
         tensor.device());
@@ -118,6 +148,42 @@ void add_memory(nb::module_& m) {
       "device"_a, "Bytes and numbers of blocks of a device.");
   m.def("_cuda_reset_peak_memory_stats", &cuda::reset_peak_memory_stats, "device"_a,
         "Starts the peaks again.");
+  m.def("_cuda_reset_accumulated_memory_stats", &cuda::reset_accumulated_memory_stats, "device"_a,
+        "Starts the totals again.");
+  m.def("_cuda_limit_memory", &cuda::limit_memory, "device"_a, "bytes"_a,
+        "The most bytes that tensors may have.");
+  m.def(
+      "_cuda_memory_blocks",
+      [](int device) {
+        nb::list blocks;
+        for (const cuda::BlockInfo& block : cuda::memory_blocks(device))
+          blocks.append(nb::make_tuple(block.address, block.bytes, handle_of(block.stream),
+                                       block.is_used,
+                                       nb::make_tuple(block.pool[0], block.pool[1])));
+        return blocks;
+      },
+      "device"_a, "Address, size, stream, use and pool of all blocks.");
+  m.def(
+      "_cuda_pinned_stats", [] { return describe(cuda::pinned_stats()); },
+      "Bytes and numbers of pinned blocks.");
+  m.def("_cuda_reset_pinned_stats", &cuda::reset_pinned_stats, "peaks"_a, "totals"_a,
+        "Starts the peaks or the totals again.");
+  m.def(
+      "_cuda_allocate",
+      [](size_t bytes, int device, uintptr_t handle) {
+        cuda::StreamGuard guard(stream_of(device, handle));
+        return reinterpret_cast<uintptr_t>(cuda::allocate(bytes, device));
+      },
+      "bytes"_a, "device"_a, "stream"_a, "A block of memory, not its address.");
+  m.def(
+      "_cuda_block_address",
+      [](uintptr_t block) {
+        return reinterpret_cast<uintptr_t>(cuda::data(reinterpret_cast<cuda::Block*>(block)));
+      },
+      "block"_a, "The address of a block of _cuda_allocate.");
+  m.def(
+      "_cuda_free", [](uintptr_t block) { cuda::free(reinterpret_cast<cuda::Block*>(block)); },
+      "block"_a, "Frees a block of _cuda_allocate.");
   m.def("_cuda_empty_cache", &cuda::empty_cache, NoGil(), "Gives cached memory back.");
   m.def(
       "_cuda_record_stream",
@@ -138,6 +204,89 @@ void add_memory(nb::module_& m) {
         return cuda::is_pinned(expect_tensor(tensor.ptr(), "self").storage()->data());
       },
       "tensor"_a, "Whether the memory is pinned.");
+}
+
+// A private pool of a part of a program, which lives as long as this object.
+struct UserPool {
+  std::shared_ptr<cuda::PrivatePool> pool;
+};
+
+void add_pools(nb::module_& m) {
+  nb::class_<UserPool>(m, "_CudaPool")
+      .def("__init__",
+           [](UserPool* self) {
+             cuda::require();
+             new (self) UserPool{cuda::PrivatePool::named(cuda::new_pool_id(true))};
+           })
+      .def("id", [](const UserPool& self) { return self.pool->id(); })
+      .def("use", [](const UserPool& self, int device) { cuda::use_pool(device, self.pool); })
+      .def("use_count", [](const UserPool& self) { return self.pool.use_count(); });
+  m.def(
+      "_cuda_leave_pool", [](int device) { cuda::use_pool(device, nullptr); }, "device"_a,
+      "Lets this thread allocate from the driver's pool again.");
+}
+
+void add_questions(nb::module_& m) {
+  m.def("_cuda_can_access_peer", &cuda::can_access_peer, "device"_a, "peer"_a,
+        "Whether kernels of a device may read the memory of another.");
+  m.def(
+      "_cuda_set_sync_debug_mode",
+      [](int mode) {
+        sync_debug_mode = mode;
+        cuda::set_wait_observer(mode == 0 ? nullptr : report_wait);
+      },
+      "mode"_a, "What happens when an op waits: 0 nothing, 1 a warning, 2 an error.");
+  m.def(
+      "_cuda_get_sync_debug_mode", [] { return sync_debug_mode.load(); }, "What was set.");
+  m.def(
+      "_cuda_error_text",
+      [](int code) {
+        const char* text = nullptr;
+        cuda::driver().cuGetErrorString(code, &text);
+        return std::string(text ? text : "unrecognized error code");
+      },
+      "code"_a, "The driver's words for an error.");
+  m.def(
+      "_cuda_profile",
+      [](bool starts) {
+        cuda::activate(cuda::current_device());
+        return starts ? cuda::driver().cuProfilerStart() : cuda::driver().cuProfilerStop();
+      },
+      "starts"_a, "Tells a profiler to begin or to end; the driver's code.");
+  m.def(
+      "_cuda_host_register",
+      [](uintptr_t data, size_t bytes, unsigned flags) {
+        cuda::activate(cuda::current_device());
+        return cuda::driver().cuMemHostRegister_v2(reinterpret_cast<void*>(data), bytes, flags);
+      },
+      "data"_a, "bytes"_a, "flags"_a, "Pins memory; the driver's code.");
+  m.def(
+      "_cuda_host_unregister",
+      [](uintptr_t data) {
+        cuda::activate(cuda::current_device());
+        return cuda::driver().cuMemHostUnregister(reinterpret_cast<void*>(data));
+      },
+      "data"_a, "Ends that; the driver's code.");
+
+  m.def(
+      "_nvml_read",
+      [](int device, int what) { return nvml::read(device, nvml::Reading(what)); }, "device"_a,
+      "what"_a, "A reading of NVML, by its number in core/device/nvml.h.");
+  m.def(
+      "_nvml_processes",
+      [](int device) {
+        std::vector<std::pair<int64_t, int64_t>> all;
+        for (const nvml::Process& each : nvml::processes(device))
+          all.emplace_back(each.id, each.bytes);
+        return all;
+      },
+      "device"_a, "The processes on a device, and the bytes that each uses.");
+  m.def("_nvtx_is_available", &nvtx::is_available, "Whether marks reach a profiler.");
+  m.def("_nvtx_push", &nvtx::push, "message"_a, "Begins a range; its depth.");
+  m.def("_nvtx_pop", &nvtx::pop, "Ends it; its depth.");
+  m.def("_nvtx_start", &nvtx::start, "message"_a, "Begins a range that may overlap others.");
+  m.def("_nvtx_end", &nvtx::end, "range"_a, "Ends it.");
+  m.def("_nvtx_mark", &nvtx::mark, "message"_a, "Marks a point in time.");
 }
 
 void add_streams(nb::module_& m) {
@@ -266,6 +415,8 @@ void add_cuda(PyObject* module) {
   add_memory(m);
   add_streams(m);
   add_graphs(m);
+  add_pools(m);
+  add_questions(m);
   add_kernels(m);
 }
 

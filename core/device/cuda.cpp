@@ -26,6 +26,7 @@ constexpr const char* kForked =
 
 std::atomic<bool> forked{false};
 std::atomic<bool> initialized{false};
+std::atomic<void (*)()> wait_observer{nullptr};
 // Of the devices that were used; they are kept until the process ends.
 std::array<std::atomic<CUcontext>, kMaxDevices> contexts{};
 
@@ -144,6 +145,7 @@ CUdeviceptr address(const void* data) { return reinterpret_cast<CUdeviceptr>(dat
 void finish_host_copy(const void* host, Stream stream, bool non_blocking) {
   if (is_capturing(stream)) return;
   if (non_blocking && pinned_record(host, stream)) return;
+  observe_wait();
   synchronize(stream);
 }
 
@@ -228,6 +230,22 @@ void synchronize(int device) {
   refuse_captures_on(device, "waits for the GPU", "synchronize");
   activate(device);
   check(driver().cuCtxSynchronize(), "cuCtxSynchronize");
+}
+
+bool can_access_peer(int device, int peer) {
+  check_device(device);
+  check_device(peer);
+  if (device == peer) return true;
+  int can = 0;
+  check(driver().cuDeviceCanAccessPeer(&can, handle_of(device), handle_of(peer)),
+        "cuDeviceCanAccessPeer");
+  return can != 0;
+}
+
+void set_wait_observer(void (*observer)()) { wait_observer = observer; }
+
+void observe_wait() {
+  if (auto observer = wait_observer.load(std::memory_order_relaxed)) observer();
 }
 
 std::pair<size_t, size_t> memory_info(int device) {

@@ -78,6 +78,13 @@ void synchronize(int device);
 // Free and total bytes of a device, as the driver sees them.
 std::pair<size_t, size_t> memory_info(int device);
 
+// Whether kernels of a device may read the memory of another.
+bool can_access_peer(int device, int peer);
+
+// What is called whenever an op, rather than the user, waits for a device; empty at first.
+void set_wait_observer(void (*observer)());
+void observe_wait();
+
 // Copies between any two devices, in the order of their current streams. Returns when `to` may be
 // read on its device's current stream; on the CPU that is when the copy is done, unless it is
 // non_blocking and the CPU's memory is pinned: then the caller synchronises.

@@ -78,6 +78,9 @@ inline constexpr unsigned kEventDisableTiming = 2;
   _(cuCtxSetCurrent, CUresult(CUcontext context))                                               \
   _(cuCtxGetCurrent, CUresult(CUcontext* context))                                              \
   _(cuCtxSynchronize, CUresult())                                                               \
+  _(cuDeviceCanAccessPeer, CUresult(int* can, CUdevice device, CUdevice peer))                  \
+  _(cuProfilerStart, CUresult())                                                                \
+  _(cuProfilerStop, CUresult())                                                                 \
   _(cuMemGetInfo_v2, CUresult(size_t* free, size_t* total))                                     \
   _(cuMemAllocAsync, CUresult(CUdeviceptr* data, size_t bytes, CUstream stream))                \
   _(cuMemFreeAsync, CUresult(CUdeviceptr data, CUstream stream))                                \
@@ -89,6 +92,8 @@ inline constexpr unsigned kEventDisableTiming = 2;
   _(cuMemPoolTrimTo, CUresult(CUmemoryPool pool, size_t bytes_to_keep))                         \
   _(cuMemAllocHost_v2, CUresult(void** data, size_t bytes))                                     \
   _(cuMemFreeHost, CUresult(void* data))                                                        \
+  _(cuMemHostRegister_v2, CUresult(void* data, size_t bytes, unsigned flags))                   \
+  _(cuMemHostUnregister, CUresult(void* data))                                                  \
   _(cuMemcpyHtoDAsync_v2,                                                                       \
     CUresult(CUdeviceptr to, const void* from, size_t bytes, CUstream stream))                  \
   _(cuMemcpyDtoHAsync_v2, CUresult(void* to, CUdeviceptr from, size_t bytes, CUstream stream))  \

@@ -26,9 +26,10 @@ struct Block {
   size_t bytes;
   Stream stream;
   int size_class;                     // -1: too large to be kept here
-  Block* next;                        // of the free list
+  Block* next;                        // of the free list, or of those in use
   std::vector<Stream> others;         // that use it too
   std::shared_ptr<PrivatePool> pool;  // null: the driver's
+  Block* previous = nullptr;          // of those in use
 };
 
 namespace {
@@ -107,7 +108,7 @@ class DeviceMemory {
           list = block->next;
           stats_.cached -= int64_t(block->bytes);
           count(int64_t(block->bytes), 1);
-          return block;
+          return hand_out(block);
         }
       }
     }
@@ -116,13 +117,41 @@ class DeviceMemory {
     block->data = allocate_from_driver(whole, bytes, stream);
     std::lock_guard lock(mutex_);
     count(int64_t(whole), 1);
-    return block.release();
+    return hand_out(block.release());
   }
 
   void free(Block* block) {
     std::lock_guard lock(mutex_);
     count(-int64_t(block->bytes), -1);
+    (block->previous ? block->previous->next : used_blocks_) = block->next;
+    if (block->next) block->next->previous = block->previous;
     give_back(block);
+  }
+
+  std::vector<BlockInfo> blocks() {
+    std::lock_guard lock(mutex_);
+    std::vector<BlockInfo> all;
+    auto add_chain = [&](const Block* block, bool is_used) {
+      for (; block; block = block->next) {
+        PoolId pool = block->pool ? block->pool->id() : PoolId{};
+        all.push_back({uintptr_t(block->data), block->bytes, block->stream, is_used,
+                       {pool.first, pool.second}});
+      }
+    };
+    add_chain(used_blocks_, true);
+    for (const auto& [stream, lists] : lists_) {
+      for (const Block* list : *lists) add_chain(list, false);
+    }
+    return all;
+  }
+
+  void limit(size_t bytes) { limit_ = bytes; }
+
+  void reset_accumulated() {
+    std::lock_guard lock(mutex_);
+    for (MemoryStats::Count* each : {&stats_.allocated, &stats_.allocations})
+      each->total = each->current;
+    stats_.retries = stats_.out_of_memory = 0;
   }
 
   // Whoever uses it is told by `others`.
@@ -255,6 +284,19 @@ class DeviceMemory {
     }
   }
 
+  Block* hand_out(Block* block) {
+    block->previous = nullptr;
+    block->next = used_blocks_;
+    if (used_blocks_) used_blocks_->previous = block;
+    return used_blocks_ = block;
+  }
+
+  bool is_beyond_limit(size_t bytes) {
+    if (limit_ == SIZE_MAX) return false;
+    std::lock_guard lock(mutex_);
+    return size_t(stats_.allocated.current + stats_.cached) + bytes > limit_;
+  }
+
   static size_t whole_bytes(size_t bytes) {
     return is_caching() ? (bytes + kAlignment - 1) / kAlignment * kAlignment : bytes;
   }
@@ -272,21 +314,25 @@ class DeviceMemory {
     block->pool = std::move(pool);
     std::lock_guard lock(mutex_);
     count(int64_t(whole), 1);
-    return block.release();
+    return hand_out(block.release());
   }
 
   CUdeviceptr allocate_from_driver(size_t bytes, size_t wanted, Stream stream) {
     activate(device_);
     used_ = true;
     CUdeviceptr data = 0;
-    CUresult result = driver().cuMemAllocAsync(&data, bytes, stream.handle);
+    auto ask = [&] {
+      if (is_beyond_limit(bytes)) return kErrorOutOfMemory;
+      return driver().cuMemAllocAsync(&data, bytes, stream.handle);
+    };
+    CUresult result = ask();
     if (result == kErrorOutOfMemory && !is_capturing_on(device_)) {
       empty();
       {
         std::lock_guard lock(mutex_);
         ++stats_.retries;
       }
-      result = driver().cuMemAllocAsync(&data, bytes, stream.handle);
+      result = ask();
     }
     if (result == kErrorOutOfMemory) raise_out_of_memory(wanted);
     check(result, "cuMemAllocAsync");
@@ -327,7 +373,9 @@ class DeviceMemory {
 
   int device_ = 0;
   std::atomic<bool> used_{false};
+  std::atomic<size_t> limit_{SIZE_MAX};
   std::mutex mutex_;
+  Block* used_blocks_ = nullptr;
   std::vector<std::pair<CUstream, std::unique_ptr<Lists>>> lists_;
   std::deque<Pending> pending_;
   std::vector<Block*> deferred_;  // freed during a capture, see Note [CUDA graphs]
@@ -369,6 +417,12 @@ void empty_cache() {
 void count_reserved(int device, int64_t bytes) { DeviceMemory::of(device).count_reserved(bytes); }
 
 MemoryStats memory_stats(int device) { return DeviceMemory::of(device).stats(); }
+
+std::vector<BlockInfo> memory_blocks(int device) { return DeviceMemory::of(device).blocks(); }
+
+void limit_memory(int device, size_t bytes) { DeviceMemory::of(device).limit(bytes); }
+
+void reset_accumulated_memory_stats(int device) { DeviceMemory::of(device).reset_accumulated(); }
 
 void reset_peak_memory_stats(int device) { DeviceMemory::of(device).reset_peak(); }
 

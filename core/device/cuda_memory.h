@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/device/cuda_stream.h"
 
@@ -56,5 +57,20 @@ MemoryStats memory_stats(int device);
 // Memory that a private pool took of the driver; negative when it returns it.
 void count_reserved(int device, int64_t bytes);
 void reset_peak_memory_stats(int device);
+// Starts the totals and the counts of failures again.
+void reset_accumulated_memory_stats(int device);
+
+// The most bytes that tensors and cached blocks may have on a device; whatever there is, at first.
+void limit_memory(int device, size_t bytes);
+
+// All blocks of a device, those that wait for reuse too.
+struct BlockInfo {
+  uintptr_t address;
+  size_t bytes;
+  Stream stream;
+  bool is_used;
+  uint64_t pool[2];  // its PoolId; zeros: the driver's pool
+};
+std::vector<BlockInfo> memory_blocks(int device);
 
 }  // namespace rushlight::cuda

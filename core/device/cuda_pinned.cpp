@@ -1,5 +1,6 @@
 #include "core/device/cuda_pinned.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <memory>
@@ -47,6 +48,7 @@ class PinnedCache {
         if (!block.is_used && block.bytes == bytes && block.is_ready()) {
           block.is_used = true;
           block.uses.clear();
+          count_use(bytes, 1);
           return data;
         }
       }
@@ -62,12 +64,17 @@ class PinnedCache {
     check(result, "cuMemAllocHost");
     std::lock_guard lock(mutex_);
     blocks_[data] = {data, bytes, true, 0, {}};
+    count(stats_.bytes, int64_t(bytes));
+    count(stats_.blocks, 1);
+    count_use(bytes, 1);
     return data;
   }
 
   void free(void* data) {
     std::lock_guard lock(mutex_);
-    blocks_.at(data).is_used = false;
+    PinnedBlock& block = blocks_.at(data);
+    block.is_used = false;
+    count_use(block.bytes, -1);
   }
 
   bool contains(const void* data) {
@@ -97,17 +104,43 @@ class PinnedCache {
     --blocks_.at(data).keepers;
   }
 
+  PinnedStats stats() {
+    std::lock_guard lock(mutex_);
+    return stats_;
+  }
+
+  void reset_stats(bool peaks, bool totals) {
+    std::lock_guard lock(mutex_);
+    for (PinnedStats::Count* each :
+         {&stats_.bytes_used, &stats_.blocks_used, &stats_.bytes, &stats_.blocks}) {
+      if (peaks) each->peak = each->current;
+      if (totals) each->total = each->current;
+    }
+  }
+
   void empty() {
     std::lock_guard lock(mutex_);
-    std::erase_if(blocks_, [](const auto& entry) {
+    std::erase_if(blocks_, [this](const auto& entry) {
       const PinnedBlock& block = entry.second;
       if (block.is_used || !block.is_ready()) return false;
       check(driver().cuMemFreeHost(block.data), "cuMemFreeHost");
+      count(stats_.bytes, -int64_t(block.bytes));
+      count(stats_.blocks, -1);
       return true;
     });
   }
 
  private:
+  static void count(PinnedStats::Count& count, int64_t amount) {
+    count.current += amount;
+    if (amount > 0) count.total += amount;
+    count.peak = std::max(count.peak, count.current);
+  }
+  void count_use(size_t bytes, int blocks) {
+    count(stats_.bytes_used, blocks * int64_t(bytes));
+    count(stats_.blocks_used, blocks);
+  }
+
   PinnedBlock* find(const void* data) {
     auto after = blocks_.upper_bound(const_cast<void*>(data));
     if (after == blocks_.begin()) return nullptr;
@@ -117,6 +150,7 @@ class PinnedCache {
 
   std::mutex mutex_;
   std::map<void*, PinnedBlock> blocks_;  // by address
+  PinnedStats stats_;
 };
 
 }  // namespace
@@ -143,6 +177,12 @@ void* pinned_keep(const void* data) { return PinnedCache::instance().keep(data);
 
 void pinned_let_go(void* block) noexcept {
   if (!is_forked_child()) PinnedCache::instance().let_go(block);
+}
+
+PinnedStats pinned_stats() { return PinnedCache::instance().stats(); }
+
+void reset_pinned_stats(bool peaks, bool totals) {
+  PinnedCache::instance().reset_stats(peaks, totals);
 }
 
 void pinned_empty_cache() {

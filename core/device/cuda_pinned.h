@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "core/device/cuda_stream.h"
 
@@ -23,6 +24,16 @@ bool pinned_record(const void* data, Stream stream);
 // pinned. A block may be kept several times.
 void* pinned_keep(const void* data);
 void pinned_let_go(void* block) noexcept;
+
+struct PinnedStats {
+  struct Count {
+    int64_t current = 0, peak = 0, total = 0;  // total: all that was ever added
+  };
+  Count bytes_used, blocks_used;  // by tensors
+  Count bytes, blocks;            // with those that wait for reuse
+};
+PinnedStats pinned_stats();
+void reset_pinned_stats(bool peaks, bool totals);
 
 // Returns what nobody uses to the operating system.
 void pinned_empty_cache();

@@ -89,7 +89,9 @@ class Session {
     std::vector<char> host_work(host_bytes);
     check(routine(work.data(), device_bytes, host_work.data(), host_bytes), name);
     // What is queued may still use the host's.
-    if (host_bytes > 0) cuda::synchronize(cuda::current_stream(device_));
+    if (host_bytes == 0) return;
+    cuda::observe_wait();
+    cuda::synchronize(cuda::current_stream(device_));
   }
 
  private:

@@ -214,6 +214,16 @@ SHIM_API int cuMemAllocHost_v2(void** result, size_t size) {
   return cuMemHostAlloc(result, size, 0);
 }
 
+SHIM_API int cuMemHostRegister_v2(void* memory, size_t size, unsigned) {
+  SHIM_ENTER();
+  return host_memory.try_emplace(memory, size).second ? kSuccess : kInvalidValue;
+}
+
+SHIM_API int cuMemHostUnregister(void* memory) {
+  SHIM_ENTER();
+  return host_memory.erase(memory) ? kSuccess : kInvalidValue;
+}
+
 SHIM_API int cuMemFreeHost(void* memory) {
   SHIM_ENTER();
   if (host_memory.erase(memory) == 0) return kInvalidValue;

@@ -75,7 +75,7 @@ OP(_captured_adam_,
    "float weight_decay, bool decoupled, bool amsgrad, bool maximize, Tensor? scaling=None) "
    "-> int", {
   .home    = "private",
-  .doc     = R"(A step of Adam on the GPU, where `rates` has what depends on lr and the number of steps.
+  .doc     = R"(A step of Adam on the GPU; `rates` has what depends on lr and the count of steps.
 
 These are the members rate, root and shrink of AdamStep, in float64, so that a CUDA graph computes
 them anew in each replay. The rest is as in _fused_adam_.)",

@@ -1,0 +1,73 @@
+#include "core/device/nvtx.h"
+
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/device/cuda_library.h"
+
+namespace rushlight::nvtx {
+namespace {
+
+// _(name, type)
+#define NVTX_FUNCTIONS(_)                           \
+  _(nvtxRangePushA, int(const char* message))       \
+  _(nvtxRangePop, int())                            \
+  _(nvtxRangeStartA, uint64_t(const char* message)) \
+  _(nvtxRangeEnd, void(uint64_t range))             \
+  _(nvtxMarkA, void(const char* message))
+
+struct Functions {
+#define NVTX_MEMBER(name, ...)     \
+  using name##_type = __VA_ARGS__; \
+  name##_type* name;
+  NVTX_FUNCTIONS(NVTX_MEMBER)
+#undef NVTX_MEMBER
+};
+
+// Null when the library was not found.
+const Functions* functions() {
+  static const std::optional<Functions> table = []() -> std::optional<Functions> {
+    std::string_view file = cuda::setting("RUSHLIGHT_NVTX");
+    LibrarySpec spec{"NVTX",
+                     {"libnvtx3interop.so.1", "libnvToolsExt.so.1"},
+                     {"nvidia/cu13/lib", "nvidia/nvtx/lib", "/usr/local/cuda/lib64"},
+                     "nvidia-nvtx"};
+    if (!file.empty()) spec = {"NVTX", {std::string(file)}, {}, ""};
+    try {
+      DynamicLibrary library(spec);
+      Functions loaded;
+#define NVTX_LOAD(name, ...) library.load(loaded.name, #name);
+      NVTX_FUNCTIONS(NVTX_LOAD)
+#undef NVTX_LOAD
+      return loaded;
+    } catch (const Error&) {
+      if (!file.empty()) throw;  // this file was asked for
+      return std::nullopt;
+    }
+  }();
+  return table ? &*table : nullptr;
+}
+
+}  // namespace
+
+bool is_available() { return functions() != nullptr; }
+
+int push(const std::string& message) {
+  return functions() ? functions()->nvtxRangePushA(message.c_str()) : -1;
+}
+
+int pop() { return functions() ? functions()->nvtxRangePop() : -1; }
+
+uint64_t start(const std::string& message) {
+  return functions() ? functions()->nvtxRangeStartA(message.c_str()) : 0;
+}
+
+void end(uint64_t range) {
+  if (functions()) functions()->nvtxRangeEnd(range);
+}
+
+void mark(const std::string& message) {
+  if (functions()) functions()->nvtxMarkA(message.c_str());
+}
+
+}  // namespace rushlight::nvtx
