@@ -236,8 +236,7 @@ void add_questions(nb::module_& m) {
         cuda::set_wait_observer(mode == 0 ? nullptr : report_wait);
       },
       "mode"_a, "What happens when an op waits: 0 nothing, 1 a warning, 2 an error.");
-  m.def(
-      "_cuda_get_sync_debug_mode", [] { return sync_debug_mode.load(); }, "What was set.");
+  m.def("_cuda_get_sync_debug_mode", [] { return sync_debug_mode.load(); }, "What was set.");
   m.def(
       "_cuda_error_text",
       [](int code) {
@@ -269,9 +268,8 @@ void add_questions(nb::module_& m) {
       "data"_a, "Ends that; the driver's code.");
 
   m.def(
-      "_nvml_read",
-      [](int device, int what) { return nvml::read(device, nvml::Reading(what)); }, "device"_a,
-      "what"_a, "A reading of NVML, by its number in core/device/nvml.h.");
+      "_nvml_read", [](int device, int what) { return nvml::read(device, nvml::Reading(what)); },
+      "device"_a, "what"_a, "A reading of NVML, by its number in core/device/nvml.h.");
   m.def(
       "_nvml_processes",
       [](int device) {

@@ -211,14 +211,19 @@ class UntypedStorage(StorageBase):
 
 
 class _TypedMeta(type):
-    """Makes isinstance(storage, torch.FloatStorage) a question about the dtype."""
+    """Makes isinstance(storage, torch.FloatStorage) a question about dtype and device."""
 
     _dtype: rl.dtype | None
+    _device: str | None
 
     def __instancecheck__(cls, instance: Any) -> bool:
         if cls._dtype is None:
             return type.__instancecheck__(cls, instance)
-        return type.__instancecheck__(TypedStorage, instance) and instance.dtype is cls._dtype
+        return (
+            type.__instancecheck__(TypedStorage, instance)
+            and instance.dtype is cls._dtype
+            and instance.device.type == (cls._device or "cpu")
+        )
 
 
 class TypedStorage(StorageBase, metaclass=_TypedMeta):
@@ -240,6 +245,7 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
     """
 
     _dtype: rl.dtype | None = None
+    _device: str | None = None
 
     def __init__(
         self,
@@ -249,6 +255,7 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
         device: Any = None,
     ) -> None:
         self.dtype = type(self)._dtype or dtype or _C.get_default_dtype()
+        device = type(self)._device if device is None else device
         if len(args) > 1:
             raise TypeError(f"{type(self).__name__} takes a size or a sequence, got {len(args)}")
         if wrap_storage is not None:
@@ -322,9 +329,20 @@ def storage_class(dtype: rl.dtype) -> type[TypedStorage]:
     return globals()[name]
 
 
-def __getattr__(name: str) -> type[TypedStorage]:
-    """Makes the class of storages that is asked for."""
+def _named(name: str, module: str) -> type[TypedStorage]:
     for dtype, text in TYPE_NAMES.items():
         if name == f"{text}Storage":
             return storage_class(dtype)
-    raise AttributeError(f"module 'rushlight._storage' has no attribute '{name}'")
+    raise AttributeError(f"module '{module}' has no attribute '{name}'")
+
+
+def cuda_storage_class(name: str) -> type[TypedStorage]:
+    """Returns torch.cuda.FloatStorage or its kin."""
+    on_cpu = _named(name, "rushlight.cuda")
+    members = {"__doc__": on_cpu.__doc__, "__module__": "rushlight.cuda", "_device": "cuda"}
+    return _TypedMeta(name, (on_cpu,), members)
+
+
+def __getattr__(name: str) -> type[TypedStorage]:
+    """Makes the class of storages that is asked for."""
+    return _named(name, "rushlight._storage")

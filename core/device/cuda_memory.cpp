@@ -134,7 +134,10 @@ class DeviceMemory {
     auto add_chain = [&](const Block* block, bool is_used) {
       for (; block; block = block->next) {
         PoolId pool = block->pool ? block->pool->id() : PoolId{};
-        all.push_back({uintptr_t(block->data), block->bytes, block->stream, is_used,
+        all.push_back({uintptr_t(block->data),
+                       block->bytes,
+                       block->stream,
+                       is_used,
                        {pool.first, pool.second}});
       }
     };

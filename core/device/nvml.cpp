@@ -51,9 +51,9 @@ struct Functions {
 const Functions& functions() {
   static const Functions table = [] {
     std::string_view file = cuda::setting("RUSHLIGHT_NVML");
-    DynamicLibrary library(file.empty()
-                               ? LibrarySpec{"NVML", {"libnvidia-ml.so.1"}, {"/usr/lib/wsl/lib"}, ""}
-                               : LibrarySpec{"NVML", {std::string(file)}, {}, ""});
+    DynamicLibrary library(
+        file.empty() ? LibrarySpec{"NVML", {"libnvidia-ml.so.1"}, {"/usr/lib/wsl/lib"}, ""}
+                     : LibrarySpec{"NVML", {std::string(file)}, {}, ""});
     Functions loaded;
 #define NVML_LOAD(name, ...) library.load(loaded.name, #name);
     NVML_FUNCTIONS(NVML_LOAD)

@@ -11,16 +11,38 @@ from rushlight import _C
 from rushlight._errors import OutOfMemoryError as OutOfMemoryError
 from rushlight.cuda._device import _index as _index
 from rushlight.cuda._device import (
+    can_device_access_peer,
     current_device,
     device,
     device_count,
     device_of,
+    get_arch_list,
     get_device_capability,
     get_device_name,
     get_device_properties,
+    get_gencode_flags,
+    get_sync_debug_mode,
+    ipc_collect,
     is_bf16_supported,
     is_tf32_supported,
     set_device,
+    set_sync_debug_mode,
+)
+from rushlight.cuda._monitor import (
+    clock_rate,
+    device_memory_used,
+    list_gpu_processes,
+    memory_usage,
+    power_draw,
+    temperature,
+    utilization,
+)
+from rushlight.cuda._runtime import (
+    CudaError,
+    DeferredCudaCallError,
+    check_error,
+    cudart,
+    cudaStatus,
 )
 from rushlight.cuda.graphs import (
     CUDAGraph,
@@ -30,16 +52,33 @@ from rushlight.cuda.graphs import (
     make_graphed_callables,
 )
 from rushlight.cuda.memory import (
+    MemPool,
+    caching_allocator_alloc,
+    caching_allocator_delete,
     empty_cache,
+    get_allocator_backend,
+    get_per_process_memory_fraction,
+    host_memory_stats,
+    host_memory_stats_as_nested_dict,
     max_memory_allocated,
+    max_memory_cached,
     max_memory_reserved,
     mem_get_info,
     memory_allocated,
+    memory_cached,
     memory_reserved,
+    memory_snapshot,
     memory_stats,
+    memory_stats_as_nested_dict,
     memory_summary,
+    reset_accumulated_host_memory_stats,
+    reset_accumulated_memory_stats,
     reset_max_memory_allocated,
+    reset_max_memory_cached,
+    reset_peak_host_memory_stats,
     reset_peak_memory_stats,
+    set_per_process_memory_fraction,
+    use_mem_pool,
 )
 from rushlight.cuda.random import (
     get_rng_state,
@@ -54,10 +93,12 @@ from rushlight.cuda.random import (
 )
 from rushlight.cuda.streams import (
     Event,
+    ExternalStream,
     Stream,
     StreamContext,
     current_stream,
     default_stream,
+    get_stream_from_external,
     set_stream,
     stream,
 )
@@ -113,6 +154,45 @@ __all__ = [
     "get_rng_state_all",
     "set_rng_state",
     "set_rng_state_all",
+    "CudaError",
+    "DeferredCudaCallError",
+    "ExternalStream",
+    "MemPool",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "can_device_access_peer",
+    "check_error",
+    "clock_rate",
+    "cudaStatus",
+    "cudart",
+    "device_memory_used",
+    "get_allocator_backend",
+    "get_arch_list",
+    "get_gencode_flags",
+    "get_per_process_memory_fraction",
+    "get_stream_from_external",
+    "get_sync_debug_mode",
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "ipc_collect",
+    "list_gpu_processes",
+    "max_memory_cached",
+    "memory_cached",
+    "memory_snapshot",
+    "memory_stats_as_nested_dict",
+    "memory_usage",
+    "power_draw",
+    "reset_accumulated_host_memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_cached",
+    "reset_peak_host_memory_stats",
+    "set_per_process_memory_fraction",
+    "set_sync_debug_mode",
+    "temperature",
+    "use_mem_pool",
+    "utilization",
+    "has_half",
+    "has_magma",
 ]
 
 
@@ -154,10 +234,20 @@ def synchronize(device: Any = None) -> None:
     _C._cuda_synchronize(_index(device))
 
 
+has_half = True  # float16 is computed with
+has_magma = False  # cuSOLVER does linear algebra
+
+
 def __getattr__(name: str) -> Any:
     """Imports submodules, and makes torch.cuda.FloatTensor and its kin, when asked for."""
-    if name in ("amp", "comm"):
+    if name in ("amp", "comm", "nvtx", "profiler"):
         return importlib.import_module(f"rushlight.cuda.{name}")
+    if name == "default_generators":  # one generator serves all devices
+        return (_C.default_generator,) * device_count()
+    if name.endswith("Storage"):
+        from rushlight._storage import cuda_storage_class
+
+        return globals().setdefault(name, cuda_storage_class(name))
     if name.endswith("Tensor"):
         from rushlight._legacy import tensor_type
 

@@ -142,3 +142,70 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 def is_tf32_supported() -> bool:
     """Returns whether the current GPU multiplies float32 matrices in TF32 when allowed to."""
     return device_count() > 0 and get_device_capability() >= (8, 0)
+
+
+_ARCHS = ("sm_80", "sm_90", "sm_100")  # what precompile and the tests compile for
+
+
+def get_arch_list() -> list[str]:
+    """Returns the architectures that kernels are known to compile for; [] without a GPU.
+
+    Kernels are compiled when they are needed, for the GPU that is there.
+    """
+    return list(_ARCHS) if device_count() > 0 else []
+
+
+def get_gencode_flags() -> str:
+    """Returns the flags of NVIDIA's compiler for those architectures."""
+    numbers = [name.removeprefix("sm_") for name in get_arch_list()]
+    return " ".join(f"-gencode compute=compute_{n},code=sm_{n}" for n in numbers)
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Returns whether kernels of a GPU could read the memory of another one by themselves.
+
+    Args:
+        device: a device, its name or its number.
+        peer_device: the other one.
+
+    Raises:
+        RuntimeError: when there is no such GPU.
+    """
+    return _C._cuda_can_access_peer(_index(device), _index(peer_device))
+
+
+_SYNC_DEBUG_MODES = ("default", "warn", "error")
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Says what happens when an op waits for the GPU: such as item(), cpu() and nonzero().
+
+    Args:
+        debug_mode: "default" or 0 for nothing, "warn" or 1, "error" or 2.
+
+    Raises:
+        RuntimeError: for another mode.
+
+    Example:
+        >>> torch.cuda.set_sync_debug_mode("default")
+        >>> torch.cuda.get_sync_debug_mode()
+        0
+    """
+    if isinstance(debug_mode, str):
+        if debug_mode not in _SYNC_DEBUG_MODES:
+            raise RuntimeError(
+                "invalid value of debug_mode, expected one of `default`, `warn`, `error`"
+            )
+        debug_mode = _SYNC_DEBUG_MODES.index(debug_mode)
+    if debug_mode not in range(len(_SYNC_DEBUG_MODES)):
+        raise RuntimeError("invalid value of debug_mode, expected one of 0, 1, 2")
+    _C._cuda_set_sync_debug_mode(debug_mode)
+
+
+def get_sync_debug_mode() -> int:
+    """Returns what set_sync_debug_mode was told: 0, 1 or 2."""
+    return _C._cuda_get_sync_debug_mode()
+
+
+def ipc_collect() -> None:
+    """Does nothing: memory of a GPU is not shared with other processes."""

@@ -70,18 +70,40 @@ class Stream:
         return f"<torch.cuda.Stream device={self.device} cuda_stream={self.cuda_stream:#x}>"
 
 
+class ExternalStream(Stream):
+    """A stream that another library made, which must live as long as it is used here.
+
+    Args:
+        stream_ptr: its handle, a cudaStream_t as an int.
+        device: its GPU; the current one without it.
+    """
+
+    def __init__(self, stream_ptr: int, device: Any = None) -> None:
+        super().__init__(device, stream_ptr=stream_ptr)
+
+
 class Event:
     """A point in the work of a stream, to wait for or to measure time with.
 
     Args:
         enable_timing: whether elapsed_time can be asked.
         blocking: whether synchronize sleeps; otherwise it waits faster, and busily.
-        interprocess: must be False; events of several processes do not exist here.
+        interprocess: must be False; memory of a GPU is not shared with other processes here, so
+            there is nothing to wait for.
+        external: must be False; an event that a CUDA graph records orders work of that graph only.
     """
 
     def __init__(
-        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+        self,
+        enable_timing: bool = False,
+        blocking: bool = False,
+        interprocess: bool = False,
+        external: bool = False,
     ) -> None:
+        if external:
+            raise NotImplementedError(
+                "Event: external=True is not supported. Record an event after the replay instead."
+            )
         if interprocess:
             raise NotImplementedError(
                 "Event: interprocess=True is not supported. Synchronise before handing data over."
@@ -137,6 +159,16 @@ def current_stream(device: Any = None) -> Stream:
     """
     index = _index(device)
     return Stream(index, stream_ptr=_C._cuda_current_stream(index))
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """Returns a stream that another library made.
+
+    Args:
+        data_ptr: its handle, a cudaStream_t as an int.
+        device: its GPU; the current one without it.
+    """
+    return ExternalStream(data_ptr, device)
 
 
 def default_stream(device: Any = None) -> Stream:

@@ -162,14 +162,19 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "event": (lambda x: torch.cuda.current_stream().record_event().synchronize(), "^Event"),
     "seed": (lambda x: torch.manual_seed(0), "^manual_seed: "),
     "cache": (lambda x: torch.cuda.empty_cache(), "^empty_cache: "),
-    "adam": (lambda x: torch.optim.Adam([x]).step(), "capturable=True"),
+    "adam": (lambda x: adam_step(x, capturable=False), "Adam but .* capturable is False"),
+    "first step": (lambda x: adam_step(x, capturable=True), "cannot begin the state"),
 }
+
+
+def adam_step(x: Any, capturable: bool) -> None:
+    x.grad = torch.ones_like(x)
+    torch.optim.Adam([x], capturable=capturable).step()
 
 
 @pytest.mark.parametrize(("work", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_captured_is_named_and_the_stream_goes_on(work: Any, message: str) -> None:
     x = torch.arange(3.0, device="cuda")
-    x.grad = torch.ones_like(x)
     graph = torch.cuda.CUDAGraph()
     with pytest.raises(RuntimeError, match=message), torch.cuda.graph(graph):
         work(x + 1)
@@ -179,6 +184,38 @@ def test_what_cannot_be_captured_is_named_and_the_stream_goes_on(work: Any, mess
         y = x + 2
     graph.replay()
     assert y.tolist() == [2, 3, 4]
+
+
+def test_indices_are_checked_by_the_replay(run_on_shim: Any) -> None:
+    run_on_shim(
+        """
+        import rushlight as torch
+        table = torch.arange(12.0, device="cuda").reshape(4, 3)
+        index = torch.tensor([1, 3], device="cuda")
+        works = {
+            "index": lambda: table[index],
+            "gather": lambda: table[:, 0].gather(0, index),
+            "embedding": lambda: torch.nn.functional.embedding(index, table),
+            "one_hot": lambda: torch.nn.functional.one_hot(index, 4),
+        }
+        for name, work in works.items():
+            index.copy_(torch.tensor([1, 3]))
+            work()
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                y = work()
+            index.copy_(torch.tensor([2, 0]))
+            graph.replay()
+            assert torch.equal(y, work()), name
+            index.copy_(torch.tensor([2, 4]))
+            try:
+                graph.replay()
+            except RuntimeError as error:
+                assert "CUDA error: unspecified launch failure" in str(error), name
+            else:
+                raise AssertionError(name)
+        """
+    )
 
 
 def test_memory_of_a_graph_is_given_to_nobody_else_until_it_is_reset() -> None:
