@@ -10,6 +10,7 @@
 #include "core/autograd/anomaly.h"
 #include "core/autograd/call_watch.h"
 #include "core/autograd/needs.h"
+#include "core/autograd/node_stream.h"
 #include "core/autograd/profiler.h"
 #include "core/tensor/lift.h"
 
@@ -264,7 +265,9 @@ class Walk {
       std::optional<ProfiledScope> range;
       if (current_profile) [[unlikely]]
         range.emplace(node.name(), RangeKind::backward);
+      NodeStream stream(node, task.grads);
       needs::run_node(node, task.grads, input_grads);
+      stream.finish(input_grads);
       if (anomaly_mode.enabled) [[unlikely]]
         refuse_nan(node, input_grads);
     } catch (...) {

@@ -12,6 +12,7 @@
 
 #include "core/autograd/anomaly.h"
 #include "core/autograd/needs.h"
+#include "core/autograd/node_stream.h"
 #include "core/autograd/saving_hooks.h"
 #include "core/tensor/lift.h"
 
@@ -143,6 +144,7 @@ void check_origin(const AutogradMeta& meta, WriteTo to) {
 }  // namespace
 
 Node::Node() : sequence(next_sequence++), site(current_call_site) {
+  note_stream(*this);
   if (anomaly_mode.enabled && anomaly_mode.note_traceback) [[unlikely]]
     anomaly_mode.note_traceback(*this);
 }
@@ -169,6 +171,7 @@ void Node::destroy(Node* node) {
   while (!pending.empty()) {
     Node* next = pending.back();
     pending.pop_back();
+    forget_stream(*next);
     delete next;
   }
   draining = false;

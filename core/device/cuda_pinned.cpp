@@ -119,6 +119,7 @@ class PinnedCache {
   }
 
   void empty() {
+    activate(current_device());  // this thread may have used no device
     std::lock_guard lock(mutex_);
     std::erase_if(blocks_, [this](const auto& entry) {
       const PinnedBlock& block = entry.second;

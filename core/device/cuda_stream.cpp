@@ -95,8 +95,13 @@ bool is_done(Stream stream) {
 }
 
 Event::~Event() {
-  // At exit the driver may be gone; then its error says nothing new.
-  if (handle_ && !is_forked_child()) driver().cuEventDestroy_v2(handle_);
+  if (!handle_ || is_forked_child()) return;
+  try {
+    activate(device_);  // this thread may not have used the device
+    driver().cuEventDestroy_v2(handle_);
+  } catch (const std::exception&) {
+    // At exit the driver may be gone; then its error says nothing new.
+  }
 }
 
 void Event::record(Stream stream) {

@@ -1,6 +1,7 @@
 """Switches of what runs on NVIDIA's GPUs.
 
-matmul.allow_tf32 decides about products of float32; the other switches keep what they are set to.
+matmul.allow_tf32 and matmul.fp32_precision decide about products of float32; the other switches
+keep what they are set to and change nothing.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ SHIM_API int nvmlDeviceGetComputeRunningProcesses_v3(void*, unsigned* count, Pro
   return 0;
 }
 
-// ---- NVTX: marks are printed, as "push epoch" ----------------------------------------------------
+// ---- NVTX: marks are printed, as "push epoch" ---------------------------------------------------
 
 namespace {
 

@@ -1,0 +1,33 @@
+// Owns which CUDA stream the op of a node was queued on, so that its backward is queued there too.
+//
+// Note [Streams of backward]
+// What an op saves is written on the stream of the op, and whoever calls backward may have another
+// current one. So a node runs on its own stream, after what the caller's stream does by then, and
+// the caller's stream waits for it. Leaves, which save nothing, run on the caller's stream.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "core/autograd/node.h"
+#include "core/device/cuda_stream.h"
+
+namespace rushlight {
+
+// For the constructor and the end of a node. Only other streams than the default one are noted.
+void note_stream(const Node& node);
+void forget_stream(const Node& node);
+
+// While it lives, the current stream is that of a node.
+class NodeStream {
+ public:
+  NodeStream(const Node& node, TensorList grads);
+  // Lets the caller's stream wait for what was computed.
+  void finish(std::span<const Tensor> input_grads);
+
+ private:
+  std::optional<cuda::StreamGuard> guard_;
+  cuda::Stream own_, callers_;
+};
+
+}  // namespace rushlight
