@@ -117,3 +117,32 @@ def test_tf32_is_allowed_in_two_ways() -> None:
         assert rl.get_float32_matmul_precision() == "high" and _C._cuda_allows_tf32()
     finally:
         matmul.allow_tf32 = False
+
+
+def test_graphs_and_tools_answer_or_say_what_is_missing(run_python) -> None:
+    run_python(
+        """
+        import rushlight as torch
+        cuda = torch.cuda
+        assert not cuda.is_current_stream_capturing()
+        assert cuda.memory_snapshot() == [] and cuda.host_memory_stats() == {}
+        assert cuda.get_arch_list() == [] and cuda.default_generators == ()
+        cuda.reset_accumulated_memory_stats()
+        cuda.reset_peak_host_memory_stats()
+        cuda.ipc_collect()
+        with cuda.nvtx.range("batch {}", 3):
+            cuda.nvtx.mark("here")
+        assert cuda.nvtx.range_push("a") < 0  # no profiler listens
+        for ask in (
+            cuda.CUDAGraph, cuda.graph_pool_handle, cuda.MemPool, cuda.cudart, cuda.utilization,
+            lambda: cuda.caching_allocator_alloc(16), lambda: cuda.can_device_access_peer(0, 1),
+        ):
+            try:
+                ask()
+            except RuntimeError as error:
+                assert str(error).startswith("CUDA cannot be used. NVIDIA driver: "), error
+            else:
+                raise AssertionError(ask)
+        """,
+        **NOWHERE,
+    )
