@@ -409,6 +409,8 @@ void add_kernels(nb::module_& m) {
 
 void add_cuda(PyObject* module) {
   nb::module_ m = nb::borrow<nb::module_>(module);
+  // A graph that lives to the end of the program is no mistake: callables keep theirs in cycles.
+  nb::set_leak_warnings(false);
   add_devices(m);
   add_memory(m);
   add_streams(m);
