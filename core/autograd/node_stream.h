@@ -1,6 +1,5 @@
 // Owns which CUDA stream the op of a node was queued on, so that its backward is queued there too.
 //
-// Note [Streams of backward]
 // What an op saves is written on the stream of the op, and whoever calls backward may have another
 // current one. So a node runs on its own stream, after what the caller's stream does by then, and
 // the caller's stream waits for it. Leaves, which save nothing, run on the caller's stream.
