@@ -69,8 +69,6 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     return refuse("a tensor inside vmap or forward mode has no memory; return it first");
   const char* format = format_of(t.dtype());
   if (!format) return refuse("the dtype has no buffer format; convert with .float() first");
-  if (gradient_edge_exists(t)) return refuse("the tensor requires grad; use .detach()");
-  if (!format) return refuse("bfloat16 has no buffer format; convert with .float() first");
   if (gradient_edge_exists(t) && is_grad_enabled())
     return refuse("the tensor requires grad; use .detach()");
   bool readonly = t.storage()->readonly();
