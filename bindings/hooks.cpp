@@ -172,6 +172,34 @@ PyObject* count_running(PyObject*, PyObject* hooks) {
   });
 }
 
+// _running_leaves(tensors) -> for each leaf whether the backward that runs comes by it
+PyObject* running_leaves(PyObject*, PyObject* tensors) {
+  return guarded([&]() -> PyObject* {
+    std::unordered_set<const Node*> running;
+    visit_running([&](const Node& node) { running.insert(&node); });
+    Ref items(checked(PySequence_Fast(tensors, "tensors must be a list")));
+    Ref flags(checked(PyList_New(PySequence_Fast_GET_SIZE(items.get()))));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+      const Tensor& leaf = expect_tensor(PySequence_Fast_GET_ITEM(items.get(), i), "tensors");
+      AutogradMeta* meta = find_meta(leaf);
+      bool found = meta && running.contains(meta->accumulator.get());
+      PyList_SET_ITEM(flags.get(), i, PyBool_FromLong(found));
+    }
+    return flags.release();
+  });
+}
+
+PyObject* queue_callback(PyObject*, PyObject* function) {
+  return guarded([&]() -> PyObject* {
+    call_when_done([held = Held(function)] {
+      AcquireGil gil;
+      Ref result(PyObject_CallNoArgs(held.get()));
+      if (!result) throw_python_error();
+    });
+    Py_RETURN_NONE;
+  });
+}
+
 PyObject* retain_grad_py(PyObject*, PyObject* self) {
   return guarded([&]() -> PyObject* {
     retain_grad(expect_tensor(self, "self"));
@@ -185,6 +213,8 @@ PyMethodDef methods[] = {
      "Adds a hook that runs when a leaf's .grad is complete."},
     {"_remove_hook", remove_hook, METH_O, "Removes a hook, if it is still there."},
     {"_count_running", count_running, METH_O, "How many of these hooks the backward calls."},
+    {"_running_leaves", running_leaves, METH_O, "Which of these leaves the backward comes by."},
+    {"_queue_callback", queue_callback, METH_O, "Calls a function when the backward is done."},
     {"_retain_grad", retain_grad_py, METH_O, "Keeps the gradient of a computed tensor in .grad."},
     {}};
 

@@ -124,6 +124,10 @@ class Walk {
       if (task.needed || task.captured) visit(*task.node);
   }
 
+  // The outermost one of this thread.
+  Walk& first() { return outer_ ? outer_->first() : *this; }
+  void call_when_done(std::function<void()> callback) { when_done_.push_back(std::move(callback)); }
+
   void add_root(const Tensor& root, Tensor grad) {
     Edge edge = gradient_edge(root);
     bool added;
@@ -132,10 +136,11 @@ class Walk {
   }
 
   void run() {
+    outer_ = std::exchange(current, this);
     struct Scope {
       Walk* outer;
       ~Scope() { current = outer; }
-    } scope{std::exchange(current, this)};
+    } scope{outer_};
     NoAutocastGuard values_have_their_dtypes;
     count_edges();
     if (!captures_.empty()) mark_needed();
@@ -166,6 +171,7 @@ class Walk {
       task.grads.clear();
       input_grads.clear();
     }
+    for (size_t i = 0; i < when_done_.size(); ++i) std::exchange(when_done_[i], nullptr)();
   }
 
   std::vector<Tensor> captured() {
@@ -285,6 +291,8 @@ class Walk {
   TaskTable table_;
   std::vector<NodePtr> roots_;
   std::vector<Capture> captures_;
+  Walk* outer_ = nullptr;                         // whose hooks or nodes began this one
+  std::vector<std::function<void()>> when_done_;  // may grow while they are called
 };
 
 }  // namespace
@@ -292,6 +300,10 @@ class Walk {
 int64_t current_walk() { return Walk::current ? Walk::current->number() : -1; }
 void visit_running(const std::function<void(const Node&)>& visit) {
   if (Walk::current) Walk::current->visit_running(visit);
+}
+void call_when_done(std::function<void()> callback) {
+  CHECK(Walk::current, "Final callbacks can only be installed during backward pass.");
+  Walk::current->first().call_when_done(std::move(callback));
 }
 
 Tensor root_gradient(TensorList roots, TensorList grads, size_t i) {

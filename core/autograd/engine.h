@@ -29,6 +29,9 @@ std::vector<Tensor> run_backward(TensorList roots, TensorList grads, TensorList 
 int64_t current_walk();
 // Calls `visit` for every node that this walk comes by, and so calls the hooks of.
 void visit_running(const std::function<void(const Node&)>& visit);
+// Calls `callback` when the walk that runs in this thread, the outermost if hooks run others, has
+// run all its nodes.
+void call_when_done(std::function<void()> callback);
 
 // The node whose backward raised last in this thread, for the bindings to name.
 struct BackwardFailure {

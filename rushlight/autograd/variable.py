@@ -7,11 +7,28 @@ from __future__ import annotations
 
 import warnings
 
-from rushlight import Tensor, empty
+from rushlight import _C, Tensor, empty
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
+
+
+class _ExecutionEngine:
+    """What runs backward, as programs reach it through Variable."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], None]) -> None:
+        """Calls a function when the backward that runs in this thread is done.
+
+        Args:
+            callback: called once, without arguments.
+
+        Raises:
+            RuntimeError: outside of a backward.
+        """
+        _C._queue_callback(callback)
 
 
 class _VariableMeta(type):
@@ -40,6 +57,8 @@ class Variable(metaclass=_VariableMeta):
         >>> x.grad, isinstance(x, torch.Tensor), isinstance(x, torch.autograd.Variable)
         (tensor([1., 1.]), True, True)
     """
+
+    _execution_engine = _ExecutionEngine()
 
     def __new__(  # pyright: ignore[reportInconsistentConstructor]
         cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False

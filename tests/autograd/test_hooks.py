@@ -300,3 +300,30 @@ def test_a_new_gradient_lies_in_memory_like_its_leaf() -> None:
     with torch.autograd.enforce_grad_layout_policy(False):
         (x * weights).sum().backward()
     assert x.grad.tolist() == weights.tolist()
+
+
+def test_queued_callbacks_run_when_the_outermost_backward_is_done() -> None:
+    engine = torch.autograd.Variable._execution_engine
+    x, z = leaf(1.0), leaf(1.0)
+    seen: list[object] = []
+
+    def arrived(tensor: torch.Tensor) -> None:
+        if tensor is x:
+            with torch.enable_grad():
+                (z * 2).sum().backward()
+            assert seen == []
+        engine.queue_callback(lambda: seen.append(x.grad is not None and z.grad is not None))
+
+    for tensor in x, z:
+        tensor.register_post_accumulate_grad_hook(arrived)
+    (x * 3).sum().backward()
+    assert seen == [True, True]
+    with pytest.raises(RuntimeError, match="only be installed during backward"):
+        engine.queue_callback(print)
+
+    def fail() -> None:
+        raise ValueError("too late")
+
+    z.register_hook(lambda grad: engine.queue_callback(fail))
+    with pytest.raises(ValueError, match="too late"):
+        (z * 3).sum().backward()
