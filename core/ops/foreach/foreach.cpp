@@ -1,4 +1,4 @@
-// Owns the norms of many tensors in one call.
+// Owns the norms and the copies of many tensors in one call.
 #include <cmath>
 #include <vector>
 
@@ -35,6 +35,18 @@ OP(_foreach_norm, "(Tensor[] tensors, Scalar ord=2, *, dtype? dtype=None) -> Ten
       norms.push_back(
           call<"vector_norm", Tensor>(tensor, ord, std::optional<ShapeRef>(), false, dtype));
     return norms;
+  },
+})
+
+OP(_foreach_copy_, "(Tensor[] tensors, Tensor[] src, bool non_blocking=False) -> int", {
+  .home    = "private",
+  .doc     = R"(Copies each tensor of src into one of tensors; returns how many there were.)",
+  .forward = [](TensorList tensors, TensorList src, bool non_blocking) {
+    CHECK(tensors.size() == src.size(), "got ", src.size(), " tensors to copy into ",
+          tensors.size(), ".");
+    for (size_t i = 0; i < tensors.size(); ++i)
+      call<"copy_", Tensor>(tensors[i], src[i], non_blocking);
+    return int64_t(tensors.size());
   },
 })
 
