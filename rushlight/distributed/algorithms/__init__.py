@@ -1,0 +1,1 @@
+"""What is built on collectives: uneven inputs and hooks for the gradients of data parallelism."""
