@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rushlight.distributed.errors import *  # noqa: F403
     from rushlight.distributed.file_store import *  # noqa: F403
     from rushlight.distributed.gathering import *  # noqa: F403
+    from rushlight.distributed.grad_bucket import GradBucket as GradBucket
     from rushlight.distributed.groups import *  # noqa: F403
     from rushlight.distributed.objects import *  # noqa: F403
     from rushlight.distributed.point_to_point import *  # noqa: F403
@@ -54,6 +55,7 @@ _HOMES = (
     "objects",
     "subgroups",
     "device_mesh",
+    "grad_bucket",
 )
 
 

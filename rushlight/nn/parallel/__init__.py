@@ -1,8 +1,33 @@
-"""One module on several GPUs of a process: its batch is split, and each GPU works on a part."""
+"""One module on several GPUs or in several processes, each of which has a part of the batch."""
+
+from __future__ import annotations
 
 from rushlight.nn.parallel.data_parallel import DataParallel, data_parallel
 from rushlight.nn.parallel.parallel_apply import parallel_apply
 from rushlight.nn.parallel.replicate import replicate
 from rushlight.nn.parallel.scatter_gather import gather, scatter
 
-__all__ = ["DataParallel", "data_parallel", "gather", "parallel_apply", "replicate", "scatter"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.nn.parallel.distributed import DistributedDataParallel
+
+__all__ = [
+    "DataParallel",
+    "DistributedDataParallel",
+    "data_parallel",
+    "gather",
+    "parallel_apply",
+    "replicate",
+    "scatter",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("DistributedDataParallel", "distributed"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    module = import_module("rushlight.nn.parallel.distributed")  # imports distributed, when used
+    return module if name == "distributed" else module.DistributedDataParallel

@@ -1,0 +1,1 @@
+"""Functions that average the gradients of DistributedDataParallel in other ways."""

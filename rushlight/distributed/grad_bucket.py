@@ -1,0 +1,75 @@
+"""The gradients that DistributedDataParallel averages together, as communication hooks see them."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rushlight import Tensor
+
+__all__ = ["GradBucket"]
+
+
+def lay_out(flat: Tensor, params: Sequence[Tensor]) -> list[Tensor]:
+    """Returns views of memory, one after another, with the shapes and strides of parameters."""
+    views, offset = [], 0
+    for param in params:
+        if param.is_contiguous() or not _is_dense(param):
+            views.append(flat[offset : offset + param.numel()].view(param.shape))
+        else:
+            views.append(flat.as_strided(param.shape, param.stride(), offset))
+        offset += param.numel()
+    return views
+
+
+def _is_dense(tensor: Tensor) -> bool:
+    """Whether the elements fill their memory, in whatever order."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1:
+            if stride != expected:
+                return False
+            expected *= size
+    return True
+
+
+class GradBucket:
+    """Gradients that are averaged together: what a communication hook gets.
+
+    Args:
+        index: which bucket of the backward this is.
+        buffer: the gradients, in one dim.
+        params: the parameters that they are of, in this order.
+        is_last: whether no bucket follows.
+    """
+
+    def __init__(self, index: int, buffer: Tensor, params: Sequence[Tensor], is_last: bool) -> None:
+        self._index = index
+        self._buffer = buffer
+        self._params = params
+        self._is_last = is_last
+
+    def index(self) -> int:
+        """Which bucket this is, in the order in which they are reduced."""
+        return self._index
+
+    def buffer(self) -> Tensor:
+        """The gradients one after another, in one dim."""
+        return self._buffer
+
+    def gradients(self) -> list[Tensor]:
+        """The gradients, as views of the buffer."""
+        return lay_out(self._buffer, self._params)
+
+    def parameters(self) -> list[Tensor]:
+        """The parameters that they are of."""
+        return list(self._params)
+
+    def is_last(self) -> bool:
+        """Whether no bucket follows in this backward."""
+        return self._is_last
+
+    def set_buffer(self, buffer: Tensor) -> None:
+        """Replaces the gradients."""
+        self._buffer = buffer
