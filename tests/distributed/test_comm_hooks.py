@@ -1,0 +1,131 @@
+"""Communication hooks: what they are given, and what becomes of the gradients that they return."""
+
+import copy
+import pickle
+from typing import Any
+
+import pytest
+from distributed.rank_pool import RankPool
+from distributed.replicas import TINY, build, gradients, parts_of_batch
+
+import rushlight as torch
+from rushlight import distributed as dist
+from rushlight import nn
+from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
+from rushlight.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_sgd
+from rushlight.futures import Future
+from rushlight.nn.parallel import DistributedDataParallel
+
+
+def check_hook(hook: Any, tolerance: float) -> None:
+    net = build()
+    alone = copy.deepcopy(net)
+    model = DistributedDataParallel(net, bucket_cap_mb=TINY)
+    model.register_comm_hook(None, hook)
+    for step in range(3):
+        for each in net, alone:
+            each.zero_grad()
+        parts = parts_of_batch(step)
+        model(parts[dist.get_rank()]).square().mean().backward()
+        torch.stack([alone(part).square().mean() for part in parts]).mean().backward()
+        found, expected = gradients(net), gradients(alone)
+        torch.testing.assert_close(found, expected, atol=tolerance, rtol=tolerance)
+        if tolerance > 1e-4:  # something was lost
+            assert not all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("hook", "tolerance"),
+    [
+        (default_hooks.allreduce_hook, 1e-6),
+        (default_hooks.fp16_compress_hook, 2e-3),
+        (default_hooks.bf16_compress_hook, 2e-2),
+        (default_hooks.fp16_compress_wrapper, 2e-3),
+        (default_hooks.bf16_compress_wrapper, 2e-2),
+    ],
+)
+def test_hooks_average(two_ranks: RankPool, hook: Any, tolerance: float) -> None:
+    two_ranks.run(check_named_hook, hook.__name__, tolerance)
+
+
+def check_named_hook(name: str, tolerance: float) -> None:
+    hook = getattr(default_hooks, name)
+    check_hook(hook(default_hooks.allreduce_hook) if "wrapper" in name else hook, tolerance)
+
+
+def check_buckets() -> None:
+    seen: list[Any] = []
+
+    def hook(state: list[Any], bucket: dist.GradBucket) -> Future:
+        shapes = [tuple(grad.shape) for grad in bucket.gradients()]
+        assert shapes == [tuple(param.shape) for param in bucket.parameters()]
+        for grad, param in zip(bucket.gradients(), bucket.parameters(), strict=True):
+            assert param.grad is not None and torch.equal(grad, param.grad)
+        state.append((bucket.index(), bucket.is_last(), shapes))
+        future = Future()
+        future.set_result(torch.full_like(bucket.buffer(), 7.0))
+        return future
+
+    for as_views in False, True:
+        seen.clear()
+        net = build()
+        model = DistributedDataParallel(net, bucket_cap_mb=TINY, gradient_as_bucket_view=as_views)
+        model.register_comm_hook(seen, hook)
+        model(torch.ones(2, 4)).sum().backward()
+        assert [is_last for _, is_last, _ in seen] == [False] * (len(seen) - 1) + [True]
+        assert [index for index, _, _ in seen] == list(range(len(seen)))
+        assert [shape for _, _, shapes in seen for shape in shapes] == [
+            tuple(param.shape) for param in reversed(list(net.parameters()))
+        ]
+        assert all((param.grad == 7).all() for param in net.parameters() if param.grad is not None)
+
+    def failing(_: object, bucket: dist.GradBucket) -> Future:
+        future = Future()
+        future.set_exception(ValueError("not sent"))
+        return future
+
+    model = DistributedDataParallel(build())
+    model.register_comm_hook(None, failing)
+    with pytest.raises(ValueError, match="not sent"):
+        model(torch.ones(2, 4)).sum().backward()
+
+
+def test_a_hook_sees_the_buckets_and_decides_on_gradients(two_ranks: RankPool) -> None:
+    two_ranks.run(check_buckets)
+
+
+def check_power_sgd(batched: bool) -> None:
+    hook = power_sgd.batched_powerSGD_hook if batched else power_sgd.powerSGD_hook
+    net = nn.Linear(12, 10)
+    torch.manual_seed(0)
+    # Gradients are averages over few samples, and so have low rank.
+    model = DistributedDataParallel(net)
+    state = power_sgd.PowerSGDState(
+        None, matrix_approximation_rank=4, start_powerSGD_iter=2, min_compression_rate=1
+    )
+    model.register_comm_hook(state, hook)
+    alone = copy.deepcopy(net)
+    expected = [torch.zeros(0)]
+    left, right = torch.randn(2, 2, 12), torch.randn(2, 10)
+    sums = [torch.zeros(10, 12), torch.zeros(10, 12)]
+    for _ in range(30):
+        for each in net, alone:
+            each.zero_grad()
+        (model(left[dist.get_rank()]) * right).sum().backward()
+        ((alone(left[0]) * right).sum() / 2 + (alone(left[1]) * right).sum() / 2).backward()
+        found, expected = gradients(net), gradients(alone)
+        if not batched:  # rank 2 fits, whatever the vectors are that it is looked for with
+            torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+        sums[0] += found[0]
+        sums[1] += expected[0]
+    # What was lost comes later: sums differ by less than one gradient.
+    assert (sums[0] - sums[1]).norm() < 1.5 * expected[0].norm()
+    again = pickle.loads(pickle.dumps(state))
+    assert again.iter == state.iter == 30 and again.error_dict.keys() == state.error_dict.keys()
+
+
+def test_power_sgd_finds_low_rank_gradients(two_ranks: RankPool) -> None:
+    for batched in False, True:
+        two_ranks.run(check_power_sgd, batched)
+    with pytest.raises(ValueError, match="start_powerSGD_iter"):
+        power_sgd.PowerSGDState(None, start_powerSGD_iter=1)
