@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
@@ -124,15 +126,15 @@ class _BatchNorm(NormBase):
             self.num_batches_tracked.add_(1)
             if momentum is None:
                 momentum = 1.0 / self.num_batches_tracked.item()
+        return self._normalize(input, mean, var, 0.0 if momentum is None else momentum)
+
+    def _normalize(
+        self, input: Tensor, mean: Tensor | None, var: Tensor | None, momentum: float
+    ) -> Tensor:
+        """Normalises by the batch in training or without running statistics, else by these."""
+        uses_batch = self.training or mean is None
         return F.batch_norm(
-            input,
-            mean,
-            var,
-            self.weight,
-            self.bias,
-            self.training or mean is None,
-            0.0 if momentum is None else momentum,
-            self.eps,
+            input, mean, var, self.weight, self.bias, uses_batch, momentum, self.eps
         )
 
 
@@ -219,17 +221,20 @@ class BatchNorm3d(_BatchNorm):
 class SyncBatchNorm(_BatchNorm):
     """Normalises each channel over the batches of all processes together.
 
-    In one process, which is all there is so far, it equals BatchNorm1d to BatchNorm3d.
+    In training its results and gradients are those of one process with the joined batch. In
+    evaluation, and without a process group, it is BatchNorm1d to BatchNorm3d. It works on the CPU
+    too; its gradient cannot be differentiated again.
 
     Args:
         num_features: number of channels C; the other arguments are those of BatchNorm1d.
         process_group: the processes that share statistics; all of them if None.
 
     Shape:
-        (N, C, *), unchanged.
+        (N, C, *), unchanged; N may differ between processes, and be 0 in some.
 
     Raises:
-        ValueError: if the input has fewer than 2 dimensions, or no channels.
+        ValueError: if the input has fewer than 2 dimensions, or no channels; in training, if all
+            processes together have a single value for a channel.
 
     Example:
         >>> y = torch.nn.SyncBatchNorm(1)(torch.tensor([[1.0], [3.0]]))
@@ -262,6 +267,38 @@ class SyncBatchNorm(_BatchNorm):
             )
         if input.size(1) == 0:
             raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def _normalize(
+        self, input: Tensor, mean: Tensor | None, var: Tensor | None, momentum: float
+    ) -> Tensor:
+        # Without this module there is no process group yet.
+        dist = sys.modules.get("rushlight.distributed")
+        if not self.training or dist is None or not dist.is_initialized():
+            return super()._normalize(input, mean, var, momentum)
+        if dist.get_world_size(self.process_group) < 2:
+            return super()._normalize(input, mean, var, momentum)
+        from rushlight.nn.modules._sync_batchnorm import SyncedBatchNorm, joint_statistics
+
+        joint_mean, joint_var, count = joint_statistics(input, self.process_group)
+        if count == 1:
+            raise ValueError(
+                "Expected more than 1 value per channel when training, got input size "
+                f"{tuple(input.shape)} and no values in the other processes"
+            )
+        if mean is not None and var is not None and count:
+            with rl.no_grad():
+                mean.lerp_(joint_mean.to(mean.dtype), momentum)
+                var.lerp_((joint_var * (count / (count - 1))).to(var.dtype), momentum)
+        return SyncedBatchNorm.apply(
+            input,
+            self.weight,
+            self.bias,
+            joint_mean,
+            joint_var,
+            count,
+            self.eps,
+            self.process_group,
+        )
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
