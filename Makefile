@@ -10,7 +10,7 @@ CMAKE_ARGS ?=
 ARGS ?=
 
 BIN := $(VENV)/bin
-EXAMPLES := digits gpt diffusion ppo graph
+EXAMPLES := digits gpt diffusion ppo graph ddp
 # A sanitized module loads into an ordinary Python, so its runtime must be there first. Leaks are
 # looked for in the C++ tests only: Python itself keeps memory until its end.
 SANITIZED := $(BUILD)-sanitize

@@ -8,8 +8,8 @@ from pathlib import Path
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
-def run(name: str, *options: str) -> str:
-    command = [sys.executable, str(EXAMPLES / f"{name}.py"), *options]
+def run(name: str, *options: str, launcher: tuple[str, ...] = ()) -> str:
+    command = [sys.executable, *launcher, str(EXAMPLES / f"{name}.py"), *options]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=300).stdout
 
 
@@ -41,3 +41,13 @@ def test_graph_network_finds_the_groups_of_most_people() -> None:
     shown = run("graph", "--people", "400", "--steps", "80")
     assert figures(shown, "right")[-1] > 70
     assert figures(shown, "loss")[-1] < 0.5
+
+
+def test_data_parallel_processes_learn_together(tmp_path: Path) -> None:
+    launcher = ("-m", "rushlight.distributed.run", "--standalone", "--nproc-per-node", "2")
+    launched = run("ddp", "--epochs", "1", launcher=launcher)
+    saved = tmp_path / "net.pt"
+    started = run("ddp", "--epochs", "1", "--processes", "2", "--save", str(saved))
+    assert figures(started, "right")[0] > 75 and saved.stat().st_size > 80_000
+    for what in "loss", "right":
+        assert figures(started, what) == figures(launched, what)
