@@ -486,8 +486,9 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
     def new_tensor(
         self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> Tensor:
-        """Returns a new tensor of the data, with the dtype of this one."""
+        """Returns a new tensor of the data, with the dtype of this one and on its device."""
         dtype = dtype or self.dtype
+        device = self.device if device is None else device
         return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
 
     def __dir__(self) -> list[str]:

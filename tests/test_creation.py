@@ -55,6 +55,13 @@ def test_empty_strided_has_the_strides() -> None:
         torch.empty_strided((2,), (-1,))
 
 
+def test_new_tensor_follows_the_tensor() -> None:
+    made = torch.ones(1, dtype=torch.float16, device="meta").new_tensor([1, 2])
+    assert (made.dtype, made.device.type, made.shape) == (torch.float16, "meta", (2,))
+    other = torch.ones(1).new_tensor([1], dtype=torch.int64, device="meta")
+    assert (other.dtype, other.device.type) == (torch.int64, "meta")
+
+
 def test_new_empty_keeps_the_dtype() -> None:
     x = torch.zeros(2, dtype=torch.float16)
     assert x.new_empty(3).dtype is torch.float16
