@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from types import GenericAlias
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ class Future:
         >>> doubled.wait()
         6
     """
+
+    __class_getitem__ = classmethod(GenericAlias)  # Future[Tensor], in annotations
 
     def __init__(self, *, devices: list[Any] | None = None) -> None:
         self._is_set = threading.Event()

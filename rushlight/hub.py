@@ -44,7 +44,7 @@ __all__ = [
 _SITE = "https://github.com"
 _API = "https://api.github.com"
 _CONFIG = "hubconf"
-_HASH_IN_NAME = re.compile(r"-([a-f0-9]*)\.")
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
 _TRUSTED_OWNERS = ("facebookresearch", "facebookincubator", "pytorch", "fairinternal")
 
 _dir: str | None = None
@@ -132,7 +132,7 @@ def load_state_dict_from_url(
     place = os.path.join(folder, name)
     if not os.path.exists(place):
         sys.stderr.write(f'Downloading: "{url}" to {place}\n')
-        found = _HASH_IN_NAME.search(name) if check_hash else None
+        found = HASH_REGEX.search(name) if check_hash else None
         download_url_to_file(url, place, found.group(1) if found else None, progress)
     with _unwrapped(place) as file:
         return serialization.load(file, map_location=map_location, weights_only=weights_only)
