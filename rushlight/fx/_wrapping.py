@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Patches", "patch_marked", "recorded", "wrap"]
 
-# The globals of modules in which wrap marked functions, under the name _MARKED. Generated code
-# marks them as well, but is not listed: it is found as what is recorded.
-_marking_modules: dict[str, dict[str, Any]] = {}
+# The global under which a module lists the functions that wrap marked. A module that would import
+# fx for nothing else may assign it: __fx_wrapped__ = {"name"}.
 _MARKED = "__fx_wrapped__"
+# The globals of modules that called wrap, which need not be in sys.modules. Generated code calls it
+# as well, but is not listed: it is found as what is recorded.
+_marking_modules: dict[str, dict[str, Any]] = {}
 
 
 def wrap(fn_or_name: str | Callable[..., Any]) -> Any:
@@ -119,8 +121,13 @@ def patch_marked(patches: Patches, names: dict[str, Any]) -> None:
         patches: keeps what they were.
         names: the globals of what is recorded.
     """
-    own = {} if names.get("__name__") in _marking_modules else {"": names}
-    for found in (own | _marking_modules).values():
+    marking = {
+        name: vars(module)
+        for name, module in list(sys.modules.items())
+        if _MARKED in getattr(module, "__dict__", ())
+    } | _marking_modules
+    own = {} if names.get("__name__") in marking else {"": names}
+    for found in (own | marking).values():
         for name in found.get(_MARKED, ()):
             function = found.get(name, getattr(builtins, name, None))
             if function is None:

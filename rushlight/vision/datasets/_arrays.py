@@ -4,8 +4,6 @@ Owns the reading of these files into arrays, from which pictures are made when a
 """
 
 # The class attributes are torchvision's, which programs change.
-# ruff: noqa: RUF012
-
 from __future__ import annotations
 
 import bz2

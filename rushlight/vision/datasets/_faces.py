@@ -4,8 +4,6 @@ Owns the reading of their tables, which are text in three formats.
 """
 
 # The class attributes are torchvision's, which programs change.
-# ruff: noqa: RUF012
-
 from __future__ import annotations
 
 import csv

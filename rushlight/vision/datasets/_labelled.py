@@ -4,8 +4,6 @@ Owns no mechanism: each data set says what to download, and lists its pictures a
 """
 
 # The class attributes are torchvision's, which programs change.
-# ruff: noqa: RUF012
-
 from __future__ import annotations
 
 import csv

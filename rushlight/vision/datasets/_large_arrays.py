@@ -4,8 +4,6 @@ Owns their files, .npy, .h5 and a cache of tensors; what is smaller is in _array
 """
 
 # The class attributes are torchvision's, which programs change.
-# ruff: noqa: RUF012
-
 from __future__ import annotations
 
 import os

@@ -4,8 +4,6 @@ Owns no mechanism, like _labelled.py: each data set says what to download and li
 """
 
 # The class attributes are torchvision's, which programs change.
-# ruff: noqa: RUF012
-
 from __future__ import annotations
 
 import os

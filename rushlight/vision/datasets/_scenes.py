@@ -4,8 +4,6 @@ Owns the reading of boxes, outlines and classes of pixels from XML, .mat, JSON a
 """
 
 # The class attributes are torchvision's, which programs change.
-# ruff: noqa: RUF012
-
 from __future__ import annotations
 
 import json

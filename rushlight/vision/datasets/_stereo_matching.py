@@ -5,8 +5,6 @@ is how many pixels further left the same point lies in the right picture.
 """
 
 # The class attributes are torchvision's, which programs change.
-# ruff: noqa: RUF012
-
 from __future__ import annotations
 
 import json

@@ -4,8 +4,6 @@ Owns their folders and lists; clips are made by video_utils.py.
 """
 
 # The class attributes are torchvision's, which programs change.
-# ruff: noqa: RUF012
-
 from __future__ import annotations
 
 import csv

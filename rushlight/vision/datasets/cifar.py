@@ -5,8 +5,6 @@ stand-ins for the three names of NumPy that an array in a pickle uses.
 """
 
 # The class attributes are torchvision's, which programs change.
-# ruff: noqa: RUF012
-
 from __future__ import annotations
 
 import math

@@ -6,8 +6,6 @@ as long as its header says.
 """
 
 # The class attributes are torchvision's, which programs change.
-# ruff: noqa: RUF012
-
 from __future__ import annotations
 
 import os
