@@ -302,24 +302,6 @@ inline double trigamma(double x) {
 inline float digamma(float x) { return float(digamma(double(x))); }
 inline float trigamma(float x) { return float(trigamma(double(x))); }
 
-// Winitzki's approximation, then three steps of Halley's method on the side of erf or erfc where
-// nothing cancels.
-template <class T>
-inline T erfinv(T x) {
-  constexpr T kA = T(0.147), kTwoOverPi = T(0.6366197723675814), kSlope = T(1.1283791670955126);
-  T z = abs(x), tail = T(1) - z;
-  T log_term = log(tail * (T(1) + z));
-  T half = kTwoOverPi / kA + log_term / T(2);
-  T y = sqrt(sqrt(half * half - log_term / kA) - half);
-  for (int step = 0; step < 3; ++step) {
-    T error = z < T(0.5) ? erf(y) - z : tail - erfc(y);
-    T u = error / (kSlope * exp(-y * y));
-    y = y - u / (T(1) + y * u);
-  }
-  T infinite = z == T(1) ? T(kInfinity) : y;
-  return copysign(infinite, x);
-}
-
 #if RUSHLIGHT_ISA == 0
 template <class T>
 inline Complex<T> log2(Complex<T> z) {

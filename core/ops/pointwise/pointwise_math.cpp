@@ -491,19 +491,6 @@ OP(erfc, "(Tensor input) -> Tensor", {
   .grads   = grads(d<"input">(formula<erfc_grad>)),
 })
 
-POINTWISE(erfinv_value, (T input), erfinv(input))
-POINTWISE(erfinv_grad, (T g, T result), g * S(0.886226925452758) * exp(result * result))
-OP(erfinv, "(Tensor input) -> Tensor", {
-  .home    = "torch special",
-  .doc     = "The inverse of erf; NaN outside [-1, 1].",
-  .dtypes  = real,
-  .autocast = autocast::on_cuda(autocast::single),
-  .sparse  = by_values,
-  .forward = formula<erfinv_value>,
-  .saves   = saves<"result">,
-  .grads   = grads(d<"input">(formula<erfinv_grad>)),
-})
-
 POINTWISE(lgamma_value, (T input), lgamma(input))
 POINTWISE(lgamma_grad, (T g, T input), g * digamma(input))
 OP(lgamma, "(Tensor input) -> Tensor", {

@@ -169,6 +169,19 @@ OP(ndtri, "(Tensor input) -> Tensor", {
   .grads   = grads(d<"input">(formula<ndtri_grad>)),
 })
 
+POINTWISE(erfinv_value, (T input), erfinv(input))
+POINTWISE(erfinv_grad, (T g, T result), g * S(0.886226925452758) * exp(result * result))
+OP(erfinv, "(Tensor input) -> Tensor", {
+  .home    = "torch special",
+  .doc     = "The inverse of erf; NaN outside [-1, 1].",
+  .dtypes  = real,
+  .autocast = autocast::on_cuda(autocast::single),
+  .sparse  = by_values,
+  .forward = formula<erfinv_value>,
+  .saves   = saves<"result">,
+  .grads   = grads(d<"input">(formula<erfinv_grad>)),
+})
+
 // ---- entropies ----------------------------------------------------------------------------------
 
 POINTWISE(entr_value, (T input), entr(input))
