@@ -17,7 +17,8 @@ DEPEND_ON_VALUES = frozenset({
     "allclose", "bincount", "equal", "gru.data", "is_nonzero", "item",
     "linspace.tensors", "logspace.tensors", "lstm.data", "masked_select", "nonzero",
     "nonzero.tuple", "nonzero.untupled", "repeat_interleave.index", "repeat_interleave.tensor",
-    "rnn_relu.data", "rnn_tanh.data", "tensor_split.tensor", "where.places",
+    "rnn_relu.data", "rnn_tanh.data", "tensor_split.tensor",
+    "vision.ops.batched_nms", "vision.ops.nms", "where.places",
 })  # fmt: skip
 MAY_DEPEND_ON_VALUES = frozenset({
     "index_put", "index_put_", "masked_scatter", "masked_scatter_", "nn.functional.one_hot",

@@ -44,7 +44,7 @@ REFUSED = {
         "has a shape that depends on values": [
             "masked_select", "nonzero", "nonzero.tuple", "nonzero.untupled",
             "repeat_interleave.index", "repeat_interleave.tensor", "tensor_split.tensor",
-            "where.places",
+            "vision.ops.batched_nms", "vision.ops.nms", "where.places",
         ],
         "reads its ends as numbers": ["linspace.tensors", "logspace.tensors"],
     }.items()

@@ -9,12 +9,15 @@ namespace rushlight {
 // The numbers are PyTorch's.
 enum class GridMode : int { bilinear, nearest, bicubic };
 enum class GridPadding : int { zeros, border, reflection };
+// Whether -1 and 1 are the edges of the image, as without align_corners, or the centers of the
+// corner pixels; or whether coordinates are numbers of pixels.
+enum class GridUnits : int { edges, centers, pixels };
 
 // One of a batch.
 struct GridImage {
   GridMode mode;
   GridPadding padding;
-  bool align_corners;
+  GridUnits units;
   int dims;          // 2 or 3
   int64_t sizes[3];  // of the image, the last dim first
   int64_t channels;  // planes

@@ -7,12 +7,14 @@
 namespace rushlight {
 namespace {
 
+constexpr GridSampling kBetweenPixels{GridMode::bilinear, GridPadding::zeros, GridUnits::pixels};
+
 GridSampling sampling_of(int64_t mode, int64_t padding, bool align_corners) {
   CHECK(mode >= 0 && mode <= 2, "interpolation_mode must be 0 (bilinear), 1 (nearest) or 2 ",
         "(bicubic), but is ", mode, ".");
   CHECK(padding >= 0 && padding <= 2, "padding_mode must be 0 (zeros), 1 (border) or 2 ",
         "(reflection), but is ", padding, ".");
-  return {GridMode(mode), GridPadding(padding), align_corners};
+  return {GridMode(mode), GridPadding(padding), GridUnits(align_corners)};
 }
 
 void check_operands(GridSampling how, const Tensor& input, const Tensor& grid, int64_t dims) {
@@ -33,31 +35,39 @@ void check_operands(GridSampling how, const Tensor& input, const Tensor& grid, i
   CHECK(dims == 2 || how.mode != GridMode::bicubic, "bicubic interpolation only supports 4D input");
 }
 
+Tensor sampled(GridSampling how, const Tensor& input, const Tensor& grid, int64_t dims) {
+  check_operands(how, input, grid, dims);
+  if (input.device().is_cpu()) return grid_sample_on_cpu(how, input, grid);
+  if (input.device().is_cuda()) return grid_sample_on_cuda(how, input, grid);
+  Shape sizes = grid.sizes();
+  sizes.pop_back();
+  sizes.insert(1, input.size(1));
+  return empty(sizes, input.dtype(), input.device());
+}
+
 // The fields that images and volumes share.
 template <int64_t dims>
 constexpr auto sample_grid =
     [](const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding, bool align_corners) {
-      GridSampling how = sampling_of(mode, padding, align_corners);
-      check_operands(how, input, grid, dims);
-      if (input.device().is_cpu()) return grid_sample_on_cpu(how, input, grid);
-      if (input.device().is_cuda()) return grid_sample_on_cuda(how, input, grid);
-      Shape sizes = grid.sizes();
-      sizes.pop_back();
-      sizes.insert(1, input.size(1));
-      return empty(sizes, input.dtype(), input.device());
+      return sampled(sampling_of(mode, padding, align_corners), input, grid, dims);
     };
 
-constexpr auto grid_gradients = [](const Tensor& g, const Tensor& input, const Tensor& grid,
-                                   int64_t mode, int64_t padding, bool align_corners,
-                                   GradMask<2> mask) {
-  GridSampling how{GridMode(mode), GridPadding(padding), align_corners};
+std::tuple<Tensor, Tensor> gradients(GridSampling how, const Tensor& g, const Tensor& input,
+                                     const Tensor& grid, GradMask<2> mask) {
   bool runs_kernel = !is_grad_enabled() && !g.is_hollow() && !input.is_hollow() &&
                      !grid.is_hollow() && !g.device().is_meta();
   auto backward = !runs_kernel           ? &grid_sample_backward_of_ops
                   : g.device().is_cuda() ? &grid_sample_backward_on_cuda
                                          : &grid_sample_backward_on_cpu;
-  GridGradients gradients = backward(how, g, input, grid, mask[0], mask[1]);
-  return std::tuple(gradients.input, gradients.grid);
+  GridGradients found = backward(how, g, input, grid, mask[0], mask[1]);
+  return {found.input, found.grid};
+}
+
+constexpr auto grid_gradients = [](const Tensor& g, const Tensor& input, const Tensor& grid,
+                                   int64_t mode, int64_t padding, bool align_corners,
+                                   GradMask<2> mask) {
+  return gradients({GridMode(mode), GridPadding(padding), GridUnits(align_corners)}, g, input, grid,
+                   mask);
 };
 
 // All samples of vmap as one batch.
@@ -83,7 +93,7 @@ Tensor centers(int64_t size, bool align_corners, const Tensor& like) {
 
 GridImage grid_image(GridSampling how, const Tensor& input, const Tensor& grid) {
   int dims = int(input.dim()) - 2;
-  GridImage image{how.mode, how.padding, how.align_corners, dims, {}, input.size(1), 1, 1};
+  GridImage image{how.mode, how.padding, how.units, dims, {}, input.size(1), 1, 1};
   for (int d = 0; d < dims; ++d) {
     image.sizes[d] = input.size(-1 - d);
     image.pixels *= image.sizes[d];
@@ -151,6 +161,28 @@ OP(grid_sampler,
     return call<"grid_sampler_2d", Tensor>(input, grid, interpolation_mode, padding_mode,
                                            align_corners);
   },
+})
+
+OP(_sample_pixels, "(Tensor input, Tensor places) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(The bilinear values of images at places (N, ..., 2) of x, y that count pixels.
+
+Outside of an image everything is 0.)",
+  .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&) {
+    Tensor input = batch.full("input");
+    Tensor result = call<"_sample_pixels", Tensor>(joined_samples(input),
+                                                   joined_samples(batch.full("places")));
+    return parted_samples(result, input.size(0), input.size(1));
+  },
+  .forward = [](const Tensor& input, const Tensor& places) {
+    return sampled(kBetweenPixels, input, places, 2);
+  },
+  .saves   = saves<"input", "places">,
+  .grads   = grads(d<"input", "places">([](const Tensor& g, const Tensor& input,
+                                           const Tensor& places, GradMask<2> mask) {
+    return gradients(kBetweenPixels, g, input, places, mask);
+  })),
 })
 
 OP(affine_grid_generator, "(Tensor theta, int[] size, bool align_corners) -> Tensor", {

@@ -29,7 +29,7 @@ struct Taps {
 #pragma unroll
     for (int d = 0; d < DIMS; ++d) {
       Compute x = convert<Compute>(place[d]), size = Compute(image.sizes[d]);
-      axes[d] = grid_taps<ALONG>(x, size, image.padding, image.align_corners);
+      axes[d] = grid_taps<ALONG>(x, size, image.padding, image.units);
     }
 #pragma unroll
     for (int tap = 0; tap < kTaps; ++tap) {

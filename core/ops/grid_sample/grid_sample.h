@@ -15,7 +15,7 @@ namespace rushlight {
 struct GridSampling {
   GridMode mode;
   GridPadding padding;
-  bool align_corners;
+  GridUnits units;
 };
 
 // How each image of the batch is sampled; raises where one is too large.

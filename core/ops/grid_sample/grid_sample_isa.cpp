@@ -22,11 +22,11 @@ struct Axis {
 template <int taps, GridPadding padding, class T>
 void fill_axis(const GridImage& image, int dim, const T* grid, int64_t n, Axis<T>& axis) {
   T size = T(image.sizes[dim]);
-  bool align_corners = image.align_corners;
+  GridUnits units = image.units;
   int dims = image.dims;
 #pragma omp simd
   for (int64_t p = 0; p < n; ++p) {
-    GridTaps<T, taps> at = grid_taps<taps>(grid[p * dims + dim], size, padding, align_corners);
+    GridTaps<T, taps> at = grid_taps<taps>(grid[p * dims + dim], size, padding, units);
     for (int k = 0; k < taps; ++k) {
       axis.index[k][p] = at.index[k];
       axis.weight[k][p] = at.weight[k];

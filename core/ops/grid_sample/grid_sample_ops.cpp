@@ -12,8 +12,9 @@ struct Coordinate {
   Tensor at, slope;  // slope: by the coordinate of the grid
 };
 
-Coordinate reflected(const Tensor& x, double size, bool align_corners) {
-  double low = align_corners ? 0 : -0.5, span = align_corners ? size - 1 : size;
+Coordinate reflected(const Tensor& x, double size, GridUnits units) {
+  bool by_centers = units == GridUnits::centers;
+  double low = by_centers ? 0 : -0.5, span = by_centers ? size - 1 : size;
   if (span <= 0) return {x * 0.0, x * 0.0};
   Tensor away = abs(x - low), flips = floor(away / span), rest = away - flips * span;
   Tensor odd = flips - floor(flips * 0.5) * 2.0;  // 0 or 1
@@ -28,16 +29,19 @@ Coordinate clipped(const Coordinate& c, double size) {
 }
 
 // Where a coordinate of the grid lies in the image, before what the padding does.
-Coordinate placed(const Tensor& grid, double size, bool align_corners) {
-  double scale = (align_corners ? size - 1 : size) * 0.5;
-  Tensor x = select(isnan(grid), -1.0, grid) + 1.0;
-  return {align_corners ? x * scale : (x * size - 1.0) * 0.5, ones_like(x) * scale};
+Coordinate placed(const Tensor& grid, double size, GridUnits units) {
+  Tensor known = select(isnan(grid), -1.0, grid);
+  if (units == GridUnits::pixels) return {known, ones_like(known)};
+  bool by_centers = units == GridUnits::centers;
+  double scale = (by_centers ? size - 1 : size) * 0.5;
+  Tensor x = known + 1.0;
+  return {by_centers ? x * scale : (x * size - 1.0) * 0.5, ones_like(x) * scale};
 }
 
 Coordinate padded(Coordinate c, double size, GridSampling how) {
   if (how.padding == GridPadding::zeros) return {clamp(c.at, -3, size + 2), c.slope};
   if (how.padding == GridPadding::reflection) {
-    Coordinate mirrored = reflected(c.at, size, how.align_corners);
+    Coordinate mirrored = reflected(c.at, size, how.units);
     c = {mirrored.at, c.slope * mirrored.slope};
   }
   return clipped(c, size);
@@ -67,14 +71,14 @@ std::vector<Tap> cubic_taps(const Coordinate& c, double size, GridSampling how) 
                            {first + 2.0, far(s + 1.0), -far_slope(s + 1.0) * c.slope}};
   for (Tap& tap : taps) {
     if (how.padding == GridPadding::reflection)
-      tap.index = reflected(tap.index, size, how.align_corners).at;
+      tap.index = reflected(tap.index, size, how.units).at;
     if (how.padding != GridPadding::zeros) tap.index = clamp(tap.index, 0, size - 1);
   }
   return taps;
 }
 
 std::vector<Tap> taps_along(const Tensor& grid, double size, GridSampling how) {
-  Coordinate c = placed(grid, size, how.align_corners);
+  Coordinate c = placed(grid, size, how.units);
   if (how.mode == GridMode::bicubic) return cubic_taps(c, size, how);
   c = padded(c, size, how);
   if (how.mode == GridMode::nearest) {

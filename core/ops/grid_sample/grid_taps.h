@@ -26,8 +26,9 @@ template <class T>
 
 // Mirrored at both ends, as often as it takes, and kept inside.
 template <class T>
-[[gnu::always_inline]] inline Coordinate<T> reflected(T x, T size, bool align_corners) {
-  T low = align_corners ? T(0) : T(-0.5), span = align_corners ? size - 1 : size;
+[[gnu::always_inline]] inline Coordinate<T> reflected(T x, T size, GridUnits units) {
+  bool by_centers = units == GridUnits::centers;
+  T low = by_centers ? T(0) : T(-0.5), span = by_centers ? size - 1 : size;
   T away = x - low, slope = away < 0 ? T(-1) : T(1);
   away = abs(away);
   T flips = floor(away / (span > 0 ? span : T(1))), rest = away - flips * span;
@@ -46,22 +47,24 @@ template <class T>
 
 // Where a coordinate of the grid lies in the image, before what the padding does.
 template <class T>
-[[gnu::always_inline]] inline Coordinate<T> placed(T x, T size, bool align_corners) {
+[[gnu::always_inline]] inline Coordinate<T> placed(T x, T size, GridUnits units) {
   x = x == x ? x : T(-1);
-  T slope = (align_corners ? size - 1 : size) * T(0.5);
-  return {align_corners ? (x + 1) * slope : ((x + 1) * size - 1) * T(0.5), slope};
+  if (units == GridUnits::pixels) return {x, T(1)};
+  bool by_centers = units == GridUnits::centers;
+  T slope = (by_centers ? size - 1 : size) * T(0.5);
+  return {by_centers ? (x + 1) * slope : ((x + 1) * size - 1) * T(0.5), slope};
 }
 
 // One tap for nearest, two for bilinear.
 template <int n, class T>
 [[gnu::always_inline]] inline GridTaps<T, n> linear_taps(T x, T size, GridPadding padding,
-                                                         bool align_corners) {
-  Coordinate<T> c = placed(x, size, align_corners);
+                                                         GridUnits units) {
+  Coordinate<T> c = placed(x, size, units);
   if (padding == GridPadding::zeros) {
     c.at = bounded(c.at, T(-3), size + 2);
   } else {
     if (padding == GridPadding::reflection) {
-      Coordinate<T> mirrored = reflected(c.at, size, align_corners);
+      Coordinate<T> mirrored = reflected(c.at, size, units);
       c = {mirrored.at, c.slope * mirrored.slope};
     }
     c = clipped(c, size);
@@ -78,9 +81,9 @@ template <int n, class T>
 // weights see cubic_weight in resample_axis.cpp.
 template <class T>
 [[gnu::always_inline]] inline GridTaps<T, 4> cubic_taps(T x, T size, GridPadding padding,
-                                                        bool align_corners) {
+                                                        GridUnits units) {
   constexpr T a = T(-0.75);
-  Coordinate<T> c = placed(x, size, align_corners);
+  Coordinate<T> c = placed(x, size, units);
   T at = c.at, scale = c.slope;
   if (padding == GridPadding::zeros) at = bounded(at, T(-3), size + 2);
   at = bounded(at, T(-1e9), T(1e9));
@@ -93,7 +96,7 @@ template <class T>
        -(3 * (a + 2) * s - 2 * (a + 3)) * s * scale, -((3 * v - 10) * v + 8) * a * scale}};
   for (int k = 0; k < 4; ++k) {
     T& index = taps.index[k];
-    if (padding == GridPadding::reflection) index = reflected(index, size, align_corners).at;
+    if (padding == GridPadding::reflection) index = reflected(index, size, units).at;
     if (padding != GridPadding::zeros) index = bounded(index, T(0), size - 1);
   }
   return taps;
@@ -102,9 +105,9 @@ template <class T>
 // The taps of a place whose coordinate is x: one for nearest, two for bilinear, four for bicubic.
 template <int n, class T>
 [[gnu::always_inline]] inline GridTaps<T, n> grid_taps(T x, T size, GridPadding padding,
-                                                       bool align_corners) {
-  if constexpr (n == 4) return cubic_taps(x, size, padding, align_corners);
-  else return linear_taps<n>(x, size, padding, align_corners);
+                                                       GridUnits units) {
+  if constexpr (n == 4) return cubic_taps(x, size, padding, units);
+  else return linear_taps<n>(x, size, padding, units);
 }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
