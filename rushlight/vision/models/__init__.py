@@ -6,7 +6,7 @@ size. What all builders share stands in _api.py.
 
 # ruff: noqa: F401, F403
 
-from rushlight.vision.models import optical_flow, video
+from rushlight.vision.models import detection, optical_flow, segmentation, video
 from rushlight.vision.models._api import (
     Weights,
     WeightsEnum,
