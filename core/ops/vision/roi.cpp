@@ -188,7 +188,7 @@ Args:
     height: bins down.
     width: bins across.
     sampling_ratio: samples of a bin along each axis; about one for each pixel if not positive.
-    aligned: whether rois are moved half a pixel to the left and up, to where pixels have centers.)",
+    aligned: whether rois are moved half a pixel to the left and up.)",
   .dtypes  = floating,
   .variants = function,
   .forward = [](const Tensor& input, const Tensor& rois, double spatial_scale, int64_t height,
@@ -241,7 +241,7 @@ Args:
 OP(_ps_roi_pool,
    "(Tensor input, Tensor rois, float spatial_scale, int height, int width) -> Tensor", {
   .home    = "vision.ops",
-  .doc     = R"(Means over rois whose bins have planes of their own: what vision.ops.ps_roi_pool runs.
+  .doc     = R"(Means in rois whose bins have planes of their own: what vision.ops.ps_roi_pool runs.
 
 Args:
     input: (N, C * height * width, H, W).
