@@ -123,8 +123,8 @@ def sigmoid_focal_loss(
         ValueError: if alpha is neither from 0 to 1 nor -1, or the reduction unknown.
 
     Example:
-        >>> sigmoid_focal_loss(torch.tensor([0.0, 5.0]), torch.tensor([1.0, 1.0]))
-        tensor([4.3322e-02, 7.5218e-08])
+        >>> sigmoid_focal_loss(torch.tensor([0.0, 2.0]), torch.tensor([1.0, 1.0]))
+        tensor([0.0433, 0.0005])
     """
     if not 0 <= alpha <= 1 and alpha != -1:
         raise ValueError(

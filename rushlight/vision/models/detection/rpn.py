@@ -17,9 +17,10 @@ from rushlight.vision.models.detection._utils import (
     Matcher,
     _topk_min,
 )
+from rushlight.vision.models.detection.anchor_utils import AnchorGenerator
 from rushlight.vision.models.detection.image_list import ImageList
 
-__all__ = ["RPNHead", "RegionProposalNetwork"]
+__all__ = ["AnchorGenerator", "RPNHead", "RegionProposalNetwork"]
 
 Target = dict[str, Tensor]
 
@@ -101,7 +102,7 @@ class RegionProposalNetwork(nn.Module):
 
     def __init__(
         self,
-        anchor_generator: nn.Module,
+        anchor_generator: AnchorGenerator,
         head: nn.Module,
         fg_iou_thresh: float,
         bg_iou_thresh: float,
