@@ -221,9 +221,10 @@ def test_detectors_agree(kind: str) -> None:
         if parameter.grad is None:
             assert gradients[name].grad is None
             continue
-        scale = max(1e-3, parameter.grad.abs().max().item())  # relu may turn at a rounding
-        difference = np.abs(gradients[name].grad.numpy() - parameter.grad.numpy()).max()
-        assert difference <= 0.05 * scale, name
+        # A relu may turn at a rounding, so single elements may differ.
+        expected_grad = parameter.grad.numpy()
+        off = np.linalg.norm(gradients[name].grad.numpy() - expected_grad)
+        assert off <= 0.05 * np.linalg.norm(expected_grad) + 1e-4, name
 
 
 @pytest.mark.parametrize(
