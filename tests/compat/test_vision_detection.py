@@ -224,7 +224,7 @@ def test_detectors_agree(kind: str) -> None:
         # A relu may turn at a rounding, so single elements may differ.
         expected_grad = parameter.grad.numpy()
         off = np.linalg.norm(gradients[name].grad.numpy() - expected_grad)
-        assert off <= 0.05 * np.linalg.norm(expected_grad) + 1e-4, name
+        assert off <= 0.1 * np.linalg.norm(expected_grad) + 1e-4, name
 
 
 @pytest.mark.parametrize(
