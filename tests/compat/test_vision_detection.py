@@ -97,11 +97,11 @@ def test_constructors_take_the_same_arguments(part: str, name: str) -> None:
 
 
 GENERATOR = np.random.default_rng(7)
-IMAGES = [GENERATOR.uniform(size=size).astype(np.float32) for size in ((3, 90, 70), (3, 64, 110))]
+IMAGES = [GENERATOR.uniform(size=size) for size in ((3, 90, 70), (3, 64, 110))]
 
 
 def targets(library: Any) -> list[dict[str, Any]]:
-    every = np.array([[10, 10, 50, 60], [30, 5, 60, 45], [2, 20, 22, 38]], dtype=np.float32)
+    every = np.array([[10, 10, 50, 60], [30, 5, 60, 45], [2, 20, 22, 38]], dtype=np.float64)
     made = []
     for image, boxes in zip(IMAGES, (every, every[:2]), strict=True):
         masks = np.zeros((len(boxes), *image.shape[1:]), dtype=np.uint8)
@@ -157,7 +157,7 @@ SPREAD = {"ssd300": 0.1, "ssdlite320": 3.0}
 def pair(kind: str) -> tuple[Any, Any]:
     """Both libraries' model with the same weights, and norms that suit the images."""
     pytorch.manual_seed(3)
-    reference = make(theirs, pytorch, kind)
+    reference = make(theirs, pytorch, kind).double()
     norms = [n for n in reference.modules() if isinstance(n, pytorch.nn.BatchNorm2d)]
     for norm in norms:
         norm.momentum = None
@@ -170,7 +170,7 @@ def pair(kind: str) -> tuple[Any, Any]:
                 k in name for k in ("cls", "bbox", "score", "module_list")
             ):
                 parameter.mul_(SPREAD.get(kind, 10.0))
-    ours = make(models, torch, kind)
+    ours = make(models, torch, kind).double()
     state = reference.state_dict()
     ours.load_state_dict({key: torch.from_numpy(value.numpy()) for key, value in state.items()})
     return ours, reference
