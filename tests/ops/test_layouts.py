@@ -153,3 +153,9 @@ def test_a_layout_changed_in_place_keeps_elements_and_gradients(change: Any, sha
     assert torch.equal(x.grad, torch.full((2, 3), 2.0))
     with pytest.raises(RuntimeError, match="leaf Variable"):
         change(x)
+
+
+def test_large_slices_are_joined_from_where_they_begin() -> None:
+    whole = rl.arange(1 << 16).reshape(-1, 2)  # enough for threads, which join ranges of rows
+    assert rl.equal(rl.cat(whole.split([20_000, 12_768])), whole)
+    assert rl.equal(rl.cat((whole[9:], whole[:9])), whole.roll(-9, 0))

@@ -67,7 +67,7 @@ void copy_rows(TensorList tensors, const Tensor& out) {
         Shape sizes = t.sizes();
         sizes[0] = to - from;
         copy_into(alias(out, sizes, out.strides(), from * row_stride),
-                  alias(t, sizes, t.strides(), (from - first) * t.strides()[0]));
+                  alias(t, sizes, t.strides(), t.offset() + (from - first) * t.strides()[0]));
       }
       first = last;
     }
