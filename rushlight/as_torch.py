@@ -83,7 +83,7 @@ def _install() -> None:
             "Import rushlight.as_torch before everything that imports torch."
         )
     sys.meta_path.insert(0, _SecondName())
-    vars(rushlight)["torch"] = rushlight  # some libraries say torch.torch
+    setattr(rushlight, "torch", rushlight)  # noqa: B010, some libraries say torch.torch
     rushlight.__version__ = f"{_VERSIONS['torch']}+rushlight.{rushlight.__version__}"
 
 

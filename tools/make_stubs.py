@@ -64,6 +64,8 @@ CLASSES = [
     "_FunctionBase",
     "_TensorMeta",
     "_CudaEvent",
+    "_CudaGraph",
+    "_CudaPool",
 ]
 HEAD = '''"""{title} Written by tools/make_stubs.py; do not edit."""
 

@@ -37,7 +37,7 @@ class ReduceOp(enum.IntEnum):
     UNUSED = 9
 
 
-ReduceOp.RedOpType = ReduceOp  # a class beside it in PyTorch, for programs that name the type
+setattr(ReduceOp, "RedOpType", ReduceOp)  # noqa: B010, what PyTorch calls the type
 reduce_op = ReduceOp  # its name before PyTorch 1.0
 
 _BITWISE = (ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR)

@@ -46,7 +46,7 @@ class _Prepared(nn.Module):
         super().__init__()
         if crop_size is not None:
             self.crop_size = list(crop_size)
-        self.resize_size = None if resize_size is None else list(resize_size)
+        self.resize_size: Any = None if resize_size is None else list(resize_size)
         self.mean = list(mean)
         self.std = list(std)
         self.interpolation = InterpolationMode(interpolation)
