@@ -105,7 +105,7 @@ def test_what_the_format_does_not_have_is_refused() -> None:
         (file_of(b"[" * 100_000), "not JSON"),
         (file_of([]), "not a table"),
         (file_of({"x": 3}), "incomplete for 'x'"),
-        (file_of({"x": entry(dtype="F8_E4M3", end=2)}, b"12"), "dtype F8_E4M3, which"),
+        (file_of({"x": entry(dtype="F8_E8M0", end=2)}, b"12"), "dtype F8_E8M0, which"),
         (file_of({"x": entry(dtype=[])}, bytes(8)), "dtype of 'x' is damaged"),
         (file_of({"x": entry(shape=(-2,))}, bytes(8)), "place of 'x' is damaged"),
         (file_of({"x": entry(shape=(True, 2))}, bytes(8)), "place of 'x' is damaged"),
