@@ -86,6 +86,7 @@ newaxis = None
 # Where names live that are imported when first used: submodules by themselves, functions in one.
 _SUBMODULES = (
     "__config__",
+    "_dynamo",
     "accelerator",
     "amp",
     "array_api",
@@ -302,6 +303,7 @@ _LAZY = {
     "Storage": "_storage",
     "StorageBase": "_storage",
     "TypedStorage": "_storage",
+    "Future": "futures",
     "UntypedStorage": "_storage",
     "PyTorchFileReader": "_checkpoint.file_reader",
     "dsmm": "_sparse",

@@ -34,10 +34,15 @@ class StorageBase:
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tolist())
 
-    def __getitem__(self, index: int) -> Any:
-        if isinstance(index, slice):
-            raise RuntimeError("a storage has no slices that share its memory. Use a tensor.")
-        return self._values()[index].item()
+    def __getitem__(self, index: Any) -> Any:
+        found = self._values()[index]
+        return self._part(found, index) if isinstance(index, slice) else found.item()
+
+    def _part(self, values: Tensor, index: slice) -> Self:
+        """A storage of this kind on some of the elements."""
+        raise RuntimeError(
+            f"{type(self).__name__}: slices of numbers share no memory. Slice untyped()."
+        )
 
     def __setitem__(self, index: int | slice, value: Any) -> None:
         if isinstance(value, StorageBase):
@@ -192,6 +197,15 @@ class UntypedStorage(StorageBase):
 
     def _wrap(self, values: Tensor) -> Self:
         return self._of(values)
+
+    def _part(self, values: Tensor, index: slice) -> Self:
+        if index.step not in (None, 1):
+            raise RuntimeError(
+                f"Trying to slice with a step of {index.step}, but only a step of 1 is supported"
+            )
+        if values.device.type != "cpu":
+            raise RuntimeError("UntypedStorage: slices need memory of the CPU. Slice a tensor.")
+        return self._of(rl.frombuffer(values, dtype=rl.uint8) if values.numel() else values.clone())
 
     @classmethod
     def from_file(

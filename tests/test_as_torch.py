@@ -103,3 +103,24 @@ def test_the_program_must_be_named() -> None:
         check=False,
     )
     assert done.returncode == 1 and done.stderr.startswith("usage: python -m rushlight.as_torch")
+
+
+def test_settings_of_the_compiler_are_kept_and_change_nothing(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import torch
+        import torch._dynamo
+        from torch._dynamo.eval_frame import OptimizedModule
+
+        torch._dynamo.config.suppress_errors = True
+        with torch._dynamo.config.patch(suppress_errors=False, cache_size_limit=3):
+            print(torch._dynamo.config.suppress_errors)
+        config = torch._dynamo.config
+        print(config.suppress_errors, hasattr(config, "cache_size_limit"))
+        model = torch.compile(torch.nn.Linear(2, 2))
+        torch._dynamo.mark_dynamic(model.weight, 0)
+        print(isinstance(model, OptimizedModule), torch._dynamo.is_compiling())
+        """,
+    )
+    assert done.stdout == "False\nTrue False\nFalse False\n", done.stderr

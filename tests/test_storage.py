@@ -247,3 +247,19 @@ def test_dim_order_follows_the_strides() -> None:
     assert torch.empty(2, 3, 4, 5).to(memory_format=torch.channels_last).dim_order() == (0, 2, 3, 1)
     with pytest.raises(RuntimeError, match="unique dim order"):
         torch.empty(2, 1).dim_order(ambiguity_check=True)
+
+
+def test_slices_of_bytes_share_the_memory() -> None:
+    storage = torch.arange(6, dtype=torch.uint8).untyped_storage()
+    part = storage[2:5]
+    assert isinstance(part, torch.UntypedStorage) and part.tolist() == [2, 3, 4]
+    part.fill_(9)
+    assert storage.tolist() == [0, 1, 9, 9, 9, 5] and part.data_ptr() == storage.data_ptr() + 2
+    assert torch.asarray(storage[1:3], dtype=torch.uint8).tolist() == [1, 9]
+    assert storage[4:4].tolist() == [] and storage[::1].nbytes() == 6
+    del storage
+    assert part.tolist() == [9, 9, 9]
+    with pytest.raises(RuntimeError, match="only a step of 1 is supported"):
+        part[::2]
+    with pytest.raises(RuntimeError, match="slices of numbers share no memory"):
+        torch.zeros(3).storage()[:2]

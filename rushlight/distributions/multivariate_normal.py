@@ -14,6 +14,7 @@ from rushlight.distributions._covariance import (
     mahalanobis,
     times_vector,
 )
+from rushlight.distributions.distribution import Distribution as Distribution  # programs ask here
 from rushlight.distributions.utils import EMPTY, standard_normal
 
 TYPE_CHECKING = False

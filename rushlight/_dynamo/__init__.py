@@ -1,0 +1,50 @@
+"""What libraries say to the insides of torch.compile, which returns programs as they are."""
+
+from __future__ import annotations
+
+import contextlib
+
+from rushlight._dynamo.eval_frame import OptimizedModule as OptimizedModule
+from rushlight.compiler import allow_in_graph as allow_in_graph
+from rushlight.compiler import disable as disable
+from rushlight.compiler import is_compiling as is_compiling
+from rushlight.compiler import reset as reset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from rushlight import Tensor
+
+
+class _Config:
+    """Settings of the compiler, which can be set and change nothing."""
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self.__dict__[name] = value
+
+    @contextlib.contextmanager
+    def patch(self, **settings: Any) -> Iterator[None]:
+        """Sets settings inside a with block."""
+        before = dict(self.__dict__)
+        self.__dict__.update(settings)
+        try:
+            yield
+        finally:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+
+
+config: Any = _Config()
+
+
+def mark_dynamic(t: Tensor, index: int | tuple[int, ...], **limits: Any) -> None:
+    """Tells a compiler that a size changes; here all may."""
+
+
+maybe_mark_dynamic = mark_static = mark_dynamic
+
+
+def mark_static_address(t: Tensor, guard: bool = True) -> None:
+    """Tells a compiler that a tensor stays where it is."""
