@@ -57,6 +57,19 @@ _HOMES = (
     "device_mesh",
     "grad_bucket",
 )
+_SUBMODULES = (
+    "algorithms",
+    "distributed_c10d",
+    "elastic",
+    "flat_collectives",
+    "launch",
+    "nn",
+    "optim",
+    "run",
+    "tensor",
+    "utils",
+    *_HOMES,
+)
 
 
 def __getattr__(name: str) -> Any:

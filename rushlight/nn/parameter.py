@@ -35,6 +35,9 @@ class Parameter(Tensor):
     __torch_function__ = _C._disabled_torch_function_impl  # results are plain tensors
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
+        convert = getattr(data, "_as_parameter", None)
+        if convert is not None:  # a DTensor has more to keep than its memory
+            return convert(requires_grad)
         return Tensor._make_subclass(cls, rl.empty(0) if data is None else data, requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:

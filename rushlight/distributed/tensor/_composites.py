@@ -1,0 +1,113 @@
+"""Ops of DTensors that are made of several, or that need no placements at all."""
+
+from __future__ import annotations
+
+import math
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.distributed.tensor._api import DTensor, wrap
+from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
+from rushlight.distributed.tensor._redistribute import move
+from rushlight.distributed.tensor.placement_types import Replicate, Shard
+from rushlight.utils._pytree import tree_map
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Composite = Callable[[Callable[..., Any], Any, Any], Any]
+
+__all__ = ["COMPOSITES"]
+
+
+def _norm(func: Any, args: Any, kwargs: Any) -> Any:
+    """The norm of all elements is the norm of the norms of the parts."""
+    x, order = (*args, kwargs.get("ord", kwargs.get("p", 2)))[:2]
+    is_matrix_norm = func is rl.linalg.norm and order is not None and len(args) + len(kwargs) > 1
+    order = 2 if order is None or order == "fro" else order
+    if not isinstance(x, DTensor) or len(args) > 2 or kwargs.keys() - {"ord", "p"}:
+        return NotImplemented
+    if is_matrix_norm or not isinstance(order, (int, float)) or not 0 < order < math.inf:
+        return NotImplemented
+    kept = tuple(p if isinstance(p, Shard) else Replicate() for p in x.placements)
+    local = move(x._local_tensor, x._spec, kept)
+    norms = rl.linalg.vector_norm(local, order)
+    for m, placement in enumerate(kept):
+        if isinstance(placement, Shard):
+            places = (*(Replicate(),) * m, Shard(0), *(Replicate(),) * (x.device_mesh.ndim - m - 1))
+            spec = DTensorSpec(x.device_mesh, places, rl.Size((x.device_mesh.size(m),)))
+            copies = (Replicate(),) * x.device_mesh.ndim
+            norms = rl.linalg.vector_norm(move(norms.unsqueeze(0), spec, copies), order)
+    return wrap(norms, DTensorSpec(x.device_mesh, (Replicate(),) * x.device_mesh.ndim, norms.shape))
+
+
+def _foreach_norm(func: Any, args: Any, kwargs: Any) -> Any:
+    tensors, *rest = args
+    return tuple(rl.linalg.vector_norm(tensor, *rest, **kwargs) for tensor in tensors)
+
+
+def _loss_by_elements(func: Any, args: Any, kwargs: Any) -> Any:
+    """A loss is the mean or the sum of losses that belong to one element each."""
+    reduction = kwargs.get("reduction", "mean")
+    if reduction not in ("mean", "sum") or kwargs.keys() & {"size_average", "reduce"}:
+        return NotImplemented
+    losses = func(*args, **{**kwargs, "reduction": "none"})
+    return getattr(losses, reduction)()
+
+
+def _cross_entropy(func: Any, args: Any, kwargs: Any) -> Any:
+    """The mean counts the targets that are not ignored."""
+    reduction, smoothing = kwargs.get("reduction", "mean"), kwargs.get("label_smoothing", 0.0)
+    target = args[1] if len(args) > 1 else None
+    if len(args) != 2 or kwargs.get("weight") is not None or not isinstance(target, DTensor):
+        return NotImplemented
+    if reduction not in ("mean", "sum") or target.dtype.is_floating_point or smoothing:
+        return NotImplemented
+    total = func(*args, **{**kwargs, "reduction": "none"}).sum()
+    if reduction == "sum":
+        return total
+    return total / (target != kwargs.get("ignore_index", -100)).sum()
+
+
+def _local(func: Any, args: Any, kwargs: Any) -> Any:
+    """Fused steps of optimizers: the state and the gradient of a part are where the part is."""
+
+    def local(x: Any) -> Any:
+        return x._local_tensor if isinstance(x, DTensor) else x
+
+    return func(*tree_map(local, args), **tree_map(local, kwargs))
+
+
+def _new(func: Any, args: Any, kwargs: Any) -> Any:
+    """Fresh tensors are copies on all ranks."""
+    x = args[0]
+    made: Tensor = func(x._local_tensor, *args[1:], **kwargs)
+    return wrap(made, DTensorSpec(x.device_mesh, (Replicate(),) * x.device_mesh.ndim, made.shape))
+
+
+def _attributes(func: Any, args: Any, kwargs: Any) -> Any:
+    """Of the part, as of the whole."""
+    return func(args[0]._local_tensor, *args[1:], **kwargs)
+
+
+_TABLE: dict[Composite, tuple[str, ...]] = {
+    _norm: ("norm", "vector_norm"),
+    _foreach_norm: ("_foreach_norm",),
+    _loss_by_elements: (
+        *("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
+        *("binary_cross_entropy", "binary_cross_entropy_with_logits"),
+    ),
+    _cross_entropy: ("cross_entropy",),
+    _local: tuple(
+        f"_fused_{name}_"
+        for name in (
+            *("adadelta", "adagrad", "adam", "adamax", "asgd"),
+            *("nadam", "radam", "rmsprop", "rprop", "sgd"),
+        )
+    ),
+    _new: ("new_empty", "new_full", "new_ones", "new_zeros"),
+    _attributes: ("is_complex", "is_floating_point", "is_signed"),
+}
+COMPOSITES = {name: composite for composite, names in _TABLE.items() for name in names}
