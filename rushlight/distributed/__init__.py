@@ -66,6 +66,7 @@ _SUBMODULES = (
     "nn",
     "optim",
     "run",
+    "_tensor",
     "tensor",
     "utils",
     *_HOMES,

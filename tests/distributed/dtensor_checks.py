@@ -20,6 +20,7 @@ from rushlight.distributed.tensor import (
     Shard,
     distribute_tensor,
 )
+from rushlight.distributed.tensor.experimental import implicit_replication
 
 dist: Any = rushlight.distributed
 tensors: Any = rushlight.distributed.tensor
@@ -73,7 +74,7 @@ def gradient_check(mesh: Any, function: Callable[..., Any], values: list[torch.T
     grads = torch.autograd.grad(total, wanted)
     every = [layouts(mesh, v.dim(), v.is_floating_point()) for v in values]
     combinations = list(itertools.product(*every))
-    combinations = combinations[:: len(combinations) // 30 + 1]
+    combinations = combinations[:: len(combinations) // 20 + 1]
     for places in combinations:
         inputs = [
             distribute_tensor(v.detach(), mesh, p).requires_grad_(v.requires_grad)
@@ -150,6 +151,11 @@ def ops(mesh: Any) -> None:
         (lambda x, y: F.l1_loss(x, y, reduction="sum"), [r(5, 3), r(5, 3)]),
         (lambda x, t: F.cross_entropy(x, t), [r(5, 3), torch.tensor([0, 2, -100, 1, 1])]),
         (lambda x, t: F.cross_entropy(x, t), [r(2, 3, 4), torch.zeros(2, 4, dtype=torch.int64)]),
+        (lambda x, t: F.cross_entropy(x, t), [r(3, 17), torch.tensor([16, -100, 9])]),
+        (
+            lambda x, t: F.cross_entropy(x, t, reduction="none", ignore_index=1),
+            [r(2, 16, 3), torch.tensor([[0, 1, 15], [8, 4, 3]])],
+        ),
         (lambda x: torch.linalg.inv(x @ x.T + 3 * torch.ones(())), [r(3, 3)]),
         (lambda x: torch.einsum("ij,kj->ik", x, x), [r(4, 3)]),
         (lambda x: x.to(torch.float32).double().clone(), [r(4, 3).float().double()]),
@@ -225,8 +231,11 @@ def local_parts(mesh: Any) -> None:
     near(total, torch.full((2, 3), float(sum(range(size)))))
     (total.full_tensor() ** 2).sum().backward()
     assert local.grad is not None and local.grad.tolist() == [[size * (size - 1.0)] * 3] * 2
-    mean = DTensor.from_local(local.detach(), mesh, [Partial("avg"), *rest])
-    near(mean, torch.full((2, 3), (size - 1) / 2))
+    local.grad = None
+    mean = DTensor.from_local(local, mesh, [Partial("avg"), *rest])
+    near(mean.detach(), torch.full((2, 3), (size - 1) / 2))
+    mean.full_tensor().sum().backward()
+    assert local.grad is not None and local.grad.tolist() == [[1 / size] * 3] * 2
     near(
         DTensor.from_local(local.detach(), mesh, [Partial("max"), *rest]),
         torch.full((2, 3), size - 1.0),
@@ -272,6 +281,30 @@ def factories(mesh: Any) -> None:
     assert empty.shape == (5, 3) and empty.placements == tuple(places)
 
 
+def random_numbers(mesh: Any) -> None:
+    """Those of the first rank, whatever the seeds of the others."""
+    for places in layouts(mesh, 2, partial=False):
+        torch.manual_seed(dist.get_rank())
+        x = tensors.ones(6, 5, device_mesh=mesh, placements=places, requires_grad=True)
+        dropped: Any = F.dropout(x, 0.4)
+        assert dropped.placements == places
+        dropped.sum().backward()
+        near(x.grad, dropped.detach().full_tensor())
+        drawn = torch.nn.init.normal_(x.detach().clone())
+        noise = torch.randn_like(x.detach())
+        after = torch.rand(())
+        torch.manual_seed(0)
+        near(dropped.detach(), F.dropout(torch.ones(6, 5), 0.4))
+        near(drawn, torch.randn(6, 5))
+        near(noise, torch.randn(6, 5))
+        if dist.get_rank() == 0:
+            assert after == torch.rand(())
+        else:
+            torch.manual_seed(dist.get_rank())
+            assert after == torch.rand(())
+        assert F.dropout(x, 0.4, False) is x
+
+
 def mistakes(mesh: Any) -> None:
     x = distribute_tensor(torch.ones(4, 2), mesh, [Shard(0)] * mesh.ndim)
     assert isinstance(x, torch.Tensor) and isinstance(x, DTensor)
@@ -280,7 +313,16 @@ def mistakes(mesh: Any) -> None:
     message = raised(RuntimeError, torch.add, x, torch.ones(4, 2))
     assert "got mixed torch.Tensor and DTensor" in message
     (x + torch.tensor(1.0)).sum().item()  # a number is no mistake
+    with implicit_replication():
+        assert (x + torch.ones(2)).tolist() == [[2.0, 2.0]] * 4
+    raised(RuntimeError, torch.add, x, torch.ones(2))
     raised(ValueError, distribute_tensor, torch.ones(2), mesh, [Shard(0)] * 3)
+    table = tensors.ones(16, 4, device_mesh=mesh, placements=[Shard(0)] * mesh.ndim)
+    raised(IndexError, F.embedding, distribute_tensor(torch.tensor([16]), mesh), table)
+    logits = table.t().redistribute(placements=[*[Replicate()] * (mesh.ndim - 1), Shard(1)])
+    for wrong in (16, -1):
+        target = distribute_tensor(torch.full((4,), wrong), mesh)
+        raised(IndexError, F.cross_entropy, logits, target)
     raised(IndexError, distribute_tensor, torch.ones(2), mesh, [Shard(1)] * mesh.ndim)
     raised(TypeError, distribute_tensor, torch.ones(2), mesh, ["shard"] * mesh.ndim)
     raised(RuntimeError, distribute_tensor, torch.ones(2, requires_grad=True) * 2, mesh)
@@ -299,4 +341,4 @@ def mistakes(mesh: Any) -> None:
     assert x.numpy().shape == (4, 2) and x.stride() == (2, 1) and x.numel() == 8
 
 
-EVERYTHING = [moves, ops, kept_apart, in_place, local_parts, factories, mistakes]
+EVERYTHING = [moves, ops, kept_apart, in_place, local_parts, factories, random_numbers, mistakes]

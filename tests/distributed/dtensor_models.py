@@ -138,14 +138,15 @@ def transformer(mesh: Any) -> None:
                 "norm": tp.SequenceParallel(),
                 "[qkv]": tp.ColwiseParallel(use_local_output=local),
                 "o": tp.RowwiseParallel(output_layouts=Shard(1), use_local_output=False),
-                "head": tp.ColwiseParallel(output_layouts=Replicate()),
+                "head": tp.ColwiseParallel(use_local_output=False),
             },
         )
         outs = [plain(ids), spread(ids)]
         near(outs[1], outs[0].detach())
         plain.zero_grad()
-        for out in outs:
-            F.cross_entropy(out.flatten(0, 1), ids.flatten()).backward()
+        F.cross_entropy(outs[0].flatten(0, 1), ids.flatten()).backward()
+        with tp.loss_parallel():
+            F.cross_entropy(outs[1].flatten(0, 1), ids.flatten()).backward()
         for (name, a), b in zip(plain.named_parameters(), spread.parameters(), strict=True):
             assert isinstance(b, DTensor), name
             near(b.grad, gradient_of(a))

@@ -39,3 +39,11 @@ __all__ = [
 
 for _public in (DTensor, distribute_module, distribute_tensor):
     _public.__module__ = __name__
+
+
+def __getattr__(name: str) -> object:
+    if name in ("device_mesh", "experimental", "parallel"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

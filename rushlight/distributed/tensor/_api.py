@@ -1,6 +1,5 @@
 """DTensor: one tensor whose parts are on the ranks of a mesh.
 
-Note [What a DTensor is]
 The core sees this rank's part and nothing else: gradients, hooks, optimizers and memory are the
 part's. The class adds the layout, answers questions about shapes for the whole tensor, and takes
 over ops (_dispatch.py). Backward therefore needs no knowledge of it: what moves data between ranks

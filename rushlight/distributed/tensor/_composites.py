@@ -7,6 +7,7 @@ import math
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.tensor._api import DTensor, wrap
+from rushlight.distributed.tensor._cross_entropy import cross_entropy
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
 from rushlight.distributed.tensor._redistribute import move
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
@@ -57,18 +58,12 @@ def _loss_by_elements(func: Any, args: Any, kwargs: Any) -> Any:
     return getattr(losses, reduction)()
 
 
-def _cross_entropy(func: Any, args: Any, kwargs: Any) -> Any:
-    """The mean counts the targets that are not ignored."""
-    reduction, smoothing = kwargs.get("reduction", "mean"), kwargs.get("label_smoothing", 0.0)
-    target = args[1] if len(args) > 1 else None
-    if len(args) != 2 or kwargs.get("weight") is not None or not isinstance(target, DTensor):
-        return NotImplemented
-    if reduction not in ("mean", "sum") or target.dtype.is_floating_point or smoothing:
-        return NotImplemented
-    total = func(*args, **{**kwargs, "reduction": "none"}).sum()
-    if reduction == "sum":
-        return total
-    return total / (target != kwargs.get("ignore_index", -100)).sum()
+def _dropout(func: Any, args: Any, kwargs: Any) -> Any:
+    """Nothing, where nothing is drawn."""
+    p, training = (*args[1:3], *(None,) * 2)[:2]
+    p = kwargs.get("p", 0.5) if p is None else p
+    training = kwargs.get("training", True) if training is None else training
+    return NotImplemented if training and p else args[0]
 
 
 def _local(func: Any, args: Any, kwargs: Any) -> Any:
@@ -99,7 +94,8 @@ _TABLE: dict[Composite, tuple[str, ...]] = {
         *("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
         *("binary_cross_entropy", "binary_cross_entropy_with_logits"),
     ),
-    _cross_entropy: ("cross_entropy",),
+    cross_entropy: ("cross_entropy",),
+    _dropout: ("dropout",),
     _local: tuple(
         f"_fused_{name}_"
         for name in (

@@ -7,11 +7,15 @@ ranks make different things of the same copy, so their gradients of it are adden
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed.tensor._api import DTensor, wrap
 from rushlight.distributed.tensor._composites import COMPOSITES
-from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
+from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, gradient_placements
+from rushlight.distributed.tensor._implicit import as_copies, is_implicit
+from rushlight.distributed.tensor._random import RANDOM, first_rank_numbers
 from rushlight.distributed.tensor._redistribute import move
 from rushlight.distributed.tensor._rules import rule_for
 from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
@@ -58,9 +62,8 @@ class Call:
                     f"{tensor.device_mesh}. Distribute them over the same mesh."
                 )
             return tensor
-        if tensor.dim() == 0:  # a number
-            copies = (Replicate(),) * self.mesh.ndim
-            return wrap(tensor, DTensorSpec(self.mesh, copies, tensor.shape))
+        if tensor.dim() == 0 or is_implicit():  # numbers are no mistake
+            return as_copies(tensor, self.mesh)
         raise RuntimeError(
             f"{self.name}: got mixed torch.Tensor and DTensor, need to convert all torch.Tensor to "
             "DTensor before calling distributed operators! distribute_tensor and "
@@ -255,10 +258,16 @@ def _on_whole(call: Call) -> Any:
     copies = (Replicate(),) * call.mesh.ndim
     whole = [move(tensor._local_tensor, tensor._spec, copies) for tensor in call.tensors]
     args, kwargs = call.with_tensors(whole)
-    result = call.func(*args, **kwargs)
-    if not call.in_place:
-        return _wrapped(result, call, copies, lambda x: x.shape)
+    is_random = call.name in RANDOM
+    with first_rank_numbers(call.mesh) if is_random else nullcontext():
+        result = call.func(*args, **kwargs)
     changed = call.tensors[0]
+    if not call.in_place:
+        result = _wrapped(result, call, copies, lambda x: x.shape)
+        parts = gradient_placements(changed.placements)
+        if is_random and isinstance(result, DTensor) and result.shape == changed.shape:
+            return result.redistribute(placements=parts)  # as if each part had been drawn
+        return result
     if changed.placements != copies:
         spec = DTensorSpec(call.mesh, copies, changed.shape)
         changed._local_tensor.copy_(move(whole[0], spec, changed.placements))

@@ -154,7 +154,7 @@ def _made(
     spec = DTensorSpec(mesh, normalized(name, placements, mesh, len(shape)), shape)
     factory = getattr(rl, name)
     if name.startswith("rand"):
-        # The numbers that one process would draw, whatever the others' generators hold.
+        # The numbers that the first rank draws, as random ops have them too.
         whole = factory(shape, dtype=dtype, device=mesh.device_type)
         return distribute_tensor(whole.requires_grad_(requires_grad), mesh, spec.placements)
     local = factory(spec.local_shape(), *fill, dtype=dtype, device=mesh.device_type)

@@ -13,6 +13,7 @@ from functools import lru_cache
 
 import rushlight as rl
 from rushlight import _C
+from rushlight.distributed.tensor._random import RANDOM
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,25 +57,6 @@ class Signature:
 
 # ---- element by element -------------------------------------------------------------------------
 
-_RANDOM = {
-    "_standard_gamma",
-    "bernoulli",
-    "bernoulli_",
-    "binomial",
-    "cauchy_",
-    "exponential_",
-    "geometric_",
-    "log_normal_",
-    "native_dropout",
-    "normal",
-    "normal_",
-    "poisson",
-    "rand_like",
-    "randint_like",
-    "randn_like",
-    "random_",
-    "uniform_",
-}
 _OTHERS = {"detach", "empty_like", "full_like", "masked_fill", "ones_like", "zeros_like"}
 # Of addends they give addends.
 _LINEAR = {
@@ -96,7 +78,7 @@ _PRODUCTS = {"mul", "multiply", "div", "divide", "true_divide"}
 def _elementwise() -> frozenset[str]:
     """The ops that the op table says compute each element by itself."""
     named = {op["name"] for op in _C._op_table() if op["batch"] == "by_elements"}
-    return frozenset((named | _OTHERS) - _RANDOM - {"_glu", "_matmul"})
+    return frozenset((named | _OTHERS) - RANDOM - {"_glu", "_matmul"})
 
 
 def _aligned(tensor: DTensor, shape: rl.Size) -> Labels:
@@ -195,6 +177,8 @@ def _embedding(call: Call) -> Signature | None:
         """Rows that are not here are zeros."""
         indices, weight = args[:2]
         start = specs[1].offset(0)
+        if bool(((indices < 0) | (indices >= rows)).any()):
+            raise IndexError(f"embedding: indices must be in [0, {rows}), the rows of weight.")
         here = (indices >= start) & (indices < start + len(weight))
         if not len(weight):
             return weight.sum(0).expand(shape)  # zeros, that all ranks differentiate

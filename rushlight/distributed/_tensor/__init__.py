@@ -1,0 +1,3 @@
+"""The old name of rushlight.distributed.tensor."""
+
+from rushlight.distributed.tensor import *  # noqa: F403

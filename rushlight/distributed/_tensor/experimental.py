@@ -1,0 +1,3 @@
+"""The old name of rushlight.distributed.tensor.experimental."""
+
+from rushlight.distributed.tensor.experimental import *  # noqa: F403
