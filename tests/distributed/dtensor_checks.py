@@ -117,6 +117,11 @@ def ops(mesh: Any) -> None:
         (lambda x: x.amax(1), [r(5, 3)]),
         (lambda x: x.max(dim=0).values, [r(5, 3)]),
         (lambda x: x.var(), [r(5, 3)]),
+        (lambda x: x.var(1, True) + x.std(dim=1, correction=0), [r(5, 3)]),
+        (lambda x: torch.sum(input=x, dim=0) + x.sum(axis=0), [r(5, 3)]),
+        (lambda x: x.flip(0, 1), [r(4, 3)]),
+        (lambda x, t: F.cross_entropy(x, t, label_smoothing=0.1), [r(4, 3), torch.arange(4) % 3]),
+        (lambda x, t: F.cross_entropy(x, t, reduction="sum"), [r(4, 3), torch.arange(4) % 3]),
         (lambda x: x.norm(), [r(5, 3)]),
         (lambda x: torch.linalg.vector_norm(x, 3), [r(5, 3)]),
         (lambda x: x.norm(dim=0), [r(5, 3)]),
@@ -190,6 +195,9 @@ def kept_apart(mesh: Any) -> None:
     assert last.softmax(0).placements == (Shard(2),)
     assert x[:, 1].placements == (Shard(0),) and x[1].placements == (Replicate(),)
     assert x.norm().placements == (Replicate(),)
+    loss: Any = F.mse_loss
+    assert loss(x, x, reduction="none").placements == (Shard(0),)
+    assert loss(x, x).placements == (Partial(),)
     assert (
         tensors.zeros(3, 4, device_mesh=mesh, placements=[Shard(0)]).relu_().tolist()
         == [[0.0] * 4] * 3
@@ -334,6 +342,7 @@ def mistakes(mesh: Any) -> None:
     raised(ValueError, Partial, "median")
     raised(RuntimeError, pickle.dumps, x)
     raised(RuntimeError, torch.matmul, x, x)
+    raised(RuntimeError, x.unsqueeze_, 0)
     assert Shard(0) == Shard(0) != Shard(1) and Shard(-1).is_shard() and not Shard(1).is_shard(0)
     assert [str(p) for p in (Shard(0), Replicate(), Partial())] == ["S(0)", "R", "P(sum)"]
     assert len({Shard(0), Shard(0), Partial(), Partial("avg")}) == 3

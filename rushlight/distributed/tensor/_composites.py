@@ -10,6 +10,7 @@ from rushlight.distributed.tensor._api import DTensor, wrap
 from rushlight.distributed.tensor._cross_entropy import cross_entropy
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
 from rushlight.distributed.tensor._redistribute import move
+from rushlight.distributed.tensor._rules import LOSSES
 from rushlight.distributed.tensor.placement_types import Replicate, Shard
 from rushlight.utils._pytree import tree_map
 
@@ -90,10 +91,7 @@ def _attributes(func: Any, args: Any, kwargs: Any) -> Any:
 _TABLE: dict[Composite, tuple[str, ...]] = {
     _norm: ("norm", "vector_norm"),
     _foreach_norm: ("_foreach_norm",),
-    _loss_by_elements: (
-        *("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
-        *("binary_cross_entropy", "binary_cross_entropy_with_logits"),
-    ),
+    _loss_by_elements: tuple(LOSSES),
     cross_entropy: ("cross_entropy",),
     _dropout: ("dropout",),
     _local: tuple(

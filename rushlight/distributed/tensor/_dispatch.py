@@ -98,7 +98,9 @@ class Call:
 def dispatch(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Returns what an op gives for DTensors."""
     name = getattr(func, "__name__", "")
-    composite = COMPOSITES.get(name)
+    # Both read arguments by their places and by PyTorch's names for them.
+    is_plain = bool(args) and not kwargs.keys() & {"axis", "keepdims"}
+    composite = COMPOSITES.get(name) if is_plain else None
     if composite is not None:
         result = composite(func, args, kwargs)
         if result is not NotImplemented:
@@ -108,7 +110,7 @@ def dispatch(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         result = func(*args, **{k: v for k, v in kwargs.items() if k != "out"})
         return tree_map(lambda to, x: to.copy_(x), out, result)
     call = Call(func, args, kwargs)
-    rule = rule_for(name)
+    rule = rule_for(name) if is_plain else None
     signature = rule(call) if rule is not None else None
     chosen = None if signature is None else _choices(call, signature)
     if signature is None or chosen is None:
@@ -268,6 +270,11 @@ def _on_whole(call: Call) -> Any:
         if is_random and isinstance(result, DTensor) and result.shape == changed.shape:
             return result.redistribute(placements=parts)  # as if each part had been drawn
         return result
+    if whole[0].shape != changed.shape:
+        raise RuntimeError(
+            f"{call.name}: a DTensor's shape cannot be changed in place, from "
+            f"{tuple(changed.shape)} to {tuple(whole[0].shape)}. Use the op that returns a result."
+        )
     if changed.placements != copies:
         spec = DTensorSpec(call.mesh, copies, changed.shape)
         changed._local_tensor.copy_(move(whole[0], spec, changed.placements))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Labels = tuple[Hashable, ...]
     Rule = Callable[[Call], "Signature | None"]
 
-__all__ = ["Signature", "rule_for"]
+__all__ = ["LOSSES", "Signature", "rule_for"]
 
 
 @dataclass
@@ -58,6 +58,17 @@ class Signature:
 # ---- element by element -------------------------------------------------------------------------
 
 _OTHERS = {"detach", "empty_like", "full_like", "masked_fill", "ones_like", "zeros_like"}
+# With reduction="none".
+LOSSES = frozenset(
+    {
+        "binary_cross_entropy",
+        "binary_cross_entropy_with_logits",
+        "huber_loss",
+        "l1_loss",
+        "mse_loss",
+        "smooth_l1_loss",
+    }
+)
 # Of addends they give addends.
 _LINEAR = {
     "_cast",
@@ -78,7 +89,7 @@ _PRODUCTS = {"mul", "multiply", "div", "divide", "true_divide"}
 def _elementwise() -> frozenset[str]:
     """The ops that the op table says compute each element by itself."""
     named = {op["name"] for op in _C._op_table() if op["batch"] == "by_elements"}
-    return frozenset((named | _OTHERS) - RANDOM - {"_glu", "_matmul"})
+    return frozenset((named | _OTHERS | LOSSES) - RANDOM - {"_glu", "_matmul"})
 
 
 def _aligned(tensor: DTensor, shape: rl.Size) -> Labels:
@@ -93,6 +104,8 @@ def _aligned(tensor: DTensor, shape: rl.Size) -> Labels:
 def _by_elements(call: Call) -> Signature | None:
     if call.name == "where" and len(call.tensors) == 1 and len(call.args) == 1:
         return None  # the places where it is true
+    if call.name in LOSSES and call.kwargs.get("reduction") != "none":
+        return None
     shape = rl.broadcast_shapes(*(tensor.shape for tensor in call.tensors))
     if call.in_place and shape != call.tensors[0].shape:
         return None
@@ -205,15 +218,12 @@ def _dims(value: Any, count: int) -> set[int]:
 
 
 def _reduction(call: Call) -> Signature | None:
-    if call.name in ("max", "min") and not isinstance(call.argument(1, "dim", None), int):
-        return None
     x = call.tensors[0]
     dim, keep = call.argument(1, "dim", None), call.argument(2, "keepdim", False)
-    if call.name in ("var", "std") or not isinstance(keep, bool):
-        dim, keep = call.kwargs.get("dim", call.argument(1, "dim", None)), None
-        if isinstance(dim, bool) or "keepdim" in call.kwargs:
-            return None
-        keep = False
+    if call.name in ("max", "min") and not isinstance(dim, int):
+        return None
+    if isinstance(dim, bool) or (call.name in ("var", "std") and len(call.args) > 2):
+        return None  # unbiased by its place
     gone = _dims(dim, x.dim())
     labels = tuple(range(x.dim()))
     output = tuple(None if d in gone else d for d in labels if keep or d not in gone)
@@ -270,8 +280,9 @@ def _batched(ndim: int) -> Rule:
 
 
 def _cross_entropy(call: Call) -> Signature | None:
-    """With reduction="none"."""
     if len(call.tensors) != 2 or call.tensors[0].dim() < 2:
+        return None
+    if call.kwargs.get("reduction") != "none":  # _cross_entropy.py does the others
         return None
     logits, target = call.tensors
     if target.dim() != logits.dim() - 1:
@@ -402,7 +413,7 @@ def _joined(call: Call) -> Signature | None:
 def _reshaped(call: Call) -> Signature | None:
     """Of view, reshape and their kin: dims that stay, and the first of those that are joined."""
     x = call.tensors[0]
-    if len(call.args) > 1 and isinstance(call.args[1], rl.dtype):
+    if any(isinstance(value, rl.dtype) for value in (*call.args, *call.kwargs.values())):
         return None
     shape = call.result_shape()
     inputs: list[Hashable] = [None] * x.dim()
@@ -453,9 +464,7 @@ _RULES: dict[Rule, tuple[str, ...]] = {
         *("sum", "mean", "amax", "amin", "prod", "any", "all", "argmax", "argmin"),
         *("logsumexp", "max", "min", "var", "std"),
     ),
-    _along(default=None): (
-        *("softmax", "log_softmax", "cumsum", "cumprod", "logcumsumexp", "flip"),
-    ),
+    _along(default=None): (*("softmax", "log_softmax", "cumsum", "cumprod", "logcumsumexp"),),
     _along(default=-1): ("sort", "argsort"),
     _along(-1, -2): ("tril", "triu"),
     _layer_norm: ("layer_norm", "rms_norm"),
