@@ -67,7 +67,8 @@ class GraphModule(nn.Module):
         tensor([0., 1.])
     """
 
-    meta: dict[str, Any]
+    if TYPE_CHECKING:
+        meta: dict[str, Any]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> GraphModule:
         """A module of a fresh class, which gets the forward."""

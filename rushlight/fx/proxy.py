@@ -49,7 +49,9 @@ class TracerBase:
         trace_asserts: has no effect.
     """
 
-    graph: Graph
+    if TYPE_CHECKING:
+        graph: Graph
+
     record_stack_traces: bool = False
     trace_asserts: bool = False
     module_stack: dict[str, tuple[str, type]]

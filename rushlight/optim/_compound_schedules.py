@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 class _Compound(LRScheduler):
     """A scheduler that runs others on one optimizer."""
 
-    _schedulers: Sequence[LRScheduler]
+    if TYPE_CHECKING:
+        _schedulers: Sequence[LRScheduler]
 
     def _take(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None) -> None:
         name = type(self).__name__

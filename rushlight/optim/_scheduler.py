@@ -62,7 +62,8 @@ class LRScheduler:
     _get_lr_called_within_step: bool = False
     _is_initial: bool = False
     _step_count: int
-    _last_lr: list[Rate]
+    if TYPE_CHECKING:
+        _last_lr: list[Rate]
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         check_optimizer(optimizer)

@@ -105,12 +105,13 @@ class Optimizer:
 
     # Whether a step has been taken since the first scheduler was attached; None before that.
     _opt_called: bool | None = None
-    _optimizer_step_pre_hooks: Hooks
-    _optimizer_step_post_hooks: Hooks
-    _optimizer_state_dict_pre_hooks: Hooks
-    _optimizer_state_dict_post_hooks: Hooks
-    _optimizer_load_state_dict_pre_hooks: Hooks
-    _optimizer_load_state_dict_post_hooks: Hooks
+    if TYPE_CHECKING:
+        _optimizer_step_pre_hooks: Hooks
+        _optimizer_step_post_hooks: Hooks
+        _optimizer_state_dict_pre_hooks: Hooks
+        _optimizer_state_dict_post_hooks: Hooks
+        _optimizer_load_state_dict_pre_hooks: Hooks
+        _optimizer_load_state_dict_post_hooks: Hooks
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):

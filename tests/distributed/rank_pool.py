@@ -2,6 +2,7 @@
 
 import contextlib
 import multiprocessing
+import shutil
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -58,8 +59,9 @@ class RankPool:
 
     def _start(self) -> None:
         context = multiprocessing.get_context("fork")  # keeps the tests' modules
-        self.folder = tempfile.TemporaryDirectory()
-        store = str(Path(self.folder.name) / "store")
+        # Not a TemporaryDirectory: other tests fork processes, whose ends would remove it.
+        self.folder = tempfile.mkdtemp()
+        store = str(Path(self.folder) / "store")
         self.pipes = []
         for rank in range(self.size):
             mine, theirs = context.Pipe()
@@ -80,5 +82,5 @@ class RankPool:
             process.kill()
             process.join()
         if self.processes:
-            self.folder.cleanup()
+            shutil.rmtree(self.folder, ignore_errors=True)
         self.processes = []

@@ -46,7 +46,10 @@ class Hooked(Members):
         )
 
     # Declared as a variable so that subclasses may give it any signature.
-    forward: Callable[..., Any] = _forward_unimplemented
+    if TYPE_CHECKING:
+        forward: Callable[..., Any]
+    else:
+        forward = _forward_unimplemented
 
     if TYPE_CHECKING:
         # A call takes what the forward of the module's own class takes, and returns the same.

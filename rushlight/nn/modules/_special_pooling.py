@@ -118,7 +118,8 @@ class LPPool3d(_LPPoolNd):
 
 class _FractionalMaxPoolNd(Module):
     # Spreads one number over the dimensions; set by each subclass.
-    _ntuple: Callable[[Any], tuple[Any, ...]]
+    if TYPE_CHECKING:
+        _ntuple: Callable[[Any], tuple[Any, ...]]
 
     def __init__(
         self,
@@ -217,7 +218,8 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
 class _MaxUnpoolNd(Module):
     # Spreads one number over the dimensions; set by each subclass.
-    _ntuple: Callable[[Any], tuple[Any, ...]]
+    if TYPE_CHECKING:
+        _ntuple: Callable[[Any], tuple[Any, ...]]
 
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         super().__init__()

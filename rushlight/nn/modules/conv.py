@@ -36,7 +36,8 @@ class _ConvNd(Module):
     """
 
     # Spreads one number over the dimensions; set by each subclass.
-    _ntuple: Callable[[Any], tuple[Any, ...]]
+    if TYPE_CHECKING:
+        _ntuple: Callable[[Any], tuple[Any, ...]]
 
     def __init__(
         self,

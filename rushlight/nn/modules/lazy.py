@@ -43,8 +43,9 @@ class LazyModuleMixin(Module):
     """
 
     cls_to_become: type[Module] | None = None
-    _load_hook: RemovableHandle
-    _initialize_hook: RemovableHandle
+    if TYPE_CHECKING:
+        _load_hook: RemovableHandle
+        _initialize_hook: RemovableHandle
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

@@ -80,7 +80,8 @@ class TensorDataset(Dataset):
         (tensor(1), tensor(10))
     """
 
-    tensors: tuple[Tensor, ...]
+    if TYPE_CHECKING:
+        tensors: tuple[Tensor, ...]
 
     def __init__(self, *tensors: Tensor) -> None:
         sizes = [tensor.size(0) for tensor in tensors]
@@ -110,7 +111,8 @@ class StackDataset(Dataset):
         {'image': 20, 'label': 'b'}
     """
 
-    datasets: tuple[Any, ...] | dict[str, Any]
+    if TYPE_CHECKING:
+        datasets: tuple[Any, ...] | dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
@@ -163,7 +165,9 @@ class ConcatDataset(Dataset):
         (3, 3, 1)
     """
 
-    datasets: list[Any]
+    if TYPE_CHECKING:
+        datasets: list[Any]
+
     cumulative_sizes: list[int]
 
     def __init__(self, datasets: Iterable[Any]) -> None:
@@ -235,8 +239,9 @@ class Subset(Dataset):
         ('c', 2)
     """
 
-    dataset: Any
-    indices: Sequence[int]
+    if TYPE_CHECKING:
+        dataset: Any
+        indices: Sequence[int]
 
     def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
         cls = type(self)

@@ -154,7 +154,8 @@ class WeightedRandomSampler(Sampler):
         [1, 1, 1, 1]
     """
 
-    weights: Tensor
+    if TYPE_CHECKING:
+        weights: Tensor
 
     def __init__(
         self,
