@@ -71,6 +71,9 @@ struct ResampleOperand {
 
 void resample_on_cpu(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
                      const Tensor& input, const Tensor& result);
+// Bytes along one dim, with so many elements before it and bytes after it.
+void resample_bytes_on_cpu(const ResampleAxis& axis, int64_t outer, int64_t inner,
+                           const Tensor& input, const Tensor& result);
 void resample_on_cuda(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
                       const Tensor& input, const Tensor& result);
 

@@ -81,7 +81,7 @@ ResampleAxis area_axis(int64_t size, int64_t out) {
 // The kernel is as wide as an output, so that no input is left out when images shrink.
 ResampleAxis antialias_axis(bool cubic, int64_t size, int64_t out, double step) {
   step = std::min(step, 2 * double(size) + 2);  // wider kernels would weigh all inputs alike too
-  double wide = std::max(step, 1.0), support = (cubic ? 2 : 1) * wide;
+  double wide = std::max(step, 1.0), narrow = 1 / wide, support = (cubic ? 2 : 1) * wide;
   ResampleAxis axis(size, out);
   std::vector<double> weights;
   for (int64_t o = 0; o < out; ++o) {
@@ -91,7 +91,7 @@ ResampleAxis antialias_axis(bool cubic, int64_t size, int64_t out, double step) 
     weights.clear();
     double sum = 0;
     for (int64_t i = begin; i < end; ++i) {
-      double x = (double(i) - center + 0.5) / wide;
+      double x = (double(i) - center + 0.5) * narrow;
       weights.push_back(cubic ? cubic_weight(x, -0.5) : triangle_weight(x));
       sum += weights.back();
     }
@@ -156,6 +156,7 @@ ResampleAxis resize_axis(const Resizing& how, int64_t size, int64_t out,
   if (how.mode == "nearest-exact") return nearest_axis(true, size, out, scale);
   if (how.mode == "area") return area_axis(size, out);
   double step = step_of(how.align_corners, size, out, scale);
+  if (size == out && (step == 1 || size == 1)) return ResampleAxis::same(size);
   bool cubic = how.mode == "cubic";
   CHECK(cubic || how.mode == "linear", ErrorKind::kValue, "unknown mode ", how.mode, ".");
   if (how.antialias) return antialias_axis(cubic, size, out, step);

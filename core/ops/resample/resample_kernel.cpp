@@ -40,11 +40,6 @@ void resample_converted(std::span<const ResampleAxis, 3> axes, ResampleOperand l
   Tensor wide = in_layout(input, carrier), wide_result = in_layout(result, carrier);
   copy_into(wide, input);
   resample_on_cpu(axes, layout, wide, wide_result);
-  if (result.dtype() == DType::uint8 && !moves) {
-    float* at = wide_result.data<float>();
-    for (int64_t i = 0; i < wide_result.numel(); ++i)
-      at[i] = std::clamp(__builtin_floorf(at[i] + 0.5f), 0.0f, 255.0f);
-  }
   copy_into(result, wide_result);
 }
 
@@ -55,12 +50,16 @@ Tensor empty_result(const Tensor& input, ShapeRef size, MemoryFormat format) {
   return empty_strided(sizes, strides_for(sizes, format), input.dtype(), input.device());
 }
 
-void resample_into(Axes axes, MemoryFormat format, const Tensor& input, const Tensor& result) {
-  int64_t dims = int64_t(axes.size()), lead = input.dim() - dims;
+ResampleOperand layout_of(const Tensor& input, size_t dims, MemoryFormat format) {
   ResampleOperand layout{1, 1};
-  for (int64_t d = 0; d < lead; ++d)
+  for (int64_t d = 0; d < input.dim() - int64_t(dims); ++d)
     (format != MemoryFormat::contiguous && d == 1 ? layout.pixel : layout.planes) *= input.size(d);
-  std::vector<ResampleAxis> volume(size_t(3 - dims), ResampleAxis::same(1));
+  return layout;
+}
+
+void resample_into(Axes axes, MemoryFormat format, const Tensor& input, const Tensor& result) {
+  ResampleOperand layout = layout_of(input, axes.size(), format);
+  std::vector<ResampleAxis> volume(3 - axes.size(), ResampleAxis::same(1));
   volume.insert(volume.end(), axes.begin(), axes.end());
   std::span<const ResampleAxis, 3> three(volume);
   if (result.device().is_cpu()) resample_converted(three, layout, input, result);
@@ -69,15 +68,22 @@ void resample_into(Axes axes, MemoryFormat format, const Tensor& input, const Te
 
 // Bytes are rounded after each dim, the last one first, as PyTorch does it.
 void resample_by_dims(Axes axes, MemoryFormat format, Tensor input, const Tensor& result) {
-  for (size_t d = axes.size(); d-- > 0;) {
+  ResampleOperand layout = layout_of(input, axes.size(), format);
+  size_t first = 0;  // of the dims that change
+  while (axes[first].is_same()) ++first;
+  for (size_t d = axes.size(); d-- > first;) {
+    if (axes[d].is_same()) continue;
     std::vector<ResampleAxis> one;
     Shape size;
+    int64_t outer = layout.planes, inner = layout.pixel;
     for (size_t e = 0; e < axes.size(); ++e) {
       one.push_back(e == d ? axes[e] : ResampleAxis::same(e < d ? axes[e].size : axes[e].out));
       size.push_back(one.back().out);
+      if (e != d) (e < d ? outer : inner) *= size.back();
     }
-    Tensor next = d == 0 ? result : empty_result(input, size, format);
-    resample_into(one, format, input, next);
+    Tensor next = d == first ? result : empty_result(input, size, format);
+    if (result.device().is_cpu()) resample_bytes_on_cpu(axes[d], outer, inner, input, next);
+    else resample_into(one, format, input, next);
     input = next;
   }
 }

@@ -47,4 +47,36 @@ struct ResampleLoops {
   ResampleRowsLoop rows[2];
 };
 
+// ---- bytes -------------------------------------------------------------------------------------
+
+// An output is the sum of `taps` inputs from `first` on, times the weights from `at` on. These are
+// even in number: a last one may be zero and without an input.
+struct ByteOutput {
+  int32_t first, taps;
+  int64_t at;
+};
+// The weights of an axis in fixed point, that is, times 2^precision.
+struct ByteWeights {
+  int64_t size, out;  // of the input and of the output
+  const ByteOutput* output;
+  const int16_t* weight;
+  int precision;
+};
+
+// Transposed lines stand in strips as wide as this, or less in multiples of kByteLanes.
+inline constexpr int64_t kByteStrip = 64, kByteLanes = 16;
+
+// Outputs begin to below end, each of n bytes side by side, as its inputs are.
+using ByteSumLoop = void (*)(const ByteWeights& weights, const uint8_t* in, uint8_t* out, int64_t n,
+                             int64_t begin, int64_t end);
+// All outputs of some lines, at most `strip`, whose elements are n bytes. `scratch` has room for
+// so many lines of the input and of the output.
+using ByteLinesLoop = void (*)(const ByteWeights& weights, const uint8_t* in, uint8_t* out,
+                               int64_t n, int64_t lines, int64_t strip, uint8_t* scratch);
+
+struct ResampleByteLoops {
+  ByteSumLoop sum;
+  ByteLinesLoop lines;
+};
+
 }  // namespace rushlight

@@ -117,7 +117,10 @@ def resize_image(
             f"resize: interpolation is {mode.value!r}. Tensors are resized by nearest, "
             "nearest-exact, bilinear and bicubic. Resize the Pillow image instead."
         )
-    batch = image.reshape(-1, *shape[-3:]) if image.ndim > 2 else image[None, None]
+    if image.ndim == 3:  # a stride of the batch that tells images of pixels from those of planes
+        batch = image.movedim(0, -1)[None].movedim(-1, 1)
+    else:
+        batch = image.reshape(-1, *shape[-3:]) if image.ndim > 2 else image[None, None]
     return _interpolated(batch, new_size, mode, bool(antialias)).reshape(*shape[:-2], *new_size)
 
 
@@ -127,9 +130,7 @@ def _interpolated(
     """A batch (B, C, H, W) of another size, of the same dtype; integers are rounded."""
     dtype = batch.dtype
     nearest = mode in _NEAREST
-    # What a cubic of bytes overshoots is cut off after each side, as Pillow does it: the op's work.
-    # Other integers are faster as floats, and as planes.
-    if not dtype.is_floating_point and (dtype != rl.uint8 or mode is _BILINEAR):
+    if not dtype.is_floating_point and dtype != rl.uint8:  # bytes are the op's work
         exact = nearest and dtype.itemsize > 2  # the classes of a mask
         batch = batch.contiguous().to(rl.float64 if exact else rl.float32)
     resized = nnf.interpolate(
