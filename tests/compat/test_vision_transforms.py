@@ -176,7 +176,7 @@ LEVELS = {
     "adjust_saturation": 1,
     "adjust_sharpness": 1,
     "gaussian_blur": 1,
-    "resize": 2,  # bytes as such by v2 and us where it is cubic, else as floats, as v1 does it
+    "resize": 2,  # v1 resizes bytes as floats; v2 and we do not
     "resized_crop": 1,
 }
 LOOKED_UP = {"affine", "rotate", "perspective", "elastic"}

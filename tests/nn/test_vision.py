@@ -47,6 +47,41 @@ def test_interpolate_rounds_bytes_and_keeps_them_in_range() -> None:
     assert F.interpolate(x, (1, 2)).tolist() == [[[[0, 0]]]]
 
 
+@pytest.mark.parametrize("channels", [1, 3, 5, 16, 17, 70])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_interpolate_of_bytes_does_not_depend_on_layout_or_threads(mode, channels) -> None:
+    x = torch.tensor(
+        np.random.RandomState(0).randint(0, 256, (3, channels, 67, 45)), dtype=torch.uint8
+    )
+    laid = x.contiguous(memory_format=torch.channels_last)
+    before = torch.get_num_threads()
+    try:
+        for size in ((31, 20), (67, 90), (140, 45), (1, 1)):
+            expected = torch.cat(
+                [
+                    F.interpolate(x[:, c : c + 1], size, mode=mode, antialias=True)
+                    for c in range(channels)
+                ],
+                1,
+            )
+            for threads in (1, 3):
+                torch.set_num_threads(threads)
+                for images in (x, laid):
+                    result = F.interpolate(images, size, mode=mode, antialias=True)
+                    assert torch.equal(result, expected), (size, threads)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_interpolate_of_bytes_of_the_same_size_copies_them() -> None:
+    x = torch.arange(24, dtype=torch.uint8).reshape(1, 2, 3, 4)
+    for mode in ("bilinear", "bicubic"):
+        for corners in (False, True):
+            result = F.interpolate(x, (3, 4), mode=mode, align_corners=corners)
+            assert torch.equal(result, x)
+            assert result.data_ptr() != x.data_ptr()
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_interpolate_of_half_types_rounds_once(dtype) -> None:
     x = numbers(2, 3, 6, 5).to(dtype)

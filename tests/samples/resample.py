@@ -49,6 +49,21 @@ def along(x: np.ndarray, matrices: list[np.ndarray]) -> np.ndarray:
     return x
 
 
+def along_bytes(x: np.ndarray, matrices: list[np.ndarray]) -> np.ndarray:
+    """The same for bytes, the last dim first: weights have as many binary digits, 22 at most, as
+    leave the largest of them below 2^15, and each dim rounds to bytes.
+    """
+    sums = x.astype(np.int64)
+    for d, matrix in reversed(list(enumerate(matrices))):
+        fits = (p for p in range(22) if int(0.5 + matrix.max() * 2 ** (p + 1)) >= 2**15)
+        digits = next(fits, 22)
+        whole = np.trunc(matrix * 2.0**digits + np.copysign(0.5, matrix)).astype(np.int64)
+        axis = x.ndim - len(matrices) + d
+        sums = np.moveaxis(np.tensordot(sums, whole, (axis, 1)), -1, axis)
+        sums = np.clip((sums + 2**digits // 2) >> digits, 0, 255)
+    return sums.astype(np.uint8)
+
+
 def interpolated(
     x: np.ndarray,
     size: list[int],
@@ -62,7 +77,12 @@ def interpolated(
     scales = [scale_d, scale_h, scale_w][3 - len(size) :]
     lengths = zip(x.shape[-len(size) :], size, scales, strict=True)
     matrices = [weights(mode, n, k, align_corners, antialias, s) for n, k, s in lengths]
-    return along(x, matrices)
+    return along_bytes(x, matrices) if x.dtype == np.uint8 else along(x, matrices)
+
+
+def pixels(*shape: int) -> np.ndarray:
+    """Bytes, many of them the darkest or the brightest, so that sums leave their range."""
+    return np.clip(integers(-128, 384, *shape), 0, 255).astype(np.uint8)
 
 
 @samples("nn.functional._interpolate", ref=interpolated)
@@ -83,6 +103,14 @@ def _interpolate() -> Iterator[Any]:
     yield Sample(normal(1, 1, 1, 1), [3, 2], mode="linear")
     yield Sample(normal(1, 1, 2, 37), [3, 71], mode="linear")
     yield Sample(normal(0, 2, 4, 5), [6, 8], mode="cubic")
+    for mode in ("linear", "cubic"):
+        yield Sample(pixels(1, 2, 45, 37), [13, 20], mode=mode, antialias=True)
+        yield Sample(pixels(2, 1, 19, 5), [7, 23], mode=mode, antialias=True)
+        yield Sample(pixels(1, 1, 70, 80), [70, 33], mode=mode)
+        yield Sample(pixels(1, 1, 9, 1), [4, 3], mode=mode, align_corners=True)
+        yield Sample(pixels(3, 2, 1), [17], mode=mode)
+    yield Sample(pixels(1, 1, 2, 700), [3, 1], mode="linear", antialias=True)
+    yield Sample(pixels(1, 1, 3, 4, 20), [5, 2, 19], mode="linear")
 
 
 def padded(how: str) -> Callable[..., np.ndarray]:

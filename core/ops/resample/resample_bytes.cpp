@@ -20,7 +20,7 @@ RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, resample_byte_loops)
 
 namespace {
 
-constexpr int64_t kGrain = 1 << 16;       // products that are worth a thread
+constexpr int64_t kGrain = 1 << 19;       // products that are worth a thread
 constexpr int64_t kStripBytes = 1 << 18;  // of transposed lines, to stay in the cache
 
 const ResampleByteLoops& loops() {
