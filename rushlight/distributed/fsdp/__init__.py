@@ -13,8 +13,8 @@ __all__ = ["FSDPModule", "FullyShardedDataParallel", "fully_shard"]
 
 def _refuse(name: str) -> NoReturn:
     raise NotImplementedError(
-        f"{name}: parameters cannot be cut over processes yet. Every process keeps a whole model. Use "
-        "nn.parallel.DistributedDataParallel, or distributed.tensor.parallel."
+        f"{name}: parameters cannot be cut over processes yet. Every process keeps a whole model. "
+        "Use nn.parallel.DistributedDataParallel, or distributed.tensor.parallel."
     )
 
 
