@@ -23,8 +23,10 @@ class PyTorchFileReader:
         RuntimeError: the file is not an archive of a checkpoint, or is damaged.
 
     Example:
-        >>> torch.save({"x": torch.ones(2)}, "x.pt")
-        >>> torch.PyTorchFileReader("x.pt").get_record_size("data/0")
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> torch.save({"x": torch.ones(2)}, file)
+        >>> torch.PyTorchFileReader(file).get_record_size("data/0")
         8
     """
 
