@@ -41,3 +41,16 @@ def test_resized_bytes_are_those_of_pytorch(mode, antialias, align_corners, chan
         how = {"size": after, "mode": mode, "antialias": antialias, "align_corners": align_corners}
         ours, theirs = (resized(lib, pixels, channels_last, **how) for lib in (rl, torch))
         assert np.array_equal(ours, theirs), (before, after, channels_last)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("antialias", [False, True])
+def test_a_side_that_keeps_its_length_is_that_of_pytorch_at_any_scale(
+    antialias, mode, dtype
+) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, 5, 8)).astype(dtype)
+    for scale in ((1.15, 2.0), (0.5, 1.1), (1.15, 1.1)):
+        how = {"scale_factor": scale, "mode": mode, "antialias": antialias}
+        ours, theirs = (resized(library, pixels, False, **how) for library in (rl, torch))
+        assert np.allclose(ours, theirs, rtol=0, atol=0 if dtype == "uint8" else 1e-3), scale

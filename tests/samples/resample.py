@@ -22,6 +22,8 @@ def weights(
         return inside / inside.sum(1, keepdims=True)
     if align_corners:
         step = (size - 1) / (out - 1) if out > 1 else 0.0
+    if size == out and (antialias or mode == "linear"):
+        return np.eye(size)
     a = -0.5 if antialias else -0.75
 
     def kernel(x: np.ndarray) -> np.ndarray:
@@ -100,6 +102,8 @@ def _interpolate() -> Iterator[Any]:
     yield Sample(normal(1, 2, 7, 5), [3, 8], mode="cubic", antialias=True)
     yield Sample(normal(1, 2, 6, 5), [4, 2], mode="area")
     yield Sample(normal(1, 2, 4, 5), [6, 8], mode="linear", scale_h=1.7, scale_w=1.7)
+    for mode in ("linear", "cubic"):
+        yield Sample(normal(1, 2, 4, 5), [4, 8], mode=mode, scale_h=1.2, scale_w=1.7)
     yield Sample(normal(1, 1, 1, 1), [3, 2], mode="linear")
     yield Sample(normal(1, 1, 2, 37), [3, 71], mode="linear")
     yield Sample(normal(0, 2, 4, 5), [6, 8], mode="cubic")

@@ -156,11 +156,11 @@ ResampleAxis resize_axis(const Resizing& how, int64_t size, int64_t out,
   if (how.mode == "nearest-exact") return nearest_axis(true, size, out, scale);
   if (how.mode == "area") return area_axis(size, out);
   double step = step_of(how.align_corners, size, out, scale);
-  if (size == out && (step == 1 || size == 1)) return ResampleAxis::same(size);
   bool cubic = how.mode == "cubic";
   CHECK(cubic || how.mode == "linear", ErrorKind::kValue, "unknown mode ", how.mode, ".");
+  // Whatever the scale, as PyTorch does it: but its cubic without antialias goes by the scale.
+  if (size == out && (step == 1 || !cubic || how.antialias)) return ResampleAxis::same(size);
   if (how.antialias) return antialias_axis(cubic, size, out, step);
-  if (size == out && step == 1) return ResampleAxis::same(size);
   return cubic ? cubic_axis(how.align_corners, size, out, step)
                : linear_axis(how.align_corners, size, out, step);
 }

@@ -31,6 +31,7 @@ const ResampleByteLoops& loops() {
   return active(sets);
 }
 
+// The weights of an axis whose outputs are sums of neighbours.
 class FixedPoint {
  public:
   explicit FixedPoint(const ResampleAxis& axis) : size_(axis.size) {

@@ -9,10 +9,11 @@
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 
-extern const LayoutLoops layout_loops;
+extern const LayoutLoops layout_loops;  // core/tensor/layout_isa.cpp
 
 namespace {
 
+// One vector of so many bytes, as numbers of several widths.
 template <int bytes>
 struct Lanes {
   typedef int32_t Sum __attribute__((vector_size(bytes)));

@@ -97,8 +97,10 @@ Tensor resample_kernel(const Tensor& input, ShapeRef size,
   if (result.numel() == 0 || result.device().is_meta()) return result;
   std::vector<ResampleAxis> axes = make_axes();
   Tensor dense = in_format(input, format);
-  if (input.dtype() == DType::uint8 && !all_move(axes))
-    resample_by_dims(axes, format, dense, result);
+  bool is_bytes = input.dtype() == DType::uint8 && !all_move(axes);
+  for (ResampleAxis& axis : axes)  // PyTorch copies bytes where a size stays, whatever the scale
+    if (is_bytes && axis.size == axis.out) axis = ResampleAxis::same(axis.size);
+  if (is_bytes && !all_move(axes)) resample_by_dims(axes, format, dense, result);
   else resample_into(axes, format, dense, result);
   return result;
 }
