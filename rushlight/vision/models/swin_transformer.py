@@ -58,6 +58,7 @@ class ShiftedWindowAttention(nn.Module):
     """
 
     relative_position_index: Tensor
+    _axes = 2
 
     def __init__(
         self,
@@ -71,8 +72,8 @@ class ShiftedWindowAttention(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if len(window_size) != 2 or len(shift_size) != 2:
-            raise ValueError("window_size and shift_size must be of length 2")
+        if len(window_size) != self._axes or len(shift_size) != self._axes:
+            raise ValueError(f"window_size and shift_size must be of length {self._axes}")
         self.window_size = window_size
         self.shift_size = shift_size
         self.num_heads = num_heads
@@ -81,14 +82,18 @@ class ShiftedWindowAttention(nn.Module):
         self.qkv = nn.Linear(dim, dim * 3, bias=qkv_bias)
         self.proj = nn.Linear(dim, dim, bias=proj_bias)
         self.define_relative_position_bias_table()
-        index = relative_position_index(window_size).flatten()
-        self.register_buffer("relative_position_index", index)
+        self.define_relative_position_index()
 
     def define_relative_position_bias_table(self) -> None:
         """Makes the parameter with a bias for each distance and head."""
         rows = math.prod(2 * size - 1 for size in self.window_size)
         self.relative_position_bias_table = nn.Parameter(rl.zeros(rows, self.num_heads))
         nn.init.trunc_normal_(self.relative_position_bias_table, std=0.02)
+
+    def define_relative_position_index(self) -> None:
+        """Makes the buffer with the row of the table for each pair of places."""
+        index = relative_position_index(self.window_size).flatten()
+        self.register_buffer("relative_position_index", index)
 
     def get_relative_position_bias(self) -> Tensor:
         """Returns the biases of all pairs of places: (1, heads, L, L)."""

@@ -17,6 +17,7 @@ from rushlight.vision.models._api import WeightsEnum, builder, published
 from rushlight.vision.models._windows import relative_position_index, shifted_window_attention
 from rushlight.vision.models.swin_transformer import (
     PatchMerging,
+    ShiftedWindowAttention,
     SwinTransformerBlock,
     init_linear_layers,
     make_stages,
@@ -38,45 +39,22 @@ MakeLayer = Callable[..., nn.Module]
 __fx_wrapped__ = {"_bias_of", "_fit", "_pad_to_patches", "shifted_window_attention"}
 
 
-class ShiftedWindowAttention3d(nn.Module):
+class ShiftedWindowAttention3d(ShiftedWindowAttention):
     """Attention within shifted windows; where the input is smaller, so is the window.
 
     The arguments are those of ShiftedWindowAttention.
     """
 
-    relative_position_index: Tensor
+    _axes = 3
 
-    def __init__(
-        self,
-        dim: int,
-        window_size: list[int],
-        shift_size: list[int],
-        num_heads: int,
-        qkv_bias: bool = True,
-        proj_bias: bool = True,
-        attention_dropout: float = 0.0,
-        dropout: float = 0.0,
-    ) -> None:
-        super().__init__()
-        if len(window_size) != 3 or len(shift_size) != 3:
-            raise ValueError("window_size and shift_size must be of length 3")
-        self.window_size = window_size
-        self.shift_size = shift_size
-        self.num_heads = num_heads
-        self.attention_dropout = attention_dropout
-        self.dropout = dropout
-        self.qkv = nn.Linear(dim, dim * 3, bias=qkv_bias)
-        self.proj = nn.Linear(dim, dim, bias=proj_bias)
-        rows = math.prod(2 * size - 1 for size in window_size)
-        self.relative_position_bias_table = nn.Parameter(rl.zeros(rows, num_heads))
-        nn.init.trunc_normal_(self.relative_position_bias_table, std=0.02)
-        self.register_buffer("relative_position_index", relative_position_index(window_size))
+    def define_relative_position_index(self) -> None:
+        """Makes the buffer with the row of the table for each pair of places, (L, L)."""
+        self.register_buffer("relative_position_index", relative_position_index(self.window_size))
 
-    def get_relative_position_bias(self, window_size: list[int]) -> Tensor:
+    def get_relative_position_bias(self, window_size: list[int] | None = None) -> Tensor:
         """Returns the biases of all pairs of places of a window: (1, heads, L, L)."""
-        return _bias_of(
-            self.relative_position_bias_table, self.relative_position_index, window_size
-        )
+        window = self.window_size if window_size is None else window_size
+        return _bias_of(self.relative_position_bias_table, self.relative_position_index, window)
 
     def forward(self, x: Tensor) -> Tensor:
         window, shift = _fit(x, self.window_size, self.shift_size)
