@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytest.importorskip("torch")
+
 RANKS = 2
 STEPS = 5
 TINY = 1e-4  # megabytes

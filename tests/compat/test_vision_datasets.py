@@ -6,14 +6,15 @@ import os
 
 import numpy as np
 import pytest
-import torch
-import torchvision
-from PIL import Image
 from vision.datasets.small_data import BUILDERS
 
 import rushlight as rl
 from rushlight.vision import datasets
 from rushlight.vision.datasets import utils
+
+torch = pytest.importorskip("torch")
+torchvision = pytest.importorskip("torchvision", exc_type=ImportError)
+Image = pytest.importorskip("PIL.Image")
 
 _OPTIONAL = {"pcam": "h5py", "coco": "pycocotools"}
 # Attributes whose values are made by the libraries: functions, classes, open files, caches.
