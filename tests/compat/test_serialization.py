@@ -153,7 +153,7 @@ def test_what_is_more_than_state_is_refused_and_told(kind) -> None:
     obj, phrase = {
         "module": (pytorch.nn.Linear(2, 3), "holds a whole module"),
         "code": (print, "was not an allowed global"),
-        "float8": (pytorch.ones(2).to(pytorch.float8_e5m2), "which Rushlight does not have"),
+        "float8": (pytorch.ones(2).to(pytorch.float8_e5m2fnuz), "which Rushlight does not have"),
     }[kind]
     for options in ({}, {"_use_new_zipfile_serialization": False}):
         file = io.BytesIO()
@@ -161,6 +161,17 @@ def test_what_is_more_than_state_is_refused_and_told(kind) -> None:
         file.seek(0)
         with pytest.raises(pickle.UnpicklingError, match=phrase):
             torch.load(file)
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_8_bit_floats_go_both_ways(name: str) -> None:
+    for ours, theirs in ((torch, pytorch), (pytorch, torch)):
+        x = ours.tensor([1.0, -0.3, 100.0]).to(getattr(ours, name))
+        file = io.BytesIO()
+        ours.save({"x": x}, file)
+        file.seek(0)
+        loaded = theirs.load(file)["x"]
+        assert loaded.dtype is getattr(theirs, name) and loaded.tolist() == x.tolist()
 
 
 @pytest.mark.parametrize(
