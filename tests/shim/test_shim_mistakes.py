@@ -205,8 +205,8 @@ def test_memory_is_limited_and_accounted_for(cuda: Driver) -> None:
     memory = cuda.allocate(1 << 30)
     cuda("cuMemPoolGetAttribute", pool, 7, byref(used))
     assert used.value == before + (1 << 30)
-    with fails(OUT_OF_MEMORY):
-        cuda.allocate(1 << 30)
+    with fails(OUT_OF_MEMORY):  # also where nothing else is in use
+        cuda.allocate(total.value - (1 << 30) + 1)
     cuda.free(memory)
     cuda("cuCtxSynchronize")
     after = c_size_t()
