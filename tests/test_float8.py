@@ -111,6 +111,15 @@ def test_limits() -> None:
     assert (info.max, info.eps, info.smallest_normal) == (57344, 0.25, 2**-14)
 
 
+@formats
+@pytest.mark.parametrize("number", [2, 2.0, True])
+def test_numbers_take_the_dtype_of_the_tensor(dtype: torch.dtype, number: float) -> None:
+    x = torch.tensor([1.0, 0.5], dtype=dtype)
+    for result in (x * number, number * x, x * torch.tensor(number)):
+        assert result.dtype is dtype and result.tolist() == [number, number / 2]
+    assert torch.result_type(x, number) is dtype
+
+
 def test_other_dtypes_do_not_mix_with_them() -> None:
     x = torch.ones(2, dtype=torch.float8_e4m3fn)
     with pytest.raises(RuntimeError, match="Promotion for Float8 Types is not supported"):

@@ -9,8 +9,6 @@
 namespace rushlight {
 namespace {
 
-int category(DType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : is_integral(t) ? 1 : 0; }
-
 DType number_dtype(DType wrapped) {
   if (is_complex(wrapped)) return complex_dtype(default_dtype());
   return is_floating(wrapped) ? default_dtype() : wrapped;
@@ -32,7 +30,7 @@ struct Promotion {
     int first = seen[0] ? 0 : seen[1] ? 1 : 2;
     DType result = dtype[first];
     for (int p = first + 1; p < 3; ++p) {
-      if (!seen[p] || category(dtype[p]) <= category(result)) continue;
+      if (!seen[p] || can_cast(dtype[p], result)) continue;
       // A complex number makes a real tensor complex without widening it.
       result = is_complex(dtype[p]) && is_floating(result) ? complex_dtype(result) : dtype[p];
     }
