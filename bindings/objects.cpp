@@ -213,6 +213,24 @@ PyObject* size_numel(PyObject* self, PyObject*) {
   return PyLong_FromLongLong(count);
 }
 extern PyTypeObject SizeType;
+PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  Ref sizes(PyTuple_Type.tp_new(type, args, kwargs));
+  if (!sizes) return nullptr;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(sizes.get(), i);
+    if (PyLong_CheckExact(item)) continue;
+    PyObject* number = PyNumber_Index(item);  // of a NumPy integer, a tensor of one element
+    if (!number) {
+      PyErr_Format(PyExc_TypeError,
+                   "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
+                   Py_TYPE(item)->tp_name);
+      return nullptr;
+    }
+    PyTuple_SET_ITEM(sizes.get(), i, number);
+    Py_DECREF(item);
+  }
+  return sizes.release();
+}
 // Slices and sums of sizes are sizes.
 PyObject* as_size(PyObject* tuple) {
   if (!tuple || !PyTuple_CheckExact(tuple)) return tuple;
@@ -246,7 +264,8 @@ PyTypeObject SizeType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
                          .tp_flags = Py_TPFLAGS_DEFAULT,
                          .tp_doc = "The shape of a tensor: a tuple of ints.",
                          .tp_methods = size_methods,
-                         .tp_base = &PyTuple_Type};
+                         .tp_base = &PyTuple_Type,
+                         .tp_new = size_new};
 
 void add_type(PyObject* module, const char* name, PyTypeObject* type) {
   checked(PyType_Ready(type));

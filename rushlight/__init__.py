@@ -322,8 +322,9 @@ def __getattr__(name: str) -> Any:
 
     if name in _SUBMODULES:
         return importlib.import_module(f"rushlight.{name}")
-    if name in _LAZY:
-        value = getattr(importlib.import_module(f"rushlight.{_LAZY[name]}"), name)
+    home = "_foreach" if name.startswith("_foreach_") else _LAZY.get(name)
+    if home:
+        value = getattr(importlib.import_module(f"rushlight.{home}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'rushlight' has no attribute '{name}'")

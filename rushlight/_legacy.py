@@ -35,9 +35,10 @@ TYPE_NAMES: dict[rl.dtype, str] = {
 }
 
 
-def type_name(dtype: rl.dtype, device: rl.device) -> str:
+def type_name(dtype: rl.dtype, device: rl.device, is_sparse: bool = False) -> str:
     """Returns the name of a tensor's type, as in 'torch.cuda.FloatTensor'."""
     place = "" if device.type == "cpu" else f"{device.type}."
+    place += "sparse." if is_sparse else ""
     return f"torch.{place}{TYPE_NAMES.get(dtype, dtype._name)}Tensor"
 
 
@@ -131,7 +132,9 @@ class TensorType(type):
         return False
 
 
-def tensor_type(name: str, device_type: str = "cpu") -> TensorType:
+def tensor_type(
+    name: str, device_type: str = "cpu", kind: type[TensorType] = TensorType
+) -> TensorType:
     """Returns the class of this name, "FloatTensor" for one, whose tensors are on such a device.
 
     Raises:
@@ -141,9 +144,40 @@ def tensor_type(name: str, device_type: str = "cpu") -> TensorType:
     if dtype is None:
         raise AttributeError(f"there is no tensor type '{name}'")
     doc = f"Makes {dtype._name} tensors of sizes or of data; isinstance() tells such tensors."
-    module = "rushlight" if device_type == "cpu" else f"rushlight.{device_type}"
+    full_name = type_name(dtype, _C.device(device_type), kind is SparseTensorType)
+    module = full_name.rpartition(".")[0].replace("torch", "rushlight", 1)
     members = {"__doc__": doc, "__module__": module, "dtype": dtype, "device_type": device_type}
-    return TensorType(name, (), members)
+    return kind(name, (), members)
+
+
+class SparseTensorType(TensorType):
+    """The class of torch.sparse.FloatTensor and its kin."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        is_sparse = isinstance(instance, Tensor) and instance.layout is rl.sparse_coo
+        return is_sparse and super().__instancecheck__(instance)
+
+    def __call__(cls, *args: Any, size: Any = None, device: Any = None) -> Tensor:
+        """Of indices (dims, n), values (n, ...) and perhaps the sizes; or of sizes, empty."""
+        if args and isinstance(args[0], Tensor):
+            if args[1].dtype is not cls.dtype:
+                raise TypeError(
+                    f"expected values of {cls.dtype._name}, got {args[1].dtype._name}. Use "
+                    "torch.sparse_coo_tensor, which takes any dtype."
+                )
+            return rl.sparse_coo_tensor(*args, device=device)
+        sizes = args[0] if args and isinstance(args[0], (tuple, list)) else args or (0,)
+        return rl.sparse_coo_tensor(size=size or sizes, dtype=cls.dtype, device=device)
+
+    @property
+    def layout(cls) -> rl.layout:
+        """How its tensors lie in memory."""
+        return rl.sparse_coo
+
+    @property
+    def is_sparse(cls) -> bool:
+        """Always True."""
+        return True
 
 
 def __getattr__(name: str) -> TensorType:

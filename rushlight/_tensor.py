@@ -254,7 +254,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
         from rushlight._legacy import TensorType, read_type, type_name
 
         if dtype is None:
-            return type_name(self.dtype, self.device)
+            return type_name(self.dtype, self.device, self.is_sparse)
         if isinstance(dtype, str):
             dtype, device = read_type(dtype)
         elif isinstance(dtype, TensorType):

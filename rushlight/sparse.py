@@ -212,3 +212,12 @@ class check_sparse_tensor_invariants:  # noqa: N801
                 return function(*args, **kwargs)
 
         return inside
+
+
+def __getattr__(name: str) -> Any:
+    """Makes FloatTensor and its kin, the constructors from before sparse_coo_tensor."""
+    if name.endswith("Tensor"):
+        from rushlight._legacy import SparseTensorType, tensor_type
+
+        return globals().setdefault(name, tensor_type(name, kind=SparseTensorType))
+    raise AttributeError(f"module 'rushlight.sparse' has no attribute '{name}'")

@@ -92,3 +92,25 @@ def test_layout_is_a_class_and_pickles() -> None:
     assert isinstance(torch.ones(2).layout, torch.layout)
     assert pickle.loads(pickle.dumps(torch.strided)) is torch.strided
     assert str(torch.strided) == "torch.strided"
+
+
+def test_sparse_constructors() -> None:
+    indices, values = torch.tensor([[0, 1], [1, 0]]), torch.tensor([1.0, 2.0])
+    x = torch.sparse.FloatTensor(indices, values, torch.Size([2, 3]))
+    assert x.to_dense().tolist() == [[0, 1, 0], [2, 0, 0]]
+    assert x.type() == "torch.sparse.FloatTensor" and isinstance(x, torch.sparse.FloatTensor)
+    assert not isinstance(values, torch.sparse.FloatTensor)
+    assert torch.sparse.FloatTensor(indices, values).shape == (2, 2)
+    assert torch.sparse.LongTensor(2, 3)._nnz() == 0 and torch.sparse.LongTensor().shape == (0,)
+    with pytest.raises(TypeError, match="expected values of float32, got float64"):
+        torch.sparse.FloatTensor(indices, values.double())
+
+
+def test_sizes_are_ints() -> None:
+    made = torch.Size([2, torch.tensor(3), np.int32(4), True])
+    assert made == (2, 3, 4, 1) and {type(size) for size in made} == {int}
+    assert repr(torch.Size()) == "torch.Size([])"
+    with pytest.raises(TypeError, match=r"takes an iterable of 'int' \(item 1 is 'float'\)"):
+        torch.Size([1, 1.5])
+    with pytest.raises(TypeError, match="not iterable"):
+        torch.Size(3)

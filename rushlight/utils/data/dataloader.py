@@ -76,7 +76,7 @@ class DataLoader:
         "dataset",
         "persistent_workers",
     )
-    _is_ready = False
+    __initialized = False
 
     def __init__(
         self,
@@ -150,10 +150,10 @@ class DataLoader:
         self.in_order = in_order
         self._is_stream = is_stream
         self._workers: Workers | None = None
-        self._is_ready = True
+        self.__initialized = True
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self._is_ready and name in self._FIXED:
+        if self.__initialized and name in self._FIXED:
             raise ValueError(
                 f"{name} attribute should not be set after {type(self).__name__} is initialized. "
                 "Make a new loader."

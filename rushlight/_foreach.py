@@ -1,0 +1,76 @@
+"""Owns torch._foreach_*: an op for each tensor of a list.
+
+PyTorch's names begin with an underscore, but optimizers of other libraries are written with them.
+What stands beside the tensors is a list with an entry for each of them, or one thing for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import rushlight as rl
+from rushlight import Tensor, _C
+
+_BOTH = """
+    abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min cos cosh div erf erfc exp expm1
+    floor frac lerp lgamma log log10 log1p log2 maximum minimum mul neg pow reciprocal round rsqrt
+    sigmoid sign sin sinh sqrt sub tan tanh trunc
+""".split()
+_NEW_ONLY = ["clone", "max", "mm"]
+_IN_PLACE_ONLY = ["zero"]
+_OPS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # these take numbers, too
+
+
+def _for_each(name: str, call: Callable[..., Any], args: list[Any], kwargs: Any) -> list[Any]:
+    """Calls with the entries of all lists, one after another."""
+    rows = [
+        row.tolist() if isinstance(row, Tensor) and row.dim() == 1 else row
+        for row in [*args, *kwargs.values()]
+    ]
+    counts = [len(row) for row in rows if isinstance(row, (list, tuple))]
+    if not counts or counts[0] == 0:
+        raise RuntimeError(f"{name}: Tensor list must have at least one tensor.")
+    if len({*counts}) > 1:
+        raise RuntimeError(
+            f"{name}: Tensor lists must have the same number of tensors, got lists of {counts}."
+        )
+    columns = zip(*(row if isinstance(row, (list, tuple)) else [row] * counts[0] for row in rows))
+    return [
+        call(*column[: len(args)], **dict(zip(kwargs, column[len(args) :]))) for column in columns
+    ]
+
+
+def _make(op: str, in_place: bool) -> Callable[..., Any]:
+    name = f"_foreach_{op}_" if in_place else f"_foreach_{op}"
+    op = _OPS.get(op, op)
+    call = getattr(Tensor, f"{op}_") if in_place else getattr(rl, op)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        if op in ("addcdiv", "addcmul") and len(args) == 4:
+            args, kwargs = args[:3], {**kwargs, "value": args[3]}
+        results = _for_each(name, call, list(args), kwargs)
+        return args[0] if in_place else tuple(results)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{'In each tensor of a list' if in_place else 'For each tensor'}: {op}."
+    return function
+
+
+for _op in [*_BOTH, *_NEW_ONLY]:
+    globals()[f"_foreach_{_op}"] = _make(_op, in_place=False)
+for _op in [*_BOTH, *_IN_PLACE_ONLY]:
+    globals()[f"_foreach_{_op}_"] = _make(_op, in_place=True)
+
+
+def _foreach_powsum(self: list[Tensor], ord: float = 2) -> tuple[Tensor, ...]:
+    """For each tensor, the sum of |x| ** ord."""
+    return tuple(x.abs().pow(ord).sum() for x in self)
+
+
+def _foreach_copy_(
+    self: list[Tensor], src: list[Tensor], non_blocking: bool = False
+) -> list[Tensor]:
+    """Copies each tensor of src into one of self."""
+    _C._foreach_copy_(self, src, non_blocking)
+    return self
