@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 import rushlight as rl
-from rushlight import Tensor, _C
+from rushlight import _C, Tensor
 
 _BOTH = """
     abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min cos cosh div erf erfc exp expm1
     floor frac lerp lgamma log log10 log1p log2 maximum minimum mul neg pow reciprocal round rsqrt
     sigmoid sign sin sinh sqrt sub tan tanh trunc
-""".split()
+"""
 _NEW_ONLY = ["clone", "max", "mm"]
 _IN_PLACE_ONLY = ["zero"]
 _OPS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # these take numbers, too
@@ -35,9 +35,14 @@ def _for_each(name: str, call: Callable[..., Any], args: list[Any], kwargs: Any)
         raise RuntimeError(
             f"{name}: Tensor lists must have the same number of tensors, got lists of {counts}."
         )
-    columns = zip(*(row if isinstance(row, (list, tuple)) else [row] * counts[0] for row in rows))
+    columns = [row if isinstance(row, (list, tuple)) else [row] * counts[0] for row in rows]
+    own, named = columns[: len(args)], columns[len(args) :]
     return [
-        call(*column[: len(args)], **dict(zip(kwargs, column[len(args) :]))) for column in columns
+        call(
+            *(row[i] for row in own),
+            **{key: row[i] for key, row in zip(kwargs, named, strict=True)},
+        )
+        for i in range(counts[0])
     ]
 
 
@@ -57,9 +62,9 @@ def _make(op: str, in_place: bool) -> Callable[..., Any]:
     return function
 
 
-for _op in [*_BOTH, *_NEW_ONLY]:
+for _op in [*_BOTH.split(), *_NEW_ONLY]:
     globals()[f"_foreach_{_op}"] = _make(_op, in_place=False)
-for _op in [*_BOTH, *_IN_PLACE_ONLY]:
+for _op in [*_BOTH.split(), *_IN_PLACE_ONLY]:
     globals()[f"_foreach_{_op}_"] = _make(_op, in_place=True)
 
 

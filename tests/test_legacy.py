@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,10 +108,11 @@ def test_sparse_constructors() -> None:
 
 
 def test_sizes_are_ints() -> None:
-    made = torch.Size([2, torch.tensor(3), np.int32(4), True])
+    size_of: Any = torch.Size  # takes what can be an index, too
+    made = size_of([2, torch.tensor(3), np.int32(4), True])
     assert made == (2, 3, 4, 1) and {type(size) for size in made} == {int}
     assert repr(torch.Size()) == "torch.Size([])"
     with pytest.raises(TypeError, match=r"takes an iterable of 'int' \(item 1 is 'float'\)"):
-        torch.Size([1, 1.5])
+        size_of([1, 1.5])
     with pytest.raises(TypeError, match="not iterable"):
-        torch.Size(3)
+        size_of(3)

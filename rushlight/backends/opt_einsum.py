@@ -68,12 +68,11 @@ class _OptEinsum(ModuleType):
 
     @strategy.setter
     def strategy(self, strategy: str | None) -> None:
-        if strategy is not None:
-            if not is_available():
-                raise ValueError(
-                    "opt_einsum is not available, so setting `strategy` will not be meaningful. "
-                    "Please install opt_einsum or unset `strategy`."
-                )
+        if strategy is not None and not is_available():
+            raise ValueError(
+                "opt_einsum is not available, so setting `strategy` will not be meaningful. "
+                "Please install opt_einsum or unset `strategy`."
+            )
         self._strategy = strategy
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import Any
 
 from rushlight import Tensor, nn, stack
@@ -9,7 +10,7 @@ from rushlight.nn.modules.batchnorm import _BatchNorm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping, Sequence
+    from collections.abc import Iterator, MutableMapping, Sequence
 
 _ABSENT = object()
 
@@ -63,25 +64,33 @@ def functional_call(
             if name in replacements:
                 raise ValueError(f"{name} appeared in multiple dictionaries; behavior is ambiguous")
             replacements[name] = tensor
+    if args is None:
+        args = ()
+    elif not isinstance(args, tuple):
+        args = (args,)
+    with reparametrized(module, replacements, tie_weights, strict):
+        return module(*args, **(kwargs or {}))
+
+
+@contextmanager
+def reparametrized(
+    module: nn.Module, tensors: dict[str, Tensor], tie_weights: bool = False, strict: bool = False
+) -> Iterator[None]:
+    """Puts tensors in the place of parameters and buffers for a block, see functional_call."""
     owned = {
         **dict(module.named_parameters(remove_duplicate=False)),
         **dict(module.named_buffers(remove_duplicate=False)),
     }
     if strict:
-        unexpected = [name for name in replacements if name not in owned]
-        missing = [name for name in owned if name not in replacements]
+        unexpected = [name for name in tensors if name not in owned]
+        missing = [name for name in owned if name not in tensors]
         if unexpected or missing:
             raise RuntimeError(
                 "functional_call: the names do not fit the module."
                 + (f" Unexpected key(s): {', '.join(unexpected)}." if unexpected else "")
                 + (f" Missing key(s): {', '.join(missing)}." if missing else "")
             )
-    if tie_weights:
-        _tie(replacements, owned)
-    if args is None:
-        args = ()
-    elif not isinstance(args, tuple):
-        args = (args,)
+    replacements = _tied(tensors, owned) if tie_weights else tensors
     holders = [(*_holder(module, name), tensor) for name, tensor in replacements.items()]
     previous: list[tuple[MutableMapping[str, Any], str, Any]] = []
     try:
@@ -92,7 +101,7 @@ def functional_call(
                     raise TypeError(f"functional_call: {name}: {value!r} is not a Tensor")
             previous.append((members, name, members.get(name, _ABSENT)))
             members[name] = tensor
-        return module(*args, **(kwargs or {}))
+        yield
     finally:
         for members, name, tensor in reversed(previous):
             if tensor is _ABSENT:
@@ -101,18 +110,20 @@ def functional_call(
                 members[name] = tensor
 
 
-def _tie(replacements: dict[str, Tensor], owned: dict[str, Tensor]) -> None:
-    """Gives a replacement to all names of the tensor that it replaces."""
+def _tied(tensors: dict[str, Tensor], owned: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The tensors, under all names of those that they replace."""
+    replacements = dict(tensors)
     names: dict[int, list[str]] = {}
     for name, tensor in owned.items():
         names.setdefault(id(tensor), []).append(name)
-    for name, tensor in list(replacements.items()):
+    for name, tensor in tensors.items():
         for other in names.get(id(owned.get(name)), ()):
             if replacements.setdefault(other, tensor) is not tensor:
                 raise ValueError(
                     f"functional_call: {name} and {other} are one tensor in the module, but got "
                     "different values. Pass one of them, or tie_weights=False."
                 )
+    return replacements
 
 
 def _holder(module: nn.Module, path: str) -> tuple[nn.Module, str]:

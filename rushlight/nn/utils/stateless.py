@@ -1,8 +1,9 @@
-"""functional_call under its old name; it is in func now."""
+"""functional_call under its old name, and the block behind it; they are in func now."""
 
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,3 +46,15 @@ def functional_call(
     return func.functional_call(
         module, parameters_and_buffers, args, kwargs, tie_weights=tie_weights, strict=strict
     )
+
+
+def _reparametrize_module(
+    module: Module,
+    parameters_and_buffers: dict[str, Tensor],
+    tie_weights: bool = False,
+    strict: bool = False,
+) -> AbstractContextManager[None]:
+    """Puts tensors in the place of a module's own for a block; libraries use it by this name."""
+    from rushlight.func.modules import reparametrized
+
+    return reparametrized(module, parameters_and_buffers, tie_weights, strict)
