@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight.utils._foreach_utils import _group_tensors_by_device_and_dtype
 
 
 def tensors() -> list[torch.Tensor]:
@@ -54,3 +55,16 @@ def test_lists_must_be_of_one_length() -> None:
         torch._foreach_add([], 1)
     with pytest.raises(AttributeError):
         torch._foreach_nothing  # noqa: B018
+
+
+def test_tensors_are_grouped_by_device_and_dtype() -> None:
+    first = [torch.ones(1), torch.ones(1, dtype=torch.float64), torch.zeros(2)]
+    second = [None, None, torch.ones(2)]
+    groups = _group_tensors_by_device_and_dtype([first, second, []], with_indices=True)
+    assert list(groups) == [
+        (torch.device("cpu"), torch.float32),
+        (torch.device("cpu"), torch.float64),
+    ]
+    (own, other, empty), indices = groups[torch.device("cpu"), torch.float32]
+    assert own[0] is first[0] and own[1] is first[2]
+    assert other == [None, second[2]] and empty == [] and indices == [0, 2]
