@@ -176,7 +176,7 @@ PyObject* unlift_dual(PyObject*, PyObject* args) {
     Level level{.id = id, .kind = LevelKind::dual};
     Tensor tangent = tangent_of(tensor, level);
     Ref value(wrap(lowered(tensor, level)));
-    Ref along(tangent.defined() ? wrap(tangent) : Py_NewRef(Py_None));
+    Ref along(wrap(tangent));
     return PyTuple_Pack(2, value.get(), along.get());
   });
 }
@@ -196,7 +196,7 @@ PyObject* lift_of(PyObject*, PyObject* self) {
     if (!is_lifted(tensor)) Py_RETURN_NONE;
     const Lift& lift = *tensor.impl()->lift;
     Ref value(wrap(lift.value));
-    Ref tangent(lift.tangent.defined() ? wrap(lift.tangent) : Py_NewRef(Py_None));
+    Ref tangent(wrap(lift.tangent));
     return Py_BuildValue("sKOO", name_of(lift.level.kind),
                          static_cast<unsigned long long>(lift.level.id), value.get(),
                          tangent.get());

@@ -44,9 +44,6 @@ PyObject* node_repr(PyObject* self) {
   return PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(),
                               node_of(self).get());
 }
-PyObject* wrap_or_none(const Tensor& tensor) {
-  return tensor.defined() ? wrap(tensor) : Py_NewRef(Py_None);
-}
 
 // PyTorch's names of what the op kept: _saved_other, and _saved_self for `input`; with _raw_saved_
 // the place where it is kept.
@@ -69,7 +66,7 @@ PyObject* node_getattro(PyObject* self, PyObject* name) {
       if (item != wanted) return;
       known = true;
       if (!saved.is_kept()) return;
-      Ref object(is_place ? wrap_saved(node, saved) : wrap_or_none(saved.unpack(*node)));
+      Ref object(is_place ? wrap_saved(node, saved) : wrap(saved.unpack(*node)));
       checked(PyList_Append(items.get(), object.get()));
     });
     if (!known) return checked(PyObject_GenericGetAttr(self, name));
@@ -115,7 +112,7 @@ PyObject* node_saved(PyObject* self, PyObject*) {
     const Node& node = *node_of(self);
     node.visit_saved([&](std::string_view name, const SavedTensor& saved) {
       if (!saved.is_kept()) return;
-      PyObject* object = wrap_or_none(saved.unpack(node));
+      PyObject* object = wrap(saved.unpack(node));
       Ref item(checked(Py_BuildValue("(s#N)", name.data(), Py_ssize_t(name.size()), object)));
       checked(PyList_Append(list.get(), item.get()));
     });

@@ -70,7 +70,7 @@ PyObject* to_python(const OpEntry& entry, Result&& result) {
   return std::visit(
       [&]<class T>(const T& value) -> PyObject* {
         if constexpr (std::is_same_v<T, Tensor>) {
-          return value.defined() ? wrap(value) : Py_NewRef(Py_None);
+          return wrap(value);
         } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
           if (!has_named_results(entry)) return wrap_tuple(value);
           PyObject* named = checked(PyStructSequence_New(return_type(entry)));

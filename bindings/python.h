@@ -128,7 +128,7 @@ inline bool is_tensor(PyObject* object) {
 inline const Tensor& unwrap(PyObject* object) {
   return reinterpret_cast<PyTensor*>(object)->tensor;
 }
-// The Python object of a tensor: a new reference to the one it has, or a new one.
+// The Python object of a tensor: a new reference to the one it has, or a new one; None for none.
 PyObject* wrap(const Tensor& tensor);
 PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor);
 PyObject* wrap_tuple(TensorList tensors);

@@ -184,7 +184,7 @@ PyGetSetDef tensor_attributes[] = {
                        to_bool(find_meta(t) && find_meta(t)->retains)),
     RUSHLIGHT_READONLY("_version", "The number of in-place writes to its memory.", version_of(t)),
     RUSHLIGHT_READONLY("_base", "The tensor that a view looks into, or None.",
-                       view_base(t).defined() ? wrap(view_base(t)) : Py_NewRef(Py_None)),
+                       wrap(view_base(t))),
     {"requires_grad", get<[](const Tensor& t) { return to_bool(gradient_edge_exists(t)); }>,
      set_requires_grad_attribute, "Whether backward computes its gradient.", nullptr},
     {"grad", get_grad, set_grad, "The gradient collected by backward, or None.", nullptr},
@@ -410,6 +410,7 @@ void look_at(const Tensor& tensor, const Storage& storage, int64_t offset, const
 
 PyObject* wrap(const Tensor& tensor) {
   TensorImpl* impl = tensor.impl();
+  if (!impl) Py_RETURN_NONE;
   auto* object = static_cast<PyObject*>(impl->py_object);
   if (!object) return wrap_as(tensor_class, tensor);
   if (impl->owns_py_object) {  // the object takes its role back, with the impl's reference to it
@@ -423,8 +424,7 @@ PyObject* wrap(const Tensor& tensor) {
 PyObject* wrap_tuple(TensorList tensors) {
   PyObject* tuple = checked(PyTuple_New(Py_ssize_t(tensors.size())));
   for (size_t i = 0; i < tensors.size(); ++i)
-    PyTuple_SET_ITEM(tuple, Py_ssize_t(i),
-                     tensors[i].defined() ? wrap(tensors[i]) : Py_NewRef(Py_None));
+    PyTuple_SET_ITEM(tuple, Py_ssize_t(i), wrap(tensors[i]));
   return tuple;
 }
 

@@ -99,6 +99,7 @@ _SUBMODULES = (
     "distributions",
     "fft",
     "func",
+    "functional",
     "futures",
     "fx",
     "hub",

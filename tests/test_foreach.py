@@ -58,8 +58,8 @@ def test_lists_must_be_of_one_length() -> None:
 
 
 def test_tensors_are_grouped_by_device_and_dtype() -> None:
-    first = [torch.ones(1), torch.ones(1, dtype=torch.float64), torch.zeros(2)]
-    second = [None, None, torch.ones(2)]
+    first: list[torch.Tensor | None] = [torch.ones(1), torch.ones(1).double(), torch.zeros(2)]
+    second: list[torch.Tensor | None] = [None, None, torch.ones(2)]
     groups = _group_tensors_by_device_and_dtype([first, second, []], with_indices=True)
     assert list(groups) == [
         (torch.device("cpu"), torch.float32),

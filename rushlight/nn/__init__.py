@@ -38,7 +38,13 @@ __all__ += modules.__all__
 
 
 # Where names live that are imported when first used: submodules by themselves, classes in one.
-_LAZY = {"attention": None, "parallel": None, "DataParallel": "parallel"}
+_LAZY = {
+    "attention": None,
+    "common_types": None,
+    "grad": None,
+    "parallel": None,
+    "DataParallel": "parallel",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -153,6 +153,9 @@ class Optimizer:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return self.__dict__.setdefault(name, OrderedDict())
 
+    def _patch_step_function(self) -> None:
+        """Does nothing; such wrappers call it to have hooks run around their step."""
+
     def __repr__(self) -> str:
         texts = []
         for i, group in enumerate(self.param_groups):

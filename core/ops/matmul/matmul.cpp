@@ -65,6 +65,15 @@ void check_batch_dims(const Tensor& a, const Tensor& b) {
   }
 }
 
+bool is_number(Scalar scalar, double value) { return scalar.to<std::complex<double>>() == value; }
+
+// Whether the product can take the input along, rounding once: for it is added to each row.
+bool is_bias(const Tensor& input, const Tensor& mat1, const Tensor& mat2) {
+  bool is_dense = !input.is_sparse() && !mat1.is_sparse() && !mat2.is_sparse();
+  return is_dense && input.dim() == 1 && input.size(0) == mat2.size(1) &&
+         input.dtype() == mat1.dtype() && input.dtype() == mat2.dtype();
+}
+
 // beta * input + alpha * product, where beta = 0 hides even a NaN in input.
 Tensor add_product(const Tensor& input, const Tensor& product, Scalar beta, Scalar alpha) {
   if (is_bool(product.dtype()))
@@ -75,13 +84,12 @@ Tensor add_product(const Tensor& input, const Tensor& product, Scalar beta, Scal
     }
   if (is_integral(product.dtype()))  // as in PyTorch, without a word
     for (Scalar* factor : {&beta, &alpha}) *factor = factor->to<int64_t>();
-  auto is = [](Scalar s, double value) { return s.to<std::complex<double>>() == value; };
   CHECK(input.dtype() == product.dtype(), "input is ", dtype_name(input.dtype()),
         ", but the product is ", dtype_name(product.dtype()),
         ". They must have the same dtype; convert one with .to(dtype).");
-  Tensor scaled = is(alpha, 1) ? product : product * alpha;
-  if (is(beta, 0)) return scaled;
-  Tensor result = add(is(beta, 1) ? input : input * beta, scaled);
+  Tensor scaled = is_number(alpha, 1) ? product : product * alpha;
+  if (is_number(beta, 0)) return scaled;
+  Tensor result = add(is_number(beta, 1) ? input : input * beta, scaled);
   CHECK(result.sizes() == product.sizes(), "input of shape ", input.sizes(),
         " does not broadcast to the product's shape ", product.sizes(), ".");
   return result;
@@ -267,6 +275,9 @@ The input broadcasts, and with beta = 0 it is not read.)",
                 Scalar alpha) {
     check_dim(mat1, "mat1", 2);
     check_dim(mat2, "mat2", 2);
+    check_inner(mat1, mat2);
+    if (is_number(beta, 1) && is_number(alpha, 1) && is_bias(input, mat1, mat2))
+      return call<"linear", Tensor>(mat1, transpose(mat2, 0, 1), input);
     return add_product(input, matmul(mat1, mat2), beta, alpha);
   },
 })

@@ -1,0 +1,144 @@
+"""The gradients of convolutions, as functions of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rushlight import _C, Tensor
+
+Sizes = int | Sequence[int]
+
+
+def _each(value: Sizes, dims: int) -> list[int]:
+    return [value] * dims if isinstance(value, int) else list(value)
+
+
+def _input_grad(
+    dims: int,
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Tensor:
+    around = _each(padding, dims)
+    steps, gaps = _each(stride, dims), _each(dilation, dims)
+    size = list(input_size)[-dims:]
+    return _C._conv_input(grad_output, weight, size, steps, around, around, gaps, groups)
+
+
+def _weight_grad(
+    dims: int,
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: Sizes,
+    padding: Sizes,
+    dilation: Sizes,
+    groups: int,
+) -> Tensor:
+    around = _each(padding, dims)
+    steps, gaps = _each(stride, dims), _each(dilation, dims)
+    kernel = list(weight_size)[-dims:]
+    weight, _ = _C._conv_weight(
+        input, grad_output, kernel, steps, around, around, gaps, groups, False
+    )
+    return weight
+
+
+def conv1d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Returns the gradient of conv1d by its input.
+
+    Args:
+        input_size: the input's shape, (N, in_channels, L).
+        weight: (out_channels, in_channels / groups, kernel).
+        grad_output: the gradient of the result, (N, out_channels, L_out).
+        stride, padding, dilation, groups: as the convolution has them.
+
+    Example:
+        >>> weight, grad = torch.tensor([[[1.0, 2.0]]]), torch.ones(1, 1, 2)
+        >>> torch.nn.grad.conv1d_input((1, 1, 3), weight, grad)
+        tensor([[[1., 3., 2.]]])
+    """
+    return _input_grad(1, input_size, weight, grad_output, stride, padding, dilation, groups)
+
+
+def conv1d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Returns the gradient of conv1d by its weight, of shape weight_size; see conv1d_input.
+
+    Example:
+        >>> x, grad = torch.tensor([[[1.0, 2.0, 3.0]]]), torch.ones(1, 1, 2)
+        >>> torch.nn.grad.conv1d_weight(x, (1, 1, 2), grad)
+        tensor([[[3., 5.]]])
+    """
+    return _weight_grad(1, input, weight_size, grad_output, stride, padding, dilation, groups)
+
+
+def conv2d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Returns the gradient of conv2d by its input, of shape input_size; see conv1d_input."""
+    return _input_grad(2, input_size, weight, grad_output, stride, padding, dilation, groups)
+
+
+def conv2d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Returns the gradient of conv2d by its weight, of shape weight_size; see conv1d_input."""
+    return _weight_grad(2, input, weight_size, grad_output, stride, padding, dilation, groups)
+
+
+def conv3d_input(
+    input_size: Sequence[int],
+    weight: Tensor,
+    grad_output: Tensor,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Returns the gradient of conv3d by its input, of shape input_size; see conv1d_input."""
+    return _input_grad(3, input_size, weight, grad_output, stride, padding, dilation, groups)
+
+
+def conv3d_weight(
+    input: Tensor,
+    weight_size: Sequence[int],
+    grad_output: Tensor,
+    stride: Sizes = 1,
+    padding: Sizes = 0,
+    dilation: Sizes = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Returns the gradient of conv3d by its weight, of shape weight_size; see conv1d_input."""
+    return _weight_grad(3, input, weight_size, grad_output, stride, padding, dilation, groups)
