@@ -1,6 +1,7 @@
 """Settings of all tests: without a GPU, the shim (tests/shim) plays one where it is built.
 
-CUDA is decided on once per process, at the first question, so this happens before any test.
+CUDA is decided on once per process, at the first question, and OpenMP reads its variables when it
+is loaded, so this happens before any test imports the package.
 """
 
 import ctypes
@@ -11,6 +12,9 @@ import pytest
 
 _ROOT = Path(__file__).resolve().parents[1]
 _SHIM = Path(os.environ.get("RUSHLIGHT_SHIM", _ROOT / "build" / "libcuda_shim.so"))
+
+# The tests' processes share the cores: a thread that spins while it waits takes what others need.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def _has_driver() -> bool:
