@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+SHIM = Path(os.environ.get("RUSHLIGHT_SHIM", ROOT / "build" / "libcuda_shim.so"))
 
 RunPython = Callable[..., str]
 SHIM_VARIABLES = {
@@ -47,12 +48,11 @@ def run_python(tmp_path: Path) -> RunPython:
 @pytest.fixture
 def run_on_shim(run_python: RunPython) -> RunPython:
     """The same with the shim as the GPU."""
-    shim = Path(os.environ.get("RUSHLIGHT_SHIM", ROOT / "build" / "libcuda_shim.so"))
-    if not shim.exists():
+    if not SHIM.exists():
         pytest.skip("the shim is not built: cmake --build build --target cuda_shim")
 
     def run(program: str, *arguments: str, **variables: str) -> str:
-        libraries = dict.fromkeys(SHIM_VARIABLES, str(shim))
+        libraries = dict.fromkeys(SHIM_VARIABLES, str(SHIM))
         return run_python(program, *arguments, **{**libraries, **variables})
 
     return run
