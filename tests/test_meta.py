@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ops import mutations
-from ops.matrix import SAMPLED, SAMPLES, function_of, tensor_of, tensors_in
+from ops.matrix import SAMPLED, SAMPLES, each_sample, function_of, tensor_of, tensors_in
 from samples import Sample
 
 import rushlight as rl
@@ -23,12 +23,6 @@ DEPEND_ON_VALUES = frozenset({
 MAY_DEPEND_ON_VALUES = frozenset({
     "index_put", "index_put_", "masked_scatter", "masked_scatter_", "nn.functional.one_hot",
 })  # fmt: skip
-
-CASES = [
-    pytest.param(name, sample, id=f"{name}-{i}")
-    for name in SAMPLED
-    for i, sample in enumerate(SAMPLES[name].all)
-]
 
 
 def run(name: str, sample: Sample, device: str) -> list[Any]:
@@ -74,7 +68,8 @@ def test_slices_and_their_places_lie_beside_the_tensor(way: str) -> None:
             join([x, rl.ones(3, 2)])
 
 
-@pytest.mark.parametrize(("name", "sample"), CASES)
+@each_sample
+@pytest.mark.parametrize("name", SAMPLED)
 def test_meta_has_the_shapes_of_the_cpu(name: str, sample: Sample) -> None:
     if name in DEPEND_ON_VALUES:
         with pytest.raises(NotImplementedError, match="meta"):

@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import pytest
+from grouping import each
 
 import rushlight as torch
 
@@ -48,16 +49,13 @@ class Taker:
         return "taken", func
 
 
-def functions() -> list[Any]:
-    cases = []
-    for home, module in MODULES.items():
-        for name in dir(module):
-            function = getattr(module, name)
-            if name.startswith(("_", *PREFIXES)) or name in OF_NO_TENSORS or not callable(function):
-                continue
-            if not inspect.isclass(function) and not inspect.ismodule(function):
-                cases.append(pytest.param(function, name, id=f"{home}.{name}"))
-    return cases
+def functions(home: str) -> list[str]:
+    return [
+        name
+        for name, function in inspect.getmembers(MODULES[home], callable)
+        if not name.startswith(("_", *PREFIXES)) and name not in OF_NO_TENSORS
+        if not inspect.isclass(function) and not inspect.ismodule(function)
+    ]
 
 
 def call(function: Any) -> Any:
@@ -73,8 +71,10 @@ def call(function: Any) -> Any:
     raise AssertionError("takes no number of arguments")
 
 
-@pytest.mark.parametrize(("function", "name"), functions())
-def test_the_function_is_taken_over(function: Any, name: str) -> None:
+@each("name", functions, ids=str)
+@pytest.mark.parametrize("home", MODULES)
+def test_every_function_is_taken_over(home: str, name: str) -> None:
+    function = getattr(MODULES[home], name)
     said, taken = call(function)
     assert said == "taken"
     assert taken.__name__ == OTHER_NAMES.get(name, name)

@@ -31,6 +31,7 @@ from array_api.reference import (
     ours,
     strict,
 )
+from grouping import each
 
 import rushlight.array_api as xp
 
@@ -92,10 +93,9 @@ UNARY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"), [(name, dtype) for name, dtypes in UNARY.items() for dtype in dtypes]
-)
-@pytest.mark.parametrize("shape", [(), (0,), (3, 5)], ids=str)
+@each("dtype", lambda name: UNARY[name], ids=str)
+@each("shape", [(), (0,), (3, 5)], ids=str)
+@pytest.mark.parametrize("name", UNARY)
 def test_function_of_one_array(name: str, dtype: str, shape: tuple[int, ...]) -> None:
     check(name, numbers(dtype, shape))
 
@@ -129,13 +129,11 @@ def operands(name: str, first: str, second: str, shapes: Any) -> tuple[np.ndarra
 SHAPES = [((3, 5), (5,)), ((), (4,)), ((4, 1), (1, 3)), ((0, 3), (3,)), ((), ())]
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"), [(name, dtype) for name, dtypes in BINARY.items() for dtype in dtypes]
-)
-def test_function_of_two_arrays(name: str, dtype: str) -> None:
-    for shapes in SHAPES:
-        x, y = operands(name, dtype, dtype, shapes)
-        check(name, x, y)
+@each("dtype", lambda name: BINARY[name], ids=str)
+@each("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("name", BINARY)
+def test_function_of_two_arrays(name: str, dtype: str, shapes: Any) -> None:
+    check(name, *operands(name, dtype, dtype, shapes))
 
 
 def mixed(dtypes: list[str]) -> list[tuple[str, str]]:
@@ -200,9 +198,8 @@ REDUCTIONS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"), [(name, dtype) for name, dtypes in REDUCTIONS.items() for dtype in dtypes]
-)
+@each("dtype", lambda name: REDUCTIONS[name], ids=str)
+@pytest.mark.parametrize("name", REDUCTIONS)
 def test_reduction(name: str, dtype: str) -> None:
     for axis in [None, 0, -1, (0, 2), (), (2, 0, 1)]:
         for keepdims in (False, True):
@@ -440,7 +437,8 @@ def outcome(function: Callable[[], Any]) -> str:
         return "refused"
 
 
-@pytest.mark.parametrize(("first", "second"), list(itertools.product(ALL, ALL)))
+@each("second", ALL, ids=str)
+@pytest.mark.parametrize("first", ALL)
 def test_result_type_within_a_kind(first: str, second: str) -> None:
     mine = outcome(lambda: xp.result_type(getattr(xp, first), getattr(xp, second)))
     reference = outcome(lambda: strict.result_type(getattr(strict, first), getattr(strict, second)))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grouping import each
 
 import rushlight.array_api as xp
 
@@ -296,22 +297,16 @@ def check(actual: Any, expected: Any) -> None:
         assert_part(result, expected, tolerance)
 
 
-def rows(table: dict[str, Any]) -> list[Any]:
-    return [
-        pytest.param(name, *row, id=f"{name}({', '.join(str(a) for a in row[:-1])})")
-        for name, all_rows in table.items()
-        for row in all_rows
-    ]
-
-
-@pytest.mark.parametrize(("name", "x", "expected"), rows(UNARY))
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@each("dtype", FLOATS, ids=str)
+@each("x, expected", lambda name: UNARY[name], ids=str)
+@pytest.mark.parametrize("name", UNARY)
 def test_function_of_one_array(name: str, x: float, expected: Any, dtype: Any) -> None:
     check(getattr(xp, name)(filled(x, dtype)), expected)
 
 
-@pytest.mark.parametrize(("name", "x1", "x2", "expected"), rows(BINARY))
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@each("dtype", FLOATS, ids=str)
+@each("x1, x2, expected", lambda name: BINARY[name], ids=str)
+@pytest.mark.parametrize("name", BINARY)
 def test_function_of_two_arrays(name: str, x1: float, x2: float, expected: Any, dtype: Any) -> None:
     function = getattr(xp, name)
     check(function(filled(x1, dtype), filled(x2, dtype)), expected)
@@ -319,9 +314,10 @@ def test_function_of_two_arrays(name: str, x1: float, x2: float, expected: Any, 
     check(function(x1, filled(x2, dtype)), expected)
 
 
-@pytest.mark.parametrize(("name", "x", "expected"), rows(UPPER))
-@pytest.mark.parametrize("dtype", COMPLEX, ids=str)
-@pytest.mark.parametrize("conjugate", [False, True], ids=["upper", "lower"])
+@each("dtype", COMPLEX, ids=str)
+@each("conjugate", [False, True])
+@each("x, expected", lambda name: UPPER[name], ids=str)
+@pytest.mark.parametrize("name", UPPER)
 def test_complex_function_as_annex_g(
     name: str, x: tuple[float, float], expected: tuple[Any, Any], dtype: Any, conjugate: bool
 ) -> None:
@@ -354,8 +350,9 @@ def test_complex_circular_functions_are_hyperbolic_ones_turned(name: str, dtype:
             np.testing.assert_allclose(*sides, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "x", "expected"), rows(COMPLEX_UNARY))
-@pytest.mark.parametrize("dtype", COMPLEX, ids=str)
+@each("dtype", COMPLEX, ids=str)
+@each("x, expected", lambda name: COMPLEX_UNARY[name], ids=str)
+@pytest.mark.parametrize("name", COMPLEX_UNARY)
 def test_other_function_of_complex_numbers(
     name: str, x: complex, expected: Any, dtype: Any
 ) -> None:
@@ -389,8 +386,8 @@ REDUCTIONS: list[tuple[str, list[float], dict[str, Any], float]] = [
 ]
 
 
+@each("dtype", FLOATS, ids=str)
 @pytest.mark.parametrize(("name", "x", "options", "expected"), REDUCTIONS)
-@pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_reduction(
     name: str, x: list[float], options: dict[str, Any], expected: float, dtype: Any
 ) -> None:

@@ -11,6 +11,7 @@ from ops.matrix import (
     SAMPLED,
     SAMPLES,
     array_of,
+    each_sample,
     is_point,
     seen,
     tensor_of,
@@ -22,14 +23,6 @@ from samples import Sample
 import rushlight as rl
 
 pytestmark = pytest.mark.skipif(not rl.cuda.is_available(), reason="there is neither GPU nor shim")
-
-CASES = [
-    pytest.param(name, sample, id=f"{name}-{i}")
-    for name in SAMPLED
-    if not ROWS[name]["no_gpu"]
-    for i, sample in enumerate(SAMPLES[name].all)
-]
-
 
 # Their tensors stand for numbers: results are on the default device unless told otherwise.
 TAKE_NUMBERS = {"linspace.tensors", "logspace.tensors"}
@@ -76,7 +69,8 @@ def assert_same(name: str, mine: list[Any], reference: list[Any]) -> None:
         )
 
 
-@pytest.mark.parametrize(("name", "sample"), CASES)
+@each_sample
+@pytest.mark.parametrize("name", [n for n in SAMPLED if not ROWS[n]["no_gpu"]])
 def test_cuda_agrees_with_the_cpu(name: str, sample: Sample) -> None:
     results, gradients = run(name, sample, "cuda")
     expected, expected_gradients = run(name, sample, "cpu")

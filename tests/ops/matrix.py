@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from grouping import each
 from samples import OpSamples, Sample, load_all
 
 import rushlight as rl
@@ -77,6 +78,7 @@ ALIASES = {name: row for name, row in _PUBLIC.items() if row["alias_of"]}
 
 
 SAMPLED = sorted(SAMPLES.keys() & ROWS.keys())
+each_sample = each("sample", lambda name: SAMPLES[name].all)
 
 
 def function_of(name: str) -> Callable[..., Any]:
@@ -157,6 +159,16 @@ def is_point(op: OpSamples, sample: Sample) -> Callable[[np.ndarray], bool]:
 def points_of(op: OpSamples, sample: Sample) -> list[Any]:
     """The tensors of a sample that gradients are taken for."""
     return [tensor_of(a) for a in filter(is_point(op, sample), sample.arrays())]
+
+
+def differentiable_samples(name: str) -> list[Sample]:
+    """The samples of an op that have tensors to take gradients for."""
+    op = SAMPLES[name]
+    return [sample for sample in op.all if points_of(op, sample)] if op.grad else []
+
+
+DIFFERENTIABLE = [name for name in SAMPLED if differentiable_samples(name)]
+each_differentiable_sample = each("sample", differentiable_samples)
 
 
 def results_of(name: str, op: OpSamples, sample: Sample) -> Callable[..., tuple[Any, ...]]:

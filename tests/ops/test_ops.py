@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grouping import each
 from ops.matrix import (
     ALIASES,
+    DIFFERENTIABLE,
     ELSEWHERE,
     ROWS,
     SAMPLED,
@@ -20,6 +22,8 @@ from ops.matrix import (
     arrays_of,
     call,
     directional_check,
+    each_differentiable_sample,
+    each_sample,
     function_of,
     points_of,
     results_of,
@@ -37,16 +41,6 @@ ROOT = Path(__file__).parents[2]
 TOLERANCE = {rl.float16: 2e-2, rl.bfloat16: 1e-1, rl.float32: 1e-4, rl.complex64: 1e-4}
 FLOAT8 = [rl.float8_e4m3fn, rl.float8_e5m2]  # which move, and are computed in float32 at most
 ALL_DTYPES = [dtype for dtype in ROWS["clone"]["dtypes"] if dtype not in FLOAT8]
-
-
-def cases(wanted: Callable[[str], bool]) -> list[Any]:
-    """All samples of the wanted ops as parameters, with ids such as softmax-0."""
-    return [
-        pytest.param(name, sample, id=f"{name}-{i}")
-        for name in SAMPLED
-        if wanted(name)
-        for i, sample in enumerate(SAMPLES[name].all)
-    ]
 
 
 def close(actual: Any, expected: Any, tolerance: float) -> None:
@@ -67,32 +61,22 @@ def references(op: Any, sample: Sample) -> list[np.ndarray]:
     return [np.asarray(e) for e in expected]
 
 
-def gradient_cases(wanted: Callable[[str], bool]) -> list[Any]:
-    """The cases of wanted ops that have tensors to take gradients for."""
-    return [
-        case
-        for case in cases(lambda name: SAMPLES[name].grad and wanted(name))
-        if points_of(SAMPLES[case.values[0]], case.values[1])
-    ]
-
-
 # ---- completeness -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(ROWS))
-def test_op_has_samples(name: str) -> None:
+@each("name", sorted(ROWS), ids=str)
+def test_every_op_has_samples(name: str) -> None:
     family = ROWS[name]["file"].rpartition("/")[2].removesuffix(".cpp")
     assert name in ELSEWHERE or name in SAMPLES, (
         f"op '{name}' has no samples: add one to tests/samples/{family}.py"
     )
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLES))
-def test_samples_belong_to_an_op(name: str) -> None:
-    assert name in ROWS
+def test_samples_belong_to_an_op() -> None:
+    assert SAMPLES.keys() - ROWS.keys() == set()
 
 
-@pytest.mark.parametrize("name", sorted(ELSEWHERE))
+@each("name", sorted(ELSEWHERE), ids=str)
 def test_ops_without_samples_are_tested_elsewhere(name: str) -> None:
     assert name in ROWS
     assert name not in SAMPLES
@@ -112,13 +96,15 @@ def test_an_alias_is_the_op_that_it_stands_for(name: str) -> None:
 # ---- values -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "sample"), cases(lambda name: SAMPLES[name].ref is not None))
+@each_sample
+@pytest.mark.parametrize("name", [n for n in SAMPLED if SAMPLES[n].ref is not None])
 def test_value_equals_the_numpy_reference(name: str, sample: Sample) -> None:
     op = SAMPLES[name]
     all_close(arrays_of(call(name, sample)), references(op, sample), op.tolerance)
 
 
-@pytest.mark.parametrize(("name", "sample"), cases(lambda name: not writes_input(name)))
+@each_sample
+@pytest.mark.parametrize("name", [n for n in SAMPLED if not writes_input(n)])
 def test_inputs_are_not_changed(name: str, sample: Sample) -> None:
     tensors = sample.map(tensor_of)
     function_of(name)(*tensors.args, **tensors.kwargs)
@@ -148,11 +134,13 @@ READS_STORAGE = {
 }  # so that layout is part of what it is asked
 
 
-@pytest.mark.parametrize("layout", [transposed, every_second])
+@each_sample
+@each("layout", [transposed, every_second], ids=lambda layout: layout.__name__)
 @pytest.mark.parametrize("name", [n for n in SAMPLED if n not in READS_STORAGE])
-def test_layout_does_not_matter(name: str, layout: Callable[[np.ndarray], Any]) -> None:
-    for sample in SAMPLES[name].all:
-        all_close(arrays_of(call(name, sample.map(layout))), arrays_of(call(name, sample)), 1e-12)
+def test_layout_does_not_matter(
+    name: str, sample: Sample, layout: Callable[[np.ndarray], Any]
+) -> None:
+    all_close(arrays_of(call(name, sample.map(layout))), arrays_of(call(name, sample)), 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +163,7 @@ def test_expanded_inputs_equal_contiguous_ones(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("shape", [(0,), (2, 0, 3), ()], ids=str)
+@each("shape", [(0,), (2, 0, 3), ()], ids=str)
 @pytest.mark.parametrize("name", [n for n in SAMPLED if ROWS[n]["formula"]])
 def test_formula_works_on_empty_and_single_elements(name: str, shape: tuple[int, ...]) -> None:
     sample = SAMPLES[name].all[0].map(lambda a: np.full(shape, a.flat[0], a.dtype))
@@ -197,21 +185,21 @@ def test_results_require_grad_when_the_op_has_gradients(name: str) -> None:
         assert not scalar_of(name, op, sample)(points).requires_grad
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLED if not writes_input(name)])
-def test_arguments_do_not_begin_to_require_grad(name: str) -> None:
-    op = SAMPLES[name]
-    for sample in op.all:
-        filled = sample.map(tensor_of)
-        first, *others = [
-            t for t in tensors_in(*filled.args, *filled.kwargs.values()) if t.is_floating_point()
-        ] or [None]
-        if first is not None:
-            first.requires_grad_()
-            function_of(name)(*filled.args, **filled.kwargs)
-            assert not any(t.requires_grad for t in others)
+@each_sample
+@pytest.mark.parametrize("name", [n for n in SAMPLED if not writes_input(n)])
+def test_arguments_do_not_begin_to_require_grad(name: str, sample: Sample) -> None:
+    filled = sample.map(tensor_of)
+    first, *others = [
+        t for t in tensors_in(*filled.args, *filled.kwargs.values()) if t.is_floating_point()
+    ] or [None]
+    if first is not None:
+        first.requires_grad_()
+        function_of(name)(*filled.args, **filled.kwargs)
+        assert not any(t.requires_grad for t in others)
 
 
-@pytest.mark.parametrize(("name", "sample"), gradient_cases(lambda name: True))
+@each_differentiable_sample
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradient_equals_finite_differences(name: str, sample: Sample) -> None:
     op = SAMPLES[name]
     directional_check(scalar_of(name, op, sample), points_of(op, sample), 1e-5)
@@ -225,7 +213,8 @@ def varies(results: tuple[Any, ...]) -> bool:
     return any(result.requires_grad for result in results)
 
 
-@pytest.mark.parametrize(("name", "sample"), gradient_cases(lambda name: SAMPLES[name].second))
+@each_differentiable_sample
+@pytest.mark.parametrize("name", [n for n in DIFFERENTIABLE if SAMPLES[n].second])
 def test_second_gradient_equals_finite_differences(name: str, sample: Sample) -> None:
     if any(np.isnan(a).any() for a in sample.arrays()):
         pytest.skip("NaN has no slope")
@@ -241,10 +230,8 @@ def turned(array: np.ndarray) -> np.ndarray:
     return np.asarray(array + 0.4j * np.random.default_rng(array.size).normal(size=array.shape))
 
 
-@pytest.mark.parametrize(
-    ("name", "sample"),
-    gradient_cases(lambda name: rl.complex128 in ROWS[name]["dtypes"]),
-)
+@each_differentiable_sample
+@pytest.mark.parametrize("name", [n for n in DIFFERENTIABLE if rl.complex128 in ROWS[n]["dtypes"]])
 def test_complex_gradients_equal_finite_differences(name: str, sample: Sample) -> None:
     if any(array.dtype == np.complex128 for array in sample.arrays()):
         pytest.skip("is complex where it can be")
@@ -284,14 +271,14 @@ def test_in_place_form_equals_the_plain_one(name: str) -> None:
     assert compared or SAMPLES[name].all[0].arrays()[0].dtype != plain.numpy().dtype
 
 
+@each_sample
 @pytest.mark.parametrize("name", [n for n in SAMPLED if writes_input(n)])
-def test_op_in_place_returns_its_input_with_a_new_version(name: str) -> None:
-    for sample in SAMPLES[name].all:
-        tensors = sample.map(tensor_of)
-        first = tensors.args[0]
-        version = first._version
-        assert function_of(name)(*tensors.args, **tensors.kwargs) is first
-        assert first._version > version
+def test_op_in_place_returns_its_input_with_a_new_version(name: str, sample: Sample) -> None:
+    tensors = sample.map(tensor_of)
+    first = tensors.args[0]
+    version = first._version
+    assert function_of(name)(*tensors.args, **tensors.kwargs) is first
+    assert first._version > version
 
 
 @pytest.mark.parametrize(
@@ -328,7 +315,7 @@ def may_refuse(name: str) -> bool:
     return any(a["name"] == "dtype" for a in ROWS[name]["args"])
 
 
-@pytest.mark.parametrize("dtype", ALL_DTYPES, ids=lambda d: str(d).removeprefix("torch."))
+@each("dtype", ALL_DTYPES, ids=str)
 @pytest.mark.parametrize(
     "name", [n for n in SAMPLED if SAMPLES[n].all[0].arrays() and n not in READS_STORAGE]
 )
@@ -366,7 +353,7 @@ def test_dtypes_of_the_op_work_and_others_raise(name: str, dtype: Any) -> None:
         close(mine, theirs.astype(mine.dtype) if wraps else theirs, TOLERANCE.get(dtype, 1e-4))
 
 
-@pytest.mark.parametrize("dtype", FLOAT8, ids=lambda d: d._name)
+@each("dtype", FLOAT8, ids=str)
 @pytest.mark.parametrize(
     "name", [n for n in SAMPLED if SAMPLES[n].all[0].arrays() and n not in READS_STORAGE]
 )
@@ -439,12 +426,12 @@ def with_an_extreme(value: Any) -> Iterator[Any]:
                 yield value | {key: changed}
 
 
+@each_sample
 @pytest.mark.parametrize("name", SAMPLED)
-def test_extreme_integers_work_or_raise_the_standard_message(name: str) -> None:
-    for sample in SAMPLES[name].all:
-        for args, kwargs in with_an_extreme((sample.args, sample.kwargs)):
-            with standard_message():
-                call(name, Sample(*args, **kwargs))
+def test_extreme_integers_work_or_raise_the_standard_message(name: str, sample: Sample) -> None:
+    for args, kwargs in with_an_extreme((sample.args, sample.kwargs)):
+        with standard_message():
+            call(name, Sample(*args, **kwargs))
 
 
 @pytest.mark.parametrize("name", SAMPLED)
@@ -461,18 +448,18 @@ def test_indices_out_of_range_work_or_raise_the_standard_message(name: str) -> N
             call(name, sample)
 
 
+@each_sample
 @pytest.mark.parametrize(
     "name",
     [n for n in SAMPLED if any(a["name"] == "dim" and a["type"] == 5 for a in ROWS[n]["args"])],
 )
-def test_dims_out_of_range_raise_index_errors(name: str) -> None:
+def test_dims_out_of_range_raise_index_errors(name: str, sample: Sample) -> None:
     position = [a["name"] for a in ROWS[name]["args"]].index("dim")
-    for sample in SAMPLES[name].all:
-        for dim in (100, -100):
-            if len(sample.args) > position:
-                args = (*sample.args[:position], dim, *sample.args[position + 1 :])
-                wrong = Sample(*args, **sample.kwargs)
-            else:
-                wrong = Sample(*sample.args, **(sample.kwargs | {"dim": dim}))
-            with pytest.raises(IndexError, match="Dimension out of range"):
-                call(name, wrong)
+    for dim in (100, -100):
+        if len(sample.args) > position:
+            args = (*sample.args[:position], dim, *sample.args[position + 1 :])
+            wrong = Sample(*args, **sample.kwargs)
+        else:
+            wrong = Sample(*sample.args, **(sample.kwargs | {"dim": dim}))
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            call(name, wrong)

@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from ops.matrix import (
+    DIFFERENTIABLE,
     SAMPLED,
     SAMPLES,
     direction_of,
+    each_differentiable_sample,
+    each_sample,
     points_of,
     scalar_of,
     seen,
@@ -55,14 +58,6 @@ REFUSED = {
 def test_the_page_names_ops_that_vmap_loops_over_or_refuses() -> None:
     page = (Path(__file__).parents[2] / "docs" / "transforms.md").read_text()
     assert [name for name in (*LOOPS, *REFUSED) if f"`{name}`" not in page] == []
-
-
-def cases(names: list[str]) -> list[Any]:
-    return [
-        pytest.param(name, sample, id=f"{name}-{i}")
-        for name in names
-        for i, sample in enumerate(SAMPLES[name].all)
-    ]
 
 
 def sample_of(array: np.ndarray, k: int) -> np.ndarray:
@@ -115,7 +110,8 @@ def run_by_vmap(name: str, sample: Sample, mask: list[bool]) -> tuple[list[Any],
     return list(mapped), [rl.stack(parts) for parts in zip(*looped, strict=True)]
 
 
-@pytest.mark.parametrize(("name", "sample"), cases([n for n in SAMPLED if n not in REFUSED]))
+@each_sample
+@pytest.mark.parametrize("name", [n for n in SAMPLED if n not in REFUSED])
 def test_vmap_equals_a_loop(name: str, sample: Sample) -> None:
     count = len(sample.arrays())
     if not count:
@@ -132,15 +128,8 @@ def test_vmap_equals_a_loop(name: str, sample: Sample) -> None:
             assert not [w for w in caught if "batching rule" in str(w.message)]
 
 
-def gradient_cases() -> list[Any]:
-    return [
-        case
-        for case in cases([n for n in SAMPLED if SAMPLES[n].grad])
-        if points_of(SAMPLES[case.values[0]], case.values[1])
-    ]
-
-
-@pytest.mark.parametrize(("name", "sample"), gradient_cases())
+@each_differentiable_sample
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_forward_mode_equals_the_gradient(name: str, sample: Sample) -> None:
     op = SAMPLES[name]
     points = points_of(op, sample)
@@ -161,7 +150,8 @@ def test_forward_mode_equals_the_gradient(name: str, sample: Sample) -> None:
 LOOPS_ALONG_TANGENTS = {*LOOPS, "linalg.matrix_exp"}
 
 
-@pytest.mark.parametrize(("name", "sample"), gradient_cases())
+@each_differentiable_sample
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_forward_mode_per_sample_equals_a_loop(name: str, sample: Sample) -> None:
     op = SAMPLES[name]
     if name in REFUSED:
@@ -182,7 +172,8 @@ def test_forward_mode_per_sample_equals_a_loop(name: str, sample: Sample) -> Non
     close(mapped, rl.stack([slope(*(b[k].clone() for b in batches)) for k in range(COUNT)]), 1e-7)
 
 
-@pytest.mark.parametrize(("name", "sample"), gradient_cases())
+@each_differentiable_sample
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradients_for_many_cotangents_equal_a_loop(name: str, sample: Sample) -> None:
     op = SAMPLES[name]
     leaves = [p.requires_grad_() for p in points_of(op, sample)]
@@ -202,7 +193,8 @@ def test_gradients_for_many_cotangents_equal_a_loop(name: str, sample: Sample) -
         close(mine, rl.stack([pull(w)[i] for w in weights]))
 
 
-@pytest.mark.parametrize(("name", "sample"), gradient_cases())
+@each_differentiable_sample
+@pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_gradient_per_sample_equals_a_loop(name: str, sample: Sample) -> None:
     op = SAMPLES[name]
     if name in REFUSED:

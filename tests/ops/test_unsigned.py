@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grouping import each
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -14,7 +15,7 @@ from hypothesis.extra import numpy as arrays
 import rushlight as torch
 
 DTYPES = [np.uint8, np.uint16, np.uint32, np.uint64]
-ids = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: d.__name__)
+each_dtype = each("dtype", DTYPES, ids=lambda d: d.__name__)
 
 
 def edges(dtype: Any) -> np.ndarray:
@@ -60,7 +61,7 @@ BINARY: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
 ]
 
 
-@ids
+@each_dtype
 @pytest.mark.parametrize(("function", "reference"), BINARY, ids=lambda f: f.__name__)
 def test_binary_op_equals_numpy(dtype: Any, function: Any, reference: Any) -> None:
     x, y = pairs(dtype)
@@ -76,7 +77,7 @@ def test_binary_op_equals_numpy(dtype: Any, function: Any, reference: Any) -> No
         check(actual, expected)
 
 
-@ids
+@each_dtype
 def test_shifts_equal_numpy(dtype: Any) -> None:
     x = np.repeat(edges(dtype), 8)
     by = np.tile(np.array([0, 1, 5, 7, 15, 31, 63, 70], dtype), 10)
@@ -144,9 +145,9 @@ UNARY: list[tuple[Callable[..., Any], Callable[..., Any]]] = [
 ]  # fmt: skip
 
 
-@ids
+@each_dtype
+@each("step", [1, 2])
 @pytest.mark.parametrize("i", range(len(UNARY)))
-@pytest.mark.parametrize("step", [1, 2], ids=["contiguous", "strided"])
 def test_op_equals_numpy(dtype: Any, i: int, step: int) -> None:
     function, reference = UNARY[i]
     x = edges(dtype)
