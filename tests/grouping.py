@@ -37,6 +37,7 @@ def each(
         def run(**others: Any) -> None:
             made = values(**{n: others[n] for n in made_of}) if callable(values) else values
             cases = list(made)
+            assert cases, "there are no cases"
             skips, failures, failed = [], [], []
             for i, value in enumerate(cases):
                 mine = dict(zip(taken, value if len(taken) > 1 else [value], strict=True))
