@@ -37,7 +37,7 @@ def run_python(tmp_path: Path) -> RunPython:
         }
         command = [sys.executable, "-c", textwrap.dedent(program), *arguments]
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=300
+            command, env=environment, capture_output=True, text=True, check=False, timeout=600
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
