@@ -33,7 +33,7 @@ $(EXAMPLES): build
 test: build
 	$(BIN)/cmake --build $(BUILD) -j $(JOBS) --target core_tests cuda_shim
 	$(BIN)/ctest --test-dir $(BUILD) --output-on-failure
-	RUSHLIGHT_SHIM=$(abspath $(BUILD)/libcuda_shim.so) $(BIN)/pytest -n 2 $(ARGS)
+	RUSHLIGHT_SHIM=$(abspath $(BUILD)/libcuda_shim.so) $(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
 # The tests run in a copy, because the programs that they start import what lies beside them. To
 # read the report of a worker that crashed, run its test with ARGS="-n 0 -s TEST".
@@ -44,7 +44,7 @@ test-sanitize: $(SANITIZED)/build.ninja
 	mkdir -p $(SANITIZED)/package
 	git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t $(SANITIZED)/package
 	$(BIN)/cmake --install $(SANITIZED) --prefix $(SANITIZED)/package
-	cd $(SANITIZED)/package && $(SANITIZER_ENV) $(abspath $(BIN))/pytest -n 2 $(ARGS)
+	cd $(SANITIZED)/package && $(SANITIZER_ENV) $(abspath $(BIN))/pytest -n 2 --dist worksteal $(ARGS)
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
