@@ -5,6 +5,7 @@ is loaded, so this happens before any test imports the package.
 """
 
 import ctypes
+import gc
 import os
 from pathlib import Path
 
@@ -31,6 +32,12 @@ if _SHIM.exists() and not _has_driver():
     os.environ.setdefault("RUSHLIGHT_CUSOLVER", str(_SHIM))
     os.environ.setdefault("RUSHLIGHT_CUDA_CACHING", "off")  # so that the shim sees each block
     os.environ.setdefault("RUSHLIGHT_CACHE", str(_SHIM.parent / "kernels"))
+
+
+def pytest_collection_finish() -> None:
+    """Takes what stays until the end, all the tests, out of what each gc.collect() walks."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
