@@ -221,8 +221,7 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     if (PyLong_CheckExact(item)) continue;
     PyObject* number = PyNumber_Index(item);  // of a NumPy integer, a tensor of one element
     if (!number) {
-      PyErr_Format(PyExc_TypeError,
-                   "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
+      PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
                    Py_TYPE(item)->tp_name);
       return nullptr;
     }
