@@ -1,35 +1,64 @@
-"""Parameters cut over the processes, which is not there yet; libraries ask isinstance."""
+"""Modules whose parameters are cut over ranks.
+
+fully_shard does it in place, FullyShardedDataParallel wraps; docs/fsdp.md tells how. What both do
+is in _param_group.py (gathering, reducing) and _state.py (when).
+"""
 
 from __future__ import annotations
 
-from rushlight import nn
+from rushlight.distributed.fsdp._fully_shard import (
+    FSDPModule,
+    UnshardHandle,
+    fully_shard,
+    register_fsdp_forward_method,
+)
+from rushlight.distributed.fsdp._policies import (
+    CPUOffloadPolicy,
+    MixedPrecisionPolicy,
+    OffloadPolicy,
+)
+from rushlight.distributed.fsdp.api import (
+    BackwardPrefetch,
+    CPUOffload,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    LocalOptimStateDictConfig,
+    LocalStateDictConfig,
+    MixedPrecision,
+    OptimStateDictConfig,
+    ShardedOptimStateDictConfig,
+    ShardedStateDictConfig,
+    ShardingStrategy,
+    StateDictConfig,
+    StateDictSettings,
+    StateDictType,
+)
+from rushlight.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
+__all__ = [
+    "BackwardPrefetch",
+    "CPUOffload",
+    "CPUOffloadPolicy",
+    "FSDPModule",
+    "FullOptimStateDictConfig",
+    "FullStateDictConfig",
+    "FullyShardedDataParallel",
+    "LocalOptimStateDictConfig",
+    "LocalStateDictConfig",
+    "MixedPrecision",
+    "MixedPrecisionPolicy",
+    "OffloadPolicy",
+    "OptimStateDictConfig",
+    "ShardedOptimStateDictConfig",
+    "ShardedStateDictConfig",
+    "ShardingStrategy",
+    "StateDictConfig",
+    "StateDictSettings",
+    "StateDictType",
+    "UnshardHandle",
+    "fully_shard",
+    "register_fsdp_forward_method",
+]
 
-__all__ = ["FSDPModule", "FullyShardedDataParallel", "fully_shard"]
-
-
-def _refuse(name: str) -> NoReturn:
-    raise NotImplementedError(
-        f"{name}: parameters cannot be cut over processes yet. Every process keeps a whole model. "
-        "Use nn.parallel.DistributedDataParallel, or distributed.tensor.parallel."
-    )
-
-
-class FullyShardedDataParallel(nn.Module):
-    """What no module is; making one raises NotImplementedError."""
-
-    def __init__(self, module: nn.Module, *args: Any, **kwargs: Any) -> None:
-        super().__init__()
-        _refuse("FullyShardedDataParallel")
-
-
-class FSDPModule:
-    """What no module is; programs ask isinstance."""
-
-
-def fully_shard(module: nn.Module, **kwargs: Any) -> NoReturn:
-    """Raises NotImplementedError."""
-    _refuse("fully_shard")
+for _public in (FSDPModule, FullyShardedDataParallel, fully_shard, register_fsdp_forward_method):
+    _public.__module__ = __name__

@@ -328,7 +328,7 @@ def _call_with_hooks(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, An
         if node_hooks := module._hooks_at("backward_node"):
             _hook_node(module, node_hooks, result)
         return result
-    except Exception:
+    except BaseException:
         for hook in owed:
             try:
                 _run_forward_hook(module, hook, args, kwargs, result)

@@ -1,0 +1,48 @@
+"""Checkpoints of tensors that are spread over ranks, which any number of ranks can read.
+
+docs/fsdp.md tells how. save and load are in _saving.py, files in filesystem.py, state dicts of
+models and optimizers in state_dict.py.
+"""
+
+from __future__ import annotations
+
+from rushlight.distributed.checkpoint._saving import (
+    CheckpointException,
+    DefaultLoadPlanner,
+    DefaultSavePlanner,
+    async_save,
+    load,
+    save,
+)
+from rushlight.distributed.checkpoint.filesystem import (
+    FileSystemReader,
+    FileSystemWriter,
+    StorageReader,
+    StorageWriter,
+)
+from rushlight.distributed.checkpoint.metadata import Metadata
+
+__all__ = [
+    "CheckpointException",
+    "DefaultLoadPlanner",
+    "DefaultSavePlanner",
+    "FileSystemReader",
+    "FileSystemWriter",
+    "Metadata",
+    "StorageReader",
+    "StorageWriter",
+    "async_save",
+    "load",
+    "save",
+]
+
+for _public in (CheckpointException, async_save, load, save):
+    _public.__module__ = __name__
+
+
+def __getattr__(name: str) -> object:
+    if name in ("state_dict", "stateful"):
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,0 +1,382 @@
+"""save, async_save and load: who writes what, and who reads what.
+
+All ranks tell each other what they have; of copies the rank writes one that has least to write so
+far. Every rank reads by itself, only what its parts need, so the number of ranks may change.
+"""
+
+from __future__ import annotations
+
+import os
+import weakref
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight import distributed as dist
+from rushlight.distributed.checkpoint import _tree
+from rushlight.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter, whole
+from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntry
+from rushlight.distributed.checkpoint.stateful import Stateful
+from rushlight.distributed.tensor import DTensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "CheckpointException",
+    "DefaultLoadPlanner",
+    "DefaultSavePlanner",
+    "async_save",
+    "load",
+    "save",
+]
+
+
+class CheckpointException(RuntimeError):  # noqa: N818 - PyTorch's name
+    """Raised on all ranks when one could not do its part.
+
+    Args:
+        msg: what was to be done.
+        failures: what went wrong, by rank.
+    """
+
+    def __init__(self, msg: str, failures: dict[int, str]) -> None:
+        told = "; ".join(f"rank {rank}: {text}" for rank, text in failures.items())
+        super().__init__(f"{msg}: {told}")
+        self.failures = failures
+
+
+class DefaultSavePlanner:
+    """How save divides the work; it has no options here."""
+
+
+class DefaultLoadPlanner:
+    """How load reads.
+
+    Args:
+        flatten_state_dict, flatten_sharded_tensors: accepted for PyTorch's sake.
+        allow_partial_load: whether keys that the checkpoint lacks stay as they are.
+    """
+
+    def __init__(
+        self,
+        flatten_state_dict: bool = True,
+        flatten_sharded_tensors: bool = True,
+        allow_partial_load: bool = False,
+    ) -> None:
+        self.allow_partial_load = allow_partial_load
+
+
+class _Ranks:
+    """The ranks that save together; one if there is no job."""
+
+    def __init__(self, group: Any, no_dist: bool) -> None:
+        self.group = group
+        self.is_job = not no_dist and dist.is_available() and dist.is_initialized()
+        self.rank = dist.get_rank(group) if self.is_job else 0
+        self.size = dist.get_world_size(group) if self.is_job else 1
+
+    def gather(self, value: Any) -> list[Any]:
+        """Returns what all ranks give."""
+        if not self.is_job:
+            return [value]
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value, self.group)
+        return values
+
+    def agree(self, what: str, error: Exception | None) -> None:
+        """Raises CheckpointException on all ranks if one has an error."""
+        told = self.gather(None if error is None else f"{type(error).__name__}: {error}")
+        failures = {rank: text for rank, text in enumerate(told) if text is not None}
+        if failures:
+            raise CheckpointException(what, failures) from error
+
+
+def _states(state_dict: dict[str, Any]) -> dict[str, Any]:
+    """A state dict with the states of objects in the place of the objects."""
+    return {
+        key: value.state_dict()
+        if isinstance(value, Stateful) and not isinstance(value, dict)
+        else value
+        for key, value in state_dict.items()
+    }
+
+
+def _box(tensor: Tensor) -> tuple[Tensor, tuple[int, ...]]:
+    """This rank's part of a tensor, and where it begins."""
+    if not isinstance(tensor, DTensor):
+        return tensor.detach(), (0,) * tensor.dim()
+    if any(placement.is_partial() for placement in tensor.placements):
+        raise ValueError(
+            f"save: a DTensor with placements {tensor.placements} is not what it sums up to yet. "
+            "Redistribute it first."
+        )
+    spec = tensor._spec
+    return tensor._local_tensor.detach(), tuple(spec.offset(d) for d in range(tensor.dim()))
+
+
+class _Plan:
+    """What this rank has: the boxes of tensors, by key and offsets, and the other values."""
+
+    def __init__(self, state_dict: dict[str, Any], copies: bool) -> None:
+        self.boxes: dict[tuple[str, tuple[int, ...]], Tensor] = {}
+        self.tensors: dict[str, tuple[str, tuple[int, ...]]] = {}
+        self.values: dict[str, Any] = {}
+        for path, value in _tree.leaves(_states(state_dict)):
+            key = ".".join(map(str, path))
+            if key in self.tensors or key in self.values:
+                raise ValueError(f"save: two values have the key {key}. Rename one.")
+            if not isinstance(value, Tensor):
+                _tree.encoded(value, key)
+                self.values[key] = value
+                continue
+            box, offsets = _box(value)
+            self.tensors[key] = str(value.dtype), tuple(value.shape)
+            if box.numel() or not value.numel():
+                box = box.to("cpu", copy=True) if copies else box.cpu()
+                self.boxes[key, offsets] = box
+
+    def described(self) -> Any:
+        """Returns what other ranks need to know."""
+        boxes = {place: (tuple(box.shape), box.nbytes) for place, box in self.boxes.items()}
+        return self.tensors, boxes, self.values
+
+
+def _divided(plans: list[Any], save: str) -> tuple[Metadata, dict[Any, int]]:
+    """What the checkpoint will be, and which rank writes which box."""
+    tensors: dict[str, TensorEntry] = {}
+    values: dict[str, Any] = {}
+    owners: dict[Any, int] = {}
+    holders: dict[Any, list[int]] = {}
+    for rank, (facts, boxes, others) in enumerate(plans):
+        for key, (dtype, shape) in facts.items():
+            entry = tensors.setdefault(key, TensorEntry(_tree.dtype_of(dtype), shape))
+            if (str(entry.dtype), entry.shape) != (dtype, shape):
+                raise ValueError(
+                    f"save: {key} is {dtype} of shape {shape} on rank {rank}, but {entry.dtype} of "
+                    f"shape {entry.shape} on another."
+                )
+        for place in boxes:
+            holders.setdefault(place, []).append(rank)
+        for key, value in others.items():
+            values.setdefault(key, value)
+    loads = [0] * len(plans)
+    for place, ranks in holders.items():
+        owner = min(ranks, key=lambda rank: loads[rank])
+        shape, size = plans[owner][1][place]
+        loads[owner] += size
+        owners[place] = owner
+        key, offsets = place
+        file = FileSystemWriter.file_of(save, owner)
+        tensors[key].parts.append(Part(offsets, shape, file, _name(place)))
+    return Metadata(tensors, values), owners
+
+
+def _name(place: tuple[str, tuple[int, ...]]) -> str:
+    key, offsets = place
+    return f"{key}@{','.join(map(str, offsets))}"
+
+
+class _Save:
+    """One save, in two steps: begin, where all ranks plan, and finish, where they write."""
+
+    def __init__(
+        self,
+        state_dict: dict[str, Any],
+        checkpoint_id: Any,
+        storage_writer: Any,
+        ranks: _Ranks,
+        copies: bool,
+    ) -> None:
+        if storage_writer is None and checkpoint_id is None:
+            raise ValueError("save: needs a checkpoint_id, the folder, or a storage_writer.")
+        if storage_writer is not None and not isinstance(storage_writer, FileSystemWriter):
+            raise NotImplementedError(
+                f"save: a {type(storage_writer).__name__} is not available. Use FileSystemWriter."
+            )
+        self.writer: FileSystemWriter = storage_writer or FileSystemWriter(checkpoint_id)
+        if checkpoint_id is not None:
+            self.writer.path = os.fspath(checkpoint_id)
+        self.ranks = ranks
+        error, told = None, None
+        try:
+            self.writer.check()
+            self.plan = _Plan(state_dict, copies)
+            told = self.plan.described()
+        except Exception as raised:
+            error = raised
+        ranks.agree("save", error)
+        names, plans = zip(*ranks.gather((os.urandom(4).hex(), told)), strict=True)
+        self.metadata, self.owners = _divided(list(plans), names[0])
+        self.file = FileSystemWriter.file_of(names[0], ranks.rank)
+
+    def finish(self, ranks: _Ranks) -> Metadata:
+        """Writes this rank's file and, when all have, the metadata."""
+        error = None
+        try:
+            own = {
+                _name(place): box
+                for place, box in self.plan.boxes.items()
+                if self.owners[place] == ranks.rank
+            }
+            if own:
+                self.writer.write_tensors(self.file, own)
+        except Exception as raised:
+            error = raised
+        ranks.agree("save", error)
+        try:
+            if ranks.rank == 0:
+                self.writer.write_metadata(self.metadata)
+        except Exception as raised:
+            error = raised
+        ranks.agree("save", error)
+        return self.metadata
+
+
+def save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: Any = None,
+    no_dist: bool = False,
+    use_collectives: bool = True,
+) -> Metadata:
+    """Writes a state dict, whose DTensors each rank has parts of. All ranks call it.
+
+    Args:
+        state_dict: tensors, and what JSON can tell, nested; or objects with state_dict.
+        checkpoint_id: the folder.
+        storage_writer: a FileSystemWriter, in place of the folder.
+        planner: accepted for PyTorch's sake.
+        process_group: the ranks that save together; all by default.
+        no_dist: whether this process saves alone.
+        use_collectives: accepted for PyTorch's sake.
+
+    Returns:
+        What the checkpoint holds.
+
+    Raises:
+        CheckpointException: on all ranks, if one could not write its part.
+
+    Example:
+        >>> import tempfile
+        >>> import rushlight.distributed.checkpoint as dcp
+        >>> model = torch.nn.Linear(2, 1)
+        >>> with tempfile.TemporaryDirectory() as path:
+        ...     saved = dcp.save({"model": model, "step": 3}, checkpoint_id=path)
+        ...     state = {"model": model, "step": 0}
+        ...     dcp.load(state, checkpoint_id=path)
+        >>> sorted(saved.tensors), state["step"]
+        (['model.bias', 'model.weight'], 3)
+    """
+    ranks = _Ranks(process_group, no_dist)
+    return _Save(state_dict, checkpoint_id, storage_writer, ranks, False).finish(ranks)
+
+
+_writers: weakref.WeakKeyDictionary[Any, tuple[Any, ThreadPoolExecutor]]
+_writers = weakref.WeakKeyDictionary()
+
+
+def async_save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_writer: Any = None,
+    planner: Any = None,
+    process_group: Any = None,
+    **options: Any,
+) -> Future[Metadata]:
+    """Copies a state dict, and writes the copy while the program goes on. All ranks call it.
+
+    Args:
+        state_dict, checkpoint_id, storage_writer, planner, process_group: see save.
+        **options: accepted for PyTorch's sake.
+
+    Returns:
+        A future, whose result() is what save returns. Wait for it before the job ends.
+    """
+    ranks = _Ranks(process_group, False)
+    begun = _Save(state_dict, checkpoint_id, storage_writer, ranks, True)
+    if not ranks.is_job:
+        return ThreadPoolExecutor(1, "checkpoint").submit(begun.finish, ranks)
+    group = process_group or dist.group.WORLD
+    if group not in _writers:
+        # A group of its own, since collectives of the program go on in the other.
+        members = dist.get_process_group_ranks(group)
+        own = dist.new_group(members, use_local_synchronization=True, group_desc="checkpoint")
+        _writers[group] = own, ThreadPoolExecutor(1, "checkpoint")
+    own, thread = _writers[group]
+    return thread.submit(begun.finish, _Ranks(own, False))
+
+
+def load(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: str | os.PathLike[str] | None = None,
+    storage_reader: Any = None,
+    planner: DefaultLoadPlanner | None = None,
+    process_group: Any = None,
+    no_dist: bool = False,
+) -> None:
+    """Fills a state dict from a checkpoint, in place. Each rank reads what its parts need.
+
+    Args:
+        state_dict: what is wanted: tensors are overwritten, other values replaced, objects with
+            load_state_dict get theirs. DTensors may lie otherwise than those that were saved.
+        checkpoint_id: the folder.
+        storage_reader: a FileSystemReader, in place of the folder.
+        planner: a DefaultLoadPlanner.
+        process_group, no_dist: accepted for PyTorch's sake; ranks do not wait for each other.
+
+    Raises:
+        RuntimeError: if the checkpoint lacks a key.
+        ValueError: if a shape differs, or the checkpoint is damaged.
+        FileNotFoundError: if there is none.
+    """
+    if storage_reader is None and checkpoint_id is None:
+        raise ValueError("load: needs a checkpoint_id, the folder, or a storage_reader.")
+    if storage_reader is not None and not isinstance(storage_reader, FileSystemReader):
+        raise NotImplementedError(
+            f"load: a {type(storage_reader).__name__} is not available. Use FileSystemReader."
+        )
+    reader = storage_reader or FileSystemReader(os.fspath(checkpoint_id or ""))
+    if checkpoint_id is not None:
+        reader.path = os.fspath(checkpoint_id)
+    metadata = reader.read_metadata()
+    is_partial = planner is not None and planner.allow_partial_load
+    wanted = _states(state_dict)
+    with rl.no_grad():
+        for path, value in list(_tree.leaves(wanted)):
+            key = ".".join(map(str, path))
+            if key in metadata.values:
+                _tree.replace_leaf(wanted, path, metadata.values[key])
+            elif key in metadata.tensors:
+                entry = metadata.tensors[key]
+                if isinstance(value, Tensor):
+                    _read(reader, entry, value, key)
+                else:
+                    _tree.replace_leaf(wanted, path, whole(reader, entry))
+            elif not is_partial:
+                raise RuntimeError(f"Missing key in checkpoint state_dict: {key}.")
+    for key, value in wanted.items():
+        target = state_dict[key]
+        if isinstance(target, Stateful) and not isinstance(target, dict):
+            target.load_state_dict(value)
+        else:
+            state_dict[key] = value
+
+
+def _read(reader: FileSystemReader, entry: TensorEntry, target: Tensor, key: str) -> None:
+    if tuple(target.shape) != entry.shape:
+        raise ValueError(
+            f"Size mismatch between saved {entry.shape} and current: {tuple(target.shape)} for "
+            f"{key}"
+        )
+    box, offsets = _box(target)
+    if box.is_meta:
+        raise ValueError(f"load: {key} is on meta, without memory to fill. Call to_empty first.")
+    if box.numel():
+        reader.read_box(entry, box, offsets)

@@ -1,0 +1,74 @@
+"""Wrapper: a module around another whose name is in no key of a state dict."""
+
+from __future__ import annotations
+
+from rushlight.nn import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+__all__ = ["Wrapper", "clean"]
+
+_NAMES: set[str] = set()  # of the attributes in which wrappers keep what they wrap
+
+
+def clean(name: str) -> str:
+    """Returns the name of a parameter, buffer or module without those of wrappers."""
+    return ".".join(part for part in name.split(".") if part not in _NAMES)
+
+
+class Wrapper(Module):
+    """Has the state and, where it has none itself, the attributes of the module that it wraps.
+
+    Args:
+        module: the one.
+    """
+
+    _attribute = ""  # where it is
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        _NAMES.add(cls._attribute)
+
+    def __init__(self, module: Module) -> None:
+        super().__init__()
+        setattr(self, self._attribute, module)
+
+    @property
+    def _wrapped(self) -> Module:
+        return self.__dict__[self._attribute]
+
+    def __getattr__(self, name: str) -> Any:
+        wrapped = self.__dict__.get(self._attribute)
+        if wrapped is None:
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+        return getattr(wrapped, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._wrapped[key]  # pyright: ignore[reportIndexIssue]
+
+    def state_dict(
+        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> Any:
+        """Returns the state of the wrapped module."""
+        return self._wrapped.state_dict(destination=destination, prefix=prefix, keep_vars=keep_vars)
+
+    def _load_tree(
+        self,
+        state: dict[str, Any],
+        prefix: str,
+        metadata: Mapping[str, Any],
+        assign: bool,
+        incompatible: Any,
+        problems: list[str],
+    ) -> None:
+        self._wrapped._load_tree(state, prefix, metadata, assign, incompatible, problems)
+        for hook in self._hooks_at("load_state_dict_post"):
+            hook(self, incompatible)
+
+
+def clean_items(items: Iterator[tuple[str, Any]]) -> Iterator[tuple[str, Any]]:
+    """Returns pairs of names and values, with clean names."""
+    return ((clean(name), value) for name, value in items)

@@ -1,0 +1,598 @@
+"""What each rank of a world checks of sharded modules: against one model on the whole batch."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+from rushlight import distributed as dist
+from rushlight import nn
+from rushlight.distributed.fsdp import (
+    BackwardPrefetch,
+    CPUOffload,
+    CPUOffloadPolicy,
+    FSDPModule,
+    FullOptimStateDictConfig,
+    FullStateDictConfig,
+    MixedPrecision,
+    MixedPrecisionPolicy,
+    ShardingStrategy,
+    StateDictType,
+    fully_shard,
+    register_fsdp_forward_method,
+)
+from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817
+from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy
+from rushlight.distributed.tensor import DTensor, Shard
+from rushlight.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
+from rushlight.utils.checkpoint import checkpoint
+
+WIDTH = 6
+
+
+class Block(nn.Module):
+    """Two layers, with a checkpoint inside if asked for."""
+
+    def __init__(self, inside: str = "") -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 5), nn.Linear(5, WIDTH, bias=False)
+        self.inside = inside
+
+    def forward(self, x: Any) -> Any:
+        if self.inside:
+            reentrant = self.inside == "reentrant"
+            return x + checkpoint(self.compute, self.norm(x), use_reentrant=reentrant)
+        return x + self.compute(self.norm(x))
+
+    def compute(self, x: Any) -> Any:
+        return self.down(F.gelu(self.up(x)))
+
+
+class Net(nn.Module):
+    """An embedding, two blocks of which the second is called twice, and a tied head."""
+
+    def __init__(self, inside: str = "", around: str = "") -> None:
+        super().__init__()
+        self.embed = nn.Embedding(7, WIDTH)
+        self.blocks = nn.ModuleList(Block(inside) for _ in range(2))
+        self.register_buffer("scale", torch.tensor([0.5]))
+        self.head = nn.Linear(WIDTH, 7)
+        self.head.weight = self.embed.weight
+        self.around = around
+
+    def forward(self, ids: Any) -> Any:
+        x = self.embed(ids)
+        for block in (*self.blocks, self.blocks[1]):
+            if self.around:
+                x = checkpoint(block, x, use_reentrant=self.around == "reentrant")
+            else:
+                x = block(x)
+        return self.head(x) * self.scale
+
+
+def made(**options: Any) -> Net:
+    torch.manual_seed(3)
+    return Net(**options)
+
+
+def sharded(model: Any, mesh: Any = None, **options: Any) -> Any:
+    for block in model.blocks:
+        fully_shard(block, mesh=mesh, **options)
+    return fully_shard(model, mesh=mesh, **options)
+
+
+def batches(steps: int, seed: int = 5) -> list[Any]:
+    """For each step ids of all ranks."""
+    generator = torch.Generator().manual_seed(seed)
+    return [
+        torch.randint(0, 7, (dist.get_world_size(), 2, 4), generator=generator)
+        for _ in range(steps)
+    ]
+
+
+def loss_of(model: Any, ids: Any) -> Any:
+    return F.cross_entropy(model(ids).flatten(0, 1).float(), ids.flatten())
+
+
+def refused(kind: type[Exception], call: Callable[[], Any], text: str | None = None) -> None:
+    with pytest.raises(kind, match=text):
+        call()
+
+
+def whole(value: Any) -> Any:
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def same(model: Any, reference: Any, grads: bool = False, tolerance: float = 1e-5) -> None:
+    theirs = dict(reference.named_parameters())
+    names = [name.replace("_fsdp_wrapped_module.", "") for name, _ in model.named_parameters()]
+    assert names == list(theirs)
+    for name, param in zip(names, model.parameters(), strict=True):
+        a, b = (param.grad, theirs[name].grad) if grads else (param, theirs[name])
+        assert (a is None) == (b is None), name
+        if a is not None:
+            a = whole(a.detach())
+            assert a.shape == b.shape and torch.allclose(a, b, atol=tolerance), (name, a, b)
+
+
+def trains(model: Any, reference: Any = None, tolerance: float = 1e-5, **options: Any) -> None:
+    """Three steps of the model are those of one model that sees what all ranks see."""
+    reference = reference or made()
+    kind = options.pop("optimizer", torch.optim.AdamW)
+    mine = kind(model.parameters(), lr=0.01, **options)
+    other = kind(reference.parameters(), lr=0.01, **options)
+    for ids in batches(3):
+        losses = [loss_of(reference, part) for part in ids]
+        other.zero_grad()
+        torch.stack(losses).mean().backward()
+        mine.zero_grad()
+        loss = loss_of(model, ids[dist.get_rank()])
+        loss.backward()
+        near = torch.allclose(loss, losses[dist.get_rank()], atol=tolerance)
+        assert near, (loss, losses[dist.get_rank()])
+        same(model, reference, grads=True, tolerance=tolerance)
+        is_freed(model)
+        total = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        expected = nn.utils.clip_grad_norm_(reference.parameters(), 0.5)
+        assert torch.allclose(whole(total), expected, atol=tolerance)
+        mine.step()
+        other.step()
+    same(model, reference, tolerance=max(tolerance, 1e-4))
+
+
+def states(model: Any) -> list[Any]:
+    found = [part.__dict__.get("_fsdp_state") for part in model.modules()]
+    return [state for state in found if state is not None]
+
+
+def is_freed(model: Any) -> None:
+    for state in states(model):
+        assert not state.calls and not state.in_backward and not state.context.depth
+        for group in state.groups:
+            assert group.whole is None and group.pending_gather is None
+            assert not group.is_exposed and not group.waiting and not group.reductions
+
+
+# ---- fully_shard --------------------------------------------------------------------------------
+
+
+def parameters_are_parts() -> None:
+    model = sharded(made())
+    assert isinstance(model, FSDPModule) and isinstance(model, Net)
+    assert type(model).__name__ == "FSDPNet"
+    size, rank = dist.get_world_size(), dist.get_rank()
+    assert model.head.weight is model.embed.weight
+    weight: Any = model.embed.weight
+    assert isinstance(weight, DTensor) and isinstance(weight, nn.Parameter)
+    assert weight.placements == (Shard(0),) and weight.shape == (7, WIDTH)
+    expected = made().embed.weight.detach().chunk(size)
+    mine = expected[rank] if rank < len(expected) else expected[0][:0]
+    assert torch.equal(weight.to_local().detach(), mine)
+    assert isinstance(Net(), Net)
+    refused(ValueError, lambda: fully_shard(model.blocks), "do not implement forward")
+    refused(ValueError, lambda: fully_shard(model), "sharded already")
+    refused(ValueError, lambda: fully_shard(nn.ParameterList([torch.ones(())])), "scalar")
+
+
+def it_trains() -> None:
+    trains(sharded(made()))
+    trains(sharded(made()), optimizer=torch.optim.SGD, momentum=0.9)
+    trains(sharded(made()), optimizer=torch.optim.AdamW, fused=True)
+    trains(sharded(made()), optimizer=torch.optim.Adagrad)
+    trains(sharded(made(), reshard_after_forward=False))
+    trains(sharded(made(), reshard_after_forward=True))
+    trains(fully_shard(made()))
+    model = made()
+    fully_shard([model.blocks[0], model.blocks[1]])
+    trains(fully_shard(model))
+
+
+def checkpoints_inside_and_around() -> None:
+    for kind in ("new", "reentrant"):
+        trains(sharded(made(inside=kind)))
+        trains(sharded(made(around=kind)))
+
+
+def memory_is_given_back() -> None:
+    """After forward nobody holds whole parameters of blocks; saved are only places."""
+    model = sharded(made())
+    kept: list[Any] = []
+    for block in model.blocks:
+        gathered = block._state.groups[0].gathered
+
+        def watched(gathered: Any = gathered) -> Any:
+            memory = gathered()
+            kept.append(weakref.ref(memory.untyped_storage()._values()))
+            return memory
+
+        block._state.groups[0].gathered = watched
+    ids = batches(1)[0][dist.get_rank()]
+    before = torch.autograd.graph.saved_tensors_hooks
+    loss = loss_of(model, ids)
+    for block in model.blocks:
+        assert block._state.groups[0].whole is None
+        assert isinstance(block.up.weight, DTensor)
+    assert model._state.groups[0].whole is not None  # the root keeps it for backward
+    assert before is torch.autograd.graph.saved_tensors_hooks
+    loss.backward()
+    is_freed(model)
+    with torch.no_grad():
+        model(ids)
+    is_freed(model)
+
+
+def gradients_add_up_without_sync() -> None:
+    model, reference = sharded(made()), made()
+    first, second = batches(2)
+    model.set_requires_gradient_sync(False)
+    model.set_reshard_after_backward(False)
+    loss_of(model, first[dist.get_rank()]).backward()
+    assert all(param.grad is None for param in model.parameters())
+    assert model.blocks[0]._state.groups[0].whole is not None
+    model.set_requires_gradient_sync(True)
+    model.set_reshard_after_backward(True)
+    loss_of(model, second[dist.get_rank()]).backward()
+    for ids in (first, second):
+        torch.stack([loss_of(reference, part) for part in ids]).mean().backward()
+    same(model, reference, grads=True)
+    # Of gradients that are averaged each time too.
+    loss_of(model, first[dist.get_rank()]).backward()
+    torch.stack([loss_of(reference, part) for part in first]).mean().backward()
+    same(model, reference, grads=True)
+    is_freed(model)
+
+
+def several_forwards_before_backward() -> None:
+    model, reference = sharded(made()), made()
+    first, second = batches(2)
+    mine = [loss_of(model, ids[dist.get_rank()]) for ids in (first, second)]
+    (mine[0] + mine[1]).backward()
+    losses = [loss_of(reference, part) for ids in (first, second) for part in ids]
+    (torch.stack(losses).sum() / dist.get_world_size()).backward()
+    same(model, reference, grads=True)
+    loss = loss_of(model, first[dist.get_rank()])
+    loss.backward(retain_graph=True)
+    loss.backward()
+    for _ in range(2):
+        torch.stack([loss_of(reference, part) for part in first]).mean().backward()
+    same(model, reference, grads=True)
+
+
+def dtypes_differ() -> None:
+    seen = []
+    model: Any = made()
+    for block in model.blocks:
+        fully_shard(block, mp_policy=MixedPrecisionPolicy(torch.bfloat16, torch.float32))
+    policy = MixedPrecisionPolicy(torch.bfloat16, torch.float32, torch.float32)
+    fully_shard(model, mp_policy=policy)
+    model.blocks[0].up.register_forward_hook(
+        lambda module, args, output: seen.extend([module.weight.dtype, output.dtype])
+    )
+    assert model(batches(1)[0][0]).dtype == torch.float32
+    assert seen == [torch.bfloat16] * 2
+    assert model.blocks[0].up.weight.dtype == torch.float32
+    trains(model, tolerance=0.05, optimizer=torch.optim.SGD)
+    half = sharded(made().to(torch.bfloat16))
+    loss_of(half, batches(1)[0][dist.get_rank()]).backward()
+    assert half.embed.weight.grad.dtype == torch.bfloat16
+
+
+def mixed_and_frozen_parameters() -> None:
+    def build() -> Net:
+        model = made()
+        model.blocks[0].requires_grad_(False)
+        model.blocks[1].up.requires_grad_(False)
+        return model
+
+    trains(sharded(build()), build())
+    pair: Any = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2).double())
+    pair.forward = lambda x: pair[1](pair[0](x).double())
+    fully_shard(pair)
+    pair(torch.ones(2, 3)).sum().backward()
+    dtypes = [param.grad.dtype for param in pair.parameters() if param.grad is not None]
+    assert dtypes == [torch.float32] * 2 + [torch.float64] * 2
+
+
+def unused_parameters_have_no_gradient() -> None:
+    model = nn.ModuleDict({"a": nn.Linear(3, 3), "b": nn.Linear(3, 3)})
+    holder: Any = nn.Identity()
+    holder.parts = model
+    holder.forward = lambda x: model["a"](x)
+    fully_shard(holder)
+    holder(torch.ones(2, 3)).sum().backward()
+    assert model["a"].weight.grad is not None and model["b"].weight.grad is None
+
+
+def by_hand() -> None:
+    model = sharded(made())
+    model.unshard()
+    assert not isinstance(model.head.weight, DTensor) and model.head.weight.shape == (7, WIDTH)
+    assert isinstance(model.blocks[0].up.weight, DTensor)
+    model.reshard()
+    handle = model.blocks[0].unshard(async_op=True)
+    handle.wait()
+    assert torch.equal(model.blocks[0].up.weight, made().blocks[0].up.weight)
+    assert isinstance(model.state_dict()["blocks.0.up.weight"], DTensor)
+    model.blocks[0].set_modules_to_forward_prefetch([model.blocks[1]])
+    model.blocks[1].set_modules_to_backward_prefetch([model.blocks[0]])
+    trains(model)
+
+    class Speaker(nn.Linear):
+        def speak(self, x: Any) -> Any:
+            return self(x) + self.weight.sum()
+
+    torch.manual_seed(0)
+    plain = Speaker(3, 2)
+    torch.manual_seed(0)
+    speaker: Any = fully_shard(Speaker(3, 2))
+    register_fsdp_forward_method(speaker, "speak")
+    x = torch.ones(1, 3)
+    assert torch.equal(speaker.speak(x), plain.speak(x))
+    refused(ValueError, lambda: register_fsdp_forward_method(speaker, "sing"), "sing")
+    speaker.set_gradient_divide_factor(1.0)
+    speaker.speak(x).sum().backward()
+    plain.speak(x).sum().backward()
+    expected = plain.weight.grad * dist.get_world_size()  # pyright: ignore
+    assert torch.allclose(whole(speaker.weight.grad), expected)
+
+
+def from_meta() -> None:
+    meta: Any = torch.device("meta")
+    with meta:
+        model = made()
+    sharded(model, mesh=dist.init_device_mesh("cpu", (dist.get_world_size(),)))
+    ids = batches(1)[0][0]
+    refused(RuntimeError, lambda: model(ids), "materialized from meta device")
+    model.to_empty(device="cpu")
+    torch.manual_seed(1)
+    for part in model.modules():
+        if hasattr(part, "reset_parameters"):
+            part.reset_parameters()
+    torch.nn.init.constant_(model.scale, 0.5)
+    reference = made()
+    for mine, other in zip(model.parameters(), reference.parameters(), strict=True):
+        other.data = whole(mine.detach())
+    trains(model, reference)
+
+
+def other_dims() -> None:
+    size = dist.get_world_size()
+    model = nn.Sequential(nn.Linear(2 * size, 3), nn.Linear(3, 2))
+    reference = nn.Sequential(nn.Linear(2 * size, 3), nn.Linear(3, 2))
+    reference.load_state_dict(model.state_dict())
+    fully_shard(model, shard_placement_fn=lambda p: Shard(-1) if p.shape[-1] == 2 * size else None)
+    assert model[0].weight.placements == (Shard(1),)  # pyright: ignore
+    x = torch.arange(4.0 * size).view(2, -1)
+    model(x).sum().backward()
+    reference(x).sum().backward()
+    same(model, reference, grads=True)
+    refused(
+        NotImplementedError,
+        lambda: fully_shard(nn.Linear(3, 3), shard_placement_fn=lambda p: Shard(p.dim() - 1)),
+        "is no multiple of",
+    ) if size != 3 else None
+
+
+def mistakes() -> None:
+    model = sharded(made())
+    ids = batches(1)[0][0]
+    loss = loss_of(model, ids)
+    with torch.no_grad():
+        model.blocks[0].up.weight.mul_(2)
+    refused(RuntimeError, loss.backward, "were changed between forward and")
+    trains(sharded(made()))
+    refused(IndexError, lambda: model(ids + 100))
+    model(ids)
+    is_there = dist.init_device_mesh("cpu", (1, 1, dist.get_world_size()))
+    refused(ValueError, lambda: fully_shard(made(), mesh=is_there), "1D or 2D")
+    trains(sharded(made(), offload_policy=CPUOffloadPolicy()))
+
+
+# ---- FullyShardedDataParallel -------------------------------------------------------------------
+
+
+def wrapped(model: Any = None, **options: Any) -> Any:
+    options.setdefault("auto_wrap_policy", ModuleWrapPolicy({Block}))
+    return FSDP(model or made(), **options)
+
+
+def the_wrapper_trains() -> None:
+    trains(wrapped())
+    for strategy in (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy.NO_SHARD):
+        trains(wrapped(sharding_strategy=strategy))
+    trains(wrapped(backward_prefetch=None, cpu_offload=CPUOffload(True)))
+    trains(wrapped(backward_prefetch=BackwardPrefetch.BACKWARD_POST), optimizer=torch.optim.SGD)
+    low = MixedPrecision(torch.bfloat16, torch.float32, torch.bfloat16)
+    trains(wrapped(mixed_precision=low), tolerance=0.05, optimizer=torch.optim.SGD)
+    torch.manual_seed(dist.get_rank())
+    trains(wrapped(Net(), sync_module_states=True), reference=_of_seed_0())
+    model = wrapped()
+    assert len(FSDP.fsdp_modules(model)) == 3 and FSDP.fsdp_modules(model, root_only=True) == [
+        model
+    ]
+    assert model.check_is_root() and isinstance(model.module, Net) and model.around == ""
+
+
+def _of_seed_0() -> Net:
+    torch.manual_seed(0)
+    return Net()
+
+
+def the_wrapper_accumulates_and_clips() -> None:
+    model, reference = wrapped(), made()
+    first, second = batches(2)
+    with model.no_sync():
+        loss_of(model, first[dist.get_rank()]).backward()
+    loss_of(model, second[dist.get_rank()]).backward()
+    for ids in (first, second):
+        torch.stack([loss_of(reference, part) for part in ids]).mean().backward()
+    norm = model.clip_grad_norm_(0.1)
+    expected = nn.utils.clip_grad_norm_(reference.parameters(), 0.1)
+    assert type(norm) is torch.Tensor and torch.allclose(norm, expected)
+    same(model, reference, grads=True)
+
+
+def the_wrapper_has_state_dicts() -> None:
+    model, reference = wrapped(), made()
+    expected = reference.state_dict()
+    full = model.state_dict()
+    assert list(full) == list(expected)
+    assert all(torch.equal(full[name], expected[name]) for name in expected)
+    with FSDP.state_dict_type(
+        model, StateDictType.FULL_STATE_DICT, FullStateDictConfig(True, rank0_only=True)
+    ):
+        assert bool(model.state_dict()) == (dist.get_rank() == 0)
+    for kind in StateDictType:
+        other = wrapped(Net())
+        with FSDP.state_dict_type(model, kind), FSDP.state_dict_type(other, kind):
+            state = model.state_dict()
+            if kind is StateDictType.SHARDED_STATE_DICT:
+                assert isinstance(state["head.bias"], DTensor)
+            assert str(other.load_state_dict(state)) == "<All keys matched successfully>"
+        same(other, reference)
+    refused(
+        RuntimeError,
+        lambda: FSDP.set_state_dict_type(
+            model, StateDictType.SHARDED_STATE_DICT, FullStateDictConfig()
+        ),
+        "Expected state_dict_config of type",
+    )
+    refused(
+        RuntimeError, lambda: model.load_state_dict({"head.bias": torch.ones(3)}), "size mismatch"
+    )
+
+
+def the_wrapper_has_optimizer_states() -> None:
+    model = wrapped()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    ids = batches(1)[0]
+    loss_of(model, ids[dist.get_rank()]).backward()
+    optimizer.step()
+    state = FSDP.optim_state_dict(model, optimizer)
+    name = "blocks.0.up.weight"
+    assert state["state"][name]["exp_avg"].shape == (5, WIDTH)
+    assert name in state["param_groups"][0]["params"]
+    other = wrapped()
+    second = torch.optim.Adam(other.parameters(), lr=0.1)
+    second.load_state_dict(FSDP.optim_state_dict_to_load(other, second, state))
+    assert second.param_groups[0]["lr"] == 0.01
+    mine = second.state[other.module.blocks[0].up.weight]["exp_avg"]
+    assert torch.equal(mine.full_tensor(), state["state"][name]["exp_avg"])
+    config = FullOptimStateDictConfig(rank0_only=True)
+    with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT, None, config):
+        assert bool(FSDP.optim_state_dict(model, optimizer)) == (dist.get_rank() == 0)
+
+
+def parameters_are_summoned() -> None:
+    model = wrapped()
+    with FSDP.summon_full_params(model):
+        names = [name for name, _ in model.named_parameters()]
+        assert names == [name for name, _ in made().named_parameters()]
+        assert type(model.module.head.weight) is nn.Parameter
+        with torch.no_grad():
+            model.module.head.bias.fill_(7.0)
+    assert model.state_dict()["head.bias"].tolist() == [7.0] * 7
+    with FSDP.summon_full_params(model, writeback=False):
+        model.module.head.bias.data.fill_(1.0)
+    assert model.state_dict()["head.bias"].tolist() == [7.0] * 7
+    loss_of(model, batches(1)[0][0]).backward()
+    with FSDP.summon_full_params(model, rank0_only=True, writeback=False, with_grads=True):
+        is_whole = not isinstance(model.module.head.bias, DTensor)
+        assert is_whole == (dist.get_rank() == 0)
+        if is_whole:
+            assert model.module.head.bias.grad.shape == (7,)
+    model.apply(
+        lambda part: (
+            nn.init.ones_(part.bias)
+            if isinstance(part, nn.Linear) and part.bias is not None
+            else None
+        )
+    )
+    assert model.state_dict()["head.bias"].tolist() == [1.0] * 7
+
+
+# ---- several dims -------------------------------------------------------------------------------
+
+
+def on_meshes_of_two_dims() -> None:
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("replicate", "shard"))
+    trains(sharded(made(), mesh=mesh))
+    model, reference = sharded(made(), mesh=mesh), made()
+    first, second = batches(2)
+    model.set_requires_all_reduce(False)
+    loss_of(model, first[dist.get_rank()]).backward()
+    model.set_requires_all_reduce(True)
+    loss_of(model, second[dist.get_rank()]).backward()
+    for ids in (first, second):
+        torch.stack([loss_of(reference, part) for part in ids]).mean().backward()
+    same(model, reference, grads=True)
+    trains(wrapped(device_mesh=mesh, sharding_strategy=ShardingStrategy.HYBRID_SHARD))
+    groups = mesh["shard"].get_group(), mesh["replicate"].get_group()
+    trains(wrapped(process_group=groups, sharding_strategy=ShardingStrategy.HYBRID_SHARD))
+
+
+def beside_tensor_parallel() -> None:
+    mesh = dist.init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+    torch.manual_seed(0)
+    model: Any = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 3))
+    torch.manual_seed(0)
+    reference = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 3))
+    plan = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    fully_shard(parallelize_module(model, mesh["tp"], plan), mesh=mesh["dp"])
+    assert model[0].weight.shape == (8, 3)
+    mine = torch.optim.Adam(model.parameters(), lr=0.01)
+    other = torch.optim.Adam(reference.parameters(), lr=0.01)
+    for _ in range(2):
+        x = torch.randn(2, 4, 3)
+        for part, optimizer, net in (
+            (x[mesh.get_local_rank("dp")], mine, model),
+            (x, other, reference),
+        ):
+            optimizer.zero_grad()
+            net(part).square().mean().backward()
+            optimizer.step()
+        same(model, reference, grads=True)
+    same(model, reference)
+
+
+OF_TWO: list[Callable[[], None]] = [
+    parameters_are_parts,
+    it_trains,
+    checkpoints_inside_and_around,
+    memory_is_given_back,
+    gradients_add_up_without_sync,
+    several_forwards_before_backward,
+    dtypes_differ,
+    mixed_and_frozen_parameters,
+    unused_parameters_have_no_gradient,
+    by_hand,
+    from_meta,
+    other_dims,
+    mistakes,
+    the_wrapper_trains,
+    the_wrapper_accumulates_and_clips,
+    the_wrapper_has_state_dicts,
+    the_wrapper_has_optimizer_states,
+    parameters_are_summoned,
+]
+
+# Of four ranks, where some parts are empty.
+OF_FOUR: list[Callable[[], None]] = [
+    parameters_are_parts,
+    memory_is_given_back,
+    gradients_add_up_without_sync,
+    from_meta,
+    the_wrapper_has_state_dicts,
+    on_meshes_of_two_dims,
+    beside_tensor_parallel,
+]
