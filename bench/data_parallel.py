@@ -1,9 +1,9 @@
-"""Times training steps of DistributedDataParallel against PyTorch's over gloo:
-`data_parallel.py [--torch-python PYTHON] [--ranks 2]`.
+"""Times training steps of DistributedDataParallel and fully_shard against PyTorch's over gloo:
+`data_parallel.py [--torch-python PYTHON] [--ranks 2] [--filter TEXT]`.
 
 Each framework runs in processes of its own with one thread each; the two take turns, and the table
-shows the fastest sample of each. "alone" is the same step without DistributedDataParallel, one
-process on its own, so that the difference is what averaging costs.
+shows the fastest sample of each. "alone" is the same step of one process on its own, so that the
+difference is what averaging costs; "sharded" has every layer cut over the ranks.
 """
 
 from __future__ import annotations
@@ -54,11 +54,22 @@ def cnn(nn: Any) -> Any:
     )
 
 
+def transformer(nn: Any) -> Any:
+    layers = [
+        nn.TransformerEncoderLayer(256, 8, 1024, 0.0, batch_first=True, norm_first=True)
+        for _ in range(4)
+    ]
+    return nn.Sequential(
+        nn.Unflatten(1, (16, 4)), nn.Linear(4, 256), *layers, nn.Flatten(), nn.Linear(4096, 10)
+    )
+
+
 MODELS: dict[str, Callable[[Any], Any]] = {
     "MLP, 84 thousand parameters": mlp,
     "MLP, 4.3 million parameters": wide,
     "100 layers of 16": deep,
     "CNN with batch norm": cnn,
+    "transformer, 3.2 million": transformer,
 }
 
 
@@ -67,6 +78,7 @@ def serve(module: str, rank: int, ranks: int, path: str) -> None:
     torch = importlib.import_module(module)
     dist = importlib.import_module(f"{module}.distributed")
     parallel = importlib.import_module(f"{module}.nn.parallel")
+    fsdp = importlib.import_module(f"{module}.distributed.fsdp")
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{path}", rank=rank, world_size=ranks)
     torch.manual_seed(0)
@@ -82,6 +94,13 @@ def serve(module: str, rank: int, ranks: int, path: str) -> None:
 
         return step
 
+    def sharded(model: Any) -> Any:
+        mesh = dist.device_mesh.init_device_mesh("cpu", (ranks,))
+        for layer in model:
+            if any(True for _ in layer.parameters()):
+                fsdp.fully_shard(layer, mesh=mesh)
+        return fsdp.fully_shard(model, mesh=mesh)
+
     steppers = {}
     for name, build in MODELS.items():
         steppers[name, "alone"] = stepper(build(torch.nn))
@@ -89,14 +108,16 @@ def serve(module: str, rank: int, ranks: int, path: str) -> None:
         steppers[name, "views"] = stepper(
             parallel.DistributedDataParallel(build(torch.nn), gradient_as_bucket_view=True)
         )
+        steppers[name, "sharded"] = stepper(sharded(build(torch.nn)))
     for line in sys.stdin:
-        step = steppers[tuple(json.loads(line))]
-        for _ in range(3):
+        name, kind = json.loads(line)
+        step, steps = steppers[name, kind], 4 if name.startswith("transformer") else STEPS
+        for _ in range(2):
             step()
         begin = time.perf_counter()
-        for _ in range(STEPS):
+        for _ in range(steps):
             step()
-        print((time.perf_counter() - begin) / STEPS, flush=True)
+        print((time.perf_counter() - begin) / steps, flush=True)
     dist.destroy_process_group()
 
 
@@ -131,6 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--torch-python", default=sys.executable)
     parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--filter", default="", help="only models whose name has this text")
     parser.add_argument("--serve", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -142,8 +164,8 @@ def main() -> None:
         Job(options.torch_python, "torch", options.ranks),
     ]
     print(f"{'microseconds per step':38} {'ours':>8} {'PyTorch':>8} {'ratio':>6}")
-    for name in MODELS:
-        for kind in ("alone", "DDP", "views"):
+    for name in (name for name in MODELS if options.filter in name):
+        for kind in ("alone", "DDP", "views", "sharded"):
             samples = [[job.sample((name, kind)) for job in jobs] for _ in range(ROUNDS)]
             ours, theirs = (1e6 * min(times) for times in zip(*samples, strict=True))
             print(f"{name + ', ' + kind:38} {ours:8.0f} {theirs:8.0f} {ours / theirs:6.2f}")

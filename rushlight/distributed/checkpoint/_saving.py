@@ -34,7 +34,7 @@ __all__ = [
 
 
 class CheckpointException(RuntimeError):  # noqa: N818 - PyTorch's name
-    """Raised on all ranks when one could not do its part.
+    """Raised by save on all ranks when one could not do its part, and by load.
 
     Args:
         msg: what was to be done.
@@ -332,9 +332,8 @@ def load(
         process_group, no_dist: accepted for PyTorch's sake; ranks do not wait for each other.
 
     Raises:
-        RuntimeError: if the checkpoint lacks a key.
-        ValueError: if a shape differs, or the checkpoint is damaged.
-        FileNotFoundError: if there is none.
+        CheckpointException: if there is no checkpoint, it is damaged or lacks a key, or a shape
+            differs.
     """
     if storage_reader is None and checkpoint_id is None:
         raise ValueError("load: needs a checkpoint_id, the folder, or a storage_reader.")
@@ -345,28 +344,35 @@ def load(
     reader = storage_reader or FileSystemReader(os.fspath(checkpoint_id or ""))
     if checkpoint_id is not None:
         reader.path = os.fspath(checkpoint_id)
-    metadata = reader.read_metadata()
-    is_partial = planner is not None and planner.allow_partial_load
     wanted = _states(state_dict)
-    with rl.no_grad():
-        for path, value in list(_tree.leaves(wanted)):
-            key = ".".join(map(str, path))
-            if key in metadata.values:
-                _tree.replace_leaf(wanted, path, metadata.values[key])
-            elif key in metadata.tensors:
-                entry = metadata.tensors[key]
-                if isinstance(value, Tensor):
-                    _read(reader, entry, value, key)
-                else:
-                    _tree.replace_leaf(wanted, path, whole(reader, entry))
-            elif not is_partial:
-                raise RuntimeError(f"Missing key in checkpoint state_dict: {key}.")
+    try:
+        with rl.no_grad():
+            _fill(wanted, reader, planner is not None and planner.allow_partial_load)
+    except (RuntimeError, ValueError, TypeError, OSError, NotImplementedError) as error:
+        rank = dist.get_rank() if dist.is_initialized() else 0
+        raise CheckpointException("load", {rank: f"{type(error).__name__}: {error}"}) from error
     for key, value in wanted.items():
         target = state_dict[key]
         if isinstance(target, Stateful) and not isinstance(target, dict):
             target.load_state_dict(value)
         else:
             state_dict[key] = value
+
+
+def _fill(wanted: dict[str, Any], reader: FileSystemReader, is_partial: bool) -> None:
+    metadata = reader.read_metadata()
+    for path, value in list(_tree.leaves(wanted)):
+        key = ".".join(map(str, path))
+        if key in metadata.values:
+            _tree.replace_leaf(wanted, path, metadata.values[key])
+        elif key in metadata.tensors:
+            entry = metadata.tensors[key]
+            if isinstance(value, Tensor):
+                _read(reader, entry, value, key)
+            else:
+                _tree.replace_leaf(wanted, path, whole(reader, entry))
+        elif not is_partial:
+            raise RuntimeError(f"Missing key in checkpoint state_dict: {key}.")
 
 
 def _read(reader: FileSystemReader, entry: TensorEntry, target: Tensor, key: str) -> None:

@@ -1,0 +1,185 @@
+"""Checkpoints of one process: what they hold, and what damaged ones do."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+import rushlight.distributed.checkpoint as dcp
+
+VALUES: dict[str, Any] = {
+    "number": 3,
+    "text": "a\n",
+    "nothing": None,
+    "bounds": (math.inf, -math.inf, 1 + 2j),
+    "bytes": b"\x00\xff",
+    "kinds": [torch.float16, torch.device("cpu"), {1, 2}, torch.Size([2])],
+    "table": {1: "one", "!": "tag"},
+}
+
+
+def test_values_come_back_as_they_were(tmp_path: Path) -> None:
+    tensors = {
+        "half": torch.arange(3.0).to(torch.bfloat16),
+        "flags": torch.tensor([True, False]),
+        "number": torch.tensor(7),
+        "empty": torch.ones(0, 3),
+        "turned": torch.arange(6).view(2, 3).T,
+    }
+    tensors["again"] = tensors["half"]
+    dcp.save({"v": VALUES, "t": tensors, "l": [torch.ones(1), {"x": 1}]}, checkpoint_id=tmp_path)
+    zeros = {name: torch.zeros_like(tensor) for name, tensor in tensors.items()}
+    state: dict[str, Any] = {
+        "v": dict.fromkeys(VALUES),
+        "t": zeros,
+        "l": [torch.zeros(1), {"x": 0}],
+    }
+    state["v"]["table"] = {1: None, "!": None}
+    dcp.load(state, checkpoint_id=tmp_path)
+    assert state["v"] == VALUES and state["l"] == [torch.ones(1), {"x": 1}]
+    assert type(state["v"]["bounds"]) is tuple
+    for name, tensor in tensors.items():
+        assert state["t"][name] is zeros[name] and torch.equal(zeros[name], tensor)
+
+
+def test_objects_save_and_load_their_state(tmp_path: Path) -> None:
+    model, other = torch.nn.Linear(2, 3), torch.nn.Linear(2, 3)
+    dcp.save({"model": model, "step": 5}, storage_writer=dcp.FileSystemWriter(tmp_path))
+    state = {"model": other, "step": 0}
+    dcp.load(state, storage_reader=dcp.FileSystemReader(tmp_path))
+    assert state["model"] is other and state["step"] == 5
+    assert torch.equal(model.weight, other.weight)
+
+
+def test_a_save_replaces_the_one_before(tmp_path: Path) -> None:
+    for value in (1.0, 2.0):
+        dcp.async_save({"x": torch.full((2,), value)}, checkpoint_id=tmp_path).result()
+    assert len(os.listdir(tmp_path)) == 2
+    state = {"x": torch.zeros(2)}
+    dcp.load(state, checkpoint_id=tmp_path)
+    assert state["x"].tolist() == [2.0, 2.0]
+    writer = dcp.FileSystemWriter(tmp_path, overwrite=False)
+    with pytest.raises(dcp.CheckpointException, match="overwrite is False"):
+        dcp.save(state, storage_writer=writer)
+
+
+def test_only_what_is_asked_for_is_read(tmp_path: Path) -> None:
+    dcp.save({"x": torch.ones(2), "y": 1}, checkpoint_id=tmp_path)
+    state: dict[str, Any] = {"x": torch.zeros(2)}
+    dcp.load(state, checkpoint_id=tmp_path)
+    state["z"] = 4
+    with pytest.raises(dcp.CheckpointException, match="Missing key in checkpoint state_dict: z"):
+        dcp.load(state, checkpoint_id=tmp_path)
+    dcp.load(state, checkpoint_id=tmp_path, planner=dcp.DefaultLoadPlanner(allow_partial_load=True))
+    assert state["z"] == 4
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"x": object()}, "x is <object.*no pickled objects"),
+        ({"x": {"y": [len]}}, "x.y is "),
+        ({"x": {1: 2}, "x.1": 3}, "two values have the key x.1"),
+        ({"x": torch.ones(2, dtype=torch.complex128)}, "complex128"),
+    ],
+)
+def test_what_cannot_be_saved_is_told(tmp_path: Path, state: Any, message: str) -> None:
+    with pytest.raises(dcp.CheckpointException, match=message):
+        dcp.save(state, checkpoint_id=tmp_path)
+    assert not (tmp_path / "metadata.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"x": torch.ones(3)}, "Size mismatch between saved"),
+        ({"x": torch.ones(2, device="meta")}, "x is on meta"),
+        ({"t": (torch.ones(2),)}, None),
+        ({"y": (0, {"a": 0})}, "y.0 is in a tuple"),
+    ],
+)
+def test_what_cannot_be_filled_is_told(tmp_path: Path, state: Any, message: str | None) -> None:
+    saved = {"x": torch.ones(2), "t": (torch.zeros(2),), "y": [1, {"a": 2}]}
+    dcp.save(saved, checkpoint_id=tmp_path)
+    if message is None:
+        dcp.load(state, checkpoint_id=tmp_path)
+        assert state["t"][0].tolist() == [0.0, 0.0]
+        return
+    with pytest.raises(dcp.CheckpointException, match=message):
+        dcp.load(state, checkpoint_id=tmp_path)
+
+
+def damage(change: Callable[[dict[str, Any]], Any]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        content = json.loads((folder / "metadata.json").read_text())
+        change(content)
+        (folder / "metadata.json").write_text(json.dumps(content))
+
+    return apply
+
+
+def part(content: dict[str, Any]) -> dict[str, Any]:
+    return content["tensors"]["x"]["parts"][0]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "metadata.json").unlink(),
+        lambda folder: (folder / "metadata.json").write_text("{"),
+        lambda folder: (folder / "metadata.json").write_text("[" * 100_000),
+        lambda folder: (folder / "metadata.json").write_bytes(b"\xff\xfe"),
+        lambda folder: [file.unlink() for file in folder.glob("part-*")],
+        lambda folder: [file.write_bytes(b"short") for file in folder.glob("part-*")],
+        damage(lambda c: c.update(version=99)),
+        damage(lambda c: c.pop("tensors")),
+        damage(lambda c: c["tensors"].update(x=3)),
+        damage(lambda c: c["tensors"]["x"].update(dtype="torch.load")),
+        damage(lambda c: c["tensors"]["x"].update(parts=[])),
+        damage(lambda c: part(c).update(file="../metadata.json")),
+        damage(lambda c: part(c).update(offsets=[1])),
+        damage(lambda c: part(c).update(offsets=[-1])),
+        damage(lambda c: part(c).update(shape=[2**62])),
+        damage(lambda c: part(c).update(shape=[])),
+        damage(lambda c: part(c).update(name="y")),
+        damage(lambda c: c["values"].update(y={"!": "exec", "value": "1"})),
+        damage(lambda c: c["values"].update(y={"!": "bytes", "value": "???"})),
+    ],
+)
+def test_a_damaged_checkpoint_raises(tmp_path: Path, change: Callable[[Path], Any]) -> None:
+    dcp.save({"x": torch.ones(4), "y": 1}, checkpoint_id=tmp_path)
+    change(tmp_path)
+    with pytest.raises(dcp.CheckpointException):
+        dcp.load({"x": torch.zeros(4), "y": 0}, checkpoint_id=tmp_path)
+
+
+class Attack:
+    def __reduce__(self) -> Any:
+        return os.mkdir, ("attacked",)
+
+
+@pytest.mark.parametrize("content", [pickle.dumps(Attack()), b"", b"\x80\x04N.", b"no pickle"])
+def test_a_pickle_of_pytorch_runs_no_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".metadata").write_bytes(content)
+    with pytest.raises(dcp.CheckpointException):
+        dcp.load({"x": torch.zeros(4)}, checkpoint_id=tmp_path)
+    assert not (tmp_path / "attacked").exists()
+
+
+def test_a_place_must_be_given() -> None:
+    for call in (dcp.save, dcp.load):
+        with pytest.raises(ValueError, match="needs a checkpoint_id"):
+            call({})
+    with pytest.raises(NotImplementedError, match="Use FileSystemWriter"):
+        dcp.save({}, storage_writer="here")
