@@ -27,6 +27,7 @@ from rushlight.distributed.fsdp import (
     register_fsdp_forward_method,
 )
 from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817
+from rushlight.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
 from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy
 from rushlight.distributed.tensor import DTensor, Shard
 from rushlight.distributed.tensor.parallel import (
@@ -287,6 +288,25 @@ def dtypes_differ() -> None:
     assert half.embed.weight.grad.dtype == torch.bfloat16
 
 
+def steps_with_infinite_gradients_are_left_out() -> None:
+    for model in (sharded(made()), wrapped()):
+        scaler = ShardedGradScaler("cpu", init_scale=8.0)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for is_bad in (True, False):
+            loss = loss_of(model, batches(1)[0][dist.get_rank()])
+            scaler.scale(loss).backward()
+            weight = next(model.parameters())
+            before = whole(weight.detach())
+            if is_bad and dist.get_rank() == 1:
+                with torch.no_grad():
+                    weight.grad.to_local().fill_(float("inf"))
+            scaler.step(optimizer)
+            scaler.update()
+            optimizer.zero_grad()
+            assert torch.equal(whole(weight.detach()), before) == is_bad
+        assert scaler.get_scale() == 4.0
+
+
 def mixed_and_frozen_parameters() -> None:
     def build() -> Net:
         model = made()
@@ -295,6 +315,10 @@ def mixed_and_frozen_parameters() -> None:
         return model
 
     trains(sharded(build()), build())
+    model: Any = sharded(made())
+    model.blocks[0].requires_grad_(False)
+    model.blocks[1].up.requires_grad_(False)
+    trains(model, build())
     pair: Any = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2).double())
     pair.forward = lambda x: pair[1](pair[0](x).double())
     fully_shard(pair)
@@ -573,6 +597,7 @@ OF_TWO: list[Callable[[], None]] = [
     gradients_add_up_without_sync,
     several_forwards_before_backward,
     dtypes_differ,
+    steps_with_infinite_gradients_are_left_out,
     mixed_and_frozen_parameters,
     unused_parameters_have_no_gradient,
     by_hand,

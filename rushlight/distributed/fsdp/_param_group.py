@@ -79,7 +79,6 @@ class ShardedParam:
     ) -> None:
         self.name = name  # for messages
         self.places = places
-        self.requires_grad = whole.requires_grad
         self.whole_spec = whole._spec if isinstance(whole, DTensor) else None
         self.shape = _local(whole).shape
         self.dim = shard.dim
@@ -169,7 +168,6 @@ class ParamGroup:
             param = ShardedParam(name, places, whole, shard, ranks)
             param.stand(self._cut(param, whole, shard))
             self.params.append(param)
-        self.trained = [param for param in self.params if param.requires_grad]
         self.total = sum(param.count for param in self.params)
         self.whole: Tensor | None = None  # the memory of all whole parameters
         self.start = self.end = 0  # its addresses
@@ -180,7 +178,7 @@ class ParamGroup:
         self.syncs = True  # whether gradients are averaged
         self.reduces_copies = True  # over the copies of a mesh of two dims too
         self.divisor: float | None = None  # None is the number of ranks
-        self.waiting: dict[int, Tensor] = {}  # gradients of backwards that did not sync
+        self.waiting: dict[ShardedParam, Tensor] = {}  # gradients of backwards that did not sync
         self.partly: Tensor | None = None  # gradients not reduced over copies yet
         self.reductions: list[Reduction] = []
         self.context: Any = None  # of _state.py
@@ -194,7 +192,7 @@ class ParamGroup:
             if self._is_pinned:
                 part = part.pin_memory()
         return Parameter(
-            wrap(part, DTensorSpec(mesh, placements, whole.shape)), param.requires_grad
+            wrap(part, DTensorSpec(mesh, placements, whole.shape)), whole.requires_grad
         )
 
     def _own_part(self, param: ShardedParam, whole: Tensor) -> Tensor:
@@ -314,13 +312,13 @@ class ParamGroup:
             memory.narrow(param.dim, 0, param.shape[param.dim])
             for param, memory in zip(self.params, self._memories(whole), strict=True)
         ]
-        if self.trained and rl.is_grad_enabled():
-            trained = [x for x, p in zip(values, self.params, strict=True) if p.requires_grad]
-            outputs = iter(_Whole.apply(self, self.tie(), *trained))
-            values = [
-                next(outputs) if param.requires_grad else x
-                for x, param in zip(values, self.params, strict=True)
-            ]
+        trained = self.trained
+        if trained and rl.is_grad_enabled():
+            by_param = dict(zip(self.params, values, strict=True))
+            inputs = [by_param[param] for param in trained]
+            outputs = _Whole.apply(self, self.tie(), trained, *inputs)
+            by_param.update(zip(trained, outputs, strict=True))
+            values = list(by_param.values())
         for param, value in zip(self.params, values, strict=True):
             param.sharded = param.current
             spec = param.whole_spec
@@ -341,7 +339,7 @@ class ParamGroup:
             whole = part.detach().full_tensor()
             grad = part.grad.full_tensor() if with_grads and part.grad is not None else None
             if gets:
-                made = Parameter(whole.cpu() if on_cpu else whole, param.requires_grad)
+                made = Parameter(whole.cpu() if on_cpu else whole, part.requires_grad)
                 made.grad = grad
                 param.sharded = part
                 param.stand(made)
@@ -360,18 +358,27 @@ class ParamGroup:
 
     # ---- gradients ------------------------------------------------------------------------------
 
+    @property
+    def trained(self) -> list[ShardedParam]:
+        """The parameters that require grad now."""
+        return [param for param in self.params if param.current.requires_grad]
+
     def tie(self) -> Tensor | None:
         """Returns what ties whole parameters to their parts in the graph; None without any."""
-        if self.token is None and self.trained:
-            self.token = _Parts.apply(self, *(_local(param.current) for param in self.trained))
+        trained = self.trained
+        if self.token is None and trained:
+            parts = (_local(param.current) for param in trained)
+            self.token = _Parts.apply(self, trained, *parts)
         return self.token
 
-    def take(self, grads: Sequence[Tensor | None]) -> None:
+    def take(self, params: list[ShardedParam], grads: Sequence[Tensor | None]) -> None:
         """Begins to average gradients of whole parameters, or keeps them for the next time."""
-        for i, grad in enumerate(grads):
+        for param, grad in zip(params, grads, strict=True):
             if grad is not None:
-                kept = self.waiting.get(i)
-                self.waiting[i] = grad if kept is None else kept + grad
+                kept = self.waiting.get(param)
+                if not self.syncs and self.precision.reduce_dtype is not None:
+                    grad = grad.to(self.precision.reduce_dtype)
+                self.waiting[param] = grad if kept is None else kept + grad
         if self.syncs and self.waiting:
             found, self.waiting = self.waiting, {}
             last = self.context.last_reduction
@@ -380,15 +387,14 @@ class ParamGroup:
             self.context.last_reduction = Reduction(self, found)
             self.reductions.append(self.context.last_reduction)
 
-    def finish(self) -> list[Tensor | None]:
+    def finish(self, params: list[ShardedParam]) -> list[Tensor | None]:
         """Waits for all reductions and returns the gradients of the parts."""
-        totals: list[Tensor | None] = [None] * len(self.trained)
+        totals: dict[ShardedParam, Tensor] = {}
         reductions, self.reductions = self.reductions, []
         for reduction in reductions:
-            for i, grad in reduction.results():
-                total = totals[i]
-                totals[i] = grad if total is None else total + grad
-        return totals
+            for param, grad in reduction.results():
+                totals[param] = totals[param] + grad if param in totals else grad
+        return [totals.get(param) for param in params]
 
 
 class Reduction:
@@ -396,24 +402,23 @@ class Reduction:
 
     Args:
         group: whose parameters they are.
-        grads: by their place among those that are trained.
+        grads: of whole parameters.
     """
 
-    def __init__(self, group: ParamGroup, grads: dict[int, Tensor]) -> None:
+    def __init__(self, group: ParamGroup, grads: dict[ShardedParam, Tensor]) -> None:
         self.group = group
-        self.indices = sorted(grads)
-        params = [group.trained[i] for i in self.indices]
-        self.counts = [param.count for param in params]
+        self.params = [param for param in group.params if param in grads]
+        self.counts = [param.count for param in self.params]
         size, total = group.ranks.size, sum(self.counts)
-        first = grads[self.indices[0]]
+        first = grads[self.params[0]]
         dtype = group.precision.reduce_dtype or first.dtype
         flat = rl.empty(size * total, dtype=dtype, device=first.device)
         by_rank = flat.view(size, total)
         targets, sources = [], []
         at = 0
-        for i, param in zip(self.indices, params, strict=True):
+        for param in self.params:
             targets.append(by_rank[:, at : at + param.count].unflatten(1, param.part_shape))
-            sources.append(param.parts_of(_padded(grads[i], param, size), size))
+            sources.append(param.parts_of(_padded(grads[param], param, size), size))
             at += param.count
         _C._foreach_copy_(targets, sources)
         self.work, self.result = None, flat
@@ -428,8 +433,8 @@ class Reduction:
             self.work.wait()
             self.work = None
 
-    def results(self) -> Iterable[tuple[int, Tensor]]:
-        """Waits, and returns the places and gradients of the parts."""
+    def results(self) -> Iterable[tuple[ShardedParam, Tensor]]:
+        """Waits, and returns the gradients of the parts."""
         group, result = self.group, self.result
         self.wait()
         if group.ranks.copies is not None:
@@ -443,12 +448,11 @@ class Reduction:
             dist.all_reduce(result, op, group.ranks.copies)
         if group.divisor is not None:
             result /= group.divisor
-        for i, flat in zip(self.indices, result.split(self.counts), strict=True):
-            param = group.trained[i]
+        for param, flat in zip(self.params, result.split(self.counts), strict=True):
             part = param.current
             grad = flat.view(param.part_shape).narrow(param.dim, 0, param.length)
             # A copy, so that a gradient that is kept does not keep those of the whole group.
-            yield i, grad.to(part.dtype, copy=True).to(part._local_tensor.device)
+            yield param, grad.to(part.dtype, copy=True).to(part._local_tensor.device)
 
 
 def _padded(grad: Tensor, param: ShardedParam, size: int) -> Tensor:
@@ -463,25 +467,27 @@ class _Parts(Function):
     """From the parts of a group to a token; waits in backward for what _Whole began."""
 
     @staticmethod
-    def forward(ctx: Any, group: ParamGroup, *parts: Tensor) -> Tensor:
-        ctx.group = group
+    def forward(ctx: Any, group: ParamGroup, params: list[ShardedParam], *parts: Tensor) -> Tensor:
+        ctx.group, ctx.params = group, params
         return rl.zeros(())
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Any:
-        return None, *ctx.group.finish()
+        return None, None, *ctx.group.finish(ctx.params)
 
 
 class _Whole(Function):
     """From the token of a group to its whole parameters; begins to average gradients."""
 
     @staticmethod
-    def forward(ctx: Any, group: ParamGroup, token: Tensor, *whole: Tensor) -> tuple[Tensor, ...]:
-        ctx.group = group
+    def forward(
+        ctx: Any, group: ParamGroup, token: Tensor, params: list[ShardedParam], *whole: Tensor
+    ) -> tuple[Tensor, ...]:
+        ctx.group, ctx.params = group, params
         ctx.set_materialize_grads(False)
         return tuple(x.detach() for x in whole)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> Any:
-        ctx.group.take(grads)
-        return None, rl.zeros(()), *(None,) * len(grads)
+        ctx.group.take(ctx.params, grads)
+        return None, rl.zeros(()), None, *(None,) * len(grads)

@@ -45,11 +45,12 @@ class Context:
     """What the sharded modules of one tree have in common.
 
     Args:
-        root: the module that was called first.
+        root: the state of the module that was called first.
     """
 
-    def __init__(self, root: Module) -> None:
-        self.states = list(states_in(root))
+    def __init__(self, root: ShardState) -> None:
+        found = (state for module in root.modules for state in states_in(module))
+        self.states = list(dict.fromkeys(found))
         self.groups = [group for state in self.states for group in state.groups]
         self.depth = 0  # of calls
         self.packs = False  # whether pack sees what ops save
@@ -59,7 +60,7 @@ class Context:
         self.last_reduction: Reduction | None = None
         for state in self.states:
             state.context = self
-            state.is_root = state_of(root) is state
+            state.is_root = state is root
             for group in state.groups:
                 group.context = self
 
@@ -177,7 +178,7 @@ class ShardState:
     def join(self) -> Any:
         """Returns the context; the first module that is called is the root of one."""
         if self.context is None:
-            Context(self.modules[0])
+            Context(self)
         return self.context
 
     def params(self) -> Iterable[Any]:
@@ -226,7 +227,8 @@ class ShardState:
         if rl.is_grad_enabled():
             number = self.number
             for leaf in tree_leaves(tree):
-                if isinstance(leaf, Tensor) and leaf.requires_grad:
+                # Leaves would keep the hooks for good.
+                if isinstance(leaf, Tensor) and leaf.grad_fn is not None:
                     leaf.register_hook(lambda _: function(number))
 
     @property

@@ -6,6 +6,7 @@ import math
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight import distributed as dist
 from rushlight.distributed.tensor._api import DTensor, wrap
 from rushlight.distributed.tensor._cross_entropy import cross_entropy
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
@@ -76,6 +77,15 @@ def _local(func: Any, args: Any, kwargs: Any) -> Any:
     return func(*tree_map(local, args), **tree_map(local, kwargs))
 
 
+def _unscale(func: Any, args: Any, kwargs: Any) -> Any:
+    """What GradScaler does with gradients: if those of one rank are not finite, none are."""
+    grads, found, *rest = args
+    _local(func, (grads, found, *rest), kwargs)
+    for mesh in {grad.device_mesh for grad in grads if isinstance(grad, DTensor)}:
+        for m in range(mesh.ndim):
+            dist.all_reduce(found, dist.ReduceOp.MAX, mesh.get_group(m))
+
+
 def _new(func: Any, args: Any, kwargs: Any) -> Any:
     """Fresh tensors are copies on all ranks."""
     x = args[0]
@@ -101,6 +111,7 @@ _TABLE: dict[Composite, tuple[str, ...]] = {
             *("nadam", "radam", "rmsprop", "rprop", "sgd"),
         )
     ),
+    _unscale: ("_unscale_",),
     _new: ("new_empty", "new_full", "new_ones", "new_zeros"),
     _attributes: ("is_complex", "is_floating_point", "is_signed"),
 }

@@ -1,0 +1,1 @@
+"""Older homes of names, as programs import them."""

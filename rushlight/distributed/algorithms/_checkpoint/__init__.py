@@ -1,0 +1,1 @@
+"""Checkpoints of activations, as wrappers of modules."""
