@@ -59,9 +59,11 @@ _HOMES = (
 )
 _SUBMODULES = (
     "algorithms",
+    "checkpoint",
     "distributed_c10d",
     "elastic",
     "flat_collectives",
+    "fsdp",
     "launch",
     "nn",
     "optim",

@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 import pytest
-from distributed.fsdp_checks import batches, loss_of, made, same, sharded, whole, wrapped
+from distributed.fsdp_models import batches, loss_of, made, same, sharded, whole, wrapped
 
 import rushlight as torch
 import rushlight.distributed.checkpoint as dcp

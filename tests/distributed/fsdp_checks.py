@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from distributed.fsdp_models import (
+    WIDTH,
+    Block,
+    Net,
+    batches,
+    is_freed,
+    loss_of,
+    made,
+    same,
+    sharded,
+    trains,
+    whole,
+    wrapped,
+)
 
 import rushlight as torch
-import rushlight.nn.functional as F
 from rushlight import distributed as dist
 from rushlight import nn
+from rushlight.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+    CheckpointImpl,
+    apply_activation_checkpointing,
+    checkpoint_wrapper,
+    offload_wrapper,
+)
 from rushlight.distributed.fsdp import (
     BackwardPrefetch,
     CPUOffload,
@@ -28,140 +48,17 @@ from rushlight.distributed.fsdp import (
 )
 from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817
 from rushlight.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
-from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy
 from rushlight.distributed.tensor import DTensor, Shard
 from rushlight.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
     parallelize_module,
 )
-from rushlight.utils.checkpoint import checkpoint
-
-WIDTH = 6
-
-
-class Block(nn.Module):
-    """Two layers, with a checkpoint inside if asked for."""
-
-    def __init__(self, inside: str = "") -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 5), nn.Linear(5, WIDTH, bias=False)
-        self.inside = inside
-
-    def forward(self, x: Any) -> Any:
-        if self.inside:
-            reentrant = self.inside == "reentrant"
-            return x + checkpoint(self.compute, self.norm(x), use_reentrant=reentrant)
-        return x + self.compute(self.norm(x))
-
-    def compute(self, x: Any) -> Any:
-        return self.down(F.gelu(self.up(x)))
-
-
-class Net(nn.Module):
-    """An embedding, two blocks of which the second is called twice, and a tied head."""
-
-    def __init__(self, inside: str = "", around: str = "") -> None:
-        super().__init__()
-        self.embed = nn.Embedding(7, WIDTH)
-        self.blocks = nn.ModuleList(Block(inside) for _ in range(2))
-        self.register_buffer("scale", torch.tensor([0.5]))
-        self.head = nn.Linear(WIDTH, 7)
-        self.head.weight = self.embed.weight
-        self.around = around
-
-    def forward(self, ids: Any) -> Any:
-        x = self.embed(ids)
-        for block in (*self.blocks, self.blocks[1]):
-            if self.around:
-                x = checkpoint(block, x, use_reentrant=self.around == "reentrant")
-            else:
-                x = block(x)
-        return self.head(x) * self.scale
-
-
-def made(**options: Any) -> Net:
-    torch.manual_seed(3)
-    return Net(**options)
-
-
-def sharded(model: Any, mesh: Any = None, **options: Any) -> Any:
-    for block in model.blocks:
-        fully_shard(block, mesh=mesh, **options)
-    return fully_shard(model, mesh=mesh, **options)
-
-
-def batches(steps: int, seed: int = 5) -> list[Any]:
-    """For each step ids of all ranks."""
-    generator = torch.Generator().manual_seed(seed)
-    return [
-        torch.randint(0, 7, (dist.get_world_size(), 2, 4), generator=generator)
-        for _ in range(steps)
-    ]
-
-
-def loss_of(model: Any, ids: Any) -> Any:
-    return F.cross_entropy(model(ids).flatten(0, 1).float(), ids.flatten())
 
 
 def refused(kind: type[Exception], call: Callable[[], Any], text: str | None = None) -> None:
     with pytest.raises(kind, match=text):
         call()
-
-
-def whole(value: Any) -> Any:
-    return value.full_tensor() if isinstance(value, DTensor) else value
-
-
-def same(model: Any, reference: Any, grads: bool = False, tolerance: float = 1e-5) -> None:
-    theirs = dict(reference.named_parameters())
-    names = [name.replace("_fsdp_wrapped_module.", "") for name, _ in model.named_parameters()]
-    assert names == list(theirs)
-    for name, param in zip(names, model.parameters(), strict=True):
-        a, b = (param.grad, theirs[name].grad) if grads else (param, theirs[name])
-        assert (a is None) == (b is None), name
-        if a is not None:
-            a = whole(a.detach())
-            assert a.shape == b.shape and torch.allclose(a, b, atol=tolerance), (name, a, b)
-
-
-def trains(model: Any, reference: Any = None, tolerance: float = 1e-5, **options: Any) -> None:
-    """Three steps of the model are those of one model that sees what all ranks see."""
-    reference = reference or made()
-    kind = options.pop("optimizer", torch.optim.AdamW)
-    mine = kind(model.parameters(), lr=0.01, **options)
-    other = kind(reference.parameters(), lr=0.01, **options)
-    for ids in batches(3):
-        losses = [loss_of(reference, part) for part in ids]
-        other.zero_grad()
-        torch.stack(losses).mean().backward()
-        mine.zero_grad()
-        loss = loss_of(model, ids[dist.get_rank()])
-        loss.backward()
-        near = torch.allclose(loss, losses[dist.get_rank()], atol=tolerance)
-        assert near, (loss, losses[dist.get_rank()])
-        same(model, reference, grads=True, tolerance=tolerance)
-        is_freed(model)
-        total = nn.utils.clip_grad_norm_(model.parameters(), 0.5)
-        expected = nn.utils.clip_grad_norm_(reference.parameters(), 0.5)
-        assert torch.allclose(whole(total), expected, atol=tolerance)
-        mine.step()
-        other.step()
-    same(model, reference, tolerance=max(tolerance, 1e-4))
-
-
-def states(model: Any) -> list[Any]:
-    found = [part.__dict__.get("_fsdp_state") for part in model.modules()]
-    return [state for state in found if state is not None]
-
-
-def is_freed(model: Any) -> None:
-    for state in states(model):
-        assert not state.calls and not state.in_backward and not state.context.depth
-        for group in state.groups:
-            assert group.whole is None and group.pending_gather is None
-            assert not group.is_exposed and not group.waiting and not group.reductions
 
 
 # ---- fully_shard --------------------------------------------------------------------------------
@@ -202,6 +99,25 @@ def checkpoints_inside_and_around() -> None:
     for kind in ("new", "reentrant"):
         trains(sharded(made(inside=kind)))
         trains(sharded(made(around=kind)))
+
+
+def wrappers_of_activations() -> None:
+    is_block = {"check_fn": lambda part: isinstance(part, Block)}
+    model = made()
+    apply_activation_checkpointing(model, **is_block)
+    assert list(model.state_dict()) == list(made().state_dict())
+    assert [name for name, _ in model.named_parameters()][1].startswith("blocks.0._checkpoint")
+    for block in model.blocks:
+        fully_shard(block)
+        assert next(name for name, _ in block.named_parameters()) == "norm.weight"
+    trains(fully_shard(model))
+    model = wrapped()
+    offload = functools.partial(checkpoint_wrapper, checkpoint_impl=CheckpointImpl.REENTRANT)
+    apply_activation_checkpointing(model, offload, **is_block)
+    trains(model)
+    model = made()
+    apply_activation_checkpointing(model, offload_wrapper, **is_block)
+    trains(sharded(model))
 
 
 def memory_is_given_back() -> None:
@@ -425,11 +341,6 @@ def mistakes() -> None:
 # ---- FullyShardedDataParallel -------------------------------------------------------------------
 
 
-def wrapped(model: Any = None, **options: Any) -> Any:
-    options.setdefault("auto_wrap_policy", ModuleWrapPolicy({Block}))
-    return FSDP(model or made(), **options)
-
-
 def the_wrapper_trains() -> None:
     trains(wrapped())
     for strategy in (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy.NO_SHARD):
@@ -593,6 +504,7 @@ OF_TWO: list[Callable[[], None]] = [
     parameters_are_parts,
     it_trains,
     checkpoints_inside_and_around,
+    wrappers_of_activations,
     memory_is_given_back,
     gradients_add_up_without_sync,
     several_forwards_before_backward,
