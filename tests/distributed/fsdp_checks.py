@@ -253,6 +253,17 @@ def unused_parameters_have_no_gradient() -> None:
     assert model["a"].weight.grad is not None and model["b"].weight.grad is None
 
 
+def ranks_that_differ_are_told() -> None:
+    parts: Any = nn.ModuleList([nn.Linear(3, 3), nn.Linear(3, 1)])
+    holder: Any = nn.Identity()
+    holder.parts = parts
+    holder.forward = lambda x: parts[dist.get_rank() % 2](x)
+    fully_shard(holder)
+    loss = holder(torch.ones(2, 3)).sum()
+    refused(RuntimeError, loss.backward, "rank 0 calls reduce_scatter .* but rank 1 calls")
+    trains(sharded(made()))
+
+
 def by_hand() -> None:
     model = sharded(made())
     model.unshard()
@@ -512,6 +523,7 @@ OF_TWO: list[Callable[[], None]] = [
     steps_with_infinite_gradients_are_left_out,
     mixed_and_frozen_parameters,
     unused_parameters_have_no_gradient,
+    ranks_that_differ_are_told,
     by_hand,
     from_meta,
     other_dims,

@@ -253,6 +253,7 @@ class ParamGroup:
                 self.whole = self._laid_out(received)
             self.start = self.whole.data_ptr()
             self.end = self.start + self.whole.nbytes
+            self.context.gathered[self] = None
         return self.whole
 
     def _laid_out(self, received: Tensor) -> Tensor:
@@ -290,7 +291,9 @@ class ParamGroup:
 
     def forget(self) -> None:
         """Gives the memory of whole parameters back, as far as nobody else holds it."""
-        self.whole, self.start, self.end = None, 0, 0
+        if self.whole is not None:
+            self.whole, self.start, self.end = None, 0, 0
+            del self.context.gathered[self]
         if self.pending_gather is not None and self.pending_gather[0] is not None:
             self.pending_gather[0].wait()
         self.pending_gather = None

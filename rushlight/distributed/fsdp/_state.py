@@ -56,13 +56,15 @@ class Context:
         self.packs = False  # whether pack sees what ops save
         self.order: list[ShardState] = []  # in which modules were called
         self.is_in_backward = False
-        self.is_last_backward = True
+        self.gathered: dict[ParamGroup, None] = {}  # whose whole parameters are there
         self.last_reduction: Reduction | None = None
         for state in self.states:
             state.context = self
             state.is_root = state is root
             for group in state.groups:
                 group.context = self
+                if group.whole is not None:
+                    self.gathered[group] = None
 
     def enter(self, state: ShardState) -> None:
         """Begins a call. Whole parameters that ops save in the outermost one are packed."""
@@ -91,7 +93,7 @@ class Context:
     def pack(self, tensor: Tensor) -> Any:
         """Keeps where a tensor lies, if it is a whole parameter or a view of one."""
         address = tensor.data_ptr()
-        for group in self.groups:
+        for group in self.gathered:
             if group.start <= address < group.end:
                 return group.packed(tensor)
         return tensor
@@ -106,6 +108,8 @@ class Context:
         self.last_reduction = None
         for state in self.states:
             state.end_backward()
+        for group in self.groups:
+            group.reductions.clear()  # of a backward that raised
 
 
 def _unpack(packed: Any) -> Tensor:
