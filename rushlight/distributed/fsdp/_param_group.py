@@ -214,7 +214,7 @@ class ParamGroup:
         """Begins to bring the parts of all ranks together, if that was not done."""
         if self.whole is not None or self.pending_gather is not None:
             return
-        parts = [_local(param.current.detach()) for param in self.params]
+        parts = [param.current._local_tensor.detach() for param in self.params]
         for param, part in zip(self.params, parts, strict=True):
             if part.is_meta:
                 raise RuntimeError(
@@ -370,7 +370,7 @@ class ParamGroup:
         """Returns what ties whole parameters to their parts in the graph; None without any."""
         trained = self.trained
         if self.token is None and trained:
-            parts = (_local(param.current) for param in trained)
+            parts = (param.current._local_tensor for param in trained)
             self.token = _Parts.apply(self, trained, *parts)
         return self.token
 
