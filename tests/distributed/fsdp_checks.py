@@ -48,6 +48,7 @@ from rushlight.distributed.fsdp import (
 )
 from rushlight.distributed.fsdp import FullyShardedDataParallel as FSDP  # noqa: N817
 from rushlight.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy
 from rushlight.distributed.tensor import DTensor, Shard
 from rushlight.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -374,6 +375,37 @@ def _of_seed_0() -> Net:
     return Net()
 
 
+def the_wrapper_makes_what_is_on_meta() -> None:
+    def build(kind: Any) -> Any:
+        torch.manual_seed(1)
+        device: Any = torch.device(kind)
+        with device:
+            return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+
+    model: Any = FSDP(build("meta"), sync_module_states=True)
+    assert model[0].weight.shape == (4, 3) and not model[0].weight.is_meta
+    model(torch.ones(4, 3)).sum().backward()
+    model = FSDP(build("meta"), param_init_fn=lambda part: part.to_empty(device="cpu"))
+    model.load_state_dict(build("cpu").state_dict())
+    same(model, build("cpu"))
+    scale: Any = nn.Module()
+    scale.register_buffer("x", torch.empty(2, device="meta"))
+    refused(RuntimeError, lambda: FSDP(scale), "Pass param_init_fn")
+
+    low = MixedPrecision(torch.bfloat16, torch.float32)
+    policy = ModuleWrapPolicy({nn.Linear})
+    model = FSDP(build("cpu"), auto_wrap_policy=policy, mixed_precision=low)
+    assert [type(part) for part in model.module] == [FSDP] * 3  # the normalisation too
+    assert model(torch.randn(4, 3)).dtype == torch.bfloat16
+    assert model.module[1].running_mean.dtype == torch.float32
+    plain = build("cpu")
+    model = FSDP(plain, ignored_modules=[plain[0]], auto_wrap_policy={nn.Linear})
+    assert type(plain[0]) is nn.Linear and type(plain[2]) is FSDP
+    assert type(plain[0].weight) is nn.Parameter
+    model(torch.ones(4, 3)).sum().backward()
+    assert model.clip_grad_norm_(1.0).dim() == 0
+
+
 def the_wrapper_accumulates_and_clips() -> None:
     model, reference = wrapped(), made()
     first, second = batches(2)
@@ -529,6 +561,7 @@ OF_TWO: list[Callable[[], None]] = [
     other_dims,
     mistakes,
     the_wrapper_trains,
+    the_wrapper_makes_what_is_on_meta,
     the_wrapper_accumulates_and_clips,
     the_wrapper_has_state_dicts,
     the_wrapper_has_optimizer_states,

@@ -148,10 +148,8 @@ class FullyShardedDataParallel(Wrapper):
             module.to(device)
         mesh = device_mesh or mesh_of(kind_of(module.parameters()), process_group, strategy)
         if sync_module_states:
-            group = mesh.get_group(mesh.ndim - 1)
-            for dim in range(mesh.ndim - 1):
+            for dim in range(mesh.ndim):
                 utils._sync_module_states(module, mesh.get_group(dim))
-            utils._sync_module_states(module, group)
         if auto_wrap_policy is not None:
             _wrap_below(
                 module,

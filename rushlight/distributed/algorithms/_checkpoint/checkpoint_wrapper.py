@@ -102,7 +102,7 @@ def checkpoint_wrapper(
     """Returns a module wrapped by CheckpointWrapper, which see.
 
     Example:
-        >>> from torch.distributed.algorithms._checkpoint import checkpoint_wrapper as wrapping
+        >>> from rushlight.distributed.algorithms._checkpoint import checkpoint_wrapper as wrapping
         >>> layer = wrapping.checkpoint_wrapper(torch.nn.Linear(2, 1))
         >>> list(layer.state_dict())
         ['weight', 'bias']
