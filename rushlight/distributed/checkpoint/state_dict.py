@@ -196,7 +196,7 @@ def set_model_state_dict(
     """Fills a model from a state dict. All ranks call it.
 
     Args:
-        model: sharded, wrapped or neither. Those on meta get memory first.
+        model: sharded, wrapped or neither; what is on meta gets memory first.
         model_state_dict: of DTensors laid out like the parameters, or of whole tensors.
         options: see StateDictOptions.
 

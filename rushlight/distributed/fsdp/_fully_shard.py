@@ -71,7 +71,7 @@ def fully_shard(
     """
     modules = list(module) if isinstance(module, list | tuple) else [module]
     for each in modules:
-        if isinstance(each, ModuleList | ModuleDict):
+        if type(each) in (ModuleList, ModuleDict):
             raise ValueError(
                 f"fully_shard does not support containers that do not implement forward: {each}"
             )

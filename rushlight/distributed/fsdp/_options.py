@@ -45,7 +45,7 @@ def ignored_by(
 
 def materialize(
     module: Module,
-    init: Callable[[Module], None] | None,
+    init: Callable[[Module], Any] | None,
     device: rl.device | None,
     ignored: set[Any],
 ) -> None:

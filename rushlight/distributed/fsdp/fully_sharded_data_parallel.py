@@ -125,7 +125,7 @@ class FullyShardedDataParallel(Wrapper):
         backward_prefetch: BackwardPrefetch | None = BackwardPrefetch.BACKWARD_PRE,
         mixed_precision: MixedPrecision | None = None,
         ignored_modules: Iterable[Module] | None = None,
-        param_init_fn: Callable[[Module], None] | None = None,
+        param_init_fn: Callable[[Module], Any] | None = None,
         device_id: int | rl.device | None = None,
         sync_module_states: bool = False,
         forward_prefetch: bool = False,
