@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any
 
-__all__ = ["Wrapper", "clean"]
+__all__ = ["Wrapper", "clean", "clean_items"]
 
 _NAMES: set[str] = set()  # of the attributes in which wrappers keep what they wrap
 
