@@ -11,9 +11,9 @@ import warnings
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._overridable import overridable
 from rushlight.nn._ops import *  # noqa: F403
 from rushlight.nn._ops import dropout, linear, scaled_dot_product_attention
-from rushlight.overrides import handle_torch_function, has_torch_function
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,6 +172,7 @@ def _attend_with_weights(
     return weights @ v, weights
 
 
+@overridable
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -243,18 +244,6 @@ def multi_head_attention_forward(
         >>> tuple(out.shape), tuple(weights.shape)
         ((3, 1, 2), (1, 3, 3))
     """
-    tensors = (query, key, value, in_proj_weight, in_proj_bias, bias_k, bias_v)
-    tensors += (out_proj_weight, out_proj_bias)
-    if has_torch_function(tensors):
-        return handle_torch_function(
-            multi_head_attention_forward, tensors, query, key, value, embed_dim_to_check, num_heads,
-            in_proj_weight, in_proj_bias, bias_k, bias_v, add_zero_attn, dropout_p, out_proj_weight,
-            out_proj_bias, training=training, key_padding_mask=key_padding_mask,
-            need_weights=need_weights, attn_mask=attn_mask,
-            use_separate_proj_weight=use_separate_proj_weight, q_proj_weight=q_proj_weight,
-            k_proj_weight=k_proj_weight, v_proj_weight=v_proj_weight, static_k=static_k,
-            static_v=static_v, average_attn_weights=average_attn_weights, is_causal=is_causal,
-        )  # fmt: skip
     _check_ranks(query, key, value, key_padding_mask, attn_mask, num_heads)
     has_batch = query.dim() == 3
     if not has_batch:

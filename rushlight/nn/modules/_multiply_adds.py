@@ -49,14 +49,6 @@ def _attention(result: Any, query: Tensor, key: Tensor, value: Tensor, *rest: An
     return math.prod(query.shape[:-1]) * key.shape[-2] * (query.shape[-1] + value.shape[-1])
 
 
-def _attention_layer(result: Any, query: Tensor, key: Tensor, value: Tensor, *rest: Any) -> int:
-    """Four projections, and the products of each query with all keys and values; (L, N, E)."""
-    width = query.shape[-1]
-    queries, keys = math.prod(query.shape[:-1]), math.prod(key.shape[:-1])
-    projections = 2 * queries * width + keys * (key.shape[-1] + value.shape[-1])
-    return projections * width + 2 * queries * key.shape[0] * width
-
-
 def _einsum(result: Any, equation: Any, *operands: Any) -> int:
     """All sizes multiplied, as one loop over all labels would do."""
     if not isinstance(equation, str):
@@ -92,7 +84,6 @@ _COSTS: dict[str, Callable[..., int]] = {
     ),
     "bilinear": _bilinear,
     "scaled_dot_product_attention": _attention,
-    "multi_head_attention_forward": _attention_layer,
     "einsum": _einsum,
     **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _recurrent),
     **dict.fromkeys(("lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"), _cell),
