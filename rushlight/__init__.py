@@ -97,6 +97,7 @@ _SUBMODULES = (
     "cuda",
     "distributed",
     "distributions",
+    "export",
     "fft",
     "func",
     "functional",

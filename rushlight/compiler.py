@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 from rushlight import compile as compile
 
 TYPE_CHECKING = False
@@ -41,8 +43,8 @@ def allow_in_graph(fn: T) -> T:
 
 
 def is_compiling() -> bool:
-    """Returns False: ops run as they are called."""
-    return False
+    """Returns whether the program is recorded: otherwise ops run as they are called."""
+    return is_recording.get()
 
 
 def is_dynamo_compiling() -> bool:
@@ -51,8 +53,11 @@ def is_dynamo_compiling() -> bool:
 
 
 def is_exporting() -> bool:
-    """Returns False: ops run as they are called."""
-    return False
+    """Returns whether the program is recorded, by torch.export, torch.jit.trace or torch.onnx."""
+    return is_recording.get()
+
+
+is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
 
 
 def reset() -> None:

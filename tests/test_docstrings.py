@@ -55,6 +55,8 @@ MODULES = [
     "rushlight.distributed.tensor.parallel.api",
     "rushlight.distributed.tensor.parallel.loss",
     "rushlight.distributed.tensor.placement_types",
+    "rushlight.export",
+    "rushlight.export.dynamic_shapes",
     "rushlight.futures",
     "rushlight.fx._naming",
     "rushlight.fx._symbolic_trace",

@@ -99,12 +99,11 @@ def test_marks_of_compilers_leave_functions_alone() -> None:
         return x
 
     jit, compiler = torch.jit, torch.compiler
-    for mark in (jit.script, jit.ignore, jit.unused, jit.export, jit.script_if_tracing, jit.trace):
+    for mark in (jit.script, jit.ignore, jit.unused, jit.export, jit.script_if_tracing, jit.freeze):
         assert mark(function) is function
     assert not isinstance(jit.script(function), jit.ScriptFunction)
     module = torch.nn.Identity()
     module.compile(mode="max-autotune")
-    assert jit.trace_module(module, {"forward": 1}) is module
     assert jit.ignore(drop=True)(function) is function
     assert compiler.disable(function) is compiler.disable()(function) is function
     assert compiler.allow_in_graph(function) is compiler.compile(function) is function

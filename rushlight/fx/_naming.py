@@ -105,6 +105,10 @@ def qualified_name(function: Callable[..., Any]) -> str:
         raise RuntimeError(
             f"cannot find module for {function!r}. Only functions of modules have one."
         )
+    if module == "rushlight" and not hasattr(sys.modules[module], name):
+        return f"rushlight.Tensor.{name}"  # an op that is only a method
+    if module == "rushlight.private":
+        return f"rushlight._C.{name}"
     if module.startswith("rushlight."):
         for home in _PUBLIC_HOMES:
             if getattr(sys.modules[home], name, None) is function:

@@ -1,17 +1,22 @@
-"""The marks of TorchScript, which leave functions and modules as they are.
+"""torch.jit: modules recorded by trace, their files, and the marks of TorchScript.
 
-Much code for PyTorch carries them, to be faster there. Here ops run as they are called and there is
-no other form of a program, so nothing is traced, saved or loaded: keep a state_dict instead.
+script and other marks leave functions and modules as they are: there is no second language. trace
+records what a program does for an example (rushlight.export), which can be saved and loaded.
 """
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Final as Final
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar
+
+    from rushlight import nn
+    from rushlight.export._files import FileLike
+    from rushlight.fx import GraphModule
 
     T = TypeVar("T")
 
@@ -19,11 +24,16 @@ __all__ = [
     "Final",
     "ScriptFunction",
     "ScriptModule",
+    "TracerWarning",
     "annotate",
     "export",
+    "freeze",
     "ignore",
     "is_scripting",
     "is_tracing",
+    "load",
+    "optimize_for_inference",
+    "save",
     "script",
     "script_if_tracing",
     "trace",
@@ -32,12 +42,16 @@ __all__ = [
 ]
 
 
+class TracerWarning(Warning):
+    """A recording does not do all that the program does."""
+
+
 class ScriptFunction:
     """What no function is; programs ask isinstance."""
 
 
 class ScriptModule:
-    """What no module is; programs ask isinstance."""
+    """What trace and load return, and no other module is."""
 
 
 def script(obj: T, *args: Any, **options: Any) -> T:
@@ -58,13 +72,123 @@ def script_if_tracing(fn: T) -> T:
     return fn
 
 
-def trace(func: T, *args: Any, **options: Any) -> T:
-    """Returns the function or module as it is, whatever it was to be traced with."""
-    return func
+def trace(
+    func: Callable[..., Any],
+    example_inputs: Any = None,
+    optimize: bool | None = None,
+    check_trace: bool = True,
+    check_inputs: Sequence[Any] | None = None,
+    check_tolerance: float = 1e-5,
+    strict: bool = True,
+    *,
+    example_kwarg_inputs: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> GraphModule:
+    """Returns a module that does what a module or function did for an example.
+
+    Loops are unrolled and an `if` goes the way that it went. The first dimension of the inputs may
+    have other sizes, if the program ran with those as well; other sizes that it used as numbers are
+    those of the example. See torch.export.export, which refuses what trace warns of.
+
+    Args:
+        func: what is recorded.
+        example_inputs: a tensor, or a tuple of arguments.
+        optimize: accepted for PyTorch's sake.
+        check_trace: whether to compare the results of the recording with those of func.
+        check_inputs: more examples to compare them on.
+        check_tolerance: how far results may be apart, relatively and absolutely.
+        strict: accepted for PyTorch's sake.
+        example_kwarg_inputs: keyword arguments.
+        options: accepted for PyTorch's sake.
+
+    Warns:
+        TracerWarning: if the program reads elements of tensors, or results differ.
+
+    Example:
+        >>> traced = torch.jit.trace(lambda x: x.relu().sum(), torch.ones(2))
+        >>> print(traced.code.strip())
+        def forward(self, x):
+            relu = rushlight.relu(x);  x = None
+            sum_1 = rushlight.sum(relu);  relu = None
+            return sum_1
+    """
+    from rushlight.jit._trace import check, traced
+
+    made = traced(func, example_inputs, example_kwarg_inputs)
+    if check_trace:
+        for example in (example_inputs, *(check_inputs or ())):
+            check(func, made, example, example_kwarg_inputs, check_tolerance)
+    return made
 
 
-def trace_module(mod: T, *args: Any, **options: Any) -> T:
-    """Returns the module as it is, whatever it was to be traced with."""
+def trace_module(mod: nn.Module, inputs: dict[str, Any], *args: Any, **options: Any) -> GraphModule:
+    """Returns what trace does for the example of a module's forward.
+
+    Args:
+        mod: what is recorded.
+        inputs: {"forward": example}.
+        args: as of trace.
+        options: as of trace.
+
+    Raises:
+        NotImplementedError: if inputs has other methods.
+    """
+    if set(inputs) != {"forward"}:
+        raise NotImplementedError(
+            f"trace_module: inputs has the methods {sorted(inputs)}, but a recording has only "
+            "forward. Trace a method as a function: torch.jit.trace(module.method, example)."
+        )
+    return trace(mod, inputs["forward"], *args, **options)
+
+
+def save(m: Any, f: FileLike, _extra_files: dict[str, Any] | None = None) -> None:
+    """Writes what trace returned to a file, in the format of torch.export.save.
+
+    Args:
+        m: the module.
+        f: a path or a file object.
+        _extra_files: text or bytes to keep in the file, by name.
+
+    Raises:
+        RuntimeError: if it is another module.
+    """
+    if not isinstance(m, ScriptModule):
+        raise RuntimeError(
+            f"save: {type(m).__name__} was not recorded. Give save what torch.jit.trace(module, "
+            "example_inputs) returns; torch.jit.script leaves modules as they are."
+        )
+    m.save(f, _extra_files)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def load(
+    f: FileLike,
+    map_location: Any = None,
+    _extra_files: dict[str, Any] | None = None,
+    **options: Any,
+) -> GraphModule:
+    """Reads what save wrote. No code of the file is run: a recording can only call known ops.
+
+    Args:
+        f: a path or a file object.
+        map_location: the device of its tensors.
+        _extra_files: names of more contents of the file; the values become their bytes.
+        options: accepted for PyTorch's sake.
+
+    Raises:
+        RuntimeError: if the file holds no recording; PyTorch's own archives hold none.
+    """
+    from rushlight.jit._trace import loaded
+
+    return loaded(f, map_location, _extra_files)
+
+
+def freeze(mod: T, *args: Any, **options: Any) -> T:
+    """Returns the module as it is."""
+    return mod
+
+
+def optimize_for_inference(mod: T, *args: Any, **options: Any) -> T:
+    """Returns the module as it is."""
     return mod
 
 
@@ -107,5 +231,8 @@ def is_scripting() -> bool:
 
 
 def is_tracing() -> bool:
-    """Returns False: nothing is traced."""
-    return False
+    """Returns whether trace runs the program."""
+    return _is_tracing.get()
+
+
+_is_tracing: ContextVar[bool] = ContextVar("is_tracing", default=False)

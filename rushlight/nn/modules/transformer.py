@@ -157,6 +157,7 @@ class TransformerEncoder(Module):
             self.use_nested_tensor
             and rl.backends.mha.get_fastpath_enabled()
             and not first.training
+            and not rl.compiler.is_exporting()
             and src.dim() == 3
             and not rl.is_autocast_enabled()
             and not (

@@ -1,0 +1,365 @@
+"""Recording: a program is run once, and every op that it calls becomes a step of a graph.
+
+Ops are seen as the functions that a program calls (rushlight.overrides.TorchFunctionMode): what nn
+and nn.functional write in Python is recorded as the ops inside. Control flow has been followed when
+the graph is there. Invariant: a tensor that the program computed from its inputs never becomes a
+constant; where the program leaves the ops, for a number or an array, on_read is told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+import sys
+import threading
+from pathlib import Path
+
+import rushlight as rl
+from rushlight import _C, Tensor, nn
+from rushlight.compiler import is_recording
+from rushlight.fx._wrapping import Patches
+from rushlight.fx.graph import Graph
+from rushlight.fx.node import map_aggregate
+from rushlight.fx.passes.shape_prop import _extract_tensor_metadata
+from rushlight.overrides import TorchFunctionMode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from rushlight.fx.node import Node
+
+__all__ = ["Recording", "RefusedError", "record"]
+
+_PACKAGE = str(Path(__file__).parents[1])
+_MODELS = str(Path(_PACKAGE) / "vision")  # its lines are as telling as a program's own
+
+# By these a program leaves the ops: what it does with the result cannot be recorded.
+_READERS = ("item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__")
+_READERS = (*_READERS, "__index__", "__complex__")
+_CONSTANT = "_tensor_constant"  # how the paths of constants begin
+_SIZED_BY_ELEMENTS = {"argwhere", "masked_select", "nonzero", "_unique", "_unique_consecutive"}
+_READING_OPS = {"allclose", "equal", "is_nonzero"}
+
+_lock = threading.RLock()  # the methods of Tensor are replaced while a program is recorded
+
+
+class RefusedError(RuntimeError):
+    """A program that does what no recording can hold."""
+
+
+class Recording:
+    """A program as its ops.
+
+    Attributes:
+        graph: placeholders, one for each input; get_attr for parameters, buffers and constants;
+            call_function for ops; the output is a flat tuple. Nodes note in meta the
+            "tensor_meta" and the "storage" of the result, the "site" that called them, which nodes'
+            tensors they have "written", and whether they are "sized_by_elements".
+        tensors: what the get_attr nodes mean, by path.
+    """
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.tensors: dict[str, Tensor] = {}
+
+
+def record(
+    program: Callable[[], Sequence[Any]],
+    inputs: Sequence[tuple[str, Tensor]],
+    module: nn.Module,
+    on_read: Callable[[str, str], None],
+) -> Recording:
+    """Runs a program and returns what it did.
+
+    Args:
+        program: runs on the inputs and returns flat results.
+        inputs: names and tensors of what may differ between runs.
+        module: whose parameters and buffers the graph calls by their paths. Buffers that the
+            program changes, as batch norm does, are as before when this returns.
+        on_read: is told how, and on which line, the program reads numbers that depend on inputs.
+    """
+    recorder = _Recorder(inputs, module, on_read)
+    with _lock, contextlib.ExitStack() as stack:
+        stack.enter_context(_unchanged_buffers(module))
+        patches = Patches(stack)
+        for name in _READERS:
+            if hasattr(Tensor, name):
+                patches.set_attribute(Tensor, name, recorder.reader(name))
+        patches.set_attribute(Tensor, "new_tensor", recorder.maker(Tensor.new_tensor))
+        patches.set_attribute(rl, "tensor", recorder.maker(rl.tensor))
+        stack.callback(is_recording.reset, is_recording.set(True))
+        with rl.inference_mode(False), rl.no_grad(), recorder:
+            results = program()
+        return recorder.finish(results)
+
+
+@contextlib.contextmanager
+def _unchanged_buffers(module: nn.Module) -> Iterator[None]:
+    """Gives the buffers of a module their values back at the end."""
+    before = [(path, buffer, buffer.clone()) for path, buffer in module.named_buffers()]
+    try:
+        yield
+    finally:
+        with rl.no_grad():
+            for path, buffer, value in before:
+                owner, _, name = path.rpartition(".")
+                setattr(module.get_submodule(owner), name, buffer)
+                buffer.copy_(value)
+
+
+class _Recorder(TorchFunctionMode):
+    def __init__(
+        self,
+        inputs: Sequence[tuple[str, Tensor]],
+        module: nn.Module,
+        on_read: Callable[[str, str], None],
+    ) -> None:
+        self._module = module
+        self._recording = Recording()
+        self._graph = self._recording.graph
+        self._on_read = on_read
+        self._thread = threading.get_ident()
+        self._paths: dict[int, str] = {}
+        self._nodes: dict[int, Node] = {}  # of tensors, by their ids
+        self._items: dict[int, tuple[Node, int]] = {}  # of tensors among several results
+        self._kept: list[Any] = []  # so that no other object gets their ids
+        self._storages: dict[int, Tensor] = {}  # a tensor that the recording knows, by address
+        self._sharing: dict[int, list[Node]] = {}  # the nodes of each storage
+        self._varying: set[Node] = set()  # what depends on inputs
+        self._sized_by_elements: set[Node] = set()
+        for path, tensor in (*module.named_parameters(), *module.named_buffers()):
+            self._paths.setdefault(id(tensor), path)
+            self._kept.append(tensor)
+        self._buffers = dict(module.named_buffers())
+        for name, tensor in inputs:
+            node = self._graph.placeholder(name)
+            self._varying.add(node)
+            self._note(node, tensor)
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: tuple[type, ...],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        if rl.is_autocast_enabled("cpu") or rl.is_autocast_enabled("cuda"):
+            raise RefusedError(
+                f"export: {_site()} runs under autocast, whose casts are not recorded. Convert the "
+                "model with model.to(dtype) instead."
+            )
+        target, sent = _as_function(func, args)
+        node_args, node_kwargs = (
+            map_aggregate(sent, self._value),
+            map_aggregate(kwargs, self._value),
+        )
+        versions = [(tensor, tensor._version) for tensor in _tensors_in((args, kwargs))]
+        result = func(*args, **kwargs)
+        changed = [tensor for tensor, version in versions if tensor._version != version]
+        # Tensors that share memory change together: the op wrote to the first.
+        written = list({_address(t): self._nodes[id(t)] for t in reversed(changed)}.values())
+        name = getattr(func, "__name__", "")
+        if name in _READING_OPS:
+            self._tell_read(name, (args, kwargs))
+        elif isinstance(result, (Tensor, tuple, list)) or written:
+            node: Any = self._graph.call_function(target, node_args, node_kwargs)
+            node.meta["site"] = _site()
+            if written:
+                node.meta["written"] = written
+                self._note_writes(node, written)
+            elif not self._varying.isdisjoint(node.all_input_nodes):
+                self._varying.add(node)
+                if _is_sized_by_elements(target, args):
+                    self._sized_by_elements.add(node)
+            if result is not None:
+                self._note(node, result)
+        return result
+
+    def _note_writes(self, node: Node, written: list[Node]) -> None:
+        """What shares memory with what was written depends on inputs if the step does."""
+        for place, constant in enumerate(written):
+            if constant.op == "get_attr" and constant.target.startswith(_CONSTANT):
+                with self._graph.inserting_after(constant):  # each run begins with the first value
+                    copied = self._graph.call_function(rl.clone, (constant,))
+                copied.meta = dict(constant.meta)
+                constant.meta["storage"] = id(constant)  # what was its memory is now the copy's
+                constant.replace_all_uses_with(copied)
+                copied.args = (constant,)
+                written[place] = copied
+                self._sharing[copied.meta["storage"]].append(copied)
+                for key, known in self._nodes.items():
+                    if known is constant:
+                        self._nodes[key] = copied
+        if not self._varying.isdisjoint(node.all_input_nodes):
+            storages = {other.meta["storage"] for other in written}
+            self._varying.add(node)
+            self._varying.update(n for s in storages for n in self._sharing[s])
+
+    # What leaves the ops
+
+    def reader(self, name: str) -> Any:
+        """The method of Tensor, which tells when what it reads depends on inputs."""
+        method = getattr(Tensor, name)
+
+        def read(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+            if threading.get_ident() == self._thread:
+                self._tell_read(name, [tensor, *args])
+            return method(tensor, *args, **kwargs)
+
+        return read
+
+    def maker(self, make: Callable[..., Tensor]) -> Any:
+        """torch.tensor, or the method like it, which tells when it copies from the inputs."""
+        first = 0 if make is rl.tensor else 1
+
+        def tensor(*args: Any, **kwargs: Any) -> Tensor:
+            if threading.get_ident() == self._thread:
+                self._tell_read("torch.tensor", (args[first:], kwargs))
+            return make(*args, **kwargs)
+
+        return tensor
+
+    def _tell_read(self, name: str, values: Any) -> None:
+        if any(map(self._depends, _tensors_in(values))):
+            self._on_read(name, _site())
+
+    def _depends(self, tensor: Tensor) -> bool:
+        node = self._items[id(tensor)][0] if id(tensor) in self._items else None
+        return self._nodes.get(id(tensor), node) in self._varying
+
+    # Tensors and their nodes
+
+    def _note(self, node: Node, result: Any) -> None:
+        """Remembers what a node returned."""
+        self._kept.append(result)
+        if isinstance(result, Tensor):
+            self._items.pop(id(result), None)
+            self._nodes[id(result)] = node
+            address = _address(result)
+            node.meta["storage"] = storage = id(self._storages.setdefault(address, result))
+            self._sharing.setdefault(storage, []).append(node)
+        else:
+            for place, item in enumerate(result):
+                if isinstance(item, Tensor):
+                    self._items[id(item)] = node, place
+                    self._storages.setdefault(_address(item), item)
+        node.meta["tensor_meta"] = map_aggregate(result, _metadata)
+
+    def _value(self, value: Any) -> Any:
+        return self._node(value) if isinstance(value, Tensor) else value
+
+    def _node(self, tensor: Tensor) -> Node:
+        """The node of a tensor, made when it is an item or nothing has made it."""
+        key = id(tensor)
+        if key in self._nodes:
+            return self._nodes[key]
+        if key in self._items:
+            source, place = self._items[key]
+            node = self._graph.call_function(operator.getitem, (source, place))
+            node.meta["site"] = source.meta.get("site")
+            if source in self._varying:
+                self._varying.add(node)
+            if source in self._sized_by_elements:
+                self._sized_by_elements.add(node)
+        else:
+            node = self._unknown(tensor)
+        self._note(node, tensor)
+        return node
+
+    def _unknown(self, tensor: Tensor) -> Node:
+        """The node of a tensor that no op made: a parameter, a constant, or .data of another."""
+        if _C._lift_of(tensor) is not None:
+            raise RefusedError(
+                f"export: {_site()} calls ops inside a transform such as vmap or grad, which "
+                "cannot be recorded. Write what the transform does with ops."
+            )
+        path = self._paths.get(id(tensor))
+        source = self._storages.get(_address(tensor)) if path is None else None
+        if source is not None and (id(source) in self._nodes or id(source) in self._items):
+            if _place(source) != _place(tensor):
+                raise RefusedError(
+                    f"export: {_site()} uses a tensor that shares memory with another one in a way "
+                    "that no op made. Use ops, such as detach instead of .data."
+                )
+            node = self._node(source)
+            alias = self._graph.call_function(rl.detach, (node,))
+            self._varying.update({alias} if node in self._varying else ())
+            return alias
+        if path is None:
+            path = f"{_CONSTANT}{sum(p.startswith(_CONSTANT) for p in self._recording.tensors)}"
+            tensor = tensor.detach().clone()
+        self._recording.tensors[path] = tensor
+        return self._graph.get_attr(path)
+
+    def finish(self, results: Sequence[Any]) -> Recording:
+        """The recording, which ends with the results and the buffers that were assigned anew."""
+        outputs = tuple(map(self._value, results))
+        for path, now in self._module.named_buffers():
+            before = self._buffers.get(path)
+            if before is not None and now is not before:
+                node = self._graph.call_function(
+                    Tensor.copy_, (self._node(before), self._node(now))
+                )
+                self._note(node, before)
+        self._graph.output(outputs)
+        for node in self._sized_by_elements:
+            node.meta["sized_by_elements"] = True
+            for user in node.users:  # it may have used the size as a number
+                if user.op != "output" and user not in self._sized_by_elements:
+                    self._on_read(f"the size of {node.name}", str(node.meta["site"]))
+        return self._recording
+
+
+def _is_sized_by_elements(target: Any, args: tuple[Any, ...]) -> bool:
+    """Whether the elements of an op's arguments decide the shape of what it returns."""
+    name = getattr(target, "__name__", "")
+    if target is operator.getitem:
+        return any(t.dtype in (rl.bool, rl.uint8) for t in _tensors_in(args[1:]))
+    if name == "where":
+        return len(args) == 1
+    return name in _SIZED_BY_ELEMENTS or (
+        name == "repeat_interleave" and len(_tensors_in(args)) > 1
+    )
+
+
+def _tensors_in(values: Any) -> list[Tensor]:
+    found: list[Tensor] = []
+    map_aggregate(values, lambda v: found.append(v) if isinstance(v, Tensor) else None)
+    return found
+
+
+def _as_function(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """A method like __rsub__ or __getitem__ as the function of operator that does it."""
+    name = getattr(func, "__name__", "")
+    if not (name.startswith("__") and name.endswith("__")):
+        return func, args
+    plain = name.strip("_")
+    if hasattr(operator, plain):
+        return getattr(operator, plain), args
+    return getattr(operator, plain.removeprefix("r")), (args[1], args[0], *args[2:])
+
+
+def _metadata(value: Any) -> Any:
+    return _extract_tensor_metadata(value) if isinstance(value, Tensor) else value
+
+
+def _address(tensor: Tensor) -> int:
+    return tensor.untyped_storage().data_ptr() or id(tensor)
+
+
+def _place(tensor: Tensor) -> tuple[Any, ...]:
+    return tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype
+
+
+def _site() -> str:
+    """The line of the program that is running."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if not name.startswith(_PACKAGE) or name.startswith(_MODELS):
+            return f"{name}:{frame.f_lineno}"
+        frame = frame.f_back
+    return "unknown:0"

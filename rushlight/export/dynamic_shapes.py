@@ -1,0 +1,243 @@
+"""Dim: sizes that may change from call to call, and which sizes of which inputs they are."""
+
+from __future__ import annotations
+
+import enum
+import math
+
+from rushlight import Tensor
+from rushlight.utils._pytree import tree_leaves
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+__all__ = ["Dim", "dims"]
+
+
+class _Hint(enum.Enum):
+    """What a size may be without a name."""
+
+    AUTO = "AUTO"
+    DYNAMIC = "DYNAMIC"
+    STATIC = "STATIC"
+
+    def __repr__(self) -> str:
+        return f"Dim.{self.name}"
+
+
+class Dim:
+    """A size that may change from call to call.
+
+    Inputs that use the same Dim have the same size there. 2 * dim + 1 is a size that follows it.
+
+    Args:
+        name: a Python name.
+        min: its smallest value.
+        max: its largest value; None for no limit.
+
+    Attributes:
+        AUTO: in place of a Dim: a size without a name. Sizes of several inputs that are AUTO, in
+            the same dimension and equal in the example, are taken for the same.
+        DYNAMIC: the same.
+        STATIC: a size that does not change, like None.
+
+    Raises:
+        AssertionError: if the name is no Python name, or min is above max.
+
+    Example:
+        >>> batch = torch.export.Dim("batch", max=64)
+        >>> batch, 2 * batch
+        (Dim('batch', min=0, max=64), Dim('2*batch'))
+    """
+
+    AUTO = _Hint.AUTO
+    DYNAMIC = _Hint.DYNAMIC
+    STATIC = _Hint.STATIC
+
+    def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
+        low, high = 0 if min is None else min, math.inf if max is None else max
+        if low > high:
+            raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
+        if not isinstance(name, str) or not name.isidentifier():
+            raise AssertionError(f"Dim name must be a valid identifier, got {name}")
+        self.__name__ = name
+        self.min = low
+        self.max = high
+        self.root = self
+        self.scale = 1
+        self.offset = 0
+
+    def _derived(self, scale: int, offset: int) -> Dim:
+        if not (isinstance(scale, int) and isinstance(offset, int) and scale > 0):
+            raise NotImplementedError(
+                f"Dim: {scale} * {self.root.__name__} + {offset} is no size. A derived Dim is a "
+                "positive integer times a Dim, plus an integer."
+            )
+        made = Dim(self.root.__name__)
+        made.root, made.scale, made.offset = self.root, scale, offset
+        multiple = self.root.__name__ if scale == 1 else f"{scale}*{self.root.__name__}"
+        made.__name__ = f"{multiple} {'-' if offset < 0 else '+'} {abs(offset)}"
+        if not offset:
+            made.__name__ = multiple
+        return made
+
+    def __mul__(self, other: int) -> Dim:
+        return self._derived(self.scale * other, self.offset * other)
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: int) -> Dim:
+        return self._derived(self.scale, self.offset + other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: int) -> Dim:
+        return self + -other
+
+    def at(self, size: int) -> int:
+        """Returns this size where the Dim that it follows has some size."""
+        return self.scale * size + self.offset
+
+    def root_at(self, size: int) -> int | None:
+        """Returns the size of the Dim that it follows; None where there is none."""
+        root, rest = divmod(size - self.offset, self.scale)
+        return root if rest == 0 and self.root.min <= root <= self.root.max else None
+
+    def __repr__(self) -> str:
+        if self.root is not self:
+            return f"Dim({self.__name__!r})"
+        return f"Dim({self.__name__!r}, min={self.min}, max={self.max})"
+
+
+def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
+    """Returns a Dim for each name.
+
+    Args:
+        names: their names.
+        min: the smallest value of each.
+        max: the largest.
+
+    Example:
+        >>> torch.export.dims("height", "width", min=32)
+        (Dim('height', min=32, max=inf), Dim('width', min=32, max=inf))
+    """
+    return tuple(Dim(name, min=min, max=max) for name in names)
+
+
+def resolve(
+    arguments: dict[str, Any], dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None
+) -> list[dict[int, Dim]]:
+    """Which sizes of the leaves of some arguments are which Dims.
+
+    Args:
+        arguments: the example, by the names of the parameters of forward.
+        dynamic_shapes: what the user said, by name or in the order of the arguments.
+
+    Raises:
+        ValueError: if it does not fit the arguments.
+    """
+    if dynamic_shapes is None:
+        return [{} for _ in tree_leaves(arguments)]
+    if isinstance(dynamic_shapes, dict):
+        if dynamic_shapes.keys() - arguments.keys():
+            raise ValueError(
+                "export: When `dynamic_shapes` is specified as a dict, its top-level keys must be "
+                f"the arg names {list(arguments)} of `inputs`, but here they are "
+                f"{list(dynamic_shapes)}."
+            )
+        given = [dynamic_shapes.get(name) for name in arguments]
+    else:
+        given = list(dynamic_shapes)
+        if len(given) != len(arguments):
+            raise ValueError(
+                f"export: dynamic_shapes has {len(given)} items for {len(arguments)} arguments. "
+                "Give one for each, None for those whose sizes do not change."
+            )
+    found: list[dict[int, Dim]] = []
+    unnamed: dict[tuple[int, int], Dim] = {}
+    for (name, value), said in zip(arguments.items(), given, strict=True):
+        _walk(value, said, name, found, unnamed)
+    return found
+
+
+def _walk(
+    value: Any,
+    said: Any,
+    path: str,
+    found: list[dict[int, Dim]],
+    unnamed: dict[tuple[int, int], Dim],
+) -> None:
+    """Adds what is said about the leaves of a value."""
+    if isinstance(value, Tensor):
+        found.append(_of_tensor(value, said, path, unnamed))
+        return
+    inside = list(value.items()) if isinstance(value, dict) else None
+    if inside is None and isinstance(value, (list, tuple)):
+        inside = list(enumerate(value))
+    if said is None or inside is None:
+        if said is not None:
+            raise ValueError(f"export: dynamic_shapes says {said!r} of {path}, which is no tensor.")
+        found.extend({} for _ in tree_leaves(value))
+        return
+    for place, (key, item) in enumerate(inside):
+        if isinstance(said, dict):
+            part = said.get(key)
+        elif len(said) == len(inside):
+            part = said[place]
+        else:
+            raise ValueError(
+                f"export: dynamic_shapes has {len(said)} items for {path}, which has {len(inside)}."
+            )
+        _walk(item, part, f"{path}[{key!r}]", found, unnamed)
+
+
+def _of_tensor(
+    tensor: Tensor, said: Any, path: str, unnamed: dict[tuple[int, int], Dim]
+) -> dict[int, Dim]:
+    """The Dims of one tensor by dimension."""
+    pairs: list[tuple[int, Any]] = []
+    if isinstance(said, dict):
+        pairs = list(said.items())
+    elif isinstance(said, (list, tuple)):
+        if len(said) != tensor.dim():
+            raise ValueError(
+                f"export: dynamic_shapes has {len(said)} sizes for {path}, which has "
+                f"{tensor.dim()} dimensions."
+            )
+        pairs = list(enumerate(said))
+    elif said is not None:
+        raise ValueError(
+            f"export: dynamic_shapes says {said!r} of the tensor {path}. Say it by dimension: "
+            "{0: Dim('batch')}."
+        )
+    dims: dict[int, Dim] = {}
+    for place, meant in pairs:
+        if not isinstance(place, int) or not -tensor.dim() <= place < tensor.dim():
+            raise ValueError(
+                f"export: dynamic_shapes names dimension {place!r} of {path}, which has "
+                f"{tensor.dim()} dimensions."
+            )
+        place %= tensor.dim()
+        size = tensor.shape[place]
+        if meant is Dim.AUTO or meant is Dim.DYNAMIC:
+            dims[place] = unnamed.setdefault((place, size), Dim(f"s{len(unnamed)}"))
+        elif isinstance(meant, Dim):
+            if meant.root_at(size) is None:
+                raise ValueError(
+                    f"export: dimension {place} of {path} is {size} in the example, which is no "
+                    f"value of {meant!r}."
+                )
+            dims[place] = meant
+        elif isinstance(meant, int) and meant != size:
+            raise ValueError(
+                f"export: dynamic_shapes says that dimension {place} of {path} is {meant}, but it "
+                f"is {size} in the example."
+            )
+        elif meant is not None and meant is not Dim.STATIC and not isinstance(meant, int):
+            raise ValueError(
+                f"export: dynamic_shapes says {meant!r} of dimension {place} of {path}. Use a Dim, "
+                "or None for a size that does not change."
+            )
+    return dims

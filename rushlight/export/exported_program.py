@@ -1,0 +1,147 @@
+"""ExportedProgram: a recorded module as a graph whose inputs are its parameters too."""
+
+from __future__ import annotations
+
+import re
+
+from rushlight import Tensor, nn
+from rushlight.export._program import Program
+from rushlight.export.graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
+from rushlight.fx.graph import Graph
+from rushlight.fx.graph_module import GraphModule
+from rushlight.fx.node import Node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, NoReturn
+
+    from rushlight.export.dynamic_shapes import Dim
+
+__all__ = ["ExportedProgram"]
+
+_PREFIXES = {InputKind.PARAMETER: "p", InputKind.BUFFER: "b", InputKind.CONSTANT_TENSOR: "c"}
+
+
+class ExportedProgram:
+    """A module as it ran on an example; see torch.export.export.
+
+    Attributes:
+        graph_module: runs the graph: takes all parameters, buffers and constants before the user's
+            inputs, and returns a flat tuple.
+        graph_signature: what its inputs and outputs mean.
+        state_dict: parameters and persistent buffers by path.
+        constants: other tensors by path.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        graph, self.graph_signature = _lifted(program)
+        self.graph_module = GraphModule({}, graph)
+        temporary = program.temporary
+        self.state_dict = {k: v for k, v in program.tensors.items() if k not in temporary}
+        self.constants = {k: v for k, v in program.tensors.items() if k in temporary}
+
+    def module(self) -> GraphModule:
+        """Returns a module that takes the arguments that the exported one took.
+
+        It has the same parameters, under the same paths, and refuses arguments whose shapes and
+        dtypes the export does not cover.
+        """
+        return self._program.module()
+
+    @property
+    def graph(self) -> Graph:
+        """The graph of graph_module."""
+        return self.graph_module.graph
+
+    @property
+    def range_constraints(self) -> dict[str, Dim]:
+        """The Dims that the inputs' sizes follow, by name."""
+        sizes = [size for leaf in self._program.calling.inputs for size in leaf.shape]
+        return {dim.root.__name__: dim.root for dim in sizes if not isinstance(dim, int)}
+
+    def named_parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yields the parameters with their paths."""
+        for path, tensor in self._program.tensors.items():
+            if isinstance(tensor, nn.Parameter):
+                yield path, tensor
+
+    def parameters(self) -> Iterator[nn.Parameter]:
+        """Yields the parameters."""
+        for _, parameter in self.named_parameters():
+            yield parameter
+
+    def named_buffers(self) -> Iterator[tuple[str, Tensor]]:
+        """Yields the buffers with their paths."""
+        for path in self.graph_signature.buffers:
+            yield path, self._program.tensors[path]
+
+    def buffers(self) -> Iterator[Tensor]:
+        """Yields the buffers."""
+        for _, buffer in self.named_buffers():
+            yield buffer
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError(
+            "Unable to call ExportedProgram directly. You should use `exported_program.module()` "
+            "instead."
+        )
+
+    def __str__(self) -> str:
+        body = self.graph_module.print_readable(print_output=False)
+        code = "".join(f"    {line}\n" for line in body.splitlines())
+        return (
+            f"ExportedProgram:\n{code}\nGraph signature: {self.graph_signature}"
+            f"Range constraints: {self.range_constraints}\n"
+        )
+
+    __repr__ = __str__
+
+
+def _lifted(program: Program) -> tuple[Graph, ExportGraphSignature]:
+    """The graph with parameters, buffers and constants as inputs."""
+    graph, made = Graph(), {}
+    specs, by_path = [], {}
+    constants = {node.target for node in program.graph.find_nodes(op="get_attr")}
+    for kind in _PREFIXES:
+        for path, tensor in program.tensors.items():
+            if _kind(program, path, tensor) is kind and (
+                kind is not InputKind.CONSTANT_TENSOR or path in constants
+            ):
+                name = re.sub(r"\W", "_", path).strip("_")
+                node = graph.placeholder(f"{_PREFIXES[kind]}_{name}")
+                by_path[path] = node
+                persistent = path not in program.temporary if kind is InputKind.BUFFER else None
+                specs.append(InputSpec(kind, TensorArgument(node.name), path, persistent))
+    for node in program.graph.nodes:
+        if node.op == "get_attr":
+            made[node] = by_path[node.target]
+        elif node.op != "output":
+            made[node] = graph.node_copy(node, lambda n: made[n])
+        if node.op == "placeholder":
+            argument = TensorArgument(made[node].name)
+            specs.append(InputSpec(InputKind.USER_INPUT, argument, None))
+    results = program.graph.output_node().args[0]
+    assert isinstance(results, (list, tuple))
+    graph.output(tuple(made[r] if isinstance(r, Node) else r for r in results))
+    outputs = [
+        TensorArgument(made[r].name) if isinstance(r, Node) else ConstantArgument("", r)
+        for r in results
+    ]
+    kind = OutputKind.USER_OUTPUT
+    return graph, ExportGraphSignature(specs, [OutputSpec(kind, arg, None) for arg in outputs])
+
+
+def _kind(program: Program, path: str, tensor: Tensor) -> InputKind:
+    if isinstance(tensor, nn.Parameter):
+        return InputKind.PARAMETER
+    return InputKind.CONSTANT_TENSOR if path in program.constants else InputKind.BUFFER
