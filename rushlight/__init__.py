@@ -110,6 +110,7 @@ _SUBMODULES = (
     "mps",
     "multiprocessing",
     "nn",
+    "onnx",
     "ops",
     "optim",
     "overrides",
