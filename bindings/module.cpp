@@ -5,6 +5,7 @@
 
 #include "bindings/meeting.h"
 #include "bindings/module_call.h"
+#include "bindings/nccl.h"
 #include "bindings/override.h"
 #include "bindings/python.h"
 #include "core/device/allocator.h"
@@ -104,6 +105,7 @@ NB_MODULE(_C, m) {
     add_dlpack(module);
     add_generator(module);
     add_cuda(module);
+    add_nccl(module);
     add_module_call(module);
     add_meeting(module);
   } catch (const PythonError&) {

@@ -66,6 +66,7 @@ CLASSES = [
     "_CudaEvent",
     "_CudaGraph",
     "_CudaPool",
+    "_NcclCommunicator",
 ]
 HEAD = '''"""{title} Written by tools/make_stubs.py; do not edit."""
 
@@ -175,7 +176,7 @@ def native_stub() -> str:
     for name in CLASSES:
         base = {"Size": "(tuple[_int, ...])", "_TensorMeta": "(type)"}.get(name, "")
         lines.append(f"class {name}{base}:")
-        if name in ("device", "Generator", "Size", "_CudaEvent"):
+        if name in ("device", "Generator", "Size", "_CudaEvent", "_NcclCommunicator"):
             lines.append("    def __init__(self, *args: Any, **kwargs: Any) -> None: ...")
         body = class_members(getattr(_C, name))
         lines += body or ["    ..."]

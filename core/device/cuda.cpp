@@ -11,6 +11,7 @@
 #include "core/device/cuda_capture.h"
 #include "core/device/cuda_driver.h"
 #include "core/device/cuda_pinned.h"
+#include "core/device/cuda_report.h"
 #include "core/device/cuda_stream.h"
 #include "core/device/nvrtc.h"
 
@@ -230,6 +231,7 @@ void synchronize(int device) {
   refuse_captures_on(device, "waits for the GPU", "synchronize");
   activate(device);
   check(driver().cuCtxSynchronize(), "cuCtxSynchronize");
+  heed_report();
 }
 
 bool can_access_peer(int device, int peer) {

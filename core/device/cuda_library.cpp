@@ -15,11 +15,11 @@ LibrarySpec library_spec(const LibraryNames& names, int newest) {
   constexpr const char* kPackage = "rushlight[cuda]";  // has the libraries for CUDA 13
   std::string_view file = setting(names.variable);
   if (!file.empty()) return {names.title, {std::string(file)}, {}, kPackage};
-  LibrarySpec spec{
-      names.title, {names.file_13, names.file_12}, {"nvidia/cu13/lib", names.folder_12}, kPackage};
+  LibrarySpec spec{names.title, {names.file_12}, {"nvidia/cu13/lib", names.folder_12}, kPackage};
   if (newest < 13) {
-    spec.files = {names.file_12};
     spec.pip_package = names.package_12;
+  } else if (std::string_view(names.file_13) != names.file_12) {
+    spec.files.insert(spec.files.begin(), names.file_13);
   }
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
     std::string_view home = setting(variable);

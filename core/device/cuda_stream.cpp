@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/device/cuda.h"
 #include "core/device/cuda_capture.h"
+#include "core/device/cuda_report.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -85,6 +86,7 @@ void synchronize(Stream stream) {
   refuse_capture(stream, "waits for the GPU", "Stream.synchronize");
   activate(stream.device);
   check(driver().cuStreamSynchronize(stream.handle), "cuStreamSynchronize");
+  heed_report();
 }
 
 bool is_done(Stream stream) {
@@ -136,6 +138,7 @@ void Event::synchronize() const {
   activate(device_);
   RelaxedCapture relaxed;
   check(driver().cuEventSynchronize(handle_), "cuEventSynchronize");
+  heed_report();
 }
 
 bool Event::is_done() const {
