@@ -65,6 +65,8 @@ _SUBMODULES = (
     "flat_collectives",
     "fsdp",
     "launch",
+    "nccl",
+    "nccl_collectives",
     "nn",
     "optim",
     "run",
@@ -120,13 +122,12 @@ def _is_not_available() -> bool:
     return False
 
 
-is_nccl_available = is_mpi_available = is_ucc_available = is_xccl_available = _is_not_available
+is_mpi_available = is_ucc_available = is_xccl_available = _is_not_available
 
 _OWN = (
     "is_available",
     "is_gloo_available",
     "is_mpi_available",
-    "is_nccl_available",
     "is_ucc_available",
     "is_xccl_available",
     "register_rendezvous_handler",

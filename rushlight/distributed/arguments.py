@@ -1,7 +1,7 @@
 """What the collectives are given: checks, and the flat tensors that they work on.
 
-Flat tensors are contiguous, of one dim and on the CPU. Those on a GPU, and those that are not
-contiguous, are copied there and back.
+Flat tensors are contiguous and of one dim; others are copied there and back. They are on the CPU,
+or, where NCCL joins the ranks, on the GPU.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rushlight.distributed.calls import Call
     from rushlight.distributed.flat_collectives import Way
+    from rushlight.distributed.nccl import Clique, Cliques
     from rushlight.distributed.process_group import ProcessGroup
     from rushlight.distributed.work import Work
 
@@ -28,10 +29,12 @@ __all__ = [
     "check_tensor",
     "check_tensors",
     "checked_op",
+    "cliques_for",
     "collect",
     "flat_of",
     "group_rank",
     "is_flat",
+    "queue",
     "write_back",
 ]
 
@@ -71,16 +74,27 @@ def check_dtypes(name: str, *tensors: Tensor) -> None:
             )
 
 
-def check_list(name: str, param: str, tensors: Sequence[Tensor], other: Tensor, size: int) -> None:
-    """Raises a ValueError unless there is a tensor for each rank, all of them like another."""
-    if len(tensors) != size:
+def check_list(
+    name: str,
+    param: str,
+    tensors: Sequence[Tensor],
+    other: Tensor,
+    ranks: ProcessGroup,
+    is_even: bool = True,
+) -> None:
+    """Raises a ValueError unless there is a tensor for each rank, all of them like another.
+
+    Args:
+        is_even: whether all have as many elements, or only that of this rank has to.
+    """
+    if len(tensors) != ranks.size():
         raise ValueError(
-            f"{name}: {param} has {len(tensors)} tensors. It needs one for each of the {size} "
-            "ranks."
+            f"{name}: {param} has {len(tensors)} tensors. It needs one for each of the "
+            f"{ranks.size()} ranks."
         )
     check_dtypes(name, other, *tensors)
     for i, tensor in enumerate(tensors):
-        if tensor.numel() != other.numel():
+        if tensor.numel() != other.numel() and (is_even or i == ranks.rank()):
             raise ValueError(
                 f"{name}: {param}[{i}] has shape {tuple(tensor.shape)}, but the tensors of all "
                 f"ranks must have as many elements as {tuple(other.shape)}."
@@ -129,54 +143,135 @@ def checked_op(op: Any) -> ReduceOp:
     return op
 
 
-def is_flat(tensor: Tensor) -> bool:
+def is_flat(tensor: Tensor, device: str = "cpu") -> bool:
     """Returns whether the algorithms can work on the tensor's own memory."""
-    return tensor.device.type == "cpu" and tensor.is_contiguous() and not tensor.is_conj()
+    return tensor.device.type == device and tensor.is_contiguous() and not tensor.is_conj()
 
 
-def flat_of(tensor: Tensor) -> Tensor:
-    """Returns the elements in a row on the CPU: the tensor's memory if it is flat, else a copy."""
+def flat_of(tensor: Tensor, device: str = "cpu") -> Tensor:
+    """Returns the elements in a row, on the CPU: the tensor's memory if it is flat, else a copy.
+
+    Args:
+        tensor: of any layout.
+        device: "cuda" for where it is, on a GPU.
+    """
     if tensor.requires_grad:
         tensor = tensor.detach()
-    if not is_flat(tensor):
-        tensor = tensor.cpu().resolve_conj().contiguous()
+    if not is_flat(tensor, device):
+        tensor = (tensor.cpu() if device == "cpu" else tensor).resolve_conj().contiguous()
     return tensor.view(-1)
 
 
 def write_back(tensors: Iterable[Tensor], flats: Iterable[Tensor]) -> None:
-    """Copies flat tensors to those they were made of, where they are copies."""
+    """Copies flat tensors of the CPU to those they were made of, where they are copies."""
     for tensor, flat in zip(tensors, flats, strict=True):
         if not is_flat(tensor):
             tensor.detach().copy_(flat.view(tensor.shape))
 
 
+def cliques_for(group: ProcessGroup, name: str, tensors: Sequence[Tensor]) -> Cliques | None:
+    """Returns the GPUs of the group's ranks, if NCCL is to move tensors; None if the CPU is.
+
+    Raises:
+        ValueError: if they are on several devices.
+    """
+    if not any(tensor.is_cuda for tensor in tensors) or group.cliques is None:
+        return None
+    devices = sorted({str(tensor.device) for tensor in tensors})
+    if len(devices) > 1:
+        raise ValueError(
+            f"{name}: the tensors are on {', '.join(devices)}. With NCCL all those of a rank must "
+            "be on one GPU."
+        )
+    return group.cliques
+
+
+def queue(
+    group: ProcessGroup,
+    clique: Clique,
+    name: str,
+    operation: Callable[..., list[tuple[Tensor, Tensor]]],
+    outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
+    async_op: bool,
+    blocks: bool = False,
+) -> Work | None:
+    """Queues operation(comm, outputs, inputs) on flat tensors of a GPU.
+
+    Args:
+        operation: of nccl_collectives.py, or one that calls it.
+        outputs, inputs: tensors of any layout; tensors that are both count as outputs.
+        blocks: whether the CPU waits in Work.wait.
+    """
+
+    def start(comm: Any) -> list[tuple[Tensor, Tensor]]:
+        flats = [flat_of(output, "cuda") for output in outputs]
+        copies = operation(comm, flats, [flat_of(part, "cuda") for part in inputs])
+        for output, flat in zip(outputs, flats, strict=True):
+            if not is_flat(output, "cuda"):
+                copies.append((output.detach(), flat.view(output.shape)))
+        return copies
+
+    tensors = [*outputs, *inputs]
+    if group.coalescing is not None:
+        group.coalescing.add(clique, start, tensors, list(outputs))
+        return None
+    return clique.run(name, start, tensors, list(outputs), async_op, blocks)
+
+
 def collect(
     group: ProcessGroup,
-    name: str,
     operation: Callable[..., None],
     outputs: Sequence[Tensor],
+    inputs: Sequence[Tensor],
     dtype: rl.dtype,
     count: int,
-    args: Callable[[list[Tensor]], tuple[object, ...]],
+    args: Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[object, ...]],
     async_op: bool,
     **options: Any,
 ) -> Work | None:
-    """Runs a collective that fills the outputs.
+    """Runs a collective on GPUs, or on the CPU.
 
     Args:
-        operation: of flat_collectives.py.
-        args: makes its arguments of the flat outputs.
+        operation: of flat_collectives.py, where its name is the collective's.
+        outputs: the tensors that it fills, which it may read too.
+        inputs: the others.
+        args: makes the operation's arguments of the flat outputs and inputs.
         dtype, count, options: see ProcessGroup.collective.
     """
-    if all(map(is_flat, outputs)):
-        flat = args([flat_of(output) for output in outputs])
-        return group.collective(
-            name, operation, dtype, count, flat, list(outputs), async_op, **options
+    name = operation.__name__
+    cliques = cliques_for(group, name, (*outputs, *inputs))
+    if cliques is not None:
+        from rushlight.distributed import nccl_collectives
+
+        if "op" in options:
+            nccl_collectives.check_reducible(name, options["op"], dtype)
+        function = getattr(nccl_collectives, name)
+        return queue(
+            group,
+            cliques.whole((*outputs, *inputs)[0].device.index),
+            name,
+            lambda comm, outs, ins: function(comm, *args(outs, ins)),
+            outputs,
+            inputs,
+            async_op,
         )
+    if group.coalescing is not None:
+        async_op = True
+    if all(map(is_flat, outputs)):
+        flats = args([flat_of(output) for output in outputs], [flat_of(part) for part in inputs])
+        work = group.collective(
+            name, operation, dtype, count, flats, list(outputs), async_op, **options
+        )
+    else:
 
-    def copying(way: Way, *calls: Call) -> None:
-        flats = [flat_of(output) for output in outputs]
-        operation(way, *calls, *args(flats))
-        write_back(outputs, flats)
+        def copying(way: Way, *calls: Call) -> None:
+            flats = [flat_of(output) for output in outputs]
+            operation(way, *calls, *args(flats, [flat_of(part) for part in inputs]))
+            write_back(outputs, flats)
 
-    return group.collective(name, copying, dtype, count, (), list(outputs), async_op, **options)
+        work = group.collective(name, copying, dtype, count, (), list(outputs), async_op, **options)
+    if group.coalescing is not None and work is not None:
+        group.coalescing.works.append(work)
+        return None
+    return work

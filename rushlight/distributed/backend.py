@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from rushlight import _C
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import rushlight as rl
 
-__all__ = ["Backend", "BackendConfig", "get_default_backend_for_device", "is_backend_available"]
+__all__ = [
+    "Backend",
+    "BackendConfig",
+    "get_default_backend_for_device",
+    "is_backend_available",
+    "is_nccl_available",
+]
 
 
 class Backend(str):
-    """A backend's name in small letters. "gloo" is the one for tensors of the CPU.
+    """A backend's name in small letters: "gloo" for tensors of the CPU, "nccl" for those of GPUs.
 
     Example:
         >>> torch.distributed.Backend("GLOO")
@@ -29,7 +37,7 @@ class Backend(str):
     MPI = "mpi"
 
     backend_list: ClassVar = [UNDEFINED, GLOO, NCCL, XCCL, UCC, MPI]
-    default_device_backend_map: ClassVar = {"cpu": GLOO, "cuda": GLOO}
+    default_device_backend_map: ClassVar = {"cpu": GLOO, "cuda": NCCL}
 
     def __new__(cls, name: str) -> Backend:
         if not isinstance(name, str):
@@ -38,7 +46,6 @@ class Backend(str):
 
 
 _WHY_NOT = {
-    Backend.NCCL: "Tensors on a GPU go through the memory of the CPU here: use backend='gloo'.",
     Backend.XCCL: "Use backend='gloo'.",
     Backend.UCC: "Use backend='gloo'.",
     Backend.MPI: "Use backend='gloo', and start the processes with rushlight.distributed.run.",
@@ -49,7 +56,8 @@ class BackendConfig:
     """The backend of each type of device.
 
     Args:
-        backend: one name for all, or names like "cpu:gloo,cuda:nccl".
+        backend: one name for all, or names like "cpu:gloo,cuda:nccl", the default. Where they name
+            NCCL beside another, tensors of a GPU go through the CPU if it is missing.
 
     Raises:
         ValueError: for a name that is none.
@@ -60,9 +68,11 @@ class BackendConfig:
         self.device_backend_map: dict[str, Backend] = {}
         text = Backend(backend)
         if text == Backend.UNDEFINED:
-            text = Backend(Backend.GLOO)
+            for device, name in Backend.default_device_backend_map.items():
+                self.device_backend_map[device] = Backend(name)
+            return
         if ":" not in text:
-            for device in Backend.default_device_backend_map:
+            for device in ["cuda"] if text == Backend.NCCL else Backend.default_device_backend_map:
                 self.device_backend_map[device] = _available(text)
             return
         for pair in text.split(","):
@@ -72,9 +82,8 @@ class BackendConfig:
                     f"The custom backend string argument is invalid: {backend!r}. It names each "
                     'type of device once, as in "cpu:gloo,cuda:nccl".'
                 )
-            # A GPU's tensors are staged by gloo where NCCL is asked for beside it.
-            is_pair = device == "cuda" and name == Backend.NCCL
-            self.device_backend_map[device] = Backend("gloo") if is_pair else _available(name)
+            is_beside = device == "cuda" and name == Backend.NCCL and "," in text
+            self.device_backend_map[device] = Backend(name) if is_beside else _available(name)
 
     def __str__(self) -> str:
         return ",".join(f"{device}:{name}" for device, name in self.device_backend_map.items())
@@ -84,9 +93,8 @@ def _available(name: str) -> Backend:
     if name not in Backend.backend_list:
         raise ValueError(f"init_process_group: unknown backend {name!r}. Use 'gloo'.")
     if not is_backend_available(name):
-        raise RuntimeError(
-            f"init_process_group: the backend {name!r} is not available. {_WHY_NOT[name]}"
-        )
+        reason = _C._nccl_problem() if name == Backend.NCCL else _WHY_NOT[name]
+        raise RuntimeError(f"init_process_group: the backend {name!r} is not available. {reason}")
     return Backend(name)
 
 
@@ -98,7 +106,14 @@ def is_backend_available(backend: str) -> bool:
         True
     """
     names = [pair.partition(":")[2] or pair for pair in backend.lower().split(",")]
-    return all(name == Backend.GLOO for name in names)
+    return all(
+        name == Backend.GLOO or (name == Backend.NCCL and is_nccl_available()) for name in names
+    )
+
+
+def is_nccl_available() -> bool:
+    """Returns whether there are GPUs, and NCCL (`pip install rushlight[cuda]`) to join them."""
+    return not _C._nccl_problem()
 
 
 def get_default_backend_for_device(device: str | rl.device) -> str:

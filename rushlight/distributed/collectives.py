@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from datetime import timedelta
 
+import rushlight as rl
 from rushlight import Tensor
 from rushlight.distributed import flat_collectives
 from rushlight.distributed.arguments import (
@@ -17,7 +18,6 @@ from rushlight.distributed.arguments import (
     check_tensors,
     checked_op,
     collect,
-    flat_of,
     group_rank,
 )
 from rushlight.distributed.errors import DistBackendError, DistStoreError
@@ -61,7 +61,7 @@ def barrier(
     Args:
         group: the ranks; all by default.
         async_op: whether to return the work at once.
-        device_ids: ignored.
+        device_ids: with the backend "nccl", a list of one number: of the GPU to use.
         timeout: how long to wait for the others, the group's by default.
 
     Raises:
@@ -70,7 +70,8 @@ def barrier(
     ranks = member(group, "barrier")
     if ranks is None:
         return None
-    return ranks.barrier(None if timeout is None else seconds_of(timeout), async_op)
+    device = None if not device_ids else rl.device("cuda", device_ids[0]).index
+    return ranks.barrier(None if timeout is None else seconds_of(timeout), async_op, device)
 
 
 def broadcast(
@@ -102,12 +103,12 @@ def broadcast(
     root = group_rank(ranks, src, group_src)
     return collect(
         ranks,
-        "broadcast",
         flat_collectives.broadcast,
         [tensor],
+        [],
         tensor.dtype,
         tensor.numel(),
-        lambda flats: (flats[0], root),
+        lambda outs, _: (outs[0], root),
         async_op,
         root=root,
     )
@@ -151,12 +152,12 @@ def all_reduce(
         return None
     return collect(
         ranks,
-        "all_reduce",
         flat_collectives.all_reduce,
         [tensor],
+        [],
         tensor.dtype,
         tensor.numel(),
-        lambda flats: (flats[0], op),
+        lambda outs, _: (outs[0], op),
         async_op,
         op=checked_op(op),
     )
@@ -188,15 +189,15 @@ def reduce(
     if ranks is None:
         return None
     root = group_rank(ranks, dst, group_dst)
-    outputs = [tensor] if ranks.rank() == root else []
+    is_root = ranks.rank() == root
     return collect(
         ranks,
-        "reduce",
         flat_collectives.reduce,
-        outputs,
+        [tensor] if is_root else [],
+        [] if is_root else [tensor],
         tensor.dtype,
         tensor.numel(),
-        lambda flats: (flats[0] if flats else flat_of(tensor), root, op),
+        lambda outs, ins: (*outs, *ins, root, op),
         async_op,
         op=checked_op(op),
         root=root,

@@ -15,8 +15,8 @@ from rushlight.distributed.arguments import (
     check_tensor,
     check_tensors,
     checked_op,
+    cliques_for,
     collect,
-    flat_of,
     group_rank,
 )
 from rushlight.distributed.groups import member
@@ -52,7 +52,8 @@ def all_gather(
     """Fills a list with the tensors of all ranks.
 
     Args:
-        tensor_list: one tensor for each rank, of the dtype and number of elements of `tensor`.
+        tensor_list: one tensor for each rank, of the dtype and number of elements of what it
+            brings: that of `tensor`, unless NCCL moves them.
         tensor: what this rank brings.
         group: the ranks that take part; all by default.
         async_op: whether to return the work at once.
@@ -65,15 +66,16 @@ def all_gather(
     check_tensor(tensor, "tensor")
     if ranks is None:
         return None
-    check_list("all_gather", "tensor_list", tensor_list, tensor, ranks.size())
+    is_even = cliques_for(ranks, "all_gather", [tensor]) is None
+    check_list("all_gather", "tensor_list", tensor_list, tensor, ranks, is_even)
     return collect(
         ranks,
-        "all_gather",
         flat_collectives.all_gather,
         tensor_list,
+        [tensor],
         tensor.dtype,
         tensor.numel(),
-        lambda flats: (flats, flat_of(tensor)),
+        lambda outs, ins: (outs, ins[0]),
         async_op,
     )
 
@@ -111,12 +113,12 @@ def all_gather_single(
     )
     return collect(
         ranks,
-        "all_gather",
         flat_collectives.all_gather,
         [output_tensor],
+        [input_tensor],
         input_tensor.dtype,
         input_tensor.numel(),
-        lambda flats: (flats[0].view(size, -1).unbind(), flat_of(input_tensor)),
+        lambda outs, ins: (outs[0].view(size, -1).unbind(), ins[0]),
         async_op,
     )
 
@@ -156,17 +158,17 @@ def gather(
     if ranks.rank() == root:
         if not outputs:
             raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-        check_list("gather", "gather_list", outputs, tensor, ranks.size())
+        check_list("gather", "gather_list", outputs, tensor, ranks)
     elif outputs:
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
     return collect(
         ranks,
-        "gather",
         flat_collectives.gather,
         outputs,
+        [tensor],
         tensor.dtype,
         tensor.numel(),
-        lambda flats: (flats or None, flat_of(tensor), root),
+        lambda outs, ins: (outs or None, ins[0], root),
         async_op,
         root=root,
     )
@@ -203,17 +205,17 @@ def scatter(
     if ranks.rank() == root:
         if not inputs:
             raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-        check_list("scatter", "scatter_list", inputs, tensor, ranks.size())
+        check_list("scatter", "scatter_list", inputs, tensor, ranks)
     elif inputs:
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
     return collect(
         ranks,
-        "scatter",
         flat_collectives.scatter,
         [tensor],
+        inputs,
         tensor.dtype,
         tensor.numel(),
-        lambda flats: (flats[0], [flat_of(part) for part in inputs] or None, root),
+        lambda outs, ins: (outs[0], ins or None, root),
         async_op,
         root=root,
     )
@@ -257,12 +259,12 @@ def reduce_scatter(
         )
     return collect(
         ranks,
-        "reduce_scatter",
         flat_collectives.reduce_scatter,
         [output],
+        input_list,
         output.dtype,
         sum(part.numel() for part in input_list),
-        lambda flats: (flats[0], [flat_of(part) for part in input_list], op),
+        lambda outs, ins: (outs[0], ins, op),
         async_op,
         op=checked_op(op),
     )
@@ -296,12 +298,12 @@ def reduce_scatter_single(
     check_room("reduce_scatter_tensor", input, output, size, ("input", "output"))
     return collect(
         ranks,
-        "reduce_scatter",
         flat_collectives.reduce_scatter,
         [output],
+        [input],
         output.dtype,
         input.numel(),
-        lambda flats: (flats[0], flat_of(input).view(size, -1).unbind(), op),
+        lambda outs, ins: (outs[0], ins[0].view(size, -1).unbind(), op),
         async_op,
         op=checked_op(op),
     )
@@ -346,7 +348,8 @@ def all_to_all(
     return _exchange(
         ranks,
         output_tensor_list,
-        lambda flats: (flats, [flat_of(part) for part in input_tensor_list]),
+        input_tensor_list,
+        lambda outs, ins: (outs, ins),
         async_op,
     )
 
@@ -354,17 +357,17 @@ def all_to_all(
 def _exchange(
     ranks: ProcessGroup,
     outputs: Sequence[Tensor],
-    args: Callable[[list[Tensor]], tuple[object, ...]],
+    inputs: Sequence[Tensor],
+    args: Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[object, ...]],
     async_op: bool,
 ) -> Work | None:
     sizes = ranks.call("all_to_all", rl.int64, 2 * ranks.size())
-    dtype = outputs[0].dtype
     return collect(
         ranks,
-        "all_to_all",
         flat_collectives.all_to_all,
         outputs,
-        dtype,
+        inputs,
+        outputs[0].dtype,
         0,
         args,
         async_op,
@@ -404,12 +407,13 @@ def all_to_all_single(
         return None
     check_dtypes("all_to_all_single", input, output)
     size = ranks.size()
-    outs = _splits("output", output, output_split_sizes, size)
-    ins = _splits("input", input, input_split_sizes, size)
+    out_sizes = _splits("output", output, output_split_sizes, size)
+    in_sizes = _splits("input", input, input_split_sizes, size)
     return _exchange(
         ranks,
         [output],
-        lambda flats: (flats[0].split(outs), flat_of(input).split(ins)),
+        [input],
+        lambda outs, ins: (outs[0].split(out_sizes), ins[0].split(in_sizes)),
         async_op,
     )
 

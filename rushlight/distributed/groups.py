@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import rushlight as rl
 from rushlight.distributed.backend import Backend, BackendConfig
-from rushlight.distributed.constants import default_pg_timeout
+from rushlight.distributed.constants import default_pg_nccl_timeout, default_pg_timeout
 from rushlight.distributed.process_group import ProcessGroup
 from rushlight.distributed.rendezvous import rendezvous
 from rushlight.distributed.store import PrefixStore, Store, seconds_of
@@ -46,7 +46,6 @@ class _State:
     """What init_process_group sets up."""
 
     default: ProcessGroup | None
-    config: BackendConfig
     store: Store | None  # of this job
     place: tuple[int, int]  # this process's rank and their number
     mesh: Mesh | None
@@ -119,16 +118,17 @@ def init_process_group(
     """Joins this process with the others of the job, and waits for them.
 
     Args:
-        backend: "gloo", or pairs like "cpu:gloo,cuda:nccl"; tensors of both devices go through the
-            memory of the CPU. None is "gloo".
+        backend: "nccl" for tensors on GPUs, "gloo" for all through the memory of the CPU, or pairs
+            like "cpu:gloo,cuda:nccl", which None stands for. "nccl" also takes tensors on the CPU.
         init_method: where the processes find each other, see rendezvous; "env://" by default.
-        timeout: how long a process waits for another, 30 minutes by default.
+        timeout: how long a process waits for another, 30 minutes by default, 10 with "nccl".
         world_size: the number of processes; needed with `store`.
         rank: of this process, from 0; needed with `store`.
         store: a store that all processes share, instead of init_method.
         group_name: ignored.
         pg_options: ignored.
-        device_id: the GPU that this process uses; ignored.
+        device_id: the GPU that this process uses; with it NCCL begins at once, not when a tensor
+            comes.
 
     Raises:
         ValueError: if it was called already, or something is missing for init_method.
@@ -146,7 +146,8 @@ def init_process_group(
     if is_initialized():
         raise ValueError("trying to initialize the default process group twice!")
     config = BackendConfig(Backend.UNDEFINED if backend is None else backend)
-    timeout = default_pg_timeout if timeout is None else timeout
+    if timeout is None:
+        timeout = default_pg_nccl_timeout if backend == Backend.NCCL else default_pg_timeout
     seconds_of(timeout)
     if store is None:
         url = "env://" if init_method is None else init_method
@@ -161,19 +162,27 @@ def init_process_group(
     # A store that outlives a job may have the keys of an earlier one.
     job = store.add(f"default_pg/jobs of rank {rank}", 1)
     _state.store = PrefixStore(f"default_pg/{job}", store)
-    _state.config = config
     _state.place = rank, world_size
     _state.made.clear()
-    _state.default = _made(list(range(world_size)), rank, timeout, "default_pg")
+    _state.default = _made(list(range(world_size)), rank, timeout, "default_pg", config, device_id)
     _name_rank_in_tracebacks(rank)
 
 
-def _made(ranks: list[int], rank: int, timeout: timedelta, desc: str | None) -> ProcessGroup:
+def _made(
+    ranks: list[int],
+    rank: int,
+    timeout: timedelta,
+    desc: str | None,
+    config: BackendConfig,
+    device_id: rl.device | int | None,
+) -> ProcessGroup:
     """A group that this process is in, at a position of `ranks`."""
     # Its members alone have to agree on its name, and they have been in the same groups so far.
     number = _state.made[tuple(ranks)] = _state.made.get(tuple(ranks), 0) + 1
     name = f"{','.join(map(str, ranks))} {number}"
     assert _state.store is not None
+    device = rl.device("cuda", device_id) if isinstance(device_id, int) else device_id
+    gpu = device.index if device is not None and device.type == "cuda" else None
     made = ProcessGroup(
         PrefixStore(f"group {name}", _state.store),
         rank,
@@ -183,8 +192,12 @@ def _made(ranks: list[int], rank: int, timeout: timedelta, desc: str | None) -> 
         group_name=name,
         group_desc=desc or "undefined",
         make_way=_wire,
+        backend=config,
+        device=gpu,
     )
     _state.groups[name] = made
+    if gpu is not None and made.cliques is not None:
+        made.cliques.whole(gpu)
     return made
 
 
@@ -339,9 +352,8 @@ def get_backend(group: ProcessGroup | None = None) -> Backend:
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
-    """Returns the backend of each type of device, like "cpu:gloo,cuda:gloo"."""
-    default_group()
-    return str(_state.config)
+    """Returns the backend of each type of device, like "cpu:gloo,cuda:nccl"."""
+    return str((default_group() if group is None else group).backend)
 
 
 def get_pg_count() -> int:
@@ -373,7 +385,7 @@ def new_group(
     pg_options: Any = None,
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
-    device_id: rl.device | None = None,
+    device_id: rl.device | int | None = None,
     sort_ranks: bool = True,
 ) -> Any:
     """Makes a group of some ranks. They all call it, in the same order; the others may.
@@ -385,7 +397,7 @@ def new_group(
         pg_options: ignored.
         use_local_synchronization: ignored; in PyTorch the others must call it too without this.
         group_desc: what the group is for.
-        device_id: ignored.
+        device_id: as for init_process_group.
         sort_ranks: whether rank 0 of the group is the smallest of `ranks`, else it is the first.
 
     Returns:
@@ -396,8 +408,7 @@ def new_group(
         RuntimeError: if there are no such ranks.
     """
     whole = default_group()
-    if backend is not None:
-        BackendConfig(backend)
+    config = whole.backend if backend is None else BackendConfig(backend)
     timeout = whole.timeout if timeout is None else timeout
     seconds_of(timeout)
     members = list(range(whole.size())) if ranks is None else list(ranks)
@@ -417,4 +428,4 @@ def new_group(
             )
     if whole.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
-    return _made(members, members.index(whole.rank()), timeout, group_desc)
+    return _made(members, members.index(whole.rank()), timeout, group_desc, config, device_id)

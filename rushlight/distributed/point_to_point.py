@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from rushlight import Tensor
-from rushlight.distributed.arguments import check_tensor, flat_of, group_rank, write_back
+from rushlight.distributed.arguments import (
+    check_tensor,
+    cliques_for,
+    flat_of,
+    group_rank,
+    queue,
+    write_back,
+)
 from rushlight.distributed.calls import DTYPE_NUMBERS, DTYPES
 from rushlight.distributed.errors import DistBackendError
-from rushlight.distributed.groups import member, mesh
+from rushlight.distributed.groups import get_process_group_ranks, member, mesh
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
-    from rushlight.distributed.mesh import Receipt
     from rushlight.distributed.process_group import ProcessGroup
     from rushlight.distributed.work import Work
 
@@ -49,6 +56,8 @@ def send(
             "Invalid destination rank: destination rank should not be the same as the rank of the "
             "current process."
         )
+    if _queued("send", tensor, ranks, rank, False):
+        return
     operation = _sending(tensor, ranks, rank, tag)
     sender = mesh().sender(ranks.ranks[rank])
     if sender.is_idle():
@@ -74,6 +83,8 @@ def isend(
     if ranks is None:
         return None
     rank = group_rank(ranks, dst, group_dst, "dst")
+    if queued := _queued("send", tensor, ranks, rank, True):
+        return queued[0]
     operation = _sending(tensor, ranks, rank, tag)
     return mesh().sender(ranks.ranks[rank]).put(operation, [tensor])
 
@@ -89,9 +100,9 @@ def recv(
 
     Args:
         tensor: of the sent one's dtype and number of elements.
-        src: the rank in the job; None for whoever sends.
+        src: the rank in the job; None for whoever sends, but not on a GPU with NCCL.
         group: the ranks that take part; all by default.
-        tag: the one that the message was sent with.
+        tag: the one that the message was sent with; NCCL ignores it.
         group_src: the rank in the group, instead of src.
 
     Returns:
@@ -105,6 +116,10 @@ def recv(
     if receipt is None:
         return -1
     receipt.wait()
+    if src is not None:
+        return src
+    if group_src is not None:
+        return get_process_group_ranks(group)[group_src]
     return receipt.source_rank()
 
 
@@ -114,7 +129,7 @@ def irecv(
     group: ProcessGroup | None = None,
     tag: int = 0,
     group_src: int | None = None,
-) -> Receipt | None:
+) -> Work | None:
     """Begins to wait for a message from a rank; see recv.
 
     Returns:
@@ -128,6 +143,8 @@ def irecv(
 
     has_source = src is not None or group_src is not None
     rank = group_rank(ranks, src, group_src, "src") if has_source else None
+    if queued := _queued("recv", tensor, ranks, rank, True):
+        return queued[0]
     flat = flat_of(tensor)
 
     def check(sender: int, note: bytes, size: int) -> None:
@@ -159,6 +176,30 @@ def _sending(tensor: Tensor, ranks: ProcessGroup, rank: int, tag: int) -> Callab
     note = bytes([DTYPE_NUMBERS[tensor.dtype]])
     seconds = ranks.timeout.total_seconds()
     return lambda: mesh().send(ranks.ranks[rank], channel, tag, note, flat_of(tensor), seconds)
+
+
+def _queued(
+    name: str, tensor: Tensor, ranks: ProcessGroup, rank: int | None, async_op: bool
+) -> list[Work | None]:
+    """Queues a message to or from a rank on the GPU, and returns its work; [] if NCCL does not."""
+    cliques = cliques_for(ranks, name, [tensor])
+    if cliques is None:
+        return []
+    if rank is None or rank == ranks.rank():
+        raise ValueError(
+            f"{name}: NCCL needs the rank of another process, not {rank}. Give src, or use "
+            "batch_isend_irecv."
+        )
+    from rushlight.distributed.nccl_collectives import exchange
+
+    clique = cliques.pair(tensor.device.index, rank)
+    peer = clique.members.index(rank)
+
+    def start(comm: Any, outs: Sequence[Tensor], ins: Sequence[Tensor]) -> Any:
+        return exchange(comm, [(flat, peer) for flat in ins], [(flat, peer) for flat in outs])
+
+    sent, received = ([tensor], []) if name == "send" else ([], [tensor])
+    return [queue(ranks, clique, name, start, received, sent, async_op)]
 
 
 class P2POp:
@@ -208,6 +249,9 @@ class P2POp:
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Begins several messages, in any order on each side, and returns their works.
 
+    With NCCL on GPUs all of them have one work, and if this is the first collective of a group, all
+    its ranks call it.
+
     Raises:
         ValueError: unless they are P2POps of one group.
     """
@@ -218,10 +262,45 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
         )
     if any(each.group is not p2p_op_list[0].group for each in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
+    if queued := _queued_batch(p2p_op_list):
+        return queued
     works = [
         each.op(each.tensor, group=each.group, tag=each.tag, **_peer(each)) for each in p2p_op_list
     ]
     return [work for work in works if work is not None]
+
+
+def _queued_batch(batch: list[P2POp]) -> list[Work]:
+    """Queues messages on the GPU, and returns their work; [] if NCCL does not."""
+    ranks = member(batch[0].group, "batch_isend_irecv")
+    if ranks is None:
+        return []
+    tensors = [each.tensor for each in batch]
+    cliques = cliques_for(ranks, "batch_isend_irecv", tensors)
+    if cliques is None:
+        return []
+    from rushlight.distributed.nccl_collectives import exchange
+
+    sends = [each for each in batch if each.op is isend]
+    receives = [each for each in batch if each.op is irecv]
+
+    def start(comm: Any, outs: Sequence[Tensor], ins: Sequence[Tensor]) -> Any:
+        return exchange(
+            comm,
+            [(flat, each.group_peer) for flat, each in zip(ins, sends, strict=True)],
+            [(flat, each.group_peer) for flat, each in zip(outs, receives, strict=True)],
+        )
+
+    work = queue(
+        ranks,
+        cliques.whole(tensors[0].device.index),
+        "batch_isend_irecv",
+        start,
+        [each.tensor for each in receives],
+        [each.tensor for each in sends],
+        True,
+    )
+    return [] if work is None else [work]
 
 
 def _peer(each: P2POp) -> dict[str, int]:

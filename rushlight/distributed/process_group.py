@@ -8,14 +8,18 @@ a thread; the others run in the caller's, after those.
 from __future__ import annotations
 
 import atexit
+import functools
 import os
 import threading
+import warnings
 import weakref
 from datetime import timedelta
 
 import rushlight as rl
+from rushlight import _C
 from rushlight.distributed import flat_collectives
 from rushlight.distributed.arena import Arena, host_id
+from rushlight.distributed.backend import Backend, BackendConfig
 from rushlight.distributed.calls import Call, DifferentCalls
 from rushlight.distributed.constants import default_pg_timeout
 from rushlight.distributed.errors import DistBackendError
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
     from rushlight import Tensor
     from rushlight.distributed.flat_collectives import Way
+    from rushlight.distributed.nccl import Cliques, Coalescing
     from rushlight.distributed.store import Store
 
 __all__ = ["ProcessGroup", "ProcessGroupGloo"]
@@ -49,6 +54,8 @@ class ProcessGroup:
         group_name: the same in all its processes, and unique in the job.
         group_desc: what it is for.
         make_way: makes the way between its ranks when they cannot share memory.
+        backend: of each type of device.
+        device: the number of the GPU that is bound to it; None for whichever is used.
     """
 
     def __init__(
@@ -62,6 +69,8 @@ class ProcessGroup:
         group_name: str = "",
         group_desc: str = "undefined",
         make_way: Callable[[ProcessGroup], Way],
+        backend: BackendConfig,
+        device: int | None = None,
     ) -> None:
         self._rank = rank
         self._size = size
@@ -70,6 +79,9 @@ class ProcessGroup:
         self.group_name = group_name
         self.group_desc = group_desc
         self.store = store
+        self.backend = backend
+        self.coalescing: Coalescing | None = None  # while its collectives are put together
+        self._device = device
         self._pid = os.getpid()
         self._calls = 0
         self._worker = Worker()
@@ -90,8 +102,25 @@ class ProcessGroup:
         return self._size
 
     def name(self) -> str:
-        """Returns the name of the backend."""
-        return "gloo"
+        """Returns the name of the backend, of the CPU's if there are several."""
+        return next(iter(self.backend.device_backend_map.values()))
+
+    @functools.cached_property
+    def cliques(self) -> Cliques | None:
+        """The GPUs of its ranks, if NCCL joins them; without it tensors go through the CPU."""
+        if self.backend.device_backend_map.get("cuda") != Backend.NCCL:
+            return None
+        problem = _C._nccl_problem()
+        if problem:
+            warnings.warn(
+                "tensors on a GPU go through the memory of the CPU, which is slow, for there is no "
+                f"NCCL: {problem} The backend 'gloo' does so without this warning.",
+                stacklevel=5,
+            )
+            return None
+        from rushlight.distributed.nccl import Cliques
+
+        return Cliques(self, self._device)
 
     @property
     def timeout(self) -> timedelta:
@@ -182,19 +211,44 @@ class ProcessGroup:
             self.way.give_up(f"{type(error).__name__}: {error}")
             raise
 
-    def barrier(self, timeout: float | None = None, async_op: bool = False) -> Work | None:
-        """Waits for all ranks."""
+    def barrier(
+        self, timeout: float | None = None, async_op: bool = False, device: int | None = None
+    ) -> Work | None:
+        """Waits for all ranks; with the backend "nccl" for the collectives of a GPU, too."""
+        if self.name() == Backend.NCCL and self.cliques is not None:
+            from rushlight.distributed import arguments, nccl_collectives
+
+            clique = self.cliques.whole(self.cliques.device if device is None else device)
+            token = rl.zeros(1, device=f"cuda:{clique.device}")
+            work = arguments.queue(
+                self,
+                clique,
+                "barrier",
+                lambda comm, outs, _: nccl_collectives.all_reduce(comm, outs[0], ReduceOp.SUM),
+                [token],
+                [],
+                True,
+                blocks=True,
+            )
+            if async_op or work is None:
+                return work
+            work.wait(None if timeout is None else timedelta(seconds=timeout))
+            return None
         return self.collective(
             "barrier", flat_collectives.barrier, rl.uint8, 0, (), [], async_op, timeout=timeout
         )
 
     def shutdown(self) -> None:
         """Ends what was begun and leaves the group."""
+        if cliques := self.__dict__.get("cliques"):
+            cliques.close()
         self._worker.stop()
         self.way.close()
 
     def abort(self) -> None:
         """Leaves the group at once: what was begun here or waits for this rank elsewhere fails."""
+        if cliques := self.__dict__.get("cliques"):
+            cliques.abort()
         self.way.give_up("the group was aborted")
         self.shutdown()
 
@@ -209,7 +263,8 @@ def _at_exit() -> None:
         if group._pid == os.getpid():  # a forked child has no part in it
             if not group._worker.is_idle():
                 group.way.give_up("its process has ended")
-            group.shutdown()
+            group._worker.stop()  # GPUs are left alone: others may still use what is queued there
+            group.way.close()
 
 
 atexit.register(_at_exit)

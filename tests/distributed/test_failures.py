@@ -318,6 +318,6 @@ def test_a_job_may_start_again(tmp_path: Any) -> None:
         url = f"file://{tmp_path}/meeting"
         dist.init_process_group("cpu:gloo,cuda:nccl", url, rank=0, world_size=1)
         assert dist.get_backend() == "gloo" and dist.get_pg_count() == 1
-        assert dist.get_backend_config() == "cpu:gloo,cuda:gloo"
+        assert dist.get_backend_config() == "cpu:gloo,cuda:nccl"
         dist.barrier()
         dist.destroy_process_group()
