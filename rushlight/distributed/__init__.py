@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight.distributed.backend import *  # noqa: F403
+    from rushlight.distributed.coalescing import *  # noqa: F403
     from rushlight.distributed.collectives import *  # noqa: F403
     from rushlight.distributed.constants import default_pg_timeout as default_pg_timeout
     from rushlight.distributed.device_mesh import *  # noqa: F403
@@ -52,6 +53,7 @@ _HOMES = (
     "collectives",
     "gathering",
     "point_to_point",
+    "coalescing",
     "objects",
     "subgroups",
     "device_mesh",
@@ -133,4 +135,9 @@ _OWN = (
     "register_rendezvous_handler",
     "rendezvous",
 )
-_OLD = ("_all_gather_base", "_get_default_group", "_reduce_scatter_base")  # used by programs
+_OLD = (
+    "_all_gather_base",
+    "_coalescing_manager",
+    "_get_default_group",
+    "_reduce_scatter_base",
+)  # used by programs

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     Start = Callable[[Any], "list[tuple[Tensor, Tensor]]"]
     _Pending = tuple[str, float, cuda.Event]  # a name, when it was queued, and its end
 
-__all__ = ["Clique", "Cliques", "Coalescing", "NcclWork", "grouped"]
+__all__ = ["Clique", "Cliques", "NcclWork", "grouped"]
 
 _LOOK = 0.25  # seconds between looks at what is pending
 
@@ -229,6 +229,7 @@ class Cliques:
         self._device = device
         self._made: dict[tuple[int, int | None], Clique] = {}
         self._counts: collections.Counter[str] = collections.Counter()
+        self._is_closed = False
         self._lock = threading.Lock()
 
     def whole(self, device: int) -> Clique:
@@ -246,6 +247,8 @@ class Cliques:
     def _find(
         self, group: ProcessGroup, device: int, peer: int | None, members: Sequence[int]
     ) -> Clique:
+        if self._is_closed:
+            raise DistBackendError("the group was destroyed or aborted.")
         key = device, peer
         if key not in self._made:
             with self._lock:
@@ -276,6 +279,7 @@ class Cliques:
         for clique in self._made.values():
             clique.close()
         self._made.clear()
+        self._is_closed = True
 
 
 class QueuedResult(Future):
@@ -395,59 +399,6 @@ class NcclWork(Work):
 
     def then(self, callback: Callable[[Future], Any]) -> Future:
         return self.get_future().then(callback)
-
-
-class Coalescing:
-    """Collectives of a group that are begun together, and waited for as one.
-
-    Args:
-        group: their group.
-        async_ops: whether they may go on after the scope, until wait().
-    """
-
-    def __init__(self, group: ProcessGroup, async_ops: bool) -> None:
-        self._group = group
-        self._async_ops = async_ops
-        self._calls: dict[Clique, list[tuple[Start, Sequence[Tensor], list[Tensor]]]] = {}
-        self.works: list[Work] = []
-
-    def add(
-        self, clique: Clique, start: Start, tensors: Sequence[Tensor], results: list[Tensor]
-    ) -> None:
-        """Keeps a collective of GPUs for the end of the scope."""
-        self._calls.setdefault(clique, []).append((start, tensors, results))
-
-    def __enter__(self) -> Coalescing:
-        self._group.coalescing = self
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        self._group.coalescing = None
-        if kind is not None:
-            return
-        for clique, calls in self._calls.items():
-
-            def start(comm: Any, calls: Any = calls) -> list[tuple[Tensor, Tensor]]:
-                copies = []
-                with grouped():
-                    for begin, _, _ in calls:
-                        copies += begin(comm)
-                return copies
-
-            tensors = [tensor for _, some, _ in calls for tensor in some]
-            results = [tensor for _, _, some in calls for tensor in some]
-            work = clique.run("coalesced collectives", start, tensors, results, True)
-            assert work is not None
-            self.works.append(work)
-        self._calls.clear()
-        if not self._async_ops:
-            self.wait()
-
-    def wait(self) -> None:
-        """Waits for all of them, as Work.wait does."""
-        for work in self.works:
-            work.wait()
-        self.works.clear()
 
 
 # ---- the thread that watches -------------------------------------------------------------------

@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rushlight import Tensor
+    from rushlight.distributed.coalescing import Coalescing
     from rushlight.distributed.flat_collectives import Way
-    from rushlight.distributed.nccl import Cliques, Coalescing
+    from rushlight.distributed.nccl import Cliques
     from rushlight.distributed.store import Store
 
 __all__ = ["ProcessGroup", "ProcessGroupGloo"]

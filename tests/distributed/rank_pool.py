@@ -17,10 +17,10 @@ from rushlight import distributed as dist
 TIMEOUT = 60  # seconds
 
 
-def _serve(rank: int, size: int, store: str, requests: Connection) -> None:
+def _serve(rank: int, size: int, backend: str, store: str, requests: Connection) -> None:
     torch.set_num_threads(1)
     dist.init_process_group(
-        "gloo", f"file://{store}", timedelta(seconds=TIMEOUT / 2), rank=rank, world_size=size
+        backend, f"file://{store}", timedelta(seconds=TIMEOUT / 2), rank=rank, world_size=size
     )
     while (request := requests.recv()) is not None:
         function, args = request
@@ -33,14 +33,18 @@ def _serve(rank: int, size: int, store: str, requests: Connection) -> None:
 
 
 class RankPool:
-    """Forked processes, each a rank; they start again after a function has failed in one.
+    """Processes, each a rank; they start again after a function has failed in one.
 
     Args:
         size: how many.
+        backend: of the process group.
+        method: how they start; "fork" keeps the tests' modules, "spawn" can use CUDA.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, backend: str = "gloo", method: str = "fork") -> None:
         self.size = size
+        self.backend = backend
+        self.method = method
         self.processes: list[Any] = []
 
     def run(self, function: Callable[..., Any], *args: Any) -> list[Any]:
@@ -58,7 +62,7 @@ class RankPool:
         return [value for _, value in answers]
 
     def _start(self) -> None:
-        context = multiprocessing.get_context("fork")  # keeps the tests' modules
+        context: Any = multiprocessing.get_context(self.method)
         # Not a TemporaryDirectory: other tests fork processes, whose ends would remove it.
         self.folder = tempfile.mkdtemp()
         store = str(Path(self.folder) / "store")
@@ -66,7 +70,7 @@ class RankPool:
         for rank in range(self.size):
             mine, theirs = context.Pipe()
             process = context.Process(
-                target=_serve, args=(rank, self.size, store, theirs), daemon=True
+                target=_serve, args=(rank, self.size, self.backend, store, theirs), daemon=True
             )
             process.start()
             theirs.close()

@@ -297,8 +297,10 @@ class Reducer:
         if self.divisor is not None:
             flat.div_(self.divisor)
             op = dist.ReduceOp.SUM
-        # Nothing is left to do meanwhile, and going to another thread and back takes time.
-        return dist.all_reduce(flat, op, self.group, async_op=not is_last) or _DONE
+        # On the CPU nothing is left to do meanwhile, and going to another thread and back takes
+        # time. On a GPU it is finish, perhaps on another stream, that has to wait.
+        is_async = not is_last or flat.is_cuda
+        return dist.all_reduce(flat, op, self.group, async_op=is_async) or _DONE
 
     def finish(self) -> None:
         """Ends a backward: waits for the collectives and hands the averages out."""
