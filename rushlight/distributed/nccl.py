@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Clique", "Cliques", "NcclWork", "grouped"]
 
 _LOOK = 0.25  # seconds between looks at what is pending
+WITHOUT = "without NCCL"  # in a group's store: which rank has none, and why
 
 
 @contextlib.contextmanager
@@ -67,8 +68,8 @@ class Clique:
         self.device = device
         self.members = list(members)
         self._group = weakref.ref(group)
-        self._timeout = group.timeout.total_seconds()
-        self._order = threading.Lock()
+        self._order = threading.Lock()  # of the calls
+        self._looking = threading.Lock()
         self._pending: collections.deque[_Pending] = collections.deque()
         self._calling: tuple[str, float] | None = None  # what is being queued, and since when
         self._error: str | None = None
@@ -80,6 +81,12 @@ class Clique:
         except RuntimeError as error:
             raise DistBackendError(f"{name} on cuda:{device}: {error}") from None
         _watch(self)
+
+    @property
+    def _timeout(self) -> float:
+        """Seconds that a rank waits for another."""
+        group = self._group()
+        return 0.0 if group is None else group.timeout.total_seconds()
 
     def _meet(self, group: ProcessGroup, name: str, rank: int) -> bytes:
         """Waits for the others in the store, where nothing can hang; returns NCCL's name for us."""
@@ -102,6 +109,10 @@ class Clique:
                 for member, key in zip(self.members, here, strict=True)
                 if not store.check([key])
             ]
+            if group.store.check([WITHOUT]):
+                problem = group.store.get(WITHOUT).decode()
+                group.way.give_up(problem)  # which is where that rank waits
+                raise DistBackendError(problem)
             for member in missing:
                 if not group.is_alive(member):
                     raise DistNetworkError(f"rank {group.ranks[member]} has ended.")
@@ -144,6 +155,8 @@ class Clique:
             try:
                 for target, source in start(self._comm):
                     target.copy_(source)
+            except cuda.OutOfMemoryError:
+                raise
             except RuntimeError as error:
                 self.fail(f"{name}: {error}")
                 self.check()
@@ -183,24 +196,25 @@ class Clique:
 
     def look(self) -> None:
         """Forgets work that is done, and fails if something is wrong or late."""
-        now = time.monotonic()
-        try:
-            while self._pending and self._pending[0][2].query():
-                self._pending.popleft()
-            oldest = self._calling or next(iter(self._pending), None)
-            if oldest is None:
+        with self._looking:
+            try:
+                while self._pending and self._pending[0][2].query():
+                    self._pending.popleft()
+                oldest = self._calling or next(iter(self._pending), None)
+                if oldest is None:
+                    return
+                name, began, *_ = oldest
+                problem = self._comm.error()
+            except RuntimeError as error:  # the GPU failed
+                self.fail(str(error))
                 return
-            name, began, *_ = oldest
-            problem = self._comm.error()
             if problem:
                 self.fail(f"{name}: NCCL error: {problem}.")
-            elif now - began > self._timeout:
+            elif time.monotonic() - began > self._timeout:
                 self.fail(
                     f"{name}: timed out after {self._timeout:g} s. Another rank is late, has ended "
                     "or called something else."
                 )
-        except RuntimeError as error:  # the GPU failed
-            self.fail(str(error))
 
     def close(self) -> None:
         """Ends it after what is queued; all members do."""
@@ -251,6 +265,11 @@ class Cliques:
             raise DistBackendError("the group was destroyed or aborted.")
         key = device, peer
         if key not in self._made:
+            if cuda.is_current_stream_capturing():
+                raise RuntimeError(
+                    "the first collective joins the GPUs, which cannot be captured into a CUDA "
+                    "graph. Run the work once before."
+                )
             with self._lock:
                 if key not in self._made:
                     name = "all" if peer is None else "-".join(map(str, members))
@@ -426,4 +445,4 @@ def _look_on() -> None:
 def _stop() -> None:
     _end.set()
     if _thread is not None:
-        _thread.join()
+        _thread.join(1.0)  # it may be held up by a GPU

@@ -111,16 +111,18 @@ class ProcessGroup:
         """The GPUs of its ranks, if NCCL joins them; without it tensors go through the CPU."""
         if self.backend.device_backend_map.get("cuda") != Backend.NCCL:
             return None
+        from rushlight.distributed.nccl import WITHOUT, Cliques
+
         problem = _C._nccl_problem()
         if problem:
+            rank = self.ranks[self._rank]
+            self.store.set(WITHOUT, f"rank {rank} has no NCCL, but this one has: {problem}")
             warnings.warn(
                 "tensors on a GPU go through the memory of the CPU, which is slow, for there is no "
                 f"NCCL: {problem} The backend 'gloo' does so without this warning.",
                 stacklevel=5,
             )
             return None
-        from rushlight.distributed.nccl import Cliques
-
         return Cliques(self, self._device)
 
     @property

@@ -230,14 +230,14 @@ def graphs() -> None:
             graph.replay()
             expected = sum(3 * brought(r + step, 4) + 1 for r in range(size))
             same(out, torch.as_tensor(expected))
-        graph = torch.cuda.CUDAGraph()
-        message = ""
-        try:
-            with torch.cuda.graph(graph):
-                dist.all_reduce(x * 2, async_op=True)
-        except RuntimeError as error:
-            message = str(error)
-        assert "unjoined" in message, message
+        for group, expected in (None, "unjoined"), (dist.new_group(), "Run the work once before"):
+            message = ""
+            try:
+                with torch.cuda.graph(torch.cuda.CUDAGraph()):
+                    dist.all_reduce(x * 2, group=group, async_op=True)
+            except RuntimeError as error:
+                message = str(error)
+            assert expected in message, message
 
 
 def coalesced() -> None:
@@ -445,6 +445,27 @@ def late() -> None:
         message = raised(dist.DistBackendError, dist.all_reduce, x, group=group)
         assert "all_reduce: timed out after 0.4 s" in message, message
     dist.monitored_barrier()
+
+
+def lacking() -> None:
+    """One rank has no NCCL: it says so, and all raise."""
+    rank, _, gpu = place()
+    group = dist.new_group()
+    core: Any = torch._C
+    before = core._nccl_problem
+    if rank == 1:
+        core._nccl_problem = lambda: "it was removed."
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            x = torch.ones(2, device=gpu)
+            message = raised(dist.DistError, dist.all_reduce, x, group=group)
+        assert "rank 1 has no NCCL, but this one has: it was removed" in message, message
+        assert [str(each.message)[:39] for each in caught] == (
+            ["tensors on a GPU go through the memory "] if rank == 1 else []
+        )
+    finally:
+        core._nccl_problem = before
 
 
 def given_up_work_is_told() -> None:

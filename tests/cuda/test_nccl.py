@@ -45,6 +45,7 @@ CHECKS = [
     nccl_checks.child_of_fork,
     nccl_checks.differing,
     nccl_checks.late,
+    nccl_checks.lacking,
     nccl_checks.given_up_work_is_told,
 ]
 
