@@ -2,7 +2,8 @@
 
 Run it in a fresh checkout on a machine with an NVIDIA GPU: `python3 bench/gpu_check.py`. It builds,
 runs tests/cuda (the op matrix, CPU against GPU), trains the same networks on both devices to the
-same accuracy, compares a CUDA graph of a training step with the step itself, and compares times
+same accuracy, compares a CUDA graph of a training step with the step itself, exchanges tensors
+between all GPUs over NCCL if it is there (with one GPU, a rank with itself), and compares times
 with the PyTorch of --torch-python. Results go to bench/results.
 """
 
@@ -135,13 +136,101 @@ def check_graph() -> dict[str, Any]:
     return results
 
 
+def use_nccl(rank: int, world: int, meeting: str, results: Any) -> None:
+    """A rank of check_nccl, each on a GPU of its own."""
+    import rushlight as torch
+    from rushlight.nn.parallel import DistributedDataParallel
+
+    dist: Any = torch.distributed
+    torch.cuda.set_device(rank)
+    dist.init_process_group("nccl", f"file://{meeting}", rank=rank, world_size=world)
+    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64):
+        x = torch.ones(1000, device="cuda", dtype=dtype)
+        dist.all_reduce(x)
+        wanted = torch.full((1000,), world).to(dtype)
+        assert torch.equal(x.cpu(), wanted), (dtype, x)
+    mine = torch.full((5,), float(rank), device="cuda")
+    whole = torch.empty(5 * world, device="cuda")
+    dist.all_gather_into_tensor(whole, mine)
+    assert whole.view(world, 5)[:, 0].tolist() == list(range(world))
+    part = torch.empty(5, device="cuda")
+    dist.reduce_scatter_tensor(part, whole)
+    assert part.tolist() == [world * rank] * 5
+    out = torch.empty_like(whole)
+    dist.all_to_all_single(out, whole)
+    assert out[-1].item() == rank
+    after = (rank + 1) % world
+    before = (rank - 1) % world
+    messages = [dist.P2POp(dist.isend, mine, after), dist.P2POp(dist.irecv, part, before)]
+    for work in dist.batch_isend_irecv(messages):  # to itself, when there is one rank
+        work.wait()
+    assert part.tolist() == [before] * 5
+
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
+    images, labels = torch.rand(8 * world, 64), torch.randint(10, (8 * world,))
+    torch.nn.functional.cross_entropy(net(images), labels).backward()
+    grads = [param.grad.clone() for param in net.parameters() if param.grad is not None]
+    net.zero_grad()
+    model = DistributedDataParallel(net.cuda(), device_ids=[rank], bucket_cap_mb=0.01)
+    here = slice(8 * rank, 8 * rank + 8)
+    loss = torch.nn.functional.cross_entropy(model(images[here].cuda()), labels[here].cuda())
+    loss.backward()
+    for param, grad in zip(net.parameters(), grads, strict=True):
+        assert param.grad is not None
+        torch.testing.assert_close(param.grad.cpu(), grad, atol=1e-4, rtol=1e-3)
+
+    total = torch.ones(1000, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        dist.all_reduce(total)
+    graph.replay()
+    assert total.tolist() == [world] * 1000
+
+    large = torch.ones(1 << 24, device="cuda")
+    for _ in range(3):
+        dist.all_reduce(large)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(10):
+        dist.all_reduce(large)
+    torch.cuda.synchronize()
+    seconds = (time.perf_counter() - start) / 10
+    dist.barrier()
+    dist.destroy_process_group()
+    if rank == 0:
+        results["version"] = torch.cuda.nccl.version()
+        results["ranks"] = world
+        results["all_reduce of 64 MiB, seconds"] = seconds
+
+
+def check_nccl() -> dict[str, Any]:
+    """Runs collectives, a step of DistributedDataParallel and a graph on all GPUs over NCCL."""
+    import multiprocessing
+    import tempfile
+
+    import rushlight as torch
+    from rushlight import multiprocessing as mp
+
+    if not torch.distributed.is_nccl_available():
+        return {"skipped": "there is no NCCL"}
+    world = torch.cuda.device_count()
+    with multiprocessing.Manager() as manager, tempfile.TemporaryDirectory() as folder:
+        results = manager.dict()
+        mp.spawn(use_nccl, (world, f"{folder}/meeting", results), nprocs=world)
+        found = dict(results)
+    print(found, flush=True)
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description="Checks and measures Rushlight on a GPU.")
     parser.add_argument("--torch-python", metavar="PATH", help="an interpreter that has PyTorch")
     parser.add_argument("--only-training", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.only_training:
-        print(json.dumps({**check_training(), "graph": check_graph()}))
+        found = {**check_training(), "graph": check_graph(), "NCCL": check_nccl()}
+        print(json.dumps(found))
         return 0
     if run("make", "build"):
         return 1

@@ -18,8 +18,8 @@ from datetime import timedelta
 
 import rushlight as rl
 from rushlight import _C, Tensor, cuda
-from rushlight.distributed.errors import DistBackendError, DistNetworkError, DistStoreError
-from rushlight.distributed.store import PrefixStore, seconds_of
+from rushlight.distributed.errors import DistBackendError, DistStoreError
+from rushlight.distributed.store import PrefixStore, Store, seconds_of
 from rushlight.distributed.work import Work
 from rushlight.futures import Future
 
@@ -73,13 +73,16 @@ class Clique:
         self._pending: collections.deque[_Pending] = collections.deque()
         self._calling: tuple[str, float] | None = None  # what is being queued, and since when
         self._error: str | None = None
+        self._others = [member for member in self.members if member != group.rank()]
         rank = self.members.index(group.rank())
         identity = self._meet(group, name, rank)
         self.stream = cuda.Stream(device, priority=-1)
         try:
             self._comm = _C._NcclCommunicator(identity, len(self.members), rank, device)
         except RuntimeError as error:
-            raise DistBackendError(f"{name} on cuda:{device}: {error}") from None
+            hint = " Choose a GPU for each rank, by torch.cuda.set_device or the tensors' device."
+            is_shared = "Duplicate GPU" in str(error)
+            raise DistBackendError(f"cuda:{device}: {error}{hint if is_shared else ''}") from None
         _watch(self)
 
     @property
@@ -97,36 +100,44 @@ class Clique:
             except RuntimeError as error:
                 store.set("id", str(error))
         store.set(f"here/{rank}", b"")
-        end = time.monotonic() + self._timeout
         here = [f"here/{other}" for other in range(len(self.members))]
+        problem = self._wait_for(group, store, here)
+        # One word decides for all, as nothing ends the wait of those who go on alone.
+        verdict = store.compare_set("verdict", "", problem or "go").decode()
+        if verdict != "go":
+            raise DistBackendError(verdict)
+        identity = store.get("id")
+        if len(identity) != 128:
+            raise DistBackendError(identity.decode())
+        return identity
+
+    def _wait_for(self, group: ProcessGroup, store: Store, here: list[str]) -> str:
+        """Waits until all members have set their keys; returns what is wrong, or ""."""
+        end = time.monotonic() + self._timeout
         while True:
             rest = end - time.monotonic()
             with contextlib.suppress(DistStoreError):
                 store.wait(here, timedelta(seconds=min(1.0, max(0.0, rest))))
-                break
+                return ""
+            if group.store.check([WITHOUT]):
+                problem = group.store.get(WITHOUT).decode()
+                group.way.give_up(problem)  # which is where that rank waits
+                return problem
             missing = [
                 member
                 for member, key in zip(self.members, here, strict=True)
                 if not store.check([key])
             ]
-            if group.store.check([WITHOUT]):
-                problem = group.store.get(WITHOUT).decode()
-                group.way.give_up(problem)  # which is where that rank waits
-                raise DistBackendError(problem)
             for member in missing:
                 if not group.is_alive(member):
-                    raise DistNetworkError(f"rank {group.ranks[member]} has ended.")
+                    return f"rank {group.ranks[member]} has ended."
             if rest <= 0 and missing:
                 names = ", ".join(str(group.ranks[member]) for member in missing)
-                raise DistBackendError(
+                return (
                     f"NCCL: timed out after {self._timeout:g} s waiting for ranks {names}. All of "
                     f"{[group.ranks[member] for member in self.members]} must call the first "
                     "collective, or send and recv between two ranks."
                 )
-        identity = store.get("id")
-        if len(identity) != 128:
-            raise DistBackendError(identity.decode())
-        return identity
 
     def run(
         self,
@@ -208,7 +219,11 @@ class Clique:
             except RuntimeError as error:  # the GPU failed
                 self.fail(str(error))
                 return
-            if problem:
+            group = self._group()
+            dead = group and next(filter(group.has_died, self._others), None)
+            if group and dead is not None:
+                self.fail(f"{name}: rank {group.ranks[dead]} has ended.")
+            elif problem:
                 self.fail(f"{name}: NCCL error: {problem}.")
             elif time.monotonic() - began > self._timeout:
                 self.fail(
@@ -222,8 +237,9 @@ class Clique:
             self.look()
             time.sleep(0.0005)
         group = self._group()
-        _cliques.discard(self)
-        if self._error is None and group is not None and all(map(group.is_alive, self.members)):
+        with _lock:
+            _cliques.discard(self)
+        if self._error is None and group is not None and all(map(group.is_alive, self._others)):
             self._comm.destroy()
         elif self._error is None:
             self._comm.abort()
@@ -423,13 +439,15 @@ class NcclWork(Work):
 # ---- the thread that watches -------------------------------------------------------------------
 
 _cliques: weakref.WeakSet[Clique] = weakref.WeakSet()
+_lock = threading.Lock()
 _end = threading.Event()
 _thread: threading.Thread | None = None
 
 
 def _watch(clique: Clique) -> None:
     global _thread
-    _cliques.add(clique)
+    with _lock:
+        _cliques.add(clique)
     if _thread is None:
         _thread = threading.Thread(target=_look_on, name="NCCL watch", daemon=True)
         _thread.start()
@@ -438,8 +456,11 @@ def _watch(clique: Clique) -> None:
 
 def _look_on() -> None:
     while not _end.wait(_LOOK):
-        for clique in list(_cliques):
+        with _lock:
+            cliques = list(_cliques)
+        for clique in cliques:
             clique.look()
+        del cliques
 
 
 def _stop() -> None:

@@ -8,6 +8,7 @@ a thread; the others run in the caller's, after those.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import threading
@@ -22,7 +23,7 @@ from rushlight.distributed.arena import Arena, host_id
 from rushlight.distributed.backend import Backend, BackendConfig
 from rushlight.distributed.calls import Call, DifferentCalls
 from rushlight.distributed.constants import default_pg_timeout
-from rushlight.distributed.errors import DistBackendError
+from rushlight.distributed.errors import DistBackendError, DistError
 from rushlight.distributed.reduction import ReduceOp, check_reducible
 from rushlight.distributed.work import Work, Worker
 
@@ -103,8 +104,9 @@ class ProcessGroup:
         return self._size
 
     def name(self) -> str:
-        """Returns the name of the backend, of the CPU's if there are several."""
-        return next(iter(self.backend.device_backend_map.values()))
+        """Returns the name of the backend; of the CPU's if there are two."""
+        names = self.backend.device_backend_map
+        return names.get("cpu") or next(iter(names.values()))
 
     @functools.cached_property
     def cliques(self) -> Cliques | None:
@@ -118,8 +120,8 @@ class ProcessGroup:
             rank = self.ranks[self._rank]
             self.store.set(WITHOUT, f"rank {rank} has no NCCL, but this one has: {problem}")
             warnings.warn(
-                "tensors on a GPU go through the memory of the CPU, which is slow, for there is no "
-                f"NCCL: {problem} The backend 'gloo' does so without this warning.",
+                f"tensors on a GPU go through the memory of the CPU, which is slow. {problem} The "
+                "backend 'gloo' does so without this warning.",
                 stacklevel=5,
             )
             return None
@@ -137,6 +139,15 @@ class ProcessGroup:
     def is_alive(self, rank: int) -> bool:
         """Returns False if it is known that the process of a rank of the group has ended."""
         return self.way.is_alive(rank)
+
+    def has_died(self, rank: int) -> bool:
+        """Returns whether it is known that a rank's process ended without leaving the group."""
+        return not self.is_alive(rank) and not self.store.check([f"left/{rank}"])
+
+    def _say_goodbye(self) -> None:
+        """Tells those who still wait for a GPU that this rank has not died."""
+        with contextlib.suppress(DistError):  # the store may be gone
+            self.store.set(f"left/{self._rank}", b"")
 
     def _shared_memory(self) -> Arena | None:
         """The arena, if all ranks are on this machine and may share memory."""
@@ -245,6 +256,7 @@ class ProcessGroup:
         """Ends what was begun and leaves the group."""
         if cliques := self.__dict__.get("cliques"):
             cliques.close()
+            self._say_goodbye()
         self._worker.stop()
         self.way.close()
 
@@ -266,7 +278,9 @@ def _at_exit() -> None:
         if group._pid == os.getpid():  # a forked child has no part in it
             if not group._worker.is_idle():
                 group.way.give_up("its process has ended")
-            group._worker.stop()  # GPUs are left alone: others may still use what is queued there
+            group._worker.stop()
+            if group.__dict__.get("cliques"):  # left alone: others may still need what is queued
+                group._say_goodbye()
             group.way.close()
 
 

@@ -307,6 +307,10 @@ def groups_and_objects() -> None:
     assert dist.get_backend() == "nccl" and dist.get_backend_config() == "cuda:nccl"
     pairs = dist.new_group(backend="cpu:gloo,cuda:nccl", device_id=rank)
     assert dist.get_backend(pairs) == "gloo" and pairs.cliques.device == rank
+    other = f"cuda:{(rank + 1) % size}"  # a rank may use several GPUs, one after another
+    z = torch.ones(2, device=other)
+    dist.all_reduce(z, group=pairs)
+    assert z.tolist() == [3.0, 3.0]
 
 
 # ---- data parallelism --------------------------------------------------------------------------
@@ -433,18 +437,20 @@ def differing() -> None:
 def late() -> None:
     """One rank does not come: to the first collective, then to another one."""
     rank, _, gpu = place()
-    group = dist.new_group(timeout=timedelta(seconds=0.4))
     x = torch.ones(2, device=gpu)
-    if rank != 1:
-        message = raised(dist.DistBackendError, dist.all_reduce, x, group=group)
-        assert "timed out after 0.4 s waiting for ranks 1" in message, message
-    dist.monitored_barrier()
-    group = dist.new_group(timeout=timedelta(seconds=0.4))
-    dist.all_reduce(x, group=group)
-    if rank != 1:
-        message = raised(dist.DistBackendError, dist.all_reduce, x, group=group)
-        assert "all_reduce: timed out after 0.4 s" in message, message
-    dist.monitored_barrier()
+    for is_first in (True, False):
+        group = dist.new_group()
+        if not is_first:
+            dist.all_reduce(x, group=group)
+        dist.monitored_barrier()
+        group.set_timeout(timedelta(seconds=0.4))
+        if rank != 1:
+            message = raised(dist.DistBackendError, dist.all_reduce, x, group=group)
+            expected = (
+                "after 0.4 s waiting for ranks 1" if is_first else "all_reduce: timed out after"
+            )
+            assert expected in message, message
+        dist.monitored_barrier()
 
 
 def lacking() -> None:
@@ -468,28 +474,50 @@ def lacking() -> None:
         core._nccl_problem = before
 
 
+class Never:
+    """The end of work that never ends."""
+
+    def query(self) -> bool:
+        return False
+
+
 def given_up_work_is_told() -> None:
-    """What waits for the GPU when a collective is given up raises, once."""
+    """Work that is late on the GPU is given up, and what waits for the GPU then raises, once."""
     rank, _, gpu = place()
     group = dist.new_group()
     x = torch.ones(2, device=gpu)
     work = dist.all_reduce(x, group=group, async_op=True)
     clique = group.cliques.whole(rank)
-    clique._pending.append(("all_reduce", time.monotonic(), clique.stream.record_event()))
-    group.abort()
-    assert "the group was aborted" in raised(RuntimeError, x.cpu)
+    dist.monitored_barrier()
+    group.set_timeout(timedelta(seconds=0.2))
+    clique._pending.append(("all_reduce", time.monotonic(), Never()))
+    while clique.error is None:
+        time.sleep(0.01)
+    assert "all_reduce: timed out after 0.2 s" in raised(RuntimeError, x.cpu)
     assert x.tolist() == [3.0, 3.0]
     assert not work.is_success() and isinstance(work.exception(), dist.DistBackendError)
     raised(dist.DistBackendError, work.wait)
     raised(dist.DistBackendError, dist.all_reduce, x, group=group)
+    group = dist.new_group()
+    dist.all_reduce(x, group=group)
+    group.abort()
+    assert "destroyed or aborted" in raised(dist.DistBackendError, dist.all_reduce, x, group=group)
 
 
 def peer_ends() -> None:
     rank, _, gpu = place()
     x = torch.ones(2, device=gpu)
+    group, unused = dist.new_group(), dist.new_group()
     dist.all_reduce(x)
+    dist.all_reduce(x, group=group)
     if rank == 2:
         os._exit(0)
-    with warnings.catch_warnings():
-        message = raised(dist.DistError, dist.all_reduce, x)
-    assert "exited" in message, message
+    clique = group.cliques.whole(rank)
+    clique._pending.append(("all_reduce", time.monotonic(), Never()))
+    message = raised(dist.DistError, dist.all_reduce, x)
+    assert "exited: rank 2" in message or "rank 2 has ended" in message, message
+    while clique.error is None:
+        time.sleep(0.01)
+    assert clique.error == "all_reduce: rank 2 has ended.", clique.error
+    message = raised(dist.DistError, dist.all_reduce, x, group=unused)
+    assert message == "rank 2 has ended.", message
