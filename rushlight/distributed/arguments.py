@@ -177,11 +177,12 @@ def cliques_for(group: ProcessGroup, name: str, tensors: Sequence[Tensor]) -> Cl
     """
     if not any(tensor.is_cuda for tensor in tensors) or group.cliques is None:
         return None
-    devices = sorted({str(tensor.device) for tensor in tensors})
-    if len(devices) > 1:
+    first = tensors[0].device
+    if any(tensor.device != first for tensor in tensors):
+        devices = ", ".join(sorted({str(tensor.device) for tensor in tensors}))
         raise ValueError(
-            f"{name}: the tensors are on {', '.join(devices)}. With NCCL all those of a rank must "
-            "be on one GPU."
+            f"{name}: the tensors are on {devices}. With NCCL all those of a rank must be on one "
+            "GPU."
         )
     return group.cliques
 

@@ -156,7 +156,7 @@ class Clique:
             tensors: all that it uses.
             results: those that it fills, for Work.result.
             async_op: whether to return the work, instead of having the current stream wait for it.
-            blocks: whether the CPU waits in Work.wait.
+            blocks: whether the CPU waits in the work's wait().
         """
         self.check()
         current = cuda.current_stream(self.device)
@@ -176,13 +176,13 @@ class Clique:
             end = self.stream.record_event()
             if not cuda.is_current_stream_capturing():
                 self._pending.append((name, time.monotonic(), end))
-        work = NcclWork(self, name, results, end, blocks)
-        if async_op:
-            for tensor in tensors:
-                tensor.record_stream(self.stream)
-            return work
-        work.wait()
-        return None
+        if not async_op:
+            current.wait_event(end)
+            self.check()
+            return None
+        for tensor in tensors:
+            tensor.record_stream(self.stream)
+        return NcclWork(self, name, results, end, blocks)
 
     def check(self) -> None:
         """Raises what went wrong, if anything did."""
