@@ -146,7 +146,7 @@ class ProcessGroup:
 
     def _say_goodbye(self) -> None:
         """Tells those who still wait for a GPU that this rank has not died."""
-        with contextlib.suppress(DistError):  # the store may be gone
+        with contextlib.suppress(DistError, OSError):  # the store may be gone
             self.store.set(f"left/{self._rank}", b"")
 
     def _shared_memory(self) -> Arena | None:

@@ -87,4 +87,4 @@ class RankPool:
             process.join()
         if self.processes:
             shutil.rmtree(self.folder, ignore_errors=True)
-        self.processes = []
+        self.processes, self.pipes = [], []
