@@ -61,9 +61,10 @@ class Communicator {
   // What went wrong since, in what is queued or with another rank; "" if nothing is known. For any
   // thread, as is abort.
   std::string error();
-  // Gives up what is queued, on the GPU too, and calls that wait for other ranks.
+  // Gives up what is queued, on the GPU too, and calls that wait for other ranks. Like destroy, it
+  // waits for the end of CUDA graphs that captured a call, though the giving up comes first.
   void abort();
-  // Ends it after what is queued. All ranks do it.
+  // Ends it after what is queued; all ranks do it, and may have to wait for each other.
   void destroy();
 
  private:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Clique", "Cliques", "NcclWork", "grouped"]
 
 _LOOK = 0.25  # seconds between looks at what is pending
+_PATIENCE = 10.0  # seconds for NCCL to end a communicator
 WITHOUT = "without NCCL"  # in a group's store: which rank has none, and why
 
 
@@ -73,6 +74,7 @@ class Clique:
         self._pending: collections.deque[_Pending] = collections.deque()
         self._calling: tuple[str, float] | None = None  # what is being queued, and since when
         self._error: str | None = None
+        self._is_captured = False
         self._others = [member for member in self.members if member != group.rank()]
         rank = self.members.index(group.rank())
         identity = self._meet(group, name, rank)
@@ -174,7 +176,9 @@ class Clique:
             finally:
                 self._calling = None
             end = self.stream.record_event()
-            if not cuda.is_current_stream_capturing():
+            if cuda.is_current_stream_capturing():
+                self._is_captured = True
+            else:
                 self._pending.append((name, time.monotonic(), end))
         if not async_op:
             current.wait_event(end)
@@ -202,8 +206,7 @@ class Clique:
         if self._pending:
             _C._cuda_report(text)
         self._pending.clear()
-        with contextlib.suppress(RuntimeError):
-            self._comm.abort()
+        _aside(self._comm.abort)
 
     def look(self) -> None:
         """Forgets work that is done, and fails if something is wrong or late."""
@@ -239,11 +242,23 @@ class Clique:
         group = self._group()
         with _lock:
             _cliques.discard(self)
-        if self._error is None and group is not None and all(map(group.is_alive, self._others)):
-            self._comm.destroy()
-        elif self._error is None:
-            self._comm.abort()
+        # NCCL waits for the end of graphs that use a communicator: it stays then.
+        if self._error is None and not self._is_captured:
+            is_whole = group is not None and all(map(group.is_alive, self._others))
+            _aside(self._comm.destroy if is_whole else self._comm.abort).join(_PATIENCE)
         self._error = self._error or "the group was destroyed."
+
+
+def _aside(function: Callable[[], None]) -> threading.Thread:
+    """Begins what NCCL may never finish, in a thread that holds nobody up."""
+
+    def run() -> None:
+        with contextlib.suppress(RuntimeError):
+            function()
+
+    thread = threading.Thread(target=run, name="NCCL end", daemon=True)
+    thread.start()
+    return thread
 
 
 class Cliques:

@@ -214,22 +214,26 @@ def graphs() -> None:
     """Captures need that the program's stream waits for a collective's, and is waited for."""
     rank, size, gpu = place()
     with torch.cuda.device(rank):
+        group = dist.new_group()
         x = brought(rank, 4).to(gpu)
         total = x.clone()
-        dist.all_reduce(total)  # makes the communicator
+        dist.all_reduce(total, group=group)  # makes the communicator
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             y = x + 1
-            work = dist.all_reduce(y, async_op=True)
+            work = dist.all_reduce(y, group=group, async_op=True)
             z = x * 2
             work.wait()
-            dist.all_reduce(z)
+            dist.all_reduce(z, group=group)
             out = y + z
         for step in range(3):
+            if step == 2:  # what a graph uses stays
+                dist.destroy_process_group(group)
             x.copy_(brought(rank + step, 4))
             graph.replay()
             expected = sum(3 * brought(r + step, 4) + 1 for r in range(size))
             same(out, torch.as_tensor(expected))
+        dist.all_reduce(total)
         for group, expected in (None, "unjoined"), (dist.new_group(), "Run the work once before"):
             message = ""
             try:
