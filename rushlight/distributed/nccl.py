@@ -79,12 +79,7 @@ class Clique:
         rank = self.members.index(group.rank())
         identity = self._meet(group, name, rank)
         self.stream = cuda.Stream(device, priority=-1)
-        try:
-            self._comm = _C._NcclCommunicator(identity, len(self.members), rank, device)
-        except RuntimeError as error:
-            hint = " Choose a GPU for each rank, by torch.cuda.set_device or the tensors' device."
-            is_shared = "Duplicate GPU" in str(error)
-            raise DistBackendError(f"cuda:{device}: {error}{hint if is_shared else ''}") from None
+        self._comm = self._join(identity, rank)
         _watch(self)
 
     @property
@@ -112,6 +107,24 @@ class Clique:
         if len(identity) != 128:
             raise DistBackendError(identity.decode())
         return identity
+
+    def _join(self, identity: bytes, rank: int) -> Any:
+        """Makes the communicator, which waits for all members inside of NCCL."""
+        made: list[Any] = []
+
+        def make() -> None:
+            try:
+                made.append(_C._NcclCommunicator(identity, len(self.members), rank, self.device))
+            except RuntimeError as error:
+                made.append(error)
+
+        _aside(make).join(self._timeout)
+        result = made[0] if made else f"NCCL did not join the ranks in {self._timeout:g} s."
+        if not isinstance(result, str | RuntimeError):
+            return result
+        hint = " Choose a GPU for each rank, by torch.cuda.set_device or the tensors' device."
+        is_shared = "Duplicate GPU" in str(result)
+        raise DistBackendError(f"cuda:{self.device}: {result}{hint if is_shared else ''}")
 
     def _wait_for(self, group: ProcessGroup, store: Store, here: list[str]) -> str:
         """Waits until all members have set their keys; returns what is wrong, or ""."""

@@ -1,4 +1,4 @@
-"""Collectives of GPUs over NCCL: each check of nccl_checks.py, in three processes on the shim."""
+"""Collectives of GPUs over NCCL: the checks of nccl_checks.py and nccl_failures.py, in three processes on the shim."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from cuda import nccl_checks
+from cuda import nccl_checks, nccl_failures
 from cuda.conftest import ROOT, RunPython
 from distributed.rank_pool import RankPool
 
@@ -41,12 +41,12 @@ CHECKS = [
     nccl_checks.groups_and_objects,
     nccl_checks.data_parallel,
     nccl_checks.overlap,
-    nccl_checks.mistakes,
-    nccl_checks.child_of_fork,
-    nccl_checks.differing,
-    nccl_checks.late,
-    nccl_checks.lacking,
-    nccl_checks.given_up_work_is_told,
+    nccl_failures.mistakes,
+    nccl_failures.child_of_fork,
+    nccl_failures.differing,
+    nccl_failures.late,
+    nccl_failures.lacking,
+    nccl_failures.given_up_work_is_told,
 ]
 
 
@@ -57,7 +57,7 @@ def test_nccl(three_gpus: RankPool, check: Callable[[], None]) -> None:
 
 def test_a_process_that_ends_is_noticed(three_gpus: RankPool) -> None:
     with pytest.raises(EOFError):  # of the one that ended: the others answer
-        three_gpus.run(nccl_checks.peer_ends)
+        three_gpus.run(nccl_failures.peer_ends)
 
 
 MISSING = """
