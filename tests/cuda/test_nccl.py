@@ -1,4 +1,4 @@
-"""Collectives of GPUs over NCCL: the checks of nccl_checks.py and nccl_failures.py, in three processes on the shim."""
+"""Collectives of GPUs over NCCL, in three processes on the shim: what works, and what fails."""
 
 from __future__ import annotations
 
