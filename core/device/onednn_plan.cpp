@@ -2,10 +2,8 @@
 
 #include "core/device/onednn_plan.h"
 
-#include <list>
 #include <memory>
 #include <string_view>
-#include <unordered_map>
 
 #include "core/device/allocator.h"
 #include "core/device/dynamic_library.h"
@@ -15,41 +13,6 @@ namespace {
 
 // A few hundred shapes cover a model; each plan costs some kilobytes.
 constexpr size_t kPlansPerThread = 512;
-
-struct KeyHash {
-  size_t operator()(const PlanKey& key) const {
-    uint64_t hash = key.size();
-    for (int64_t word : key) hash = (hash ^ uint64_t(word)) * 0x9E3779B97F4A7C15;
-    return hash ^ hash >> 32;
-  }
-};
-
-// The plans of a thread, the one used last in front.
-class PlanCache {
- public:
-  PlanSlot& slot(const PlanKey& key) {
-    if (auto found = index_.find(key); found != index_.end()) {
-      entries_.splice(entries_.begin(), entries_, found->second);
-      return entries_.front().slot;
-    }
-    if (entries_.size() == kPlansPerThread) {
-      index_.erase(entries_.back().key);
-      entries_.pop_back();
-    }
-    entries_.push_front({key, {}});
-    index_[key] = entries_.begin();
-    return entries_.front().slot;
-  }
-
- private:
-  struct Entry {
-    PlanKey key;
-    PlanSlot slot;
-  };
-
-  std::list<Entry> entries_;
-  std::unordered_map<PlanKey, std::list<Entry>::iterator, KeyHash> index_;
-};
 
 constexpr size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -154,8 +117,9 @@ void Plan::run(std::span<void* const> arrays) {
 }
 
 PlanSlot& plan_slot(const PlanKey& key) {
-  thread_local auto cache = std::make_unique<PlanCache>();  // see Note [Static TLS]
-  return cache->slot(key);
+  // See Note [Static TLS].
+  thread_local auto plans = std::make_unique<RecentMap<PlanSlot>>(kPlansPerThread);
+  return (*plans)[key];
 }
 
 }  // namespace rushlight::onednn

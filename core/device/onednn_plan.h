@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/small_vector.h"
+#include "core/base/recent_map.h"
 
 namespace rushlight::onednn {
 
@@ -132,7 +132,7 @@ class Plan {
 };
 
 // What makes two calls the same: sizes, dtypes, strides and the number of threads.
-using PlanKey = SmallVector<int64_t, 40>;
+using PlanKey = NumbersKey;
 
 // Empty at first; the plan stays null when oneDNN has no code for the case.
 struct PlanSlot {
