@@ -16,6 +16,7 @@
 #include "core/device/cuda_pinned.h"
 #include "core/device/cuda_pool.h"
 #include "core/device/cuda_stream.h"
+#include "core/device/cudnn.h"
 #include "core/device/kernel_cache.h"
 #include "core/device/nvml.h"
 #include "core/device/nvrtc.h"
@@ -394,6 +395,14 @@ void add_kernels(nb::module_& m) {
   m.def("_cuda_allow_tf32", &cublaslt::allow_tf32, "allow"_a,
         "Lets products of float32 round their factors to TF32.");
   m.def("_cuda_allows_tf32", &cublaslt::allows_tf32, "Whether they may.");
+  m.def(
+      "_cudnn_set",
+      [](bool enabled, bool allow_tf32, bool benchmark, int benchmark_limit) {
+        cudnn::set({enabled, allow_tf32, benchmark, benchmark_limit});
+      },
+      "enabled"_a, "allow_tf32"_a, "benchmark"_a, "benchmark_limit"_a,
+      "How cuDNN is used for convolutions.");
+  m.def("_cudnn_version", &cudnn::version, "The version of cuDNN, or 0 when there is none.");
   m.def("_nvrtc_version", &nvrtc::version, "The version of NVRTC, which is opened.");
   m.def("_nvrtc_path", &nvrtc::library_path, "The file of NVRTC, which is opened.");
   m.def(

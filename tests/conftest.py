@@ -30,6 +30,7 @@ if _SHIM.exists() and not _has_driver():
     os.environ.setdefault("RUSHLIGHT_CUDA_DRIVER", str(_SHIM))
     os.environ.setdefault("RUSHLIGHT_NVRTC", str(_SHIM))
     os.environ.setdefault("RUSHLIGHT_CUSOLVER", str(_SHIM))
+    os.environ.setdefault("RUSHLIGHT_CUDNN", str(_SHIM))
     os.environ.setdefault("RUSHLIGHT_CUDA_CACHING", "off")  # so that the shim sees each block
     os.environ.setdefault("RUSHLIGHT_CACHE", str(_SHIM.parent / "kernels"))
 

@@ -60,13 +60,27 @@ def test_precisions_of_products_are_one_setting() -> None:
 
 
 def test_precision_of_other_ops_is_kept_apart() -> None:
-    cudnn.conv.fp32_precision = "tf32"
-    assert cudnn.rnn.fp32_precision == mkldnn.conv.fp32_precision == "none"
-    cudnn.conv.fp32_precision = "none"
+    mkldnn.conv.fp32_precision = "tf32"
+    assert mkldnn.rnn.fp32_precision == "none"
+    mkldnn.conv.fp32_precision = "none"
     torch.backends.fp32_precision = "ieee"
     with torch.backends.flags(fp32_precision="bf16"):
         assert torch.backends.fp32_precision == "bf16"
     assert torch.backends.set_flags("none") == ("ieee",)
+
+
+def test_allow_tf32_is_the_precision_of_convolutions() -> None:
+    try:
+        assert cudnn.allow_tf32 and cudnn.conv.fp32_precision == "tf32"
+        cudnn.allow_tf32 = False
+        assert cudnn.conv.fp32_precision == cudnn.rnn.fp32_precision == "none"
+        with cudnn.flags(enabled=True):
+            assert cudnn.conv.fp32_precision == "tf32"
+        assert not cudnn.allow_tf32
+        with pytest.raises(RuntimeError, match="does not support precision 'bf16'"):
+            cudnn.conv.fp32_precision = "bf16"
+    finally:
+        cudnn.allow_tf32 = True
 
 
 def test_attention_kernels_are_noted_for_a_block() -> None:

@@ -15,6 +15,7 @@ struct LibraryNames {
   const char *file_13, *file_12;  // for CUDA 13 and 12
   const char* folder_12;          // of pip's package for CUDA 12; those for 13 share a folder
   const char* package_12;         // its name
+  const char* package = "rushlight[cuda]";  // what has the library for CUDA 13
 };
 
 // The value of a variable of the environment; "" when it is not set.

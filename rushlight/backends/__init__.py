@@ -54,8 +54,14 @@ def flags(fp32_precision: str = "none") -> AbstractContextManager[None]:
     return _switches.changed(_Backends, fp32_precision=fp32_precision)
 
 
+def _tell() -> None:
+    from rushlight.backends import cudnn
+
+    cudnn._tell()
+
+
 class _Backends(_switches.SwitchModule):
-    fp32_precision = _switches.Precision()
+    fp32_precision = _switches.Precision(_tell)
 
 
 def __getattr__(name: str) -> Any:

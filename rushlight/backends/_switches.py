@@ -11,7 +11,7 @@ from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 PRECISIONS = ("none", "ieee", "tf32", "bf16")
@@ -37,12 +37,20 @@ class Switch:
         default: its value at first.
         kind: the type that values must have.
         setter: PyTorch's name of the function that sets it, which errors name.
+        tell: called after each change, to bring it to those whom it concerns.
     """
 
-    def __init__(self, default: Any, kind: type = bool, setter: str = "") -> None:
+    def __init__(
+        self,
+        default: Any,
+        kind: type = bool,
+        setter: str = "",
+        tell: Callable[[], None] | None = None,
+    ) -> None:
         self._value = default
         self._kind = kind
         self._setter = setter
+        self._tell = tell
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._setter = self._setter or f"set_{name}"
@@ -67,13 +75,15 @@ class Switch:
                 f"{type(value).__name__}"
             )
         self._value = value
+        if self._tell:
+            self._tell()
 
 
 class Precision(Switch):
     """How float32 is computed with: "ieee", "tf32", "bf16", or "none" to leave it open."""
 
-    def __init__(self, default: str = "none") -> None:
-        super().__init__(default, str, "set_fp32_precision")
+    def __init__(self, tell: Callable[[], None] | None = None) -> None:
+        super().__init__("none", str, "set_fp32_precision", tell)
 
     def set(self, value: Any) -> None:
         """Sets a value, checked."""

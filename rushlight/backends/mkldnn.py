@@ -74,14 +74,12 @@ def flags(
     )
 
 
-class _Enabled(Switch):
-    def set(self, value: Any) -> None:
-        super().set(value)
-        _C._onednn_enable(value)
+def _tell() -> None:
+    _C._onednn_enable(_Mkldnn.enabled)
 
 
 class _Mkldnn(SwitchModule):
-    enabled = _Enabled(True, setter="set_enabled_mkldnn")
+    enabled = Switch(True, setter="set_enabled_mkldnn", tell=_tell)
     deterministic = Switch(False, setter="set_deterministic_mkldnn")
     allow_tf32 = Switch(False, setter="set_allow_tf32_onednn")
     fp32_precision = Precision()

@@ -1,6 +1,8 @@
 """The switches of back ends take PyTorch's values and refuse what it refuses."""
 
 import importlib
+import subprocess
+import sys
 import warnings
 
 import pytest
@@ -95,7 +97,11 @@ def target(library, path):
 
 @pytest.mark.parametrize("expression", READS)
 def test_reading(expression) -> None:
-    asks_cuda = expression in ("backends.cudnn.is_available()", "backends.cuda.cufft_plan_cache[0]")
+    asks_cuda = expression in (
+        "backends.cudnn.is_available()",
+        "backends.cudnn.version()",
+        "backends.cuda.cufft_plan_cache[0]",
+    )
     if asks_cuda and torch.cuda.is_available() != pytorch.cuda.is_available():
         pytest.skip("the stand-in for CUDA is there for one of them only")
     assert outcome(torch, expression) == outcome(pytorch, expression)
@@ -132,3 +138,39 @@ def test_flags_hold_for_a_block(name) -> None:
         with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
             module.flags(foo=1)
     assert seen[0] == seen[1]
+
+
+# What is set one after another.
+PRECISIONS = [
+    *(f"backends.fp32_precision = {value!r}" for value in ("ieee", "tf32", "bf16", "none")),
+    "cudnn.allow_tf32 = False",
+    "cudnn.allow_tf32 = True",
+    "cudnn.fp32_precision = 'ieee'",
+    "cudnn.fp32_precision = 'none'",
+    "cudnn.conv.fp32_precision = 'ieee'",
+    "cudnn.rnn.fp32_precision = 'ieee'",
+    "cudnn.conv.fp32_precision = 'none'",
+    "cudnn.fp32_precision = 'tf32'",
+    "cudnn.conv.fp32_precision = 'bf16'",
+    "cudnn.fp32_precision = 'none'",
+    "backends.fp32_precision = 'ieee'",
+]
+
+
+def test_precisions_of_convolutions_follow_each_other() -> None:
+    program = """
+import importlib, sys
+backends = importlib.import_module(sys.argv[1]).backends
+cudnn = backends.cudnn
+for line in ["pass", *sys.argv[2:]]:
+    try:
+        exec(line)
+    except RuntimeError as error:
+        print(error)
+    print([part.fp32_precision for part in (backends, cudnn, cudnn.conv, cudnn.rnn)])
+"""
+    shown = [
+        subprocess.check_output([sys.executable, "-c", program, name, *PRECISIONS], text=True)
+        for name in ("rushlight", "torch")
+    ]
+    assert shown[0].splitlines() == shown[1].splitlines()

@@ -20,6 +20,7 @@ SHIM_VARIABLES = {
     "RUSHLIGHT_CUDA_DRIVER",
     "RUSHLIGHT_NVRTC",
     "RUSHLIGHT_CUSOLVER",
+    "RUSHLIGHT_CUDNN",
 }  # set by tests/conftest.py
 
 

@@ -111,15 +111,16 @@ def test_operands_of_two_devices_are_refused() -> None:
         F.conv1d(numbers(1, 1, 3).cuda(), numbers(1, 1, 1))
 
 
-# ---- convolutions ------------------------------------------------------------------------------
+# ---- convolutions by our own kernels; those of cuDNN are in test_cudnn.py -----------------------
 
 
 def convolved(device: str, function: Any, x: Any, w: Any, bias: Any, **options: Any) -> list[Any]:
     """The result and the gradients of all operands; those of bias by a convolution, too."""
     points = [t.to(device).requires_grad_() for t in (x, w, bias)]
-    y = function(*points, **options)
-    g = numbers(*y.shape, dtype=str(x.dtype).removeprefix("torch."), seed=7).to(device)
-    return [y.detach(), *rl.autograd.grad(y, points, g)]
+    with rl.backends.cudnn.flags(enabled=False):
+        y = function(*points, **options)
+        g = numbers(*y.shape, dtype=str(x.dtype).removeprefix("torch."), seed=7).to(device)
+        return [y.detach(), *rl.autograd.grad(y, points, g)]
 
 
 CONVOLUTIONS = [

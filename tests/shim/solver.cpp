@@ -10,6 +10,8 @@ namespace {
 
 std::set<SolverHandle*> handles;
 
+}  // namespace
+
 int make_handle(void** result) {
   SHIM_ENTER();
   *result = *handles.insert(new SolverHandle{current_device}).first;
@@ -23,8 +25,6 @@ int bind_handle(void* handle, void* stream) {
   if (status == kSolved) static_cast<SolverHandle*>(handle)->stream = stream;
   return status;
 }
-
-}  // namespace
 
 int begin_call(void* handle) {
   auto* known = static_cast<SolverHandle*>(handle);

@@ -1,7 +1,7 @@
-// Owns what the entry points of the pretended cuSOLVER and cuBLAS share: their handles, and the
-// checks of arguments, which are refused where the real libraries would refuse or go wrong.
+// Owns what the entry points of the pretended cuSOLVER, cuBLAS and cuDNN share: their handles, and
+// the checks of arguments, which are refused where the real libraries would refuse or go wrong.
 //
-// LAPACK does the work, in the memory of the device, which is open for the length of a call.
+// LAPACK does the work of the first two. The memory of the device is open for the length of a call.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace lapack = rushlight::lapack;
 // cusolverStatus_t
 enum SolverStatus : int { kSolved = 0, kRefused = 3, kFailed = 6 };
 
-// Of both libraries.
+// Of all these libraries.
 struct SolverHandle {
   Device* device;
   void* stream = nullptr;
@@ -104,6 +104,10 @@ void destroy(T* a, int64_t rows, int64_t columns, int64_t stride) {
   for (int64_t j = 0; j < columns; ++j)
     std::memset(static_cast<void*>(a + j * stride), kPoison, size_t(rows) * sizeof(T));
 }
+
+// A handle for the current device, and the stream that it works on.
+int make_handle(void** result);
+int bind_handle(void* handle, void* stream);
 
 int begin_call(void* handle);
 int end_call();

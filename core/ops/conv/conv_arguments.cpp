@@ -74,11 +74,14 @@ void check_conv_bias(const Tensor& bias, const Tensor& weight, int64_t channels)
         " elements, but got bias of size ", bias.sizes(), " instead.");
 }
 
-Tensor plus_conv_bias(const Tensor& output, const Tensor& bias) {
-  if (!bias.defined()) return output;
+Tensor conv_bias_column(const Tensor& bias, const Tensor& output) {
   Shape column(size_t(output.dim()) - 1, 1);
   column[0] = bias.size(0);
-  return output + reshape(bias, column);
+  return reshape(bias, column);
+}
+
+Tensor plus_conv_bias(const Tensor& output, const Tensor& bias) {
+  return bias.defined() ? output + conv_bias_column(bias, output) : output;
 }
 
 Tensor conv_batch(const Tensor& input, const Tensor& weight, int64_t dims) {

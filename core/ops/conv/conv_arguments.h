@@ -45,6 +45,8 @@ Tensor conv_product(const Tensor& input, const Tensor& weight, Product product) 
   return call<"complex", Tensor>(product(x, u) - product(y, v), product(x, v) + product(y, u));
 }
 
+// A bias in the shape that broadcasts to an output.
+Tensor conv_bias_column(const Tensor& bias, const Tensor& output);
 // The output plus a bias for each channel, if there is one.
 Tensor plus_conv_bias(const Tensor& output, const Tensor& bias);
 

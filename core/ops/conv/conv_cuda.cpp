@@ -1,10 +1,13 @@
-// Defines the kernels of convolution on CUDA.
+// Defines the kernels of convolution on CUDA: cuDNN where it is there and wanted, else products of
+// which one factor, the windows of the images, is never written down.
 #include <limits>
 
+#include "core/autograd/needs.h"
 #include "core/device/cuda_kernel_map.h"
 #include "core/device/cuda_memory.h"
-#include "core/ops/conv/conv.h"
+#include "core/device/cudnn.h"
 #include "core/ops/conv/conv_args.h"
+#include "core/ops/conv/conv_arguments.h"
 #include "core/ops/matmul/gemm_cuda.h"
 #include "core/tensor/cuda_types.h"
 #include "core/tensor/tile_loop.h"
@@ -16,12 +19,11 @@ extern const char* const conv_cu;
 namespace {
 
 using cuda::CudaKernel, cuda::CudaModule;
+using cudnn::Kind;
 using onednn::Layout;
 
 // With fewer channels in a group, tiles of a product would be empty for the most part.
 constexpr int64_t kFewChannels = 4;
-
-enum class Kind { forward, input_gradient, weight_gradient };
 
 // What kernels are compiled for.
 struct Variant {
@@ -175,10 +177,29 @@ class CudaConvolution {
   ConvArgs args_{};
 };
 
+// Whether cuDNN made the result, which lies in the layout of conv.
+bool run_on_cudnn(Kind kind, const Convolution& conv, const Tensor& input, const Tensor& weight,
+                  const Tensor& output) {
+  bool is_empty = input.numel() == 0 || weight.numel() == 0 || output.numel() == 0;
+  if (is_empty || !cudnn::is_wanted(conv)) return false;
+  cuda::DeviceGuard guard(input.device().index);
+  Tensor x = in_layout(input, conv.layout, conv.dims);
+  Tensor w = in_layout(weight, conv.layout, conv.dims);
+  Tensor y = in_layout(output, conv.layout, conv.dims);
+  ASSERT(kind == Kind::forward          ? y.is(output)
+         : kind == Kind::input_gradient ? x.is(input)
+                                        : w.is(weight));  // else a copy would be written
+  return cudnn::convolve(kind, conv, x.address(), w.address(), y.address());
+}
+
 }  // namespace
 
 void conv_forward_on_cuda(const Convolution& conv, const Tensor& input, const Tensor& weight,
                           const Tensor& bias, const Tensor& output) {
+  if (run_on_cudnn(Kind::forward, conv, input, weight, output)) {
+    if (bias.defined()) needs::add_(output, conv_bias_column(bias, output));
+    return;
+  }
   Tensor filters = in_layout(weight, conv.weight_layout, conv.dims);
   Tensor numbers = bias.defined() ? to_contiguous(bias) : bias;
   CudaConvolution run(Kind::forward, conv, input, filters, output);
@@ -188,6 +209,7 @@ void conv_forward_on_cuda(const Convolution& conv, const Tensor& input, const Te
 
 void conv_backward_input_on_cuda(const Convolution& conv, const Tensor& grad, const Tensor& weight,
                                  const Tensor& grad_input) {
+  if (run_on_cudnn(Kind::input_gradient, conv, grad_input, weight, grad)) return;
   Tensor filters = in_layout(weight, conv.weight_layout, conv.dims);
   CudaConvolution run(Kind::input_gradient, conv, grad_input, filters, grad);
   run.make_images(conv.in_channels / conv.groups, conv.out_channels / conv.groups);
@@ -197,7 +219,7 @@ void conv_backward_weight_on_cuda(const Convolution& conv, const Tensor& input, 
                                   const Tensor& grad_weight, const Tensor& grad_bias) {
   CudaConvolution run(Kind::weight_gradient, conv, input, grad_weight, grad);
   run.set_bias(grad_bias);
-  run.make_weight();
+  if (!run_on_cudnn(Kind::weight_gradient, conv, input, grad_weight, grad)) run.make_weight();
   if (grad_bias.defined()) run.make_bias();
 }
 
