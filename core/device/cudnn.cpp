@@ -17,7 +17,6 @@ namespace rushlight::cudnn {
 namespace {
 
 constexpr double kFewProducts = 1 << 20;
-constexpr int64_t kFewChannels = 4;
 // Engines that want more are passed over. A bound of ours, and not the memory that happens to be
 // free, decides about an engine, because another engine would give other bits.
 constexpr int64_t kMostWorkspace = int64_t(1) << 30;
@@ -325,12 +324,12 @@ NumbersKey key_of(Kind kind, const Convolution& conv, const Addresses& addresses
 
 bool is_wanted(const Convolution& conv) {
   if (!settings.load().is_enabled || !data_type(conv.dtype)) return false;
-  int64_t in = conv.in_channels / conv.groups, out = conv.out_channels / conv.groups;
+  int64_t in = conv.in_channels / conv.groups;
   double products = double(conv.batch) * double(conv.out_channels) * double(in);
   for (int d = 0; d < conv.dims; ++d)
     products *= double(conv.out_size(d)) * double(conv.kernel[size_t(d)]);
-  bool few_channels = conv.groups > 1 && std::max(in, out) <= kFewChannels;
-  return products >= kFewProducts && !few_channels && functions();
+  bool is_depthwise = conv.groups > 1 && in == 1;
+  return products >= kFewProducts && !is_depthwise && functions();
 }
 
 bool convolve(Kind kind, const Convolution& conv, const void* input, const void* weight,

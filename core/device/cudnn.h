@@ -17,8 +17,8 @@ enum class Kind { forward, input_gradient, weight_gradient };
 // Whether to ask cuDNN. It is not asked
 //   for other dtypes: it has no tensor cores for float64;
 //   for fewer than a million products, which take less time than finding code for them;
-//   for groups of at most four channels each, in which tensor cores have nothing to multiply.
-// The bounds are guesses: nothing has been measured.
+//   for groups of one input channel, in which tensor cores have nothing to multiply.
+// The bound is a guess: nothing has been measured.
 bool is_wanted(const Convolution& conv);
 
 // Makes the one of the three that `kind` names out of the other two, which have elements; all are

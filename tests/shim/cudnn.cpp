@@ -21,7 +21,7 @@ namespace {
 
 // cudnnStatus_t
 constexpr int kDone = 0, kNoHandle = 1001, kBadParameter = 2000, kUnsupported = 3000,
-              kUnsupportedPadding = 3011, kInternalError = 4000, kExecutionFailed = 5000;
+              kInternalError = 4000, kExecutionFailed = 5000;
 
 struct Failure {
   int status;
@@ -51,9 +51,9 @@ const std::vector<Engine> kEngines = {
     {{5, kLargeWinograd}, true, true, 0, 8},
     {{kTensorCore}, false, true, 0, int64_t(1) << 40},  // wants more room than there is
     {{kTensorCore}, false, false, 0, 0},
-    {{kTensorCore}, false, true, 4, 1037},  // 6
-    {{kTensorCore}, false, true, 0, 0},     // 7
-    {{}, false, true, 0, 523},              // 8
+    {{kTensorCore}, false, true, 20, 1037},  // 6
+    {{kTensorCore}, false, true, 0, 0},      // 7
+    {{}, false, true, 0, 523},               // 8
 };
 std::vector<int> runs(kEngines.size());
 
@@ -222,7 +222,7 @@ void check_operation(const Descriptor& d) {
     int64_t room = x.sizes[i + 2] + windows.before[i] + windows.after[i] -
                    windows.dilation[i] * (w.sizes[i + 2] - 1) - 1;
     demand(y.sizes[i + 2] == room / windows.stride[i] + 1, "the output has another size");
-    demand(windows.before[i] == windows.after[i], "the paddings differ", kUnsupportedPadding);
+    demand(windows.stride[i] < 10, "there is no code for such strides", kUnsupported);
   }
   // All have their channels first, or all last.
   auto has_either = [](const Volume& v) {
