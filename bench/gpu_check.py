@@ -5,6 +5,8 @@ runs tests/cuda (the op matrix, CPU against GPU), trains the same networks on bo
 same accuracy, compares a CUDA graph of a training step with the step itself, exchanges tensors
 between all GPUs over NCCL if it is there (with one GPU, a rank with itself), and compares times
 with the PyTorch of --torch-python. Results go to bench/results.
+same accuracy, with cuDNN and without it, compares a CUDA graph of a training step with the step
+itself, and compares times with the PyTorch of --torch-python. Results go to bench/results.
 """
 
 from __future__ import annotations
@@ -48,7 +50,10 @@ def train(torch: Any, net: Any, device: str, images: Any, labels: Any) -> dict[s
 
 
 def check_training() -> dict[str, Any]:
-    """Trains an MLP and a convolutional network on the digits, on both devices."""
+    """Trains an MLP and a convolutional network on the digits, on both devices.
+
+    On the GPU the convolutions are those of cuDNN, if it is there, and then our own.
+    """
     from sklearn.datasets import load_digits
 
     import rushlight as torch
@@ -66,15 +71,21 @@ def check_training() -> dict[str, Any]:
             nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(1024, 10),
         ),
     }  # fmt: skip
-    results: dict[str, Any] = {}
+    results: dict[str, Any] = {"cuDNN": torch.backends.cudnn.version()}
     for name, make in nets.items():
-        for device in ("cpu", "cuda"):
+        reference = None
+        for place in ("cpu", "cuda", "cuda, no cuDNN"):
             torch.manual_seed(0)
-            results[f"{name} on {device}"] = train(torch, make(), device, images, labels)
-        print({key: value for key, value in results.items() if key.startswith(name)}, flush=True)
-        gap = results[f"{name} on cpu"]["accuracy"] - results[f"{name} on cuda"]["accuracy"]
-        if abs(gap) > 0.02:
-            raise SystemExit(f"{name}: the devices differ in accuracy by {gap:.1%}")
+            with torch.backends.cudnn.flags(enabled=place == "cuda"):
+                device = place.partition(",")[0]
+                results[f"{name} on {place}"] = trained = train(
+                    torch, make(), device, images, labels
+                )
+            print(f"{name} on {place}: {trained}", flush=True)
+            reference = reference or trained["accuracy"]
+            gap = reference - trained["accuracy"]
+            if abs(gap) > 0.02:
+                raise SystemExit(f"{name} on {place}: the accuracy differs by {gap:.1%}")
     return results
 
 

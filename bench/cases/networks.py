@@ -11,12 +11,12 @@ from cases.models import char_gpt
 def training(
     torch: Any, net: Any, x: Any, labels: Any, optimizer: Any, short: bool = False
 ) -> Call:
-    """A step of training; `short` runs the forward under autocast."""
+    """A step of training; `short` runs the forward under autocast to bfloat16."""
     cross_entropy = torch.nn.functional.cross_entropy
 
     def call() -> None:
         optimizer.zero_grad()
-        with torch.autocast("cpu", enabled=short):
+        with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=short):
             loss = cross_entropy(net(x), labels)
         loss.backward()
         optimizer.step()
