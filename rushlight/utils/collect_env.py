@@ -21,6 +21,7 @@ _PACKAGES = (
     "scipy-openblas32",
     "nvidia-cublas",
     "nvidia-cuda-nvrtc",
+    "nvidia-cudnn-cu12",
     "nvidia-cudnn-cu13",
     "torch",
 )
@@ -47,6 +48,8 @@ def get_pretty_env_info() -> str:
     if rl.cuda.is_available():
         names = [rl.cuda.get_device_name(i) for i in range(rl.cuda.device_count())]
         facts["GPU models and configuration"] = ", ".join(names)
+        cudnn = rl.backends.cudnn
+        facts["cuDNN version"] = cudnn.version() if cudnn.is_available() else None
     lines = [f"{name}: {value}" for name, value in facts.items()]
     return "\n".join([*lines, "", "Versions of relevant libraries:", *_versions()])
 
