@@ -94,13 +94,13 @@ inline Moments merge(const Moments& a, const Moments& b) {
 
 template <class S, class From>
 S from_lane(const S& own, From from) {
-  union Numbers {
-    S state;
+  struct Numbers {
     Compute at[sizeof(S) / sizeof(Compute)];
-  } numbers{own};
+  };
+  Numbers numbers = __builtin_bit_cast(Numbers, own);  // a union would lie in local memory
 #pragma unroll
   for (Compute& number : numbers.at) number = from(number);
-  return numbers.state;
+  return __builtin_bit_cast(S, numbers);
 }
 template <class S>
 S merged_lanes(S own, int lanes) {
