@@ -2,11 +2,9 @@
 
 Run it in a fresh checkout on a machine with an NVIDIA GPU: `python3 bench/gpu_check.py`. It builds,
 runs tests/cuda (the op matrix, CPU against GPU), trains the same networks on both devices to the
-same accuracy, compares a CUDA graph of a training step with the step itself, exchanges tensors
-between all GPUs over NCCL if it is there (with one GPU, a rank with itself), and compares times
-with the PyTorch of --torch-python. Results go to bench/results.
 same accuracy, with cuDNN and without it, compares a CUDA graph of a training step with the step
-itself, and compares times with the PyTorch of --torch-python. Results go to bench/results.
+itself, exchanges tensors between all GPUs over NCCL if it is there (with one GPU, a rank with
+itself), and compares times with the PyTorch of --torch-python. Results go to bench/results.
 """
 
 from __future__ import annotations

@@ -13,12 +13,6 @@ std::string_view setting(const char* variable) {
 
 LibrarySpec library_spec(const LibraryNames& names, int newest) {
   std::string_view file = setting(names.variable);
-  if (!file.empty()) return {names.title, {std::string(file)}, {}, kPackage};
-  LibrarySpec spec{names.title, {names.file_12}, {"nvidia/cu13/lib", names.folder_12}, kPackage};
-  if (newest < 13) {
-    spec.pip_package = names.package_12;
-  } else if (std::string_view(names.file_13) != names.file_12) {
-    spec.files.insert(spec.files.begin(), names.file_13);
   if (!file.empty()) return {names.title, {std::string(file)}, {}, names.package};
   LibrarySpec spec{
       names.title, {names.file_12}, {"nvidia/cu13/lib", names.folder_12}, names.package_12};

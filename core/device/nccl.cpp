@@ -69,7 +69,8 @@ struct Functions {
 };
 
 constexpr cuda::LibraryNames kNames = {"NCCL",         "RUSHLIGHT_NCCL",  "libnccl.so.2",
-                                       "libnccl.so.2", "nvidia/nccl/lib", "nvidia-nccl-cu12"};
+                                       "libnccl.so.2", "nvidia/nccl/lib", "nvidia-nccl-cu12",
+                                       "rushlight[nccl]"};
 
 Functions open() {
   cuda::require();
@@ -78,10 +79,7 @@ Functions open() {
   CHECK(!wanted.empty() || cuda::setting("RUSHLIGHT_CUDA_DRIVER").empty(),
         "NCCL calls the system's driver, but RUSHLIGHT_CUDA_DRIVER names another one. Set "
         "RUSHLIGHT_NCCL to a library that fits it.");
-  int newest = cuda::driver_major_version();
-  LibrarySpec spec = cuda::library_spec(kNames, newest);
-  spec.pip_package = newest < 13 ? kNames.package_12 : "nvidia-nccl-cu13";
-  DynamicLibrary library(spec);
+  DynamicLibrary library(cuda::library_spec(kNames, cuda::driver_major_version()));
   Functions loaded;
 #define NCCL_LOAD(name, ...) library.load(loaded.name, #name);
   NCCL_FUNCTIONS(NCCL_LOAD)

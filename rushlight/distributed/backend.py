@@ -112,7 +112,7 @@ def is_backend_available(backend: str) -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Returns whether there are GPUs, and NCCL (`pip install nvidia-nccl-cu13`) to join them."""
+    """Returns whether there are GPUs, and NCCL (`pip install rushlight[nccl]`) to join them."""
     return not _C._nccl_problem()
 
 
