@@ -7,7 +7,7 @@
 #include <initializer_list>
 #include <optional>
 
-#include "core/device/onednn_plan.h"
+#include "core/device/onednn_desc.h"
 #include "core/device/threads.h"
 
 namespace rushlight::onednn {
@@ -15,54 +15,8 @@ namespace {
 
 std::atomic<bool> is_enabled{true};
 
-// Either one thread or all: a primitive runs with as many threads as it was made for.
-bool is_worth_threads(double multiplications) {
-  return multiplications >= 2 * kMultiplicationsPerThread;
-}
-
-enum PlanKind : int64_t { kMatmul, kForward, kBackwardInput, kBackwardWeight };
-
-dnnl_data_type_t data_type(DType dtype) {
-  switch (dtype) {
-    case DType::float32: return dnnl_f32;
-    case DType::bfloat16: return dnnl_bf16;
-    case DType::float16: return dnnl_f16;
-    default: return dnnl_data_type_undef;
-  }
-}
-
-bool is_supported(DType dtype) { return data_type(dtype) != dnnl_data_type_undef; }
-
-// Scratchpads come from our allocator, so that their pages stay warm.
-Attributes make_attributes() {
-  Attributes attributes = make<Attributes>(functions()->dnnl_primitive_attr_create);
-  check(functions()->dnnl_primitive_attr_set_scratchpad_mode(attributes.get(),
-                                                             dnnl_scratchpad_mode_user));
-  return attributes;
-}
-
-void fuse_relu(const Attributes& attributes) {
-  PostOps post_ops = make<PostOps>(functions()->dnnl_post_ops_create);
-  check(functions()->dnnl_post_ops_append_eltwise(post_ops.get(), dnnl_eltwise_relu, 0, 0));
-  check(functions()->dnnl_primitive_attr_set_post_ops(attributes.get(), post_ops.get()));
-}
-
-using Dims = SmallVector<int64_t, 6>;
-
-// Null when the strides make elements overlap, which oneDNN refuses.
-MemoryDesc strided(DType dtype, const Dims& dims, const Dims& strides) {
-  dnnl_memory_desc_t desc = nullptr;
-  dnnl_status_t status = functions()->dnnl_memory_desc_create_with_strides(
-      &desc, int(dims.size()), dims.data(), data_type(dtype), strides.data());
-  if (status == dnnl_invalid_arguments) return nullptr;
-  check(status);
-  return MemoryDesc(desc);
-}
-
-// The primitive chooses the format.
-MemoryDesc any_format(DType dtype, const Dims& dims) {
-  return make<MemoryDesc>(functions()->dnnl_memory_desc_create_with_tag, int(dims.size()),
-                          dims.data(), data_type(dtype), dnnl_format_tag_any);
+bool is_supported(DType dtype) {
+  return dtype == DType::float32 || dtype == DType::bfloat16 || dtype == DType::float16;
 }
 
 // --- Matrix products ---
@@ -109,44 +63,6 @@ std::unique_ptr<Plan> plan_matmul(const Matmul& p, bool has_bias) {
 }
 
 // --- Convolutions ---
-
-// The desc of a dense array of these dims that lies in memory with dim `channels` last.
-MemoryDesc dense(DType dtype, const Dims& dims, Layout layout, size_t channels) {
-  Dims strides(dims.size());
-  int64_t stride = 1;
-  if (layout == Layout::channels_last) {
-    strides[channels] = 1;
-    stride = dims[channels];
-  }
-  for (size_t i = dims.size(); i-- > 0;) {
-    if (layout == Layout::channels_last && i == channels) continue;
-    strides[i] = stride;
-    stride *= dims[i];
-  }
-  return strided(dtype, dims, strides);
-}
-
-struct ConvDims {
-  explicit ConvDims(const Convolution& c) {
-    input = {c.batch, c.in_channels};
-    output = {c.batch, c.out_channels};
-    if (c.groups > 1) weight.push_back(c.groups);
-    weight.push_back(c.out_channels / c.groups);
-    weight.push_back(c.in_channels / c.groups);
-    bias = {c.out_channels};
-    for (int i = 0; i < c.dims; ++i) {
-      input.push_back(c.size[i]);
-      output.push_back(c.out_size(i));
-      weight.push_back(c.kernel[i]);
-      stride.push_back(c.stride[i]);
-      dilation.push_back(c.dilation[i] - 1);  // oneDNN counts the gaps
-      padding_before.push_back(c.padding_before[i]);
-      padding_after.push_back(c.padding_after[i]);
-    }
-  }
-
-  Dims input, weight, bias, output, stride, dilation, padding_before, padding_after;
-};
 
 // The layout that the primitive works on, whatever the caller's, or none: its own choice. As
 // measured, reorders included: channels-last suits it. For channels-first, blocked formats of its
@@ -240,12 +156,6 @@ std::unique_ptr<Plan> plan_convolution(PlanKind kind, const Convolution& c, bool
   return std::make_unique<Plan>(desc, std::move(operands));
 }
 
-double multiplications(const Convolution& c) {
-  double count = double(c.batch) * c.out_channels * (c.in_channels / c.groups);
-  for (int i = 0; i < c.dims; ++i) count *= double(c.out_size(i)) * c.kernel[i];
-  return count;
-}
-
 // Null arrays, a missing bias, come last and are left out.
 bool run(Plan* plan, std::initializer_list<const void*> arrays) {
   if (!plan) return false;
@@ -264,13 +174,7 @@ bool run_convolution(PlanKind kind, const Convolution& c, bool has_bias, bool re
   LibraryThreads threads(is_worth_threads(multiplications(c)));
   PlanKey key{kind, threads.count(), has_bias, relu, int64_t(c.dtype)};
   for (Layout layout : {c.layout, c.weight_layout}) key.push_back(int64_t(layout));
-  for (int64_t size : {int64_t(c.dims), c.batch, c.groups, c.in_channels, c.out_channels}) {
-    key.push_back(size);
-  }
-  for (const auto* list :
-       {&c.size, &c.kernel, &c.stride, &c.dilation, &c.padding_before, &c.padding_after}) {
-    for (int i = 0; i < c.dims; ++i) key.push_back((*list)[i]);
-  }
+  add_to_key(key, c);
   return run(plan_for(key, [&] { return plan_convolution(kind, c, has_bias, relu); }), arrays);
 }
 
@@ -281,7 +185,9 @@ bool available() { return is_enabled.load(std::memory_order_relaxed) && function
 void set_enabled(bool enabled) { is_enabled.store(enabled, std::memory_order_relaxed); }
 
 bool matmul(Matmul p, const void* a, const void* b, const void* bias, void* c) {
-  if (!available() || !is_supported(p.dtype) || !is_supported(p.out_dtype)) return false;
+  bool is_int8 = p.dtype == DType::int8 && p.out_dtype == DType::int32 && !bias;
+  bool is_known = is_int8 || (is_supported(p.dtype) && is_supported(p.out_dtype));
+  if (!available() || !is_known) return false;
   canonicalize(p.a, p.m, p.k);
   canonicalize(p.b, p.k, p.n);
   canonicalize(p.c, p.m, p.n);

@@ -30,6 +30,7 @@ struct Matmul {
 };
 
 // c = a @ b + bias for each matrix of the batch; a is m x k, b is k x n, bias holds n or is null.
+// int8 matrices have an int32 product, without bias.
 bool matmul(Matmul product, const void* a, const void* b, const void* bias, void* c);
 
 enum class Layout : uint8_t { channels_first, channels_last };

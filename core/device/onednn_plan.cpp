@@ -70,8 +70,11 @@ Plan::Plan(const PrimitiveDesc& desc, std::vector<Operand> operands) {
   buffer_bytes_ = aligned(f.dnnl_memory_desc_get_size(scratchpad));
 
   for (Operand& operand : operands) {
+    bool is_attribute = operand.argument & (DNNL_ARG_ATTR_SCALES | DNNL_ARG_ATTR_ZERO_POINTS);
     const_dnnl_memory_desc_t inner =
-        f.dnnl_primitive_desc_query_md(desc.get(), dnnl_query_exec_arg_md, operand.argument);
+        is_attribute
+            ? operand.desc.get()
+            : f.dnnl_primitive_desc_query_md(desc.get(), dnnl_query_exec_arg_md, operand.argument);
     Binding& binding = bindings_.emplace_back();
     binding.is_output = operand.is_output;
     binding.inner = make<Memory>(f.dnnl_memory_create, inner, engine(), nullptr);

@@ -20,6 +20,7 @@ namespace rushlight::onednn {
   _(dnnl_memory_desc_create_with_strides)              \
   _(dnnl_memory_desc_create_with_tag)                  \
   _(dnnl_memory_desc_destroy)                          \
+  _(dnnl_memory_desc_clone)                            \
   _(dnnl_memory_desc_equal)                            \
   _(dnnl_memory_desc_get_size)                         \
   _(dnnl_memory_create)                                \
@@ -29,6 +30,8 @@ namespace rushlight::onednn {
   _(dnnl_primitive_attr_destroy)                       \
   _(dnnl_primitive_attr_set_scratchpad_mode)           \
   _(dnnl_primitive_attr_set_post_ops)                  \
+  _(dnnl_primitive_attr_set_scales_mask)               \
+  _(dnnl_primitive_attr_set_zero_points_mask)          \
   _(dnnl_post_ops_create)                              \
   _(dnnl_post_ops_destroy)                             \
   _(dnnl_post_ops_append_eltwise)                      \
@@ -97,7 +100,8 @@ PrimitiveDesc describe(dnnl_status_t (*create)(Parameters...), Arguments... argu
   return is_slow(desc) ? nullptr : std::move(desc);
 }
 
-// An array that a primitive reads or writes, and how it lies in the caller's memory.
+// An array that a primitive reads or writes, and how it lies in the caller's memory. Scales and
+// zero points are operands like others.
 struct Operand {
   int argument;  // DNNL_ARG_SRC...
   bool is_output;

@@ -1,0 +1,75 @@
+// Owns the loops that quantize numbers, undo that, and add quantized numbers.
+#include "core/ops/quantized/quantized_loops.h"
+#include "core/tensor/formula.h"
+
+namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
+namespace {
+
+// As PyTorch: times the reciprocal, rounded before the zero point is added. Numbers of 32 bits need
+// a double for the rest. Comparisons with NaN are false, so that it becomes `low`.
+template <class Q>
+Q nearest(float x, float inverse, int32_t zero_point, int32_t low, int32_t high) {
+  if constexpr (sizeof(Q) == 4) {
+    double q = double(round(x * inverse)) + zero_point;
+    q = q > low ? q : low;
+    return Q(q < high ? q : high);
+  } else {
+    float q = round(x * inverse) + float(zero_point);
+    q = q > float(low) ? q : float(low);
+    return Q(int32_t(q < float(high) ? q : float(high)));
+  }
+}
+
+template <class Q>
+void quantize(const float* input, QuantizedForm form, int32_t low, int32_t high, void* output,
+              int64_t n) {
+  float inverse = 1.0f / form.scale;
+  Q* out = static_cast<Q*>(output);
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = nearest<Q>(input[i], inverse, form.zero_point, low, high);
+}
+
+template <class Q>
+void dequantize(const void* input, QuantizedForm form, float* output, int64_t n) {
+  const Q* in = static_cast<const Q*>(input);
+  // The difference of 32-bit numbers wraps around, as PyTorch's does.
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) output[i] = float(int32_t(in[i]) - form.zero_point) * form.scale;
+}
+
+template <class Q>
+void add(const void* a, QuantizedForm a_form, const void* b, QuantizedForm b_form,
+         QuantizedForm form, int32_t low, void* output, int64_t n) {
+  const Q *left = static_cast<const Q*>(a), *right = static_cast<const Q*>(b);
+  Q* out = static_cast<Q*>(output);
+  constexpr int32_t kHigh = Q(-1) < Q(0) ? 127 : 255;
+  float inverse = 1.0f / form.scale;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    float sum = float(int32_t(left[i]) - a_form.zero_point) * a_form.scale +
+                float(int32_t(right[i]) - b_form.zero_point) * b_form.scale;
+    out[i] = nearest<Q>(sum, inverse, form.zero_point, low, kHigh);
+  }
+}
+
+FloatRange range(const float* input, int64_t n) {
+  float low = input[0], high = input[0];
+#pragma omp simd reduction(min : low) reduction(max : high)
+  for (int64_t i = 0; i < n; ++i) {
+    low = input[i] < low ? input[i] : low;
+    high = input[i] > high ? input[i] : high;
+  }
+  return {low, high};
+}
+
+}  // namespace
+
+extern const QuantizedLoops quantized_loops;
+constexpr QuantizedLoops quantized_loops = {
+    {&quantize<int8_t>, &quantize<uint8_t>, &quantize<int32_t>},
+    {&dequantize<int8_t>, &dequantize<uint8_t>, &dequantize<int32_t>},
+    {&add<int8_t>, &add<uint8_t>},
+    &range};
+
+}  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
