@@ -104,6 +104,26 @@ def tensor_repr(tensor: Tensor) -> str:
     return _with_notes(prefix + body, notes + _history(tensor), len(prefix))
 
 
+def quantized_repr(tensor: Any) -> str:
+    """Returns the text of a quantized tensor: the numbers it stands for, and how it does."""
+    body = _body(tensor.dequantize(), len("tensor(")) if tensor.numel() else "[]"
+    scheme = tensor.qscheme()
+    notes = [
+        f"size={tuple(tensor.shape)}",
+        f"dtype={tensor.dtype}",
+        f"quantization_scheme={scheme}",
+    ]
+    if scheme is rl.per_tensor_affine:
+        notes += [f"scale={tensor.q_scale()}", f"zero_point={tensor.q_zero_point()}"]
+    else:
+        notes += [
+            f"scale={tensor.q_per_channel_scales()}",
+            f"zero_point={tensor.q_per_channel_zero_points()}",
+            f"axis={tensor.q_per_channel_axis()}",
+        ]
+    return _with_notes(f"tensor({body}", notes, len("tensor("))
+
+
 def _default_complex(default: rl.dtype) -> rl.dtype:
     return rl.complex128 if default is rl.float64 else rl.complex64
 

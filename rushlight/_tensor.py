@@ -10,6 +10,7 @@ from rushlight import _C
 from rushlight._copying import CopyMethods
 from rushlight._interchange import InterchangeMethods
 from rushlight._layout import LAYOUTS
+from rushlight._quantized_methods import QuantizedMethods
 from rushlight._tensor_memory import MemoryMethods
 from rushlight._tensor_override import DisableTorchFunctionSubclass, OverrideMethods
 
@@ -50,7 +51,7 @@ def _removed_method(name: str) -> Callable[..., Any]:
     return method
 
 
-class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods):
+class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, QuantizedMethods):
     """A multi-dimensional array of numbers of one type, with gradients.
 
     Made by torch.tensor and the functions beside it. Tensor(2, 3) makes an uninitialised one of

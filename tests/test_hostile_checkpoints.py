@@ -290,8 +290,10 @@ def test_one_storage_cannot_be_used_with_two_types() -> None:
 
 
 def test_what_pytorch_has_and_we_have_not_is_named() -> None:
-    with pytest.raises(pickle.UnpicklingError, match=r"torch\.QInt8Storage, which Rushlight does"):
-        loaded(checkpoint(program(name("torch", "QInt8Storage"))))
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"torch\.QUInt4x2Storage, which Rushlight does"
+    ):
+        loaded(checkpoint(program(name("torch", "QUInt4x2Storage"))))
 
 
 # ---- fuzzing ----

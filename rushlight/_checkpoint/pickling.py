@@ -15,6 +15,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight._checkpoint.archive import ArchiveWriter
 from rushlight._checkpoint.rebuild import (
+    QUANTIZED_STORAGE_TYPES,
     STORAGE_TYPES,
     TORCH_NAMES,
     UNTYPED_STORAGE,
@@ -22,11 +23,13 @@ from rushlight._checkpoint.rebuild import (
     rebuild_meta,
     rebuild_parameter,
     rebuild_parameter_with_state,
+    rebuild_quantized,
     rebuild_sparse,
     rebuild_tensor_v2,
     rebuild_tensor_v3,
     rebuild_with_attributes,
 )
+from rushlight._quantized import QuantizedTensor, integers_of, parts_of_form
 from rushlight._sparse import parts_of
 from rushlight.nn import Buffer, Parameter
 from rushlight.nn.parameter import is_lazy
@@ -36,16 +39,20 @@ if TYPE_CHECKING:
     from typing import IO, Any
 
 
+_TYPES: dict[Any, Any] = {**STORAGE_TYPES, **QUANTIZED_STORAGE_TYPES}
+
+
 class _SavedStorage:
     """A storage that the pickle refers to; `reference` is how."""
 
     def __init__(self, tensor: Tensor, key: str) -> None:
         self.key = key
-        self.type = STORAGE_TYPES.get(tensor.dtype, UNTYPED_STORAGE)
+        self.type = _TYPES.get(tensor.dtype, UNTYPED_STORAGE)
         self.dtype = tensor.dtype
         count = tensor.untyped_storage().nbytes() // tensor.itemsize
         # Holds on to the memory, so that no other storage can take its address meanwhile.
-        self.elements = tensor.detach().as_strided((count,), (1,), 0)
+        elements = integers_of(tensor) if tensor.is_quantized else tensor.detach()
+        self.elements = elements.as_strided((count,), (1,), 0)
         numel = count * tensor.itemsize // self.type.itemsize
         self.reference = ("storage", self.type, key, str(tensor.device), numel)
 
@@ -76,6 +83,8 @@ class _Pickler(_PythonPickler):
             if state:
                 return rebuild_parameter_with_state, (*arguments, dict(state))
             return rebuild_parameter, arguments
+        if isinstance(obj, QuantizedTensor):
+            return self._reduce_quantized(obj)
         if isinstance(obj, Tensor):
             if obj.layout is not rl.strided:
                 return rebuild_sparse, parts_of(obj.detach())
@@ -102,6 +111,17 @@ class _Pickler(_PythonPickler):
         state = {} if isinstance(tensor, Buffer) else dict(vars(tensor))
         return (
             (rebuild_with_attributes, (reduced[0], Tensor, reduced[1], state)) if state else reduced
+        )
+
+    def _reduce_quantized(self, tensor: QuantizedTensor) -> tuple[Any, ...]:
+        return rebuild_quantized, (
+            self._storage_of(tensor),
+            tensor.storage_offset(),
+            tuple(tensor.shape),
+            tuple(tensor.stride()),
+            parts_of_form(tensor.form),
+            False,
+            OrderedDict(),
         )
 
     def _reduce_values(self, tensor: Tensor) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from pickle import UnpicklingError
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight import _quantized as quantized
 from rushlight._layout import LAYOUTS
 from rushlight._sparse import rebuild
 from rushlight.nn import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
@@ -78,6 +79,21 @@ STORAGE_TYPES = {
         rl.complex128: "ComplexDouble",
     }.items()
 }
+QUANTIZED_STORAGE_TYPES = {
+    dtype: StorageType(f"torch.{name}Storage", dtype.integers)
+    for dtype, name in {
+        quantized.qint8: "QInt8",
+        quantized.quint8: "QUInt8",
+        quantized.qint32: "QInt32",
+    }.items()
+}
+_SCHEMES = (
+    quantized.per_tensor_affine,
+    quantized.per_tensor_symmetric,
+    quantized.per_channel_affine,
+    quantized.per_channel_symmetric,
+    quantized.per_channel_affine_float_qparams,
+)
 # PyTorch has no storage class for these: the pickle names their dtype.
 _UNTYPED_DTYPES = (rl.uint16, rl.uint32, rl.uint64, rl.float8_e4m3fn, rl.float8_e5m2)
 
@@ -202,6 +218,21 @@ def rebuild_tensor_v3(
     is_known = any(dtype is known for known in _UNTYPED_DTYPES)
     check(is_known, "a tensor of this dtype is not saved as bytes")
     return _resolve(_tensor(storage, dtype, offset, size, stride, requires_grad), metadata)
+
+
+def rebuild_quantized(
+    storage: Any, offset: Any, size: Any, stride: Any, form: Any, requires_grad: Any, hooks: Any
+) -> Tensor:
+    """Stands for torch._utils._rebuild_qtensor; `form` is a tuple of scheme and parameters."""
+    check(isinstance(storage, Storage), "not a typed storage")
+    types = QUANTIZED_STORAGE_TYPES.values()
+    check(any(storage.type is known for known in types), "not a storage of quantized numbers")
+    check(type(form) is tuple and 3 <= len(form) <= 4, "a quantized tensor's form is damaged")
+    integers = _tensor(storage, storage.type.dtype, offset, size, stride, False)
+    try:
+        return quantized.from_parts(integers, *form)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise UnpicklingError(f"a quantized tensor is damaged: {error}") from None
 
 
 def rebuild_parameter(data: Any, requires_grad: Any, hooks: Any) -> Parameter:
@@ -355,6 +386,7 @@ GLOBALS: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
     "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
     "torch._utils._rebuild_sparse_tensor": rebuild_sparse,
+    "torch._utils._rebuild_qtensor": rebuild_quantized,
     "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta,
     "torch._tensor._rebuild_from_type_v2": rebuild_with_attributes,
     "torch._tensor.Tensor": Tensor,
@@ -377,7 +409,15 @@ GLOBALS: dict[str, Any] = {
         for kind in (set, bytes, bytearray, complex)
     },
     **{_dtype_name(dtype): dtype for dtype in (*STORAGE_TYPES, *_UNTYPED_DTYPES)},
-    **{kind.name: kind for kind in (*STORAGE_TYPES.values(), UNTYPED_STORAGE)},
+    **{repr(constant): constant for constant in (*QUANTIZED_STORAGE_TYPES, *_SCHEMES)},
+    **{
+        kind.name: kind
+        for kind in (
+            *STORAGE_TYPES.values(),
+            *QUANTIZED_STORAGE_TYPES.values(),
+            UNTYPED_STORAGE,
+        )
+    },
 }
 
 # Identity of an object that a file may call -> what is called instead, which checks the arguments.
@@ -390,6 +430,7 @@ CALLS: dict[int, Callable[..., Any]] = {
             rebuild_tensor_v2,
             rebuild_tensor_v3,
             rebuild_sparse,
+            rebuild_quantized,
             rebuild_meta,
             rebuild_with_attributes,
             get_layout,

@@ -42,7 +42,10 @@ _LAZY = {
     "attention": None,
     "common_types": None,
     "grad": None,
+    "intrinsic": None,
     "parallel": None,
+    "qat": None,
+    "quantized": None,
     "DataParallel": "parallel",
 }
 

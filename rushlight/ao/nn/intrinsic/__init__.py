@@ -1,0 +1,76 @@
+"""torch.ao.nn.intrinsic: layers fused with what follows them, as sequences of float layers.
+
+fuse_modules makes them. qat has the forms for training, quantized those with 8-bit integers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from rushlight import nn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+__all__ = [
+    "BNReLU2d",
+    "BNReLU3d",
+    "ConvBn1d",
+    "ConvBn2d",
+    "ConvBn3d",
+    "ConvBnReLU1d",
+    "ConvBnReLU2d",
+    "ConvBnReLU3d",
+    "ConvReLU1d",
+    "ConvReLU2d",
+    "ConvReLU3d",
+    "LinearBn1d",
+    "LinearReLU",
+]
+
+
+class _FusedModule(nn.Sequential):
+    """Layers that become one when they are quantized."""
+
+    _wanted: tuple[Any, ...]
+
+    def __init__(self, *layers: Any) -> None:
+        name, kinds = type(self).__name__, type(self)._wanted
+        fits = len(layers) == len(kinds) and all(map(isinstance, layers, kinds))
+        if not fits:
+            wanted = ", ".join(kind.__name__ for kind in kinds)
+            given = ", ".join(type(layer).__name__ for layer in layers)
+            raise AssertionError(
+                f"Incorrect types for input modules of {name}: {given}, not {wanted}"
+            )
+        super().__init__(*layers)
+
+
+def _fused(name: str, *kinds: Any) -> Any:
+    names = ", ".join(kind.__name__ for kind in kinds)
+    doc = f"Calls {names}, one after the other."
+    body = {"_wanted": kinds, "__doc__": doc, "__module__": __name__}
+    return type(name, (_FusedModule,), body)
+
+
+ConvReLU1d = _fused("ConvReLU1d", nn.Conv1d, nn.ReLU)
+ConvReLU2d = _fused("ConvReLU2d", nn.Conv2d, nn.ReLU)
+ConvReLU3d = _fused("ConvReLU3d", nn.Conv3d, nn.ReLU)
+LinearReLU = _fused("LinearReLU", nn.Linear, nn.ReLU)
+ConvBn1d = _fused("ConvBn1d", nn.Conv1d, nn.BatchNorm1d)
+ConvBn2d = _fused("ConvBn2d", nn.Conv2d, nn.BatchNorm2d)
+ConvBn3d = _fused("ConvBn3d", nn.Conv3d, nn.BatchNorm3d)
+ConvBnReLU1d = _fused("ConvBnReLU1d", nn.Conv1d, nn.BatchNorm1d, nn.ReLU)
+ConvBnReLU2d = _fused("ConvBnReLU2d", nn.Conv2d, nn.BatchNorm2d, nn.ReLU)
+ConvBnReLU3d = _fused("ConvBnReLU3d", nn.Conv3d, nn.BatchNorm3d, nn.ReLU)
+BNReLU2d = _fused("BNReLU2d", nn.BatchNorm2d, nn.ReLU)
+BNReLU3d = _fused("BNReLU3d", nn.BatchNorm3d, nn.ReLU)
+LinearBn1d = _fused("LinearBn1d", nn.Linear, nn.BatchNorm1d)
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in ("qat", "quantized"):
+        return import_module(f"rushlight.ao.nn.intrinsic.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,111 @@
+"""What quantized layers share: the scale of their results, and how they come from float layers."""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.nn import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+
+def form_of(module: Any) -> tuple[float, int]:
+    """Returns the scale and zero point that a module's observer chose for its results."""
+    scale, zero_point = module.activation_post_process.calculate_qparams()
+    return float(scale), int(zero_point)
+
+
+class QuantizedLayer(Module):
+    """A layer whose results have a scale and zero point, which are saved with it.
+
+    Args:
+        scale: of the results.
+        zero_point: of the results.
+    """
+
+    def __init__(self, scale: float = 1.0, zero_point: int = 0) -> None:
+        super().__init__()
+        self.scale = float(scale)
+        self.zero_point = int(zero_point)
+
+    def _get_name(self) -> str:
+        return f"Quantized{type(self).__name__}"
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        destination[prefix + "scale"] = rl.tensor(self.scale)
+        destination[prefix + "zero_point"] = rl.tensor(self.zero_point)
+
+    def _load_from_state_dict(
+        self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any
+    ) -> None:
+        for name, convert in (("scale", float), ("zero_point", int)):
+            value = take(state_dict, prefix + name, args[2])
+            if value is not None:
+                setattr(self, name, convert(value))
+        super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
+
+    def extra_repr(self) -> str:
+        return f"scale={self.scale}, zero_point={self.zero_point}"
+
+
+def take(state_dict: Any, key: str, missing: list[str]) -> Any:
+    """Takes an entry that is no buffer out of what a module loads; `missing` notes its absence."""
+    if key not in state_dict:
+        missing.append(key)
+        return None
+    return state_dict.pop(key)
+
+
+class ByFloats(QuantizedLayer):
+    """A layer without integer arithmetic: it computes in floats and rounds to its own scale."""
+
+    def _values(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Returns the quantized result for a quantized input."""
+        values = self._values(input.dequantize())
+        return rl.quantize_per_tensor(values, self.scale, self.zero_point, input.dtype)
+
+
+def quantized_form(float_class: Any, own: tuple[str, ...], values: Callable[..., Any]) -> Any:
+    """Makes the quantized class of a float layer that computes by floats.
+
+    Args:
+        float_class: the layer, of which the class also has parameters and arguments.
+        own: names of the attributes that from_float takes over.
+        values: the float layer's forward.
+    """
+
+    class Quantized(ByFloats, float_class):
+        def __init__(self, *args: Any, scale: float = 1.0, zero_point: int = 0, **kw: Any) -> None:
+            float_class.__init__(self, *args, **kw)
+            self.scale, self.zero_point = float(scale), int(zero_point)
+
+        def _values(self, x: Tensor) -> Tensor:
+            return values(self, x)
+
+        @classmethod
+        def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+            """Returns the quantized form of a float layer that was observed."""
+            result = cls.__new__(cls)
+            Module.__init__(result)
+            for name in own:
+                setattr(result, name, getattr(mod, name))
+            result.training = mod.training
+            result.scale, result.zero_point = form_of(mod)
+            return result
+
+        from_reference = from_float
+
+    Quantized.__name__ = Quantized.__qualname__ = float_class.__name__
+    Quantized.__module__ = "rushlight.ao.nn.quantized"
+    Quantized.__doc__ = (
+        f"torch.nn.{float_class.__name__} of quantized tensors: computed in floats, its result "
+        "rounded to scale and zero_point."
+    )
+    return Quantized

@@ -1,0 +1,4 @@
+"""torch.nn.intrinsic.qat: the older name of torch.ao.nn.intrinsic.qat."""
+
+from rushlight.ao.nn.intrinsic.qat import *  # noqa: F403
+from rushlight.ao.nn.intrinsic.qat import __all__ as __all__

@@ -1,0 +1,300 @@
+"""Networks from floats to integers: after training, while training, on graphs, and dynamically."""
+
+import copy
+import io
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.ao import quantization as q
+from rushlight.ao.quantization.quantize_fx import convert_fx, prepare_fx, prepare_qat_fx
+
+nnq = torch.ao.nn.quantized
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+class Block(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+        self.bn = nn.BatchNorm2d(channels)
+        self.relu = nn.ReLU()
+        self.skip = nnq.FloatFunctional()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.skip.add_relu(self.relu(self.bn(self.conv(x))), x)
+
+
+class Network(nn.Module):
+    """A small convolutional network for digits, with the stubs of the module-wise way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.quant, self.dequant = q.QuantStub(), q.DeQuantStub()
+        self.conv = nn.Conv2d(1, 8, 3, padding=1)
+        self.bn = nn.BatchNorm2d(8)
+        self.relu = nn.ReLU()
+        self.block = Block(8)
+        self.pool = nn.MaxPool2d(2)
+        self.fc1, self.fc_relu = nn.Linear(128, 32), nn.ReLU()
+        self.fc2 = nn.Linear(32, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.relu(self.bn(self.conv(self.quant(x))))
+        x = torch.flatten(self.pool(self.block(x)), 1)
+        return self.dequant(self.fc2(self.fc_relu(self.fc1(x))))
+
+
+FUSE = [
+    ["conv", "bn", "relu"],
+    ["block.conv", "block.bn", "block.relu"],
+    ["fc1", "fc_relu"],
+]
+
+
+def digits() -> tuple[torch.Tensor, torch.Tensor]:
+    from sklearn.datasets import load_digits
+
+    data = load_digits()
+    images = data.images.astype(np.float32)[:, None] / 16
+    return torch.tensor(images), torch.tensor(data.target)
+
+
+def train(network: nn.Module, epochs: int) -> None:
+    x, y = (part[:1400] for part in digits())
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.003)
+    network.train()
+    for _ in range(epochs):
+        for at in torch.randperm(len(x)).split(64):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(network(x[at]), y[at]).backward()
+            optimizer.step()
+
+
+def accuracy(network: nn.Module) -> float:
+    x, y = (part[1400:] for part in digits())
+    with torch.no_grad():
+        return float((network(x).argmax(1) == y).float().mean())
+
+
+@pytest.fixture(scope="module")
+def trained() -> nn.Module:
+    torch.manual_seed(0)
+    network = Network()
+    train(network, 4)
+    return network.eval()
+
+
+def calibrate(network: nn.Module) -> None:
+    with torch.no_grad():
+        network(digits()[0][:200])
+
+
+def static(network: nn.Module, backend: str = "x86") -> nn.Module:
+    network = q.fuse_modules(network, FUSE)
+    network.qconfig = q.get_default_qconfig(backend)
+    prepared = q.prepare(network)
+    calibrate(prepared)
+    return q.convert(prepared)
+
+
+@pytest.mark.parametrize("backend", ["x86", "qnnpack"])
+def test_a_network_for_digits_keeps_its_accuracy(trained: nn.Module, backend: str) -> None:
+    small = static(trained, backend)
+    assert accuracy(trained) > 0.9
+    assert accuracy(small) > accuracy(trained) - 0.015
+    assert type(small.conv) is torch.ao.nn.intrinsic.quantized.ConvReLU2d
+    assert type(small.block.skip) is nnq.QFunctional
+    assert not any(hasattr(m, "qconfig") for m in small.modules())
+
+
+def test_the_graph_way_gives_the_same_network(trained: nn.Module) -> None:
+    network = copy.deepcopy(trained)
+    network.quant, network.dequant = nn.Identity(), nn.Identity()
+    x = digits()[0][:200]
+    prepared = prepare_fx(network, q.get_default_qconfig_mapping(), (x,))
+    calibrate(prepared)
+    small, eager = convert_fx(prepared), static(trained)
+    assert type(small.get_submodule("fc1")) is torch.ao.nn.intrinsic.quantized.LinearReLU
+    assert accuracy(small) > accuracy(trained) - 0.015
+    with torch.no_grad():
+        step = small.get_submodule("fc2").scale
+        assert float((small(x) - eager(x)).abs().mean()) < step
+
+
+def test_weights_are_integers_of_one_byte(trained: nn.Module) -> None:
+    small = static(trained)
+    assert small.fc1.weight().dtype is torch.qint8
+    error = (small.fc2.weight().dequantize() - trained.fc2.weight).abs()
+    scales = small.fc2.weight().q_per_channel_scales()
+    assert bool((error <= 0.501 * scales[:, None]).all())
+
+
+def test_a_state_dict_loads_into_a_network_that_went_the_same_way(trained: nn.Module) -> None:
+    small, other = static(trained), static(Network().eval())
+    file = io.BytesIO()
+    torch.save(small.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file))
+    x = digits()[0][:20]
+    assert torch.equal(other(x), small(x))
+    assert list(copy.deepcopy(small).state_dict()) == list(small.state_dict())
+    broken = small.state_dict()
+    del broken["conv.weight"]
+    with pytest.raises(RuntimeError, match="conv.weight"):
+        other.load_state_dict(broken)
+
+
+def test_training_with_rounding_ends_in_a_good_network(trained: nn.Module) -> None:
+    torch.manual_seed(1)
+    network = copy.deepcopy(trained).train()
+    network = q.fuse_modules_qat(network, FUSE)
+    network.qconfig = q.get_default_qat_qconfig()
+    network = q.prepare_qat(network)
+    train(network, 1)
+    network.eval()
+    rounded = accuracy(network)
+    small = q.convert(network)
+    assert accuracy(small) > 0.9 and abs(accuracy(small) - rounded) < 0.02
+    assert type(small.conv) is torch.ao.nn.intrinsic.quantized.ConvReLU2d
+
+
+def test_training_on_the_graph(trained: nn.Module) -> None:
+    torch.manual_seed(1)
+    network = copy.deepcopy(trained).train()
+    network.quant, network.dequant = nn.Identity(), nn.Identity()
+    x = digits()[0][:8]
+    prepared = prepare_qat_fx(network, q.get_default_qat_qconfig_mapping(), (x,))
+    train(prepared, 1)
+    small = convert_fx(prepared.eval())
+    assert accuracy(small) > 0.9
+
+
+def test_the_batch_norm_of_a_layer_in_training_is_that_of_the_float_layers() -> None:
+    torch.manual_seed(0)
+    layers = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3)).train()
+    fused = q.fuse_modules_qat(layers, ["0", "1"])
+    fused.qconfig = q.get_default_qat_qconfig()
+    fused = q.prepare_qat(fused)
+    fused.apply(q.disable_fake_quant)
+    x = torch.randn(4, 2, 6, 6)
+    np.testing.assert_allclose(
+        fused(x).detach().numpy(), layers(x).detach().numpy(), rtol=1e-4, atol=1e-5
+    )
+    np.testing.assert_allclose(
+        fused[0].bn.running_mean.numpy(), layers[1].running_mean.numpy(), rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_recurrent_networks_are_close_to_their_float_forms(kind: str, bidirectional: bool) -> None:
+    torch.manual_seed(0)
+    network = getattr(nn, kind)(8, 16, 2, bidirectional=bidirectional, batch_first=True)
+    small = q.quantize_dynamic(nn.Sequential(network))[0]
+    assert type(small) is getattr(torch.ao.nn.quantized.dynamic, kind)
+    x = torch.randn(3, 5, 8)
+    with torch.no_grad():
+        for ours, wanted in zip(flat(small(x)), flat(network(x)), strict=True):
+            assert ours.shape == wanted.shape
+            assert float((ours - wanted).abs().max()) < 0.05
+    again = getattr(torch.ao.nn.quantized.dynamic, kind)(
+        8, 16, 2, bidirectional=bidirectional, batch_first=True
+    )
+    again.load_state_dict(small.state_dict())
+    assert torch.equal(again(x)[0], small(x)[0])
+
+
+def flat(value) -> list[torch.Tensor]:
+    return [part for v in value for part in flat(v)] if isinstance(value, tuple) else [value]
+
+
+@pytest.mark.parametrize("kind", ["LSTMCell", "GRUCell", "RNNCell"])
+def test_cells_are_close_to_their_float_forms(kind: str) -> None:
+    torch.manual_seed(0)
+    cell = getattr(nn, kind)(8, 16)
+    small = q.quantize_dynamic(nn.Sequential(cell))[0]
+    x = torch.randn(3, 8)
+    with torch.no_grad():
+        for ours, wanted in zip(flat(small(x)), flat(cell(x)), strict=True):
+            assert float((ours - wanted).abs().max()) < 0.05
+
+
+def test_embeddings_of_bytes() -> None:
+    torch.manual_seed(0)
+    network = nn.ModuleDict({"e": nn.Embedding(20, 8), "b": nn.EmbeddingBag(20, 8, mode="sum")})
+    small = q.quantize_dynamic(network, dtype=torch.quint8)
+    indices = torch.tensor([[1, 5], [0, 19]])
+    for name in ("e", "b"):
+        error = (small[name](indices) - network[name](indices)).abs().max()
+        assert float(error) < 0.05 and small[name].weight().dtype is torch.quint8
+
+
+def test_float16_weights_only_lose_digits() -> None:
+    layer = nn.Sequential(nn.Linear(8, 4))
+    small = q.quantize_dynamic(layer, {nn.Linear}, torch.float16)
+    x = torch.randn(2, 8)
+    np.testing.assert_allclose(small(x).numpy(), layer(x).detach().numpy(), atol=1e-2)
+
+
+def test_functions_between_tensors() -> None:
+    a = torch.quantize_per_tensor(torch.randn(3, 4), 0.05, 100, torch.quint8)
+    b = torch.quantize_per_tensor(torch.randn(3, 4), 0.03, 128, torch.quint8)
+    f = nnq.QFunctional()
+    f.scale, f.zero_point = 0.05, 120
+    x, y = a.dequantize(), b.dequantize()
+    for ours, wanted in (
+        (f.add(a, b), x + y),
+        (f.mul(a, b), x * y),
+        (f.add_relu(a, b), (x + y).relu()),
+        (f.cat([a, b], 1), torch.cat([x, y], 1)),
+        (f.matmul(a, b.transpose(0, 1)), x @ y.T),
+    ):
+        limited = wanted.clamp(-6.0, 6.75)
+        assert float((ours.dequantize() - limited).abs().max()) <= 0.0251
+    np.testing.assert_allclose(
+        f.add_scalar(a, 0.5).dequantize().numpy(), (x + 0.5).numpy(), atol=0.026
+    )
+    for factor in (2.0, -0.5, 0.0):
+        np.testing.assert_allclose(
+            f.mul_scalar(a, factor).dequantize().numpy(), (x * factor).numpy(), atol=1e-5
+        )
+
+
+def test_mistakes_are_named() -> None:
+    layer = nnq.Linear(3, 2)
+    with pytest.raises(NotImplementedError, match="QuantStub"):
+        layer(torch.ones(1, 3))
+    with pytest.raises(NotImplementedError, match="quint8"):
+        layer(torch.quantize_per_tensor(torch.ones(1, 3), 0.1, 0, torch.qint8))
+    with pytest.raises(RuntimeError, match="takes 3"):
+        layer(torch.quantize_per_tensor(torch.ones(1, 4), 0.1, 0, torch.quint8))
+    with pytest.raises(ValueError, match="observer instance"):
+        q.QConfig(q.MinMaxObserver(), q.MinMaxObserver)
+    with pytest.raises(NotImplementedError, match="Cannot fuse"):
+        q.fuse_modules(nn.Sequential(nn.ReLU(), nn.Linear(1, 1)), ["0", "1"])
+    with pytest.raises(AssertionError, match="training mode"):
+        q.prepare_qat(nn.Linear(1, 1).eval())
+    with pytest.raises(RuntimeError, match="qint32"):
+        q.quantize_dynamic(nn.Linear(1, 1), dtype=torch.qint32)
+    with pytest.raises(AssertionError, match="backend"):
+        q.get_default_qconfig("tpu")
+    with pytest.raises(TypeError, match="QConfigMapping"):
+        prepare_fx(nn.Linear(1, 1).eval(), None, (torch.ones(1, 1),))
+
+
+def test_older_names_are_the_same_objects() -> None:
+    assert torch.quantization.prepare is q.prepare
+    assert torch.nn.quantized.Linear is nnq.Linear
+    assert torch.nn.quantized.dynamic.LSTM is torch.ao.nn.quantized.dynamic.LSTM
+    assert torch.nn.intrinsic.qat.ConvBn2d is torch.ao.nn.intrinsic.qat.ConvBn2d
