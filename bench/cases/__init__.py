@@ -8,6 +8,7 @@ has them in the order of the imports here.
 from cases import ops, layers, losses, vision, tensors  # isort: skip
 from cases import autograd, models, optim, networks, data, distributed  # isort: skip
 from cases import gpu, convolutions  # isort: skip
+from cases import autograd, models, optim, networks, quantized, data, distributed, gpu  # isort: skip
 from cases.case import CASES, Call
 
 # The cases that stand in the README.
@@ -59,6 +60,7 @@ __all__ = [
     "networks",
     "ops",
     "optim",
+    "quantized",
     "tensors",
     "vision",
 ]

@@ -159,9 +159,14 @@ constexpr IntegerRange integers(bool is_signed, bool reduce_range) {
   return reduce_range ? IntegerRange{0, 127} : IntegerRange{0, 255};
 }
 
+struct ExactForm {
+  double scale;
+  int32_t zero_point;
+};
+
 // The form that covers a range of floats, with 0 among its numbers: gemmlowp's choice, which
 // PyTorch's dynamic layers make. The zero point comes from the end that loses fewer digits.
-QuantizedForm form_for(FloatRange range, IntegerRange q) {
+ExactForm form_for(FloatRange range, IntegerRange q) {
   double low = std::min(range.low, 0.0f), high = std::max(range.high, 0.0f);
   int32_t steps = q.high - q.low;
   double scale = (high - low) / steps;
@@ -179,7 +184,7 @@ QuantizedForm form_for(FloatRange range, IntegerRange q) {
   double error_high = std::abs(q.high) + std::abs(high / scale);
   double zero_point = error_low < error_high ? from_low : from_high;
   zero_point = std::clamp(zero_point, double(q.low), double(q.high));
-  return {float(scale), int32_t(std::nearbyint(zero_point))};
+  return {scale, int32_t(std::nearbyint(zero_point))};
 }
 
 // The product of int8 matrices in int32.
@@ -202,7 +207,7 @@ OP(_choose_qparams, "(Tensor input, bool is_signed, bool reduce_range) -> Tensor
   .forward = [](const Tensor& input, bool is_signed, bool reduce_range) {
     Tensor out = empty(Shape{2}, DType::float64, input.device());
     if (out.device().is_meta()) return out;
-    QuantizedForm form =
+    ExactForm form =
         form_for(range_of(to_contiguous(input)), integers(is_signed, reduce_range));
     out.data<double>()[0] = form.scale;
     out.data<double>()[1] = form.zero_point;
@@ -310,7 +315,8 @@ The input is brought into uint8 by its own range, and the result is float32.)",
     if (out.numel() == 0 || input.device().is_meta()) return out;
     Tensor x = to_contiguous(input);
     IntegerRange used = integers(false, reduce_range);
-    QuantizedForm form = form_for(range_of(x), used);
+    auto [scale, zero_point] = form_for(range_of(x), used);
+    QuantizedForm form{float(scale), zero_point};
     epilogue.input_scale = form.scale;
     epilogue.input_zero_point = form.zero_point;
     Tensor q = empty(Shape{rows, features}, DType::uint8);

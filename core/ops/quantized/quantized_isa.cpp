@@ -5,29 +5,28 @@
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
-// As PyTorch: times the reciprocal, rounded before the zero point is added. Numbers of 32 bits need
-// a double for the rest. Comparisons with NaN are false, so that it becomes `low`.
-template <class Q>
-Q nearest(float x, float inverse, int32_t zero_point, int32_t low, int32_t high) {
-  if constexpr (sizeof(Q) == 4) {
-    double q = double(round(x * inverse)) + zero_point;
-    q = q > low ? q : low;
-    return Q(q < high ? q : high);
-  } else {
-    float q = round(x * inverse) + float(zero_point);
-    q = q > float(low) ? q : float(low);
-    return Q(int32_t(q < float(high) ? q : float(high)));
-  }
+// Numbers of 32 bits need a double. Comparisons with NaN are false, so that it becomes `low`.
+template <class Q, class Wide>
+Q within(Wide q, int32_t low, int32_t high) {
+  q = q > Wide(low) ? q : Wide(low);
+  return Q(int32_t(q < Wide(high) ? q : Wide(high)));
 }
 
+// As PyTorch: times the reciprocal, and rounded once the zero point has been added.
 template <class Q>
 void quantize(const float* input, QuantizedForm form, int32_t low, int32_t high, void* output,
               int64_t n) {
   float inverse = 1.0f / form.scale;
   Q* out = static_cast<Q*>(output);
+  if constexpr (sizeof(Q) == 4) {
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = within<Q>(round(double(input[i] * inverse) + form.zero_point), low, high);
+  } else {
+    float zero_point = float(form.zero_point);
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i)
-    out[i] = nearest<Q>(input[i], inverse, form.zero_point, low, high);
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = within<Q>(round(multiply_add(input[i], inverse, zero_point)), low, high);
+  }
 }
 
 template <class Q>
@@ -38,6 +37,7 @@ void dequantize(const void* input, QuantizedForm form, float* output, int64_t n)
   for (int64_t i = 0; i < n; ++i) output[i] = float(int32_t(in[i]) - form.zero_point) * form.scale;
 }
 
+// As PyTorch: rounded before the zero point is added.
 template <class Q>
 void add(const void* a, QuantizedForm a_form, const void* b, QuantizedForm b_form,
          QuantizedForm form, int32_t low, void* output, int64_t n) {
@@ -49,7 +49,7 @@ void add(const void* a, QuantizedForm a_form, const void* b, QuantizedForm b_for
   for (int64_t i = 0; i < n; ++i) {
     float sum = float(int32_t(left[i]) - a_form.zero_point) * a_form.scale +
                 float(int32_t(right[i]) - b_form.zero_point) * b_form.scale;
-    out[i] = nearest<Q>(sum, inverse, form.zero_point, low, kHigh);
+    out[i] = within<Q>(round(sum * inverse) + float(form.zero_point), low, kHigh);
   }
 }
 

@@ -367,7 +367,9 @@ class _Conversion:
         module: Any = self.root.get_submodule(str(observer.target))
         nodes = []
         for kind, value in zip(("scale", "zero_point"), module.calculate_qparams(), strict=True):
-            buffer = f"{name}_{kind}_0"
+            number = 0
+            while hasattr(self.root, buffer := f"{name}_{kind}_{number}"):
+                number += 1
             self.root.register_buffer(buffer, value.detach().reshape(()))
             nodes.append(self.graph.get_attr(buffer))
         return nodes[0], nodes[1]
@@ -404,7 +406,7 @@ class _Conversion:
         if merged:
             (call,) = node.args
         with self.graph.inserting_before(node):
-            form = self._form(observer, self._plain_name(node))
+            form = self._form(observer, _place(node))
             new = self.graph.call_function(
                 _quantized_call, (call_name(call), merged, *form, *call.args)
             )
@@ -415,12 +417,6 @@ class _Conversion:
             self.graph.erase_node(call)
         self.quantized.add(new)
 
-    def _plain_name(self, node: fx.Node) -> str:
-        """The node's name without a number that others had to give way to before fusion."""
-        base, _, number = node.name.rpartition("_")
-        is_free = base and number.isdigit() and all(n.name != base for n in self.graph.nodes)
-        return base if is_free else node.name
-
     def _take_floats(self, node: fx.Node) -> None:
         for before in node.all_input_nodes:
             if before not in self.quantized:
@@ -429,6 +425,12 @@ class _Conversion:
                 with self.graph.inserting_after(before):
                     self.floats[before] = self.graph.call_method("dequantize", (before,))
             node.replace_input_with(before, self.floats[before])
+
+
+def _place(node: fx.Node) -> str:
+    """The path of the module in which a node was recorded, as part of a name."""
+    stack = node.meta.get("nn_module_stack") or {"": None}
+    return str(list(stack)[-1]).replace(".", "_")
 
 
 def _quantized_call(
@@ -444,5 +446,6 @@ def _quantized_call(
     if name == "cat":
         dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
         return _quantized_ops.cat(args[0], dim, *form)
-    values = getattr(nn.functional, name)(args[0].dequantize(), *args[1:], **kwargs)
-    return rl.quantize_per_tensor(values, *form, args[0].dtype)
+    first: Any = args[0]
+    values = getattr(nn.functional, name)(first.dequantize(), *args[1:], **kwargs)
+    return rl.quantize_per_tensor(values, *form, first.dtype)

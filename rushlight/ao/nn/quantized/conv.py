@@ -72,7 +72,7 @@ class _ConvNd(QuantizedLayer):
 
     def set_weight_bias(self, w: Any, b: Tensor | None) -> None:
         """Replaces weight, (out, in / groups, *kernel_size) of dtype qint8, and bias."""
-        self._weight, self._bias = w, b
+        self._weight, self._bias = w, None if b is None else b.detach()
         # Sequences are images of one line.
         line = (1,) if self._dims == 1 else ()
         padding = self.padding if self.padding_mode == "zeros" else (0,) * self._dims
