@@ -129,8 +129,9 @@ PlanKey key_of(const Int8Convolution& p, PlanKind kind, int64_t threads) {
   return key;
 }
 
+// A thread multiplies bytes about eight times as fast as floats.
 LibraryThreads threads_for(const Int8Convolution& p) {
-  return LibraryThreads(is_worth_threads(multiplications(p.conv)));
+  return LibraryThreads(is_worth_threads(multiplications(p.conv) / 8));
 }
 
 }  // namespace
