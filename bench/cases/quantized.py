@@ -25,11 +25,8 @@ def dynamic_lstm(torch: Any) -> Call:
 
 
 def resnet18(torch: Any) -> Any:
-    if torch.__name__ == "torch":
-        from torchvision.models import resnet18
-    else:
-        from rushlight.vision.models import resnet18
-    return resnet18()
+    home = "torchvision.models" if torch.__name__ == "torch" else "rushlight.vision.models"
+    return import_module(home).resnet18()
 
 
 @case("ResNet-18 inference in 8-bit integers, 1x3x224x224", "networks", 1.0)

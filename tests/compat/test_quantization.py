@@ -330,3 +330,17 @@ def test_the_configurations_have_the_same_names() -> None:
     fuse_convtranspose_bn get_block_size get_combined_dict
     get_default_float_to_quantized_operator_mappings get_fuser_method_new get_quantized_operator"""
     assert rest <= set(others.split()), rest
+
+
+@pytest.mark.parametrize("name", ["resnet18", "resnet50", "mobilenet_v2"])
+def test_models_of_torchvision_for_quantization(name: str) -> None:
+    theirs = pytest.importorskip("torchvision").models.quantization
+    from rushlight.vision.models import quantization as ours
+
+    pytorch.backends.quantized.engine = "fbgemm"
+    small, wanted = (
+        getattr(lib, name)(quantize=True, num_classes=10).state_dict() for lib in (ours, theirs)
+    )
+    assert list(small) == list(wanted)
+    for key, value in wanted.items():
+        assert getattr(small[key], "shape", None) == getattr(value, "shape", None), key

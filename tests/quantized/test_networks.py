@@ -4,6 +4,7 @@ import copy
 import io
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,7 +66,7 @@ FUSE = [
 def digits() -> tuple[torch.Tensor, torch.Tensor]:
     from sklearn.datasets import load_digits
 
-    data = load_digits()
+    data: Any = load_digits()
     images = data.images.astype(np.float32)[:, None] / 16
     return torch.tensor(images), torch.tensor(data.target)
 

@@ -438,14 +438,14 @@ def _quantized_call(
 ) -> Any:
     """A sum, product or join of quantized tensors, or a function of one, in a form of its own."""
     form = (float(scale), int(zero_point))
+    first, *others = args
     if name in ("add", "mul"):
-        function = _quantized_ops.add if name == "add" else _quantized_ops.mul
-        return function(args[0], args[1], *form, relu=relu)
+        function: Any = _quantized_ops.add if name == "add" else _quantized_ops.mul
+        return function(first, others[0], *form, relu=relu)
     if name == "matmul":
-        return _quantized_ops.matmul(args[0], args[1], *form)
+        return _quantized_ops.matmul(first, others[0], *form)
     if name == "cat":
-        dim = kwargs.get("dim", args[1] if len(args) > 1 else 0)
-        return _quantized_ops.cat(args[0], dim, *form)
-    first: Any = args[0]
-    values = getattr(nn.functional, name)(first.dequantize(), *args[1:], **kwargs)
+        dim = kwargs.get("dim", others[0] if others else 0)
+        return _quantized_ops.cat(first, dim, *form)
+    values = getattr(nn.functional, name)(first.dequantize(), *others, **kwargs)
     return rl.quantize_per_tensor(values, *form, first.dtype)

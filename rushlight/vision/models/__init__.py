@@ -6,6 +6,8 @@ size. What all builders share stands in _api.py.
 
 # ruff: noqa: F401, F403
 
+from typing import Any
+
 from rushlight.vision.models import detection, optical_flow, segmentation, video
 from rushlight.vision.models._api import (
     Weights,
@@ -32,3 +34,11 @@ from rushlight.vision.models.squeezenet import *
 from rushlight.vision.models.swin_transformer import *
 from rushlight.vision.models.vgg import *
 from rushlight.vision.models.vision_transformer import *
+
+
+def __getattr__(name: str) -> Any:
+    if name == "quantization":  # imported when first used
+        import importlib
+
+        return importlib.import_module("rushlight.vision.models.quantization")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
