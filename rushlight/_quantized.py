@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._overridable import overridable
 from rushlight._tensor_override import DisableTorchFunctionSubclass
 
 TYPE_CHECKING = False
@@ -321,6 +322,7 @@ def _checked_form(name: str, scale: float, zero_point: int, dtype: rl.dtype) -> 
     return PerTensor(scale, zero_point)
 
 
+@overridable
 def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Any) -> Any:
     """Returns floats as quantized numbers: the nearest to input / scale + zero_point.
 
@@ -350,6 +352,7 @@ def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Any) -> 
     return wrap(form.quantize(input.detach(), integers), form)
 
 
+@overridable
 def quantize_per_channel(
     input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, dtype: Any
 ) -> QuantizedTensor:
@@ -390,6 +393,7 @@ def _choose_qparams_per_tensor(input: Tensor, reduce_range: bool = False) -> tup
     return form.scale, form.zero_point
 
 
+@overridable
 def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -> QuantizedTensor:
     """quantize_per_tensor with the scale and zero point that suit the input's own range.
 
@@ -412,6 +416,7 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -
     return wrap(form.quantize(input.detach(), integers), form)
 
 
+@overridable
 def dequantize(input: Any) -> Any:
     """Returns the floats that a quantized tensor, or each of a list, stands for.
 
@@ -485,7 +490,7 @@ def _of_tensor(name: str) -> Callable[..., Any]:
 
     function.__name__ = name
     function.__doc__ = f"Returns {name}() of a quantized tensor."
-    return function
+    return overridable(function)
 
 
 int_repr = _of_tensor("int_repr")

@@ -59,6 +59,13 @@ _FIXED = {
     "tanh": PerTensor(2 / 256, 128),
     "tanh_": PerTensor(2 / 256, 128),
 }
+# Functions of the module that are methods too.
+_METHODS = frozenset(
+    """
+    dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale
+    q_zero_point
+    """.split()  # noqa: SIM905
+)
 _COMPARISONS = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "equal", "allclose", "isclose"))
 _TYPE_CHECKS = frozenset(
     ("is_floating_point", "is_complex", "is_signed", "is_tensor", "is_nonzero")
@@ -69,6 +76,8 @@ def run(func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """Runs a function on quantized tensors, or raises NotImplementedError."""
     name = getattr(func, "__name__", "")
     first = args[0] if args else kwargs.get("input")
+    if name in _METHODS and isinstance(first, QuantizedTensor):
+        return getattr(first, name)()
     if name in _SPECIAL:
         return _SPECIAL[name](*args, **kwargs)
     if isinstance(first, QuantizedTensor):

@@ -23,30 +23,46 @@ def by_channel_ref(
 
 
 # So fine that finite differences see the gradient that passes straight through, and 0 where numbers
-# are cut off at 1. Coarse ones are in tests/quantized/test_fake_quantize.py.
+# are cut off at 1. Coarse ones are in tests/compat/test_quantization.py and tests/quantized.
 FINE, LAST = 2.0**-40, 2**40
 
 
-@samples("fake_quantize_per_tensor_affine", ref=fake_quantize_ref, tolerance=1e-8)
-def fake_quantize_per_tensor_affine() -> Iterator[Any]:
+@samples("fake_quantize_per_tensor_affine.number", ref=fake_quantize_ref, tolerance=1e-8)
+def fake_quantize_number() -> Iterator[Any]:
     yield normal(3, 4), FINE, 3, -LAST, LAST
     yield normal(), FINE, 0, -LAST, LAST
     yield normal(0, 3), FINE, 0, -LAST, LAST
 
 
+# Half types do not have so small a scale: it is given as the number of FINEs.
+def with_fine_scale(op: Any, x: Any, scale: Any, *rest: Any) -> Any:
+    return op(x, scale.double() * FINE, *rest)
+
+
+def with_scale(ref: Any) -> Any:
+    return lambda x, scale, *rest: ref(x, scale * FINE, *rest)
+
+
 @samples(
-    "fake_quantize_per_tensor_affine.tensor_qparams",
-    ref=fake_quantize_ref,
+    "fake_quantize_per_tensor_affine",
+    ref=with_scale(fake_quantize_ref),
     tolerance=1e-8,
     constant=(1, 2),
+    seen_as=with_fine_scale,
 )
-def fake_quantize_tensor_qparams() -> Iterator[Any]:
-    yield normal(3, 4), np.array([FINE]), np.array([3.0]), -LAST, LAST
+def fake_quantize_per_tensor_affine() -> Iterator[Any]:
+    yield normal(3, 4), np.array([1.0]), np.array([3.0]), -LAST, LAST
 
 
-@samples("fake_quantize_per_channel_affine", ref=by_channel_ref, tolerance=1e-8, constant=(1, 2))
+@samples(
+    "fake_quantize_per_channel_affine",
+    ref=with_scale(by_channel_ref),
+    tolerance=1e-8,
+    constant=(1, 2),
+    seen_as=with_fine_scale,
+)
 def fake_quantize_per_channel_affine() -> Iterator[Any]:
-    scales, zero_points = np.array([FINE, FINE / 2, FINE / 4]), np.array([0.0, 5.0, 15.0])
+    scales, zero_points = np.array([1.0, 0.5, 0.25]), np.array([0.0, 5.0, 15.0])
     yield normal(3, 4), scales, zero_points, 0, -LAST, LAST
     yield normal(2, 3, 2), scales, zero_points, 1, -LAST, LAST
 

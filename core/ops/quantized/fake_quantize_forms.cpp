@@ -43,21 +43,10 @@ Tensor by_channel(const Tensor& parameter, const Tensor& input, int64_t axis, co
 
 }  // namespace
 
-// Before the form with numbers, which would read tensors of one element as such.
-OP(fake_quantize_per_tensor_affine_tensor,
-   "fake_quantize_per_tensor_affine.tensor_qparams(Tensor input, Tensor scale, Tensor zero_point, "
-   "int quant_min, int quant_max) -> Tensor", {
-  .dtypes  = floating,
-  .variants = function,
-  .forward = [](const Tensor& input, const Tensor& scale, const Tensor& zero_point,
-                int64_t quant_min, int64_t quant_max) {
-    return fake_quantize(input, single(scale, input, "scale"),
-                         single(zero_point, input, "zero_point"), quant_min, quant_max);
-  },
-})
-
+// The form with numbers comes second: it would read tensors of one element as numbers.
 OP(fake_quantize_per_tensor_affine,
-   "(Tensor input, float scale, int zero_point, int quant_min, int quant_max) -> Tensor", {
+   "(Tensor input, Tensor scale, Tensor zero_point, "
+   "int quant_min, int quant_max) -> Tensor", {
   .doc     = R"(The numbers that quantized ones would stand for: the nearest that the scale has.
 
     (clamp(round(input / scale) + zero_point, quant_min, quant_max) - zero_point) * scale
@@ -67,6 +56,18 @@ The gradient passes straight through where nothing was cut off, and is 0 elsewhe
 Example:
     >>> torch.fake_quantize_per_tensor_affine(torch.tensor([0.14, 9.0]), 0.1, 0, 0, 63)
     tensor([0.1000, 6.3000]))",
+  .dtypes  = floating,
+  .variants = function,
+  .forward = [](const Tensor& input, const Tensor& scale, const Tensor& zero_point,
+                int64_t quant_min, int64_t quant_max) {
+    return fake_quantize(input, single(scale, input, "scale"),
+                         single(zero_point, input, "zero_point"), quant_min, quant_max);
+  },
+})
+
+OP(fake_quantize_per_tensor_affine_number,
+   "fake_quantize_per_tensor_affine.number(Tensor input, float scale, int zero_point, "
+   "int quant_min, int quant_max) -> Tensor", {
   .dtypes  = floating,
   .variants = function,
   .forward = [](const Tensor& input, double scale, int64_t zero_point, int64_t quant_min,

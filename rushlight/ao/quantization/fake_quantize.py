@@ -47,6 +47,9 @@ __all__ = [
 ]
 
 
+_SMALLEST_SCALE = 6.1e-5
+
+
 class FakeQuantizeBase(WithArgs):
     """What fake quantization shares: switches for watching and for rounding, which are buffers."""
 
@@ -131,11 +134,14 @@ class FakeQuantize(FakeQuantizeBase):
         """Returns the observer's scale and zero point."""
         return self.activation_post_process.calculate_qparams()
 
+    def _choose(self) -> tuple[Tensor, Tensor]:
+        return self.calculate_qparams()
+
     def forward(self, X: Tensor) -> Tensor:
         """Returns what quantized numbers would stand for."""
         if self.observer_enabled[0] == 1:
             self.activation_post_process(X.detach())
-            scale, zero_point = self.calculate_qparams()
+            scale, zero_point = self._choose()
             # Fresh ones: the tape may hold the last, when the module serves twice.
             self.scale = scale.detach().float()
             self.zero_point = zero_point.to(self.zero_point.dtype)
@@ -177,7 +183,10 @@ class FixedQParamsFakeQuantize(FakeQuantize):
 
 
 class FusedMovingAvgObsFakeQuantize(FakeQuantize):
-    """FakeQuantize by a moving average, under the name of PyTorch's faster form.
+    """FakeQuantize by a moving average, as PyTorch's fused kernel does it.
+
+    While it trains, scales are those of dynamic quantization (gemmlowp's), and symmetric ones use
+    the smallest integer too: max(|min| / 128, |max| / 127). calculate_qparams has the observer's.
 
     Args:
         observer: MovingAverageMinMaxObserver, or the one by channel.
@@ -197,6 +206,26 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
     ) -> None:
         super().__init__(observer, quant_min, quant_max, is_dynamic, **observer_kwargs)
         self.is_symmetric_quant = is_symmetric(self.qscheme)
+
+    def _choose(self) -> tuple[Tensor, Tensor]:
+        watch: Any = self.activation_post_process
+        low, high = watch.min_val.double().clamp(max=0), watch.max_val.double().clamp(min=0)
+        first, last = self.quant_min, self.quant_max
+        # With numbers on both sides of 0, zero is to stay the middle.
+        is_centered = (low < 0) & (high > 0) & self.is_symmetric_quant
+        half = (last - first) // 2
+        if first < 0:
+            widest = rl.maximum(low / -(half + 1), high / half)
+            low = rl.where(is_centered, -widest * (half + 1), low)
+            high = rl.where(is_centered, widest * half, high)
+        scale = (high - low) / (last - first)
+        scale = rl.where(scale.float() == 0, 0.1, scale)
+        wider = (_SMALLEST_SCALE / scale).clamp(min=1)
+        scale, low, high = scale * wider, low * wider, high * wider
+        loses_less_low = abs(first) + (low / scale).abs() < abs(last) + (high / scale).abs()
+        zero_point = rl.where(loses_less_low, first - low / scale, last - high / scale)
+        zero_point = rl.where(is_centered, (first + last) / 2, zero_point)
+        return scale.reshape(-1), zero_point.clamp(first, last).round().reshape(-1)
 
 
 def _switch(name: str) -> Any:
