@@ -21,9 +21,12 @@ rng = np.random.default_rng(11)
 
 @pytest.fixture(autouse=True)
 def quiet() -> Iterator[None]:
+    engines = [lib.backends.quantized.engine for lib in LIBRARIES]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
+    for lib, engine in zip(LIBRARIES, engines, strict=True):
+        lib.backends.quantized.engine = engine
 
 
 def normal(*shape: int, scale: float = 1.0) -> np.ndarray:
