@@ -6,9 +6,8 @@ has them in the order of the imports here.
 """
 
 from cases import ops, layers, losses, vision, tensors  # isort: skip
-from cases import autograd, models, optim, networks, data, distributed  # isort: skip
+from cases import autograd, models, optim, networks, quantized, data, distributed  # isort: skip
 from cases import gpu, convolutions  # isort: skip
-from cases import autograd, models, optim, networks, quantized, data, distributed, gpu  # isort: skip
 from cases.case import CASES, Call
 
 # The cases that stand in the README.
