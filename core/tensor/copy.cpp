@@ -81,7 +81,12 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
     std::memcpy(to, from, size_t(n * item));
     return;
   }
-  layout_loops().copy_rows[entry_of(item)](to, {0, to_stride}, from, {0, from_stride}, 1, n);
+  copy_rows(to, {0, to_stride}, from, {0, from_stride}, item, 1, n);
+}
+
+void copy_rows(char* to, RowStrides to_strides, const char* from, RowStrides from_strides,
+               int64_t item, int64_t rows, int64_t n) {
+  layout_loops().copy_rows[entry_of(item)](to, to_strides, from, from_strides, rows, n);
 }
 
 void copy_strided(ShapeRef sizes, int64_t item, char* to, ShapeRef to_strides, const char* from,

@@ -21,7 +21,7 @@ RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, cast_loops)
 namespace {
 
 constexpr int64_t kTile = 1024;    // 4 KB of float: several operands stay in L1
-constexpr int64_t kRowTile = 64;   // rows shorter than this are gathered several at a time
+constexpr int64_t kRowTile = 256;  // rows shorter than this are gathered several at a time
 constexpr int64_t kGrain = 32768;  // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
 constexpr size_t kAlignment = 64;  // of the buffers
@@ -46,6 +46,7 @@ struct Plan {
   const void* scalars;
 
   std::span<const Lane> all() const { return {lanes, size_t(operand_count) + 1}; }
+  int64_t inner() const { return sizes.empty() ? 1 : sizes.back(); }
   const Lane& result() const { return lanes[operand_count]; }
 };
 
@@ -87,11 +88,14 @@ class Tiles {
       from = lane.data + begin * lane.item;
     } else {
       from = gathered_[k];
-      for_each_run(
-          plan_, lane, begin, n, [&](const char* p, int64_t stride, int64_t run, int64_t done) {
-            if (run == n && stride == lane.item) from = p;  // one contiguous piece: no copy
-            else copy_run(gathered_[k] + done * lane.item, lane.item, p, stride, lane.item, run);
-          });
+      if (n > plan_.inner()) gather_rows(k, begin, n);
+      else
+        for_each_run(
+            plan_, lane, begin, n, [&](const char* p, int64_t stride, int64_t run, int64_t done) {
+              if (run == n && stride == lane.item) from = p;  // one contiguous piece
+              else if (run == n && stride == 0) repeat(k, p, n);
+              else copy_run(gathered_[k] + done * lane.item, lane.item, p, stride, lane.item, run);
+            });
     }
     if (!lane.cast) return from;
     lane.cast(from, converted_[k], n);
@@ -127,6 +131,33 @@ class Tiles {
   }
 
  private:
+  // Brings the whole rows that [begin, begin + n) is made of.
+  void gather_rows(int k, int64_t begin, int64_t n) {
+    const Lane& lane = plan_.lanes[k];
+    char* to = gathered_[k];
+    repeated_[k] = nullptr;
+    size_t last = plan_.sizes.size() - 1, next = last - 1;
+    int64_t inner = plan_.inner(), item = lane.item, most = plan_.sizes[next];
+    ShapeRef sizes = ShapeRef(plan_.sizes).first(next),
+             strides = ShapeRef(lane.strides).first(next);
+    for (int64_t row = begin / inner, end = row + n / inner; row < end;) {
+      int64_t rows = std::min(end - row, most - row % most);
+      const char* from =
+          lane.data + offset_of(sizes, strides, row / most) + row % most * lane.strides[next];
+      copy_rows(to, {inner * item, item}, from, {lane.strides[next], lane.strides[last]}, item,
+                rows, inner);
+      to += rows * inner * item;
+      row += rows;
+    }
+  }
+  // Fills the buffer of lane k with one element, unless it is there already.
+  void repeat(int k, const char* element, int64_t n) {
+    if (repeated_[k] == element && repeats_[k] >= n) return;
+    repeated_[k] = element;
+    repeats_[k] = n;
+    int64_t item = plan_.lanes[k].item;
+    copy_run(gathered_[k], item, element, 0, item, n);
+  }
   size_t tile_bytes(int64_t item) const {
     return (size_t(most_ * item) + kAlignment - 1) & ~(kAlignment - 1);
   }
@@ -144,15 +175,18 @@ class Tiles {
   // By lane: elements as they are in memory, and as the kernel takes them.
   char* gathered_[kMaxOperands + 1];
   char* converted_[kMaxOperands + 1];
+  const char* repeated_[kMaxOperands + 1] = {};  // the element that fills gathered_
+  int64_t repeats_[kMaxOperands + 1];
 };
 
 void run_tiles(const Plan& plan, int64_t begin, int64_t end) {
   Tiles tiles(plan, end - begin);
-  int64_t inner = plan.sizes.empty() ? 1 : plan.sizes.back();
-  bool by_rows = plan.sizes.size() > 1 && inner >= kRowTile;
+  int64_t inner = plan.inner(), most = inner < kRowTile ? kTile / inner * inner : kTile;
   for (int64_t i = begin; i < end;) {
-    int64_t n = std::min(kTile, end - i);
-    if (by_rows) n = std::min(n, inner - i % inner);
+    // A piece of one row, or whole rows.
+    int64_t n = std::min(most, end - i);
+    if (i % inner || n < inner || inner >= kRowTile) n = std::min(n, inner - i % inner);
+    else n -= n % inner;
     const void* operands[kMaxOperands];
     for (int k = 0; k < plan.operand_count; ++k) operands[k] = tiles.read(k, i, n);
     void* target = tiles.target(i, n);

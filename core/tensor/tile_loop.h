@@ -39,6 +39,9 @@ const Table& active(IsaSets<Table>& sets) {
 // to_stride`.
 void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t item,
               int64_t n);
+// The same for rows of n elements, whose distances are in bytes too.
+void copy_rows(char* to, RowStrides to_strides, const char* from, RowStrides from_strides,
+               int64_t item, int64_t rows, int64_t n);
 // Copies between two layouts of the same sizes, none of which is zero. Strides are in bytes, and
 // those of the source may be negative.
 void copy_strided(ShapeRef sizes, int64_t item, char* to, ShapeRef to_strides, const char* from,
