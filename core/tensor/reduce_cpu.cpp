@@ -95,6 +95,9 @@ void divide_work(Plan& plan) {
         reduced <= plan.block && (!plan.is_direct() || plan.reduced.sizes.size() <= 1);
     int64_t most = plan.is_direct() ? kTask : kTile;
     plan.group = whole_rows ? std::clamp<int64_t>(most / reduced, 1, kMaxGroup) : 1;
+    // Where the elements of a result lie in several runs, neighbouring results share a call.
+    if (!whole_rows && plan.is_direct())
+      plan.group = std::clamp<int64_t>(kBlock / plan.reduced.run(), 1, kMaxGroup);
   } else {
     plan.group = plan.is_direct() ? kColumns : kColumns / 4;
   }
@@ -241,7 +244,7 @@ int64_t next_block(const Plan& plan, int64_t results, int64_t begin, int64_t end
     if (n <= rest) return n;
     if (rest * width >= kShortRun) return rest;
   }
-  return std::min(n, std::max<int64_t>(kTile / width, 1));
+  return std::min(n, std::max<int64_t>(kTile / results, 1));
 }
 
 void run_block(const Plan& plan, Tiles* tiles, const Group& group, int64_t begin, int64_t n,
