@@ -39,11 +39,12 @@ struct Run {
 template <class T, class F>
 void for_each_run(const Tensor& self, size_t dim, const Tensor& index, const Tensor& other,
                   bool free, F&& f) {
-  size_t last = index.sizes().size() - 1;
+  size_t last = index.sizes().size() - 1;  // the dim of the runs
+  while (last > 0 && index.sizes()[last] == 1) --last;
   Shape outer, strides[3];
   const Tensor* lanes[] = {&self, &index, &other};
-  for (size_t d = 0; d < last; ++d) {
-    if (d == dim) continue;
+  for (size_t d = 0; d < index.sizes().size(); ++d) {
+    if (d == dim || d == last) continue;
     outer.push_back(index.sizes()[d]);
     for (int k = 0; k < 3; ++k) strides[k].push_back(lanes[k]->strides()[d]);
   }
@@ -82,24 +83,51 @@ void for_each_run(const Tensor& self, size_t dim, const Tensor& index, const Ten
   });
 }
 
-template <class T>
-T combined(T a, T b, Scatter how) {
+constexpr bool is_extreme(Scatter how) {
+  return how == Scatter::maximum || how == Scatter::minimum;
+}
+
+template <Scatter how, class T>
+T combined(T a, T b) {
   if constexpr (std::is_same_v<T, Half>) {
-    return to_half(combined(to_float(a), to_float(b), how));
+    return to_half(combined<how>(to_float(a), to_float(b)));
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return to_bfloat16(combined(to_float(a), to_float(b), how));
+    return to_bfloat16(combined<how>(to_float(a), to_float(b)));
   } else if constexpr (std::is_same_v<T, bool>) {
     return how == Scatter::add || how == Scatter::maximum ? a || b : a && b;
+  } else if constexpr (is_extreme(how) && std::is_arithmetic_v<T>) {
+    bool stays = how == Scatter::maximum ? a > b : a < b;
+    return (a != a) | stays ? a : b;
+  } else if constexpr (is_extreme(how)) {
+    CHECK(false, ErrorKind::kNotImplemented, "complex numbers have no order");
+  } else if constexpr (std::is_integral_v<T>) {
+    return how == Scatter::add ? T(uint64_t(a) + uint64_t(b)) : T(uint64_t(a) * uint64_t(b));
   } else {
-    if (how == Scatter::maximum || how == Scatter::minimum) {
-      if constexpr (std::is_arithmetic_v<T>)
-        return a != a || (how == Scatter::maximum ? a > b : a < b) ? a : b;
-      CHECK(false, ErrorKind::kNotImplemented, "complex numbers have no order");
-    }
-    if constexpr (std::is_integral_v<T>)
-      return how == Scatter::add ? T(uint64_t(a) + uint64_t(b)) : T(uint64_t(a) * uint64_t(b));
-    else return how == Scatter::add ? a + b : a * b;
+    return how == Scatter::add ? a + b : a * b;
   }
+}
+
+template <Scatter how>
+void combine(const Tensor& self, size_t d, const Tensor& places, const Tensor& values) {
+  visit_dtype(self.dtype(), [&]<class T>(Tag<T>) {
+    for_each_run<T>(self, d, places, values, false, [&](const Run<T>& run) {
+      if (how == Scatter::add && run.is_rigid() && run.self_step != 0) {
+        add_run(self.dtype(), reinterpret_cast<char*>(run.moved(*run.index)),
+                run.self_step * int64_t(sizeof(T)), reinterpret_cast<const char*>(run.other),
+                run.other_step * int64_t(sizeof(T)), run.length);
+        return;
+      }
+      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
+        if (is_extreme(how) && run.is_rigid() && run.self_step == 1 && run.other_step == 1) {
+          auto& loops = how == Scatter::maximum ? index_loops().maximum : index_loops().minimum;
+          return loops[sizeof(T) / 8](run.moved(*run.index), run.other, run.length);
+        }
+      for (int64_t k = 0; k < run.length; ++k) {
+        T& to = run.at(k);
+        to = combined<how>(to, run.other[k * run.other_step]);
+      }
+    });
+  });
 }
 
 }  // namespace
@@ -124,28 +152,19 @@ void gather_cpu(const Tensor& self, size_t d, const Tensor& places, const Tensor
 
 void scatter_cpu(const Tensor& self, size_t d, const Tensor& places, const Tensor& values,
                  Scatter how) {
-  if (how == Scatter::write) {
-    visit_item(int64_t(self.itemsize()), [&]<class T>(Tag<T>) {
-      for_each_run<T>(self, d, places, values, false, [](const Run<T>& run) {
-        for (int64_t k = 0; k < run.length; ++k) run.at(k) = run.other[k * run.other_step];
+  switch (how) {
+    case Scatter::write:
+      visit_item(int64_t(self.itemsize()), [&]<class T>(Tag<T>) {
+        for_each_run<T>(self, d, places, values, false, [](const Run<T>& run) {
+          for (int64_t k = 0; k < run.length; ++k) run.at(k) = run.other[k * run.other_step];
+        });
       });
-    });
-    return;
+      return;
+    case Scatter::add: return combine<Scatter::add>(self, d, places, values);
+    case Scatter::multiply: return combine<Scatter::multiply>(self, d, places, values);
+    case Scatter::maximum: return combine<Scatter::maximum>(self, d, places, values);
+    case Scatter::minimum: return combine<Scatter::minimum>(self, d, places, values);
   }
-  visit_dtype(self.dtype(), [&]<class T>(Tag<T>) {
-    for_each_run<T>(self, d, places, values, false, [&](const Run<T>& run) {
-      if (how == Scatter::add && run.is_rigid() && run.self_step != 0) {
-        add_run(self.dtype(), reinterpret_cast<char*>(run.moved(*run.index)),
-                run.self_step * int64_t(sizeof(T)), reinterpret_cast<const char*>(run.other),
-                run.other_step * int64_t(sizeof(T)), run.length);
-        return;
-      }
-      for (int64_t k = 0; k < run.length; ++k) {
-        T& target = run.at(k);
-        target = combined(target, run.other[k * run.other_step], how);
-      }
-    });
-  });
 }
 
 }  // namespace rushlight

@@ -89,20 +89,29 @@ void write_rows(const Rows& rows, char* picked, char* other, Write&& write) {
   constexpr int64_t kChunk = 512;
   int64_t bytes = rows.before_count * rows.count * bytes_after(rows);
   int64_t shares = bytes > kGrain ? num_threads() : 1, width = rows.reach / shares + 1;
+  const int64_t* offsets = rows.offsets;
+  int64_t item = rows.item, step = rows.step;
+  if (shares == 1) {
+    Odometer<2> before(rows.before, {rows.picked_before, rows.other_before});
+    for (int64_t b = 0; b < rows.before_count; ++b, before.next()) {
+      char *to = picked + before.at(0), *from = other + before.at(1);
+      for (int64_t i = 0; i < rows.count; ++i) write(to + offsets[i] * item, from + i * step);
+    }
+    return;
+  }
   parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
     Odometer<2> before(rows.before, {rows.picked_before, rows.other_before});
     int64_t mine[kChunk];
-    for (int64_t b = 0; b < rows.before_count; ++b, before.next())
+    for (int64_t b = 0; b < rows.before_count; ++b, before.next()) {
+      char *to = picked + before.at(0), *from = other + before.at(1);
       for (int64_t i = 0; i < rows.count; i += kChunk) {
         int64_t n =
-            index_loops().list_between(rows.offsets + i, std::min(kChunk, rows.count - i),
-                                       begin * width, uint64_t((end - begin) * width), mine);
-        for (int64_t k = 0; k < n; ++k) {
-          int64_t at = i + mine[k];
-          write(picked + before.at(0) + rows.offsets[at] * rows.item,
-                other + before.at(1) + at * rows.step);
-        }
+            index_loops().list_between(offsets + i, std::min(kChunk, rows.count - i), begin * width,
+                                       uint64_t((end - begin) * width), mine);
+        for (int64_t k = 0; k < n; ++k)
+          write(to + offsets[i + mine[k]] * item, from + (i + mine[k]) * step);
       }
+    }
   });
 }
 

@@ -13,6 +13,17 @@ bool in_range(const int64_t* places, int64_t n, int64_t size) {
   return !outside;
 }
 
+void bounds(const int64_t* numbers, int64_t n, int64_t* least, int64_t* greatest) {
+  int64_t low = numbers[0], high = numbers[0];
+#pragma omp simd reduction(min : low) reduction(max : high)
+  for (int64_t k = 0; k < n; ++k) {
+    low = numbers[k] < low ? numbers[k] : low;
+    high = numbers[k] > high ? numbers[k] : high;
+  }
+  *least = low;
+  *greatest = high;
+}
+
 struct Item16 {
   uint64_t low, high;
 };
@@ -48,6 +59,14 @@ void add(void* to, const void* from, int64_t n) {
   for (int64_t k = 0; k < n; ++k) out[k] = sum(out[k], in[k]);
 }
 
+template <class T, T (*extreme)(T, T)>
+void keep_extreme(void* to, const void* from, int64_t n) {
+  T* out = static_cast<T*>(to);
+  const T* in = static_cast<const T*>(from);
+#pragma omp simd
+  for (int64_t k = 0; k < n; ++k) out[k] = extreme(out[k], in[k]);
+}
+
 int64_t count(const bool* flags, int64_t n) {
   int64_t sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -78,9 +97,12 @@ int64_t list_between(const int64_t* values, int64_t n, int64_t low, uint64_t wid
 extern const IndexLoops index_loops;
 constexpr IndexLoops index_loops = {
     in_range,
+    bounds,
     {take<uint8_t>, take<uint16_t>, take<uint32_t>, take<uint64_t>, take<Item16>},
     {add<bool>, add<uint8_t>, add<int8_t>, add<uint16_t>, add<int16_t>, add<uint32_t>, add<int32_t>,
      add<uint64_t>, add<int64_t>, add<Half>, add<BFloat16>, add<float>, add<double>},
+    {keep_extreme<float, max>, keep_extreme<double, max>},
+    {keep_extreme<float, min>, keep_extreme<double, min>},
     count,
     list,
     list_between};

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/ops/index/index.h"
+#include "core/ops/index/index_loops.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/memory_order.h"
 #include "core/tensor/tile_loop.h"
@@ -176,9 +177,9 @@ Tensor nonzero_places(const Tensor& input) {
 
 Bounds bounds_of(const Tensor& numbers) {
   if (numbers.device().is_cuda()) return bounds_of_cuda(numbers);
-  const int64_t* number = numbers.data<int64_t>();
-  auto [least, greatest] = std::minmax_element(number, number + numbers.numel());
-  return {*least, *greatest};
+  Bounds bounds;
+  index_loops().bounds(numbers.data<int64_t>(), numbers.numel(), &bounds.least, &bounds.greatest);
+  return bounds;
 }
 
 void check_bounds(const Tensor& index, int64_t first, int64_t end, size_t dim, int64_t size) {
