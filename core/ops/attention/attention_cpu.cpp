@@ -124,6 +124,16 @@ class Rows {
       std::fill(to + columns_, to + ld, T(0));
     }
   }
+  // The rows where they lie, when that is in the way of load(), else as that leaves them in `to`,
+  // with `more` rows of zeros.
+  const T* tile(const char* item, int64_t first, int64_t rows, T* to, int64_t ld,
+                int64_t more = 0) const {
+    if (is_plain_ && column_ == 1 && columns_ == ld && row_ == ld && more == 0)
+      return reinterpret_cast<const T*>(item) + first * ld;
+    load(item, first, rows, to, ld);
+    std::fill_n(to + rows * ld, more * ld, T(0));
+    return to;
+  }
   // The reverse for one row; elements of a row lie side by side.
   void store(char* item, int64_t row, const T* from) const {
     char* to = item + row * row_ * item_;
@@ -304,49 +314,48 @@ void forward(const Attention& a, const Tensor& output, const Tensor& logsumexp) 
   while (queries > kRows && a.items() * ((L + queries - 1) / queries) < 4 * num_threads())
     queries /= 2;
   const int64_t tiles = (L + queries - 1) / queries;
-  parallel_for(0, a.items() * tiles, grain(work(a) / double(tiles)),
-               [&](int64_t begin, int64_t end) {
-                 Scratch<T> scratch(queries * (E + V + 2) + kKeys * (2 * E + V) + kRows * kKeys);
-                 T *q = scratch.take(queries * E), *o = scratch.take(queries * V),
-                   *k = scratch.take(kKeys * E), *k_turned = scratch.take(E * kKeys),
-                   *v = scratch.take(kKeys * V), *scores = scratch.take(kRows * kKeys),
-                   *largest = scratch.take(queries), *total = scratch.take(queries);
-                 for (int64_t t = begin; t < end; ++t) {
-                   int64_t index = t / tiles, first = t % tiles * queries,
-                           rows = std::min(queries, L - first);
-                   query.load(query.item(index), first, rows, q, E);
-                   std::fill_n(o, rows * V, T(0));
-                   std::fill_n(largest, rows, -std::numeric_limits<T>::infinity());
-                   std::fill_n(total, rows, T(0));
-                   int64_t last_key = a.is_causal ? std::min(S, first + rows) : S;
-                   for (int64_t j = 0; j < last_key; j += kKeys) {
-                     int64_t width = std::min(kKeys, S - j);
-                     key.load(key.item(index), j, width, k, E);
-                     std::fill(k + width * E, k + padded(width) * E, T(0));
-                     loop.transpose(k, E, padded(width), E, T(a.scale), k_turned, kKeys);
-                     value.load(value.item(index), j, width, v, V);
-                     for (int64_t i = 0; i < rows;) {
-                       Strip strip(a, first + i, first + rows, j, width);
-                       int64_t w = strip.keys.width, r = i;
-                       i += strip.rows;
-                       if (w == 0) continue;
-                       loop.multiply(strip.rows, padded(w), E, q + r * E, E, 1, k_turned, kKeys,
-                                     scores, kKeys, false);
-                       mask.apply(index, first + r, j, scores, strip.rows, w);
-                       loop.exponentials(scores, kKeys, strip.rows, strip.keys, largest + r,
-                                         total + r, o + r * V, V, V);
-                       drop.apply(index, first + r, j, scores, strip.rows, w);
-                       loop.multiply(strip.rows, V, w, scores, kKeys, 1, v, V, o + r * V, V, true);
-                     }
-                   }
-                   T* sums = logsumexp.data<T>() + index * L + first;
-                   for (int64_t r = 0; r < rows; ++r) {
-                     loop.scale(o + r * V, total[r] == 0 ? T(0) : 1 / total[r], V);
-                     out.store(out.item(index), first + r, o + r * V);
-                     sums[r] = largest[r] + std::log(total[r]);
-                   }
-                 }
-               });
+  parallel_for(
+      0, a.items() * tiles, grain(work(a) / double(tiles)), [&](int64_t begin, int64_t end) {
+        Scratch<T> scratch(queries * (E + V + 2) + kKeys * (2 * E + V) + kRows * kKeys);
+        T *q = scratch.take(queries * E), *o = scratch.take(queries * V),
+          *k = scratch.take(kKeys * E), *k_turned = scratch.take(E * kKeys),
+          *v = scratch.take(kKeys * V), *scores = scratch.take(kRows * kKeys),
+          *largest = scratch.take(queries), *total = scratch.take(queries);
+        for (int64_t t = begin; t < end; ++t) {
+          int64_t index = t / tiles, first = t % tiles * queries,
+                  rows = std::min(queries, L - first);
+          const T* asked = query.tile(query.item(index), first, rows, q, E);
+          std::fill_n(o, rows * V, T(0));
+          std::fill_n(largest, rows, -std::numeric_limits<T>::infinity());
+          std::fill_n(total, rows, T(0));
+          int64_t last_key = a.is_causal ? std::min(S, first + rows) : S;
+          for (int64_t j = 0; j < last_key; j += kKeys) {
+            int64_t width = std::min(kKeys, S - j);
+            loop.transpose(key.tile(key.item(index), j, width, k, E, padded(width) - width), E,
+                           padded(width), E, T(a.scale), k_turned, kKeys);
+            const T* given = value.tile(value.item(index), j, width, v, V);
+            for (int64_t i = 0; i < rows;) {
+              Strip strip(a, first + i, first + rows, j, width);
+              int64_t w = strip.keys.width, r = i;
+              i += strip.rows;
+              if (w == 0) continue;
+              loop.multiply(strip.rows, padded(w), E, asked + r * E, E, 1, k_turned, kKeys, scores,
+                            kKeys, false);
+              mask.apply(index, first + r, j, scores, strip.rows, w);
+              loop.exponentials(scores, kKeys, strip.rows, strip.keys, largest + r, total + r,
+                                o + r * V, V, V);
+              drop.apply(index, first + r, j, scores, strip.rows, w);
+              loop.multiply(strip.rows, V, w, scores, kKeys, 1, given, V, o + r * V, V, true);
+            }
+          }
+          T* sums = logsumexp.data<T>() + index * L + first;
+          for (int64_t r = 0; r < rows; ++r) {
+            loop.scale(o + r * V, total[r] == 0 ? T(0) : 1 / total[r], V);
+            out.store(out.item(index), first + r, o + r * V);
+            sums[r] = largest[r] + std::log(total[r]);
+          }
+        }
+      });
 }
 
 template <class T>
