@@ -28,7 +28,7 @@
   _(acos) _(atan) _(sinh) _(cosh) _(tanh) _(asinh) _(acosh) _(atanh) _(erf) _(erfc) _(cbrt)
 #define RUSHLIGHT_VECTOR_MATH_2(_) _(pow) _(atan2) _(hypot)
 // Scalar library functions: correct, not vectorised.
-#define RUSHLIGHT_SCALAR_MATH_2(_) _(fmod) _(nextafter)
+#define RUSHLIGHT_SCALAR_MATH_2(_) _(nextafter)
 
 #if defined(__x86_64__)
 #define RUSHLIGHT_SIMD __attribute__((simd("notinbranch"), const))
@@ -97,6 +97,16 @@ inline float round(float x) { return __builtin_rintf(x); }
 inline double round(double x) { return __builtin_rint(x); }
 inline float abs(float x) { return __builtin_fabsf(x); }
 inline double abs(double x) { return __builtin_fabs(x); }
+
+// Below 2^28 the quotient of floats, in double, is cut to the exact whole number, and what is left
+// has no more than 53 bits. The library's way is bit by bit.
+inline float fmod(float x, float y) {
+  double quotient = double(x) / double(y);
+  if (!(__builtin_fabs(quotient) < 0x1p28 && __builtin_fabsf(y) < __builtin_inff()))
+    return __builtin_fmodf(x, y);
+  return __builtin_copysignf(float(double(x) - double(int32_t(quotient)) * double(y)), x);
+}
+inline double fmod(double x, double y) { return __builtin_fmod(x, y); }
 
 inline double lgamma(double x) {
   int sign;  // lgamma itself would write it to a global variable

@@ -217,11 +217,18 @@ inline int64_t floor_divide(int64_t x, int64_t y) {
   return q - ((q * y != x) & ((x < 0) != (y < 0)));
 }
 inline uint64_t floor_divide(uint64_t x, uint64_t y) { return trunc_divide(x, y); }
+// x or 0, without a jump for single numbers.
+inline float where_true(bool condition, float x) {
+  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, x) & -uint32_t(condition));
+}
+inline double where_true(bool condition, double x) {
+  return __builtin_bit_cast(double, __builtin_bit_cast(uint64_t, x) & -uint64_t(condition));
+}
 // The remainder with the sign of the divisor; exact where floor(x / y) is not.
 template <class T>
 inline T remainder(T x, T y) {
   T r = fmod(x, y);
-  return (r != T(0)) & ((r < T(0)) != (y < T(0))) ? r + y : r;
+  return r + where_true((r != T(0)) & ((r < T(0)) != (y < T(0))), y);
 }
 inline int64_t remainder(int64_t x, int64_t y) {
   return int64_t(uint64_t(x) - uint64_t(floor_divide(x, y)) * uint64_t(y));
