@@ -18,6 +18,12 @@ namespace rushlight {
   }
 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, integer_products)
 #undef RUSHLIGHT_DECLARE
+#define RUSHLIGHT_DECLARE(isa, name) \
+  namespace isa {                    \
+  extern const SmallProducts name;   \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, small_products)
+#undef RUSHLIGHT_DECLARE
 
 namespace {
 
@@ -66,6 +72,32 @@ void add_integers(const MatrixProduct& p, const char* a, const char* b, char* c)
   });
 }
 
+// In a batch of these, calls of BLAS would take longer than the products.
+bool is_small(const MatrixProduct& p) {
+  bool is_real = p.dtype == DType::float32 || p.dtype == DType::float64;
+  bool is_dot = p.m == 1 && p.n == 1;
+  return is_real && !p.bias && p.batch > 1 && p.k <= 512 && (is_dot || p.m * p.n * p.k <= 32);
+}
+
+void multiply_small(const MatrixProduct& p) {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<SmallProducts> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, small_products)};
+#undef RUSHLIGHT_ADDRESS
+  auto strides = [](MatrixLayout layout, int64_t step) {
+    return layout.transposed ? BatchStrides{step, 1, layout.stride}
+                             : BatchStrides{step, layout.stride, 1};
+  };
+  BatchStrides a = strides(p.a.layout, p.a_step), b = strides(p.b.layout, p.b_step);
+  int64_t item = int64_t(dtype_size(p.dtype));
+  SmallProduct run = active(sets).run[p.dtype == DType::float64];
+  int64_t grain = int64_t(kMultiplicationsPerThread / double(p.m * p.n * p.k)) + 1;
+  parallel_for(0, p.batch, grain, [&](int64_t begin, int64_t end) {
+    run(end - begin, p.m, p.n, p.k, p.a.data + begin * p.a_step * item, a,
+        p.b.data + begin * p.b_step * item, b, p.c + begin * p.m * p.n * item);
+  });
+}
+
 // The sum of no products at all.
 void fill_empty(const MatrixProduct& p) {
   int64_t row_bytes = p.n * int64_t(dtype_size(p.dtype));
@@ -78,6 +110,10 @@ void fill_empty(const MatrixProduct& p) {
 bool multiply_on_cpu(const MatrixProduct& p) {
   if (p.k == 0) {
     fill_empty(p);
+    return true;
+  }
+  if (is_small(p)) {
+    multiply_small(p);
     return true;
   }
   double work = double(p.m) * double(p.n) * double(p.k);
