@@ -247,12 +247,17 @@ PyObject* tensor_suggested_format(PyObject* self, PyObject*) {
   return guarded([&] { return wrap_memory_format(suggested_format(unwrap(self))); });
 }
 
-PyObject* list_from(const Tensor& tensor, int64_t dim, int64_t offset) {
-  if (dim == tensor.dim()) return wrap_number(item(alias(tensor, {}, {}, offset)));
+// `element` is a 0-d view of the tensor, which moves from element to element.
+PyObject* list_from(const Tensor& tensor, const Tensor& element, int64_t dim, int64_t offset) {
+  if (dim == tensor.dim()) {
+    element.impl()->offset = offset;
+    return wrap_number(item(element));
+  }
   PyObject* list = checked(PyList_New(Py_ssize_t(tensor.sizes()[size_t(dim)])));
   for (int64_t i = 0; i < tensor.sizes()[size_t(dim)]; ++i)
-    PyList_SET_ITEM(list, Py_ssize_t(i),
-                    list_from(tensor, dim + 1, offset + i * tensor.strides()[size_t(dim)]));
+    PyList_SET_ITEM(
+        list, Py_ssize_t(i),
+        list_from(tensor, element, dim + 1, offset + i * tensor.strides()[size_t(dim)]));
   return list;
 }
 
@@ -331,7 +336,7 @@ PyMethodDef tensor_methods[] = {
     {"tolist", no_args<[](const Tensor& t) {
        CHECK(!t.is_sparse(), ErrorKind::kNotImplemented,
              "tolist: not implemented for sparse tensors. Use to_dense() first.");
-       return list_from(t, 0, t.offset());
+       return list_from(t, t.numel() ? alias(t, {}, {}, t.offset()) : t, 0, t.offset());
      }>,
      METH_NOARGS, "The elements as nested lists."},
     {"detach", no_args<[](const Tensor& t) { return wrap(detach(t)); }>, METH_NOARGS,
