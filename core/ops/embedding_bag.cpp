@@ -6,6 +6,7 @@
 #include "core/device/threads.h"
 #include "core/ops/batch.h"
 #include "core/ops/embedding_bag_loops.h"
+#include "core/ops/index/index_loops.h"
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
 #include "core/ops/sparse/sparse.h"
@@ -147,9 +148,8 @@ in `indices`, and the bag of each element of these.)",
     const int64_t *index = index_list.data<int64_t>(), *offset = offset_list.data<int64_t>();
     int64_t padding = !padding_idx ? -1 : *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
     int64_t *row = of_row.data<int64_t>(), *start = starts.data<int64_t>();
-    int64_t *place = kept.data<int64_t>(), *bag_at = bag_of.data<int64_t>(), used = 0;
-    // What lies behind the last bag counts as its own, as in PyTorch.
-    std::fill_n(bag_at, entries, std::max<int64_t>(count - 1, 0));
+    int64_t *place = kept.data<int64_t>(), *bag_at = bag_of.data<int64_t>(), used = 0, covered = 0;
+    bool all_valid = index_loops().in_range(index, entries, rows);
     for (int64_t bag = 0; bag < count; ++bag) {
       start[bag] = used;
       int64_t begin = offset[bag];
@@ -162,6 +162,12 @@ in `indices`, and the bag of each element of these.)",
       CHECK(begin <= end, "offsets must not decrease, but offset ", bag, " is ", begin,
             " and the next one ", end, ".");
       std::fill(bag_at + begin, bag_at + end, bag);
+      covered = end;
+      if (keeps_all && all_valid) {
+        std::copy(index + begin, index + end, row + used);
+        used += end - begin;
+        continue;
+      }
       for (int64_t i = begin; i < end; ++i) {
         CHECK(uint64_t(index[i]) < uint64_t(rows), "Index ", i, " of input takes value ", index[i],
               " which is not in the valid range [0, ", rows, ")");
@@ -171,6 +177,8 @@ in `indices`, and the bag of each element of these.)",
       }
     }
     start[count] = used;
+    // What lies behind the last bag counts as its own, as in PyTorch.
+    std::fill(bag_at + covered, bag_at + entries, std::max<int64_t>(count - 1, 0));
     // Clones of what is used, so that memory of unused entries is not kept.
     auto moved = [&](const Tensor& t, int64_t n) {
       return needs::to_device(n == t.numel() ? t : to_contiguous(alias(t, Shape{n}, Shape{1}, 0)),

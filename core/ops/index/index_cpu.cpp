@@ -1,6 +1,7 @@
 // Defines the kernels of index tensors for the CPU.
 #include "core/ops/index/index.h"
 
+#include <cstring>
 #include <numeric>
 #include <optional>
 
@@ -197,6 +198,8 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
   char* to = out.data<char>();
   auto take = index_loops().take[__builtin_ctzll(uint64_t(rows.item))];
   int64_t row_bytes = bytes_after(rows);
+  bool in_one_piece = rows.after.size() == 1 && rows.picked_after[0] == rows.item &&
+                      rows.other_after[0] == rows.item;
   int64_t count = rows.before_count * rows.count, grain = kGrain / row_bytes + 1;
   parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
     Odometer<2> before(rows.before, {rows.picked_before, rows.other_before}, begin / rows.count);
@@ -212,7 +215,12 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
       for (int64_t i = first; i < last; ++i, row += rows.step) {
         if (i + kRowsAhead < last)
           prefetch(source + rows.offsets[i + kRowsAhead] * rows.item, row_bytes);
-        for_each_run(rows, source + rows.offsets[i] * rows.item, row,
+        char* found = source + rows.offsets[i] * rows.item;
+        if (in_one_piece) {
+          std::memcpy(row, found, size_t(row_bytes));
+          continue;
+        }
+        for_each_run(rows, found, row,
                      [&](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
                        copy_run(o, o_step, p, p_step, rows.item, n);
                      });
