@@ -1,0 +1,72 @@
+"""Patterns of programs in which sizes are odd: rows too short for a vector, dims that broadcast in
+the middle, results whose elements lie apart, thousands of small products.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cases.case import Call, case
+
+
+@case("8x3x224x224 - mean[3, 1, 1]", "ops", 1.0)
+def subtract_mean(torch: Any) -> Call:
+    x, mean = torch.randn(8, 3, 224, 224), torch.randn(3, 1, 1)
+    return lambda: x - mean
+
+
+@case("32x128x64 * scale[128, 1]", "ops", 1.5)
+def scale_rows(torch: Any) -> Call:
+    x, scale = torch.randn(32, 128, 64), torch.randn(128, 1)
+    return lambda: x * scale
+
+
+@case("sum((0, 2)), 64x128x256", "ops", 1.0)
+def sum_around(torch: Any) -> Call:
+    x = torch.randn(64, 128, 256)
+    return lambda: x.sum((0, 2))
+
+
+@case("gather of one of 1000, 4096 rows", "ops", 1.0)
+def gather_labels(torch: Any) -> Call:
+    x, labels = torch.randn(4096, 1000), torch.randint(0, 1000, (4096, 1))
+    return lambda: x.gather(1, labels)
+
+
+@case("scatter_reduce amax, 10,000 rows of 64 to 1000", "ops", 1.0)
+def scatter_extremes(torch: Any) -> Call:
+    x, rows = torch.zeros(1000, 64), torch.randint(0, 1000, (10000, 1)).expand(-1, 64)
+    source = torch.randn(10000, 64)
+    return lambda: x.scatter_reduce(0, rows, source, "amax")
+
+
+@case("bincount, 1M integers below 1000", "ops", 1.5)
+def bincount_large(torch: Any) -> Call:
+    x = torch.randint(0, 1000, (1000000,))
+    return lambda: torch.bincount(x)
+
+
+@case("1000 products of 3x3 and a vector", "ops", 1.0)
+def small_products(torch: Any) -> Call:
+    a, x = torch.randn(1000, 3, 3), torch.randn(1000, 3, 1)
+    return lambda: a @ x
+
+
+@case("einsum bi,bi->b, 10000x64", "ops", 1.0)
+def row_products(torch: Any) -> Call:
+    a = torch.randn(10000, 64)
+    return lambda: torch.einsum("bi,bi->b", a, a)
+
+
+@case("fmod, 1M floats", "ops", 1.5)
+def fmod_large(torch: Any) -> Call:
+    a = torch.randn(1000000)
+    return lambda: torch.fmod(a, 0.7)
+
+
+@case("attention of one query to 512 keys, 8 heads of 64", "ops", 1.0)
+def attention_step(torch: Any) -> Call:
+    query = torch.randn(1, 8, 1, 64)
+    key, value = torch.randn(1, 8, 512, 64), torch.randn(1, 8, 512, 64)
+    attention = torch.nn.functional.scaled_dot_product_attention
+    return lambda: attention(query, key, value)
