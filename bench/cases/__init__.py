@@ -5,12 +5,9 @@ its inputs; making them is not timed. Goals are ratios to PyTorch's time: at mos
 has them in the order of the imports here.
 """
 
-from cases import ops, layers, losses, vision, tensors  # isort: skip
-from cases import autograd, models, optim, networks, quantized, data, distributed  # isort: skip
-from cases import gpu, convolutions  # isort: skip
 from cases import ops, layers, losses, vision, tensors, patterns  # isort: skip
-from cases import autograd, models, optim, networks, vision_models  # isort: skip
-from cases import data, distributed, gpu  # isort: skip
+from cases import autograd, models, optim, networks, vision_models, quantized  # isort: skip
+from cases import data, distributed, gpu, convolutions  # isort: skip
 from cases.case import CASES, Call
 
 # The cases that stand in the README.
