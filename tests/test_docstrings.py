@@ -122,7 +122,7 @@ MODULES = [
     "rushlight.utils.benchmark._timer",
     "rushlight.utils.checkpoint",
     "rushlight.utils.collect_env",
-    "rushlight.utils.data.collate",
+    "rushlight.utils.data._utils.collate",
     "rushlight.utils.data.dataloader",
     "rushlight.utils.data.dataset",
     "rushlight.utils.data.distributed",

@@ -7,6 +7,7 @@ import pytest
 
 import rushlight as torch
 from rushlight.utils.data import default_collate, default_convert
+from rushlight.utils.data._utils.collate import collate, default_collate_fn_map
 
 Point = collections.namedtuple("Point", ["x", "y"])
 
@@ -90,3 +91,25 @@ def test_convert_turns_arrays_into_tensors_and_keeps_the_rest() -> None:
     x = torch.zeros(1)
     assert default_convert(x) is x
     assert default_convert(None) is None
+
+
+def test_classes_can_be_taught(monkeypatch):
+    class Text(str):
+        pass
+
+    def join(batch, *, collate_fn_map):
+        assert collate_fn_map is default_collate_fn_map
+        return "+".join(batch)
+
+    assert default_collate([{"t": Text("a")}, {"t": Text("b")}]) == {"t": ["a", "b"]}
+    monkeypatch.setitem(default_collate_fn_map, Text, join)
+    assert default_collate([{"t": Text("a")}, {"t": Text("b")}]) == {"t": "a+b"}
+
+
+def test_a_table_of_its_own_is_all_there_is():
+    table = {(int, float): lambda numbers, **_: sum(numbers)}
+    assert collate([(1, 2.5), (3, 4.5)], collate_fn_map=table) == [4, 7.0]
+    with pytest.raises(TypeError, match="found <class 'NoneType'>"):
+        collate([None], collate_fn_map=table)
+    with pytest.raises(TypeError, match=r"found <class .*Tensor'>"):
+        collate([torch.ones(1)], collate_fn_map=table)

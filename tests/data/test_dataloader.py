@@ -1,16 +1,19 @@
 """The loader in one process."""
 
 import itertools
+from typing import Any
 
 import pytest
 
 import rushlight as torch
 from rushlight.utils.data import (
+    BatchSampler,
     DataLoader,
     Dataset,
     IterableDataset,
     Subset,
     TensorDataset,
+    dataloader,
     default_collate,
     get_worker_info,
     random_split,
@@ -229,3 +232,44 @@ def test_batches_are_pinned_on_request() -> None:
     assert pinned["y"][0].is_pinned()
     assert list(pinned["y"][1]) == list(plain["y"][1])
     assert torch.equal(pinned["x"], plain["x"])
+
+
+class OwnLoader:
+    """A loader of a library's own, with what PyTorch's iterators read of one."""
+
+    dataset = range(6)
+    num_workers = 0
+    collate_fn = staticmethod(default_collate)
+    in_order, drop_last, pin_memory, persistent_workers = True, False, False, False
+    generator = prefetch_factor = multiprocessing_context = worker_init_fn = None
+    timeout = 0
+    _auto_collation, _dataset_kind = True, dataloader._DatasetKind.Map
+    _index_sampler = BatchSampler(range(6), 4, drop_last=False)
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_iterators_have_the_names_that_libraries_use(workers: int) -> None:
+    loader: Any = OwnLoader()
+    loader.num_workers = workers
+    classes = (
+        dataloader._SingleProcessDataLoaderIter,
+        dataloader._MultiProcessingDataLoaderIter,
+    )
+    epoch = classes[workers](loader)
+    assert isinstance(epoch, dataloader._BaseDataLoaderIter) and len(epoch) == 2
+    assert [batch.tolist() for batch in epoch] == [[0, 1, 2, 3], [4, 5]]
+    if workers:
+        assert not any(process.is_alive() for process in epoch._workers)
+    else:
+        epoch._reset(loader)
+        assert next(epoch).tolist() == [0, 1, 2, 3] and epoch._num_yielded == 1
+    assert isinstance(iter(DataLoader(range(6), num_workers=workers)), classes[workers])
+
+
+def test_workers_serve_an_iterator_that_is_kept_for_all_epochs() -> None:
+    loader = DataLoader(range(5), 2, num_workers=1, persistent_workers=True)
+    epoch = loader._get_iterator()
+    for _ in range(2):
+        assert [batch.tolist() for batch in epoch] == [[0, 1], [2, 3], [4]]
+        epoch._reset(loader)
+    epoch._shutdown_workers()

@@ -1,6 +1,6 @@
 """Datasets, samplers and the loader that makes batches of them."""
 
-from rushlight.utils.data.collate import default_collate, default_convert
+from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data.dataloader import DataLoader
 from rushlight.utils.data.dataset import (
     ChainDataset,

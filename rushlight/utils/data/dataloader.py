@@ -1,7 +1,8 @@
 """The loader: goes over a dataset in batches.
 
 Owns the choice of sampler and collation and the walk over one epoch, in this process. That over
-batches which other processes make is in parallel.py.
+batches which other processes make is in parallel.py. The iterators have PyTorch's names and read
+of a loader what PyTorch's read: libraries look for them, and make them of loaders of their own.
 Invariant: each iter() starts an epoch of its own; a batch that raises does not end the epoch.
 """
 
@@ -12,15 +13,15 @@ import types
 
 import rushlight as rl
 from rushlight import _C
-from rushlight.utils.data.collate import default_collate, default_convert, pin_batch
+from rushlight.utils.data._utils.collate import default_collate, default_convert, pin_batch
 from rushlight.utils.data.dataset import IterableDataset
-from rushlight.utils.data.fetch import Fetcher
+from rushlight.utils.data._utils.fetch import Fetcher
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
+    from typing import Any, Self
 
     from rushlight import Generator
     from rushlight.utils.data.parallel import Workers
@@ -161,18 +162,21 @@ class DataLoader:
         super().__setattr__(name, value)
 
     def __iter__(self) -> Iterator[Any]:
-        # Drawn in any case: the order that a sampler draws next does not depend on the workers.
-        seed = rl.empty((), dtype=rl.int64).random_(generator=self.generator).item()
+        return self._get_iterator()
+
+    def _get_iterator(self) -> _BaseDataLoaderIter:
+        """An epoch of its own; libraries that keep one for all epochs call this."""
         if self.num_workers == 0:
-            return _Epoch(self)
-        from rushlight.utils.data.parallel import ParallelEpoch, Workers
+            return _SingleProcessDataLoaderIter(self)
+        from rushlight.utils.data.parallel import _MultiProcessingDataLoaderIter
 
         workers = self._workers
-        if workers is None or not workers.close.alive:
-            workers = Workers(self, seed)
-            if self.persistent_workers:
-                self._workers = workers
-        return ParallelEpoch(self, workers)
+        if workers is not None and workers.close.alive:
+            return _MultiProcessingDataLoaderIter(self, workers)
+        epoch = _MultiProcessingDataLoaderIter(self)
+        if self.persistent_workers:
+            self._workers = epoch.processes
+        return epoch
 
     def __len__(self) -> int:
         if not self._is_stream:
@@ -186,9 +190,20 @@ class DataLoader:
     def _index_sampler(self) -> Any:
         return self.sampler if self.batch_sampler is None else self.batch_sampler
 
-    def _fetcher(self) -> Fetcher:
-        is_batched = self.batch_sampler is not None
-        return Fetcher(self.dataset, self._is_stream, is_batched, self.drop_last, self.collate_fn)
+    @property
+    def _auto_collation(self) -> bool:
+        return self.batch_sampler is not None
+
+    @property
+    def _dataset_kind(self) -> int:
+        return _DatasetKind.Iterable if self._is_stream else _DatasetKind.Map
+
+
+class _DatasetKind:
+    """How a loader takes samples from its dataset: by index, or one after the other."""
+
+    Map = 0
+    Iterable = 1
 
 
 class _NoIndices(Sampler):
@@ -198,25 +213,67 @@ class _NoIndices(Sampler):
         return itertools.repeat(None)
 
 
-class _Epoch:
-    """One pass over a loader's dataset, whose batches are made here."""
+class _BaseDataLoaderIter:
+    """One pass over a loader's dataset: what does not depend on where batches are made."""
 
     def __init__(self, loader: DataLoader) -> None:
-        self._fetcher = loader._fetcher()
-        self._fetcher.start()
-        self._sampler = loader._index_sampler
-        self._indices = iter(self._sampler)
-        self._pins = loader.pin_memory and _C._cuda_is_available()
+        # Drawn in any case: the order that a sampler draws next does not depend on the workers.
+        self._base_seed = int(rl.empty((), dtype=rl.int64).random_(generator=loader.generator))
+        self._fetcher = Fetcher(
+            loader.dataset,
+            loader._dataset_kind == _DatasetKind.Iterable,
+            loader._auto_collation,
+            loader.drop_last,
+            loader.collate_fn,
+        )
+        self._index_sampler = loader._index_sampler
+        self._pin_memory = loader.pin_memory and _C._cuda_is_available()
+        self._num_yielded = 0
 
-    def __iter__(self) -> _Epoch:
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
+        """Starts an epoch."""
+        self._sampler_iter = iter(self._index_sampler)
+        self._num_yielded = 0
+
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter)
+
+    def _next_data(self) -> Any:
+        raise NotImplementedError
+
+    def __iter__(self) -> Self:
         return self
 
     def __len__(self) -> int:
-        return len(self._sampler)
+        return len(self._index_sampler)
 
     def __next__(self) -> Any:
-        batch = self._fetcher.fetch(next(self._indices))
-        return pin_batch(batch) if self._pins else batch
+        batch = self._next_data()
+        self._num_yielded += 1
+        return pin_batch(batch) if self._pin_memory else batch
+
+
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """One pass over a loader's dataset, whose batches are made here."""
+
+    def __init__(self, loader: DataLoader) -> None:
+        super().__init__(loader)
+        self._reset(loader)
+
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
+        self._fetcher.start()
+        super()._reset(loader, first_iter)
+
+    def _next_data(self) -> Any:
+        return self._fetcher.fetch(self._next_index())
+
+
+def __getattr__(name: str) -> Any:
+    if name == "_MultiProcessingDataLoaderIter":  # imported where workers are asked for
+        from rushlight.utils.data import parallel
+
+        return parallel._MultiProcessingDataLoaderIter
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def _check_workers(

@@ -14,10 +14,9 @@ from collections import Counter
 from itertools import count, cycle
 from multiprocessing.connection import wait
 
-from rushlight import _C
 from rushlight.multiprocessing.channel import Channel
-from rushlight.utils.data.collate import pin_batch
-from rushlight.utils.data.worker import End, Failure, run
+from rushlight.utils.data._utils.worker import End, Failure, run
+from rushlight.utils.data.dataloader import _BaseDataLoaderIter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
     from typing import Any
 
+    from rushlight.utils.data._utils.fetch import Fetcher
     from rushlight.utils.data.dataloader import DataLoader
 
 _SECONDS_TO_END = 5
@@ -36,19 +36,19 @@ class Workers:
 
     Args:
         loader: the loader.
+        fetcher: what makes batches, in each of them.
         seed: worker i draws its random numbers from seed + i.
     """
 
-    def __init__(self, loader: DataLoader, seed: int) -> None:
+    def __init__(self, loader: DataLoader, fetcher: Fetcher, seed: int) -> None:
         context = loader.multiprocessing_context or multiprocessing
         if isinstance(context, str):
             context = multiprocessing.get_context(context)
         self.channels: list[Channel] = []
-        self._processes: list[BaseProcess] = []
-        self.close = weakref.finalize(self, _end, self.channels, self._processes, os.getpid())
+        self.processes: list[BaseProcess] = []
+        self.close = weakref.finalize(self, _end, self.channels, self.processes, os.getpid())
         self.numbers = count()
-        self.epoch: weakref.ref[ParallelEpoch] | Callable[[], None] = lambda: None
-        fetcher = loader._fetcher()
+        self.epoch: weakref.ref[_MultiProcessingDataLoaderIter] | Callable[[], None] = lambda: None
         for i in range(loader.num_workers):
             ours, theirs = Channel.pair()
             ours.close_in_children()
@@ -60,7 +60,7 @@ class Workers:
             )
             process.start()
             theirs.close()
-            self._processes.append(process)
+            self.processes.append(process)
 
     def receive(self, among: set[int], timeout: float) -> list[tuple[int, int, Any]]:
         """Waits for workers, and returns for each that answered (worker, number, batch).
@@ -93,7 +93,7 @@ class Workers:
             raise self._death_of(worker) from None
 
     def _death_of(self, worker: int) -> RuntimeError:
-        process = self._processes[worker]
+        process = self.processes[worker]
         process.join(_SECONDS_TO_END)
         self.close()
         return RuntimeError(
@@ -116,40 +116,45 @@ def _end(channels: list[Channel], processes: list[BaseProcess], owner: int) -> N
             process.join()
 
 
-class ParallelEpoch:
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """One pass over a loader's dataset, whose batches workers make.
 
     Args:
         loader: the loader.
-        workers: its processes.
+        processes: its workers; started here if None.
     """
 
-    def __init__(self, loader: DataLoader, workers: Workers) -> None:
-        self._sampler = loader._index_sampler
-        self._indices = iter(self._sampler)
-        self._workers = workers
+    def __init__(self, loader: DataLoader, processes: Workers | None = None) -> None:
+        super().__init__(loader)
+        self.processes = processes or Workers(loader, self._fetcher, self._base_seed)
         self._in_order = loader.in_order
         self._timeout = loader.timeout
-        self._pins = loader.pin_memory and _C._cuda_is_available()
-        self._keeps_workers = loader.persistent_workers
-        self._active = set(range(loader.num_workers))
-        self._turns = cycle(range(loader.num_workers))
+        self._persistent_workers = loader.persistent_workers
+        self._num_workers = loader.num_workers
+        self._prefetch_factor = loader.prefetch_factor or _PREFETCH_FACTOR
+        self._reset(loader)
+
+    def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
+        super()._reset(loader, first_iter)
+        self._active = set(range(self._num_workers))
+        self._turns = cycle(range(self._num_workers))
         self._asked: dict[int, int] = {}  # the batches to come, in order, and who makes them
         self._arrived: dict[int, Any] = {}
-        workers.epoch = weakref.ref(self)
+        self.processes.epoch = weakref.ref(self)
         for worker in self._active:
-            workers.send(worker, (None, None))
-        for _ in range(loader.num_workers * (loader.prefetch_factor or _PREFETCH_FACTOR)):
+            self.processes.send(worker, (None, None))
+        for _ in range(self._num_workers * self._prefetch_factor):
             self._ask()
 
-    def __iter__(self) -> ParallelEpoch:
-        return self
+    @property
+    def _workers(self) -> list[BaseProcess]:
+        return self.processes.processes
 
-    def __len__(self) -> int:
-        return len(self._sampler)
+    def _shutdown_workers(self) -> None:
+        self.processes.close()
 
-    def __next__(self) -> Any:
-        if self._workers.epoch() is not self:
+    def _next_data(self) -> Any:
+        if self.processes.epoch() is not self:
             raise RuntimeError(
                 "DataLoader: a newer iterator of this loader uses its workers. Go over one at a "
                 "time, or leave persistent_workers=False."
@@ -159,8 +164,8 @@ class ParallelEpoch:
             if number is not None:
                 return self._take(number)
             self._receive()
-        if not self._keeps_workers:
-            self._workers.close()
+        if not self._persistent_workers:
+            self.processes.close()
         raise StopIteration
 
     def _ask(self) -> None:
@@ -168,12 +173,12 @@ class ParallelEpoch:
         if not self._active:
             return
         try:
-            index = next(self._indices)
+            index = self._next_index()
         except StopIteration:
             return
-        number = next(self._workers.numbers)
+        number = next(self.processes.numbers)
         self._asked[number] = worker = self._choose()
-        self._workers.send(worker, (number, index))
+        self.processes.send(worker, (number, index))
 
     def _choose(self) -> int:
         if self._in_order:
@@ -194,11 +199,11 @@ class ParallelEpoch:
         self._ask()
         if type(batch) is Failure:
             batch.reraise()
-        return pin_batch(batch) if self._pins else batch
+        return batch
 
     def _receive(self) -> None:
         among = {self._asked[number] for number in self._asked if number not in self._arrived}
-        for worker, number, batch in self._workers.receive(among, self._timeout):
+        for worker, number, batch in self.processes.receive(among, self._timeout):
             if number not in self._asked:
                 continue  # of an epoch that was left early, or beyond the end of a stream
             if batch is End:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from rushlight.utils.data.collate import default_collate
+from rushlight.utils.data._utils.collate import default_collate
 from rushlight.utils.data.dataset import get_collated, get_samples
 
 TYPE_CHECKING = False

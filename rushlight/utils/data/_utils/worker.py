@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight.multiprocessing.channel import Channel
-    from rushlight.utils.data.fetch import Fetcher
+    from rushlight.utils.data._utils.fetch import Fetcher
 
 
 class End:
