@@ -1,113 +1,177 @@
 """Nested containers as a list of leaves and a spec that puts them together again.
 
 Lists, tuples, named tuples, dicts and their common kinds are containers; anything else is a leaf,
-None too. Other classes join by register_pytree_node.
+None too. Other classes join by register_pytree_node. The module is private in PyTorch, but many
+libraries use it: names and fields are PyTorch's. Paths to leaves are in _pytree_paths.py.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from types import UnionType
 from typing import Any, NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
+
+    from rushlight.utils._pytree_paths import (
+        GetAttrKey,
+        KeyPath,
+        MappingKey,
+        SequenceKey,
+        key_get,
+        keystr,
+        tree_flatten_with_path,
+        tree_leaves_with_path,
+        tree_map_with_path,
+    )
 
 __all__ = [
+    "Context",
+    "GetAttrKey",
+    "KeyPath",
+    "LeafSpec",
+    "MappingKey",
+    "NodeDef",
+    "PyTree",
+    "SequenceKey",
     "TreeSpec",
+    "key_get",
+    "keystr",
     "register_pytree_node",
     "tree_all",
     "tree_all_only",
     "tree_any",
     "tree_any_only",
     "tree_flatten",
+    "tree_flatten_with_path",
+    "tree_is_leaf",
     "tree_iter",
     "tree_leaves",
+    "tree_leaves_with_path",
     "tree_map",
     "tree_map_",
     "tree_map_only",
     "tree_map_only_",
+    "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
 ]
 
-
-class _Container(NamedTuple):
-    flatten: Callable[[Any], tuple[list[Any], Any]]
-    unflatten: Callable[[list[Any], Any], Any]
+PyTree = Any
+Context = Any
 
 
-_containers: dict[type, _Container] = {
-    list: _Container(lambda x: (x, None), lambda items, _: list(items)),
-    tuple: _Container(lambda x: (list(x), None), lambda items, _: tuple(items)),
-    deque: _Container(lambda x: (list(x), x.maxlen), deque),
-    dict: _Container(
-        lambda x: (list(x.values()), list(x)),
-        lambda items, keys: dict(zip(keys, items, strict=True)),
-    ),
-    OrderedDict: _Container(
-        lambda x: (list(x.values()), list(x)),
-        lambda items, keys: OrderedDict(zip(keys, items, strict=True)),
-    ),
-    defaultdict: _Container(
-        lambda x: (list(x.values()), (x.default_factory, list(x))),
-        lambda items, context: defaultdict(context[0], zip(context[1], items, strict=True)),
-    ),
-}
+class NodeDef(NamedTuple):
+    """How objects of a class are taken apart and put together.
+
+    Args:
+        type: the class; of named tuples, what makes them.
+        flatten_fn: gives the items and what else is needed to build an object again.
+        unflatten_fn: builds one from items and that.
+        flatten_with_keys_fn: as flatten_fn, with (key, item) for each item; None where items are
+            numbered.
+    """
+
+    type: Any
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None
 
 
-def _named(cls: type) -> bool:
-    return issubclass(cls, tuple) and (hasattr(cls, "_fields") or _is_result(cls))
+SUPPORTED_NODES: dict[Any, NodeDef] = {}
 
 
-def _is_result(cls: type) -> bool:
-    """Whether it is made as what ops with several results return: of a sequence."""
-    return hasattr(cls, "n_sequence_fields")
+class structseq(tuple[Any, ...]):  # noqa: N801, PyTorch's name
+    """Stands in SUPPORTED_NODES for the classes of what ops with several results return."""
+
+
+def is_namedtuple_instance(obj: object) -> bool:
+    """Whether an object is of a class that collections.namedtuple made, or of a subclass."""
+    return isinstance(obj, tuple) and hasattr(type(obj), "_fields")
+
+
+def is_structseq_instance(obj: object) -> bool:
+    """Whether an object is made as what ops with several results return: of a sequence."""
+    return isinstance(obj, tuple) and hasattr(type(obj), "n_sequence_fields")
+
+
+def _get_node_type(tree: Any) -> Any:
+    """The key of a tree's node in SUPPORTED_NODES, if it is no leaf."""
+    cls = type(tree)
+    if cls in SUPPORTED_NODES or not issubclass(cls, tuple):
+        return cls
+    if is_namedtuple_instance(tree):
+        return namedtuple
+    return structseq if is_structseq_instance(tree) else cls
 
 
 class TreeSpec:
-    """How a tree is built: the class of a container, what it needs beside its items, their specs.
+    """How a tree is built: the type of a container, what it needs beside its items, their specs.
 
-    A leaf has cls None.
+    A leaf has type None.
     """
 
-    __slots__ = ("children", "cls", "context", "num_leaves")
+    __slots__ = ("children_specs", "context", "num_children", "num_leaves", "num_nodes", "type")
 
-    def __init__(self, cls: type | None, context: Any, children: list[TreeSpec]) -> None:
-        self.cls = cls
+    def __init__(
+        self, type: Any, context: Context, children_specs: list[TreeSpec]
+    ) -> None:
+        self.type = type
         self.context = context
-        self.children = children
-        self.num_leaves = sum(c.num_leaves for c in children) if cls is not None else 1
+        self.children_specs = children_specs
+        self.num_children = len(children_specs)
+        self.num_leaves = sum(c.num_leaves for c in children_specs) if type is not None else 1
+        self.num_nodes = 1 + sum(c.num_nodes for c in children_specs)
 
     def is_leaf(self) -> bool:
-        return self.cls is None
+        return self.type is None
+
+    def children(self) -> list[TreeSpec]:
+        return list(self.children_specs)
+
+    def child(self, index: int) -> TreeSpec:
+        return self.children_specs[index]
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        return tree_unflatten(leaves, self)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, TreeSpec)
-            and self.cls is other.cls
+            and self.type is other.type
             and self.context == other.context
-            and self.children == other.children
+            and self.children_specs == other.children_specs
         )
 
     def __hash__(self) -> int:
-        return hash((self.cls, self.num_leaves))
+        return hash((self.type, self.num_leaves))
 
     def __repr__(self) -> str:
-        if self.cls is None:
+        if self.type is None:
             return "*"
-        return f"{self.cls.__name__}({', '.join(map(repr, self.children))})"
+        name = (self.context if self.type in (namedtuple, structseq) else self.type).__name__
+        return f"{name}({', '.join(map(repr, self.children_specs))})"
 
 
 _LEAF = TreeSpec(None, None, [])
 
 
+def LeafSpec() -> TreeSpec:  # noqa: N802, a class in PyTorch
+    """The spec of a tree that is one leaf."""
+    return _LEAF
+
+
 def register_pytree_node(
-    cls: type,
-    flatten_fn: Callable[[Any], tuple[list[Any], Any]],
-    unflatten_fn: Callable[[list[Any], Any], Any],
-    **options: Any,
+    cls: type[Any],
+    flatten_fn: Callable[[Any], tuple[list[Any], Context]],
+    unflatten_fn: Callable[[Iterable[Any], Context], Any],
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Callable[[Context], Any] | None = None,
+    from_dumpable_context: Callable[[Any], Context] | None = None,
+    flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Context]] | None = None,
 ) -> None:
     """Makes a class a container.
 
@@ -115,31 +179,126 @@ def register_pytree_node(
         cls: the class; its subclasses stay leaves.
         flatten_fn: gives the items and what else is needed to build an object again.
         unflatten_fn: builds one from items and that.
-        options: accepted for PyTorch's sake: how specs are written to files.
+        serialized_type_name, to_dumpable_context, from_dumpable_context: accepted for PyTorch's
+            sake: how specs are written to files.
+        flatten_with_keys_fn: as flatten_fn, with (key, item) for each item.
 
     Raises:
         ValueError: if the class is a container already.
     """
-    if cls in _containers:
+    if cls in SUPPORTED_NODES:
         raise ValueError(f"register_pytree_node: {cls} is already registered.")
-    _containers[cls] = _Container(flatten_fn, unflatten_fn)
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
 
 
-def _split(tree: Any) -> tuple[list[Any], Any] | None:
-    cls = type(tree)
-    container = _containers.get(cls)
-    if container is not None:
-        return container.flatten(tree)
-    return (list(tree), None) if _named(cls) else None
+_register_pytree_node = register_pytree_node
+
+
+def _list_flatten(d: Iterable[Any]) -> tuple[list[Any], None]:
+    return list(d), None
+
+
+def _list_unflatten(values: Iterable[Any], context: None) -> list[Any]:
+    return list(values)
+
+
+def _tuple_unflatten(values: Iterable[Any], context: None) -> tuple[Any, ...]:
+    return tuple(values)
+
+
+def _typed_flatten(d: tuple[Any, ...]) -> tuple[list[Any], type[Any]]:
+    return list(d), type(d)
+
+
+def _namedtuple_unflatten(values: Iterable[Any], context: Callable[..., Any]) -> Any:
+    return context(*values)
+
+
+def _structseq_unflatten(values: Iterable[Any], context: Callable[..., Any]) -> Any:
+    return context(values)
+
+
+def _deque_flatten(d: deque[Any]) -> tuple[list[Any], int | None]:
+    return list(d), d.maxlen
+
+
+def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
+    return list(d.values()), list(d)
+
+
+def _dict_unflatten(values: Iterable[Any], context: list[Any]) -> dict[Any, Any]:
+    return dict(zip(context, values, strict=True))
+
+
+def _ordereddict_unflatten(values: Iterable[Any], context: list[Any]) -> OrderedDict[Any, Any]:
+    return OrderedDict(zip(context, values, strict=True))
+
+
+def _defaultdict_flatten(d: defaultdict[Any, Any]) -> tuple[list[Any], tuple[Any, list[Any]]]:
+    return list(d.values()), (d.default_factory, list(d))
+
+
+def _defaultdict_unflatten(
+    values: Iterable[Any], context: tuple[Any, list[Any]]
+) -> defaultdict[Any, Any]:
+    return defaultdict(context[0], zip(context[1], values, strict=True))
+
+
+def _list_flatten_with_keys(d: Iterable[Any]) -> tuple[list[tuple[SequenceKey, Any]], None]:
+    from rushlight.utils._pytree_paths import SequenceKey
+
+    return [(SequenceKey(i), item) for i, item in enumerate(d)], None
+
+
+def _dict_flatten_with_keys(
+    d: dict[Any, Any],
+) -> tuple[list[tuple[MappingKey, Any]], list[Any]]:
+    from rushlight.utils._pytree_paths import MappingKey
+
+    return [(MappingKey(key), item) for key, item in d.items()], list(d)
+
+
+def _namedtuple_flatten_with_keys(d: Any) -> tuple[list[tuple[GetAttrKey, Any]], type[Any]]:
+    from rushlight.utils._pytree_paths import GetAttrKey
+
+    return [(GetAttrKey(n), item) for n, item in zip(d._fields, d, strict=True)], type(d)
+
+
+_tuple_flatten = _list_flatten
+_tuple_flatten_with_keys = _list_flatten_with_keys
+
+for _definition in (
+    NodeDef(list, _list_flatten, _list_unflatten),
+    NodeDef(tuple, _list_flatten, _tuple_unflatten),
+    NodeDef(namedtuple, _typed_flatten, _namedtuple_unflatten, _namedtuple_flatten_with_keys),
+    NodeDef(structseq, _typed_flatten, _structseq_unflatten),
+    NodeDef(deque, _deque_flatten, deque),
+    NodeDef(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
+    NodeDef(OrderedDict, _dict_flatten, _ordereddict_unflatten, _dict_flatten_with_keys),
+    NodeDef(defaultdict, _defaultdict_flatten, _defaultdict_unflatten, _dict_flatten_with_keys),
+):
+    SUPPORTED_NODES[_definition.type] = _definition
+
+
+def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether a tree is one leaf.
+
+    Example:
+        >>> from rushlight.utils._pytree import tree_is_leaf
+        >>> tree_is_leaf(1), tree_is_leaf([1])
+        (True, False)
+    """
+    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
 def _collect(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeSpec:
-    parts = None if is_leaf is not None and is_leaf(tree) else _split(tree)
-    if parts is None:
+    node_type = _get_node_type(tree)
+    node = SUPPORTED_NODES.get(node_type)
+    if node is None or (is_leaf is not None and is_leaf(tree)):
         leaves.append(tree)
         return _LEAF
-    items, context = parts
-    return TreeSpec(type(tree), context, [_collect(item, leaves, is_leaf) for item in items])
+    items, context = node.flatten_fn(tree)
+    return TreeSpec(node_type, context, [_collect(item, leaves, is_leaf) for item in items])
 
 
 def tree_flatten(
@@ -156,24 +315,21 @@ def tree_flatten(
     return leaves, _collect(tree, leaves, is_leaf)
 
 
-def tree_unflatten(leaves: Any, spec: TreeSpec) -> Any:
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> Any:
     """The tree of a spec with these leaves; the reverse of tree_flatten."""
     leaves = list(leaves)
-    if len(leaves) != spec.num_leaves:
+    if len(leaves) != treespec.num_leaves:
         raise ValueError(
-            f"tree_unflatten: got {len(leaves)} leaves, but the spec has {spec.num_leaves}."
+            f"tree_unflatten: got {len(leaves)} leaves, but the spec has {treespec.num_leaves}."
         )
-    return _build(iter(leaves), spec)
+    return _build(iter(leaves), treespec)
 
 
 def _build(leaves: Any, spec: TreeSpec) -> Any:
-    if spec.cls is None:
+    if spec.type is None:
         return next(leaves)
-    items = [_build(leaves, child) for child in spec.children]
-    container = _containers.get(spec.cls)
-    if container is not None:
-        return container.unflatten(items, spec.context)
-    return spec.cls(items) if _is_result(spec.cls) else spec.cls(*items)
+    items = [_build(leaves, child) for child in spec.children_specs]
+    return SUPPORTED_NODES[spec.type].unflatten_fn(items, spec.context)
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
@@ -298,18 +454,27 @@ def broadcast_prefix(
     prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Any] | None:
     """For each leaf of a tree that of a smaller tree above it; None when they do not fit."""
-    parts = None if is_leaf is not None and is_leaf(prefix) else _split(prefix)
-    if parts is None:
+    if tree_is_leaf(prefix, is_leaf):
         return [prefix] * len(tree_leaves(tree))
-    below = _split(tree)
-    if below is None or type(prefix) is not type(tree) or len(parts[0]) != len(below[0]):
+    node_type = _get_node_type(prefix)
+    if node_type is not _get_node_type(tree):
         return None
-    if isinstance(prefix, dict) and parts[1] != below[1]:
+    parts, context = SUPPORTED_NODES[node_type].flatten_fn(prefix)
+    subtrees, other_context = SUPPORTED_NODES[node_type].flatten_fn(tree)
+    if len(parts) != len(subtrees) or context != other_context:
         return None
     result: list[Any] = []
-    for part, subtree in zip(parts[0], below[0], strict=True):
+    for part, subtree in zip(parts, subtrees, strict=True):
         leaves = broadcast_prefix(part, subtree, is_leaf)
         if leaves is None:
             return None
         result += leaves
     return result
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from rushlight.utils import _pytree_paths
+
+        return getattr(_pytree_paths, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

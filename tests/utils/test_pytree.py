@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import rushlight as torch
 from rushlight.utils import _pytree as pytree
 
 Pair = namedtuple("Pair", "a b")
@@ -56,3 +57,71 @@ def test_classes_join() -> None:
         pytree.register_pytree_node(Box, lambda b: ([], None), lambda c, _: Box(0))
     with pytest.raises(ValueError, match="the trees differ"):
         pytree.tree_map(max, [1], (1,))
+
+
+def test_nodes_and_specs_have_the_fields_that_libraries_read() -> None:
+    def leaves_and_spec(tree: Any) -> tuple[list[Any], pytree.TreeSpec]:
+        kind = pytree._get_node_type(tree)
+        if kind not in pytree.SUPPORTED_NODES:
+            return [tree], pytree.LeafSpec()
+        items, context = pytree.SUPPORTED_NODES[kind].flatten_fn(tree)
+        below = [leaves_and_spec(item) for item in items]
+        return [x for leaves, _ in below for x in leaves], pytree.TreeSpec(
+            kind, context, [spec for _, spec in below]
+        )
+
+    leaves, spec = leaves_and_spec(TREE)
+    assert (leaves, spec) == pytree.tree_flatten(TREE)
+    assert spec.unflatten(leaves) == TREE
+    assert (spec.type, spec.context, spec.num_children) == (dict, ["x", "y", "z"], 3)
+    assert spec.children() == spec.children_specs and spec.child(1).type is namedtuple
+    assert spec.num_nodes == 12 and not spec.is_leaf() and pytree.LeafSpec().is_leaf()
+    assert pytree.tree_is_leaf("a") and not pytree.tree_is_leaf(TREE)
+    assert repr(spec) == "dict(list(*, tuple(*, *)), Pair(*, *), OrderedDict(deque(*)))"
+
+
+def test_results_of_ops_are_containers() -> None:
+    result = torch.ones(2, 3).max(0)
+    doubled = pytree.tree_map(lambda x: 2 * x, result)
+    assert type(doubled) is type(result) and doubled.values.tolist() == [2, 2, 2]
+    assert pytree.is_structseq_instance(result) and not pytree.is_namedtuple_instance(result)
+
+
+def test_leaves_have_paths() -> None:
+    paths = {pytree.keystr(path): leaf for path, leaf in pytree.tree_leaves_with_path(TREE)}
+    assert paths == {
+        "['x'][0]": 1,
+        "['x'][1][0]": 2,
+        "['x'][1][1]": "s",
+        "['y'].a": 3.0,
+        "['y'].b": None,
+        "['z']['w'][0]": 4,
+    }
+    found, spec = pytree.tree_flatten_with_path(TREE)
+    assert spec == pytree.tree_structure(TREE)
+    assert all(pytree.key_get(TREE, path) == leaf for path, leaf in found)
+    added = pytree.tree_map_with_path(lambda path, a, b: (len(path), a + b), {"n": [1]}, {"n": [2]})
+    assert added == {"n": [(2, 3)]}
+    with pytest.raises(ValueError, match="the trees differ"):
+        pytree.tree_map_with_path(lambda *_: 0, [1], [1, 2])
+
+
+def test_containers_of_libraries_say_their_keys() -> None:
+    class Box:
+        def __init__(self, value: Any) -> None:
+            self.value = value
+
+    pytree.register_pytree_node(
+        Box,
+        lambda box: ([box.value], None),
+        lambda values, _: Box(*values),
+        serialized_type_name="Box",
+        flatten_with_keys_fn=lambda box: ([(pytree.GetAttrKey("value"), box.value)], None),
+    )
+    try:
+        assert [pytree.keystr(path) for path, _ in pytree.tree_leaves_with_path([Box(3)])] == [
+            "[0].value"
+        ]
+        assert pytree.tree_map(str, Box(3)).value == "3"
+    finally:
+        del pytree.SUPPORTED_NODES[Box]
