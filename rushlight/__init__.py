@@ -156,6 +156,8 @@ _LAZY = {
     "manual_seed": "random",
     "seed": "random",
     "initial_seed": "random",
+    "ScriptFunction": "jit",
+    "ScriptModule": "jit",
     "get_rng_state": "random",
     "set_rng_state": "random",
     "default_generator": "random",

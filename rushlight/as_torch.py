@@ -76,6 +76,14 @@ class _SecondName(Loader, MetaPathFinder):
         return map(_Distribution, names)
 
 
+def _inside(name: str) -> object:
+    """A name of torch._C that the native core does not have."""
+    insides = importlib.import_module("rushlight._insides")
+    if not hasattr(insides, name):
+        raise AttributeError(f"module 'rushlight._C' has no attribute {name!r}")
+    return getattr(insides, name)
+
+
 def _install() -> None:
     if sys.modules.get("torch", rushlight) is not rushlight:
         raise ImportError(
@@ -84,6 +92,7 @@ def _install() -> None:
         )
     sys.meta_path.insert(0, _SecondName())
     setattr(rushlight, "torch", rushlight)  # noqa: B010, some libraries say torch.torch
+    setattr(rushlight._C, "__getattr__", _inside)  # noqa: B010, the core does not declare it
     rushlight.__version__ = f"{_VERSIONS['torch']}+rushlight.{rushlight.__version__}"
 
 

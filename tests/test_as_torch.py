@@ -124,3 +124,20 @@ def test_settings_of_the_compiler_are_kept_and_change_nothing(tmp_path: Path) ->
         """,
     )
     assert done.stdout == "False\nTrue False\nFalse False\n", done.stderr
+
+
+def test_libraries_reach_a_few_insides(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import torch
+
+        parsed = torch._C._nn._parse_to("cpu", torch.float64)
+        assert parsed == (torch.device("cpu"), torch.float64, False, None), parsed
+        assert torch._C._nn._parse_to(torch.ones(1))[:2] == (torch.device("cpu"), torch.float32)
+        assert torch._C._get_tracing_state() is None
+        torch._C._log_api_usage_once("library")
+        assert not hasattr(torch._C, "no_such_name")
+        """,
+    )
+    assert done.returncode == 0, done.stderr

@@ -109,6 +109,9 @@ def test_marks_of_compilers_leave_functions_alone() -> None:
     assert compiler.allow_in_graph(function) is compiler.compile(function) is function
     assert not (jit.is_scripting() or jit.is_tracing() or compiler.is_compiling())
     assert jit.annotate(int, 3) == 3
+    assert jit.interface(torch.Tensor) is torch.Tensor and jit._overload(function) is function
+    assert jit.Attribute(3, int).value == 3 and torch.ScriptModule is jit.ScriptModule
+    assert issubclass(jit.TracerWarning, Warning)
 
 
 def test_annotations_name_what_arguments_may_be() -> None:

@@ -234,4 +234,8 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module("rushlight.autograd.profiler")
+    if name == "_profiler_enabled":
+        from rushlight.profiler.profiler import Recording
+
+        return lambda: Recording.is_running
     raise AttributeError(f"module 'rushlight.autograd' has no attribute '{name}'")

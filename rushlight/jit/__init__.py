@@ -7,12 +7,15 @@ records what a program does for an example (rushlight.export), which can be save
 from __future__ import annotations
 
 from contextvars import ContextVar
+from typing import Any, NamedTuple
 from typing import Final as Final
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, TypeVar
+    from collections.abc import Callable
+    from typing import TypeVar
 
     from rushlight import nn
     from rushlight.export._files import FileLike
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 __all__ = [
+    "Attribute",
     "Final",
     "ScriptFunction",
     "ScriptModule",
@@ -29,6 +33,7 @@ __all__ = [
     "export",
     "freeze",
     "ignore",
+    "interface",
     "is_scripting",
     "is_tracing",
     "load",
@@ -52,6 +57,17 @@ class ScriptFunction:
 
 class ScriptModule:
     """What trace and load return, and no other module is."""
+
+
+class TracerWarning(Warning):
+    """What tracing would warn with; programs filter it."""
+
+
+class Attribute(NamedTuple):
+    """A value with the type that TorchScript would give it."""
+
+    value: Any
+    type: Any
 
 
 def script(obj: T, *args: Any, **options: Any) -> T:
@@ -213,6 +229,16 @@ def ignore(drop: bool | Callable[..., Any] = False, **options: Any) -> Any:
         '3'
     """
     return drop if callable(drop) else unused
+
+
+def interface(obj: T) -> T:
+    """Returns the class as it is."""
+    return obj
+
+
+def _overload(func: T) -> T:
+    """Returns the function as it is; the declaration of another form of it comes to nothing."""
+    return func
 
 
 def _overload_method(fn: T) -> T:

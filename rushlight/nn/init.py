@@ -281,13 +281,17 @@ def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     return tensor.shape[1] * kernel_elements, tensor.shape[0] * kernel_elements
 
 
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
+    """The fan that a mode, "fan_in" or "fan_out" in any case, names."""
+    modes = ("fan_in", "fan_out")
+    if mode.lower() not in modes:
+        raise ValueError(f"Mode {mode!r} not supported, please use one of {modes}.")
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode.lower())]
+
+
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     """He et al. 2015, equations 10 and 14, with the gain of the nonlinearity."""
-    modes = ("fan_in", "fan_out")
-    if mode not in modes:
-        raise ValueError(f"Mode {mode!r} not supported, please use one of {modes}.")
-    fan = _calculate_fan_in_and_fan_out(tensor)[modes.index(mode)]
-    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
 
 
 def _is_empty(tensor: Tensor) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from typing import Any
 
 # (name, kind, start, end, parent, allocated, shapes, site) as the core gives them, times in ns.
@@ -211,17 +211,17 @@ class EventList(list[FunctionEvent | FunctionEventAvg]):
         return total
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0
+        self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0
     ) -> EventList:
         """Returns the averages of events that have the same name.
 
         Args:
-            group_by_input_shape: only those with equal shapes together.
+            group_by_input_shapes: only those with equal shapes together.
             group_by_stack_n: only those from the same line together, unless 0.
         """
         averages: dict[Any, FunctionEventAvg] = {}
         for event in self:
-            shapes = event.input_shapes if group_by_input_shape else []
+            shapes = event.input_shapes if group_by_input_shapes else []
             stack = event.stack[:group_by_stack_n]
             key = event.key, tuple(shapes), tuple(stack)
             if key not in averages:
@@ -290,11 +290,14 @@ class EventList(list[FunctionEvent | FunctionEventAvg]):
         text = [*above, rule, lines[0], rule, *lines[1:], rule]
         return "\n".join([*text, f"Self CPU time total: {_time(total, time_unit)}", ""])
 
-    def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+    def export_chrome_trace(
+        self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None
+    ) -> None:
         """Writes the events as a trace that chrome://tracing and Perfetto show.
 
         Args:
             path: a JSON file; compressed if it ends with ".gz".
+            metadata: what else to say of the program.
         """
         events = [
             {
@@ -315,7 +318,8 @@ class EventList(list[FunctionEvent | FunctionEventAvg]):
             for event in self
             if isinstance(event, FunctionEvent)
         ]
-        text = json.dumps({"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": events})
+        trace = {"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": events}
+        text = json.dumps({**(metadata or {}), **trace})
         if os.fspath(path).endswith(".gz"):
             with gzip.open(path, "wt", encoding="utf-8") as file:
                 file.write(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import json
 import os
 import socket
 import time
@@ -110,6 +111,10 @@ def schedule(
     return action
 
 
+def _default_schedule_fn(step: int) -> ProfilerAction:
+    return ProfilerAction.RECORD
+
+
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False
 ) -> Callable[[profile], None]:
@@ -171,6 +176,8 @@ class record_function:
 class Recording:
     """One stretch of profiling: starts, stops, and then holds the events."""
 
+    is_running = False  # whether any is
+
     def __init__(self, shapes: bool, memory: bool, stack: bool, flops: bool) -> None:
         self._notes = shapes or flops, memory, stack
         self._with_flops = flops
@@ -178,10 +185,12 @@ class Recording:
 
     def start(self) -> None:
         """Begins to note what this thread does."""
+        Recording.is_running = True
         _C._start_profile(*self._notes)
 
     def stop(self) -> None:
         """Ends it and reads what was noted."""
+        Recording.is_running = False
         self.events = events_of(_C._stop_profile(), self._with_flops)
 
 
@@ -233,7 +242,7 @@ class profile:
         post_processing_timeout_s: float | None = None,
     ) -> None:
         self.activities = set(activities) if activities else supported_activities()
-        self.schedule = schedule or (lambda step: ProfilerAction.RECORD)
+        self.schedule = schedule or _default_schedule_fn
         self.on_trace_ready = on_trace_ready
         self.acc_events = acc_events
         self.step_num = 0
@@ -243,6 +252,7 @@ class profile:
         self._recording: Recording | None = None
         self._step_range: record_function | None = None
         self._events = EventList()
+        self._metadata: dict[str, Any] = {}
 
     def __enter__(self) -> profile:
         self.start()
@@ -320,7 +330,15 @@ class profile:
 
     def export_chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Writes a trace that chrome://tracing and Perfetto show."""
-        self._events.export_chrome_trace(path)
+        self._events.export_chrome_trace(path, self._metadata)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Adds a text to the trace."""
+        self._metadata[key] = value
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Adds a value, given as JSON, to the trace."""
+        self._metadata[key] = json.loads(value)
 
     def export_stacks(
         self, path: str | os.PathLike[str], metric: str = "self_cpu_time_total"

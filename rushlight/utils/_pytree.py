@@ -115,9 +115,7 @@ class TreeSpec:
 
     __slots__ = ("children_specs", "context", "num_children", "num_leaves", "num_nodes", "type")
 
-    def __init__(
-        self, type: Any, context: Context, children_specs: list[TreeSpec]
-    ) -> None:
+    def __init__(self, type: Any, context: Context, children_specs: list[TreeSpec]) -> None:
         self.type = type
         self.context = context
         self.children_specs = children_specs

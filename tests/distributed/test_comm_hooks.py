@@ -12,7 +12,9 @@ import rushlight as torch
 from rushlight import distributed as dist
 from rushlight import nn
 from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
+from rushlight.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as local_sgd
 from rushlight.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_sgd
+from rushlight.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
 from rushlight.futures import Future
 from rushlight.nn.parallel import DistributedDataParallel
 
@@ -129,3 +131,42 @@ def test_power_sgd_finds_low_rank_gradients(two_ranks: RankPool) -> None:
         two_ranks.run(check_power_sgd, batched)
     with pytest.raises(ValueError, match="start_powerSGD_iter"):
         power_sgd.PowerSGDState(None, start_powerSGD_iter=1)
+
+
+def check_post_local_sgd() -> None:
+    """Two processes learn the same, then each on its own, and are averaged every second step."""
+    rank = dist.get_rank()
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Linear(3, 1))
+    assert model._get_ddp_logging_data()["world_size"] == 2
+    alone = dist.new_subgroups(1)[0]
+    state = local_sgd.PostLocalSGDState(None, alone, start_localSGD_iter=2)
+    model.register_comm_hook(state, local_sgd.post_localSGD_hook)
+    averager = PeriodicModelAverager(period=2, warmup_steps=2)
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1)
+    are_equal = []
+    for step in range(6):
+        sgd.zero_grad()
+        model(torch.full((2, 3), 1.0 + rank + step)).square().mean().backward()
+        sgd.step()
+        averager.average_parameters(model.parameters() if step % 2 else sgd.param_groups)
+        others = [torch.zeros(1, 3), torch.zeros(1, 3)]
+        dist.all_gather(others, model.module.weight.detach())
+        are_equal.append(torch.allclose(*others))
+    assert are_equal == [True, True, True, False, True, False] and state.iter == 2
+    state.post_local_gradient_allreduce = False
+    sgd.zero_grad()
+    model(torch.full((2, 3), 1.0 + rank)).sum().backward()
+    assert model.module.weight.grad.tolist() == [[2.0 + 2 * rank] * 3]
+
+
+def test_processes_learn_apart_and_are_averaged(two_ranks: RankPool) -> None:
+    two_ranks.run(check_post_local_sgd)
+
+
+def test_an_averager_needs_a_period() -> None:
+    for options in {"period": 0}, {"period": 2, "warmup_steps": -1}:
+        with pytest.raises(ValueError, match="must be a"):
+            PeriodicModelAverager(process_group=object(), **options)
+    with pytest.warns(UserWarning, match="period 1"):
+        PeriodicModelAverager(1, process_group=object())

@@ -196,3 +196,10 @@ def test_parameters_are_filled_outside_autograd() -> None:
 def test_names_without_underscore_warn_and_still_work() -> None:
     with pytest.warns(FutureWarning, match="in favor of nn.init.constant_"):
         assert init.constant(torch.empty(1), 2.0).item() == 2
+
+
+def test_libraries_ask_for_the_fan_of_a_mode() -> None:
+    weight = torch.empty(4, 3, 2, 2)
+    assert [init._calculate_correct_fan(weight, mode) for mode in ("fan_in", "FAN_OUT")] == [12, 16]
+    with pytest.raises(ValueError, match="not supported"):
+        init._calculate_correct_fan(weight, "fan")

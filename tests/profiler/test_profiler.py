@@ -68,6 +68,9 @@ def test_averages_add_up() -> None:
     assert average.cpu_time_total == pytest.approx(sum(e.cpu_time_total for e in multiplied))
     assert average.cpu_time == pytest.approx(average.cpu_time_total / 3)
     by_shape = [e for e in prof.key_averages(group_by_input_shape=True) if e.key == "aten::mul"]
+    assert len(prof.events().key_averages(group_by_input_shapes=True)) == len(
+        prof.key_averages(group_by_input_shape=True)
+    )
     assert sorted(e.count for e in by_shape) == [1, 2]
 
 
@@ -206,3 +209,15 @@ def test_marks_for_other_profilers_are_refused_clearly(name) -> None:
         assert nothing is None
     with pytest.raises(RuntimeError, match=f"{name}: ops are not marked"), marks():
         pass
+
+
+def test_traces_say_what_programs_add(tmp_path) -> None:
+    with profile() as prof:
+        assert torch.autograd._profiler_enabled()
+        torch.ones(2) + 1
+        prof.add_metadata("model", "tiny")
+        prof.add_metadata_json("sizes", "[1, 2]")
+    assert not torch.autograd._profiler_enabled()
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    trace = json.loads((tmp_path / "trace.json").read_text())
+    assert (trace["model"], trace["sizes"]) == ("tiny", [1, 2]) and trace["traceEvents"]

@@ -17,6 +17,7 @@ pytest.importorskip("tensorboardX")
 from tensorboardX.proto.event_pb2 import Event
 
 from rushlight.utils.tensorboard import SummaryWriter
+from rushlight.utils.tensorboard.summary import hparams
 
 
 def values_in(folder: Path) -> dict[str, Any]:
@@ -59,3 +60,10 @@ def test_without_the_package_it_is_named() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert "ImportError: utils.tensorboard: needs the package tensorboardX" in done.stderr
+
+
+def test_libraries_make_records_of_hyperparameters() -> None:
+    records = hparams({"lr": 0.1}, {"loss": 1.5})
+    assert [record.value[0].tag for record in records] == [
+        f"_hparams_/{part}" for part in ("experiment", "session_start_info", "session_end_info")
+    ]

@@ -386,6 +386,17 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
         """Leaves parameters and buffers out, by their names, when the module is wrapped."""
         module.__dict__[_IGNORED] = list(params_and_buffers_to_ignore)
 
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        """What loggers record of the settings."""
+        return {
+            "world_size": dist.get_world_size(self.process_group),
+            "rank": dist.get_rank(self.process_group),
+            "module_name": type(self.module).__name__,
+            "backend_name": dist.get_backend(self.process_group),
+            "find_unused_parameters": int(self.find_unused_parameters),
+            "can_set_static_graph": False,
+        }
+
     def _set_static_graph(self) -> None:
         """Sets static_graph after construction, before the first forward."""
         if self.static_graph:

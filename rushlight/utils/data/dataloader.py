@@ -14,8 +14,8 @@ import types
 import rushlight as rl
 from rushlight import _C
 from rushlight.utils.data._utils.collate import default_collate, default_convert, pin_batch
-from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data._utils.fetch import Fetcher
+from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 TYPE_CHECKING = False

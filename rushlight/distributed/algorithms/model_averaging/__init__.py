@@ -1,0 +1,1 @@
+"""Averages of the parameters that processes learn apart from each other."""
