@@ -23,6 +23,28 @@ saddmm = rl.addmm
 resize_as_sparse_ = Tensor.resize_as_sparse_
 
 
+def _convert_indices_from_coo_to_csr(
+    input: Tensor, size: int, *, out_int32: bool = False
+) -> Tensor:
+    """Where each row begins, and the last ends, among sorted row numbers of entries."""
+    starts = rl.searchsorted(input, rl.arange(size + 1, dtype=input.dtype, device=input.device))
+    return starts.to(rl.int32 if out_int32 else rl.int64)
+
+
+def _convert_indices_from_csr_to_coo(
+    crow_indices: Tensor,
+    col_indices: Tensor,
+    *,
+    out_int32: bool = False,
+    transpose: bool = False,
+) -> Tensor:
+    """The rows and columns of entries, from where each row begins."""
+    rows = rl.arange(crow_indices.numel() - 1, device=crow_indices.device)
+    rows = rows.repeat_interleave(crow_indices.diff())
+    pair = (col_indices, rows) if transpose else (rows, col_indices)
+    return rl.stack([index.to(rl.int32 if out_int32 else rl.int64) for index in pair])
+
+
 def _indices(data: Any) -> Tensor:
     return data if isinstance(data, Tensor) else rl.as_tensor(data, dtype=rl.int64)
 

@@ -92,6 +92,9 @@ def _install() -> None:
         )
     sys.meta_path.insert(0, _SecondName())
     setattr(rushlight, "torch", rushlight)  # noqa: B010, some libraries say torch.torch
+    # Libraries ask what the package is called, and whose a class is by the modules of its bases.
+    rushlight.__name__ = "torch"
+    rushlight.nn.Module.__module__ = "torch.nn.modules.module"
     setattr(rushlight._C, "__getattr__", _inside)  # noqa: B010, the core does not declare it
     rushlight.__version__ = f"{_VERSIONS['torch']}+rushlight.{rushlight.__version__}"
 

@@ -1,9 +1,13 @@
-"""torch.ops: the operators that programs added with torch.library, as torch.ops.namespace.name."""
+"""torch.ops: the operators that programs added with torch.library, as torch.ops.namespace.name.
+
+The namespace aten has PyTorch's own names for what is in this package.
+"""
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from rushlight._aten import Packet
     from rushlight.library._operator import Operator
 
 __all__: list[str] = []
@@ -16,10 +20,16 @@ class _OpNamespace:
         self.name = name
         self.__name__ = f"rushlight.ops.{name}"
 
-    def __getattr__(self, op_name: str) -> Operator:
+    def __getattr__(self, op_name: str) -> Operator | Packet:
         from rushlight.library._operator import operators
 
         found = operators.get(f"{self.name}::{op_name}")
+        if found is None and self.name == "aten" and not op_name.startswith("__"):
+            from rushlight._aten import packet_of
+
+            found = packet_of(op_name)
+            if found is not None:
+                self.__dict__[op_name] = found
         if found is None:
             raise AttributeError(
                 f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'"

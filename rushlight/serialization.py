@@ -45,6 +45,8 @@ __all__ = [
     "validate_cuda_device",
 ]
 
+DEFAULT_PROTOCOL = 2  # of the pickle in a file
+
 FILE_LIKE: TypeAlias = "str | os.PathLike[str] | IO[bytes]"
 MAP_LOCATION: TypeAlias = "Callable[[Any, str], Any] | device | str | dict[str, str] | None"
 

@@ -37,6 +37,7 @@ def test_modules_have_a_second_name(tmp_path: Path) -> None:
         assert torch is rushlight and F is rushlight.nn.functional and nn is rushlight.nn
         assert torch.nn.__spec__.name == "rushlight.nn" and not hasattr(F, "__path__")
         assert nn.Linear.__module__.startswith("rushlight.")
+        assert [base.__module__ for base in nn.Linear.mro()].count("torch.nn.modules.module") == 1
         model = nn.Linear(3, 1)
         step = optim.SGD(model.parameters(), lr=0.1)
         for (x,) in DataLoader(TensorDataset(torch.ones(8, 3)), batch_size=4):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 from typing import Any
 
@@ -116,3 +117,12 @@ def test_sizes_are_ints() -> None:
         size_of([1, 1.5])
     with pytest.raises(TypeError, match="not iterable"):
         size_of(3)
+def test_dtypes_that_no_tensor_has_can_be_named():
+    names = torch.uint1, torch.int7, torch.float8_e8m0fnu, torch.complex32
+    assert [str(name) for name in names[:2]] == ["torch.uint1", "torch.int7"]
+    assert [name.itemsize for name in names] == [1, 1, 1, 4] and torch.chalf is torch.complex32
+    assert torch.uint4 != torch.uint8 and torch.uint4 in {torch.uint4: 1}
+    assert torch.float8_e8m0fnu.is_floating_point and not torch.uint1.is_signed
+    assert copy.deepcopy(torch.uint4) is pickle.loads(pickle.dumps(torch.uint4)) is torch.uint4
+    with pytest.raises(TypeError, match="dtype"):
+        torch.zeros(2, dtype=torch.uint4)

@@ -10,6 +10,9 @@ from rushlight.distributions._elementwise_transforms import (
     SoftplusTransform,
     TanhTransform,
 )
+from rushlight.distributions._elementwise_transforms import (
+    clipped_sigmoid as _clipped_sigmoid,  # noqa: F401, libraries import it
+)
 from rushlight.distributions._event_transforms import (
     CatTransform,
     CorrCholeskyTransform,

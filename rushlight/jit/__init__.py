@@ -59,6 +59,10 @@ class ScriptModule:
     """What trace and load return, and no other module is."""
 
 
+class TensorType:
+    """What no tensor is; annotations name it."""
+
+
 class TracerWarning(Warning):
     """What tracing would warn with; programs filter it."""
 

@@ -518,3 +518,10 @@ def test_members_are_shown_as_by_a_dictionary() -> None:
     for name in net._modules:
         del net._modules[name]
     assert list(kept) == ["0", "1"] and not net._modules
+
+
+def test_libraries_ask_which_buffers_are_not_saved():
+    module = nn.Module()
+    module.register_buffer("mean", torch.zeros(1))
+    module.register_buffer("mask", torch.zeros(1), persistent=False)
+    assert module._non_persistent_buffers_set == {"mask"}

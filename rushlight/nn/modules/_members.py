@@ -104,6 +104,10 @@ class Members:
         return MemberView(self, *BUFFERS)
 
     @property
+    def _non_persistent_buffers_set(self) -> frozenset[str]:
+        return frozenset(name for name, kind in self._kinds.items() if kind == TRANSIENT)
+
+    @property
     def _modules(self) -> MemberView:
         return MemberView(self, MODULE)
 

@@ -13,18 +13,23 @@ import types
 
 import rushlight as rl
 from rushlight import _C
-from rushlight.utils.data._utils.collate import default_collate, default_convert, pin_batch
+from rushlight.utils.data._utils.collate import default_collate, default_convert
 from rushlight.utils.data._utils.fetch import Fetcher
+from rushlight.utils.data._utils.pin_memory import pin_memory
 from rushlight.utils.data.dataset import IterableDataset
 from rushlight.utils.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, Self
+    from typing import Any, Self, TypeAlias
 
     from rushlight import Generator
     from rushlight.utils.data.parallel import Workers
+
+
+_collate_fn_t: TypeAlias = "Callable[[list[Any]], Any]"
+_worker_init_fn_t: TypeAlias = "Callable[[int], None]"
 
 
 class DataLoader:
@@ -250,7 +255,7 @@ class _BaseDataLoaderIter:
     def __next__(self) -> Any:
         batch = self._next_data()
         self._num_yielded += 1
-        return pin_batch(batch) if self._pin_memory else batch
+        return pin_memory(batch) if self._pin_memory else batch
 
 
 class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):

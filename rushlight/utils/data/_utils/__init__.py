@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
-_LATER = ("collate", "fetch", "worker")
+_LATER = ("collate", "fetch", "pin_memory", "worker")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -144,19 +144,10 @@ def default_convert(data: Any) -> Any:
         return data
     if _is_numpy(data, "ndarray") or _is_numpy(data, "generic"):
         return rl.as_tensor(data)
-    return _map_items(data, default_convert)
+    return map_items(data, default_convert)
 
 
-def pin_batch(data: Any) -> Any:
-    """Returns a batch with its tensors in pinned memory, and all that has a method pin_memory."""
-    if hasattr(data, "pin_memory"):
-        return data.pin_memory()
-    if isinstance(data, str | bytes):
-        return data
-    return _map_items(data, pin_batch)
-
-
-def _map_items(data: Any, function: Callable[[Any], Any]) -> Any:
+def map_items(data: Any, function: Callable[[Any], Any]) -> Any:
     """Returns a mapping or sequence with function(item) for each item; all else as it is."""
     if isinstance(data, Mapping):
         return _mapping_like(data, {key: function(data[key]) for key in data})

@@ -1,0 +1,27 @@
+"""Fake tensors, which no tensor is; the meta device has tensors without data."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["FakeTensor", "FakeTensorMode", "is_fake"]
+
+
+class FakeTensor:
+    """What no tensor is; programs ask isinstance."""
+
+
+class FakeTensorMode:
+    """What no program runs in; making one raises NotImplementedError."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError(
+            'FakeTensorMode: there are no fake tensors. Use device="meta" for tensors without data.'
+        )
+
+
+def is_fake(x: object) -> bool:
+    """Returns False: no tensor is fake."""
+    return False

@@ -1,0 +1,50 @@
+"""Names that libraries import or compare with, and what they stand for."""
+
+from __future__ import annotations
+
+import pytest
+
+import rushlight as torch
+from rushlight._subclasses import FakeTensor, FakeTensorMode
+from rushlight._subclasses.fake_tensor import is_fake
+
+aten = torch.ops.aten
+
+
+def test_operators_of_aten_are_the_functions_of_the_package() -> None:
+    a = torch.arange(6.0).view(2, 3)
+    assert aten.mm.default is torch.mm and aten.add.Tensor is aten.add.Scalar is torch.add
+    assert aten.add_.Tensor is torch.Tensor.add_ and aten.linalg_inv.default is torch.linalg.inv
+    assert aten.gelu.default is torch.nn.functional.gelu
+    assert aten.mm(a, a.T).tolist() == (a @ a.T).tolist()
+    assert aten.slice.Tensor(a, 1, 1, 3).tolist() == [[1, 2], [4, 5]]
+    assert aten.index.Tensor(a, [None, torch.tensor([2])]).tolist() == [[2], [5]]
+    assert aten._to_copy.default(a, dtype=torch.int64).dtype is torch.int64
+    assert aten.alias.default(a).data_ptr() == a.data_ptr()
+    assert repr(aten.mm) == "<OpOverloadPacket(op='aten.mm')>"
+    for name in "no_such_operator", "float32", "Tensor", "linalg_no", "__len__":
+        assert not hasattr(aten, name)
+    assert not hasattr(torch.ops.other, "mm")
+
+
+def test_no_tensor_is_fake() -> None:
+    x = torch.ones(1, device="meta")
+    assert not is_fake(x) and not isinstance(x, FakeTensor)
+    with pytest.raises(NotImplementedError, match="meta"):
+        FakeTensorMode()
+
+
+def test_functions_have_a_module_of_their_own() -> None:
+    for name in torch.functional.__all__:
+        assert getattr(torch.functional, name) is getattr(torch, name)
+
+
+def test_indices_of_sparse_layouts_become_each_other() -> None:
+    rows = torch.tensor([0, 0, 2, 3])
+    starts = torch._convert_indices_from_coo_to_csr(rows, 5, out_int32=True)
+    assert starts.tolist() == [0, 2, 2, 3, 4, 4] and starts.dtype is torch.int32
+    columns = torch.tensor([1, 4, 0, 2])
+    pair = torch._convert_indices_from_csr_to_coo(starts, columns)
+    assert pair.tolist() == [rows.tolist(), columns.tolist()] and pair.dtype is torch.int64
+    pair = torch._convert_indices_from_csr_to_coo(starts, columns, transpose=True)
+    assert pair.tolist() == [columns.tolist(), rows.tolist()]
