@@ -219,6 +219,7 @@ struct PyOpFunction {
   std::vector<const OpEntry*>* overloads;
   std::string* name;  // with the trailing underscore of an in-place form
   bool inplace;
+  PyObject* attributes;  // what programs add to it, as to any function
 };
 
 bool some_argument_takes_over(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
@@ -323,6 +324,7 @@ PyGetSetDef op_attributes[] = {{"__name__", op_name, nullptr, nullptr, nullptr},
                                {"__doc__", op_doc, nullptr, nullptr, nullptr},
                                {"__text_signature__", op_text_signature, nullptr, nullptr, nullptr},
                                {"__module__", op_module, nullptr, nullptr, nullptr},
+                               {"__dict__", PyObject_GenericGetDict, nullptr, nullptr, nullptr},
                                {}};
 PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "Pickles by name."}, {}};
 
@@ -336,7 +338,8 @@ PyTypeObject OpFunctionType = {
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_methods = op_methods,
     .tp_getset = op_attributes,
-    .tp_descr_get = op_bind};
+    .tp_descr_get = op_bind,
+    .tp_dictoffset = offsetof(PyOpFunction, attributes)};
 
 PyObject* make_function(std::string name, std::vector<const OpEntry*> overloads, bool inplace) {
   PyObject* object = checked(OpFunctionType.tp_alloc(&OpFunctionType, 0));

@@ -122,3 +122,17 @@ def test_range_includes_its_end_and_warns() -> None:
     for wrong in ((1, 0), (0, 1, 0)):
         with pytest.warns(UserWarning, match="deprecated"), pytest.raises(RuntimeError):
             torch.range(*wrong)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "number"), [(torch.float32, np.float32), (torch.float64, np.float64)]
+)
+def test_spaced_numbers_are_rounded_once(dtype, number) -> None:
+    """start + i * step from the nearer end, all of the dtype: metrics compare for equality."""
+    for start, end, steps in (0, 1, 101), (0.5, 0.95, 10), (-3.3, 7.1, 57), (2, 2.5, 1):
+        first, last = number(start), number(end)
+        step = (last - first) / number(max(steps - 1, 1))
+        i = np.arange(steps, dtype=np.longdouble)
+        left, right = first + i * step, last - (steps - 1 - i) * step
+        expected = np.where((i < steps // 2) | (steps == 1), left, right).astype(number)
+        assert torch.linspace(start, end, steps, dtype=dtype).tolist() == expected.tolist()

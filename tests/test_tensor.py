@@ -123,7 +123,7 @@ def test_dtypes_devices_and_sizes_behave_like_values() -> None:
     size = torch.zeros(2, 3).shape
     assert size == (2, 3) and size.numel() == 6 and isinstance(size[1:], torch.Size)
     assert repr(size) == "torch.Size([2, 3])"
-    with pytest.raises(RuntimeError, match="Expected one of cpu, cuda, meta device type"):
+    with pytest.raises(RuntimeError, match="Expected one of cpu, cuda, meta, mps.* device type"):
         torch.device("gpu")
     assert torch.finfo(torch.float16).max == 65504.0
     assert torch.iinfo(torch.uint8).max == 255
@@ -161,3 +161,18 @@ def test_is_signed_asks_the_dtype() -> None:
     for dtype in (*signed, torch.bool, torch.uint8, torch.uint64):
         x = torch.ones(1, dtype=dtype)
         assert x.is_signed() == torch.is_signed(x) == (dtype in signed)
+
+
+def test_devices_that_are_not_here_can_be_named_and_compared():
+    device = torch.device("mps")
+    assert (device.type, device.index, str(torch.device("xpu", 1))) == ("mps", None, "xpu:1")
+    assert device == torch.device("mps") != torch.device("cpu") and torch.device("mps:0") != device
+    for put in (
+        lambda: torch.ones(2, device="mps"),
+        lambda: torch.empty(0, device=device),
+        lambda: torch.ones(2).to("mps"),
+        lambda: torch.nn.Linear(1, 1).to(device),
+        lambda: torch.tensor(1.0, device="mps"),
+    ):
+        with pytest.raises(RuntimeError, match="not linked with support for mps devices"):
+            put()

@@ -1,20 +1,23 @@
 #include "core/device/device.h"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <limits>
 
 #include "core/base/error.h"
 
 namespace rushlight {
 
-const char* device_type_name(DeviceType type) {
-  switch (type) {
-    case DeviceType::cpu: return "cpu";
-    case DeviceType::cuda: return "cuda";
-    case DeviceType::meta: return "meta";
-  }
-  __builtin_unreachable();
-}
+namespace {
+
+// By DeviceType. Programs name and compare those after meta, too, but no tensor can be there.
+constexpr std::string_view kNames[] = {"cpu", "cuda", "meta", "mps", "xpu",
+                                       "hpu", "xla",  "mtia", "ipu"};
+
+}  // namespace
+
+const char* device_type_name(DeviceType type) { return kNames[size_t(type)].data(); }
 
 std::string Device::to_string() const {
   std::string text = device_type_name(type);
@@ -26,15 +29,12 @@ Device Device::parse(std::string_view text) {
   size_t colon = text.find(':');
   std::string_view name = text.substr(0, colon);
   Device device;
-  if (name == "cpu") {
-    device.type = DeviceType::cpu;
-  } else if (name == "cuda") {
-    device.type = DeviceType::cuda;
-  } else if (name == "meta") {
-    device.type = DeviceType::meta;
-  } else {
-    detail::fail("Expected one of cpu, cuda, meta device type at start of device string: ", text);
-  }
+  auto found = std::find(std::begin(kNames), std::end(kNames), name);
+  CHECK(found != std::end(kNames),
+        "Expected one of cpu, cuda, meta, mps, xpu, hpu, xla, mtia, ipu device type at start of "
+        "device string: ",
+        text);
+  device.type = DeviceType(found - std::begin(kNames));
   if (colon == std::string_view::npos) return device;
 
   // A plain decimal number: no sign, no leading zero, nothing after it.

@@ -144,7 +144,14 @@ Tensor spaced(const Scalar& start, const Scalar& end, int64_t steps, std::option
   Tensor out = fresh(Shape{steps}, dtype, device);
   double first = start.to<double>(), last = end.to<double>();
   if (is_integral(out.dtype())) first = std::trunc(first), last = std::trunc(last);
+  if (steps == 1) last = first;
   double by = steps > 1 ? (last - first) / double(steps - 1) : 0;
+  if (out.dtype() == DType::float32) {  // ends and step are of the dtype, too
+    float from = float(first), to = float(last);
+    by = steps > 1 ? (to - from) / float(steps - 1) : 0;
+    first = from;
+    last = to;
+  }
   return generated(out, Spaced{first, last, by, base.value_or(0), steps, base.has_value()});
 }
 

@@ -35,6 +35,8 @@ Storage StorageImpl::allocate(size_t bytes, Device device) {
 }
 
 Storage StorageImpl::allocate_elsewhere(size_t bytes, Device device) {
+  CHECK(device.is_cuda() || device.is_meta(), "Rushlight is not linked with support for ",
+        device_type_name(device.type), " devices. Use cpu or cuda.");
   if (device.is_cuda()) device.index = int8_t(cuda::device_index(device));
   cuda::Block* block = device.is_cuda() ? cuda::allocate(bytes, device.index) : nullptr;
   auto* storage = new (cpu_allocate(kHeader)) StorageImpl();

@@ -23,7 +23,9 @@ struct Spaced {
 
   int64_t integer(int64_t i) const { return int64_t(real(i)); }
   double real(int64_t i) const {
-    double x = i < (steps + 1) / 2 ? first + double(i) * by : last - double(steps - 1 - i) * by;
+    // Rounded once, as PyTorch's are: metrics compare such numbers for equality.
+    double x =
+        i < steps / 2 ? ::fma(double(i), by, first) : ::fma(-double(steps - 1 - i), by, last);
     return is_power ? ::pow(base, x) : x;
   }
 };

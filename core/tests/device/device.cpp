@@ -6,7 +6,8 @@
 using namespace rushlight;
 
 int main() {
-  for (const char* text : {"cpu", "cpu:0", "cuda", "cuda:0", "cuda:1", "cuda:127", "meta"}) {
+  for (const char* text : {"cpu", "cpu:0", "cuda", "cuda:0", "cuda:1", "cuda:127", "meta", "mps",
+                           "xpu:1", "hpu", "xla:0", "mtia", "ipu"}) {
     expect(Device::parse(text).to_string() == text);
   }
   expect(Device::parse("cuda:1") == Device{DeviceType::cuda, 1});
@@ -14,6 +15,8 @@ int main() {
   expect(Device::parse("cpu").is_cpu() && !Device::parse("cpu").has_index());
   expect(Device::parse("cuda:3").is_cuda() && Device::parse("meta").is_meta());
 
+  Device elsewhere = Device::parse("mps");
+  expect(!elsewhere.is_cpu() && !elsewhere.is_cuda() && !elsewhere.is_meta());
   for (const char* text : {"cuda:", "cuda:x", "cuda:-1", "cuda:+1", "cuda:01", "cuda:1 ",
                            "cuda:128", "cuda:1:2", "cuda:99999999999999999999"}) {
     expect_error(ErrorKind::kRuntime, std::string("Invalid device string: '") + text + "'",
