@@ -99,13 +99,14 @@ PyObject* wrap_levels(Levels levels) {
   return capsule;
 }
 
-// _levels() -> those that are open, and whether a dual one is among them
+// _levels() -> those that are open, whether a dual one is among them, whether there is any
 PyObject* levels_py(PyObject*, PyObject*) {
   return guarded([&] {
     bool has_dual = std::ranges::any_of(
         open_levels(), [](const Level& level) { return level.kind == LevelKind::dual; });
     Ref levels(wrap_levels({open_levels(), UINT64_MAX}));
-    return checked(Py_BuildValue("(ON)", levels.get(), PyBool_FromLong(has_dual)));
+    return checked(Py_BuildValue("(ONN)", levels.get(), PyBool_FromLong(has_dual),
+                                 PyBool_FromLong(!open_levels().empty())));
   });
 }
 
@@ -218,7 +219,8 @@ PyMethodDef methods[] = {
     {"_open_dual_level", open_dual, METH_NOARGS, "Opens a level of dual tensors."},
     {"_level_info", level_info, METH_O, "The size and the randomness of a level of vmap."},
     {"_close_level", close, METH_O, "Closes a level."},
-    {"_levels", levels_py, METH_NOARGS, "The levels that are open, and whether one is dual."},
+    {"_levels", levels_py, METH_NOARGS,
+     "The levels that are open, whether one is dual, whether there is any."},
     {"_exchange_levels", exchange_levels_py, METH_O, "Opens other levels in place of all."},
     {"_begin_own_tape", begin_own_tape, METH_NOARGS, "Records for a transform, in any mode."},
     {"_end_own_tape", end_own_tape, METH_O, "Ends this."},

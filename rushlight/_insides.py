@@ -25,6 +25,11 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
 _nn = SimpleNamespace(_parse_to=_parse_to)
 
 
+def _are_functorch_transforms_active() -> bool:
+    """Whether vmap, or a derivative of torch.func, is running."""
+    return rl._C._levels()[2]
+
+
 def _get_tracing_state() -> None:
     """None: nothing is traced."""
 

@@ -137,6 +137,9 @@ def test_libraries_reach_a_few_insides(tmp_path: Path) -> None:
         assert parsed == (torch.device("cpu"), torch.float64, False, None), parsed
         assert torch._C._nn._parse_to(torch.ones(1))[:2] == (torch.device("cpu"), torch.float32)
         assert torch._C._get_tracing_state() is None
+        active = torch._C._are_functorch_transforms_active
+        assert not active()
+        torch.vmap(lambda x: x if active() else 1 / 0)(torch.ones(2))
         torch._C._log_api_usage_once("library")
         assert not hasattr(torch._C, "no_such_name")
         """,

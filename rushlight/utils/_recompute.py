@@ -123,7 +123,7 @@ class Frame:
         self.recomputed: dict[int, Tensor] = {}
         self.complete = False
         self.seen: list[Tensor] | None = None  # what the op that runs saves, when somebody asks
-        self.levels, _ = _C._levels()
+        self.levels, *_ = _C._levels()
         # Those of a vmap have no history of their own that could keep them.
         self.lifted = [(arg, _bottom(arg)._version) for arg in args if _bottom(arg) is not arg]
         is_tensor = [isinstance(arg, rl.Tensor) and _bottom(arg) is arg for arg in args]

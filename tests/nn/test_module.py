@@ -525,3 +525,78 @@ def test_libraries_ask_which_buffers_are_not_saved():
     module.register_buffer("mean", torch.zeros(1))
     module.register_buffer("mask", torch.zeros(1), persistent=False)
     assert module._non_persistent_buffers_set == {"mask"}
+
+
+def test_classes_with_a_getattr_of_their_own_ask_that_of_the_module():
+    class Wrapper(nn.Module):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError as error:
+                assert str(error) == f"'{type(self).__name__}' object has no attribute '{name}'"
+                return getattr(self.__getattr__("inner"), name)
+
+    class Further(Wrapper):
+        pass
+
+    layer = nn.Linear(2, 3)
+    assert Wrapper(layer).weight is Further(Wrapper(layer)).weight is layer.weight
+    assert layer.__getattr__("weight") is nn.Module.__getattr__(layer, "weight") is layer.weight
+    for get in (getattr, nn.Module.__getattr__):
+        with pytest.raises(AttributeError, match="'Linear' object has no attribute 'other'"):
+            get(layer, "other")
+
+
+def test_a_getattr_that_a_class_gets_later_is_asked():
+    class Late(nn.Linear):
+        pass
+
+    late = Late(1, 1)
+    Late.__getattr__ = lambda self, name: name
+    assert late.other == "other" and late.weight.shape == (1, 1)
+    del Late.__getattr__
+    assert not hasattr(late, "other")
+
+
+def test_members_are_deleted_by_a_class_with_its_own_delattr():
+    class Careful(nn.Module):
+        def __delattr__(self, name):
+            if name in self._parameters:
+                del self._parameters[name]
+
+    module = Careful()
+    module.weight = nn.Parameter(torch.ones(1))
+    del module.weight
+    assert not hasattr(module, "weight") and not list(module.parameters())
+
+
+def test_a_getattr_of_a_class_is_asked_for_members():
+    asked = []
+
+    class Watched(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.number = nn.Linear(1, 1), 3
+            self.register_buffer("mean", torch.zeros(1))
+
+        def __getattr__(self, name):
+            asked.append(name)
+            return super().__getattr__(name)
+
+        @property
+        def half(self):
+            return self.number / 2
+
+    class Further(Watched):
+        pass
+
+    for watched in Watched(), Further():
+        asked.clear()
+        assert watched.layer.weight.shape == (1, 1) and watched.mean.item() == 0
+        assert watched.number == 3 and watched.half == 1.5 and watched.training
+        assert asked == ["layer", "mean"]
+        assert len(watched.state_dict()) == 3 and not hasattr(watched, "other")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import MutableMapping
 
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight.nn.parameter import Buffer, Parameter
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ class MemberView(MutableMapping[str, "Any"]):
     def __delitem__(self, name: str) -> None:
         if name not in self:
             raise KeyError(name)
-        delattr(self._module, name)
+        Members.__delattr__(self._module, name)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._module._kinds.get(name) in self._kinds
@@ -88,12 +88,22 @@ class Members:
 
     _kinds: dict[str, str]
 
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any: ...
-
     def __init__(self) -> None:
         self.__dict__["_kinds"] = {}
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.__getattr__ is Members.__getattr__:
+            _C._read_attributes_directly(cls)
+        elif cls.__getattribute__ is object.__getattribute__:
+            _C._read_members_by_getattr(cls)
+
+    # Python finds members by itself. This is for the classes of programs that have a __getattr__
+    # of their own, which asks this one first; see __init_subclass__ for the others.
+    def __getattr__(self, name: str) -> Any:
+        if name in self.__dict__.get("_kinds", ()):
+            return self.__dict__[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     @property
     def _parameters(self) -> MemberView:
