@@ -87,6 +87,8 @@ newaxis = None
 _SUBMODULES = (
     "__config__",
     "_dynamo",
+    "_tensor_str",
+    "_utils",
     "accelerator",
     "amp",
     "ao",
@@ -159,6 +161,7 @@ _LAZY = {
     "ScriptFunction": "jit",
     "ScriptModule": "jit",
     "TensorType": "jit",
+    "DeviceObjType": "jit",
     "get_rng_state": "random",
     "set_rng_state": "random",
     "default_generator": "random",

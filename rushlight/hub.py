@@ -408,3 +408,11 @@ def _download_archive(owner: str, name: str, ref: str, place: str) -> None:
             stacklevel=5,
         )
         download(f"refs/heads/{ref}")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "tqdm":  # libraries take it from here
+        from tqdm.auto import tqdm
+
+        return tqdm
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

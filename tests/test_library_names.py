@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 import rushlight as torch
+from rushlight import _utils
 from rushlight._subclasses import FakeTensor, FakeTensorMode
 from rushlight._subclasses.fake_tensor import is_fake
+from rushlight.distributed import rpc
+from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
 
 aten = torch.ops.aten
 
@@ -48,3 +53,42 @@ def test_indices_of_sparse_layouts_become_each_other() -> None:
     assert pair.tolist() == [rows.tolist(), columns.tolist()] and pair.dtype is torch.int64
     pair = torch._convert_indices_from_csr_to_coo(starts, columns, transpose=True)
     assert pair.tolist() == [columns.tolist(), rows.tolist()]
+
+
+def test_functions_of_the_core_carry_what_programs_add_to_them() -> None:
+    relu6 = torch.nn.functional.relu6
+    assert not vars(relu6)
+    relu6.__default_init__ = torch.nn.init.kaiming_uniform_
+    assert vars(relu6) == {"__default_init__": torch.nn.init.kaiming_uniform_}
+    assert functools.wraps(relu6)(lambda x: x).__default_init__ is relu6.__default_init__
+    del relu6.__default_init__
+    assert not hasattr(relu6, "__default_init__")
+
+
+def test_nothing_is_traced_by_tensors() -> None:
+    assert get_proxy_mode() is None
+
+
+def test_tensors_are_sent_as_one() -> None:
+    tensors = [torch.ones(2, 3), torch.zeros(4)]
+    flat = _utils._flatten_dense_tensors(tensors)
+    assert flat.tolist() == [1] * 6 + [0] * 4
+    back = _utils._unflatten_dense_tensors(flat, tensors)
+    assert [tuple(part.shape) for part in back] == [(2, 3), (4,)]
+    assert back[1].untyped_storage().data_ptr() == flat.untyped_storage().data_ptr()
+    assert _utils._flatten_dense_tensors([]).shape == (0,)
+
+
+def test_devices_have_numbers() -> None:
+    index = _utils._get_device_index
+    assert index("cuda:1") == index(torch.device("cuda", 1)) == index(1) == 1
+    assert index("cpu", allow_cpu=True) == -1
+    for device in "cpu", "cuda", None:
+        with pytest.raises(ValueError, match="Expected a"):
+            index(device)
+
+
+def test_there_are_no_remote_procedure_calls() -> None:
+    assert not rpc.is_available() and not rpc._is_current_rpc_agent_set()
+    with pytest.raises(NotImplementedError, match="collectives"):
+        rpc.init_rpc("worker", rank=0, world_size=1)

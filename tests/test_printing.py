@@ -3,6 +3,7 @@
 import pytest
 
 import rushlight as torch
+from rushlight import _tensor_str
 
 
 @pytest.fixture(autouse=True)
@@ -117,3 +118,13 @@ def test_options_change_the_layout() -> None:
 def test_str_and_format() -> None:
     assert str(torch.ones(2)) == "tensor([1., 1.])"
     assert f"{torch.tensor(1.5):.2f}" == "1.50"
+
+
+def test_options_hold_for_a_while() -> None:
+    x = torch.tensor([1.12345, 2.0])
+    before = _tensor_str.get_printoptions()
+    with _tensor_str.printoptions(precision=1, sci_mode=False):
+        assert repr(x) == "tensor([1.1, 2.0])" and _tensor_str.PRINT_OPTS.precision == 1
+    assert _tensor_str.get_printoptions() == before and repr(x) == "tensor([1.1235, 2.0000])"
+    assert _tensor_str._tensor_str(x, 0) == "[1.1235, 2.0000]"
+    assert _tensor_str._tensor_str(torch.ones(0), 0) == "[]"

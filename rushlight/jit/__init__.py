@@ -63,6 +63,10 @@ class TensorType:
     """What no tensor is; annotations name it."""
 
 
+class DeviceObjType:
+    """What no device is; annotations name it."""
+
+
 class TracerWarning(Warning):
     """What tracing would warn with; programs filter it."""
 

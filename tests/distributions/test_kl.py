@@ -80,8 +80,23 @@ def test_the_nearest_registered_pair_is_taken():
 def test_unknown_pairs_and_classes_are_refused():
     with pytest.raises(NotImplementedError, match="Cauchy and q type Normal"):
         D.kl_divergence(D.Cauchy(0.0, 1.0), D.Normal(0.0, 1.0))
-    with pytest.raises(TypeError, match="type_p to be a Distribution subclass"):
-        D.register_kl(int, D.Normal)
+    with pytest.raises(TypeError, match="type_p to be a class"):
+        D.register_kl("Normal", D.Normal)
+
+
+def test_a_base_that_is_no_distribution_may_have_a_divergence():
+    class Mixin:
+        pass
+
+    class Mine(Mixin, D.Normal):
+        pass
+
+    try:
+        D.register_kl(Mine, Mixin)(lambda p, q: torch.tensor(5.0))
+        assert D.kl_divergence(Mine(0.0, 1.0), Mine(0.0, 1.0)).item() == 5
+    finally:
+        D.kl._KL_REGISTRY.pop((Mine, Mixin), None)
+        D.kl._KL_MEMOIZE.clear()
 
 
 def test_divergences_have_gradients():

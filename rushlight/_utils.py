@@ -1,0 +1,49 @@
+"""Helpers that libraries import from torch._utils."""
+
+from __future__ import annotations
+
+import rushlight as rl
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from rushlight import Tensor
+
+
+def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:
+    """The elements of tensors of one dtype, one after the other."""
+    return rl.cat([tensor.reshape(-1) for tensor in tensors]) if tensors else rl.empty(0)
+
+
+def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Views of a flat tensor in the shapes of others; the reverse of _flatten_dense_tensors."""
+    parts = flat.split([tensor.numel() for tensor in tensors])
+    return tuple(part.view(t.shape) for part, t in zip(parts, tensors, strict=True))
+
+
+def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:
+    """The number of a GPU, given as a device, its name or the number itself; -1 for the CPU.
+
+    Args:
+        device: which.
+        optional: take None, and a device without a number, for the current GPU.
+        allow_cpu: take the CPU, too.
+
+    Raises:
+        ValueError: for what is not allowed.
+    """
+    if isinstance(device, str):
+        device = rl.device(device)
+    if isinstance(device, rl.device):
+        if device.type == "cpu" and allow_cpu:
+            return -1
+        if device.type != "cuda":
+            raise ValueError(f"Expected a cuda device, but got: {device}")
+        device = device.index
+    if isinstance(device, int):
+        return device
+    if not optional:
+        raise ValueError(f"Expected a device with a specified index or an integer, got: {device}")
+    return rl.cuda.current_device()
