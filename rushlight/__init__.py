@@ -172,6 +172,8 @@ _LAZY = {
     "from_dlpack": "utils.dlpack",
     "to_dlpack": "utils.dlpack",
     "_assert": "_functional",
+    "_assert_async": "_functional",
+    "_segment_reduce": "_functional",
     "is_tensor": "_functional",
     "is_storage": "_functional",
     "is_floating_point": "_functional",

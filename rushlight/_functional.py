@@ -40,6 +40,17 @@ def _assert(condition: Any, message: str) -> None:
         raise AssertionError(message)
 
 
+def _assert_async(
+    input: Tensor, assert_msg: str = "Expected Tensor with single nonzero value"
+) -> None:
+    """Fails unless a tensor's one element is true; a GPU is waited for."""
+    if not input.item():
+        raise RuntimeError(assert_msg)
+
+
+_segment_reduce = rl.segment_reduce
+
+
 @overridable
 def is_floating_point(input: Tensor) -> bool:
     """Returns whether the tensor's dtype is a real floating-point type."""

@@ -150,6 +150,18 @@ class StorageBase:
         _C._storage_share(self._values())
         return self
 
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> Self:
+        """Returns a storage in memory that processes share; workers of loaders fill it.
+
+        Args:
+            size: its length, in elements.
+            device: accepted if it is the CPU.
+        """
+        if _C.device(device).type != "cpu":
+            raise RuntimeError(f"_new_shared: processes share memory of the CPU, not of {device}.")
+        return cls(size).share_memory_()
+
     def is_shared(self) -> bool:
         """Returns whether processes share the memory."""
         return _C._storage_is_shared(self._values())

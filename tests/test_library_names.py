@@ -92,3 +92,10 @@ def test_there_are_no_remote_procedure_calls() -> None:
     assert not rpc.is_available() and not rpc._is_current_rpc_agent_set()
     with pytest.raises(NotImplementedError, match="collectives"):
         rpc.init_rpc("worker", rank=0, world_size=1)
+
+
+def test_elements_are_checked() -> None:
+    torch._assert_async(torch.tensor(True))
+    with pytest.raises(RuntimeError, match="no finite sum"):
+        torch._assert_async(torch.ones(2).sum() > 3, "no finite sum")
+    assert torch._segment_reduce is torch.segment_reduce

@@ -263,3 +263,13 @@ def test_slices_of_bytes_share_the_memory() -> None:
         part[::2]
     with pytest.raises(RuntimeError, match="slices of numbers share no memory"):
         torch.zeros(3).storage()[:2]
+
+
+def test_workers_fill_storages_that_are_shared():
+    values = torch.arange(3.0)
+    storage = values.untyped_storage()._new_shared(values.numel() * values.element_size())
+    assert storage.is_shared() and storage.nbytes() == 12
+    torch.stack([values], out=values.new(storage).resize_(1, 3))
+    assert torch.FloatStorage._new_shared(4).nbytes() == 16
+    with pytest.raises(RuntimeError, match="memory of the CPU"):
+        torch.UntypedStorage._new_shared(4, device="cuda")

@@ -177,7 +177,10 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
         ...     torch.is_autocast_enabled("cpu")
         True
     """
-    return _C._autocast(device_type)[0]
+    if device_type in ("cpu", "cuda"):
+        return _C._autocast(device_type)[0]
+    _C.device(device_type)  # raises for what is no device
+    return False
 
 
 def get_autocast_dtype(device_type: str) -> rl.dtype:

@@ -218,3 +218,9 @@ def test_older_decorators_of_cuda_say_their_newer_names() -> None:
     context = type("Context", (), {})()
     assert forward(context, 3) == 3
     assert context._fwd_used_autocast is False
+
+
+def test_autocast_is_off_on_devices_that_are_not_here() -> None:
+    assert not torch.is_autocast_enabled("mps") and not torch.is_autocast_enabled("meta")
+    with pytest.raises(RuntimeError, match="device type"):
+        torch.is_autocast_enabled("gpu")

@@ -536,8 +536,7 @@ def test_classes_with_a_getattr_of_their_own_ask_that_of_the_module():
         def __getattr__(self, name):
             try:
                 return super().__getattr__(name)
-            except AttributeError as error:
-                assert str(error) == f"'{type(self).__name__}' object has no attribute '{name}'"
+            except AttributeError:
                 return getattr(self.__getattr__("inner"), name)
 
     class Further(Wrapper):
