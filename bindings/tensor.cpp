@@ -148,6 +148,15 @@ PyObject* dict_of(PyObject* self, void*) {
   return Py_XNewRef(dict);
 }
 
+int set_dict(PyObject* self, PyObject* value, void*) {
+  if (!value || !PyDict_Check(value)) {
+    PyErr_SetString(PyExc_TypeError, "__dict__ must be set to a dictionary.");
+    return -1;
+  }
+  Py_XSETREF(object_of(self)->dict, Py_NewRef(value));
+  return 0;
+}
+
 PyObject* version_of(const Tensor& tensor) {
   CHECK(!tensor.impl()->inference,
         "Inference tensors do not track version counter. Clone it outside inference_mode first.");
@@ -191,7 +200,7 @@ PyGetSetDef tensor_attributes[] = {
      "The dtype in which a leaf collects its gradient; None for whatever arrives.", nullptr},
     {"data", get_data, set_data, "The tensor without history; writes through it are not tracked.",
      nullptr},
-    {"__dict__", dict_of, nullptr, nullptr, nullptr},
+    {"__dict__", dict_of, set_dict, nullptr, nullptr},
     {}};
 #undef RUSHLIGHT_READONLY
 

@@ -216,7 +216,6 @@ def unique_consecutive(
     return tuple(results) if len(results) > 1 else results[0]
 
 
-@overridable
 def einsum(*args: Any) -> Tensor:
     """Returns sums of products of tensors' elements in Einstein's notation.
 
@@ -238,6 +237,10 @@ def einsum(*args: Any) -> Tensor:
         >>> torch.einsum(a, [0, 1], [1, 0]).shape
         torch.Size([3, 2])
     """
+    if len(args) == 2 and isinstance(args[0], str) and isinstance(args[1], (list, tuple)):
+        args = (args[0], *args[1])  # so that tracers see operands in one form
+    if _C._argument_takes_over(args, {}):
+        return _C._call_taken_over(einsum, args, {})
     if args and isinstance(args[0], str):
         equation, *operands = args
     else:
@@ -246,8 +249,6 @@ def einsum(*args: Any) -> Tensor:
         equation = ",".join(_subscripts(labels) for labels in args[1 : 2 * pairs : 2])
         if len(args) % 2:
             equation += "->" + _subscripts(args[-1])
-    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
-        operands = operands[0]
     return _C.einsum(equation, operands, _einsum_path(equation, operands))
 
 

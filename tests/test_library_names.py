@@ -99,3 +99,40 @@ def test_elements_are_checked() -> None:
     with pytest.raises(RuntimeError, match="no finite sum"):
         torch._assert_async(torch.ones(2).sum() > 3, "no finite sum")
     assert torch._segment_reduce is torch.segment_reduce
+
+
+def test_traced_products_name_their_operands_one_by_one() -> None:
+    def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("ij,jk->ik", [a, b])
+
+    (node,) = [n for n in torch.fx.symbolic_trace(product).graph.nodes if n.op == "call_function"]
+    assert node.target is torch.einsum
+    assert [str(argument) for argument in node.args] == ["ij,jk->ik", "a", "b"]
+
+
+def test_layers_have_the_bases_that_libraries_count_by() -> None:
+    padding = torch.nn.modules.padding
+    for kind in "Reflection", "Replication", "Constant", "Circular":
+        for dims in 1, 2, 3:
+            layer = getattr(torch.nn, f"{kind}Pad{dims}d")
+            assert issubclass(layer, getattr(padding, f"_{kind}PadNd"))
+    pooling = torch.nn.modules.pooling
+    assert issubclass(torch.nn.MaxUnpool2d, pooling._MaxUnpoolNd)
+    assert issubclass(torch.nn.LPPool1d, pooling._LPPoolNd)
+    norms = torch.nn.modules.batchnorm._NormBase
+    assert issubclass(torch.nn.BatchNorm2d, norms) and issubclass(torch.nn.InstanceNorm1d, norms)
+    assert torch.nn.ReplicationPad1d(1)(torch.tensor([[[1.0, 2.0]]])).tolist() == [[[1, 1, 2, 2]]]
+
+
+def test_types_of_containers_are_asked() -> None:
+    is_a, x = torch.jit.isinstance, torch.ones(1)
+    for obj, kind in (
+        (x, torch.Tensor),
+        ([x, x], list[torch.Tensor]),
+        ({"a": [1]}, dict[str, list[int]]),
+        ((1, "a"), tuple[int, str]),
+        (None, int | None),
+        (1.5, (int, float)),
+    ):
+        assert is_a(obj, kind) and not is_a(object(), kind)
+    assert not is_a([1, "a"], list[int]) and not is_a((1, 2, 3), tuple[int, int])

@@ -176,3 +176,12 @@ def test_devices_that_are_not_here_can_be_named_and_compared():
     ):
         with pytest.raises(RuntimeError, match="not linked with support for mps devices"):
             put()
+
+
+def test_attributes_of_a_tensor_can_be_replaced_as_a_whole():
+    x = torch.ones(2)
+    x.name = "a"
+    x.__dict__ = {"unit": "m"}
+    assert x.unit == "m" and not hasattr(x, "name") and vars(x) == {"unit": "m"}
+    with pytest.raises(TypeError, match="dictionary"):
+        x.__dict__ = 3

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from typing import Any, NamedTuple
+import builtins
+from types import UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin
 from typing import Final as Final
 
 TYPE_CHECKING = False
@@ -34,6 +37,7 @@ __all__ = [
     "freeze",
     "ignore",
     "interface",
+    "isinstance",
     "is_scripting",
     "is_tracing",
     "load",
@@ -257,6 +261,29 @@ def _overload_method(fn: T) -> T:
 def annotate(the_type: Any, the_value: T) -> T:
     """Returns the value; the type is for readers."""
     return the_value
+
+
+def isinstance(obj: Any, target_type: Any) -> bool:
+    """Returns whether an object is of a type, which may be a container of others or a tuple.
+
+    Example:
+        >>> torch.jit.isinstance([1, 2], list[int]), torch.jit.isinstance({"a": 1}, dict[str, str])
+        (True, False)
+    """
+    if builtins.isinstance(target_type, tuple):
+        return any(isinstance(obj, each) for each in target_type)
+    origin, inner = get_origin(target_type), get_args(target_type)
+    if origin is None:
+        return builtins.isinstance(obj, type(None) if target_type is None else target_type)
+    if origin in (Union, UnionType):
+        return isinstance(obj, inner)
+    if not builtins.isinstance(obj, origin):
+        return False
+    if origin is dict:
+        return all(isinstance(k, inner[0]) and isinstance(v, inner[1]) for k, v in obj.items())
+    if origin is tuple:
+        return len(obj) == len(inner) and all(map(isinstance, obj, inner))
+    return all(isinstance(each, inner[0]) for each in obj)
 
 
 def is_scripting() -> bool:

@@ -125,6 +125,219 @@ for name, config in {
             ids[:1, :4], max_new_tokens=6, do_sample=False, pad_token_id=0)[0].tolist()
 print(json.dumps(numbers))
 """,
+    "lightning": """
+import logging
+import tempfile
+
+import lightning.pytorch as pl
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+from torch.utils.data import DataLoader, TensorDataset
+
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
+
+class Net(pl.LightningModule):
+    def __init__(self, width=16):
+        super().__init__()
+        self.save_hyperparameters()
+        self.net = torch.nn.Sequential(
+            torch.nn.Linear(4, width), torch.nn.Tanh(), torch.nn.Linear(width, 1))
+    def training_step(self, batch, i):
+        loss = torch.nn.functional.mse_loss(self.net(batch[0]), batch[1])
+        self.log("loss", loss)
+        return loss
+    def validation_step(self, batch, i):
+        self.log("val", torch.nn.functional.mse_loss(self.net(batch[0]), batch[1]))
+    def configure_optimizers(self):
+        adam = torch.optim.AdamW(self.parameters(), 1e-2)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(adam, 0.02, total_steps=60)
+        return {"optimizer": adam, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+class Waves(pl.LightningDataModule):
+    def setup(self, stage):
+        x = torch.from_numpy(np.random.RandomState(0).randn(256, 4).astype("float32"))
+        self.data = TensorDataset(x, x.sum(1, keepdim=True).sin())
+    def train_dataloader(self):
+        return DataLoader(self.data, batch_size=32)
+    def val_dataloader(self):
+        return DataLoader(self.data, batch_size=64)
+
+numbers = []
+with tempfile.TemporaryDirectory() as folder:
+    options = dict(accelerator="cpu", logger=False, enable_progress_bar=False,
+                   enable_model_summary=False, default_root_dir=folder, gradient_clip_val=0.5)
+    best = ModelCheckpoint(folder, monitor="val", save_last=True)
+    first = pl.Trainer(max_epochs=3, callbacks=[best, EarlyStopping("val")], **options)
+    first.fit(filled(Net()), datamodule=Waves())
+    second = pl.Trainer(
+        max_epochs=5, accumulate_grad_batches=2, enable_checkpointing=False, **options)
+    second.fit(Net(), datamodule=Waves(), ckpt_path=best.last_model_path)
+    for trainer in (first, second):
+        numbers += [trainer.callback_metrics[name].item() for name in ("loss", "val")]
+    again = Net.load_from_checkpoint(best.best_model_path)
+    numbers += [second.global_step, best.best_model_score.item(), *slopes(again)]
+print(json.dumps(numbers))
+""",
+    "peft": """
+import tempfile
+
+import transformers
+from peft import LoraConfig, PeftModel, get_peft_model
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+
+class Ordered(Trainer):
+    def _get_train_sampler(self, *_):
+        return torch.utils.data.SequentialSampler(self.train_dataset)
+    def log(self, *_):
+        pass
+
+ids = torch.from_numpy(np.random.RandomState(0).randint(3, 50, (64, 16)))
+data = [{"input_ids": row, "labels": row} for row in ids]
+
+def base():
+    return filled(GPT2LMHeadModel(GPT2Config(
+        vocab_size=50, n_embd=32, n_layer=2, n_head=4, n_positions=32,
+        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)))
+
+with tempfile.TemporaryDirectory() as folder:
+    arguments = TrainingArguments(
+        output_dir=folder, per_device_train_batch_size=8, max_steps=12, learning_rate=1e-2,
+        lr_scheduler_type="cosine", warmup_steps=2, report_to=[], use_cpu=True, disable_tqdm=True,
+        save_strategy="no")
+    whole = Ordered(model=base(), args=arguments, train_dataset=data, eval_dataset=data[:16])
+    numbers = [whole.train().training_loss, whole.evaluate()["eval_loss"]]
+    lora = get_peft_model(base(), LoraConfig(
+        r=4, target_modules=["c_attn", "c_fc"], task_type="CAUSAL_LM", fan_in_fan_out=True))
+    draw = np.random.RandomState(2)
+    with torch.no_grad():
+        for name, value in sorted(lora.named_parameters()):
+            if "lora" in name:
+                value.copy_(torch.from_numpy(0.1 * draw.randn(*value.shape)))
+    numbers.append(Ordered(model=lora, args=arguments, train_dataset=data).train().training_loss)
+    lora.save_pretrained(folder)
+    again = PeftModel.from_pretrained(base(), folder).eval()
+    for model in (again, again.merge_and_unload()):
+        numbers.append(model(input_ids=ids[:4], labels=ids[:4]).loss.item())
+print(json.dumps(numbers))
+""",
+    "diffusers": """
+from diffusers import AutoencoderKL, DDIMScheduler, DDPMScheduler, UNet2DModel
+
+draw = np.random.RandomState(0)
+def noise(*shape):
+    return torch.from_numpy(draw.randn(*shape).astype("float32"))
+
+net = filled(UNet2DModel(
+    sample_size=16, in_channels=1, out_channels=1, layers_per_block=1, norm_num_groups=8,
+    block_out_channels=(32, 64), down_block_types=("DownBlock2D", "AttnDownBlock2D"),
+    up_block_types=("AttnUpBlock2D", "UpBlock2D")))
+adam, steps, numbers = torch.optim.AdamW(net.parameters(), 1e-3), DDPMScheduler(100), []
+for _ in range(4):
+    x, e = noise(4, 1, 16, 16), noise(4, 1, 16, 16)
+    t = torch.from_numpy(draw.randint(0, 100, 4))
+    loss = torch.nn.functional.mse_loss(net(steps.add_noise(x, e, t), t).sample, e)
+    loss.backward()
+    adam.step()
+    adam.zero_grad()
+    numbers.append(loss.item())
+steps, z = DDIMScheduler(100), noise(2, 1, 16, 16)
+steps.set_timesteps(5)
+with torch.no_grad():
+    for t in steps.timesteps:
+        z = steps.step(net(z, t).sample, t, z).prev_sample
+coder = filled(AutoencoderKL(
+    block_out_channels=(16, 32), down_block_types=("DownEncoderBlock2D",) * 2,
+    up_block_types=("UpDecoderBlock2D",) * 2, norm_num_groups=4, sample_size=32))
+x = noise(2, 3, 32, 32)
+latent = coder.encode(x).latent_dist
+loss = (coder.decode(latent.mode()).sample - x).square().mean() + 1e-3 * latent.kl().mean()
+loss.backward()
+print(json.dumps([*numbers, z.abs().mean().item(), loss.item(), *slopes(coder)[:20]]))
+""",
+    "torchmetrics": """
+from torchmetrics import classification, detection, image, regression
+
+draw = np.random.RandomState(0)
+scores = torch.from_numpy(draw.rand(64, 5).astype("float32")).softmax(1)
+classes = torch.from_numpy(draw.randint(0, 5, 64))
+numbers = []
+for name in ("Accuracy", "F1Score", "AUROC", "AveragePrecision", "CalibrationError", "CohenKappa",
+             "ConfusionMatrix", "JaccardIndex", "MatthewsCorrCoef", "StatScores"):
+    metric = getattr(classification, "Multiclass" + name)(num_classes=5)
+    for _ in range(2):
+        metric.update(scores, classes)
+    numbers += metric.compute().double().flatten().tolist()
+for name in ("MeanSquaredError", "PearsonCorrCoef", "SpearmanCorrCoef", "R2Score"):
+    numbers.append(getattr(regression, name)()(scores[:, 0], scores[:, 1]).item())
+a, b = torch.from_numpy(draw.rand(2, 2, 3, 32, 32).astype("float32"))
+numbers.append(image.StructuralSimilarityIndexMeasure(data_range=1.0)(a, b).item())
+def boxes(count):
+    corners = np.sort(draw.rand(count, 2, 2), 1).reshape(count, 4)
+    return torch.from_numpy(100 * corners.astype("float32"))
+truth = [{"boxes": boxes(5), "labels": torch.from_numpy(draw.randint(0, 2, 5))} for _ in range(4)]
+found = [{"boxes": torch.cat([t["boxes"] + 2, boxes(3)]),
+          "scores": torch.from_numpy(draw.rand(8).astype("float32")),
+          "labels": torch.cat([t["labels"], torch.tensor([0, 1, 0])])} for t in truth]
+metric = detection.MeanAveragePrecision()
+metric.update(found, truth)
+numbers += [value.item() for _, value in sorted(metric.compute().items()) if value.numel() == 1]
+print(json.dumps(numbers))
+""",
+    "torch_geometric": """
+import torch_geometric.nn as gnn
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+
+draw = np.random.RandomState(0)
+def graph(n):
+    return Data(x=torch.from_numpy(draw.randn(n, 8).astype("float32")), y=torch.tensor([n % 2]),
+                edge_index=torch.from_numpy(draw.randint(0, n, (2, 3 * n))))
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convs = torch.nn.ModuleList(
+            [gnn.GCNConv(8, 16), gnn.GATConv(16, 8, heads=2), gnn.GINConv(torch.nn.Linear(16, 16))])
+        self.pool, self.out = gnn.TopKPooling(16, 0.6), torch.nn.Linear(32, 2)
+    def forward(self, data):
+        x = data.x
+        for conv in self.convs:
+            x = conv(x, data.edge_index).relu()
+        x, _, _, batch, _, _ = self.pool(x, data.edge_index, batch=data.batch)
+        return self.out(torch.cat(
+            [gnn.global_mean_pool(x, batch), gnn.global_max_pool(x, batch)], 1))
+
+net, numbers = filled(Net()), []
+graphs = [graph(n) for n in (5, 7, 9, 6)]
+adam = torch.optim.Adam(net.parameters(), 0.01)
+for workers in (0, 1):
+    for data in DataLoader(graphs, batch_size=2, num_workers=workers):
+        loss = torch.nn.functional.cross_entropy(net(data), data.y)
+        loss.backward()
+        adam.step()
+        adam.zero_grad()
+        numbers.append(loss.item())
+print(json.dumps(numbers))
+""",
+    "botorch": """
+from botorch.acquisition import LogExpectedImprovement
+from botorch.fit import fit_gpytorch_mll
+from botorch.models import SingleTaskGP
+from botorch.optim import optimize_acqf
+from gpytorch.mlls import ExactMarginalLogLikelihood
+
+torch.set_default_dtype(torch.float64)
+goal = lambda x: -(6 * x - 2).square() * torch.sin(12 * x - 4)
+x, bounds, numbers = torch.tensor([[0.05], [0.3], [0.55], [0.95]]), torch.tensor([[0.0], [1.0]]), []
+for _ in range(3):
+    model = SingleTaskGP(x, goal(x))
+    fit_gpytorch_mll(ExactMarginalLogLikelihood(model.likelihood, model))
+    best, gain = optimize_acqf(
+        LogExpectedImprovement(model, best_f=goal(x).max()), bounds=bounds, q=1, num_restarts=15,
+        raw_samples=15, batch_initial_conditions=torch.linspace(0.01, 0.99, 15)[:, None, None])
+    x = torch.cat([x, best])
+    numbers += [best.item(), gain.item()]
+print(json.dumps(numbers))
+""",
     "timm": """
 import timm
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, NormBase
+from rushlight.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d, _NormBase
 from rushlight.nn.modules.conv import (
     Conv1d,
     Conv2d,
@@ -295,7 +295,7 @@ class LazyConvTranspose3d(_LazyTransposedConv, ConvTranspose3d):
     _dims = 3
 
 
-class _LazyNorm(LazyModuleMixin, NormBase):
+class _LazyNorm(LazyModuleMixin, _NormBase):
     """What lazy norms share."""
 
     def __init__(

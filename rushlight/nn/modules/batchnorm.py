@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"]
 
 
-class NormBase(Module):
+class _NormBase(Module):
     """What batch and instance norms share: affine parameters and running statistics."""
 
     _version = 2  # version 1 had no num_batches_tracked
@@ -101,7 +101,7 @@ class NormBase(Module):
         )
 
 
-class _BatchNorm(NormBase):
+class _BatchNorm(_NormBase):
     """What batch norms share: the update of the running statistics.
 
     In training, running = (1 - momentum) * running + momentum * batch statistic, with the unbiased

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from rushlight.nn import functional as F
-from rushlight.nn.modules.batchnorm import NormBase
+from rushlight.nn.modules.batchnorm import _NormBase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d"]
 
 
-class _InstanceNorm(NormBase):
+class _InstanceNorm(_NormBase):
     """What instance norms share: input with or without the dim of samples."""
 
     _dims: int  # of an input without samples

@@ -79,6 +79,14 @@ class _CircularPadNd(_PadNd):
             )
 
 
+class _ReflectionPadNd(_PadNd):
+    _mode = "reflect"
+
+
+class _ReplicationPadNd(_PadNd):
+    _mode = "replicate"
+
+
 class ConstantPad1d(_ConstantPadNd):
     """Adds elements of one value around a sequence.
 
@@ -190,7 +198,7 @@ class ZeroPad3d(_ZeroPadNd):
     _dims = 3
 
 
-class ReflectionPad1d(_PadNd):
+class ReflectionPad1d(_ReflectionPadNd):
     """Adds elements around a sequence that mirror it, without the edge itself.
 
     Args:
@@ -206,10 +214,9 @@ class ReflectionPad1d(_PadNd):
     """
 
     _dims = 1
-    _mode = "reflect"
 
 
-class ReflectionPad2d(_PadNd):
+class ReflectionPad2d(_ReflectionPadNd):
     """Adds elements around an image that mirror it, without the edge itself.
 
     Args:
@@ -225,10 +232,9 @@ class ReflectionPad2d(_PadNd):
     """
 
     _dims = 2
-    _mode = "reflect"
 
 
-class ReflectionPad3d(_PadNd):
+class ReflectionPad3d(_ReflectionPadNd):
     """Adds elements around a volume that mirror it, without the edge itself.
 
     Args:
@@ -244,10 +250,9 @@ class ReflectionPad3d(_PadNd):
     """
 
     _dims = 3
-    _mode = "reflect"
 
 
-class ReplicationPad1d(_PadNd):
+class ReplicationPad1d(_ReplicationPadNd):
     """Adds elements around a sequence that repeat the edge.
 
     Args:
@@ -263,10 +268,9 @@ class ReplicationPad1d(_PadNd):
     """
 
     _dims = 1
-    _mode = "replicate"
 
 
-class ReplicationPad2d(_PadNd):
+class ReplicationPad2d(_ReplicationPadNd):
     """Adds elements around an image that repeat the edge.
 
     Args:
@@ -282,10 +286,9 @@ class ReplicationPad2d(_PadNd):
     """
 
     _dims = 2
-    _mode = "replicate"
 
 
-class ReplicationPad3d(_PadNd):
+class ReplicationPad3d(_ReplicationPadNd):
     """Adds elements around a volume that repeat the edge.
 
     Args:
@@ -301,7 +304,6 @@ class ReplicationPad3d(_PadNd):
     """
 
     _dims = 3
-    _mode = "replicate"
 
 
 class CircularPad1d(_CircularPadNd):

@@ -14,6 +14,8 @@ from rushlight.nn.modules._special_pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
+from rushlight.nn.modules._special_pooling import _LPPoolNd as _LPPoolNd
+from rushlight.nn.modules._special_pooling import _MaxUnpoolNd as _MaxUnpoolNd
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.utils import _single
 

@@ -7,6 +7,7 @@ Invariant: containers keep their type, except that a plain tuple becomes a list.
 from __future__ import annotations
 
 import copy
+import re
 import sys
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 
@@ -17,6 +18,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+# Kinds of NumPy's dtypes that tensors cannot hold: strings and objects. Libraries search by it.
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
@@ -163,7 +167,7 @@ def _is_numpy(value: Any, class_name: str) -> bool:
 
 def _is_numpy_text(value: Any) -> bool:
     """Whether the value is an array of strings or objects, which tensors cannot hold."""
-    return _is_numpy(value, "ndarray") and value.dtype.kind in "SUO"
+    return _is_numpy(value, "ndarray") and bool(np_str_obj_array_pattern.search(value.dtype.str))
 
 
 def _cannot_collate(kind: Any) -> TypeError:
