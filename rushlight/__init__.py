@@ -385,6 +385,10 @@ def __getattr__(name: str) -> Any:
     home = "_foreach" if name.startswith("_foreach_") else _LAZY.get(name)
     if home:
         value = getattr(importlib.import_module(f"rushlight.{home}"), name)
+    if name.startswith("_foreach_"):
+        return getattr(importlib.import_module("rushlight._foreach"), name)
+    if name in _LAZY:
+        value = getattr(importlib.import_module(f"rushlight.{_LAZY[name]}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
