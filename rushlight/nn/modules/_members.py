@@ -101,7 +101,7 @@ class Members:
     # Python finds members by itself. This is for the classes of programs that have a __getattr__
     # of their own, which asks this one first; see __init_subclass__ for the others.
     def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__.get("_kinds", ()):
+        if name in self.__dict__ and name in self.__dict__.get("_kinds", ()):
             return self.__dict__[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
