@@ -1,6 +1,6 @@
 // Owns the Python callables made from the op table, and what a call does around an op.
 //
-// An OpFunction is both torch.add and Tensor.add: a method call passes the tensor as `input`.
+// torch.add is an OpFunction, Tensor.add an OpMethod: a method call passes the tensor as `input`.
 // Overloads are tried in the order of the table; the first whose arguments fit is called.
 #include <map>
 #include <sstream>
@@ -288,7 +288,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
   });
 }
 
-PyObject* op_bind(PyObject* self, PyObject* object, PyObject*) {
+PyObject* method_bind(PyObject* self, PyObject* object, PyObject*) {
   return object && object != Py_None ? PyMethod_New(self, object) : Py_NewRef(self);
 }
 PyObject* op_repr(PyObject* self) {
@@ -328,21 +328,47 @@ PyGetSetDef op_attributes[] = {{"__name__", op_name, nullptr, nullptr, nullptr},
                                {}};
 PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "Pickles by name."}, {}};
 
+// A function and the method that does the same are equal, so that a table of functions serves both.
+Py_hash_t op_hash(PyObject* self) {
+  Py_hash_t hash = Py_hash_t(std::hash<std::string>()(*reinterpret_cast<PyOpFunction*>(self)->name));
+  return hash == -1 ? 0 : hash;  // -1 says that there is an exception
+}
+PyObject* op_compare(PyObject* a, PyObject* b, int comparison);
+
+// What torch has: as an attribute of a class it stays a function.
 PyTypeObject OpFunctionType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "rushlight._C.OpFunction",
     .tp_basicsize = sizeof(PyOpFunction),
     .tp_vectorcall_offset = offsetof(PyOpFunction, vectorcall),
     .tp_repr = op_repr,
+    .tp_hash = op_hash,
     .tp_call = PyVectorcall_Call,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_richcompare = op_compare,
     .tp_methods = op_methods,
     .tp_getset = op_attributes,
-    .tp_descr_get = op_bind,
     .tp_dictoffset = offsetof(PyOpFunction, attributes)};
+// What Tensor has: an attribute of a tensor binds it.
+PyTypeObject OpMethodType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C.OpMethod",
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_base = &OpFunctionType,
+    .tp_descr_get = method_bind};
 
-PyObject* make_function(std::string name, std::vector<const OpEntry*> overloads, bool inplace) {
-  PyObject* object = checked(OpFunctionType.tp_alloc(&OpFunctionType, 0));
+PyObject* op_compare(PyObject* a, PyObject* b, int comparison) {
+  bool is_op = PyObject_TypeCheck(b, &OpFunctionType);
+  if (!is_op || (comparison != Py_EQ && comparison != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
+  auto *left = reinterpret_cast<PyOpFunction*>(a), *right = reinterpret_cast<PyOpFunction*>(b);
+  bool is_same = *left->name == *right->name && left->inplace == right->inplace &&
+                 std::string_view((*left->overloads)[0]->home) == (*right->overloads)[0]->home;
+  return PyBool_FromLong(is_same == (comparison == Py_EQ));
+}
+
+PyObject* make_op(PyTypeObject* type, std::string name, std::vector<const OpEntry*> overloads,
+                  bool inplace) {
+  PyObject* object = checked(type->tp_alloc(type, 0));
   auto* self = reinterpret_cast<PyOpFunction*>(object);
   self->vectorcall = op_vectorcall;
   self->overloads = new std::vector<const OpEntry*>(std::move(overloads));
@@ -395,6 +421,7 @@ PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {
 // _C._op_homes: {"torch": {name: function}, "nn.functional": {...}, ..., "Tensor": {methods}}.
 void add_ops(PyObject* module) {
   checked(PyType_Ready(&OpFunctionType));
+  checked(PyType_Ready(&OpMethodType));
   Ref homes(checked(PyDict_New()));
   const auto& table = op_table();
   for (size_t i = 0; i < table.size();) {
@@ -411,19 +438,17 @@ void add_ops(PyObject* module) {
       if (entry->call_inplace) inplace_forms.push_back(entry);
     }
     std::string name(table[i].schema.name);
-    if (!functions.empty()) {
-      Ref f(make_function(name, functions, false));
-      add_to_homes(module, homes.get(), functions[0]->home, name, f.get());
-      if (methods == functions) add_to_homes(module, homes.get(), "Tensor", name, f.get());
-    }
-    if (!methods.empty() && methods != functions) {
-      Ref f(make_function(name, methods, false));
-      add_to_homes(module, homes.get(), "Tensor", name, f.get());
-    }
+    auto add = [&](PyTypeObject* type, const char* home, const std::string& as,
+                   const std::vector<const OpEntry*>& overloads, bool inplace) {
+      Ref op(make_op(type, as, overloads, inplace));
+      add_to_homes(module, homes.get(), home, as, op.get());
+    };
+    if (!functions.empty())
+      add(&OpFunctionType, functions[0]->home, name, functions, false);
+    if (!methods.empty()) add(&OpMethodType, "Tensor", name, methods, false);
     if (!inplace_forms.empty()) {
-      Ref f(make_function(name + "_", inplace_forms, true));
-      add_to_homes(module, homes.get(), "Tensor", name + "_", f.get());
-      add_to_homes(module, homes.get(), inplace_forms[0]->home, name + "_", f.get());
+      add(&OpMethodType, "Tensor", name + "_", inplace_forms, true);
+      add(&OpFunctionType, inplace_forms[0]->home, name + "_", inplace_forms, true);
     }
     i = end;
   }

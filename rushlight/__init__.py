@@ -134,247 +134,89 @@ _SUBMODULES = (
     "vision",
     "xpu",
 )
-_LAZY = {
-    "GradScaler": "amp",
-    "autocast": "amp",
-    "autocast_decrement_nesting": "amp.autocast_mode",
-    "autocast_increment_nesting": "amp.autocast_mode",
-    "clear_autocast_cache": "amp.autocast_mode",
-    "get_autocast_cpu_dtype": "amp.autocast_mode",
-    "get_autocast_dtype": "amp.autocast_mode",
-    "get_autocast_gpu_dtype": "amp.autocast_mode",
-    "is_autocast_cache_enabled": "amp.autocast_mode",
-    "is_autocast_cpu_enabled": "amp.autocast_mode",
-    "is_autocast_enabled": "amp.autocast_mode",
-    "set_autocast_cache_enabled": "amp.autocast_mode",
-    "set_autocast_cpu_dtype": "amp.autocast_mode",
-    "set_autocast_cpu_enabled": "amp.autocast_mode",
-    "set_autocast_dtype": "amp.autocast_mode",
-    "set_autocast_enabled": "amp.autocast_mode",
-    "set_autocast_gpu_dtype": "amp.autocast_mode",
-    "vmap": "func",
-    "save": "serialization",
-    "load": "serialization",
-    "manual_seed": "random",
-    "seed": "random",
-    "initial_seed": "random",
-    "ScriptFunction": "jit",
-    "ScriptModule": "jit",
-    "TensorType": "jit",
-    "DeviceObjType": "jit",
-    "get_rng_state": "random",
-    "set_rng_state": "random",
-    "default_generator": "random",
-    "thread_safe_generator": "random",
-    "set_printoptions": "_printing",
-    "einsum": "_functional",
-    "tensordot": "_functional",
-    "from_dlpack": "utils.dlpack",
-    "to_dlpack": "utils.dlpack",
-    "_assert": "_functional",
-    "_assert_async": "_functional",
-    "_segment_reduce": "_functional",
-    "is_tensor": "_functional",
-    "is_storage": "_functional",
-    "is_floating_point": "_functional",
-    "is_complex": "_functional",
-    "numel": "_functional",
-    "broadcast_shapes": "_functional",
-    "typename": "_functional",
-    "set_default_device": "_functional",
-    "get_default_device": "_functional",
-    "use_deterministic_algorithms": "_settings",
-    "are_deterministic_algorithms_enabled": "_settings",
-    "set_float32_matmul_precision": "_settings",
-    "get_float32_matmul_precision": "_settings",
-    "compile": "_functional",
-    "eig": "_linalg",
-    "lobpcg": "_linalg",
-    "lstsq": "_linalg",
-    "lu": "_linalg",
-    "matrix_rank": "_linalg",
-    "pca_lowrank": "_linalg",
-    "solve": "_linalg",
-    "svd_lowrank": "_linalg",
-    "symeig": "_linalg",
-    "unique": "_functional",
-    "unique_consecutive": "_functional",
-    "gradient": "_numeric",
-    "hash_tensor": "_numeric",
-    "histogram": "_numeric",
-    "histogramdd": "_numeric",
-    "asarray": "_creation",
-    "detach_": "_functional",
-    "from_file": "_creation",
-    "range": "_creation",
-    "int1": "_dtype_names",
-    "int2": "_dtype_names",
-    "int3": "_dtype_names",
-    "int4": "_dtype_names",
-    "int5": "_dtype_names",
-    "int6": "_dtype_names",
-    "int7": "_dtype_names",
-    "uint1": "_dtype_names",
-    "uint2": "_dtype_names",
-    "uint3": "_dtype_names",
-    "uint4": "_dtype_names",
-    "uint5": "_dtype_names",
-    "uint6": "_dtype_names",
-    "uint7": "_dtype_names",
-    "chalf": "_dtype_names",
-    "complex32": "_dtype_names",
-    "float4_e2m1fn_x2": "_dtype_names",
-    "float8_e4m3fnuz": "_dtype_names",
-    "float8_e5m2fnuz": "_dtype_names",
-    "float8_e8m0fnu": "_dtype_names",
-    "BFloat16Tensor": "_legacy",
-    "BoolTensor": "_legacy",
-    "ByteTensor": "_legacy",
-    "CharTensor": "_legacy",
-    "DoubleTensor": "_legacy",
-    "FloatTensor": "_legacy",
-    "HalfTensor": "_legacy",
-    "IntTensor": "_legacy",
-    "LongTensor": "_legacy",
-    "ShortTensor": "_legacy",
-    "set_default_tensor_type": "_legacy",
-    "DisableTorchFunctionSubclass": "overrides",
-    "SymBool": "_settings",
-    "SymFloat": "_settings",
-    "SymInt": "_settings",
-    "compiled_with_cxx11_abi": "_settings",
-    "get_deterministic_debug_mode": "_settings",
-    "get_device_module": "_settings",
-    "get_num_interop_threads": "_settings",
-    "has_lapack": "_settings",
-    "has_mkl": "_settings",
-    "has_openmp": "_settings",
-    "has_spectral": "_settings",
-    "is_anomaly_check_nan_enabled": "_settings",
-    "is_anomaly_enabled": "_settings",
-    "is_deterministic_algorithms_warn_only_enabled": "_settings",
-    "is_vulkan_available": "_settings",
-    "is_warn_always_enabled": "_settings",
-    "set_anomaly_enabled": "_settings",
-    "set_deterministic_debug_mode": "_settings",
-    "set_num_interop_threads": "_settings",
-    "set_warn_always": "_settings",
-    "sym_float": "_settings",
-    "sym_int": "_settings",
-    "sym_ite": "_settings",
-    "sym_max": "_settings",
-    "sym_min": "_settings",
-    "sym_not": "_settings",
-    "sym_sqrt": "_settings",
-    "sym_sum": "_settings",
-    "adaptive_max_pool1d": "_root_nn",
-    "alpha_dropout": "_root_nn",
-    "batch_norm": "_root_nn",
-    "binary_cross_entropy_with_logits": "_root_nn",
-    "convolution": "_root_nn",
-    "cosine_embedding_loss": "_root_nn",
-    "ctc_loss": "_root_nn",
-    "embedding": "_root_nn",
-    "feature_alpha_dropout": "_root_nn",
-    "group_norm": "_root_nn",
-    "hinge_embedding_loss": "_root_nn",
-    "instance_norm": "_root_nn",
-    "kl_div": "_root_nn",
-    "layer_norm": "_root_nn",
-    "margin_ranking_loss": "_root_nn",
-    "native_batch_norm": "_root_nn",
-    "native_group_norm": "_root_nn",
-    "native_layer_norm": "_root_nn",
-    "norm_except_dim": "_root_nn",
-    "poisson_nll_loss": "_root_nn",
-    "rrelu": "_root_nn",
-    "rrelu_": "_root_nn",
-    "triplet_margin_loss": "_root_nn",
-    "bilinear": "nn.functional",
-    "cosine_similarity": "nn.functional",
-    "pairwise_distance": "nn.functional",
-    "rms_norm": "nn.functional",
-    "alias_copy": "_view_copies",
-    "as_strided_copy": "_view_copies",
-    "ccol_indices_copy": "_view_copies",
-    "col_indices_copy": "_view_copies",
-    "crow_indices_copy": "_view_copies",
-    "detach_copy": "_view_copies",
-    "diagonal_copy": "_view_copies",
-    "expand_copy": "_view_copies",
-    "indices_copy": "_view_copies",
-    "narrow_copy": "_view_copies",
-    "permute_copy": "_view_copies",
-    "row_indices_copy": "_view_copies",
-    "select_copy": "_view_copies",
-    "split_copy": "_view_copies",
-    "split_with_sizes_copy": "_view_copies",
-    "squeeze_copy": "_view_copies",
-    "t_copy": "_view_copies",
-    "transpose_copy": "_view_copies",
-    "unbind_copy": "_view_copies",
-    "unfold_copy": "_view_copies",
-    "unsqueeze_copy": "_view_copies",
-    "values_copy": "_view_copies",
-    "view_as_complex_copy": "_view_copies",
-    "view_as_real_copy": "_view_copies",
-    "view_copy": "_view_copies",
-    "Stream": "cuda.streams",
-    "Event": "_accelerator",
-    "BFloat16Storage": "_storage",
-    "BoolStorage": "_storage",
-    "ByteStorage": "_storage",
-    "CharStorage": "_storage",
-    "ComplexDoubleStorage": "_storage",
-    "ComplexFloatStorage": "_storage",
-    "DoubleStorage": "_storage",
-    "FloatStorage": "_storage",
-    "HalfStorage": "_storage",
-    "IntStorage": "_storage",
-    "LongStorage": "_storage",
-    "ShortStorage": "_storage",
-    "Storage": "_storage",
-    "StorageBase": "_storage",
-    "TypedStorage": "_storage",
-    "Future": "futures",
-    "UntypedStorage": "_storage",
-    "PyTorchFileReader": "_checkpoint.file_reader",
-    "_convert_indices_from_coo_to_csr": "_sparse",
-    "_convert_indices_from_csr_to_coo": "_sparse",
-    "dsmm": "_sparse",
-    "resize_as_sparse_": "_sparse",
-    "saddmm": "_sparse",
-    "_choose_qparams_per_tensor": "_quantized",
-    "_empty_affine_quantized": "_quantized",
-    "_fake_quantize_learnable_per_channel_affine": "_quantized",
-    "_fake_quantize_learnable_per_tensor_affine": "_quantized",
-    "_make_per_channel_quantized_tensor": "_quantized",
-    "_make_per_tensor_quantized_tensor": "_quantized",
-    "dequantize": "_quantized",
-    "int_repr": "_quantized",
-    "per_channel_affine": "_quantized",
-    "per_channel_affine_float_qparams": "_quantized",
-    "per_channel_symmetric": "_quantized",
-    "per_tensor_affine": "_quantized",
-    "per_tensor_symmetric": "_quantized",
-    "q_per_channel_axis": "_quantized",
-    "q_per_channel_scales": "_quantized",
-    "q_per_channel_zero_points": "_quantized",
-    "q_scale": "_quantized",
-    "q_zero_point": "_quantized",
-    "qint32": "_quantized",
-    "qint8": "_quantized",
-    "qscheme": "_quantized",
-    "quantize_per_channel": "_quantized",
-    "quantize_per_tensor": "_quantized",
-    "quantize_per_tensor_dynamic": "_quantized",
-    "quint8": "_quantized",
-    "spmm": "_sparse",
-    "sparse_coo_tensor": "_sparse",
-    "sparse_compressed_tensor": "_sparse",
-    "sparse_csc_tensor": "_sparse",
-    "sparse_csr_tensor": "_sparse",
+_NAMES_IN = {
+    "_accelerator": "Event",
+    "_checkpoint.file_reader": "PyTorchFileReader",
+    "_creation": "asarray from_file range",
+    "_dtype_names": """
+        chalf complex32 float4_e2m1fn_x2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu int1 int2
+        int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7
+    """,
+    "_functional": """
+        _assert _assert_async _segment_reduce broadcast_shapes compile detach_ einsum
+        get_default_device is_complex is_floating_point is_storage is_tensor numel
+        set_default_device tensordot typename unique unique_consecutive
+    """,
+    "_legacy": """
+        BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
+        IntTensor LongTensor ShortTensor set_default_tensor_type
+    """,
+    "_linalg": "eig lobpcg lstsq lu matrix_rank pca_lowrank solve svd_lowrank symeig",
+    "_numeric": "gradient hash_tensor histogram histogramdd",
+    "_printing": "set_printoptions",
+    "_quantized": """
+        _choose_qparams_per_tensor _empty_affine_quantized
+        _fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine
+        _make_per_channel_quantized_tensor _make_per_tensor_quantized_tensor dequantize int_repr
+        per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
+        per_tensor_symmetric q_per_channel_axis q_per_channel_scales q_per_channel_zero_points
+        q_scale q_zero_point qint32 qint8 qscheme quantize_per_channel quantize_per_tensor
+        quantize_per_tensor_dynamic quint8
+    """,
+    "_root_nn": """
+        adaptive_max_pool1d alpha_dropout batch_norm binary_cross_entropy_with_logits convolution
+        cosine_embedding_loss ctc_loss embedding feature_alpha_dropout group_norm
+        hinge_embedding_loss instance_norm kl_div layer_norm margin_ranking_loss native_batch_norm
+        native_group_norm native_layer_norm norm_except_dim poisson_nll_loss rrelu rrelu_
+        triplet_margin_loss
+    """,
+    "_settings": """
+        SymBool SymFloat SymInt are_deterministic_algorithms_enabled compiled_with_cxx11_abi
+        get_deterministic_debug_mode get_device_module get_float32_matmul_precision
+        get_num_interop_threads has_lapack has_mkl has_openmp has_spectral
+        is_anomaly_check_nan_enabled is_anomaly_enabled
+        is_deterministic_algorithms_warn_only_enabled is_vulkan_available is_warn_always_enabled
+        set_anomaly_enabled set_deterministic_debug_mode set_float32_matmul_precision
+        set_num_interop_threads set_warn_always sym_float sym_int sym_ite sym_max sym_min sym_not
+        sym_sqrt sym_sum use_deterministic_algorithms
+    """,
+    "_sparse": """
+        _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo dsmm resize_as_sparse_
+        saddmm sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm
+    """,
+    "_storage": """
+        BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage
+        DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage Storage
+        StorageBase TypedStorage UntypedStorage
+    """,
+    "_view_copies": """
+        alias_copy as_strided_copy ccol_indices_copy col_indices_copy crow_indices_copy detach_copy
+        diagonal_copy expand_copy indices_copy narrow_copy permute_copy row_indices_copy select_copy
+        split_copy split_with_sizes_copy squeeze_copy t_copy transpose_copy unbind_copy unfold_copy
+        unsqueeze_copy values_copy view_as_complex_copy view_as_real_copy view_copy
+    """,
+    "amp": "GradScaler autocast",
+    "amp.autocast_mode": """
+        autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache
+        get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype is_autocast_cache_enabled
+        is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled
+        set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
+        set_autocast_gpu_dtype
+    """,
+    "cuda.streams": "Stream",
+    "func": "vmap",
+    "futures": "Future",
+    "jit": "DeviceObjType ScriptFunction ScriptModule TensorType",
+    "nn.functional": "bilinear cosine_similarity pairwise_distance rms_norm",
+    "overrides": "DisableTorchFunctionSubclass",
+    "random": """
+        default_generator get_rng_state initial_seed manual_seed seed set_rng_state
+        thread_safe_generator
+    """,
+    "serialization": "load save",
+    "utils.dlpack": "from_dlpack to_dlpack",
 }
+_LAZY = {name: module for module, names in _NAMES_IN.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:
@@ -385,10 +227,6 @@ def __getattr__(name: str) -> Any:
     home = "_foreach" if name.startswith("_foreach_") else _LAZY.get(name)
     if home:
         value = getattr(importlib.import_module(f"rushlight.{home}"), name)
-    if name.startswith("_foreach_"):
-        return getattr(importlib.import_module("rushlight._foreach"), name)
-    if name in _LAZY:
-        value = getattr(importlib.import_module(f"rushlight.{_LAZY[name]}"), name)
         globals()[name] = value
         return value
     raise AttributeError(f"module 'rushlight' has no attribute '{name}'")

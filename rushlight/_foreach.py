@@ -2,9 +2,6 @@
 
 PyTorch's names begin with an underscore, but optimizers of other libraries are written with them.
 What stands beside the tensors is a list with an entry for each of them, or one thing for all.
-"""torch._foreach_add_ and its kin: one operation on each tensor of a list.
-Libraries' optimizers and averages call them to be fast elsewhere. Here they are loops of the
-tensors' own methods; the optimizers of this package have better.
 """
 
 from __future__ import annotations
@@ -82,81 +79,3 @@ def _foreach_copy_(
     """Copies each tensor of src into one of self."""
     _C._foreach_copy_(self, src, non_blocking)
     return self
-from rushlight import Tensor
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-_UNARY = [
-    "abs",
-    "acos",
-    "asin",
-    "atan",
-    "ceil",
-    "cos",
-    "cosh",
-    "erf",
-    "erfc",
-    "exp",
-    "expm1",
-    "floor",
-    "frac",
-    "lgamma",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "neg",
-    "reciprocal",
-    "round",
-    "rsqrt",
-    "sigmoid",
-    "sign",
-    "sin",
-    "sinh",
-    "sqrt",
-    "tan",
-    "tanh",
-    "trunc",
-]
-_OTHERS = [
-    "add",
-    "addcdiv",
-    "addcmul",
-    "clamp_max",
-    "clamp_min",
-    "div",
-    "lerp",
-    "maximum",
-    "minimum",
-    "mul",
-    "pow",
-    "sub",
-]
-_NAMES = {
-    **{f"_foreach_{name}{end}": name + end for name in _UNARY + _OTHERS for end in ("", "_")},
-    "_foreach_zero_": "zero_",
-}
-def _of_each(name: str) -> Callable[..., Any]:
-    base = name.rstrip("_")
-    is_inplace = name != base
-    def each(self: Sequence[Tensor], *args: Any, **kwargs: Any) -> tuple[Tensor, ...] | None:
-        results = []
-        for i, tensor in enumerate(self):
-            own = [arg[i] if isinstance(arg, (list, tuple)) else arg for arg in args]
-            if base in ("addcmul", "addcdiv") and len(own) == 3:
-                kwargs["value"] = own.pop()
-            if base in ("maximum", "minimum") and not isinstance(own[0], Tensor):
-                own[0] = tensor.new_full((), own[0])
-            if is_inplace and hasattr(tensor, name):
-                getattr(tensor, name)(*own, **kwargs)
-            else:
-                result = getattr(tensor, base)(*own, **kwargs)
-                results.append(tensor.copy_(result) if is_inplace else result)
-        return None if is_inplace else tuple(results)
-    each.__name__ = each.__qualname__ = f"_foreach_{name}"
-    return each
-def __getattr__(name: str) -> Callable[..., Any]:
-    if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    function = globals()[name] = _of_each(_NAMES[name])

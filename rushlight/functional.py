@@ -1,5 +1,4 @@
 """Functions of torch under their second address, torch.functional."""
-"""torch.functional: functions of tensors that are names of the package, too."""
 
 from rushlight import (
     atleast_1d,

@@ -117,7 +117,9 @@ def test_sizes_are_ints() -> None:
         size_of([1, 1.5])
     with pytest.raises(TypeError, match="not iterable"):
         size_of(3)
-def test_dtypes_that_no_tensor_has_can_be_named():
+
+
+def test_dtypes_that_no_tensor_has_can_be_named() -> None:
     names = torch.uint1, torch.int7, torch.float8_e8m0fnu, torch.complex32
     assert [str(name) for name in names[:2]] == ["torch.uint1", "torch.int7"]
     assert [name.itemsize for name in names] == [1, 1, 1, 4] and torch.chalf is torch.complex32

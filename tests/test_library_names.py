@@ -136,23 +136,3 @@ def test_types_of_containers_are_asked() -> None:
     ):
         assert is_a(obj, kind) and not is_a(object(), kind)
     assert not is_a([1, "a"], list[int]) and not is_a((1, 2, 3), tuple[int, int])
-
-
-def test_operations_go_over_lists_of_tensors() -> None:
-    def lists() -> list[list[torch.Tensor]]:
-        return [[torch.ones(2), torch.full((1,), 4.0)] for _ in range(3)]
-
-    def values(tensors: tuple[torch.Tensor, ...] | list[torch.Tensor]) -> list[list[float]]:
-        return [tensor.tolist() for tensor in tensors]
-
-    a, b, c = lists()
-    assert values(torch._foreach_sqrt(a)) == [[1, 1], [2]]
-    assert values(torch._foreach_add(a, b, alpha=2)) == [[3, 3], [12]]
-    assert values(torch._foreach_mul(a, [2, 3])) == [[2, 2], [12]]
-    assert values(torch._foreach_maximum(a, 2)) == [[2, 2], [4]]
-    assert torch._foreach_addcmul_(a, b, c, 2.0) is None and values(a) == [[3, 3], [36]]
-    torch._foreach_lerp_(a, b, 0.5)
-    assert values(a) == [[2, 2], [20]]
-    torch._foreach_zero_(a)
-    assert values(a) == [[0, 0], [0]]
-    assert not hasattr(torch, "_foreach_no_such")

@@ -6,9 +6,8 @@ records what a program does for an example (rushlight.export), which can be save
 
 from __future__ import annotations
 
-from contextvars import ContextVar
-from typing import Any, NamedTuple
 import builtins
+from contextvars import ContextVar
 from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin
 from typing import Final as Final
@@ -16,8 +15,6 @@ from typing import Final as Final
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any, TypeVar
-    from collections.abc import Callable
     from typing import TypeVar
 
     from rushlight import nn
@@ -69,10 +66,6 @@ class TensorType:
 
 class DeviceObjType:
     """What no device is; annotations name it."""
-
-
-class TracerWarning(Warning):
-    """What tracing would warn with; programs filter it."""
 
 
 class Attribute(NamedTuple):

@@ -516,5 +516,3 @@ def _wrap_below(
         return made
 
     wrap_below(module, decide, wrapper, ignored_inside, ignored)
-"""Where libraries look for the class that they ask isinstance of."""
-from rushlight.distributed.fsdp import FullyShardedDataParallel as FullyShardedDataParallel
