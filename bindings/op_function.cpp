@@ -219,6 +219,7 @@ struct PyOpFunction {
   std::vector<const OpEntry*>* overloads;
   std::string* name;  // with the trailing underscore of an in-place form
   bool inplace;
+  PyObject* function;    // see told_function
   PyObject* attributes;  // what programs add to it, as to any function
 };
 
@@ -246,7 +247,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
     auto* self = reinterpret_cast<PyOpFunction*>(callable);
     Py_ssize_t nargs = PyVectorcall_NARGS(flagged);
     if (mode_count || some_argument_takes_over(args, nargs, keywords)) [[unlikely]]
-      if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
+      if (PyObject* result = call_override(self->function, args, nargs, keywords)) return result;
     std::string best_error;
     int best_fit = -1;
     for (const OpEntry* entry : *self->overloads) {
@@ -274,7 +275,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
       }
     }
     // Objects of other classes may take over an op that cannot read them.
-    if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
+    if (PyObject* result = call_override(self->function, args, nargs, keywords)) return result;
     std::string message = *self->name + "(): " + best_error;
     if (self->overloads->size() > 1) {
       message += ". It takes one of:";
@@ -330,7 +331,8 @@ PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "Pickles by n
 
 // A function and the method that does the same are equal, so that a table of functions serves both.
 Py_hash_t op_hash(PyObject* self) {
-  Py_hash_t hash = Py_hash_t(std::hash<std::string>()(*reinterpret_cast<PyOpFunction*>(self)->name));
+  Py_hash_t hash =
+      Py_hash_t(std::hash<std::string>()(*reinterpret_cast<PyOpFunction*>(self)->name));
   return hash == -1 ? 0 : hash;  // -1 says that there is an exception
 }
 PyObject* op_compare(PyObject* a, PyObject* b, int comparison);
@@ -374,6 +376,7 @@ PyObject* make_op(PyTypeObject* type, std::string name, std::vector<const OpEntr
   self->overloads = new std::vector<const OpEntry*>(std::move(overloads));
   self->name = new std::string(std::move(name));
   self->inplace = inplace;
+  self->function = object;
   return object;
 }
 
@@ -414,6 +417,11 @@ PyObject* find_return_type(std::string_view name) {
   return nullptr;
 }
 
+PyObject* told_function(PyObject* callable) {
+  bool is_op = PyObject_TypeCheck(callable, &OpFunctionType);
+  return is_op ? reinterpret_cast<PyOpFunction*>(callable)->function : callable;
+}
+
 PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {
   return to_python(entry, run(entry, args, inplace));
 }
@@ -442,13 +450,17 @@ void add_ops(PyObject* module) {
                    const std::vector<const OpEntry*>& overloads, bool inplace) {
       Ref op(make_op(type, as, overloads, inplace));
       add_to_homes(module, homes.get(), home, as, op.get());
+      return reinterpret_cast<PyOpFunction*>(op.get());
     };
+    PyOpFunction *of_torch = nullptr, *of_tensor = nullptr;
     if (!functions.empty())
-      add(&OpFunctionType, functions[0]->home, name, functions, false);
-    if (!methods.empty()) add(&OpMethodType, "Tensor", name, methods, false);
+      of_torch = add(&OpFunctionType, functions[0]->home, name, functions, false);
+    if (!methods.empty()) of_tensor = add(&OpMethodType, "Tensor", name, methods, false);
+    if (of_torch && of_tensor && methods == functions) of_tensor->function = of_torch->function;
     if (!inplace_forms.empty()) {
-      add(&OpMethodType, "Tensor", name + "_", inplace_forms, true);
-      add(&OpFunctionType, inplace_forms[0]->home, name + "_", inplace_forms, true);
+      of_torch = add(&OpFunctionType, inplace_forms[0]->home, name + "_", inplace_forms, true);
+      of_tensor = add(&OpMethodType, "Tensor", name + "_", inplace_forms, true);
+      of_tensor->function = of_torch->function;
     }
     i = end;
   }

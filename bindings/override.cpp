@@ -240,7 +240,8 @@ PyObject* call_override(PyObject* function, PyObject* const* args, Py_ssize_t na
 
 PyObject* call_override(const char* method, std::initializer_list<PyObject*> args) {
   Ref function(checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_class), method)));
-  return call_override(function.get(), args.begin(), Py_ssize_t(args.size()), nullptr);
+  return call_override(told_function(function.get()), args.begin(), Py_ssize_t(args.size()),
+                       nullptr);
 }
 
 void note_tensor_class(PyTypeObject* type) {

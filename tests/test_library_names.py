@@ -136,3 +136,15 @@ def test_types_of_containers_are_asked() -> None:
     ):
         assert is_a(obj, kind) and not is_a(object(), kind)
     assert not is_a([1, "a"], list[int]) and not is_a((1, 2, 3), tuple[int, int])
+
+
+def test_ops_that_are_attributes_of_a_class_stay_functions() -> None:
+    class Layer:
+        act = torch.sigmoid
+        write = torch.relu_
+
+    assert Layer().act(torch.zeros(1)).item() == 0.5
+    assert Layer().write(torch.tensor([-1.0])).item() == 0
+    assert torch.zeros(1).sigmoid().item() == 0.5
+    assert torch.Tensor.sigmoid == torch.sigmoid != torch.Tensor.tanh
+    assert {torch.sigmoid: 1}[torch.Tensor.sigmoid] == 1

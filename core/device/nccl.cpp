@@ -68,8 +68,8 @@ struct Functions {
 #undef NCCL_MEMBER
 };
 
-constexpr cuda::LibraryNames kNames = {"NCCL",         "RUSHLIGHT_NCCL",  "libnccl.so.2",
-                                       "libnccl.so.2", "nvidia/nccl/lib", "nvidia-nccl-cu12",
+constexpr cuda::LibraryNames kNames = {"NCCL",           "RUSHLIGHT_NCCL",  "libnccl.so.2",
+                                       "libnccl.so.2",   "nvidia/nccl/lib", "nvidia-nccl-cu12",
                                        "rushlight[nccl]"};
 
 Functions open() {

@@ -87,7 +87,7 @@ class Calling(CodeGen):
         text = f"{output_args!r}"
         if self.out_spec.is_leaf():
             return f"return {text.removeprefix('(').removesuffix(',)')}"
-        is_flat = self.out_spec.cls is tuple and all(c.is_leaf() for c in self.out_spec.children)
+        is_flat = self.out_spec.type is tuple and all(c.is_leaf() for c in self.out_spec.children())
         return f"return {text}" if is_flat else f"return _outputs({text})"
 
     def process_inputs(self, *args: Any) -> Any:

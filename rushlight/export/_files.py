@@ -181,11 +181,11 @@ def _data(value: Any, places: dict[Node, int]) -> Any:
 
 def _spec_data(spec: TreeSpec) -> Any:
     """How a tree is built. Named tuples and other classes come back as tuples."""
-    if spec.cls is None:
+    if spec.type is None:
         return None
-    kind = spec.cls.__name__ if spec.cls.__name__ in _CONTAINERS else "tuple"
+    kind = spec.type.__name__ if spec.type.__name__ in _CONTAINERS else "tuple"
     keys = spec.context if kind in ("dict", "OrderedDict") else None
-    return [kind, _data(keys, {}), *map(_spec_data, spec.children)]
+    return [kind, _data(keys, {}), *map(_spec_data, spec.children())]
 
 
 def _leaf_data(leaf: Input | Constant) -> Any:
@@ -279,7 +279,7 @@ def _program(data: dict[str, Any], stored: dict[str, Tensor], device: Any) -> Pr
     leaves = [_leaf(leaf, dims) for leaf in data["leaves"]]
     in_spec, out_spec = _spec(data["in_spec"]), _spec(data["out_spec"])
     _check(in_spec.num_leaves == len(leaves), "the arguments do not fit their names")
-    _check(len(in_spec.children) == len(names), "the arguments do not fit their names")
+    _check(in_spec.num_children == len(names), "the arguments do not fit their names")
     results = graph.output_node().args[0]
     fits = isinstance(results, tuple) and len(results) == out_spec.num_leaves
     _check(fits, "the results do not fit the graph")
