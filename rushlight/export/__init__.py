@@ -6,6 +6,8 @@ recorded. torch.jit.trace and torch.onnx.export are built on the same recording.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rushlight import nn
 from rushlight.export._files import read, write
 from rushlight.export._program import record_program
@@ -16,7 +18,7 @@ from rushlight.export.graph_signature import ExportGraphSignature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from rushlight.export._files import FileLike
@@ -53,7 +55,9 @@ def export(
     Raises:
         ValueError: if mod is no module, or the program depends on a size in a way that cannot be
             recorded.
-        RuntimeError: if the program depends on the elements of a tensor: by `if`, item or NumPy.
+        TypeError: if mod does not take these arguments.
+        RuntimeError: if the program depends on the elements of a tensor: by `if`, item or NumPy;
+            or returns other objects than tensors, numbers and text.
 
     Example:
         >>> batch = torch.export.Dim("batch")
@@ -71,6 +75,8 @@ def export(
         raise RuntimeError(
             f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}"
         )
+    if kwargs is not None and not isinstance(kwargs, Mapping):
+        raise TypeError(f"export: kwargs is {type(kwargs)}. Give a dict of arguments by name.")
     return ExportedProgram(record_program(mod, args, kwargs, refuse_read, dynamic_shapes))
 
 

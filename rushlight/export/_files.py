@@ -89,6 +89,7 @@ def write(program: Program, file: FileLike, extra: dict[str, Any] | None) -> Non
         with replace_when_complete(os.fspath(file)) as opened:
             write(program, opened, extra)
         return
+    program.check_has_elements("save")
     keys: dict[int, str] = {}  # tensors that several paths share are written once
     for path, tensor in program.tensors.items():
         keys.setdefault(id(tensor), path)
@@ -98,6 +99,10 @@ def write(program: Program, file: FileLike, extra: dict[str, Any] | None) -> Non
         archive.writestr(_GRAPH, text)
         archive.writestr(_TENSORS, safetensors.save(stored))
         for name, content in (extra or {}).items():
+            if not isinstance(content, (str, bytes)):
+                raise TypeError(
+                    f"save: the extra file {name!r} is {type(content)}. Give text or bytes."
+                )
             archive.writestr(_EXTRA + name, content)
 
 
@@ -222,6 +227,8 @@ def read(file: FileLike, extra: dict[str, Any] | None, device: Any = None) -> Pr
             names = set(archive.namelist())
             if _GRAPH not in names:
                 _refuse_other(names)
+            if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+                raise ValueError("it is compressed, and may be of any size unfolded")
             data = json.loads(archive.read(_GRAPH))
             tensors = safetensors.load(archive.read(_TENSORS))
             for name in extra or {}:
@@ -231,9 +238,9 @@ def read(file: FileLike, extra: dict[str, Any] | None, device: Any = None) -> Pr
         if data["version"] != _VERSION:
             raise ValueError(f"it has version {data['version']}, but version {_VERSION} is known")
         return _program(data, tensors, device)
-    except (OSError, RuntimeError):
-        raise
     except Exception as error:  # whatever is wrong with what the file says
+        if isinstance(error, (OSError, RuntimeError)) and not isinstance(error, RecursionError):
+            raise
         raise RuntimeError(f"load: the file is damaged or no saved program: {error}") from error
 
 

@@ -57,6 +57,15 @@ class Program:
         assert isinstance(calling, Calling)
         return calling
 
+    def check_has_elements(self, caller: str) -> None:
+        """Raises RuntimeError if there is nothing to write of a tensor."""
+        for path, tensor in self.tensors.items():
+            if tensor.is_meta:
+                raise RuntimeError(
+                    f"{caller}: {path} is on meta, without elements. Call to_empty on the module "
+                    "and fill it before it is recorded."
+                )
+
     def module(self, base: type[GraphModule] = GraphModule) -> GraphModule:
         """Returns a module that runs a copy of the graph, on the same tensors."""
         root = nn.Module()
@@ -172,9 +181,18 @@ def bind(
 ) -> dict[str, Any]:
     """The arguments of a call by the names of the parameters, *args and **kwargs with stars."""
     called = function.forward if isinstance(function, nn.Module) else function
-    signature = inspect.signature(called)
+    try:
+        signature = inspect.signature(called)
+    except ValueError:  # ops tell none
+        signature = inspect.signature(lambda *args, **kwargs: None)
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
-    given = signature.bind(*args, **kwargs).arguments
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError as error:
+        name = getattr(called, "__qualname__", type(called).__name__)
+        raise TypeError(
+            f"export: {error}. The program is {name}({', '.join(signature.parameters)})."
+        ) from None
     return {stars.get(signature.parameters[n].kind, "") + n: value for n, value in given.items()}
 
 

@@ -19,7 +19,7 @@ from rushlight import _C, Tensor, nn
 from rushlight.compiler import is_recording
 from rushlight.fx._wrapping import Patches
 from rushlight.fx.graph import Graph
-from rushlight.fx.node import map_aggregate
+from rushlight.fx.node import CONSTANTS, map_aggregate
 from rushlight.fx.passes.shape_prop import _extract_tensor_metadata
 from rushlight.overrides import TorchFunctionMode
 
@@ -296,6 +296,12 @@ class _Recorder(TorchFunctionMode):
 
     def finish(self, results: Sequence[Any]) -> Recording:
         """The recording, which ends with the results and the buffers that were assigned anew."""
+        for result in results:
+            if not isinstance(result, (*CONSTANTS, slice, rl.Size)):
+                raise RefusedError(
+                    f"export: the program returns {result!r}, a {type(result).__name__}. Results "
+                    "are tensors, numbers, text, and lists, tuples and dicts of them."
+                )
         outputs = tuple(map(self._value, results))
         for path, now in self._module.named_buffers():
             before = self._buffers.get(path)

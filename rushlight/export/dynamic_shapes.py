@@ -136,7 +136,7 @@ def resolve(
         dynamic_shapes: what the user said, by name or in the order of the arguments.
 
     Raises:
-        ValueError: if it does not fit the arguments.
+        TypeError, ValueError: if it does not fit the arguments.
     """
     if dynamic_shapes is None:
         return [{} for _ in tree_leaves(arguments)]
@@ -148,6 +148,11 @@ def resolve(
                 f"{list(dynamic_shapes)}."
             )
         given = [dynamic_shapes.get(name) for name in arguments]
+    elif not isinstance(dynamic_shapes, (list, tuple)):
+        raise TypeError(
+            f"export: dynamic_shapes is {dynamic_shapes!r}. Give a dict by the arguments' names, "
+            "or a list or tuple in their order."
+        )
     else:
         given = list(dynamic_shapes)
         if len(given) != len(arguments):
@@ -184,11 +189,12 @@ def _walk(
     for place, (key, item) in enumerate(inside):
         if isinstance(said, dict):
             part = said.get(key)
-        elif len(said) == len(inside):
+        elif isinstance(said, (list, tuple)) and len(said) == len(inside):
             part = said[place]
         else:
             raise ValueError(
-                f"export: dynamic_shapes has {len(said)} items for {path}, which has {len(inside)}."
+                f"export: dynamic_shapes says {said!r} of {path}, which has {len(inside)} items. "
+                "Say it of each, None for those whose sizes do not change."
             )
         _walk(item, part, f"{path}[{key!r}]", found, unnamed)
 

@@ -197,6 +197,7 @@ def load(
 
     Raises:
         RuntimeError: if the file holds no recording; PyTorch's own archives hold none.
+        ValueError: if map_location is no device.
     """
     from rushlight.jit._trace import loaded
 

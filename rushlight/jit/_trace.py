@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import rushlight as rl
 from rushlight import Tensor, jit
 from rushlight.export._files import read, write
 from rushlight.export._program import Program, bind, record_program
@@ -51,6 +52,11 @@ def _module(program: Program) -> TracedModule:
 
 def loaded(f: FileLike, device: Any, extra: dict[str, Any] | None) -> TracedModule:
     """The module in a file."""
+    if not (device is None or isinstance(device, (str, rl.device))):
+        raise ValueError(
+            "map_location should be either None, string or torch.device, but got type: "
+            f"{type(device)}"
+        )
     return _module(read(f, extra, device))
 
 

@@ -278,6 +278,17 @@ def test_mistakes_in_the_call_of_export() -> None:
     ):
         with pytest.raises(ValueError, match="dynamic_shapes"):
             exported(nn.ReLU(), torch.ones(2), dynamic_shapes=shapes)
+    for shapes in (3, "x"):
+        with pytest.raises(TypeError, match="dynamic_shapes"):
+            exported(nn.ReLU(), torch.ones(2), dynamic_shapes=shapes)
+    with pytest.raises(ValueError, match="says 3 of input"):
+        exported(nn.ReLU(), [torch.ones(2)], dynamic_shapes=(3,))
+    with pytest.raises(TypeError, match=r"export: got an unexpected .* ReLU.forward\(input\)"):
+        export(nn.ReLU(), (torch.ones(2),), {"z": torch.ones(2)})
+    with pytest.raises(TypeError, match="kwargs is"):
+        export(nn.ReLU(), (), [torch.ones(2)])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(RuntimeError, match="returns <object"):
+        exported(Calls(lambda x: [x, object()]), torch.ones(2))
     with pytest.raises(ValueError, match="no value of"):
         exported(nn.ReLU(), torch.ones(2), dynamic_shapes=({0: Dim("n", min=3)},))
     with pytest.raises(ValueError, match="too few sizes"):

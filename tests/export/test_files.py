@@ -89,6 +89,12 @@ def test_other_files_are_named(tmp_path: Path) -> None:
             archive.writestr(name, b"")
         with pytest.raises(RuntimeError, match=word):
             torch.export.load(tmp_path / "file")
+    for text, word in [("[" * 10**5, "recursion"), ("{}" + " " * 10**5, "compressed")]:
+        with zipfile.ZipFile(tmp_path / "file", "w") as archive:
+            kind = zipfile.ZIP_DEFLATED if word == "compressed" else zipfile.ZIP_STORED
+            archive.writestr("program.json", text, kind)
+        with pytest.raises(RuntimeError, match=f"load: .* {word}"):
+            torch.export.load(tmp_path / "file")
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(RuntimeError, match="damaged"):
         torch.jit.load(tmp_path / "file")
@@ -104,4 +110,13 @@ def test_extra_files_are_kept(tmp_path: Path) -> None:
     assert extra == {"labels.txt": b"cat\ndog", "missing": None}
     with pytest.raises(TypeError, match="ExportedProgram"):
         torch.export.save(nn.ReLU(), tmp_path / "b")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match=r"extra file 'labels.txt' is <class 'int'>"):
+        torch.export.save(program, tmp_path / "b", extra_files={"labels.txt": 3})
     assert not (tmp_path / "b").exists()
+
+
+def test_tensors_without_elements_cannot_be_kept() -> None:
+    net = nn.Linear(2, 1, device="meta")
+    program = torch.export.export(net, (torch.ones(1, 2, device="meta"),))
+    with pytest.raises(RuntimeError, match="save: weight is on meta"):
+        torch.export.save(program, io.BytesIO())

@@ -41,6 +41,9 @@ def test_traced_module_runs_for_other_batches_and_through_files(tmp_path: Path) 
     loaded.save(again)
     again.seek(0)
     torch.testing.assert_close(jit.load(again)(x), net(x))
+    for location in ({"cpu": "cpu"}, lambda storage, _: storage):
+        with pytest.raises(ValueError, match="map_location should be"):
+            jit.load(tmp_path / "net.pt", location)
     with pytest.raises(RuntimeError, match="was not recorded"):
         jit.save(net, tmp_path / "plain.pt")
 
@@ -55,6 +58,8 @@ def test_functions_are_traced_with_what_they_return() -> None:
     named = jit.trace(both, example_kwarg_inputs={"a": a, "b": b})
     torch.testing.assert_close(named(b=b, a=a), both(a, b))
     assert not jit.is_tracing()
+    added = jit.trace(torch.add, (torch.ones(2), torch.ones(2)))  # has no signature
+    torch.testing.assert_close(added(a, b["x"]), a + b["x"])
 
 
 def test_what_depends_on_a_size_keeps_that_of_the_example() -> None:
