@@ -55,7 +55,7 @@ def export(
         opset_version: the version of ONNX's operators, 18 to 23; None is 18.
         dynamo: accepted for PyTorch's sake.
         external_data: whether the parameters go to a second file, named f.data.
-        dynamic_shapes: which sizes may change; see torch.export.export.
+        dynamic_shapes: which sizes may change; see torch.export.export. A text may stand for a Dim.
         export_params: whether the model holds the parameters; without them it takes them as inputs.
         keep_initializers_as_inputs: whether a caller may replace parameters.
         dynamic_axes: which sizes may change, in the older form: for names of inputs and outputs a

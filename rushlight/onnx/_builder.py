@@ -85,19 +85,23 @@ class Value:
 class Builder:
     """An ONNX graph that grows.
 
+    Args:
+        opset: the version of the operators.
+        taken: names that stand for something else.
+
     Attributes:
         node: the step of the program that is converted.
-        opset: the version of the operators.
+        opset: as given.
     """
 
     node: Node
 
-    def __init__(self, opset: int) -> None:
+    def __init__(self, opset: int, taken: Iterable[str] = ()) -> None:
         self.opset = opset
         self.nodes: list[Any] = []
         self.initializers: dict[str, Tensor] = {}
         self._constants: dict[Any, Value] = {}
-        self._used: set[str] = set()
+        self._used = set(taken)
 
     def name(self, wanted: str) -> str:
         """A name that nothing else has."""

@@ -37,6 +37,8 @@ class Converter:
         program: the recording.
         opset: the version of ONNX's operators.
         folds: whether steps that depend on no input are run now.
+        input_names: those that inputs get instead of their own, as far as there are any.
+        output_names: those of outputs.
 
     Attributes:
         builder: holds the nodes and constants.
@@ -44,8 +46,16 @@ class Converter:
         outputs: its outputs.
     """
 
-    def __init__(self, program: Program, opset: int, folds: bool) -> None:
-        self.builder = Builder(opset)
+    def __init__(
+        self,
+        program: Program,
+        opset: int,
+        folds: bool,
+        input_names: Sequence[str],
+        output_names: Sequence[str],
+    ) -> None:
+        self.builder = Builder(opset, [*input_names, *output_names])
+        self._input_names = iter(input_names)
         self.inputs: list[Value] = []
         self.outputs: list[Value] = []
         self._program = program
@@ -62,18 +72,13 @@ class Converter:
             for target in node.meta.get("written", ()):
                 self._writers.setdefault(target.meta.get("storage"), node)
 
-    def run(self, input_names: Sequence[str]) -> None:
-        """Converts all steps.
-
-        Args:
-            input_names: those that inputs get instead of their own, as far as there are any.
-        """
-        names = iter(input_names)
+    def run(self) -> None:
+        """Converts all steps."""
         with rl.no_grad():
             for node in self._program.graph.nodes:
                 self.builder.node = node
                 if node.op == "placeholder":
-                    name = self.builder.name(next(names, node.target))
+                    name = next(self._input_names, None) or self.builder.name(node.target)
                     meta = node.meta["tensor_meta"]
                     value = Value(name, meta.dtype, node.meta["shape"])
                     self.inputs.append(value)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextvars
+import re
+import warnings
 
 import rushlight as rl
 from rushlight import Tensor, nn
@@ -12,7 +14,7 @@ from rushlight.export.dynamic_shapes import Dim
 from rushlight.onnx._builder import Value, element_type, tensor_proto
 from rushlight.onnx._convert import Converter
 from rushlight.onnx.errors import OnnxExporterError
-from rushlight.utils._pytree import tree_flatten, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,11 +42,15 @@ def recorded(
         return record_again(model._program, refuse_read)
     if not callable(model):
         raise TypeError(f"onnx.export: model is {type(model).__name__}. Give it a module.")
+    dims = _DimsByName()
     args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     if args and isinstance(args[-1], dict) and kwargs is None and _takes_kwargs(model, args):
         args, kwargs = args[:-1], args[-1]
     if dynamic_axes and dynamic_shapes is None:
-        dynamic_shapes = _shapes(bind(model, args, kwargs or {}), input_names, dynamic_axes)
+        arguments = bind(model, args, kwargs or {})
+        dynamic_shapes = _shapes(arguments, input_names, dynamic_axes, dims)
+    else:
+        dynamic_shapes = tree_map_only(str, dims.__getitem__, dynamic_shapes)
     modes = {m: m.training for m in model.modules()} if isinstance(model, nn.Module) else {}
     token = is_exporting.set(True)
     try:
@@ -66,28 +72,37 @@ def _takes_kwargs(model: Any, args: tuple[Any, ...]) -> bool:
     return False
 
 
+class _DimsByName(dict[str, Dim]):
+    """Dims by any text: the same text is the same size."""
+
+    def __missing__(self, name: str) -> Dim:
+        plain = re.sub(r"\W", "_", name)
+        self[name] = made = Dim(plain if plain.isidentifier() else f"_{plain}")
+        return made
+
+
 def _shapes(
-    arguments: dict[str, Any], input_names: Sequence[str], dynamic_axes: Mapping[str, Any]
-) -> dict[str, Any]:
-    """dynamic_shapes for what dynamic_axes says of the inputs: the same name is the same size."""
+    arguments: dict[str, Any],
+    input_names: Sequence[str],
+    dynamic_axes: Mapping[str, Any],
+    dims: _DimsByName,
+) -> list[Any]:
+    """dynamic_shapes for what dynamic_axes says of the inputs."""
     leaves, spec = tree_flatten(list(arguments.values()))
     given = iter(input_names)
-    dims: dict[str, Dim] = {}
     said: list[Any] = []
     for leaf, own in zip(leaves, leaf_names(arguments), strict=True):
         name = next(given, own) if isinstance(leaf, Tensor) else own
         axes = dynamic_axes.get(name, {}) if isinstance(leaf, Tensor) else {}
+        if not isinstance(axes, (dict, list, tuple)):
+            raise ValueError(
+                f"onnx.export: dynamic_axes says {axes!r} of {name}. Give a dict from dimensions "
+                "to names, or a list of dimensions."
+            )
         if not isinstance(axes, dict):
             axes = {axis: f"{name}_dim_{axis}" for axis in axes}
-        for name in axes.values():
-            dims.setdefault(name, Dim(_identifier(name)))
         said.append({axis: dims[name] for axis, name in axes.items()} or None)
-    return dict(zip(arguments, tree_unflatten(said, spec), strict=True))
-
-
-def _identifier(name: str) -> str:
-    plain = "".join(c if c.isalnum() else "_" for c in name)
-    return plain if plain.isidentifier() else f"_{plain}"
+    return tree_unflatten(said, spec)
 
 
 def converted(
@@ -101,14 +116,16 @@ def converted(
     """The program as an onnx.ModelProto, checked."""
     import onnx
 
-    if not FIRST_OPSET <= opset <= LAST_OPSET:
+    if not isinstance(opset, int) or not FIRST_OPSET <= opset <= LAST_OPSET:
         raise OnnxExporterError(
-            f"onnx.export: opset_version is {opset}. Versions {FIRST_OPSET} to {LAST_OPSET} can be "
-            "written."
+            f"onnx.export: opset_version is {opset!r}. Versions {FIRST_OPSET} to {LAST_OPSET} can "
+            "be written."
         )
-    converter = Converter(program, opset, folds)
-    converter.run(input_names)
+    program.check_has_elements("onnx.export")
+    converter = Converter(program, opset, folds, input_names, output_names)
+    converter.run()
     builder = converter.builder
+    _check_names(converter, input_names, output_names, dynamic_axes)
     outputs = _named_outputs(converter, output_names)
     nodes, used = _needed(builder.nodes, {value.name for value in outputs})
     graph = onnx.helper.make_graph(
@@ -130,15 +147,42 @@ def converted(
     return model
 
 
+def _check_names(
+    converter: Converter,
+    input_names: Sequence[str],
+    output_names: Sequence[str],
+    dynamic_axes: Mapping[str, Any],
+) -> None:
+    for kind, names, values in (
+        ("input", input_names, converter.inputs),
+        ("output", output_names, converter.outputs),
+    ):
+        if len(names) > len(values):
+            raise OnnxExporterError(
+                f"onnx.export: {kind}_names are {list(names)}, but the model has {len(values)} "
+                f"{kind}s. Give a list of at most so many."
+            )
+    names = [*input_names, *output_names]
+    if len(set(names)) < len(names):
+        raise OnnxExporterError(f"onnx.export: of the names {names} some are the same. Rename one.")
+    unknown = dynamic_axes.keys() - {*names, *(value.name for value in converter.inputs)}
+    if unknown:
+        warnings.warn(
+            f"onnx.export: dynamic_axes names {sorted(unknown)}, which are neither among the "
+            f"inputs {[value.name for value in converter.inputs]} nor in output_names.",
+            stacklevel=4,
+        )
+
+
 def _named_outputs(converter: Converter, names: Sequence[str]) -> list[Value]:
     """The outputs under their names, each the output of a node."""
+    import onnx
+
     builder, made = converter.builder, []
     given = iter(names)
     for value in converter.outputs:
-        name = builder.name(next(given, value.name))
+        name = next(given, None) or builder.name(value.name)
         made.append(Value(name, value.dtype, value.shape))
-        import onnx
-
         builder.nodes.append(
             onnx.helper.make_node("Identity", [value.name], [name], f"output_{name}")
         )

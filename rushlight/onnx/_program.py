@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from importlib import import_module
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ONNXProgram"]
 
 _LARGEST = 2**31 - 2**20  # protobuf's limit of a file, less some room for the graph
+_SMALLEST = 1024  # bytes of a tensor that goes to another file
 
 
 class ONNXProgram:
@@ -53,21 +55,28 @@ class ONNXProgram:
             keep_initializers_as_inputs: whether a caller may replace parameters.
             external_data: whether parameters go to a second file, whose name ends in .data; None
                 does so only when one file could not hold them.
+
+        Raises:
+            FileNotFoundError: if there is no such folder.
         """
         import onnx
 
+        path = os.fspath(destination)
+        folder, name = os.path.split(os.path.abspath(path))
+        if not os.path.isdir(folder):
+            raise FileNotFoundError(f"onnx.export: there is no folder {folder}. Make it first.")
         model = onnx.ModelProto()
         model.CopyFrom(self.model_proto)
         change_initializers(model, include_initializers, keep_initializers_as_inputs)
         if external_data is None:
             external_data = sum(len(t.raw_data) for t in model.graph.initializer) > _LARGEST
-        path = os.fspath(destination)
-        data = f"{os.path.basename(path)}.data"
         if external_data:
-            beside = os.path.join(os.path.dirname(path), data)
-            if os.path.exists(beside):
-                os.remove(beside)  # onnx would add to it
-        onnx.save_model(model, path, save_as_external_data=external_data, location=data)
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(f"{path}.data")  # onnx would add to it
+            for tensor in model.graph.initializer:
+                if len(tensor.raw_data) >= _SMALLEST:
+                    onnx.external_data_helper.set_external_data(tensor, f"{name}.data")
+        onnx.save_model(model, path)
 
     def initialize_inference_session(self) -> None:
         """Makes the session of onnxruntime that calls use.

@@ -55,6 +55,33 @@ def test_files_run_elsewhere(tmp_path: Path, external: bool) -> None:
     assert {"0.weight", "3.bias"} <= names
 
 
+def test_files_beside_the_program_do_not_matter(tmp_path: Path) -> None:
+    (tmp_path / "inner").mkdir()
+    x = torch.rand(5, 3)
+    with contextlib.chdir(tmp_path):
+        for path in (Path("net.onnx"), Path("inner", "net.onnx")):
+            torch.onnx.export(network(), x, path)
+            assert run(path, x).shape == (5, 2)
+        with pytest.raises(FileNotFoundError):
+            torch.onnx.export(network(), x, Path("none", "net.onnx"))
+
+
+def test_names_of_outputs_are_kept_whatever_steps_are_called() -> None:
+    taken = [node.output[0] for node in torch.onnx.export(network(), torch.ones(1, 3))
+             .model_proto.graph.node]  # fmt: skip
+    for name in (taken[0], "0.weight"):
+        program = torch.onnx.export(network(), torch.ones(1, 3), output_names=[name])
+        assert [value.name for value in program.model_proto.graph.output] == [name]
+        assert program(torch.ones(1, 3))[0].shape == (1, 2)
+
+
+def test_dynamic_shapes_by_text() -> None:
+    module = Calls(lambda x, y: x + y)
+    shapes = {"args": ({0: "rows"}, {0: "rows"})}
+    program = torch.onnx.export(module, (torch.ones(2), torch.ones(2)), dynamic_shapes=shapes)
+    assert program(torch.ones(7), torch.ones(7))[0].tolist() == [2.0] * 7
+
+
 def test_dynamic_sizes_by_list_and_for_several_inputs() -> None:
     module = Calls(lambda x, y: torch.cat([x, y]).sum(1))
     axes = {"a": [0], "b": {0: "rows"}}
@@ -167,6 +194,18 @@ def test_mistakes() -> None:
         )
     with pytest.raises(TypeError, match="Give it a module"):
         torch.onnx.export(3, x)
+    with pytest.raises(OnnxExporterError, match="opset_version is '18'"):
+        torch.onnx.export(net, x, opset_version="18")  # pyright: ignore[reportArgumentType]
+    with pytest.raises(OnnxExporterError, match=r"output_names are \['a', 'b'\]"):
+        torch.onnx.export(net, x, output_names=["a", "b"])
+    with pytest.raises(OnnxExporterError, match="some are the same"):
+        torch.onnx.export(net, x, input_names=["a"], output_names=["a"])
+    with pytest.raises(ValueError, match="dynamic_axes says 0 of input"):
+        torch.onnx.export(net, x, dynamic_axes={"input": 0})
+    with pytest.warns(UserWarning, match=r"names \['y'\].* inputs \['input'\]"):
+        torch.onnx.export(net, x, dynamic_axes={"y": {0: "batch"}})
+    with pytest.raises(RuntimeError, match="onnx.export: weight is on meta"):
+        torch.onnx.export(net.to("meta"), x.to("meta"))
     assert isinstance(UnsupportedOperatorError("a", "b"), OnnxExporterError)
 
 
