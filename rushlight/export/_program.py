@@ -229,11 +229,8 @@ def record_again(program: Program, on_read: Callable[[str, str], None]) -> Progr
             sizes = [s if isinstance(s, int) else s.at(max(s.root.min, 2)) for s in leaf.shape]
             values.append(rl.zeros(sizes, dtype=leaf.dtype))
             dims.append({i: s for i, s in enumerate(leaf.shape) if not isinstance(s, int)} or None)
-    given, shapes = (
-        dict(zip(calling.names, tree_unflatten(parts, calling.in_spec), strict=True))
-        for parts in (values, dims)
-    )
-    args, kwargs = _as_call(given)
+    given, shapes = (tree_unflatten(parts, calling.in_spec) for parts in (values, dims))
+    args, kwargs = _as_call(dict(zip(calling.names, given, strict=True)))
     return record_program(program.module(), args, kwargs, on_read, shapes, calling.is_checked)
 
 

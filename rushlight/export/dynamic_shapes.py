@@ -30,7 +30,8 @@ class _Hint(enum.Enum):
 class Dim:
     """A size that may change from call to call.
 
-    Inputs that use the same Dim have the same size there. 2 * dim + 1 is a size that follows it.
+    Inputs that use the same Dim, or two that are equal, have the same size there. 2 * dim + 1 is a
+    size that follows it.
 
     Args:
         name: a Python name.
@@ -105,6 +106,15 @@ class Dim:
         root, rest = divmod(size - self.offset, self.scale)
         return root if rest == 0 and self.root.min <= root <= self.root.max else None
 
+    def _definition(self) -> tuple[Any, ...]:
+        return self.root.__name__, self.root.min, self.root.max, self.scale, self.offset
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dim) and self._definition() == other._definition()
+
+    def __hash__(self) -> int:
+        return hash(self._definition())
+
     def __repr__(self) -> str:
         if self.root is not self:
             return f"Dim({self.__name__!r})"
@@ -141,6 +151,7 @@ def resolve(
     if dynamic_shapes is None:
         return [{} for _ in tree_leaves(arguments)]
     if isinstance(dynamic_shapes, dict):
+        arguments = {name.lstrip("*"): value for name, value in arguments.items()}
         if dynamic_shapes.keys() - arguments.keys():
             raise ValueError(
                 "export: When `dynamic_shapes` is specified as a dict, its top-level keys must be "
@@ -164,6 +175,14 @@ def resolve(
     unnamed: dict[tuple[int, int], Dim] = {}
     for (name, value), said in zip(arguments.items(), given, strict=True):
         _walk(value, said, name, found, unnamed)
+    roots: dict[str, Dim] = {}
+    for dim in (dim for dims in found for dim in dims.values()):
+        other = roots.setdefault(dim.root.__name__, dim.root)
+        if other != dim.root:
+            raise ValueError(
+                f"export: Found different definitions {other!r} and {dim.root!r} for the same "
+                "symbolic dimension. Give one of them another name, or both the same range."
+            )
     return found
 
 

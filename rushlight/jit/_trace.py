@@ -82,7 +82,7 @@ def traced(
     token = jit._is_tracing.set(True)
     try:
         try:
-            shapes = tree_map(_first_dim, bind(func, args, kwargs or {}))
+            shapes = tree_map(_first_dim, list(bind(func, args, kwargs or {}).values()))
             program = record_program(func, args, kwargs, warn, shapes, is_checked=False)
         except ValueError:
             program = record_program(func, args, kwargs, warn, is_checked=False)

@@ -240,6 +240,18 @@ def test_transforms_and_autocast_are_refused() -> None:
         exported(nn.Linear(2, 2), torch.ones(1, 2))
 
 
+def test_dims_of_one_name_are_one_size() -> None:
+    class Sum(nn.Module):
+        def forward(self, *args: Tensor) -> Tensor:
+            return torch.cat([args[0], args[0]]) + args[1]
+
+    shapes = {"args": ({0: Dim("n")}, {0: 2 * Dim("n")})}
+    program = exported(Sum(), torch.ones(2), torch.ones(4), dynamic_shapes=shapes).module()
+    assert program(torch.ones(5), torch.ones(10)).shape == (10,)
+    with pytest.raises(AssertionError, match="Another input says that it is 10"):
+        program(torch.ones(5), torch.ones(12))
+
+
 def test_arguments_must_fit_the_recording() -> None:
     dim = Dim("batch", min=2, max=8)
     program = exported(
@@ -291,6 +303,9 @@ def test_mistakes_in_the_call_of_export() -> None:
         exported(Calls(lambda x: [x, object()]), torch.ones(2))
     with pytest.raises(ValueError, match="no value of"):
         exported(nn.ReLU(), torch.ones(2), dynamic_shapes=({0: Dim("n", min=3)},))
+    shapes = ([{0: Dim("n", max=9)}, {0: Dim("n")}],)
+    with pytest.raises(ValueError, match="different definitions"):
+        exported(Calls(torch.cat), [torch.ones(2), torch.ones(2)], dynamic_shapes=shapes)
     with pytest.raises(ValueError, match="too few sizes"):
         exported(nn.ReLU(), torch.ones(2), dynamic_shapes=({0: Dim("n", min=2, max=3)},))
     with pytest.raises(AssertionError, match="inconsistent"):
