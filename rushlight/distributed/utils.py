@@ -1,10 +1,13 @@
-"""What data parallelism does to whole modules: compares them over processes, makes them equal."""
+"""What data parallelism does to whole modules, which it compares over processes and makes equal,
+and to their arguments.
+"""
 
 from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight import distributed as dist
+from rushlight.utils._pytree import tree_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -160,3 +163,12 @@ def _sync_module_states(
         named += module.named_buffers()
     states = [tensor for name, tensor in named if name not in ignored]
     _sync_params_and_buffers(process_group, states, broadcast_bucket_size, src)
+
+
+def cast_floating(tree: Any, dtype: rl.dtype | None) -> Any:
+    """Returns a tree of values whose floating-point tensors have another dtype; None keeps them."""
+    if dtype is None:
+        return tree
+    return tree_map(
+        lambda x: x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x, tree
+    )

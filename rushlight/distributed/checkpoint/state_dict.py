@@ -14,6 +14,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight.distributed.tensor import DTensor, distribute_tensor
+from rushlight.distributed.tensor._api import local_of
 from rushlight.distributed.wrapper import clean, clean_items
 from rushlight.nn.parallel import DistributedDataParallel
 from rushlight.utils._pytree import tree_map
@@ -215,12 +216,8 @@ def set_model_state_dict(
     for name, tensor in (*params.items(), *clean_items(model.named_buffers())):
         if tensor.is_meta and isinstance(state.get(name), Tensor):
             # In place, so that tied parameters stay tied.
-            tensor.data = rl.empty_like(tensor.data, device=_local(state[name]).device)
+            tensor.data = rl.empty_like(tensor.data, device=local_of(state[name]).device)
     return model.load_state_dict(state, strict=options.strict)
-
-
-def _local(tensor: Tensor) -> Tensor:
-    return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
 
 
 # ---- optimizers ---------------------------------------------------------------------------------

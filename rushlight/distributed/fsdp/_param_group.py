@@ -15,7 +15,7 @@ from rushlight import _C, Tensor
 from rushlight import distributed as dist
 from rushlight.autograd import Function
 from rushlight.distributed.fsdp._policies import CPUOffloadPolicy
-from rushlight.distributed.tensor._api import DTensor, wrap
+from rushlight.distributed.tensor._api import DTensor, local_of, wrap
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, chunk_sizes
 from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
 from rushlight.nn import Module, Parameter
@@ -80,7 +80,7 @@ class ShardedParam:
         self.name = name  # for messages
         self.places = places
         self.whole_spec = whole._spec if isinstance(whole, DTensor) else None
-        self.shape = _local(whole).shape
+        self.shape = local_of(whole).shape
         self.dim = shard.dim
         sizes = chunk_sizes(self.shape[self.dim], ranks.size)
         if self.dim and sizes[-1] != sizes[0]:
@@ -112,10 +112,6 @@ class ShardedParam:
         """Views a whole parameter, padded to equal parts, as its parts one behind the other."""
         rows = self.part_shape[self.dim]
         return whole.unflatten(self.dim, (ranks, rows)).movedim(self.dim, 0)
-
-
-def _local(tensor: Tensor) -> Tensor:
-    return tensor._local_tensor if isinstance(tensor, DTensor) else tensor
 
 
 class Packed:
@@ -186,7 +182,7 @@ class ParamGroup:
     def _cut(self, param: ShardedParam, whole: Parameter, shard: Shard) -> Parameter:
         """The parameter of which this rank has its part, from what all ranks have."""
         mesh, placements = self.ranks.layout(shard, whole)
-        part = self._own_part(param, _local(whole.detach()))
+        part = self._own_part(param, local_of(whole.detach()))
         if not part.is_meta:
             part = part.to(self._part_device, memory_format=rl.contiguous_format, copy=True)
             if self._is_pinned:

@@ -10,8 +10,9 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight.distributed.fsdp._param_group import Packed
+from rushlight.distributed.utils import cast_floating
 from rushlight.nn import Module
-from rushlight.utils._pytree import tree_leaves, tree_map
+from rushlight.utils._pytree import tree_leaves
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,15 +135,6 @@ def _runs_backward() -> bool:
     return True
 
 
-def cast(tree: Any, dtype: rl.dtype | None) -> Any:
-    """Returns a tree of values whose floating-point tensors have another dtype."""
-    if dtype is None:
-        return tree
-    return tree_map(
-        lambda x: x.to(dtype) if isinstance(x, Tensor) and x.is_floating_point() else x, tree
-    )
-
-
 class ShardState:
     """The groups of parameters of one sharded module, or of several that are called in a row.
 
@@ -204,7 +196,7 @@ class ShardState:
         if self.is_root and self.casts_root_inputs is not None:
             casts = self.casts_root_inputs
         if casts:
-            args, kwargs = cast((args, kwargs), self.precision.param_dtype)
+            args, kwargs = cast_floating((args, kwargs), self.precision.param_dtype)
         self.watch((args, kwargs), self.leaves_by_input)
         return args, kwargs
 
@@ -222,7 +214,7 @@ class ShardState:
             if not rl.is_grad_enabled() or self.reshards_after_forward_now:
                 self.forget()
         self.context.leave()
-        output = cast(output, self.precision.output_dtype)
+        output = cast_floating(output, self.precision.output_dtype)
         self.watch(output, self.comes_by_output)
         return output
 

@@ -354,8 +354,8 @@ class DTensor(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise RuntimeError(
-            "DTensor: cannot be pickled, because its parts are in other processes. Save "
-            "full_tensor(), or to_local() on each rank."
+            "DTensor: cannot be pickled, because its parts are in other processes. Save it with "
+            "torch.distributed.checkpoint, or full_tensor(), or to_local() on each rank."
         )
 
 
@@ -379,6 +379,11 @@ def _with_spec(tensor: Any, spec: DTensorSpec) -> Any:
 def wrap(local: Tensor, spec: DTensorSpec) -> DTensor:
     """Returns the tensor of which this rank has that part."""
     return _with_spec(local.as_subclass(DTensor), spec)
+
+
+def local_of(value: Any) -> Any:
+    """Returns this rank's part of a DTensor; anything else as it is."""
+    return value._local_tensor if isinstance(value, DTensor) else value
 
 
 def mesh_of(function: str, mesh: DeviceMesh | None) -> DeviceMesh:

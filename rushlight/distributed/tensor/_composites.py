@@ -7,7 +7,7 @@ import math
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
-from rushlight.distributed.tensor._api import DTensor, wrap
+from rushlight.distributed.tensor._api import DTensor, local_of, wrap
 from rushlight.distributed.tensor._cross_entropy import cross_entropy
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
 from rushlight.distributed.tensor._redistribute import move
@@ -70,11 +70,7 @@ def _dropout(func: Any, args: Any, kwargs: Any) -> Any:
 
 def _local(func: Any, args: Any, kwargs: Any) -> Any:
     """Fused steps of optimizers: the state and the gradient of a part are where the part is."""
-
-    def local(x: Any) -> Any:
-        return x._local_tensor if isinstance(x, DTensor) else x
-
-    return func(*tree_map(local, args), **tree_map(local, kwargs))
+    return func(*tree_map(local_of, args), **tree_map(local_of, kwargs))
 
 
 def _unscale(func: Any, args: Any, kwargs: Any) -> Any:

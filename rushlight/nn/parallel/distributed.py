@@ -64,14 +64,6 @@ def _tensors_in(value: Any) -> Iterator[Tensor]:
                 yield from _tensors_in(getattr(leaf, part.name))
 
 
-def _cast(tree: Any, dtype: rl.dtype) -> Any:
-    def cast(value: Any) -> Any:
-        is_number = isinstance(value, Tensor) and value.is_floating_point()
-        return value.to(dtype) if is_number else value
-
-    return tree_map(cast, tree)
-
-
 class DistributedDataParallel(Module, Joinable, Generic[T]):
     """Calls a module in each of several processes, and averages its gradients over them.
 
@@ -329,8 +321,8 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
         if precision is None or precision.param_dtype is None:
             return self.module(*inputs, **kwargs)
         if precision.cast_forward_inputs:
-            inputs, kwargs = _cast((inputs, kwargs), precision.param_dtype)
-        params = _cast(dict(self.module.named_parameters()), precision.param_dtype)
+            inputs, kwargs = utils.cast_floating((inputs, kwargs), precision.param_dtype)
+        params = utils.cast_floating(dict(self.module.named_parameters()), precision.param_dtype)
         return functional_call(self.module, params, inputs, kwargs)
 
     @contextlib.contextmanager
