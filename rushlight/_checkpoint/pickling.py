@@ -63,6 +63,8 @@ class _SavedStorage:
 # The pickler in C insists on importing the names that it writes.
 _PythonPickler: Any = pickle._Pickler  # pyright: ignore[reportAttributeAccessIssue]
 
+_PLAIN = (Tensor.__reduce_ex__, Parameter.__reduce_ex__)
+
 
 class _Pickler(_PythonPickler):
     def __init__(self, file: IO[bytes], protocol: int) -> None:
@@ -77,6 +79,8 @@ class _Pickler(_PythonPickler):
             return TORCH_NAMES[id(obj)]
         if is_lazy(obj):
             return type(obj), (obj.requires_grad, obj.device, obj.dtype)
+        if isinstance(obj, Tensor) and type(obj).__reduce_ex__ not in _PLAIN:
+            return NotImplemented  # its class says how it is pickled, or why not
         if isinstance(obj, Parameter):
             arguments = (obj.detach(), obj.requires_grad, OrderedDict())
             state = vars(obj)

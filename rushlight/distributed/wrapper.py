@@ -24,6 +24,9 @@ class Wrapper(Module):
 
     Args:
         module: the one.
+
+    Raises:
+        TypeError: if it is none.
     """
 
     _attribute = ""  # where it is
@@ -34,6 +37,8 @@ class Wrapper(Module):
 
     def __init__(self, module: Module) -> None:
         super().__init__()
+        if not isinstance(module, Module):
+            raise TypeError(f"{type(self).__name__}: module is {module!r}. It must be a Module.")
         setattr(self, self._attribute, module)
 
     @property

@@ -161,6 +161,11 @@ def mistakes_are_told_on_all_ranks(folder: str) -> None:
         dcp.save({"bad": bad}, checkpoint_id=f"{folder}/bad")
     with pytest.raises(ValueError, match="of shape"):
         dcp.save({"x": torch.ones(dist.get_rank() + 1)}, checkpoint_id=f"{folder}/bad")
+    listed: Any = [torch.ones(2)]
+    with pytest.raises(dcp.CheckpointException, match="rank 1: TypeError: save: .* is a list"):
+        dcp.save(listed, checkpoint_id=f"{folder}/bad")
+    with pytest.raises(TypeError, match="load: state_dict is a list"):
+        dcp.load(listed, checkpoint_id=f"{folder}/bad")
     with open(f"{folder}/file", "w"):
         pass
     with pytest.raises(dcp.CheckpointException, match="rank 0: "):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import io
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -347,6 +348,12 @@ def mistakes() -> None:
     model(ids)
     is_there = dist.init_device_mesh("cpu", (1, 1, dist.get_world_size()))
     refused(ValueError, lambda: fully_shard(made(), mesh=is_there), "1D or 2D")
+    for name in ("mesh", "mp_policy", "offload_policy"):
+        refused(TypeError, functools.partial(fully_shard, made(), **{name: 3}), f"{name} is 3")
+    refused(TypeError, lambda: fully_shard([made(), 3]), "module is 3")
+    low: Any = "bfloat16"
+    refused(TypeError, lambda: MixedPrecisionPolicy(param_dtype=low), "param_dtype is 'bfloat16'")
+    refused(RuntimeError, lambda: torch.save(model.state_dict(), io.BytesIO()), "cannot be pickled")
     trains(sharded(made(), offload_policy=CPUOffloadPolicy()))
 
 
@@ -373,6 +380,13 @@ def the_wrapper_trains() -> None:
 def _of_seed_0() -> Net:
     torch.manual_seed(0)
     return Net()
+
+
+def the_wrapper_refuses_other_classes() -> None:
+    for name in ("module", "sharding_strategy", "cpu_offload", "mixed_precision"):
+        options: Any = {"module": made(), name: 3}
+        refused(TypeError, functools.partial(FSDP, **options), f"{name} is 3")
+    refused(TypeError, lambda: FSDP(made(), auto_wrap_policy=3), "auto_wrap_policy is 3")
 
 
 def the_wrapper_makes_what_is_on_meta() -> None:
@@ -561,6 +575,7 @@ OF_TWO: list[Callable[[], None]] = [
     other_dims,
     mistakes,
     the_wrapper_trains,
+    the_wrapper_refuses_other_classes,
     the_wrapper_makes_what_is_on_meta,
     the_wrapper_accumulates_and_clips,
     the_wrapper_has_state_dicts,

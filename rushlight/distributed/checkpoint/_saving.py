@@ -93,8 +93,13 @@ class _Ranks:
             raise CheckpointException(what, failures) from error
 
 
-def _states(state_dict: dict[str, Any]) -> dict[str, Any]:
+def _states(state_dict: Any, function: str) -> dict[str, Any]:
     """A state dict with the states of objects in the place of the objects."""
+    if not isinstance(state_dict, dict):
+        raise TypeError(
+            f"{function}: state_dict is a {type(state_dict).__name__}. Give a dict of tensors, "
+            'values and objects that have a state, such as {"model": model}.'
+        )
     return {
         key: value.state_dict()
         if isinstance(value, Stateful) and not isinstance(value, dict)
@@ -123,7 +128,7 @@ class _Plan:
         self.boxes: dict[tuple[str, tuple[int, ...]], Tensor] = {}
         self.tensors: dict[str, tuple[str, tuple[int, ...]]] = {}
         self.values: dict[str, Any] = {}
-        for path, value in _tree.leaves(_states(state_dict)):
+        for path, value in _tree.leaves(_states(state_dict, "save")):
             key = ".".join(map(str, path))
             if key in self.tensors or key in self.values:
                 raise ValueError(f"save: two values have the key {key}. Rename one.")
@@ -334,6 +339,7 @@ def load(
     Raises:
         CheckpointException: if there is no checkpoint, it is damaged or lacks a key, or a shape
             differs.
+        TypeError: if state_dict is no dict.
     """
     if storage_reader is None and checkpoint_id is None:
         raise ValueError("load: needs a checkpoint_id, the folder, or a storage_reader.")
@@ -344,7 +350,7 @@ def load(
     reader = storage_reader or FileSystemReader(os.fspath(checkpoint_id or ""))
     if checkpoint_id is not None:
         reader.path = os.fspath(checkpoint_id)
-    wanted = _states(state_dict)
+    wanted = _states(state_dict, "load")
     try:
         with rl.no_grad():
             _fill(wanted, reader, planner is not None and planner.allow_partial_load)

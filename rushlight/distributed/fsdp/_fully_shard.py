@@ -6,8 +6,8 @@ import functools
 
 import rushlight as rl
 from rushlight import distributed as dist
-from rushlight.distributed.device_mesh import init_device_mesh
-from rushlight.distributed.fsdp._options import kind_of
+from rushlight.distributed.device_mesh import DeviceMesh, init_device_mesh
+from rushlight.distributed.fsdp._options import check_kind, kind_of
 from rushlight.distributed.fsdp._param_group import ParamGroup, Place, ShardMesh
 from rushlight.distributed.fsdp._policies import MixedPrecisionPolicy, OffloadPolicy
 from rushlight.distributed.fsdp._state import ShardState, state_of, states_in
@@ -18,8 +18,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from typing import Any
-
-    from rushlight.distributed.device_mesh import DeviceMesh
 
 __all__ = ["FSDPModule", "UnshardHandle", "fully_shard", "register_fsdp_forward_method", "shard"]
 
@@ -57,6 +55,7 @@ def fully_shard(
     Raises:
         ValueError: for a container without forward, a module that was sharded already, or a mesh
             that does not fit.
+        TypeError: for arguments of other classes.
 
     Example:
         >>> store = torch.distributed.HashStore()
@@ -70,7 +69,12 @@ def fully_shard(
         >>> torch.distributed.destroy_process_group()
     """
     modules = list(module) if isinstance(module, list | tuple) else [module]
+    check_kind("fully_shard", "mp_policy", mp_policy, MixedPrecisionPolicy)
+    check_kind("fully_shard", "offload_policy", offload_policy, OffloadPolicy)
+    if mesh is not None:
+        check_kind("fully_shard", "mesh", mesh, DeviceMesh)
     for each in modules:
+        check_kind("fully_shard", "module", each, Module)
         if type(each) in (ModuleList, ModuleDict):
             raise ValueError(
                 f"fully_shard does not support containers that do not implement forward: {each}"

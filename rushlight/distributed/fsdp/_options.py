@@ -1,4 +1,4 @@
-"""What FullyShardedDataParallel reads out of its options: ranks, devices, what stays as it is."""
+"""Options of sharding: their checks, and the ranks, devices and exceptions that they mean."""
 
 from __future__ import annotations
 
@@ -17,9 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any
 
-__all__ = ["device_of", "ignored_by", "kind_of", "materialize", "mesh_of"]
+__all__ = ["check_kind", "device_of", "ignored_by", "kind_of", "materialize", "mesh_of"]
 
 _HYBRID = (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+
+
+def check_kind(function: str, name: str, value: Any, kind: type) -> None:
+    """Raises TypeError if an argument is of another class."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{function}: {name} is {value!r}. It must be a {kind.__name__}.")
 
 
 def device_of(device: Any) -> rl.device:

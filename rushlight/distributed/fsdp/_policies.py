@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import rushlight as rl
+import rushlight as rl
 
 __all__ = ["CPUOffloadPolicy", "MixedPrecisionPolicy", "OffloadPolicy"]
 
@@ -22,6 +20,9 @@ class MixedPrecisionPolicy:
         output_dtype: of what forward returns.
         cast_forward_inputs: whether forward gets its arguments in param_dtype.
 
+    Raises:
+        TypeError: for what is no dtype.
+
     Example:
         >>> torch.distributed.fsdp.MixedPrecisionPolicy(param_dtype=torch.bfloat16).reduce_dtype
     """
@@ -30,6 +31,12 @@ class MixedPrecisionPolicy:
     reduce_dtype: rl.dtype | None = None
     output_dtype: rl.dtype | None = None
     cast_forward_inputs: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("param_dtype", "reduce_dtype", "output_dtype"):
+            dtype = getattr(self, name)
+            if not (dtype is None or isinstance(dtype, rl.dtype)):
+                raise TypeError(f"MixedPrecisionPolicy: {name} is {dtype!r}. It must be a dtype.")
 
 
 @dataclass

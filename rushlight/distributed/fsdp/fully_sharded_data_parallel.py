@@ -16,6 +16,7 @@ from rushlight.distributed import utils
 from rushlight.distributed.checkpoint import state_dict as states
 from rushlight.distributed.fsdp._fully_shard import shard
 from rushlight.distributed.fsdp._options import (
+    check_kind,
     device_of,
     ignored_by,
     kind_of,
@@ -102,6 +103,7 @@ class FullyShardedDataParallel(Wrapper):
 
     Raises:
         ValueError: for options that do not go together.
+        TypeError: for options of other classes.
 
     Example:
         >>> store = torch.distributed.HashStore()
@@ -136,6 +138,12 @@ class FullyShardedDataParallel(Wrapper):
     ) -> None:
         super().__init__(module)
         strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
+        for name, value, kind in (
+            ("sharding_strategy", strategy, ShardingStrategy),
+            ("cpu_offload", cpu_offload or CPUOffload(), CPUOffload),
+            ("mixed_precision", mixed_precision or MixedPrecision(), MixedPrecision),
+        ):
+            check_kind("FullyShardedDataParallel", name, value, kind)
         if device_mesh is not None and process_group is not None:
             raise ValueError(
                 "FullyShardedDataParallel: Cannot pass both process_group and device_mesh at the "
@@ -500,6 +508,11 @@ def _wrap_below(
 ) -> None:
     if isinstance(policy, set | frozenset):
         policy = ModuleWrapPolicy(policy)
+    if not callable(policy):
+        raise TypeError(
+            f"FullyShardedDataParallel: auto_wrap_policy is {policy!r}. It must be a function, or "
+            "a set of classes of modules."
+        )
     precision = options["mixed_precision"] or MixedPrecision()
     low = precision.param_dtype
     full = () if low is None else tuple(precision._module_classes_to_ignore)

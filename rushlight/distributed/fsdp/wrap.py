@@ -1,7 +1,7 @@
 """Which modules of a tree are wrapped by themselves: policies, and wrap, which does it by hand.
 
 A policy is a function (module, recurse, nonwrapped_numel): asked with recurse=True whether to look
-below a module, else whether to wrap it; or an object whose _run_policy names the modules.
+below a module, else whether to wrap it.
 """
 
 from __future__ import annotations
