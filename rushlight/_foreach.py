@@ -24,12 +24,16 @@ _OPS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # these take numbers, t
 
 def _for_each(name: str, call: Callable[..., Any], args: list[Any], kwargs: Any) -> list[Any]:
     """Calls with the entries of all lists, one after another."""
-    rows = [
-        row.tolist() if isinstance(row, Tensor) and row.dim() == 1 else row
-        for row in [*args, *kwargs.values()]
-    ]
+    first, *others = [*args, *kwargs.values()] or [None]
+    rows = [first]
+    rows += [x.tolist() if isinstance(x, Tensor) and x.dim() == 1 else x for x in others]
     counts = [len(row) for row in rows if isinstance(row, (list, tuple))]
-    if not counts or counts[0] == 0:
+    if not counts:
+        raise TypeError(
+            f"{name}(): argument 'self' (position 1) must be tuple of Tensors, not "
+            f"{type(first).__name__}."
+        )
+    if counts[0] == 0:
         raise RuntimeError(f"{name}: Tensor list must have at least one tensor.")
     if len({*counts}) > 1:
         raise RuntimeError(

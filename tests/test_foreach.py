@@ -53,6 +53,9 @@ def test_lists_must_be_of_one_length() -> None:
         torch._foreach_add(tensors(), tensors()[:1])
     with pytest.raises(RuntimeError, match="at least one tensor"):
         torch._foreach_add([], 1)
+    for value in (None, 3, torch.ones(2)):
+        with pytest.raises(TypeError, match=r"argument .self. .* must be tuple of"):
+            torch._foreach_add(value, 1)
     with pytest.raises(AttributeError):
         torch._foreach_nothing  # noqa: B018
 
