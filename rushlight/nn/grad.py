@@ -26,7 +26,8 @@ def _input_grad(
     around = _each(padding, dims)
     steps, gaps = _each(stride, dims), _each(dilation, dims)
     size = list(input_size)[-dims:]
-    return _C._conv_input(grad_output, weight, size, steps, around, around, gaps, groups)
+    grad = _C._conv_input(grad_output, weight, size, steps, around, around, gaps, groups)
+    return _checked("input_size", input_size, grad)
 
 
 def _weight_grad(
@@ -45,7 +46,16 @@ def _weight_grad(
     weight, _ = _C._conv_weight(
         input, grad_output, kernel, steps, around, around, gaps, groups, False
     )
-    return weight
+    return _checked("weight_size", weight_size, weight)
+
+
+def _checked(name: str, wanted: Sequence[int], grad: Tensor) -> Tensor:
+    if tuple(wanted) != tuple(grad.shape):
+        raise RuntimeError(
+            f"nn.grad: {name} is {tuple(wanted)}, but the other tensors and groups make it "
+            f"{tuple(grad.shape)}."
+        )
+    return grad
 
 
 def conv1d_input(
@@ -64,6 +74,9 @@ def conv1d_input(
         weight: (out_channels, in_channels / groups, kernel).
         grad_output: the gradient of the result, (N, out_channels, L_out).
         stride, padding, dilation, groups: as the convolution has them.
+
+    Raises:
+        RuntimeError: if the shapes do not fit each other.
 
     Example:
         >>> weight, grad = torch.tensor([[[1.0, 2.0]]]), torch.ones(1, 1, 2)

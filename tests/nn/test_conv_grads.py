@@ -30,3 +30,13 @@ def test_an_op_that_gives_no_tensor_gives_none() -> None:
         torch.ones(1, 1, 3), torch.ones(1, 1, 2), [2], [1], [0], [0], [1], 1, False
     )
     assert weight.shape == (1, 1, 2) and bias is None
+
+
+def test_shapes_must_fit_each_other() -> None:
+    x, weight, grad = torch.ones(2, 3, 8), torch.ones(4, 3, 3), torch.ones(2, 4, 6)
+    for size in [(8,), (2, 5, 8), (1, 3, 8)]:
+        with pytest.raises(RuntimeError, match=r"input_size is \(.* make it \(2, 3, 8\)"):
+            torch.nn.grad.conv1d_input(size, weight, grad)
+    for size in [(3,), (4, 1, 3), (5, 3, 3)]:
+        with pytest.raises(RuntimeError, match=r"weight_size is \(.* make it \(4, 3, 3\)"):
+            torch.nn.grad.conv1d_weight(x, size, grad)
