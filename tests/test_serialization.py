@@ -10,6 +10,7 @@ import stat
 import struct
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -407,3 +408,14 @@ def test_a_file_reader_gives_single_entries(tmp_path: Path) -> None:
     (tmp_path / "y.pt").write_text("no archive")
     with pytest.raises(RuntimeError, match="it is not a zip archive"):
         torch.PyTorchFileReader(tmp_path / "y.pt")
+
+
+class OfItsOwn(torch.Tensor):
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return dict, ((("shape", 2),),)
+
+
+def test_classes_of_tensors_may_say_how_they_are_pickled() -> None:
+    file = io.BytesIO()
+    torch.save(torch.ones(2).as_subclass(OfItsOwn), file)
+    assert pickle.loads(zipfile.ZipFile(file).read("archive/data.pkl")) == {"shape": 2}
