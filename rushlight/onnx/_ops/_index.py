@@ -98,12 +98,7 @@ def _gathered(g: Builder, x: Value, picks: dict[int, Value]) -> Value:
         return g.op("Gather", x, picks[dims[0]], axis=dims[0])
     rest = [d for d in range(x.rank) if d not in picks]
     moved = g.transpose(x, [*dims, *rest])
-    total = picks[dims[0]]
-    for dim in dims[1:]:
-        total = g.op("Add", g.cast(total, rl.int64), g.cast(picks[dim], rl.int64))
-    shape = g.op("Shape", total, dtype=rl.int64)
-    spread = [g.op("Expand", g.cast(picks[dim], rl.int64), shape) for dim in dims]
-    places = g.op("Concat", *(g.unsqueeze(s, -1) for s in spread), axis=-1)
+    places, _ = _joined(g, [picks[dim] for dim in dims])
     found = g.op("GatherND", moved, places)
     if dims != list(range(dims[0], dims[-1] + 1)) or dims[0] == 0:
         return found
@@ -111,6 +106,17 @@ def _gathered(g: Builder, x: Value, picks: dict[int, Value]) -> Value:
     before = dims[0]
     order = [*range(rank, rank + before), *range(rank), *range(rank + before, rank + len(rest))]
     return g.op("Transpose", found, perm=order)
+
+
+def _joined(g: Builder, indices: list[Value]) -> tuple[Value, Value]:
+    """Tensors that index one dimension each as the rows of one, and their common shape."""
+    numbers = [g.cast(index, rl.int64) for index in indices]
+    total = numbers[0]
+    for other in numbers[1:]:
+        total = g.op("Add", total, other)
+    shape = g.op("Shape", total, dtype=rl.int64)
+    spread = [g.unsqueeze(g.op("Expand", index, shape), -1) for index in numbers]
+    return g.op("Concat", *spread, axis=-1), shape
 
 
 @converts("select")
@@ -256,12 +262,7 @@ def index_put(
     items = list(indices)
     if any(item is None or item.dtype is rl.bool for item in items):
         g.refuse("masks and None among indices have no ONNX form here. Use x[mask] = value")
-    total = items[0]
-    for item in items[1:]:
-        total = g.op("Add", g.cast(total, rl.int64), g.cast(item, rl.int64))
-    shape = g.op("Shape", total, dtype=rl.int64)
-    spread = [g.op("Expand", g.cast(item, rl.int64), shape) for item in items]
-    places = g.op("Concat", *(g.unsqueeze(s, -1) for s in spread), axis=-1)
+    places, shape = _joined(g, items)
     rest = [g.size(input, d) for d in range(len(items), input.rank)]
     sizes = g.op("Concat", shape, g.ints(rest), axis=0) if rest else shape
     values = g.op("Expand", g.cast(values, input.dtype), sizes)
