@@ -50,6 +50,11 @@ def test_values_come_back_as_they_were(tmp_path: Path) -> None:
         assert state["t"][name] is zeros[name] and torch.equal(zeros[name], tensor)
 
 
+def test_tensors_without_elements_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(dcp.CheckpointException, match="save: a.b is on meta"):
+        dcp.save({"a": {"b": torch.ones(2, device="meta")}}, checkpoint_id=tmp_path)
+
+
 def test_objects_save_and_load_their_state(tmp_path: Path) -> None:
     model, other = torch.nn.Linear(2, 3), torch.nn.Linear(2, 3)
     dcp.save({"model": model, "step": 5}, storage_writer=dcp.FileSystemWriter(tmp_path))

@@ -137,6 +137,8 @@ class _Plan:
                 self.values[key] = value
                 continue
             box, offsets = _box(value)
+            if box.is_meta:
+                raise ValueError(f"save: {key} is on meta, without elements to save.")
             self.tensors[key] = str(value.dtype), tuple(value.shape)
             if box.numel() or not value.numel():
                 box = box.to("cpu", copy=True) if copies else box.cpu()
