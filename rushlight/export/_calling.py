@@ -119,12 +119,22 @@ class Calling(CodeGen):
                     raise TypeError(f"forward: {leaf.name} must be a Tensor, not {value!r}.")
                 if self.is_checked:
                     _check(leaf, value, sizes)
-            elif type(value) is not type(leaf.value) or value != leaf.value:
+            elif not _is_same(value, leaf.value):
                 raise ValueError(
                     f"forward: an argument is {value!r}, but the program was recorded with "
                     f"{leaf.value!r}. Record it again for other values."
                 )
         return [v for leaf, v in zip(self.leaves, given, strict=True) if isinstance(leaf, Input)]
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Whether two arguments cannot be told apart; those that do not compare can."""
+    if a is b or type(a) is not type(b):
+        return a is b
+    try:
+        return bool(a == b) or bool(a != a and b != b)  # NaN
+    except Exception:
+        return False
 
 
 def _check(leaf: Input, value: Tensor, sizes: dict[str, int]) -> None:

@@ -16,6 +16,7 @@ from rushlight.export._recording import Recording, RefusedError, record
 from rushlight.export._sizes import merge, resized, trial_sizes
 from rushlight.export.dynamic_shapes import resolve
 from rushlight.fx.graph_module import GraphModule
+from rushlight.nn.parameter import is_lazy
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 TYPE_CHECKING = False
@@ -113,6 +114,11 @@ def record_program(
         is_checked: whether the program refuses what it was not recorded for.
     """
     module = function if isinstance(function, nn.Module) else nn.Module()
+    for path, tensor in (*module.named_parameters(), *module.named_buffers()):
+        if is_lazy(tensor):
+            raise RefusedError(
+                f"export: {path} of the module gets its shape when it first runs. Run it before."
+            )
     arguments = bind(function, args, kwargs or {})
     leaves, in_spec = tree_flatten(list(arguments.values()))
     dims = resolve(arguments, dynamic_shapes)

@@ -3,6 +3,7 @@
 import io
 from typing import Any
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -238,6 +239,22 @@ def test_transforms_and_autocast_are_refused() -> None:
         exported(Calls(torch.vmap(lambda row: row * 2)), torch.ones(2, 3))
     with pytest.raises(RuntimeError, match="under autocast"), torch.autocast("cpu"):
         exported(nn.Linear(2, 2), torch.ones(1, 2))
+
+
+def test_arguments_that_are_no_tensors_must_be_the_same() -> None:
+    for given, other in [(float("nan"), 1.0), (np.ones(2), np.zeros(2)), ("a", "b"), (1, True)]:
+        recorded = exported(Calls(lambda x: x[1] + 1), [given, torch.ones(2)]).module()
+        assert recorded([given, torch.ones(2)]).tolist() == [2, 2]
+        with pytest.raises(ValueError, match="was recorded with"):
+            recorded([other, torch.ones(2)])
+
+
+def test_modules_without_shapes_are_refused() -> None:
+    net = nn.LazyLinear(3)
+    with pytest.raises(RuntimeError, match="export: weight of the module gets its shape"):
+        exported(net, torch.ones(2, 4))
+    net(torch.ones(2, 4))
+    exported(net, torch.ones(2, 4))
 
 
 def test_dims_of_one_name_are_one_size() -> None:
