@@ -36,8 +36,10 @@ _PACKAGE = str(Path(__file__).parents[1])
 _MODELS = str(Path(_PACKAGE) / "vision")  # its lines are as telling as a program's own
 
 # By these a program leaves the ops: what it does with the result cannot be recorded.
-_READERS = ("item", "tolist", "numpy", "__array__", "__bool__", "__int__", "__float__")
-_READERS = (*_READERS, "__index__", "__complex__")
+_READERS = (
+    *("item", "tolist", "numpy", "__array__"),
+    *("__bool__", "__int__", "__float__", "__index__", "__complex__"),
+)
 _CONSTANT = "_tensor_constant"  # how the paths of constants begin
 _SIZED_BY_ELEMENTS = {"argwhere", "masked_select", "nonzero", "_unique", "_unique_consecutive"}
 _READING_OPS = {"allclose", "equal", "is_nonzero"}

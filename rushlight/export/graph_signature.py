@@ -81,7 +81,9 @@ class OutputSpec:
     target: str | None
 
     def __str__(self) -> str:
-        return f"{self.arg.name}: {self.kind.name}"
+        arg = self.arg
+        shown = repr(arg.value) if isinstance(arg, ConstantArgument) else arg.name
+        return f"{shown}: {self.kind.name}"
 
 
 @dataclass

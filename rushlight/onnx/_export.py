@@ -42,10 +42,10 @@ def recorded(
         return record_again(model._program, refuse_read)
     if not callable(model):
         raise TypeError(f"onnx.export: model is {type(model).__name__}. Give it a module.")
-    dims = _DimsByName()
     args = tuple(args) if isinstance(args, (tuple, list)) else (args,)
     if args and isinstance(args[-1], dict) and kwargs is None and _takes_kwargs(model, args):
         args, kwargs = args[:-1], args[-1]
+    dims = _DimsByName()
     if dynamic_axes and dynamic_shapes is None:
         arguments = bind(model, args, kwargs or {})
         dynamic_shapes = _shapes(arguments, input_names, dynamic_axes, dims)

@@ -7,7 +7,6 @@ below a module, else whether to wrap it.
 from __future__ import annotations
 
 import contextlib
-import functools
 
 from rushlight.nn import Module, ModuleDict, ModuleList, MultiheadAttention
 
@@ -177,4 +176,4 @@ def wrap(module: Module, **wrap_overrides: Any) -> Module:
     if not _enabled:
         return module
     wrapper, options = _enabled[-1]
-    return functools.partial(wrapper, module)(**{**options, **wrap_overrides})
+    return wrapper(module, **{**options, **wrap_overrides})
