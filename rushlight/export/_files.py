@@ -7,6 +7,7 @@ few functions of operator; names become identifiers, and all else is plain data 
 from __future__ import annotations
 
 import functools
+import inspect
 import io
 import json
 import keyword
@@ -320,6 +321,12 @@ def _graph(rows: list[dict[str, Any]], tensors: dict[str, Tensor]) -> Graph:
         args, kwargs = _value(row["args"], nodes), _value(row["kwargs"], nodes)
         for key in kwargs:
             _check_name(key)
+        if op == "call_method":
+            _check(bool(args) and isinstance(args[0], Node), "a method has no object")
+        elif op == "placeholder":
+            _check(not args and not kwargs, "an input has arguments")
+        elif target in _OPERATORS.values():
+            inspect.signature(target).bind(*args, **kwargs)
         node = graph.create_node(op, target, args, kwargs, row["name"])
         node.meta["site"] = row["site"]
         nodes.append(node)
