@@ -160,7 +160,8 @@ class StorageBase:
         """
         if _C.device(device).type != "cpu":
             raise RuntimeError(f"_new_shared: processes share memory of the CPU, not of {device}.")
-        return cls(size).share_memory_()
+        make: Any = cls
+        return make(size).share_memory_()
 
     def is_shared(self) -> bool:
         """Returns whether processes share the memory."""

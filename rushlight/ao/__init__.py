@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from rushlight.ao import nn, quantization
+
 __all__ = ["nn", "quantization"]
 
 

@@ -12,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from rushlight.ao.nn import intrinsic, qat, quantized
+
 __all__ = ["intrinsic", "qat", "quantized"]
 
 

@@ -147,12 +147,13 @@ class FakeQuantize(FakeQuantizeBase):
             self.zero_point = zero_point.to(self.zero_point.dtype)
         if self.fake_quant_enabled[0] == 0:
             return X
-        form: Any = (self.scale, self.zero_point)
         if self.is_per_channel:
             return rl.fake_quantize_per_channel_affine(
-                X, *form, self.ch_axis, self.quant_min, self.quant_max
+                X, self.scale, self.zero_point, self.ch_axis, self.quant_min, self.quant_max
             )
-        return rl.fake_quantize_per_tensor_affine(X, *form, self.quant_min, self.quant_max)
+        return rl.fake_quantize_per_tensor_affine(
+            X, self.scale, self.zero_point, self.quant_min, self.quant_max
+        )
 
     def extra_repr(self) -> str:
         return (
