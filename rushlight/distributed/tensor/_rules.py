@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import rushlight as rl
-from rushlight import _C
+from rushlight._elementwise import elementwise_ops
 from rushlight.distributed.tensor._random import RANDOM
 
 TYPE_CHECKING = False
@@ -57,7 +57,6 @@ class Signature:
 
 # ---- element by element -------------------------------------------------------------------------
 
-_OTHERS = {"detach", "empty_like", "full_like", "masked_fill", "ones_like", "zeros_like"}
 # With reduction="none".
 LOSSES = frozenset(
     {
@@ -87,9 +86,8 @@ _PRODUCTS = {"mul", "multiply", "div", "divide", "true_divide"}
 
 @lru_cache(None)
 def _elementwise() -> frozenset[str]:
-    """The ops that the op table says compute each element by itself."""
-    named = {op["name"] for op in _C._op_table() if op["batch"] == "by_elements"}
-    return frozenset((named | _OTHERS | LOSSES) - RANDOM - {"_glu", "_matmul"})
+    """The ops, and losses, that compute each element by itself."""
+    return (elementwise_ops() | LOSSES) - RANDOM
 
 
 def _aligned(tensor: DTensor, shape: rl.Size) -> Labels:
