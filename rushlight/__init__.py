@@ -110,6 +110,7 @@ _SUBMODULES = (
     "jit",
     "library",
     "linalg",
+    "masked",
     "mps",
     "multiprocessing",
     "nn",
