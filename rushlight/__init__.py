@@ -57,7 +57,7 @@ from rushlight._dtype_info import finfo, iinfo
 from rushlight._errors import AcceleratorError as AcceleratorError
 from rushlight._errors import OutOfMemoryError
 from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from rushlight._layout import layout, sparse_coo, sparse_csc, sparse_csr, strided
+from rushlight._layout import jagged, layout, sparse_coo, sparse_csc, sparse_csr, strided
 from rushlight._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -113,6 +113,7 @@ _SUBMODULES = (
     "masked",
     "mps",
     "multiprocessing",
+    "nested",
     "nn",
     "onnx",
     "ops",

@@ -30,6 +30,7 @@ strided = layout("strided")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
 sparse_csc = layout("sparse_csc")
+jagged = layout("jagged")
 
-# By the number that the core knows them under.
+# By the number that the core knows them under; it does not know of nested tensors.
 LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc)

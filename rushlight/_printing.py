@@ -175,6 +175,19 @@ def _sparse_repr(tensor: Tensor) -> str:
     return _with_notes(text, notes, len(prefix), breaks)
 
 
+def nested_repr(tensor: Tensor, contents: Tensor | Sequence[Tensor]) -> str:
+    """Returns the text of a nested tensor: its parts, or sizes and offsets of layout jagged."""
+    if isinstance(contents, Tensor):
+        grad = [f", {note}" for note in _history(tensor)]
+        return (
+            f"NestedTensor(size={tuple(tensor.shape)}, offsets={contents!r}{''.join(grad)}, "
+            f"contiguous={tensor.is_contiguous()})"
+        )
+    lines = [line for part in contents for line in f"{part.detach()!r},".split("\n")]
+    body = "\n".join(f"  {line}" for line in lines).removesuffix(",")
+    return _with_notes(f"nested_tensor([\n{body}\n]", _history(tensor), 0)
+
+
 def _class_name(tensor: Tensor) -> str:
     if type(tensor) is Tensor:
         return "tensor"

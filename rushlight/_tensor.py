@@ -303,7 +303,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
         """Returns whether the memory is pinned for copies to a GPU."""
         return _C._cuda_is_pinned(self)
 
-    # Sparse layouts
+    # Sparse and nested layouts
 
     def to_sparse(
         self, sparse_dim: int | None = None, *, layout: Layout | None = None, **options: Any
@@ -342,6 +342,14 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
         """Gives a sparse tensor the sizes of another one."""
         dims = the_template.sparse_dim(), the_template.dense_dim()
         return self.sparse_resize_(tuple(the_template.shape), *dims)
+
+    def to_padded_tensor(
+        self, padding: float, output_size: Sequence[int] | None = None, out: Tensor | None = None
+    ) -> Tensor:
+        """Returns the parts of a nested tensor in a plain one; see torch.nested."""
+        raise RuntimeError(
+            "to_padded_tensor: the tensor is not nested. Make nested ones with torch.nested."
+        )
 
     # Shape
 

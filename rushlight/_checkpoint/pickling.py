@@ -20,17 +20,20 @@ from rushlight._checkpoint.rebuild import (
     TORCH_NAMES,
     UNTYPED_STORAGE,
     get_layout,
+    rebuild_jagged,
     rebuild_meta,
     rebuild_parameter,
     rebuild_parameter_with_state,
     rebuild_quantized,
     rebuild_sparse,
+    rebuild_strided,
     rebuild_tensor_v2,
     rebuild_tensor_v3,
     rebuild_with_attributes,
 )
 from rushlight._quantized import QuantizedTensor, integers_of, parts_of_form
 from rushlight._sparse import parts_of
+from rushlight.nested._tensor import NestedTensor, StridedNestedTensor
 from rushlight.nn import Buffer, Parameter
 from rushlight.nn.parameter import is_lazy
 
@@ -89,6 +92,18 @@ class _Pickler(_PythonPickler):
             return rebuild_parameter, arguments
         if isinstance(obj, QuantizedTensor):
             return self._reduce_quantized(obj)
+        if isinstance(obj, NestedTensor):
+            parts = {
+                "values": obj.values().detach(),
+                "offsets": obj.offsets(),
+                "lengths": obj.lengths(),
+                "_ragged_idx": obj._ragged_idx,
+                "_metadata_cache": {},
+                "requires_grad": obj.requires_grad,
+            }
+            return rebuild_with_attributes, (rebuild_jagged, NestedTensor, (parts,), {})
+        if isinstance(obj, StridedNestedTensor):
+            return rebuild_strided, obj._tables()
         if isinstance(obj, Tensor):
             if obj.layout is not rl.strided:
                 return rebuild_sparse, parts_of(obj.detach())

@@ -18,6 +18,8 @@ from rushlight import Tensor
 from rushlight import _quantized as quantized
 from rushlight._layout import LAYOUTS
 from rushlight._sparse import rebuild
+from rushlight.nested import nested_tensor_from_jagged
+from rushlight.nested._tensor import Nested, NestedTensor, strided_of
 from rushlight.nn import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 TYPE_CHECKING = False
@@ -255,6 +257,10 @@ def rebuild_parameter_with_state(
 
 def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any) -> Tensor:
     """Stands for torch._tensor._rebuild_from_type_v2: a tensor of a class, with attributes."""
+    if function is rebuild_jagged:  # whose attributes tell the same as the arguments
+        check(kind is NestedTensor, "a nested tensor has an unknown class")
+        check(type(arguments) is tuple and len(arguments) == 1, "arguments are not a tuple of one")
+        return rebuild_jagged(*arguments)
     is_known = any(function is known for known in (rebuild_tensor_v2, rebuild_tensor_v3))
     check(is_known, "a tensor with attributes is made in an unknown way")
     check(kind is Tensor or kind is Buffer, "a tensor with attributes has an unknown class")
@@ -299,6 +305,55 @@ def rebuild_sparse(layout: Any, parts: Any) -> Tensor:
         return rebuild(layout, (*(t.detach() for t in tensors), size, *rest))
     except RuntimeError as error:
         raise UnpicklingError(f"a sparse tensor is damaged: {error}") from None
+
+
+def rebuild_jagged(parts: Any) -> Tensor:
+    """Stands for torch.nested._internal.nested_tensor._rebuild_njt: layout jagged."""
+    check(type(parts) is dict, "the parts of a nested tensor must be a dict")
+    values, offsets = parts.get("values"), parts.get("offsets")
+    lengths, dim = parts.get("lengths"), parts.get("_ragged_idx", 1)
+    for tensor in (values, offsets, *(() if lengths is None else (lengths,))):
+        check(_is_plain(tensor), "a part of a nested tensor is not a dense tensor")
+    check(type(dim) is int, "the ragged dim of a nested tensor is not a number")
+    requires_grad: Any = parts.get("requires_grad", False)
+    check(type(requires_grad) is bool, "requires_grad must be a bool")
+    if requires_grad:
+        _check_can_learn(values.dtype)
+    try:
+        made = nested_tensor_from_jagged(values.detach(), offsets, lengths, dim)
+    except RuntimeError as error:
+        raise UnpicklingError(f"a nested tensor is damaged: {error}") from None
+    return made.requires_grad_(requires_grad)
+
+
+def rebuild_strided(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Tensor:
+    """Stands for torch._utils._rebuild_nested_tensor: layout strided."""
+    tables = sizes, strides, offsets
+    check(_is_plain(buffer) and buffer.dim() == 1, "the values of a nested tensor have no one dim")
+    check(
+        all(_is_plain(table) and table.dtype is rl.int64 and not table.is_meta for table in tables)
+        and sizes.shape == strides.shape
+        and offsets.dim() == 1
+        and sizes.shape[:1] == offsets.shape[: sizes.dim()],
+        "the sizes of a nested tensor are not integers that go together",
+    )
+    parts = []
+    rows = zip(sizes.tolist(), strides.tolist(), offsets.tolist(), strict=False)
+    for shape, stride, offset in rows if sizes.dim() == 2 else ():
+        _check_layout(offset, tuple(shape), tuple(stride), buffer.numel(), 1)
+        parts.append(buffer.as_strided(shape, stride, offset))
+    if not parts:
+        return strided_of(buffer.detach()[:0], [])
+    flat = rl.cat([part.reshape(-1) for part in parts]).detach()
+    return strided_of(flat, [part.shape for part in parts])
+
+
+def _is_plain(tensor: Any) -> bool:
+    return (
+        isinstance(tensor, Tensor)
+        and not isinstance(tensor, Nested)
+        and tensor.layout is rl.strided
+    )
 
 
 def get_layout(name: Any) -> Any:
@@ -386,7 +441,10 @@ GLOBALS: dict[str, Any] = {
     "torch._utils._rebuild_tensor_v2": rebuild_tensor_v2,
     "torch._utils._rebuild_tensor_v3": rebuild_tensor_v3,
     "torch._utils._rebuild_sparse_tensor": rebuild_sparse,
+    "torch._utils._rebuild_nested_tensor": rebuild_strided,
     "torch._utils._rebuild_qtensor": rebuild_quantized,
+    "torch.nested._internal.nested_tensor.NestedTensor": NestedTensor,
+    "torch.nested._internal.nested_tensor._rebuild_njt": rebuild_jagged,
     "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta,
     "torch._tensor._rebuild_from_type_v2": rebuild_with_attributes,
     "torch._tensor.Tensor": Tensor,
@@ -431,6 +489,7 @@ CALLS: dict[int, Callable[..., Any]] = {
             rebuild_tensor_v3,
             rebuild_sparse,
             rebuild_quantized,
+            rebuild_strided,
             rebuild_meta,
             rebuild_with_attributes,
             get_layout,

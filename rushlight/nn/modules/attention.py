@@ -143,7 +143,12 @@ class MultiheadAttention(Module):
             query.dtype,
         )
         attn_mask = F._canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
-        turns = self.batch_first and query.dim() == 3
+        if query.is_nested and not self.batch_first:
+            raise AssertionError(
+                "MultiheadAttention: the batch of a nested tensor is its first dim. Use "
+                "batch_first=True."
+            )
+        turns = self.batch_first and query.dim() == 3 and not query.is_nested
         if turns:
             # What is the same input stays so: its projections are one product then.
             same_key, same_value = key is query, value is key

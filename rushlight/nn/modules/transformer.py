@@ -43,16 +43,13 @@ def _causal_mask(
     return rl.full((size, size), -math.inf, device=device, dtype=dtype).triu(1)
 
 
-def _is_causal(mask: Tensor | None, said: bool | None, length: int) -> bool:
-    """What was said about a mask, else whether it is the causal one."""
+def _is_causal(mask: Tensor | None, said: bool | None, input: Tensor, batch_first: bool) -> bool:
+    """What was said about a mask, else whether it is the causal one for an input."""
     if said is not None or mask is None:
         return bool(said)
+    length = input.shape[1 if batch_first and input.dim() == 3 else 0]
     causal = _causal_mask(length, mask.device, mask.dtype)
     return mask.shape == causal.shape and bool((mask == causal).all())
-
-
-def _length(input: Tensor, batch_first: bool) -> int:
-    return input.shape[1 if batch_first and input.dim() == 3 else 0]
 
 
 def _may_nest(layer: Module) -> bool:
@@ -134,8 +131,7 @@ class TransformerEncoder(Module):
             src.dtype,
         )
         mask = F._canonical_mask(mask, "mask", None, "", src.dtype, False)
-        length = _length(src, self.layers[0].self_attn.batch_first)
-        is_causal = _is_causal(mask, is_causal, length)
+        is_causal = _is_causal(mask, is_causal, src, self.layers[0].self_attn.batch_first)
         out = src
         for layer in self.layers:
             out = layer(
@@ -206,8 +202,8 @@ class TransformerDecoder(Module):
 
         tgt_is_causal is found out if None.
         """
-        length = _length(tgt, self.layers[0].self_attn.batch_first)
-        tgt_is_causal = _is_causal(tgt_mask, tgt_is_causal, length)
+        batch_first = self.layers[0].self_attn.batch_first
+        tgt_is_causal = _is_causal(tgt_mask, tgt_is_causal, tgt, batch_first)
         out = tgt
         for layer in self.layers:
             out = layer(
