@@ -197,7 +197,7 @@ def masked_tensor(data: Tensor, mask: Tensor, requires_grad: bool = False) -> Ma
 
 
 def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
-    """Returns a MaskedTensor whose gradients flow back to data.
+    """Returns a MaskedTensor whose gradients flow back to data, 0 where the mask is False.
 
     Args:
         data: the elements.
@@ -211,7 +211,8 @@ def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
         tensor([3., 0.])
     """
     _check(data, mask)
-    return _masked(data.clone(), mask.clone())
+    # Not times 0: what comes from places that do not count may be nan.
+    return _masked(rl.where(mask, data, data.detach()), mask.clone())
 
 
 def is_masked_tensor(obj: Any, /) -> TypeGuard[MaskedTensor]:

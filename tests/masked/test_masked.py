@@ -212,8 +212,8 @@ def test_gradient_is_masked_and_free_of_nan_that_is_masked_away() -> None:
     assert is_masked_tensor(x.grad)
     assert x.grad.to_tensor(0).tolist() == [0, 1 / 4, pytest.approx(1 / 6)]
     leaf = torch.ones(3, requires_grad=True)
-    (as_masked_tensor(leaf, data > 0) * 2).sum().backward()
-    assert leaf.grad.tolist() == [0, 2, 2]
+    (as_masked_tensor(leaf, data > 0) / data).sum().backward()  # 0 / 0 where it is masked
+    assert leaf.grad.tolist() == [0, 1 / 4, pytest.approx(1 / 9)]
 
 
 def test_copies_and_text() -> None:
