@@ -17,6 +17,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight import _quantized as quantized
 from rushlight._layout import LAYOUTS
+from rushlight._layout import LAYOUTS, jagged
 from rushlight._sparse import rebuild
 from rushlight.nested import nested_tensor_from_jagged
 from rushlight.nested._tensor import Nested, NestedTensor, strided_of
@@ -358,7 +359,7 @@ def _is_plain(tensor: Any) -> bool:
 
 def get_layout(name: Any) -> Any:
     """Stands for torch.serialization._get_layout."""
-    layouts = {repr(layout): layout for layout in LAYOUTS}
+    layouts = {repr(layout): layout for layout in (*LAYOUTS, jagged)}
     check(type(name) is str and name in layouts, "not a layout that is supported")
     return layouts[name]
 

@@ -213,7 +213,12 @@ def grad(
     gradients = _as_tuple(grad_outputs)
     _check_counts(roots, gradients)
     retain = create_graph if retain_graph is None else retain_graph
-    result = _C._run_backward(roots, gradients, wanted, retain, create_graph, False)
+    result: Any = _C._run_backward(roots, gradients, wanted, retain, create_graph, False)
+    if any(getattr(x, "is_nested", False) for x in wanted):
+        result = tuple(
+            x._like(g) if g is not None and getattr(x, "is_nested", False) else g
+            for g, x in zip(result, wanted, strict=True)
+        )
     if not allow_unused and any(g is None for g in result):
         raise RuntimeError(
             "One of the differentiated Tensors appears to not have been used in the graph. "

@@ -324,9 +324,11 @@ def test_narrow_and_masked_select_share_rows() -> None:
 def test_copies_and_files_keep_parts_and_requires_grad(layout: Any) -> None:
     x = torch.nested.nested_tensor([[1.0, 2.0], [3.0]], layout=layout, requires_grad=True)
     file = io.BytesIO()
-    torch.save({"x": x.detach()}, file)
+    torch.save({"x": x.detach(), "layout": layout}, file)
     file.seek(0)
-    copies = [copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), torch.load(file)["x"]]
+    loaded = torch.load(file)
+    copies = [copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), loaded["x"]]
+    assert loaded["layout"] is layout
     for i, again in enumerate(copies):
         assert again.layout is layout
         assert [part.tolist() for part in again.unbind()] == [[1, 2], [3]]
@@ -339,6 +341,8 @@ def test_gradient_of_a_leaf_is_nested() -> None:
         y = x * x
         y.backward(torch.ones_like(y))
         assert [part.tolist() for part in x.grad.unbind()] == [[2, 4], [6]]
+        (gradient,) = torch.autograd.grad((x * x).sum(), x)
+        assert [part.tolist() for part in gradient.unbind()] == [[2, 4], [6]]
         x.grad = x.grad * 2
         assert x.grad.values().tolist() == [4, 8, 12]
         with pytest.raises(RuntimeError, match="nested"):
