@@ -23,10 +23,11 @@ class MemoryMethods(_C.TensorBase):
     is_mkldnn = False
     is_mps = False
     is_mtia = False
-    is_nested = False
     is_vulkan = False
     is_xla = False
     is_xpu = False
+
+    is_nested = False  # see nested
 
     # Storage
 

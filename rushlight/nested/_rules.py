@@ -68,7 +68,8 @@ class _Along:
             given = self.kwargs[self.key]
         else:
             given = self.args[position] if position < len(self.args) else None
-        given = default if given is None else given
+        if given is None or isinstance(given, bool):  # var(True) tells no dim
+            given = default
         self.is_one = isinstance(given, int)
         self.dims = None if given is None else _dims_in(self.x, given, self.name, extra)
 
@@ -148,9 +149,11 @@ def _reduce(position: int, func: Any, args: Any, kwargs: Any) -> Any:
         return _over_all(call)
     if call.is_along_ragged():
         return _stacked(call.on_parts())
-    keeps = _keeps_dims(call)
-    before = 0 if keeps or isinstance(x, StridedNestedTensor) else _count_before(x, dims)
-    return call.on_all(None if isinstance(x, StridedNestedTensor) else x._ragged_idx - before)
+    if isinstance(x, StridedNestedTensor):
+        return call.on_all()
+    result = call.on(x._plain)
+    before = 0 if _keeps_dims(result, x) else _count_before(x, dims)
+    return _jagged(result, x._ragged, x._ragged_idx - before)
 
 
 def _over_all(call: _Along) -> Any:
@@ -158,18 +161,14 @@ def _over_all(call: _Along) -> Any:
     x = call.x
     if isinstance(x, StridedNestedTensor):
         raise RuntimeError(f"{call.name}(): reduces the batch only without dim.")
-    call.dims = [dim for dim in call.dims or () if dim]
-    if call.is_one or len(call.dims) == 1:
-        call.is_one = False
+    call.dims, call.is_one = [dim for dim in call.dims or () if dim], False
     result = call.on(x._packed())
-    return result.unsqueeze(0) if _keeps_dims(call) else result
+    return result.unsqueeze(0) if _keeps_dims(result, x) else result
 
 
-def _keeps_dims(call: _Along) -> bool:
-    keys = ("keepdim", "keepdims")
-    given = [call.kwargs[key] for key in keys if key in call.kwargs]
-    given += call.args[call.position + 1 : call.position + 2]
-    return any(value is True for value in given)
+def _keeps_dims(result: Any, x: NestedTensor) -> bool:
+    first = result if isinstance(result, Tensor) else result[0]
+    return first.dim() == x.dim() - 1
 
 
 def _count_before(x: NestedTensor, dims: Sequence[int]) -> int:
@@ -194,9 +193,9 @@ def _keep(default: Any, func: Any, args: Any, kwargs: Any) -> Any:
     return call.on_all()
 
 
-def _cut(position: int, func: Any, args: Any, kwargs: Any) -> Any:
+def _cut(position: int, default: int, func: Any, args: Any, kwargs: Any) -> Any:
     """split and its like: the dims stay as many as they were."""
-    call = _Along(position, func, args, kwargs, 0)
+    call = _Along(position, func, args, kwargs, default)
     call.refuse_batch()
     call.refuse_ragged()
     return call.on_all()
@@ -205,7 +204,7 @@ def _cut(position: int, func: Any, args: Any, kwargs: Any) -> Any:
 def _chunk(func: Any, args: Any, kwargs: Any) -> Any:
     call = _Along(2, func, args, kwargs, 0)
     if call.dims != [0]:
-        return _cut(2, func, args, kwargs)
+        return _cut(2, 0, func, args, kwargs)
     parts, count = call.x._parts(), call.args[1] if len(call.args) > 1 else call.kwargs["chunks"]
     step = max(1, -(-len(parts) // count))
     return tuple(renested(parts[i : i + step], call.x) for i in range(0, len(parts), step))
@@ -434,10 +433,6 @@ def _new(func: Any, args: Any, kwargs: Any) -> Any:
     return func(x._plain, *args[1:], **kwargs)
 
 
-def _multi_head(func: Any, args: Any, kwargs: Any) -> Any:
-    return _products.multi_head_attention(*args, **kwargs)
-
-
 _REDUCTIONS = (
     "sum nansum mean nanmean prod amax amin aminmax max min argmax argmin any all var std var_mean "
     "std_mean logsumexp median nanmedian count_nonzero"
@@ -454,12 +449,12 @@ RULES: dict[str, Rule] = {
     },
     "sort": partial(_keep, -1),
     "argsort": partial(_keep, -1),
-    "glu": partial(_cut, 1),
-    "split": partial(_cut, 2),
-    "split_with_sizes": partial(_cut, 2),
-    "tensor_split": partial(_cut, 2),
-    "narrow": partial(_cut, 1),
-    "index_select": partial(_cut, 1),
+    "glu": partial(_cut, 1, -1),
+    "split": partial(_cut, 2, 0),
+    "split_with_sizes": partial(_cut, 2, 0),
+    "tensor_split": partial(_cut, 2, 0),
+    "narrow": partial(_cut, 1, 0),
+    "index_select": partial(_cut, 1, 0),
     "chunk": _chunk,
     "squeeze": _change_dims,
     "unsqueeze": _change_dims,
@@ -485,5 +480,7 @@ RULES: dict[str, Rule] = {
     "matmul": _products.matmul,
     "bmm": _products.matmul,
     "scaled_dot_product_attention": _products.attention,
-    "multi_head_attention_forward": _multi_head,
+    "multi_head_attention_forward": lambda _, args, kwargs: _products.multi_head_attention(
+        *args, **kwargs
+    ),
 }  # fmt: skip

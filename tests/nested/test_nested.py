@@ -89,7 +89,9 @@ SAME: dict[str, Callable[[Any], Any]] = {
     "double": lambda x: x.half().double(),
     "zeros_like": torch.zeros_like,
     "swap": lambda x: x.transpose(-1, -2).contiguous(),
-    "glu": lambda x: F.glu(x, -1),
+    "glu": F.glu,
+    "var positional": lambda x: x.var(-1, True),
+    "std_mean": lambda x: torch.std_mean(x, -1, correction=0)[0],
 }
 
 
@@ -150,6 +152,7 @@ def test_reduction_over_everything_sees_all_elements(layout: Any) -> None:
     x = nested(parts, layout)
     for op in ("sum", "mean", "amax", "max", "norm", "std"):
         torch.testing.assert_close(getattr(x, op)(), getattr(flat, op)())
+    torch.testing.assert_close(x.var(False), flat.var(False))
 
 
 def test_reduction_over_batch_and_ragged_dim_reduces_rows() -> None:
