@@ -42,6 +42,8 @@ def dispatch(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     name = getattr(func, "__name__", "")
     if kwargs.get("out") is not None:
         raise NotImplementedError(f"{name}: out is not supported for nested tensors. Copy into it.")
+    if not args and "input" in kwargs:  # where rules look for it
+        args = (kwargs.pop("input"),)
     rule = RULES.get(name)
     if rule is not None:
         result = rule(func, args, kwargs)

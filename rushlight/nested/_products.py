@@ -21,7 +21,7 @@ __all__ = ["attention", "linear", "matmul", "multi_head_attention"]
 
 def linear(func: Any, args: Any, kwargs: Any) -> Any:
     """Returns torch.nn.functional.linear of a nested input."""
-    input = args[0] if args else kwargs.pop("input")
+    input = args[0]
     if not isinstance(input, Nested) or any(isinstance(a, Nested) for a in args[1:]):
         raise NotImplementedError("linear: only the input may be a nested tensor.")
     if not isinstance(input, NestedTensor):
@@ -35,7 +35,7 @@ def linear(func: Any, args: Any, kwargs: Any) -> Any:
 
 def matmul(func: Any, args: Any, kwargs: Any) -> Any:
     """Returns torch.matmul, or bmm, of two tensors of which one or both are nested."""
-    a, b = args
+    a, b = *args, *kwargs.values()
     for x, y in ((a, b), (b, a)):
         if isinstance(x, NestedTensor) and not isinstance(y, Nested) and y.dim() <= 2:
             # The dims of y meet the last dims of x, or the last but one.

@@ -56,8 +56,6 @@ class _Along:
     ) -> None:
         self.func, self.position, self.name = func, position, func.__name__
         self.args, self.kwargs = list(args), dict(kwargs)
-        if "input" in self.kwargs:
-            self.args = [self.kwargs.pop("input"), *self.args]
         self.x: Any = self.args[0]
         if not isinstance(self.x, Nested) or any(isinstance(a, Nested) for a in self.args[1:]):
             raise NotImplementedError(

@@ -90,6 +90,9 @@ SAME: dict[str, Callable[[Any], Any]] = {
     "zeros_like": torch.zeros_like,
     "swap": lambda x: x.transpose(-1, -2).contiguous(),
     "glu": F.glu,
+    "by name": lambda x: torch.sum(input=F.linear(input=x, weight=WEIGHT), dim=-1),
+    "matmul by name": lambda x: torch.matmul(input=x, other=WEIGHT.t()),
+    "norm by name": lambda x: F.layer_norm(input=x, normalized_shape=[4]),
     "var positional": lambda x: x.var(-1, True),
     "std_mean": lambda x: torch.std_mean(x, -1, correction=0)[0],
 }
