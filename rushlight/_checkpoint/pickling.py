@@ -82,14 +82,6 @@ class _Pickler(_PythonPickler):
             return TORCH_NAMES[id(obj)]
         if is_lazy(obj):
             return type(obj), (obj.requires_grad, obj.device, obj.dtype)
-        if isinstance(obj, Tensor) and type(obj).__reduce_ex__ not in _PLAIN:
-            return NotImplemented  # its class says how it is pickled, or why not
-        if isinstance(obj, Parameter):
-            arguments = (obj.detach(), obj.requires_grad, OrderedDict())
-            state = vars(obj)
-            if state:
-                return rebuild_parameter_with_state, (*arguments, dict(state))
-            return rebuild_parameter, arguments
         if isinstance(obj, QuantizedTensor):
             return self._reduce_quantized(obj)
         if isinstance(obj, NestedTensor):
@@ -104,6 +96,14 @@ class _Pickler(_PythonPickler):
             return rebuild_with_attributes, (rebuild_jagged, NestedTensor, (parts,), {})
         if isinstance(obj, StridedNestedTensor):
             return rebuild_strided, obj._tables()
+        if isinstance(obj, Tensor) and type(obj).__reduce_ex__ not in _PLAIN:
+            return NotImplemented  # its class says how it is pickled, or why not
+        if isinstance(obj, Parameter):
+            arguments = (obj.detach(), obj.requires_grad, OrderedDict())
+            state = vars(obj)
+            if state:
+                return rebuild_parameter_with_state, (*arguments, dict(state))
+            return rebuild_parameter, arguments
         if isinstance(obj, Tensor):
             if obj.layout is not rl.strided:
                 return rebuild_sparse, parts_of(obj.detach())
