@@ -219,6 +219,7 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sizes.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(sizes.get(), i);
     if (PyLong_CheckExact(item)) continue;
+    if (PyObject_HasAttrString(item, "_is_symbolic_size")) continue;  // of a ragged dim
     PyObject* number = PyNumber_Index(item);  // of a NumPy integer, a tensor of one element
     if (!number) {
       PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,

@@ -217,7 +217,10 @@ def get_device_module(device: Any = None) -> ModuleType:
 
 
 class SymInt:
-    """An int of unknown value in a traced program; sizes are always known here, as int."""
+    """A size that is no one number: that of a ragged dim; other sizes are always known, as int."""
+
+    __slots__ = ()
+    _is_symbolic_size = True  # torch.Size takes it
 
 
 class SymFloat:

@@ -16,7 +16,6 @@ from pickle import UnpicklingError
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import _quantized as quantized
-from rushlight._layout import LAYOUTS
 from rushlight._layout import LAYOUTS, jagged
 from rushlight._sparse import rebuild
 from rushlight.nested import nested_tensor_from_jagged
