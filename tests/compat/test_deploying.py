@@ -5,9 +5,10 @@ import warnings
 from typing import Any
 
 import pytest
-import torch
 
 import rushlight
+
+torch: Any = pytest.importorskip("torch")
 
 FUNCTIONS = [
     "export.export", "export.save", "export.load", "export.Dim", "export.dims", "jit.trace",
