@@ -319,6 +319,10 @@ PyObject* op_module(PyObject* self, void*) {
   return PyUnicode_FromString(home == "torch" ? "rushlight" : ("rushlight." + home).c_str());
 }
 PyObject* op_reduce(PyObject* self, PyObject*) { return op_name(self, nullptr); }
+PyObject* method_reduce(PyObject* self, PyObject*) {
+  PyObject* getattr = PyDict_GetItemString(PyEval_GetBuiltins(), "getattr");  // borrowed
+  return Py_BuildValue("O(ON)", getattr, tensor_class, op_name(self, nullptr));
+}
 
 PyGetSetDef op_attributes[] = {{"__name__", op_name, nullptr, nullptr, nullptr},
                                {"__qualname__", op_name, nullptr, nullptr, nullptr},
@@ -328,6 +332,8 @@ PyGetSetDef op_attributes[] = {{"__name__", op_name, nullptr, nullptr, nullptr},
                                {"__dict__", PyObject_GenericGetDict, nullptr, nullptr, nullptr},
                                {}};
 PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "Pickles by name."}, {}};
+PyMethodDef method_methods[] = {
+    {"__reduce__", method_reduce, METH_NOARGS, "Pickles as an attribute of Tensor."}, {}};
 
 // A function and the method that does the same are equal, so that a table of functions serves both.
 Py_hash_t op_hash(PyObject* self) {
@@ -338,24 +344,24 @@ Py_hash_t op_hash(PyObject* self) {
 PyObject* op_compare(PyObject* a, PyObject* b, int comparison);
 
 // What torch has: as an attribute of a class it stays a function.
-PyTypeObject OpFunctionType = {
-    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
-    .tp_name = "rushlight._C.OpFunction",
-    .tp_basicsize = sizeof(PyOpFunction),
-    .tp_vectorcall_offset = offsetof(PyOpFunction, vectorcall),
-    .tp_repr = op_repr,
-    .tp_hash = op_hash,
-    .tp_call = PyVectorcall_Call,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_VECTORCALL,
-    .tp_richcompare = op_compare,
-    .tp_methods = op_methods,
-    .tp_getset = op_attributes,
-    .tp_dictoffset = offsetof(PyOpFunction, attributes)};
+PyTypeObject OpFunctionType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+                               .tp_name = "rushlight._C.OpFunction",
+                               .tp_basicsize = sizeof(PyOpFunction),
+                               .tp_vectorcall_offset = offsetof(PyOpFunction, vectorcall),
+                               .tp_repr = op_repr,
+                               .tp_hash = op_hash,
+                               .tp_call = PyVectorcall_Call,
+                               .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+                               .tp_richcompare = op_compare,
+                               .tp_methods = op_methods,
+                               .tp_getset = op_attributes,
+                               .tp_dictoffset = offsetof(PyOpFunction, attributes)};
 // What Tensor has: an attribute of a tensor binds it.
 PyTypeObject OpMethodType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "rushlight._C.OpMethod",
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_methods = method_methods,
     .tp_base = &OpFunctionType,
     .tp_descr_get = method_bind};
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import pickle
 
 import pytest
 
@@ -148,3 +150,8 @@ def test_ops_that_are_attributes_of_a_class_stay_functions() -> None:
     assert torch.zeros(1).sigmoid().item() == 0.5
     assert torch.Tensor.sigmoid == torch.sigmoid != torch.Tensor.tanh
     assert {torch.sigmoid: 1}[torch.Tensor.sigmoid] == 1
+
+
+def test_functions_and_methods_of_ops_can_be_pickled() -> None:
+    for op in (torch.sigmoid, torch.Tensor.sigmoid, torch.Tensor.add_, torch.Tensor.item):
+        assert pickle.loads(pickle.dumps(op)) is op and copy.deepcopy(op) is op
