@@ -159,6 +159,13 @@ class UniformQuantizationObserverBase(ObserverBase):
         else:
             self.quant_min, self.quant_max = quantized_range(self.dtype, reduce_range)
 
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+        """Returns scale and zero point: one of each, or one for each channel."""
+        return self._calculate_qparams(self.min_val, self.max_val)
+
+    def extra_repr(self) -> str:
+        return f"min_val={self.min_val}, max_val={self.max_val}"
+
     def _calculate_qparams(self, min_val: Tensor, max_val: Tensor) -> tuple[Tensor, Tensor]:
         if not _has_seen(min_val, max_val):
             return rl.tensor([1.0]), rl.tensor([0])

@@ -81,16 +81,9 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         self.min_val.copy_(rl.minimum(low, self.min_val))
         self.max_val.copy_(rl.maximum(high, self.max_val))
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """Returns scale and zero point, each with one element."""
-        return self._calculate_qparams(self.min_val, self.max_val)
-
     def reset_min_max_vals(self) -> None:
         self.min_val.fill_(float("inf"))
         self.max_val.fill_(float("-inf"))
-
-    def extra_repr(self) -> str:
-        return f"min_val={self.min_val}, max_val={self.max_val}"
 
 
 class MovingAverageMinMaxObserver(MinMaxObserver):
@@ -218,16 +211,9 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         self.min_val.resize_(low.shape).copy_(low)
         self.max_val.resize_(high.shape).copy_(high)
 
-    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
-        """Returns a scale and a zero point for each channel."""
-        return self._calculate_qparams(self.min_val, self.max_val)
-
     def reset_min_max_vals(self) -> None:
         self.min_val = rl.rand(0)
         self.max_val = rl.rand(0)
-
-    def extra_repr(self) -> str:
-        return f"min_val={self.min_val}, max_val={self.max_val}"
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, *args: Any, **kwargs: Any
