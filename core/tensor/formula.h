@@ -153,6 +153,16 @@ auto evaluate(const void* const* operands, const T* scalars, int64_t i, Indices<
   return typename Given<decltype(result)>::type(result);
 }
 
+// What libmvec has, and the functions made of it whose loops the vectoriser takes: the others are
+// scalar everywhere.
+#define RUSHLIGHT_NAME(name) "(" #name ")"
+inline constexpr const char* kVectorFunctions =
+    RUSHLIGHT_VECTOR_MATH(RUSHLIGHT_NAME) RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_NAME)
+    "(softplus)(logaddexp)(xlogy)(xlog1py)(entr)(ldexp)(normal_cdf)(ndtr)(log_ndtr)(erfinv)"
+    "(bessel_j0)(bessel_j1)(bessel_y0)(bessel_y1)(spherical_bessel_j0)(modified_bessel_k0)"
+    "(modified_bessel_k1)(scaled_modified_bessel_k0)(scaled_modified_bessel_k1)";
+#undef RUSHLIGHT_NAME
+
 template <class F, class T>
 struct Loop {
   static constexpr FormulaParams kParams = read_params(F::params);
@@ -165,6 +175,12 @@ struct Loop {
                                                           : Stored::real;
 
   static void run(const void* const* operands, const void* scalars, void* result, int64_t n) {
+    if constexpr (calls_any(F::text, kVectorFunctions) && (kSame<T, float> || kSame<T, double>))
+      run_padded(operands, scalars, result, n);
+    else run_all(operands, scalars, result, n);
+  }
+
+  static void run_all(const void* const* operands, const void* scalars, void* result, int64_t n) {
     // Copies in locals tell the vectoriser that the stores do not change them.
     const void* in[kMaxOperands];
     for (int k = 0; k < kParams.operands; ++k) in[k] = operands[k];
@@ -173,6 +189,38 @@ struct Loop {
     Result* out = static_cast<Result*>(result);
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i) out[i] = evaluate<F, T>(in, s, i, Operands{}, Scalars{});
+  }
+
+  // libmvec rounds otherwise than the scalar functions. So that an element does not depend on its
+  // place, what does not fill a vector is computed in one that repeats its first element.
+  static void run_padded(const void* const* operands, const void* scalars, void* result,
+                         int64_t n) {
+    constexpr int64_t kLanes = 16;  // of floats, in the longest vectors
+    int64_t whole = n & -kLanes, rest = n - whole;
+    if (whole) run_whole(operands, scalars, result, whole);
+    if (rest == 0) return;
+    alignas(64) T padded[kParams.operands][kLanes];
+    alignas(64) Result last[kLanes];
+    const void* in[kMaxOperands];
+    auto pad = [&](auto* to, const auto* from) {
+      __builtin_memcpy(to, from, size_t(rest) * sizeof(*from));
+      for (int64_t i = rest; i < kLanes; ++i) to[i] = *from;
+    };
+    for (int k = 0; k < kParams.operands; ++k) {
+      if (kParams.is_mask[k])
+        pad(reinterpret_cast<uint8_t*>(padded[k]),
+            static_cast<const uint8_t*>(operands[k]) + whole);
+      else pad(padded[k], static_cast<const T*>(operands[k]) + whole);
+      in[k] = padded[k];
+    }
+    run_whole(in, scalars, last, kLanes);
+    __builtin_memcpy(static_cast<Result*>(result) + whole, last, size_t(rest) * sizeof(Result));
+  }
+
+  // n is a multiple of the lanes, so that the compiler adds no scalar loop for a rest.
+  [[gnu::noinline]] static void run_whole(const void* const* operands, const void* scalars,
+                                          void* result, int64_t n) {
+    run_all(operands, scalars, result, n & -int64_t(16));
   }
 };
 
@@ -211,6 +259,7 @@ constexpr PointwiseLoops make_loops() {
   namespace formulas {                                                                       \
   struct NAME {                                                                              \
     static constexpr const char* params = #PARAMS;                                           \
+    static constexpr const char* text = #__VA_ARGS__;                                        \
     template <class T, class S, class B, class R = T, class N = T, class C = T, class I = T> \
     static inline auto apply PARAMS {                                                        \
       return __VA_ARGS__;                                                                    \

@@ -89,6 +89,26 @@ consteval FormulaParams read_params(const char* text) {
   return params;
 }
 
+// Whether the text of a formula calls a function of the list, whose names stand in parentheses.
+consteval bool calls_any(const char* text, const char* list) {
+  auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  for (const char* name = text; *name; ++name) {
+    if (!is_letter(*name) || (name != text && is_letter(name[-1]))) continue;
+    const char* end = name;
+    while (is_letter(*end)) ++end;
+    if (*end != '(') continue;
+    for (const char* entry = list; *entry; ++entry) {
+      if (*entry != '(') continue;
+      const char *a = entry + 1, *b = name;
+      while (b != end && *a == *b) ++a, ++b;
+      if (b == end && *a == ')') return true;
+    }
+  }
+  return false;
+}
+
 // What each instruction set defines under one name, and the host picks from. See ops/op.h.
 template <class Table>
 using IsaSets = const Table* const[kIsaCount];

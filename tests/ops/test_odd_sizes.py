@@ -4,6 +4,8 @@ index tensors with one column, and quotients too large for one division; NumPy i
 
 import numpy as np
 import pytest
+from ops.matrix import ROWS, SAMPLED, call, each_sample, tensors_in
+from samples import Sample
 
 import rushlight as torch
 
@@ -117,3 +119,21 @@ def test_attention_of_one_query(keys: int, features: int) -> None:
     agrees(attention(torch.tensor(q), torch.tensor(k), torch.tensor(v)), expected)
     turned = torch.tensor(k.swapaxes(1, 2).copy()).transpose(1, 2)
     agrees(attention(torch.tensor(q), turned, torch.tensor(v)), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", [n for n in SAMPLED if ROWS[n]["batch"] == "by_elements"])
+@each_sample
+def test_an_element_does_not_depend_on_its_place(name: str, sample: Sample, dtype: type) -> None:
+    shapes = {array.shape for array in sample.arrays()}
+    if len(shapes) != 1 or 0 in shapes.pop():
+        pytest.skip("broadcasts, or has no elements")
+
+    def stretched(array: np.ndarray) -> np.ndarray:
+        return np.resize(array.astype(dtype) if array.dtype == np.float64 else array, 331)
+
+    whole = call(name, sample.map(stretched))
+    for part in (slice(0, 1), slice(17, 18), slice(301, 318), slice(1, 331, 7)):
+        alone = call(name, sample.map(lambda array, part=part: stretched(array)[part]))
+        for every, some in zip(tensors_in(whole), tensors_in(alone), strict=True):
+            np.testing.assert_array_equal(every[part].numpy(), some.numpy())
