@@ -70,6 +70,7 @@ OP(fake_quantize_per_tensor_affine_number,
    "int quant_min, int quant_max) -> Tensor", {
   .dtypes  = floating,
   .variants = function,
+  .autocast = autocast::single,
   .forward = [](const Tensor& input, double scale, int64_t zero_point, int64_t quant_min,
                 int64_t quant_max) {
     CHECK(zero_point >= quant_min && zero_point <= quant_max,
