@@ -17,9 +17,9 @@ import re
 import zipfile
 from collections import OrderedDict
 
-import rushlight as rl
 from rushlight import _C, Tensor, nn
 from rushlight._checkpoint.archive import replace_when_complete
+from rushlight._checkpoint.plain_data import decoded, dtype_of, encoded, tagged
 from rushlight.export._calling import Calling, Constant, Input
 from rushlight.export._program import Program
 from rushlight.export.dynamic_shapes import Dim
@@ -48,12 +48,7 @@ _OPERATORS = {
         *("pow", "rshift", "setitem", "sub", "truediv", "xor"),
     )
 }
-_CONSTANTS: dict[str, Any] = {
-    str(value): value
-    for value in vars(rl).values()
-    if isinstance(value, (rl.dtype, rl.memory_format, rl.layout))
-}
-
+_MAY_BE_SUBCLASSED: tuple[Any, ...] = (list, tuple, int, float)
 
 # Ops without a public name that functions written in Python call.
 _PRIVATE = (
@@ -95,7 +90,7 @@ def write(program: Program, file: FileLike, extra: dict[str, Any] | None) -> Non
     for path, tensor in program.tensors.items():
         keys.setdefault(id(tensor), path)
     stored = {keys[id(t)]: t.detach().clone().contiguous() for t in program.tensors.values()}
-    text = json.dumps(_program_data(program, keys), allow_nan=True)
+    text = json.dumps(_program_data(program, keys), allow_nan=False)
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr(_GRAPH, text)
         archive.writestr(_TENSORS, safetensors.save(stored))
@@ -156,33 +151,21 @@ def _target_name(node: Node) -> str:
     )
 
 
-def _data(value: Any, places: dict[Node, int]) -> Any:
-    """A value as JSON: plain as it is, all else as a list that begins with its kind."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, Node):
-        return ["node", places[value]]
-    if isinstance(value, rl.Size):
-        return ["Size", *value]
-    if isinstance(value, (list, tuple)):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return [kind, *(_data(item, places) for item in value)]
-    if isinstance(value, dict):
-        return ["dict", *([key, _data(item, places)] for key, item in value.items())]
-    if isinstance(value, slice):
-        return ["slice", *(_data(part, places) for part in (value.start, value.stop, value.step))]
-    if value is Ellipsis:
-        return ["ellipsis"]
-    if isinstance(value, complex):
-        return ["complex", value.real, value.imag]
-    if isinstance(value, rl.device):
-        return ["device", str(value)]
-    if str(value) in _CONSTANTS:
-        return ["constant", str(value)]
-    raise RuntimeError(
-        f"save: the program has the argument {value!r}, which a file cannot hold. Use numbers, "
-        "text, tensors, and lists, tuples and dicts of them."
-    )
+def _data(value: Any, places: dict[Node, int] | None = None) -> Any:
+    """A value as JSON, in which nodes are numbers."""
+
+    def other(value: Any) -> Any:
+        if places is not None and isinstance(value, Node):
+            return tagged("node", places[value])
+        for kind in _MAY_BE_SUBCLASSED:
+            if isinstance(value, kind):
+                return encoded(kind(value), other)
+        raise RuntimeError(
+            f"save: the program has the argument {value!r}, which a file cannot hold. Use numbers, "
+            "text, tensors, and lists, tuples and dicts of them."
+        )
+
+    return encoded(value, other)
 
 
 def _spec_data(spec: TreeSpec) -> Any:
@@ -191,12 +174,12 @@ def _spec_data(spec: TreeSpec) -> Any:
         return None
     kind = spec.type.__name__ if spec.type.__name__ in _CONTAINERS else "tuple"
     keys = spec.context if kind in ("dict", "OrderedDict") else None
-    return [kind, _data(keys, {}), *map(_spec_data, spec.children())]
+    return [kind, _data(keys), *map(_spec_data, spec.children())]
 
 
 def _leaf_data(leaf: Input | Constant) -> Any:
     if isinstance(leaf, Constant):
-        return {"value": _data(leaf.value, {})}
+        return {"value": _data(leaf.value)}
     shape = [size if isinstance(size, int) else _dim_data(size) for size in leaf.shape]
     return {"name": leaf.name, "dtype": str(leaf.dtype), "shape": shape}
 
@@ -318,7 +301,8 @@ def _graph(rows: list[dict[str, Any]], tensors: dict[str, Tensor]) -> Graph:
             _check(op in ("placeholder", "output"), f"{op!r} is no kind of step")
             _check_name(target)
         _check_name(row["name"])
-        args, kwargs = _value(row["args"], nodes), _value(row["kwargs"], nodes)
+        kinds = {"node": nodes.__getitem__}
+        args, kwargs = decoded(row["args"], kinds), decoded(row["kwargs"], kinds)
         for key in kwargs:
             _check_name(key)
         if op == "call_method":
@@ -333,43 +317,18 @@ def _graph(rows: list[dict[str, Any]], tensors: dict[str, Tensor]) -> Graph:
     return graph
 
 
-def _value(data: Any, nodes: list[Node]) -> Any:
-    if not isinstance(data, list):
-        return data
-    kind, *parts = data
-    if kind == "node":
-        return nodes[parts[0]]
-    if kind == "dict":
-        return {key: _value(item, nodes) for key, item in parts}
-    if kind == "device":
-        return rl.device(parts[0])
-    if kind == "constant":
-        return _CONSTANTS[parts[0]]
-    if kind == "ellipsis":
-        return Ellipsis
-    items = [_value(part, nodes) for part in parts]
-    if kind == "list":
-        return items
-    makers = {"tuple": tuple, "Size": rl.Size}
-    return (
-        makers[kind](items)
-        if kind in makers
-        else {"slice": slice, "complex": complex}[kind](*items)
-    )
-
-
 def _spec(data: Any) -> TreeSpec:
     if data is None:
         return TreeSpec(None, None, [])
     kind, keys, *children = data
-    return TreeSpec(_CONTAINERS[kind], _value(keys, []), [_spec(child) for child in children])
+    return TreeSpec(_CONTAINERS[kind], decoded(keys), [_spec(child) for child in children])
 
 
 def _leaf(data: dict[str, Any], dims: dict[str, Dim]) -> Input | Constant:
     if "value" in data:
-        return Constant(_value(data["value"], []))
+        return Constant(decoded(data["value"]))
     shape = tuple(size if isinstance(size, int) else _dim(size, dims) for size in data["shape"])
-    return Input(str(data["name"]), _CONSTANTS[data["dtype"]], shape)
+    return Input(str(data["name"]), dtype_of(data["dtype"]), shape)
 
 
 def _dim(data: Any, dims: dict[str, Dim]) -> Dim:

@@ -12,6 +12,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight._checkpoint.plain_data import tagged
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +51,15 @@ def rewritten(content: bytes, change: Any) -> io.BytesIO:
         lambda p: p["nodes"][-2].update(name="x = 1; import os"),
         lambda p: p["nodes"][0].update(target="x=print(1)"),
         lambda p: p["nodes"][0].update(target="class"),
-        lambda p: p["nodes"][0].update(args=["tuple", 1]),
-        lambda p: p["nodes"][-2].update(op="call_method", target="size", args=["tuple", 1, 0]),
-        lambda p: p["nodes"][-2].update(op="call_method", target="size", args=["tuple"]),
-        lambda p: p["nodes"][-2].update(target="add", args=["tuple", ["node", 0]]),
+        lambda p: p["nodes"][0].update(args=tagged("tuple", [1])),
+        lambda p: p["nodes"][-2].update(
+            op="call_method", target="size", args=tagged("tuple", [1, 0])
+        ),
+        lambda p: p["nodes"][-2].update(op="call_method", target="size", args=tagged("tuple", [])),
+        lambda p: p["nodes"][-2].update(target="add", args=tagged("tuple", [tagged("node", 0)])),
         lambda p: p["nodes"][1].update(target="__class__"),
-        lambda p: p["nodes"][-1].update(args=["tuple", ["node", 99]]),
-        lambda p: p["nodes"][-1].update(kwargs=["dict", ["a b", 1]]),
+        lambda p: p["nodes"][-1].update(args=tagged("tuple", [tagged("node", 99)])),
+        lambda p: p["nodes"][-1].update(kwargs={"a b": 1}),
         lambda p: p.update(names=["x, y=print(1)"]),
         lambda p: p.update(names=["a", "b"]),
         lambda p: p.update(leaves=[]),

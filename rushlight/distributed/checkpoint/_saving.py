@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
+from rushlight._checkpoint.plain_data import dtype_of
 from rushlight.distributed.checkpoint import _tree
 from rushlight.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter, whole
 from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntry
@@ -158,7 +159,7 @@ def _divided(plans: list[Any], save: str) -> tuple[Metadata, dict[Any, int]]:
     holders: dict[Any, list[int]] = {}
     for rank, (facts, boxes, others) in enumerate(plans):
         for key, (dtype, shape) in facts.items():
-            entry = tensors.setdefault(key, TensorEntry(_tree.dtype_of(dtype), shape))
+            entry = tensors.setdefault(key, TensorEntry(dtype_of(dtype), shape))
             if (str(entry.dtype), entry.shape) != (dtype, shape):
                 raise ValueError(
                     f"save: {key} is {dtype} of shape {shape} on rank {rank}, but {entry.dtype} of "

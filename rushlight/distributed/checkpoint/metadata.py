@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 import rushlight as rl
 from rushlight._checkpoint.archive import replace_when_complete
-from rushlight.distributed.checkpoint._tree import decoded, dtype_of, encoded
+from rushlight._checkpoint.plain_data import decoded, dtype_of
+from rushlight.distributed.checkpoint._tree import encoded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
