@@ -58,13 +58,15 @@ def test_readme_and_quickstart_have_programs_to_run() -> None:
 
 
 def test_index_of_notes_names_every_note_and_its_home() -> None:
-    title = re.compile(r"^(?://|#) Note \[(.+)\]$", re.MULTILINE)
-    homes = {
-        note: str(path.relative_to(ROOT))
+    title = re.compile(r"^(?:(?://|#) )?Note \[(.+)\]$", re.MULTILINE)
+    sources = {
+        str(path.relative_to(ROOT)): path.read_text()
         for folder in ("core", "bindings", "rushlight")
         for path in (ROOT / folder).rglob("*.*")
         if path.suffix in {".h", ".cpp", ".cu", ".cuh", ".py"}
-        for note in title.findall(path.read_text())
     }
+    homes = {note: path for path, text in sources.items() for note in title.findall(text)}
+    cited = {note for text in sources.values() for note in re.findall(r"Note \[(.+?)\]", text)}
+    assert cited == set(homes)
     index = (ROOT / "ARCHITECTURE.md").read_text().partition("## Index of Notes")[2]
     assert dict(re.findall(r"^\| (.+) \| `(.+)` \|$", index, re.MULTILINE)) == homes
