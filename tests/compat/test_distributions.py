@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from distribution_cases import CASES, KL_CASES, TRANSFORM_CASES, transform_input
+from distributions.cases import CASES, KL_CASES, TRANSFORM_CASES, transform_input
 
 import rushlight as torch
 

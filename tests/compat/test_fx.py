@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fx_networks import inputs, networks
+from fx.networks import inputs, networks
 
 import rushlight as torch
 

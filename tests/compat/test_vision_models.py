@@ -9,9 +9,9 @@ import sys
 import warnings
 from unittest import mock
 
-import model_digests
 import numpy as np
 import pytest
+from vision import digests
 
 import rushlight as torch
 from rushlight.vision import models
@@ -124,8 +124,8 @@ def test_public_names_are_torchvisions():
 
 
 def test_digests_are_torchvisions():
-    for name, expected in model_digests.read().items():
-        assert model_digests.describe(make_theirs(name, is_filled=False)) == expected, name
+    for name, expected in digests.read().items():
+        assert digests.describe(make_theirs(name, is_filled=False)) == expected, name
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -248,6 +248,6 @@ def test_initial_weights_have_torchvisions_spread():
 
 
 if __name__ == "__main__":
-    described = {name: model_digests.describe(make_theirs(name, is_filled=False)) for name in OURS}
+    described = {name: digests.describe(make_theirs(name, is_filled=False)) for name in OURS}
     rows = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in described.items())
-    model_digests.FILE.write_text("{\n" + rows + "\n}\n")
+    digests.FILE.write_text("{\n" + rows + "\n}\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from distribution_cases import CASES
+from distributions.cases import CASES
 
 import rushlight as rl
 

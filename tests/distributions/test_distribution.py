@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from distribution_cases import CASES
+from distributions.cases import CASES
 
 import rushlight as torch
 

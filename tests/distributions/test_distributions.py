@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.stats as stats
-from distribution_cases import CASES
+from distributions.cases import CASES
 
 import rushlight as torch
 

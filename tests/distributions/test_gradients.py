@@ -1,7 +1,7 @@
 """Samples and densities are differentiable functions of the parameters."""
 
 import pytest
-from distribution_cases import CASES
+from distributions.cases import CASES
 
 import rushlight as torch
 

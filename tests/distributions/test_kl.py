@@ -1,7 +1,7 @@
 """KL divergences against the mean of log p(x) - log q(x) over samples of p, and the dispatch."""
 
 import pytest
-from distribution_cases import KL_CASES
+from distributions.cases import KL_CASES
 
 import rushlight as torch
 

@@ -4,7 +4,7 @@ import copy
 import pickle
 
 import pytest
-from distribution_cases import TRANSFORM_CASES, transform_input
+from distributions.cases import TRANSFORM_CASES, transform_input
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fx_networks import inputs, networks
+from fx.networks import inputs, networks
 
 import rushlight as torch
 from rushlight import fx, nn

@@ -9,7 +9,7 @@ from collections import namedtuple
 from typing import Any
 
 import pytest
-from fx_networks import inputs, networks
+from fx.networks import inputs, networks
 
 import rushlight as torch
 from rushlight import fx, nn

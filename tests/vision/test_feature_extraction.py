@@ -3,8 +3,8 @@
 import copy
 import pickle
 
-import model_digests
 import pytest
+from vision import digests
 
 import rushlight as torch
 from rushlight import fx, nn
@@ -15,7 +15,7 @@ from rushlight.vision.models.feature_extraction import (
 )
 
 # RAFT decides by the sizes of its inputs, and detectors do; test_models.py's are the rest.
-TRACED = [name for name in model_digests.read() if "raft" not in name]
+TRACED = [name for name in digests.read() if "raft" not in name]
 
 
 def make(name):

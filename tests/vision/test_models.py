@@ -2,9 +2,9 @@
 
 from collections import OrderedDict
 
-import model_digests
 import numpy as np
 import pytest
+from vision import digests
 
 import rushlight as torch
 from rushlight.vision import models
@@ -12,7 +12,7 @@ from rushlight.vision.models import vision_transformer
 from rushlight.vision.models._utils import IntermediateLayerGetter, _make_divisible
 from rushlight.vision.models._windows import shifted_window_attention
 
-DIGESTS = model_digests.read()
+DIGESTS = digests.read()
 NAMES = [name for name in models.list_models() if name in DIGESTS]
 VIDEOS = models.list_models(models.video)
 FLOWS = models.list_models(models.optical_flow)
@@ -39,7 +39,7 @@ def test_all_families_are_there():
 @pytest.mark.parametrize("name", NAMES)
 def test_state_dict_is_torchvisions(name):
     model = make(name)
-    assert model_digests.describe(model) == DIGESTS[name]
+    assert digests.describe(model) == DIGESTS[name]
     published = [weights.meta["num_params"] for weights in models.get_model_weights(name)]
     has_aux = name in ("googlenet", "inception_v3")  # googlenet's are not counted
     assert has_aux or DIGESTS[name][0] in published

@@ -7,7 +7,7 @@ import hashlib
 import json
 from pathlib import Path
 
-FILE = Path(__file__).parent / "vision" / "model_digests.json"
+FILE = Path(__file__).with_name("model_digests.json")
 
 
 def digest(state_dict) -> str:
