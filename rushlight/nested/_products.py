@@ -99,11 +99,10 @@ def _ragged_place(a: Tensor, b: Tensor) -> int:
 
 def attention(func: Any, args: Any, kwargs: Any) -> Any:
     """Returns scaled_dot_product_attention in which the queries of a part see keys of their own."""
-    given: list[Any] = [*args[:3], *(kwargs[k] for k in ("query", "key", "value") if k in kwargs)]
-    rest, options = (
-        args[3:],
-        {k: v for k, v in kwargs.items() if k not in ("query", "key", "value")},
-    )
+    named = [kwargs[name] for name in ("query", "key", "value") if name in kwargs]
+    given: list[Any] = [*args[:3], *named]
+    rest = args[3:]
+    options = {k: v for k, v in kwargs.items() if k not in ("query", "key", "value")}
     query, key, value = given
     if not all(isinstance(x, Nested) and x.layout is query.layout for x in given):
         raise ValueError(

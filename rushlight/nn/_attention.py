@@ -104,10 +104,28 @@ def _check_mask_sizes(mask: Tensor, heads: int, targets: int, sources: int) -> N
         )
 
 
+def _separate_projections(
+    inputs: tuple[Tensor, ...], weights: tuple[Any, ...], bias: Tensor | None
+) -> list[Tensor]:
+    """The projections by weights of their own."""
+    if any(weight is None for weight in weights):
+        raise AssertionError(
+            "multi_head_attention_forward: use_separate_proj_weight is True, but one of "
+            "q_proj_weight, k_proj_weight and v_proj_weight is None."
+        )
+    biases: Any = (None,) * 3 if bias is None else bias.chunk(3)
+    return [linear(x, w, b) for x, w, b in zip(inputs, weights, biases, strict=True)]
+
+
 def _packed_projections(
-    query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor | None
+    query: Tensor, key: Tensor, value: Tensor, weight: Tensor | None, bias: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The projections by thirds of one weight; as one product where inputs are the same."""
+    if weight is None:
+        raise AssertionError(
+            "multi_head_attention_forward: use_separate_proj_weight is False, but in_proj_weight "
+            "is None."
+        )
     width = query.shape[-1]
 
     def project(input: Tensor, first: int, count: int) -> tuple[Tensor, ...]:
@@ -280,21 +298,9 @@ def multi_head_attention_forward(
         f"key shape {tuple(key.shape)} does not match value shape {tuple(value.shape)}.",
     )
     if use_separate_proj_weight:
-        if q_proj_weight is None or k_proj_weight is None or v_proj_weight is None:
-            raise AssertionError(
-                "multi_head_attention_forward: use_separate_proj_weight is True, but one of "
-                "q_proj_weight, k_proj_weight and v_proj_weight is None."
-            )
-        biases: Any = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-        q = linear(query, q_proj_weight, biases[0])
-        k = linear(key, k_proj_weight, biases[1])
-        v = linear(value, v_proj_weight, biases[2])
+        of_each = (q_proj_weight, k_proj_weight, v_proj_weight)
+        q, k, v = _separate_projections((query, key, value), of_each, in_proj_bias)
     else:
-        if in_proj_weight is None:
-            raise AssertionError(
-                "multi_head_attention_forward: use_separate_proj_weight is False, but "
-                "in_proj_weight is None."
-            )
         q, k, v = _packed_projections(query, key, value, in_proj_weight, in_proj_bias)
 
     if attn_mask is not None:
@@ -307,15 +313,11 @@ def multi_head_attention_forward(
         v = rl.cat([v, bias_v.expand(1, batch, width)])
     head_dim = width // num_heads
     q = _split_heads(q, num_heads)
-    k = (
-        _split_heads(k, num_heads)
-        if static_k is None
-        else _static("static_k", static_k, batch, num_heads, head_dim)
-    )
-    v = (
-        _split_heads(v, num_heads)
-        if static_v is None
-        else _static("static_v", static_v, batch, num_heads, head_dim)
+    k, v = (
+        _split_heads(projected, num_heads)
+        if given is None
+        else _static(name, given, batch, num_heads, head_dim)
+        for name, projected, given in (("static_k", k, static_k), ("static_v", v, static_v))
     )
     if add_zero_attn:
         k, v = _with_zeros(k, 2), _with_zeros(v, 2)
