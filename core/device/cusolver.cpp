@@ -125,7 +125,7 @@ Diagonal diagonal(bool unitriangular) { return unitriangular ? kUnitDiagonal : k
 }  // namespace
 
 template <class T>
-void getrf(int64_t m, int64_t n, T* a, int* pivots, int* info) {
+void Cusolver<T>::getrf(int64_t m, int64_t n, T* a, int* pivots, int* info) {
   Session s;
   const auto& f = functions_of<T>();
   int rows = as_int(m), columns = as_int(n);
@@ -137,7 +137,7 @@ void getrf(int64_t m, int64_t n, T* a, int* pivots, int* info) {
 }
 
 template <class T>
-void getrf(int64_t n, Many<T> a, int* pivots, int* info) {
+void Cusolver<T>::getrf(int64_t n, Many<T> a, int* pivots, int* info) {
   Session s;
   int size = as_int(n);
   check(functions_of<T>().getrf_batched(s.blas(), size, a.matrices, size, pivots, info,
@@ -146,7 +146,8 @@ void getrf(int64_t n, Many<T> a, int* pivots, int* info) {
 }
 
 template <class T>
-void getrs(char trans, int64_t n, int64_t columns, const T* a, const int* pivots, T* b) {
+void Cusolver<T>::getrs(char trans, int64_t n, int64_t columns, const T* a, const int* pivots,
+                        T* b) {
   Session s;
   int size = as_int(n);
   check(functions_of<T>().getrs(s.solver(), operation(trans), size, as_int(columns), a, size,
@@ -155,7 +156,8 @@ void getrs(char trans, int64_t n, int64_t columns, const T* a, const int* pivots
 }
 
 template <class T>
-void getrs(char trans, int64_t n, int64_t columns, Many<T> a, const int* pivots, Many<T> b) {
+void Cusolver<T>::getrs(char trans, int64_t n, int64_t columns, Many<T> a, const int* pivots,
+                        Many<T> b) {
   Session s;
   int size = as_int(n), wrong_argument = 0;
   check(functions_of<T>().getrs_batched(s.blas(), operation(trans), size, as_int(columns),
@@ -165,7 +167,7 @@ void getrs(char trans, int64_t n, int64_t columns, Many<T> a, const int* pivots,
 }
 
 template <class T>
-void potrf(bool upper, int64_t n, T* a, int* info) {
+void Cusolver<T>::potrf(bool upper, int64_t n, T* a, int* info) {
   Session s;
   const auto& f = functions_of<T>();
   int size = as_int(n);
@@ -178,7 +180,7 @@ void potrf(bool upper, int64_t n, T* a, int* info) {
 }
 
 template <class T>
-void potrf(bool upper, int64_t n, Many<T> a, int* info) {
+void Cusolver<T>::potrf(bool upper, int64_t n, Many<T> a, int* info) {
   Session s;
   int size = as_int(n);
   check(functions_of<T>().potrf_batched(s.solver(), fill(upper), size, a.matrices, size, info,
@@ -187,8 +189,8 @@ void potrf(bool upper, int64_t n, Many<T> a, int* info) {
 }
 
 template <class T>
-void trsm(bool upper, char trans, bool unitriangular, int64_t n, int64_t columns, const T* a,
-          T* b) {
+void Cusolver<T>::trsm(bool upper, char trans, bool unitriangular, int64_t n, int64_t columns,
+                       const T* a, T* b) {
   Session s;
   int size = as_int(n);
   T one(1);
@@ -199,8 +201,8 @@ void trsm(bool upper, char trans, bool unitriangular, int64_t n, int64_t columns
 }
 
 template <class T>
-void trsm(bool upper, char trans, bool unitriangular, int64_t n, int64_t columns, Many<T> a,
-          Many<T> b) {
+void Cusolver<T>::trsm(bool upper, char trans, bool unitriangular, int64_t n, int64_t columns,
+                       Many<T> a, Many<T> b) {
   Session s;
   int size = as_int(n);
   T one(1);
@@ -211,7 +213,7 @@ void trsm(bool upper, char trans, bool unitriangular, int64_t n, int64_t columns
 }
 
 template <class T>
-void sytrf(int64_t n, T* a, int* pivots, int* info) {
+void Cusolver<T>::sytrf(int64_t n, T* a, int* pivots, int* info) {
   Session s;
   const auto& f = functions_of<T>();
   int size = as_int(n);
@@ -223,7 +225,7 @@ void sytrf(int64_t n, T* a, int* pivots, int* info) {
 }
 
 template <class T>
-void hetrf(int64_t n, T* a, int64_t* pivots, int* info) {
+void Cusolver<T>::hetrf(int64_t n, T* a, int64_t* pivots, int* info) {
   static auto* const size_of = load<HetrfSize>("cusolverDnXhetrf_bufferSize");
   static auto* const run = load<Hetrf>("cusolverDnXhetrf");
   Session s;
@@ -241,7 +243,8 @@ void hetrf(int64_t n, T* a, int64_t* pivots, int* info) {
 }
 
 template <class T>
-void sytrs(bool hermitian, int64_t n, int64_t columns, const T* a, const int64_t* pivots, T* b) {
+void Cusolver<T>::sytrs(bool hermitian, int64_t n, int64_t columns, const T* a,
+                        const int64_t* pivots, T* b) {
   Session s;
   constexpr DataType type = kDataType<T>;
   auto solve = [&](const char* name, auto* size_of, auto* run, auto... first) {
@@ -265,7 +268,7 @@ void sytrs(bool hermitian, int64_t n, int64_t columns, const T* a, const int64_t
 }
 
 template <class T>
-void geqrf(int64_t m, int64_t n, T* a, T* tau) {
+void Cusolver<T>::geqrf(int64_t m, int64_t n, T* a, T* tau) {
   Session s;
   const auto& f = functions_of<T>();
   int rows = as_int(m), columns = as_int(n);
@@ -277,7 +280,7 @@ void geqrf(int64_t m, int64_t n, T* a, T* tau) {
 }
 
 template <class T>
-void orgqr(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
+void Cusolver<T>::orgqr(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
   Session s;
   const auto& f = functions_of<T>();
   int rows = as_int(m), columns = as_int(n), count = as_int(k);
@@ -290,8 +293,8 @@ void orgqr(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
 }
 
 template <class T>
-void ormqr(bool left, bool adjoint, int64_t m, int64_t n, int64_t k, const T* a, const T* tau,
-           T* c) {
+void Cusolver<T>::ormqr(bool left, bool adjoint, int64_t m, int64_t n, int64_t k, const T* a,
+                        const T* tau, T* c) {
   Session s;
   const auto& f = functions_of<T>();
   Side side = left ? kLeft : kRight;
@@ -310,8 +313,8 @@ void ormqr(bool left, bool adjoint, int64_t m, int64_t n, int64_t k, const T* a,
 }
 
 template <class T>
-void gesvdj(bool vectors, bool economic, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* v,
-            int* info) {
+void Cusolver<T>::gesvdj(bool vectors, bool economic, int64_t m, int64_t n, T* a, Real<T>* s, T* u,
+                         T* v, int* info) {
   Session session;
   const auto& f = functions_of<T>();
   Vectors wanted = vectors ? kVectors : kNoVectors;
@@ -329,8 +332,8 @@ void gesvdj(bool vectors, bool economic, int64_t m, int64_t n, T* a, Real<T>* s,
 }
 
 template <class T>
-void gesvdj(bool vectors, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* v, int* info,
-            int64_t count) {
+void Cusolver<T>::gesvdj(bool vectors, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* v,
+                         int* info, int64_t count) {
   Session session;
   const auto& f = functions_of<T>();
   Vectors wanted = vectors ? kVectors : kNoVectors;
@@ -348,7 +351,7 @@ void gesvdj(bool vectors, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* v, in
 }
 
 template <class T>
-void gesvd(char job, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* vh, int* info) {
+void Cusolver<T>::gesvd(char job, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* vh, int* info) {
   Session session;
   const auto& f = functions_of<T>();
   int rows = as_int(m), columns = as_int(n);
@@ -362,7 +365,7 @@ void gesvd(char job, int64_t m, int64_t n, T* a, Real<T>* s, T* u, T* vh, int* i
 }
 
 template <class T>
-void heevd(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info) {
+void Cusolver<T>::heevd(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info) {
   Session s;
   const auto& f = functions_of<T>();
   Vectors wanted = vectors ? kVectors : kNoVectors;
@@ -378,7 +381,8 @@ void heevd(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info
 }
 
 template <class T>
-void heevj(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info, int64_t count) {
+void Cusolver<T>::heevj(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info,
+                        int64_t count) {
   Session s;
   const auto& f = functions_of<T>();
   Vectors wanted = vectors ? kVectors : kNoVectors;
@@ -396,7 +400,7 @@ void heevj(bool vectors, bool upper, int64_t n, T* a, Real<T>* values, int* info
 }
 
 template <class T>
-void geev(int64_t n, T* a, std::complex<Real<T>>* values, T* vectors, int* info) {
+void Cusolver<T>::geev(int64_t n, T* a, std::complex<Real<T>>* values, T* vectors, int* info) {
   static auto* const size_of = load<GeevSize>("cusolverDnXgeev_bufferSize");
   static auto* const run = load<Geev>("cusolverDnXgeev");
   Session s;
@@ -416,31 +420,9 @@ void geev(int64_t n, T* a, std::complex<Real<T>>* values, T* vectors, int* info)
       });
 }
 
-#define CUSOLVER_INSTANTIATE(T)                                                                   \
-  template void getrf(int64_t, int64_t, T*, int*, int*);                                          \
-  template void getrf(int64_t, Many<T>, int*, int*);                                              \
-  template void getrs(char, int64_t, int64_t, const T*, const int*, T*);                          \
-  template void getrs(char, int64_t, int64_t, Many<T>, const int*, Many<T>);                      \
-  template void potrf(bool, int64_t, T*, int*);                                                   \
-  template void potrf(bool, int64_t, Many<T>, int*);                                              \
-  template void trsm(bool, char, bool, int64_t, int64_t, const T*, T*);                           \
-  template void trsm(bool, char, bool, int64_t, int64_t, Many<T>, Many<T>);                       \
-  template void sytrf(int64_t, T*, int*, int*);                                                   \
-  template void hetrf(int64_t, T*, int64_t*, int*);                                               \
-  template void sytrs(bool, int64_t, int64_t, const T*, const int64_t*, T*);                      \
-  template void geqrf(int64_t, int64_t, T*, T*);                                                  \
-  template void orgqr(int64_t, int64_t, int64_t, T*, const T*);                                   \
-  template void ormqr(bool, bool, int64_t, int64_t, int64_t, const T*, const T*, T*);             \
-  template void gesvdj(bool, bool, int64_t, int64_t, T*, Real<T>*, T*, T*, int*);                 \
-  template void gesvdj(bool, int64_t, int64_t, T*, Real<T>*, T*, T*, int*, int64_t);              \
-  template void gesvd(char, int64_t, int64_t, T*, Real<T>*, T*, T*, int*);                        \
-  template void heevd(bool, bool, int64_t, T*, Real<T>*, int*);                                   \
-  template void heevj(bool, bool, int64_t, T*, Real<T>*, int*, int64_t);                          \
-  template void geev(int64_t, T*, std::complex<Real<T>>*, T*, int*);
-CUSOLVER_INSTANTIATE(float)
-CUSOLVER_INSTANTIATE(double)
-CUSOLVER_INSTANTIATE(std::complex<float>)
-CUSOLVER_INSTANTIATE(std::complex<double>)
-#undef CUSOLVER_INSTANTIATE
+template struct Cusolver<float>;
+template struct Cusolver<double>;
+template struct Cusolver<std::complex<float>>;
+template struct Cusolver<std::complex<double>>;
 
 }  // namespace rushlight::cusolver

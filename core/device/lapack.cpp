@@ -77,7 +77,7 @@ struct Functions<T, true> {
 };
 
 template <class T>
-struct Routines {
+struct Table {
   using Sytrf = void(Char uplo, In n, T* a, In lda, int* pivots, T* work, In lwork, int* info,
                      size_t);
   using Sytrs = void(Char uplo, In n, In columns, const T* a, In lda, const int* pivots, T* b,
@@ -114,17 +114,17 @@ struct Routines {
 };
 
 template <class T>
-const Routines<T>& routines() {
-  static const Routines<T> table = [] {
+const Table<T>& table() {
+  static const Table<T> loaded = [] {
     using openblas::kTypeLetter, openblas::library;
-    Routines<T> loaded;
+    Table<T> fresh;
 #define LAPACK_LOAD(member, name) \
-  library().load(loaded.member, (std::string("scipy_") + kTypeLetter<T> + (name) + "_").c_str());
+  library().load(fresh.member, (std::string("scipy_") + kTypeLetter<T> + (name) + "_").c_str());
     LAPACK_FUNCTIONS(LAPACK_LOAD)
 #undef LAPACK_LOAD
-    return loaded;
+    return fresh;
   }();
-  return table;
+  return loaded;
 }
 
 // A size as LAPACK takes it: 32 bits, by address.
@@ -172,129 +172,132 @@ auto* sized(V& vector, int64_t size) {
 }  // namespace
 
 template <class T>
-int getrf(int64_t m, int64_t n, T* a, int64_t lda, int* pivots) {
+int Lapack<T>::getrf(int64_t m, int64_t n, T* a, int64_t lda, int* pivots) {
   int info = 0;
-  routines<T>().getrf(Size(m), Size(n), a, leading(lda), pivots, &info);
+  table<T>().getrf(Size(m), Size(n), a, leading(lda), pivots, &info);
   return info;
 }
 
 template <class T>
-void laswp(int64_t n, T* a, int64_t lda, int64_t first, int64_t last, const int* pivots) {
-  routines<T>().laswp(Size(n), a, leading(lda), Size(first), Size(last), pivots, Size(1));
+void Lapack<T>::laswp(int64_t n, T* a, int64_t lda, int64_t first, int64_t last,
+                      const int* pivots) {
+  table<T>().laswp(Size(n), a, leading(lda), Size(first), Size(last), pivots, Size(1));
 }
 
 template <class T>
-void gemm_subtract(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
-                   int64_t ldb, T* c, int64_t ldc) {
+void Lapack<T>::gemm_subtract(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
+                              int64_t ldb, T* c, int64_t ldc) {
   char trans = 'N';
   T alpha(-1), beta(1);
-  routines<T>().gemm(&trans, &trans, Size(m), Size(n), Size(k), &alpha, a, leading(lda), b,
-                     leading(ldb), &beta, c, leading(ldc), 1, 1);
+  table<T>().gemm(&trans, &trans, Size(m), Size(n), Size(k), &alpha, a, leading(lda), b,
+                  leading(ldb), &beta, c, leading(ldc), 1, 1);
 }
 
 template <class T>
-int getrs(char trans, int64_t n, int64_t columns, const T* a, int64_t lda, const int* pivots, T* b,
-          int64_t ldb) {
+int Lapack<T>::getrs(char trans, int64_t n, int64_t columns, const T* a, int64_t lda,
+                     const int* pivots, T* b, int64_t ldb) {
   int info = 0;
-  routines<T>().getrs(&trans, Size(n), Size(columns), a, leading(lda), pivots, b, leading(ldb),
-                      &info, 1);
+  table<T>().getrs(&trans, Size(n), Size(columns), a, leading(lda), pivots, b, leading(ldb), &info,
+                   1);
   return info;
 }
 
 template <class T>
-int potrf(char uplo, int64_t n, T* a, int64_t lda) {
+int Lapack<T>::potrf(char uplo, int64_t n, T* a, int64_t lda) {
   int info = 0;
-  routines<T>().potrf(&uplo, Size(n), a, leading(lda), &info, 1);
+  table<T>().potrf(&uplo, Size(n), a, leading(lda), &info, 1);
   return info;
 }
 
 template <class T>
-void trsm(char side, char uplo, char trans, char diag, int64_t m, int64_t n, const T* a,
-          int64_t lda, T* b, int64_t ldb) {
+void Lapack<T>::trsm(char side, char uplo, char trans, char diag, int64_t m, int64_t n, const T* a,
+                     int64_t lda, T* b, int64_t ldb) {
   T one(1);
-  routines<T>().trsm(&side, &uplo, &trans, &diag, Size(m), Size(n), &one, a, leading(lda), b,
-                     leading(ldb), 1, 1, 1, 1);
+  table<T>().trsm(&side, &uplo, &trans, &diag, Size(m), Size(n), &one, a, leading(lda), b,
+                  leading(ldb), 1, 1, 1, 1);
 }
 
 template <class T>
-int sytrf(bool hermitian, char uplo, int64_t n, T* a, int64_t lda, int* pivots,
-          Workspace<T>& space) {
-  auto* routine = hermitian ? routines<T>().hetrf : routines<T>().sytrf;
+int Lapack<T>::sytrf(bool hermitian, char uplo, int64_t n, T* a, int64_t lda, int* pivots,
+                     Workspace<T>& space) {
+  auto* routine = hermitian ? table<T>().hetrf : table<T>().sytrf;
   return with_work(space.work, [&](T* work, In lwork, int* info) {
     routine(&uplo, Size(n), a, leading(lda), pivots, work, lwork, info, 1);
   });
 }
 
 template <class T>
-int sytrs(bool hermitian, char uplo, int64_t n, int64_t columns, const T* a, int64_t lda,
-          const int* pivots, T* b, int64_t ldb) {
+int Lapack<T>::sytrs(bool hermitian, char uplo, int64_t n, int64_t columns, const T* a, int64_t lda,
+                     const int* pivots, T* b, int64_t ldb) {
   int info = 0;
-  auto* routine = hermitian ? routines<T>().hetrs : routines<T>().sytrs;
+  auto* routine = hermitian ? table<T>().hetrs : table<T>().sytrs;
   routine(&uplo, Size(n), Size(columns), a, leading(lda), pivots, b, leading(ldb), &info, 1);
   return info;
 }
 
 template <class T>
-int geqrf(int64_t m, int64_t n, T* a, int64_t lda, T* tau, Workspace<T>& space) {
+int Lapack<T>::geqrf(int64_t m, int64_t n, T* a, int64_t lda, T* tau, Workspace<T>& space) {
   return with_work(space.work, [&](T* work, In lwork, int* info) {
-    routines<T>().geqrf(Size(m), Size(n), a, leading(lda), tau, work, lwork, info);
+    table<T>().geqrf(Size(m), Size(n), a, leading(lda), tau, work, lwork, info);
   });
 }
 
 template <class T>
-int orgqr(int64_t m, int64_t n, int64_t k, T* a, int64_t lda, const T* tau, Workspace<T>& space) {
+int Lapack<T>::orgqr(int64_t m, int64_t n, int64_t k, T* a, int64_t lda, const T* tau,
+                     Workspace<T>& space) {
   return with_work(space.work, [&](T* work, In lwork, int* info) {
-    routines<T>().orgqr(Size(m), Size(n), Size(k), a, leading(lda), tau, work, lwork, info);
+    table<T>().orgqr(Size(m), Size(n), Size(k), a, leading(lda), tau, work, lwork, info);
   });
 }
 
 template <class T>
-void larft(int64_t m, int64_t k, const T* v, int64_t ldv, const T* tau, T* t, int64_t ldt) {
+void Lapack<T>::larft(int64_t m, int64_t k, const T* v, int64_t ldv, const T* tau, T* t,
+                      int64_t ldt) {
   char forward = 'F', columns = 'C';
-  routines<T>().larft(&forward, &columns, Size(m), Size(k), v, leading(ldv), tau, t, leading(ldt),
-                      1, 1);
+  table<T>().larft(&forward, &columns, Size(m), Size(k), v, leading(ldv), tau, t, leading(ldt), 1,
+                   1);
 }
 
 template <class T>
-void larfb(bool adjoint, int64_t m, int64_t n, int64_t k, const T* v, int64_t ldv, const T* t,
-           int64_t ldt, T* c, int64_t ldc, T* work) {
+void Lapack<T>::larfb(bool adjoint, int64_t m, int64_t n, int64_t k, const T* v, int64_t ldv,
+                      const T* t, int64_t ldt, T* c, int64_t ldc, T* work) {
   char left = 'L', forward = 'F', columns = 'C';
   char trans = !adjoint ? 'N' : kIsComplex<T> ? 'C' : 'T';
-  routines<T>().larfb(&left, &trans, &forward, &columns, Size(m), Size(n), Size(k), v, leading(ldv),
-                      t, leading(ldt), c, leading(ldc), work, leading(n), 1, 1, 1, 1);
+  table<T>().larfb(&left, &trans, &forward, &columns, Size(m), Size(n), Size(k), v, leading(ldv), t,
+                   leading(ldt), c, leading(ldc), work, leading(n), 1, 1, 1, 1);
 }
 
 template <class T>
-int ormqr(char side, bool adjoint, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
-          const T* tau, T* c, int64_t ldc, Workspace<T>& space) {
+int Lapack<T>::ormqr(char side, bool adjoint, int64_t m, int64_t n, int64_t k, const T* a,
+                     int64_t lda, const T* tau, T* c, int64_t ldc, Workspace<T>& space) {
   char trans = !adjoint ? 'N' : kIsComplex<T> ? 'C' : 'T';
   return with_work(space.work, [&](T* work, In lwork, int* info) {
-    routines<T>().ormqr(&side, &trans, Size(m), Size(n), Size(k), a, leading(lda), tau, c,
-                        leading(ldc), work, lwork, info, 1, 1);
+    table<T>().ormqr(&side, &trans, Size(m), Size(n), Size(k), a, leading(lda), tau, c,
+                     leading(ldc), work, lwork, info, 1, 1);
   });
 }
 
 template <class T>
-int gesdd(char job, int64_t m, int64_t n, T* a, int64_t lda, Real<T>* s, T* u, int64_t ldu, T* vh,
-          int64_t ldvh, Workspace<T>& space) {
+int Lapack<T>::gesdd(char job, int64_t m, int64_t n, T* a, int64_t lda, Real<T>* s, T* u,
+                     int64_t ldu, T* vh, int64_t ldvh, Workspace<T>& space) {
   int64_t k = std::min(m, n);
   check_order(k);
   int* ints = sized(space.ints, 8 * k);
   return with_work(space.work, [&](T* work, In lwork, int* info) {
     if constexpr (kIsComplex<T>) {
       int64_t reals = job == 'N' ? 7 * k : k * std::max(5 * k + 7, 2 * std::max(m, n) + 2 * k + 1);
-      routines<T>().gesdd(&job, Size(m), Size(n), a, leading(lda), s, u, leading(ldu), vh,
-                          leading(ldvh), work, lwork, sized(space.real, reals), ints, info, 1);
+      table<T>().gesdd(&job, Size(m), Size(n), a, leading(lda), s, u, leading(ldu), vh,
+                       leading(ldvh), work, lwork, sized(space.real, reals), ints, info, 1);
     } else {
-      routines<T>().gesdd(&job, Size(m), Size(n), a, leading(lda), s, u, leading(ldu), vh,
-                          leading(ldvh), work, lwork, ints, info, 1);
+      table<T>().gesdd(&job, Size(m), Size(n), a, leading(lda), s, u, leading(ldu), vh,
+                       leading(ldvh), work, lwork, ints, info, 1);
     }
   });
 }
 
 template <class T>
-int heevd(bool vectors, char uplo, int64_t n, T* a, int64_t lda, Real<T>* values,
-          Workspace<T>& space) {
+int Lapack<T>::heevd(bool vectors, char uplo, int64_t n, T* a, int64_t lda, Real<T>* values,
+                     Workspace<T>& space) {
   check_order(n);
   char job = vectors ? 'V' : 'N';
   int64_t int_count = vectors ? 3 + 5 * n : 1;
@@ -302,25 +305,25 @@ int heevd(bool vectors, char uplo, int64_t n, T* a, int64_t lda, Real<T>* values
   return with_work(space.work, [&](T* work, In lwork, int* info) {
     if constexpr (kIsComplex<T>) {
       int64_t reals = vectors ? 1 + 5 * n + 2 * n * n : std::max<int64_t>(n, 1);
-      routines<T>().heevd(&job, &uplo, Size(n), a, leading(lda), values, work, lwork,
-                          sized(space.real, reals), Size(reals), ints, Size(int_count), info, 1, 1);
+      table<T>().heevd(&job, &uplo, Size(n), a, leading(lda), values, work, lwork,
+                       sized(space.real, reals), Size(reals), ints, Size(int_count), info, 1, 1);
     } else {
-      routines<T>().heevd(&job, &uplo, Size(n), a, leading(lda), values, work, lwork, ints,
-                          Size(int_count), info, 1, 1);
+      table<T>().heevd(&job, &uplo, Size(n), a, leading(lda), values, work, lwork, ints,
+                       Size(int_count), info, 1, 1);
     }
   });
 }
 
 template <class T>
-int geev(int64_t n, T* a, int64_t lda, std::complex<Real<T>>* values,
-         std::complex<Real<T>>* vectors, Workspace<T>& space) {
+int Lapack<T>::geev(int64_t n, T* a, int64_t lda, std::complex<Real<T>>* values,
+                    std::complex<Real<T>>* vectors, Workspace<T>& space) {
   check_order(n);
   char none = 'N', right = vectors ? 'V' : 'N';
   if constexpr (kIsComplex<T>) {
     Real<T>* real = sized(space.real, 2 * n);
     return with_work(space.work, [&](T* work, In lwork, int* info) {
-      routines<T>().geev(&none, &right, Size(n), a, leading(lda), values, nullptr, Size(1), vectors,
-                         leading(n), work, lwork, real, info, 1, 1);
+      table<T>().geev(&none, &right, Size(n), a, leading(lda), values, nullptr, Size(1), vectors,
+                      leading(n), work, lwork, real, info, 1, 1);
     });
   } else {
     // The parts of the eigenvalues, then real vectors: of a conjugate pair, its real and imaginary
@@ -328,8 +331,8 @@ int geev(int64_t n, T* a, int64_t lda, std::complex<Real<T>>* values,
     T* wr = sized(space.real, vectors ? 2 * n + n * n : 2 * n);
     T *wi = wr + n, *v = wi + n;
     int failed = with_work(space.work, [&](T* work, In lwork, int* info) {
-      routines<T>().geev(&none, &right, Size(n), a, leading(lda), wr, wi, nullptr, Size(1), v,
-                         leading(n), work, lwork, info, 1, 1);
+      table<T>().geev(&none, &right, Size(n), a, leading(lda), wr, wi, nullptr, Size(1), v,
+                      leading(n), work, lwork, info, 1, 1);
     });
     for (int64_t j = 0; j < n; ++j) values[j] = {wr[j], wi[j]};
     for (int64_t j = 0; vectors && j < n; ++j) {
@@ -346,34 +349,34 @@ int geev(int64_t n, T* a, int64_t lda, std::complex<Real<T>>* values,
 }
 
 template <class T>
-int gels(int64_t m, int64_t n, int64_t columns, T* a, int64_t lda, T* b, int64_t ldb,
-         Workspace<T>& space) {
+int Lapack<T>::gels(int64_t m, int64_t n, int64_t columns, T* a, int64_t lda, T* b, int64_t ldb,
+                    Workspace<T>& space) {
   char trans = 'N';
   return with_work(space.work, [&](T* work, In lwork, int* info) {
-    routines<T>().gels(&trans, Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb),
-                       work, lwork, info, 1);
+    table<T>().gels(&trans, Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), work,
+                    lwork, info, 1);
   });
 }
 
 template <class T>
-int gelsy(int64_t m, int64_t n, int64_t columns, T* a, int64_t lda, T* b, int64_t ldb,
-          Real<T> rcond, int* rank, Workspace<T>& space) {
+int Lapack<T>::gelsy(int64_t m, int64_t n, int64_t columns, T* a, int64_t lda, T* b, int64_t ldb,
+                     Real<T> rcond, int* rank, Workspace<T>& space) {
   int* order = sized(space.ints, n);
   std::fill_n(order, n, 0);  // all columns may move
   return with_work(space.work, [&](T* work, In lwork, int* info) {
     if constexpr (kIsComplex<T>) {
-      routines<T>().gelsy(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), order,
-                          &rcond, rank, work, lwork, sized(space.real, 2 * n), info);
+      table<T>().gelsy(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), order,
+                       &rcond, rank, work, lwork, sized(space.real, 2 * n), info);
     } else {
-      routines<T>().gelsy(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), order,
-                          &rcond, rank, work, lwork, info);
+      table<T>().gelsy(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), order,
+                       &rcond, rank, work, lwork, info);
     }
   });
 }
 
 template <class T>
-int gelsd(bool simple, int64_t m, int64_t n, int64_t columns, T* a, int64_t lda, T* b, int64_t ldb,
-          Real<T>* s, Real<T> rcond, int* rank, Workspace<T>& space) {
+int Lapack<T>::gelsd(bool simple, int64_t m, int64_t n, int64_t columns, T* a, int64_t lda, T* b,
+                     int64_t ldb, Real<T>* s, Real<T> rcond, int* rank, Workspace<T>& space) {
   int64_t k = std::min(m, n);
   check_order(k);
   // Of gelsd's recursion: leaves of 25 singular values, `levels` of them above.
@@ -387,52 +390,24 @@ int gelsd(bool simple, int64_t m, int64_t n, int64_t columns, T* a, int64_t lda,
     if constexpr (kIsComplex<T>) {
       Real<T>* real = sized(space.real, reals);
       if (simple)
-        routines<T>().gelss(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), s,
-                            &rcond, rank, work, lwork, real, info);
+        table<T>().gelss(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), s,
+                         &rcond, rank, work, lwork, real, info);
       else
-        routines<T>().gelsd(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), s,
-                            &rcond, rank, work, lwork, real, ints, info);
+        table<T>().gelsd(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), s,
+                         &rcond, rank, work, lwork, real, ints, info);
     } else if (simple) {
-      routines<T>().gelss(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), s,
-                          &rcond, rank, work, lwork, info);
+      table<T>().gelss(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), s, &rcond,
+                       rank, work, lwork, info);
     } else {
-      routines<T>().gelsd(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), s,
-                          &rcond, rank, work, lwork, ints, info);
+      table<T>().gelsd(Size(m), Size(n), Size(columns), a, leading(lda), b, leading(ldb), s, &rcond,
+                       rank, work, lwork, ints, info);
     }
   });
 }
 
-#define LAPACK_INSTANTIATE(T)                                                                     \
-  template int getrf(int64_t, int64_t, T*, int64_t, int*);                                        \
-  template void laswp(int64_t, T*, int64_t, int64_t, int64_t, const int*);                        \
-  template void gemm_subtract(int64_t, int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*, \
-                              int64_t);                                                           \
-  template int getrs(char, int64_t, int64_t, const T*, int64_t, const int*, T*, int64_t);         \
-  template int potrf(char, int64_t, T*, int64_t);                                                 \
-  template void trsm(char, char, char, char, int64_t, int64_t, const T*, int64_t, T*, int64_t);   \
-  template int sytrf(bool, char, int64_t, T*, int64_t, int*, Workspace<T>&);                      \
-  template int sytrs(bool, char, int64_t, int64_t, const T*, int64_t, const int*, T*, int64_t);   \
-  template int geqrf(int64_t, int64_t, T*, int64_t, T*, Workspace<T>&);                           \
-  template int orgqr(int64_t, int64_t, int64_t, T*, int64_t, const T*, Workspace<T>&);            \
-  template void larft(int64_t, int64_t, const T*, int64_t, const T*, T*, int64_t);                \
-  template void larfb(bool, int64_t, int64_t, int64_t, const T*, int64_t, const T*, int64_t, T*,  \
-                      int64_t, T*);                                                               \
-  template int ormqr(char, bool, int64_t, int64_t, int64_t, const T*, int64_t, const T*, T*,      \
-                     int64_t, Workspace<T>&);                                                     \
-  template int gesdd(char, int64_t, int64_t, T*, int64_t, Real<T>*, T*, int64_t, T*, int64_t,     \
-                     Workspace<T>&);                                                              \
-  template int heevd(bool, char, int64_t, T*, int64_t, Real<T>*, Workspace<T>&);                  \
-  template int geev(int64_t, T*, int64_t, std::complex<Real<T>>*, std::complex<Real<T>>*,         \
-                    Workspace<T>&);                                                               \
-  template int gels(int64_t, int64_t, int64_t, T*, int64_t, T*, int64_t, Workspace<T>&);          \
-  template int gelsy(int64_t, int64_t, int64_t, T*, int64_t, T*, int64_t, Real<T>, int*,          \
-                     Workspace<T>&);                                                              \
-  template int gelsd(bool, int64_t, int64_t, int64_t, T*, int64_t, T*, int64_t, Real<T>*, Real<T>, \
-                     int*, Workspace<T>&);
-LAPACK_INSTANTIATE(float)
-LAPACK_INSTANTIATE(double)
-LAPACK_INSTANTIATE(std::complex<float>)
-LAPACK_INSTANTIATE(std::complex<double>)
-#undef LAPACK_INSTANTIATE
+template struct Lapack<float>;
+template struct Lapack<double>;
+template struct Lapack<std::complex<float>>;
+template struct Lapack<std::complex<double>>;
 
 }  // namespace rushlight::lapack

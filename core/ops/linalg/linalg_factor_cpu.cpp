@@ -6,6 +6,7 @@
 namespace rushlight {
 namespace {
 
+using lapack::Lapack;
 using lapack::Workspace;
 
 // Up to here our loops are faster than LAPACK's calls.
@@ -81,7 +82,7 @@ int small_cholesky(int64_t n, T* a, int64_t row, int64_t column) {
 // As LAPACK says it of numbers; of NaNs it says nothing.
 template <class T>
 int large_cholesky(int64_t n, T* a, bool upper) {
-  int info = lapack::potrf(upper ? 'U' : 'L', n, a, n);
+  int info = Lapack<T>::potrf(upper ? 'U' : 'L', n, a, n);
   for (int64_t j = 0; j < n && info == 0; ++j)
     if (!(std::real(a[j * n + j]) > 0)) info = int(j) + 1;
   return info;
@@ -221,16 +222,16 @@ int large_lu(int64_t m, int64_t n, T* a, int* pivots) {
   for (int64_t j = 0; j < k; j += kPanel) {
     int64_t width = std::min(kPanel, k - j), rows = m - j, next = j + width;
     T* panel = a + j * m + j;
-    int failed = lapack::getrf(rows, width, panel, m, pivots + j);
+    int failed = Lapack<T>::getrf(rows, width, panel, m, pivots + j);
     if (failed > 0 && info == 0) info = failed + int(j);
     for (int64_t i = j; i < next; ++i) pivots[i] += int(j);
-    lapack::laswp(j, a, m, j + 1, next, pivots);
+    Lapack<T>::laswp(j, a, m, j + 1, next, pivots);
     for_each_block_of(n - next, [&](int64_t begin, int64_t end) {
       T* right = a + (next + begin) * m;
-      lapack::laswp(end - begin, right, m, j + 1, next, pivots);
-      lapack::trsm('L', 'L', 'N', 'U', width, end - begin, panel, m, right + j, m);
-      lapack::gemm_subtract(m - next, end - begin, width, panel + width, m, right + j, m,
-                            right + next, m);
+      Lapack<T>::laswp(end - begin, right, m, j + 1, next, pivots);
+      Lapack<T>::trsm('L', 'L', 'N', 'U', width, end - begin, panel, m, right + j, m);
+      Lapack<T>::gemm_subtract(m - next, end - begin, width, panel + width, m, right + j, m,
+                               right + next, m);
     });
   }
   return info;
@@ -241,11 +242,11 @@ template <class T>
 void apply_block(bool adjoint, int64_t m, int64_t j, int64_t width, const T* a, const T* tau,
                  T* target, int64_t columns) {
   std::vector<T> triangle(size_t(width * width));
-  lapack::larft(m - j, width, a + j * m + j, m, tau + j, triangle.data(), width);
+  Lapack<T>::larft(m - j, width, a + j * m + j, m, tau + j, triangle.data(), width);
   for_each_block_of(columns, [&](int64_t begin, int64_t end) {
     std::vector<T> work(size_t((end - begin) * width));
-    lapack::larfb(adjoint, m - j, end - begin, width, a + j * m + j, m, triangle.data(), width,
-                  target + begin * m + j, m, work.data());
+    Lapack<T>::larfb(adjoint, m - j, end - begin, width, a + j * m + j, m, triangle.data(), width,
+                     target + begin * m + j, m, work.data());
   });
 }
 
@@ -256,7 +257,7 @@ void large_qr(int64_t m, int64_t n, T* a, T* tau) {
   for (int64_t j = 0; j < k; j += kPanel) {
     int64_t width = std::min(kPanel, k - j);
     if (width < kPanel) space = {};
-    lapack::geqrf(m - j, width, a + j * m + j, m, tau + j, space);
+    Lapack<T>::geqrf(m - j, width, a + j * m + j, m, tau + j, space);
     apply_block(true, m, j, width, a, tau, a + (j + width) * m, n - j - width);
   }
 }
@@ -272,7 +273,7 @@ void large_householder(int64_t m, int64_t n, int64_t k, T* a, const T* tau) {
   for (int64_t j = (k - 1) / kPanel * kPanel; j >= 0; j -= kPanel) {
     int64_t width = std::min(kPanel, k - j);
     apply_block(false, m, j, width, a, tau, a + (j + width) * m, n - j - width);
-    lapack::orgqr(m - j, width, width, a + j * m + j, m, tau + j, space);
+    Lapack<T>::orgqr(m - j, width, width, a + j * m + j, m, tau + j, space);
     if (width < kPanel) space = {};
     for (int64_t c = j; c < j + width; ++c) std::fill_n(a + c * m, j, T(0));
   }
@@ -311,8 +312,9 @@ void lu_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info) {
     for_each_matrix(a, double(m) * double(n) * double(k) / 3, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         int* exchanged = pivots.data<int>() + i * k;
-        info.data<int>()[i] = std::max(m, n) <= kSmall ? small_lu(m, n, all[i], exchanged)
-                                                       : lapack::getrf(m, n, all[i], m, exchanged);
+        info.data<int>()[i] = std::max(m, n) <= kSmall
+                                  ? small_lu(m, n, all[i], exchanged)
+                                  : Lapack<T>::getrf(m, n, all[i], m, exchanged);
       }
     });
   });
@@ -338,7 +340,7 @@ void lu_solve_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& b, char 
       const int* exchanged = pivots.data<int>() + k * n;
       T* side = sides[k] + first * n;
       if (n <= kSmall) small_lu_solve(trans, n, factors[k], exchanged, side, columns);
-      else lapack::getrs(trans, n, columns, factors[k], n, exchanged, side, n);
+      else Lapack<T>::getrs(trans, n, columns, factors[k], n, exchanged, side, n);
     });
   });
 }
@@ -404,8 +406,8 @@ void solve_triangular_cpu(const Tensor& a, const Tensor& b, bool upper, bool uni
             Entries<T> matrix{factors[k], by_rows ? n : 1, by_rows ? 1 : n};
             substitute(n, matrix, upper, unitriangular, side, columns);
           } else {
-            lapack::trsm('L', upper == by_rows ? 'L' : 'U', by_rows ? 'T' : 'N',
-                         unitriangular ? 'U' : 'N', n, columns, factors[k], n, side, n);
+            Lapack<T>::trsm('L', upper == by_rows ? 'L' : 'U', by_rows ? 'T' : 'N',
+                            unitriangular ? 'U' : 'N', n, columns, factors[k], n, side, n);
           }
         });
   });
@@ -419,7 +421,7 @@ void ldl_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info, bool her
       Workspace<T> space;
       for (int64_t k = begin; k < end; ++k)
         info.data<int>()[k] =
-            lapack::sytrf(hermitian, 'L', n, all[k], n, pivots.data<int>() + k * n, space);
+            Lapack<T>::sytrf(hermitian, 'L', n, all[k], n, pivots.data<int>() + k * n, space);
     });
   });
 }
@@ -429,8 +431,8 @@ void ldl_solve_cpu(const Tensor& ld, const Tensor& pivots, const Tensor& b, bool
   visit_lapack_type(ld.dtype(), [&]<class T>(Tag<T>) {
     Matrices<T> factors(ld), sides(b);
     for_each_column_block(b, double(n) * double(n), [&](int64_t k, int64_t first, int64_t columns) {
-      lapack::sytrs(hermitian, 'L', n, columns, factors[k], n, pivots.data<int>() + k * n,
-                    sides[k] + first * n, n);
+      Lapack<T>::sytrs(hermitian, 'L', n, columns, factors[k], n, pivots.data<int>() + k * n,
+                       sides[k] + first * n, n);
     });
   });
 }
@@ -446,7 +448,7 @@ void geqrf_cpu(const Tensor& a, const Tensor& tau) {
       for (int64_t i = begin; i < end; ++i) {
         T* factors = tau.data<T>() + i * k;
         if (std::max(m, n) <= kSmall) small_qr(m, n, all[i], factors);
-        else lapack::geqrf(m, n, all[i], m, factors, space);
+        else Lapack<T>::geqrf(m, n, all[i], m, factors, space);
       }
     });
   });
@@ -463,7 +465,7 @@ void householder_cpu(const Tensor& a, const Tensor& tau) {
       for (int64_t i = begin; i < end; ++i) {
         const T* factors = tau.data<T>() + i * k;
         if (m <= kSmall) small_householder(m, n, k, all[i], factors);
-        else lapack::orgqr(m, n, k, all[i], m, factors, space);
+        else Lapack<T>::orgqr(m, n, k, all[i], m, factors, space);
       }
     });
   });
@@ -476,8 +478,8 @@ void ormqr_cpu(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, b
     for_each_matrix(a, double(m) * double(n) * double(k), [&](int64_t begin, int64_t end) {
       Workspace<T> space;
       for (int64_t i = begin; i < end; ++i)
-        lapack::ormqr(left ? 'L' : 'R', adjoint, m, n, k, reflectors[i], a.size(-2),
-                      tau.data<T>() + i * k, all[i], m, space);
+        Lapack<T>::ormqr(left ? 'L' : 'R', adjoint, m, n, k, reflectors[i], a.size(-2),
+                         tau.data<T>() + i * k, all[i], m, space);
     });
   });
 }

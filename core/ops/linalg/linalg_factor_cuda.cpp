@@ -6,6 +6,9 @@
 #include "core/ops/linalg/linalg_cuda.h"
 
 namespace rushlight {
+
+using cusolver::Cusolver;
+
 namespace {
 
 // From here on a matrix should keep the device busy by itself; nobody has measured where that is.
@@ -53,11 +56,11 @@ void cholesky_cuda(const Tensor& a, bool upper, const Tensor& info) {
   if (a.numel() == 0) return clear(info);
   if (go_together(a)) {
     visit_on_device(a, [&]<class T>(Tag<T>) {
-      cusolver::potrf<T>(upper, n, Addresses<T>(a), number_at<int>(info, 0));
+      Cusolver<T>::potrf(upper, n, Addresses<T>(a), number_at<int>(info, 0));
     });
   } else {
     for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-      cusolver::potrf(upper, n, matrix_at<T>(a, i), number_at<int>(info, i));
+      Cusolver<T>::potrf(upper, n, matrix_at<T>(a, i), number_at<int>(info, i));
     });
   }
   copy_into(a, upper ? triu(a) : tril(a));
@@ -72,11 +75,11 @@ void lu_cuda(const Tensor& a, const Tensor& pivots, const Tensor& info) {
   };
   if (m == n && go_together(a)) {
     visit_on_device(a, [&]<class T>(Tag<T>) {
-      cusolver::getrf<T>(n, Addresses<T>(a), exchanged(0), number_at<int>(info, 0));
+      Cusolver<T>::getrf(n, Addresses<T>(a), exchanged(0), number_at<int>(info, 0));
     });
   } else {
     for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-      cusolver::getrf(m, n, matrix_at<T>(a, i), exchanged(i), number_at<int>(info, i));
+      Cusolver<T>::getrf(m, n, matrix_at<T>(a, i), exchanged(i), number_at<int>(info, i));
     });
   }
 }
@@ -92,13 +95,13 @@ void lu_solve_cuda(const Tensor& lu, const Tensor& pivots, const Tensor& b, char
   if (b.numel() == 0) return;
   if (go_together(b)) {
     visit_on_device(b, [&]<class T>(Tag<T>) {
-      cusolver::getrs<T>(trans, n, columns, Addresses<T>(lu), vector_at<int>(pivots, 0),
+      Cusolver<T>::getrs(trans, n, columns, Addresses<T>(lu), vector_at<int>(pivots, 0),
                          Addresses<T>(b));
     });
   } else {
     for_each_on_device(b, [&]<class T>(Tag<T>, int64_t i) {
-      cusolver::getrs(trans, n, columns, matrix_at<T>(lu, i), vector_at<int>(pivots, i),
-                      matrix_at<T>(b, i));
+      Cusolver<T>::getrs(trans, n, columns, matrix_at<T>(lu, i), vector_at<int>(pivots, i),
+                         matrix_at<T>(b, i));
     });
   }
 }
@@ -126,13 +129,13 @@ void solve_triangular_cuda(const Tensor& a, const Tensor& b, bool upper, bool un
   char trans = by_rows ? 'T' : 'N';
   if (go_together(b)) {
     visit_on_device(b, [&]<class T>(Tag<T>) {
-      cusolver::trsm<T>(upper != by_rows, trans, unitriangular, n, columns, Addresses<T>(dense),
+      Cusolver<T>::trsm(upper != by_rows, trans, unitriangular, n, columns, Addresses<T>(dense),
                         Addresses<T>(b));
     });
   } else {
     for_each_on_device(b, [&]<class T>(Tag<T>, int64_t i) {
-      cusolver::trsm(upper != by_rows, trans, unitriangular, n, columns, matrix_at<T>(dense, i),
-                     matrix_at<T>(b, i));
+      Cusolver<T>::trsm(upper != by_rows, trans, unitriangular, n, columns, matrix_at<T>(dense, i),
+                        matrix_at<T>(b, i));
     });
   }
 }
@@ -143,12 +146,13 @@ void ldl_cuda(const Tensor& a, const Tensor& pivots, const Tensor& info, bool he
   if (hermitian && is_complex(a.dtype())) {
     Tensor wide = empty(pivots.sizes(), DType::int64, a.device());
     for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-      cusolver::hetrf(n, matrix_at<T>(a, i), vector_at<int64_t>(wide, i), number_at<int>(info, i));
+      Cusolver<T>::hetrf(n, matrix_at<T>(a, i), vector_at<int64_t>(wide, i),
+                         number_at<int>(info, i));
     });
     copy_into(pivots, cast(wide, DType::int32));
   } else {
     for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-      cusolver::sytrf(n, matrix_at<T>(a, i), vector_at<int>(pivots, i), number_at<int>(info, i));
+      Cusolver<T>::sytrf(n, matrix_at<T>(a, i), vector_at<int>(pivots, i), number_at<int>(info, i));
     });
   }
 }
@@ -157,15 +161,15 @@ void ldl_solve_cuda(const Tensor& ld, const Tensor& pivots, const Tensor& b, boo
   if (b.numel() == 0) return;
   Tensor wide = cast(pivots, DType::int64);
   for_each_on_device(b, [&]<class T>(Tag<T>, int64_t i) {
-    cusolver::sytrs(hermitian, ld.size(-1), b.size(-1), matrix_at<T>(ld, i),
-                    vector_at<int64_t>(wide, i), matrix_at<T>(b, i));
+    Cusolver<T>::sytrs(hermitian, ld.size(-1), b.size(-1), matrix_at<T>(ld, i),
+                       vector_at<int64_t>(wide, i), matrix_at<T>(b, i));
   });
 }
 
 void geqrf_cuda(const Tensor& a, const Tensor& tau) {
   if (a.numel() == 0) return;
   for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-    cusolver::geqrf(a.size(-2), a.size(-1), matrix_at<T>(a, i), vector_at<T>(tau, i));
+    Cusolver<T>::geqrf(a.size(-2), a.size(-1), matrix_at<T>(a, i), vector_at<T>(tau, i));
   });
 }
 
@@ -173,15 +177,16 @@ void householder_cuda(const Tensor& a, const Tensor& tau) {
   if (a.numel() == 0) return;
   if (tau.numel() == 0) return identity_cuda(a);
   for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-    cusolver::orgqr(a.size(-2), a.size(-1), tau.size(-1), matrix_at<T>(a, i), vector_at<T>(tau, i));
+    Cusolver<T>::orgqr(a.size(-2), a.size(-1), tau.size(-1), matrix_at<T>(a, i),
+                       vector_at<T>(tau, i));
   });
 }
 
 void ormqr_cuda(const Tensor& a, const Tensor& tau, const Tensor& c, bool left, bool adjoint) {
   if (c.numel() == 0 || tau.numel() == 0) return;
   for_each_on_device(c, [&]<class T>(Tag<T>, int64_t i) {
-    cusolver::ormqr(left, adjoint, c.size(-2), c.size(-1), tau.size(-1), matrix_at<T>(a, i),
-                    vector_at<T>(tau, i), matrix_at<T>(c, i));
+    Cusolver<T>::ormqr(left, adjoint, c.size(-2), c.size(-1), tau.size(-1), matrix_at<T>(a, i),
+                       vector_at<T>(tau, i), matrix_at<T>(c, i));
   });
 }
 

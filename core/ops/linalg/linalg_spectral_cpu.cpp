@@ -7,6 +7,7 @@
 namespace rushlight {
 namespace {
 
+using lapack::Lapack;
 using lapack::Real;
 using lapack::Workspace;
 
@@ -63,8 +64,8 @@ void svd_cpu(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& vh
         return 0;
       }
       if (!is_finite(matrix, m * n)) return kNotFinite;
-      return lapack::gesdd(job, m, n, matrix, m, s.data<Real<T>>() + i * k, left[i], m, right[i],
-                           right.rows, space);
+      return Lapack<T>::gesdd(job, m, n, matrix, m, s.data<Real<T>>() + i * k, left[i], m, right[i],
+                              right.rows, space);
     });
   });
 }
@@ -74,8 +75,8 @@ void eigh_cpu(const Tensor& a, const Tensor& values, bool upper, bool vectors, c
   visit_lapack_type(a.dtype(), [&]<class T>(Tag<T>) {
     decompose<T>(a, info, [&](int64_t i, T* matrix, Workspace<T>& space) {
       if (!is_finite_triangle(matrix, n, upper)) return kNotFinite;
-      return lapack::heevd(vectors, upper ? 'U' : 'L', n, matrix, n, values.data<Real<T>>() + i * n,
-                           space);
+      return Lapack<T>::heevd(vectors, upper ? 'U' : 'L', n, matrix, n,
+                              values.data<Real<T>>() + i * n, space);
     });
   });
 }
@@ -87,7 +88,7 @@ void eig_cpu(const Tensor& a, const Tensor& values, const Tensor& vectors, const
     Matrices<Complex> columns(vectors);
     decompose<T>(a, info, [&](int64_t i, T* matrix, Workspace<T>& space) {
       if (!is_finite(matrix, n * n)) return kNotFinite;
-      return lapack::geev(n, matrix, n, values.data<Complex>() + i * n, columns[i], space);
+      return Lapack<T>::geev(n, matrix, n, values.data<Complex>() + i * n, columns[i], space);
     });
   });
 }
@@ -102,13 +103,14 @@ void lstsq_cpu(LeastSquares driver, const Tensor& a, const Tensor& b, double rco
       T* side = sides[i];
       if (!is_finite(matrix, m * n) || !is_finite(side, rows * columns)) return kNotFinite;
       if (driver == LeastSquares::gels)
-        return lapack::gels(m, n, columns, matrix, m, side, rows, space);
+        return Lapack<T>::gels(m, n, columns, matrix, m, side, rows, space);
       int found = 0, failed;
       if (driver == LeastSquares::gelsy) {
-        failed = lapack::gelsy(m, n, columns, matrix, m, side, rows, Real<T>(rcond), &found, space);
+        failed =
+            Lapack<T>::gelsy(m, n, columns, matrix, m, side, rows, Real<T>(rcond), &found, space);
       } else {
-        failed = lapack::gelsd(driver == LeastSquares::gelss, m, n, columns, matrix, m, side, rows,
-                               s.data<Real<T>>() + i * k, Real<T>(rcond), &found, space);
+        failed = Lapack<T>::gelsd(driver == LeastSquares::gelss, m, n, columns, matrix, m, side,
+                                  rows, s.data<Real<T>>() + i * k, Real<T>(rcond), &found, space);
       }
       rank.data<int64_t>()[i] = found;
       return failed;

@@ -7,6 +7,7 @@
 namespace rushlight {
 namespace {
 
+using cusolver::Cusolver;
 using lapack::Real;
 
 // A matrix of one row or column would be too little for Jacobi's rotations.
@@ -30,7 +31,7 @@ void mark_infinite(const Tensor& info, const Tensor& finite) {
   copy_into(info, where(finite, info, wrapped_number(-1)));
 }
 
-// The eigenvectors of real matrices: see cusolver::geev. Pairs begin with the value above the axis.
+// The eigenvectors of real matrices: see Cusolver::geev. Pairs begin with the value above the axis.
 Tensor complex_vectors(const Tensor& values, const Tensor& v) {
   Tensor height = unsqueeze(call<"imag", Tensor>(values), -2);  // (*, 1, n)
   auto moved = [&](int64_t by) {
@@ -53,14 +54,14 @@ void svd_by_jacobi(const Tensor& a, const Tensor& u, const Tensor& s, const Tens
   Tensor left = space(m), right = space(n);
   if (together) {
     visit_on_device(a, [&]<class T>(Tag<T>) {
-      cusolver::gesvdj(vectors, m, n, matrix_at<T>(a, 0), vector_at<Real<T>>(s, 0),
-                       matrix_at<T>(left, 0), matrix_at<T>(right, 0), number_at<int>(info, 0),
-                       count_of(a));
+      Cusolver<T>::gesvdj(vectors, m, n, matrix_at<T>(a, 0), vector_at<Real<T>>(s, 0),
+                          matrix_at<T>(left, 0), matrix_at<T>(right, 0), number_at<int>(info, 0),
+                          count_of(a));
     });
   } else {
     for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-      cusolver::gesvdj(vectors, economic, m, n, matrix_at<T>(a, i), vector_at<Real<T>>(s, i),
-                       matrix_at<T>(left, i), matrix_at<T>(right, i), number_at<int>(info, i));
+      Cusolver<T>::gesvdj(vectors, economic, m, n, matrix_at<T>(a, i), vector_at<Real<T>>(s, i),
+                          matrix_at<T>(left, i), matrix_at<T>(right, i), number_at<int>(info, i));
     });
   }
   if (!vectors) return;
@@ -85,9 +86,9 @@ void svd_by_qr(const Tensor& a, const Tensor& u, const Tensor& s, const Tensor& 
   }
   char job = !u.defined() ? 'N' : u.size(-1) == n ? 'S' : 'A';
   for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-    cusolver::gesvd(job, m, n, matrix_at<T>(a, i), vector_at<Real<T>>(s, i),
-                    u.defined() ? matrix_at<T>(u, i) : nullptr,
-                    u.defined() ? matrix_at<T>(vh, i) : nullptr, number_at<int>(info, i));
+    Cusolver<T>::gesvd(job, m, n, matrix_at<T>(a, i), vector_at<Real<T>>(s, i),
+                       u.defined() ? matrix_at<T>(u, i) : nullptr,
+                       u.defined() ? matrix_at<T>(vh, i) : nullptr, number_at<int>(info, i));
   });
 }
 
@@ -112,13 +113,13 @@ void eigh_cuda(const Tensor& a, const Tensor& values, bool upper, bool vectors,
   int64_t n = a.size(-1);
   if (go_together(a)) {
     visit_on_device(a, [&]<class T>(Tag<T>) {
-      cusolver::heevj(vectors, upper, n, matrix_at<T>(a, 0), vector_at<Real<T>>(values, 0),
-                      number_at<int>(info, 0), count_of(a));
+      Cusolver<T>::heevj(vectors, upper, n, matrix_at<T>(a, 0), vector_at<Real<T>>(values, 0),
+                         number_at<int>(info, 0), count_of(a));
     });
   } else {
     for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
-      cusolver::heevd(vectors, upper, n, matrix_at<T>(a, i), vector_at<Real<T>>(values, i),
-                      number_at<int>(info, i));
+      Cusolver<T>::heevd(vectors, upper, n, matrix_at<T>(a, i), vector_at<Real<T>>(values, i),
+                         number_at<int>(info, i));
     });
   }
   mark_infinite(info, finite);
@@ -132,8 +133,8 @@ void eig_cuda(const Tensor& a, const Tensor& values, const Tensor& vectors, cons
   Tensor finite = clear_infinite(a, a);
   for_each_on_device(a, [&]<class T>(Tag<T>, int64_t i) {
     T* wanted = columns.defined() ? matrix_at<T>(columns, i) : nullptr;
-    cusolver::geev(a.size(-1), matrix_at<T>(a, i), vector_at<std::complex<Real<T>>>(values, i),
-                   wanted, number_at<int>(info, i));
+    Cusolver<T>::geev(a.size(-1), matrix_at<T>(a, i), vector_at<std::complex<Real<T>>>(values, i),
+                      wanted, number_at<int>(info, i));
   });
   if (vectors.defined() && is_real) copy_into(vectors, complex_vectors(values, columns));
   mark_infinite(info, finite);
