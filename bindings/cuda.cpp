@@ -60,18 +60,18 @@ nb::dict describe(const cuda::Properties& p) {
   return out;
 }
 
-// By PyTorch's names.
+// By PyTorch's names, as in the two that follow.
+void put_count(nb::dict& out, const std::string& name, const MemoryCount& count) {
+  out[(name + ".current").c_str()] = count.current;
+  out[(name + ".peak").c_str()] = count.peak;
+  out[(name + ".allocated").c_str()] = count.total;
+  out[(name + ".freed").c_str()] = count.total - count.current;
+}
+
 nb::dict describe(const cuda::MemoryStats& stats) {
   nb::dict out;
-  auto put = [&](const char* name, const cuda::MemoryStats::Count& count) {
-    std::string key = std::string(name) + ".all.";
-    out[(key + "current").c_str()] = count.current;
-    out[(key + "peak").c_str()] = count.peak;
-    out[(key + "allocated").c_str()] = count.total;
-    out[(key + "freed").c_str()] = count.total - count.current;
-  };
-  put("allocated_bytes", stats.allocated);
-  put("allocation", stats.allocations);
+  put_count(out, "allocated_bytes.all", stats.allocated);
+  put_count(out, "allocation.all", stats.allocations);
   out["reserved_bytes.all.current"] = stats.reserved.current;
   out["reserved_bytes.all.peak"] = stats.reserved.peak;
   out["inactive_bytes.all.current"] = stats.cached;
@@ -80,20 +80,12 @@ nb::dict describe(const cuda::MemoryStats& stats) {
   return out;
 }
 
-// By PyTorch's names.
 nb::dict describe(const cuda::PinnedStats& stats) {
   nb::dict out;
-  auto put = [&](const char* name, const cuda::PinnedStats::Count& count) {
-    std::string key = std::string(name) + ".";
-    out[(key + "current").c_str()] = count.current;
-    out[(key + "peak").c_str()] = count.peak;
-    out[(key + "allocated").c_str()] = count.total;
-    out[(key + "freed").c_str()] = count.total - count.current;
-  };
-  put("active_bytes", stats.bytes_used);
-  put("active_requests", stats.blocks_used);
-  put("allocated_bytes", stats.bytes);
-  put("allocations", stats.blocks);
+  put_count(out, "active_bytes", stats.bytes_used);
+  put_count(out, "active_requests", stats.blocks_used);
+  put_count(out, "allocated_bytes", stats.bytes);
+  put_count(out, "allocations", stats.blocks);
   return out;
 }
 

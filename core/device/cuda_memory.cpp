@@ -66,12 +66,6 @@ static_assert(size_class_of(2049) == 4 && class_bytes(4) == 2560 && size_class_o
 constexpr int kClasses = size_class_of(kLargestKept) + 1;
 static_assert(class_bytes(kClasses - 1) == kLargestKept);
 
-void add(MemoryStats::Count& count, int64_t amount) {
-  count.current += amount;
-  count.total += amount;
-  count.peak = std::max(count.peak, count.current);
-}
-
 struct MiB {
   int64_t bytes;
 };
@@ -152,8 +146,7 @@ class DeviceMemory {
 
   void reset_accumulated() {
     std::lock_guard lock(mutex_);
-    for (MemoryStats::Count* each : {&stats_.allocated, &stats_.allocations})
-      each->total = each->current;
+    for (MemoryCount* each : {&stats_.allocated, &stats_.allocations}) each->total = each->current;
     stats_.retries = stats_.out_of_memory = 0;
   }
 
@@ -211,7 +204,7 @@ class DeviceMemory {
 
   void count_reserved(int64_t bytes) {
     std::lock_guard lock(reserved_mutex_);
-    change(reserved_, bytes);
+    reserved_.change(bytes);
   }
 
   void reset_peak() {
@@ -236,13 +229,9 @@ class DeviceMemory {
   };
   using Lists = std::array<Block*, kClasses>;
 
-  static void change(MemoryStats::Count& count, int64_t amount) {
-    if (amount > 0) add(count, amount);
-    else count.current += amount;
-  }
   void count(int64_t bytes, int64_t blocks) {
-    change(stats_.allocated, bytes);
-    change(stats_.allocations, blocks);
+    stats_.allocated.change(bytes);
+    stats_.allocations.change(blocks);
   }
 
   // Few streams are in use, most often one.
@@ -384,7 +373,7 @@ class DeviceMemory {
   std::vector<Block*> deferred_;  // freed during a capture, see Note [CUDA graphs]
   MemoryStats stats_;
   std::mutex reserved_mutex_;  // a pool may die while mutex_ is held, with its last block
-  MemoryStats::Count reserved_;
+  MemoryCount reserved_;
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/device/cuda_stream.h"
+#include "core/device/memory_count.h"
 
 namespace rushlight::cuda {
 
@@ -44,13 +45,10 @@ void empty_cache();
 
 // Bytes, of blocks in use and of what the driver holds for this process.
 struct MemoryStats {
-  struct Count {
-    int64_t current = 0, peak = 0, total = 0;  // total: all that was ever added
-  };
-  Count allocated;     // bytes in use by tensors
-  Count allocations;   // blocks in use
-  Count reserved;      // bytes taken from the device; no total, and the peaks of two kinds added
-  int64_t cached = 0;  // bytes of blocks that wait for reuse
+  MemoryCount allocated;    // bytes in use by tensors
+  MemoryCount allocations;  // blocks in use
+  MemoryCount reserved;     // bytes taken from the device; no total, the peaks of two kinds added
+  int64_t cached = 0;       // bytes of blocks that wait for reuse
   int64_t retries = 0, out_of_memory = 0;
 };
 MemoryStats memory_stats(int device);

@@ -64,8 +64,8 @@ class PinnedCache {
     check(result, "cuMemAllocHost");
     std::lock_guard lock(mutex_);
     blocks_[data] = {data, bytes, true, 0, {}};
-    count(stats_.bytes, int64_t(bytes));
-    count(stats_.blocks, 1);
+    stats_.bytes.change(int64_t(bytes));
+    stats_.blocks.change(1);
     count_use(bytes, 1);
     return data;
   }
@@ -111,7 +111,7 @@ class PinnedCache {
 
   void reset_stats(bool peaks, bool totals) {
     std::lock_guard lock(mutex_);
-    for (PinnedStats::Count* each :
+    for (MemoryCount* each :
          {&stats_.bytes_used, &stats_.blocks_used, &stats_.bytes, &stats_.blocks}) {
       if (peaks) each->peak = each->current;
       if (totals) each->total = each->current;
@@ -125,21 +125,16 @@ class PinnedCache {
       const PinnedBlock& block = entry.second;
       if (block.is_used || !block.is_ready()) return false;
       check(driver().cuMemFreeHost(block.data), "cuMemFreeHost");
-      count(stats_.bytes, -int64_t(block.bytes));
-      count(stats_.blocks, -1);
+      stats_.bytes.change(-int64_t(block.bytes));
+      stats_.blocks.change(-1);
       return true;
     });
   }
 
  private:
-  static void count(PinnedStats::Count& count, int64_t amount) {
-    count.current += amount;
-    if (amount > 0) count.total += amount;
-    count.peak = std::max(count.peak, count.current);
-  }
   void count_use(size_t bytes, int blocks) {
-    count(stats_.bytes_used, blocks * int64_t(bytes));
-    count(stats_.blocks_used, blocks);
+    stats_.bytes_used.change(blocks * int64_t(bytes));
+    stats_.blocks_used.change(blocks);
   }
 
   PinnedBlock* find(const void* data) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "core/device/cuda_stream.h"
+#include "core/device/memory_count.h"
 
 namespace rushlight::cuda {
 
@@ -26,11 +27,8 @@ void* pinned_keep(const void* data);
 void pinned_let_go(void* block) noexcept;
 
 struct PinnedStats {
-  struct Count {
-    int64_t current = 0, peak = 0, total = 0;  // total: all that was ever added
-  };
-  Count bytes_used, blocks_used;  // by tensors
-  Count bytes, blocks;            // with those that wait for reuse
+  MemoryCount bytes_used, blocks_used;  // by tensors
+  MemoryCount bytes, blocks;            // with those that wait for reuse
 };
 PinnedStats pinned_stats();
 void reset_pinned_stats(bool peaks, bool totals);
