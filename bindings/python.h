@@ -161,8 +161,6 @@ bool read_int(PyObject* object, int64_t& out);
 
 // ---- the parts of the module --------------------------------------------------------------------
 
-// The op of this Python name; nullptr when there is none.
-PyObject* find_op_function(const char* name);
 // The type of an op's named results, "max" or "linalg_qr"; borrowed, null if there is none.
 PyObject* find_return_type(std::string_view name);
 // Calls one op of the table with its parsed arguments, the way Python code would.
