@@ -15,23 +15,13 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const BagLoops name;        \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, bag_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(BagLoops, bag_loops)
 
 namespace {
 
 constexpr int64_t kGrain = 1 << 15;  // elements that are worth a thread
 
-const BagLoops& bag_loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<BagLoops> sets = {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, bag_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const BagLoops& bag_loops() { return active(bag_loops_sets); }
 
 enum class BagMode : int64_t { sum, mean, max };
 

@@ -11,25 +11,14 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const LayoutLoops name;     \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, layout_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(LayoutLoops, layout_loops)
 
 namespace {
 
 constexpr int64_t kGrain = 1 << 17;  // bytes that are worth a thread
 constexpr int64_t kBlock = 128;      // elements along each side of what is transposed at a time
 
-const LayoutLoops& layout_loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<LayoutLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, layout_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const LayoutLoops& layout_loops() { return active(layout_loops_sets); }
 int entry_of(int64_t item) { return __builtin_ctzll(uint64_t(item)); }
 
 void copy_bytes(char* to, const char* from, int64_t bytes) {

@@ -7,16 +7,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// _(instruction set, name): only x86-64 has several sets; elsewhere the default set serves.
+// _(instruction set, ...): only x86-64 has several sets; elsewhere the default set serves.
 #if defined(__x86_64__)
-#define RUSHLIGHT_FOR_EACH_ISA(_, name) _(isa_v0, name) _(isa_v3, name) _(isa_v4, name)
+#define RUSHLIGHT_FOR_EACH_ISA(_, ...) \
+  _(isa_v0, __VA_ARGS__) _(isa_v3, __VA_ARGS__) _(isa_v4, __VA_ARGS__)
 #else
-#define RUSHLIGHT_FOR_EACH_ISA(_, name) _(isa_v0, name)
+#define RUSHLIGHT_FOR_EACH_ISA(_, ...) _(isa_v0, __VA_ARGS__)
 #endif
+#define RUSHLIGHT_DECLARE_TABLE(isa, Table, name) \
+  namespace isa {                                 \
+  extern const Table name;                        \
+  }
+#define RUSHLIGHT_TABLE_ADDRESS(isa, name) &isa::name,
+
+// Declares the table of loops that a *_isa.cpp file defines once per instruction set, and collects
+// them as `name`_sets, among which active() picks.
+#define ISA_TABLES(Table, name)                                \
+  RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE_TABLE, Table, name) \
+  static constexpr IsaSets<Table> name##_sets = {              \
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_TABLE_ADDRESS, name)};
 
 namespace rushlight {
 
-#define RUSHLIGHT_COUNT_ISA(isa, name) +1
+#define RUSHLIGHT_COUNT_ISA(isa, ...) +1
 inline constexpr int kIsaCount = 0 RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_COUNT_ISA, );
 #undef RUSHLIGHT_COUNT_ISA
 

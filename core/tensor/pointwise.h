@@ -76,19 +76,13 @@ Tensor pointwise(const Args&... args) {
 
 }  // namespace rushlight
 
-#define RUSHLIGHT_DECLARE_LOOPS(isa, name) \
-  namespace isa {                          \
-  extern const PointwiseLoops name;        \
-  }
-#define RUSHLIGHT_LOOPS_ADDRESS(isa, name) &isa::name,
-
 // See Note [One formula, three readings] in ops/op.h.
 #define POINTWISE(NAME, PARAMS, ...)                                                         \
-  RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE_LOOPS, NAME)                                      \
+  RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE_TABLE, PointwiseLoops, NAME)                      \
   struct NAME {                                                                              \
     static constexpr Formula formula{                                                        \
         #NAME, #PARAMS, #__VA_ARGS__, read_params(#PARAMS),                                  \
-        {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_LOOPS_ADDRESS, NAME)}};                            \
+        {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_TABLE_ADDRESS, NAME)}};                            \
     template <class T, class S, class B, class R = T, class N = T, class C = T, class I = T> \
     static auto apply PARAMS {                                                               \
       return __VA_ARGS__;                                                                    \

@@ -19,12 +19,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const ReduceLoops name;     \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, reduce_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(ReduceLoops, reduce_loops)
 
 namespace {
 
@@ -402,13 +397,10 @@ Target target_of(const Tensor& result, DType compute) {
 }  // namespace
 
 const Reducer& reducer_of(Reduction reduction, DType dtype) {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<ReduceLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, reduce_loops)};
-#undef RUSHLIGHT_ADDRESS
   int kernel = int(reduction), compute = int(compute_of(dtype));
-  const Reducer* reducer = &active(sets).of[kernel][compute];
-  if (!reducer->finish) reducer = &sets[0]->of[kernel][compute];  // complex, uint64: baseline only
+  const Reducer* reducer = &active(reduce_loops_sets).of[kernel][compute];
+  // Those of complex numbers and uint64 are in the baseline only.
+  if (!reducer->finish) reducer = &reduce_loops_sets[0]->of[kernel][compute];
   CHECK(reducer->finish, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype),
         ".");
   return *reducer;

@@ -11,12 +11,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const CastLoops name;       \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, cast_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(CastLoops, cast_loops)
 
 namespace {
 
@@ -284,12 +279,8 @@ int active_isa_index() {
 }
 
 CastLoop cast_loop(DType from, DType to) {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<CastLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, cast_loops)};
-#undef RUSHLIGHT_ADDRESS
-  CastLoop loop = active(sets).run[int(from)][int(to)];
-  return loop ? loop : sets[0]->run[int(from)][int(to)];
+  CastLoop loop = active(cast_loops_sets).run[int(from)][int(to)];
+  return loop ? loop : cast_loops_sets[0]->run[int(from)][int(to)];
 }
 
 void run_tile_loop(const TileOperand& result, std::span<const TileOperand> operands,

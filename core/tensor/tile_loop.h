@@ -6,6 +6,7 @@
 #pragma once
 
 #include <span>
+#include <type_traits>
 
 #include "core/tensor/loops.h"
 #include "core/tensor/tensor.h"
@@ -33,6 +34,12 @@ int active_isa_index();
 template <class Table>
 const Table& active(IsaSets<Table>& sets) {
   return *sets[active_isa_index()];
+}
+// Its part for float or double.
+template <class T, class Table>
+const auto& active_of(IsaSets<Table>& sets) {
+  if constexpr (std::is_same_v<T, float>) return active(sets).f32;
+  else return active(sets).f64;
 }
 
 // Copies n elements of `item` bytes: element i from `from + i * from_stride` to `to + i *

@@ -24,18 +24,8 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const AttentionLoops name;  \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, attention_loops)
-#undef RUSHLIGHT_DECLARE
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const RandomLoops name;     \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, random_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(AttentionLoops, attention_loops)
+ISA_TABLES(RandomLoops, random_loops)
 
 namespace {
 
@@ -46,21 +36,10 @@ constexpr int64_t kQueries = 256;    // that share a tile of keys in the L2 cach
 
 template <class T>
 const AttentionLoopsOf<T>& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<AttentionLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, attention_loops)};
-#undef RUSHLIGHT_ADDRESS
-  if constexpr (std::is_same_v<T, float>) return active(sets).f32;
-  else return active(sets).f64;
+  return active_of<T>(attention_loops_sets);
 }
 
-const RandomLoops& random_loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<RandomLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, random_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const RandomLoops& random_loops() { return active(random_loops_sets); }
 
 constexpr int64_t padded(int64_t n) {
   return (n + kAttentionLanes - 1) / kAttentionLanes * kAttentionLanes;

@@ -12,12 +12,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const CtcLoops name;        \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, ctc_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(CtcLoops, ctc_loops)
 
 namespace {
 
@@ -28,11 +23,7 @@ constexpr T kInfinity = std::numeric_limits<T>::infinity();
 
 template <class T>
 const CtcLoopsOf<T>& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<CtcLoops> sets = {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, ctc_loops)};
-#undef RUSHLIGHT_ADDRESS
-  if constexpr (std::is_same_v<T, float>) return active(sets).f32;
-  else return active(sets).f64;
+  return active_of<T>(ctc_loops_sets);
 }
 
 // The states of one sample, forwards or from the end.

@@ -9,24 +9,13 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const DistanceLoops name;   \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, distance_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(DistanceLoops, distance_loops)
 
 namespace {
 
 constexpr int64_t kGrain = 1 << 15;  // coordinates that are worth a thread
 
-const DistanceLoops& distance_loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<DistanceLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, distance_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const DistanceLoops& distance_loops() { return active(distance_loops_sets); }
 
 Metric metric_of(double p) {
   return p == 0          ? Metric::zero

@@ -8,20 +8,11 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const FftLoops name;        \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, fft_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(FftLoops, fft_loops)
 
 template <class T>
 const FftLoopsOf<T>& fft_loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<FftLoops> sets = {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, fft_loops)};
-#undef RUSHLIGHT_ADDRESS
-  if constexpr (std::is_same_v<T, float>) return active(sets).f32;
-  else return active(sets).f64;
+  return active_of<T>(fft_loops_sets);
 }
 template const FftLoopsOf<float>& fft_loops();
 template const FftLoopsOf<double>& fft_loops();

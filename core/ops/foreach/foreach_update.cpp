@@ -20,12 +20,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const StepLoops name;       \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, step_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(StepLoops, step_loops)
 
 namespace {
 
@@ -33,13 +28,7 @@ constexpr int64_t kGrain = 16384;  // elements that are worth a thread
 constexpr int64_t kTile = 1024;    // elements of a half type that are converted at a time
 constexpr size_t kGradients = 1;   // the list that is only read, unless it is unscaled
 
-const StepLoops& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<StepLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, step_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const StepLoops& loops() { return active(step_loops_sets); }
 
 void check_lists(std::span<const StepList> lists) {
   size_t count = lists[0].tensors.size();

@@ -9,24 +9,13 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const GridLoops name;       \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, grid_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(GridLoops, grid_loops)
 
 namespace {
 
 constexpr int64_t kGrain = 4096;  // samples that are worth a thread
 
-const GridLoops& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<GridLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, grid_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const GridLoops& loops() { return active(grid_loops_sets); }
 
 char* at(const Tensor& tensor, int64_t image, int64_t elements) {
   return tensor.data<char>() + image * elements * int64_t(tensor.itemsize());

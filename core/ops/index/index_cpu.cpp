@@ -12,12 +12,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const IndexLoops name;      \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, index_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(IndexLoops, index_loops)
 
 namespace {
 
@@ -159,13 +154,7 @@ T sum(T a, T b) {
 
 }  // namespace
 
-const IndexLoops& index_loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<IndexLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, index_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const IndexLoops& index_loops() { return active(index_loops_sets); }
 
 void add_offsets_cpu(const Tensor& to, const Shape& shape, const Tensor& index, size_t dim,
                      int64_t size, int64_t stride) {

@@ -8,12 +8,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name)    \
-  namespace isa {                       \
-  extern const CrossEntropyLoops name;  \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, cross_entropy_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(CrossEntropyLoops, cross_entropy_loops)
 
 namespace {
 
@@ -21,12 +16,7 @@ constexpr int64_t kGrain = 16384;  // logits that are worth a thread
 
 template <class T>
 const CrossEntropyLoopsOf<T>& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<CrossEntropyLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, cross_entropy_loops)};
-#undef RUSHLIGHT_ADDRESS
-  if constexpr (std::is_same_v<T, float>) return active(sets).f32;
-  else return active(sets).f64;
+  return active_of<T>(cross_entropy_loops_sets);
 }
 
 // The rows and what they are compared with.

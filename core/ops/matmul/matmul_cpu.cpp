@@ -12,18 +12,8 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const IntegerProducts name; \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, integer_products)
-#undef RUSHLIGHT_DECLARE
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const SmallProducts name;   \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, small_products)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(IntegerProducts, integer_products)
+ISA_TABLES(SmallProducts, small_products)
 
 namespace {
 
@@ -56,12 +46,8 @@ void fill_rows(char* c, int64_t rows, const char* row, int64_t row_bytes) {
 }
 
 void add_integers(const MatrixProduct& p, const char* a, const char* b, char* c) {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<IntegerProducts> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, integer_products)};
-#undef RUSHLIGHT_ADDRESS
   int64_t item = int64_t(dtype_size(p.dtype));
-  IntegerProduct product = active(sets).run[std::countr_zero(uint64_t(item))];
+  IntegerProduct product = active(integer_products_sets).run[std::countr_zero(uint64_t(item))];
   int64_t a_row = p.a.layout.stride, a_column = 1;
   if (p.a.layout.transposed) std::swap(a_row, a_column);
   ASSERT(!p.b.layout.transposed);
@@ -80,17 +66,13 @@ bool is_small(const MatrixProduct& p) {
 }
 
 void multiply_small(const MatrixProduct& p) {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<SmallProducts> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, small_products)};
-#undef RUSHLIGHT_ADDRESS
   auto strides = [](MatrixLayout layout, int64_t step) {
     return layout.transposed ? BatchStrides{step, 1, layout.stride}
                              : BatchStrides{step, layout.stride, 1};
   };
   BatchStrides a = strides(p.a.layout, p.a_step), b = strides(p.b.layout, p.b_step);
   int64_t item = int64_t(dtype_size(p.dtype));
-  SmallProduct run = active(sets).run[p.dtype == DType::float64];
+  SmallProduct run = active(small_products_sets).run[p.dtype == DType::float64];
   int64_t grain = int64_t(kMultiplicationsPerThread / double(p.m * p.n * p.k)) + 1;
   parallel_for(0, p.batch, grain, [&](int64_t begin, int64_t end) {
     run(end - begin, p.m, p.n, p.k, p.a.data + begin * p.a_step * item, a,

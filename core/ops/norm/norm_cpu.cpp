@@ -12,12 +12,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const NormLoops name;       \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, norm_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(NormLoops, norm_loops)
 
 namespace {
 
@@ -25,12 +20,7 @@ constexpr int64_t kGrain = 16384;  // elements that are worth a thread
 
 template <class T>
 const NormLoopsOf<T>& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<NormLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, norm_loops)};
-#undef RUSHLIGHT_ADDRESS
-  if constexpr (std::is_same_v<T, float>) return active(sets).f32;
-  else return active(sets).f64;
+  return active_of<T>(norm_loops_sets);
 }
 
 template <class F>

@@ -13,24 +13,13 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const PoolLoops name;       \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, pool_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(PoolLoops, pool_loops)
 
 namespace {
 
 constexpr int64_t kGrain = 16384;  // pixels that are worth a thread
 
-const PoolLoops& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<PoolLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, pool_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const PoolLoops& loops() { return active(pool_loops_sets); }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

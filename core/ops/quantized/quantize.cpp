@@ -8,20 +8,9 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const QuantizedLoops name;  \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, quantized_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(QuantizedLoops, quantized_loops)
 
-const QuantizedLoops& quantized_loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<QuantizedLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, quantized_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const QuantizedLoops& quantized_loops() { return active(quantized_loops_sets); }
 
 namespace {
 

@@ -10,12 +10,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const RandomLoops name;     \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, random_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(RandomLoops, random_loops)
 
 namespace {
 
@@ -23,13 +18,7 @@ constexpr int64_t kTileCounters = 512;
 constexpr int64_t kTileWords = 4 * kTileCounters;
 constexpr int64_t kGrain = 8192;  // counters that are worth a thread
 
-const RandomLoops& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<RandomLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, random_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const RandomLoops& loops() { return active(random_loops_sets); }
 
 // Calls f(words, first, n) for tiles that cover a draw of `numel` elements of some words each.
 template <class F>

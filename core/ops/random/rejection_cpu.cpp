@@ -5,21 +5,12 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name)  \
-  namespace isa {                     \
-  extern const RejectionLoops name;   \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, rejection_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(RejectionLoops, rejection_loops)
 
 void reject_cpu(const Tensor& out, Rejection what, const Tensor& a, const Tensor& b,
                 Generator::Draw draw) {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<RejectionLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, rejection_loops)};
-#undef RUSHLIGHT_ADDRESS
   constexpr int64_t kGrain = 1024;  // elements that are worth a thread
-  RejectionLoop loop = active(sets).of[int(what)];
+  RejectionLoop loop = active(rejection_loops_sets).of[int(what)];
   const double* first = a.data<double>();
   const double* second = b.defined() ? b.data<double>() : nullptr;
   double* to = out.data<double>();

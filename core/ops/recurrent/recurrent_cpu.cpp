@@ -15,23 +15,13 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const RecurrentLoops name;  \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, recurrent_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(RecurrentLoops, recurrent_loops)
 
 namespace {
 
 template <class T>
 const RecurrentLoopsOf<T>& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<RecurrentLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, recurrent_loops)};
-#undef RUSHLIGHT_ADDRESS
-  if constexpr (std::is_same_v<T, float>) return active(sets).f32;
-  else return active(sets).f64;
+  return active_of<T>(recurrent_loops_sets);
 }
 
 template <class T>

@@ -11,25 +11,14 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name)     \
-  namespace isa {                        \
-  extern const ResampleByteLoops name; \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, resample_byte_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(ResampleByteLoops, resample_byte_loops)
 
 namespace {
 
 constexpr int64_t kGrain = 1 << 19;       // products that are worth a thread
 constexpr int64_t kStripBytes = 1 << 18;  // of transposed lines, to stay in the cache
 
-const ResampleByteLoops& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<ResampleByteLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, resample_byte_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const ResampleByteLoops& loops() { return active(resample_byte_loops_sets); }
 
 // The weights of an axis whose outputs are sums of neighbours.
 class FixedPoint {

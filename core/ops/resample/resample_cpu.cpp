@@ -8,24 +8,13 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const ResampleLoops name;   \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, resample_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(ResampleLoops, resample_loops)
 
 namespace {
 
 constexpr int64_t kGrain = 16384;  // numbers that are worth a thread
 
-const ResampleLoops& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<ResampleLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, resample_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const ResampleLoops& loops() { return active(resample_loops_sets); }
 
 // The weights of an axis in the type of the elements.
 template <class T>

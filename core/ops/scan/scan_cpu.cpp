@@ -15,12 +15,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const ScanLoops name;       \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, scan_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(ScanLoops, scan_loops)
 
 namespace {
 
@@ -30,13 +25,7 @@ constexpr int64_t kChains = 8;      // rows that advance together
 constexpr int64_t kLag = 17;        // more than a cache line
 constexpr int64_t kSegment = 4096;  // elements of a long row that one thread adds up
 
-const ScanLoops& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<ScanLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, scan_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const ScanLoops& loops() { return active(scan_loops_sets); }
 
 // Where element i along the dim lies in the order of the scan.
 struct Order {

@@ -10,12 +10,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const SoftmaxLoops name;    \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, softmax_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(SoftmaxLoops, softmax_loops)
 
 namespace {
 
@@ -25,12 +20,7 @@ constexpr int64_t kCopied = 1 << 18;  // elements of a block that is converted: 
 
 template <class T>
 const SoftmaxLoopsOf<T>& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<SoftmaxLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, softmax_loops)};
-#undef RUSHLIGHT_ADDRESS
-  if constexpr (std::is_same_v<T, float>) return active(sets).f32;
-  else return active(sets).f64;
+  return active_of<T>(softmax_loops_sets);
 }
 
 // Memory for the length of a block.

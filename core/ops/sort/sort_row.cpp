@@ -10,12 +10,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const SortLoops name;       \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, sort_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(SortLoops, sort_loops)
 
 namespace {
 
@@ -57,13 +52,7 @@ void pick_ranks(std::vector<Ranked>& row, int64_t before, std::span<const int64_
 
 }  // namespace
 
-const SortLoops& sort_loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<SortLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, sort_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const SortLoops& sort_loops() { return active(sort_loops_sets); }
 
 RowSorter::RowSorter(DType dtype, int64_t length, int64_t stride, bool descending)
     : dtype_(dtype), length_(length), stride_(stride), descending_(descending) {}

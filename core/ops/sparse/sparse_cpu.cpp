@@ -9,22 +9,11 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const SparseLoops name;     \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, sparse_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(SparseLoops, sparse_loops)
 
 namespace {
 
-const SparseLoops& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<SparseLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, sparse_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const SparseLoops& loops() { return active(sparse_loops_sets); }
 
 constexpr int64_t kGrain = 1 << 15;  // multiplications that are worth a thread
 

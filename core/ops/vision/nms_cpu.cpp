@@ -9,21 +9,11 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const NmsLoops name;        \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, nms_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(NmsLoops, nms_loops)
 
 namespace {
 
-const NmsLoops& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<NmsLoops> sets = {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, nms_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const NmsLoops& loops() { return active(nms_loops_sets); }
 
 // The boxes numbered by `members`, in that order; writes whether each stays.
 template <class T>

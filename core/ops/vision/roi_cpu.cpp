@@ -9,12 +9,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const RoiLoops name;        \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, roi_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(RoiLoops, roi_loops)
 
 namespace {
 
@@ -23,12 +18,7 @@ constexpr int64_t kGrain = 1 << 14;  // bins that are worth a thread
 // Planes that are worth a thread, when each is read for `bins`.
 int64_t grain(int64_t bins) { return kGrain / std::clamp<int64_t>(bins, 1, kGrain); }
 
-const RoiLoops& loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<RoiLoops> sets = {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, roi_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const RoiLoops& loops() { return active(roi_loops_sets); }
 
 // Bins [first, first + bins) of an axis.
 RoiBins bins_of(const RoiAxis& axis, int64_t first, int64_t bins) {
