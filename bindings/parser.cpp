@@ -146,8 +146,8 @@ bool read_tensor_list(PyObject* object, bool takes_none, Arena& arena, Value& ou
   return true;
 }
 
-// Reads one argument; false when the object does not fit. takes_number: for a tensor.
-bool read_value(const Arg& arg, bool takes_number, PyObject* object, Arena& arena, Value& out) {
+// Reads one argument; false when the object does not fit.
+bool read_value(const Arg& arg, PyObject* object, Arena& arena, Value& out) {
   using enum ArgType;
   if (object == Py_None) {
     if (!is_optional(arg.type)) return false;
@@ -163,7 +163,7 @@ bool read_value(const Arg& arg, bool takes_number, PyObject* object, Arena& aren
         return true;
       }
       Scalar value;
-      if (!takes_number || arg.type == tensor_mutable || !read_number(object, value)) return false;
+      if (!arg.takes_number || !read_number(object, value)) return false;
       out = &arena.tensors.emplace_back(wrapped_number(value));
       return true;
     }
@@ -247,60 +247,6 @@ bool read_value(const Arg& arg, bool takes_number, PyObject* object, Arena& aren
       out = value;
       return true;
     }
-  }
-  return false;
-}
-
-// Where a number may stand for a tensor, besides the arguments of ops that are one formula. A name
-// stands for all arguments, "op.argument" for one; in place or not.
-constexpr std::string_view kTakesNumbers[] = {
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "bucketize.input",
-    "clamp",
-    "clamp_max",
-    "clamp_min",
-    "clip",
-    "copy.src",
-    "div",
-    "divide",
-    "fill.value",
-    "float_power",
-    "floor_divide",
-    "fmod",
-    "index_fill.value",
-    "isin",
-    "ldexp",
-    "linspace",
-    "logspace",
-    "masked_fill.value",
-    "matrix_rank.atol",
-    "matrix_rank.rtol",
-    "matrix_rank.tol",
-    "nanquantile.q",
-    "pinv.atol",
-    "pinv.rcond",
-    "pinv.rtol",
-    "pow",
-    "quantile.q",
-    "remainder",
-    "rsub",
-    "searchsorted.values",
-    "sub",
-    "subtract",
-    "where",
-};
-
-bool takes_numbers(const OpEntry& entry, const Arg& arg) {
-  if (entry.formula) return true;
-  std::string_view op = entry.schema.name;
-  if (op.ends_with('_')) op.remove_suffix(1);
-  for (std::string_view known : kTakesNumbers) {
-    if (known == op) return true;
-    bool is_argument = known.size() == op.size() + 1 + arg.name.size() && known.starts_with(op) &&
-                       known[op.size()] == '.' && known.ends_with(arg.name);
-    if (is_argument) return true;
   }
   return false;
 }
@@ -403,12 +349,7 @@ bool Call::put(int i, PyObject* object) {
   if (given_[size_t(i)])
     return fail("got multiple values for argument '" + std::string(arg.name) + "'");
   given_[size_t(i)] = true;
-  // torch.mul(2, x) reads as well as torch.mul(x, 2).
-  bool takes_number =
-      arg.type <= ArgType::tensor_optional && !is_tensor(object) &&
-      (i > 0 || (schema_.arg_count > 1 && schema_.args[1].type == ArgType::tensor)) &&
-      takes_numbers(entry_, arg);
-  if (!read_value(arg, takes_number, object, arena_, values_[size_t(i)]))
+  if (!read_value(arg, object, arena_, values_[size_t(i)]))
     return fail("argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
                 ") must be " + type_text(arg) + ", not " + Py_TYPE(object)->tp_name);
   ++fitted_;

@@ -83,22 +83,22 @@ _bool = builtins.bool
 _dtype = dtype
 _device = device
 _memory_format = memory_format
-Number = _int | _float | complex
+Number = _int | _float | builtins.complex
 """
 
 
-def parameter(arg: dict[str, Any], first: bool) -> str:
+def parameter(arg: dict[str, Any], is_written: bool) -> str:
     kind = TYPES[arg["type"]]
     if arg["expand_to"] or arg["type"] in (INT_LIST, INT_LIST + 1):
         kind = "_int | " + kind
-    elif kind.startswith("Tensor") and not first:
+    elif arg["takes_number"] and not is_written:
         kind = kind.replace("Tensor", "Tensor | Number")
     default = "" if arg["default"] is None else " = ..."
     name = arg["name"] + "_" * keyword.iskeyword(arg["name"])
     return f"{name}: {kind}{default}"
 
 
-def signature(row: dict[str, Any], method: bool) -> str:
+def signature(row: dict[str, Any], inplace: bool, method: bool) -> str:
     parts: list[str] = []
     starred = False
     for i, arg in enumerate(row["args"]):
@@ -108,7 +108,7 @@ def signature(row: dict[str, Any], method: bool) -> str:
         if arg["keyword_only"] and not starred:
             parts.append("*")
             starred = True
-        parts.append(parameter(arg, i == 0))
+        parts.append(parameter(arg, inplace and i == 0))
     names = [a["name"] for a in row["args"]]
     positional = [a for a in row["args"] if not a["keyword_only"]]
     # A list of ints that comes last may be given one by one, as in x.view(2, 3).
@@ -133,7 +133,7 @@ def signature(row: dict[str, Any], method: bool) -> str:
 def definitions(rows: list[dict[str, Any]], suffix: str, method: bool) -> list[str]:
     indent = "    " if method else ""
     lines = []
-    for text in dict.fromkeys(signature(row, method) for row in rows):
+    for text in dict.fromkeys(signature(row, bool(suffix), method) for row in rows):
         if len(rows) > 1:
             lines.append(f"{indent}@overload")
         lines.append(f"{indent}def {rows[0]['name']}{suffix}{text}: ...")

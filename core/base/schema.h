@@ -14,8 +14,8 @@
 namespace rushlight {
 
 enum class ArgType : unsigned char {
-  tensor,                  // Tensor         const Tensor&
-  tensor_optional,         // Tensor?        const Tensor&, undefined for None
+  tensor,                  // Tensor         const Tensor&; Tensor|Scalar takes a number, too
+  tensor_optional,         // Tensor?        const Tensor&, undefined for None; Tensor|Scalar?
   tensor_mutable,          // Tensor!        const Tensor&, written in place
   tensor_list,             // Tensor[]       TensorList
   tensor_list_optional,    // Tensor?[]      TensorList, undefined where None
@@ -44,6 +44,7 @@ struct Arg {
   int expand_to = 0;              // int[N]: one int stands for N of them
   bool keyword_only = false;
   bool has_default = false;
+  bool takes_number = false;  // for a tensor
 };
 
 struct Return {
@@ -72,6 +73,13 @@ struct Schema {
     for (int i = 0; i < return_count; ++i)
       if (returns[size_t(i)].name == name) return i;
     return -1;
+  }
+  // Lets a number stand for each tensor, as for the operands of a formula: torch.mul(2, x) reads as
+  // well as torch.mul(x, 2). What is the only operand stays a tensor.
+  constexpr void take_numbers() {
+    bool has_other = arg_count > 1 && args[1].type == ArgType::tensor;
+    for (int i = has_other ? 0 : 1; i < arg_count; ++i)
+      args[size_t(i)].takes_number = args[size_t(i)].type <= ArgType::tensor_optional;
   }
 };
 
@@ -120,6 +128,8 @@ consteval ArgType parse_type(std::string_view t, int& expand_to) {
   constexpr Entry entries[] = {{"Tensor", ArgType::tensor},
                                {"Tensor?", ArgType::tensor_optional},
                                {"Tensor!", ArgType::tensor_mutable},
+                               {"Tensor|Scalar", ArgType::tensor},
+                               {"Tensor|Scalar?", ArgType::tensor_optional},
                                {"Tensor[]", ArgType::tensor_list},
                                {"Tensor?[]", ArgType::tensor_list_optional},
                                {"int", ArgType::integer},
@@ -173,6 +183,7 @@ consteval Schema parse_schema(std::string_view cpp_name, std::string_view text) 
     if (out.arg_count == kMaxArgs) throw "too many arguments; raise kMaxArgs in base/schema.h";
     Arg& arg = out.args[size_t(out.arg_count++)];
     arg.type = parse_type(one.substr(0, space), arg.expand_to);
+    arg.takes_number = one.starts_with("Tensor|");
     arg.keyword_only = keyword_only;
     std::string_view name = trim(one.substr(space + 1));
     size_t equals = name.find('=');

@@ -87,7 +87,7 @@ OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor",
   .grads   = grads(d<"input">([](const Tensor& g) { return g; })),
 })
 
-OP(copy_, "(Tensor! input, Tensor src, bool non_blocking=False) -> Tensor", {
+OP(copy_, "(Tensor! input, Tensor|Scalar src, bool non_blocking=False) -> Tensor", {
   .doc     = R"(Writes src, broadcast and converted, over the elements of input.)",
   .variants = method,
   .sparse  = by_forward,

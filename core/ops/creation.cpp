@@ -403,7 +403,7 @@ OP(logspace, "(Scalar start, Scalar end, int steps, float base=10.0, *, dtype? d
   },
 })
 
-OP(linspace_tensors, "linspace.tensors(Tensor start, Tensor end, int steps, *, "
+OP(linspace_tensors, "linspace.tensors(Tensor|Scalar start, Tensor|Scalar end, int steps, *, "
                      "dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(The ends may be 0-d tensors, which get no gradient.)",
   .forward = [](const Tensor& start, const Tensor& end, int64_t steps, std::optional<DType> dtype,
@@ -412,8 +412,8 @@ OP(linspace_tensors, "linspace.tensors(Tensor start, Tensor end, int steps, *, "
   },
 })
 
-OP(logspace_tensors, "logspace.tensors(Tensor start, Tensor end, int steps, float base=10.0, *, "
-                     "dtype? dtype=None, device? device=None) -> Tensor", {
+OP(logspace_tensors, "logspace.tensors(Tensor|Scalar start, Tensor|Scalar end, int steps, "
+                     "float base=10.0, *, dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(The exponents may be 0-d tensors, which get no gradient.)",
   .forward = [](const Tensor& start, const Tensor& end, int64_t steps, double base,
                 std::optional<DType> dtype, std::optional<Device> device) {
@@ -461,7 +461,7 @@ OP(fill_, "(Tensor! input, Scalar value) -> Tensor", {
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
 })
 
-OP(fill_tensor_, "fill_.Tensor(Tensor! input, Tensor value) -> Tensor", {
+OP(fill_tensor_, "fill_.Tensor(Tensor! input, Tensor|Scalar value) -> Tensor", {
   .doc     = R"(Sets all elements to the value of a 0-d tensor.)",
   .batch   = [](const Batch& batch, const Tensor& input, const Tensor& value) {
     return copy_(input, batch.has("value") ? Batch::padded(value, batch.rank("input")) : value);
@@ -484,7 +484,7 @@ OP(fill, "(Tensor input, Scalar value) -> Tensor", {
   },
 })
 
-OP(fill_tensor, "fill.Tensor(Tensor input, Tensor value) -> Tensor", {
+OP(fill_tensor, "fill.Tensor(Tensor input, Tensor|Scalar value) -> Tensor", {
   .doc     = R"(A copy of input with all elements set to the value of a 0-d tensor.)",
   .variants = function,
   .forward = [](const Tensor& input, const Tensor& value) {

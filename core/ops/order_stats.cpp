@@ -300,8 +300,8 @@ Example:
 })
 
 OP(quantile,
-   "(Tensor input, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') "
-   "-> Tensor", {
+   "(Tensor input, Tensor|Scalar q, int? dim=None, bool keepdim=False, *, "
+   "str interpolation='linear') -> Tensor", {
   .doc     = R"(The q-th quantiles along dim, or of all elements: q = 0.5 is the median.
 
 q is a number or a vector, whose quantiles become the first dim. Between two elements the result is
@@ -320,8 +320,8 @@ Example:
 })
 
 OP(nanquantile,
-   "(Tensor input, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation='linear') "
-   "-> Tensor", {
+   "(Tensor input, Tensor|Scalar q, int? dim=None, bool keepdim=False, *, "
+   "str interpolation='linear') -> Tensor", {
   .doc     = R"(The q-th quantiles of the elements that are not NaN; see quantile.)",
   .dtypes  = quantile_dtypes,
   .autocast = autocast::on_cpu(autocast::single),

@@ -443,6 +443,7 @@ OpEntry make_entry(const char* file, int line) {
   if constexpr (P::kWritesInto) entry.call_into = &Call::boxed_into;
   if constexpr (IsFormula<typename P::Forward>::value) {
     entry.formula = &P::Forward::formula::formula;
+    entry.schema.take_numbers();
     if (entry.batch_rule == BatchRule::unsaid) entry.batch_rule = BatchRule::elements;
   }
   if constexpr (rule_of(typename P::Batching()) == BatchRule::own)

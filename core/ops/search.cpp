@@ -97,7 +97,7 @@ std::optional<Different> count_integers(const Tensor& input, bool numbers) {
 
 }  // namespace
 
-OP(searchsorted, "(Tensor sorted_sequence, Tensor values, *, bool out_int32=False, "
+OP(searchsorted, "(Tensor sorted_sequence, Tensor|Scalar values, *, bool out_int32=False, "
                  "bool right=False, str? side=None, Tensor? sorter=None) -> Tensor", {
   .doc     = R"(Where to insert values into sorted rows so that they stay sorted.
 
@@ -128,7 +128,7 @@ Example:
   },
 })
 
-OP(bucketize, "(Tensor input, Tensor boundaries, *, bool out_int32=False, "
+OP(bucketize, "(Tensor|Scalar input, Tensor boundaries, *, bool out_int32=False, "
               "bool right=False) -> Tensor", {
   .doc     = R"(The number of the bucket between sorted boundaries that each element falls into.)",
   .dtypes  = real,
@@ -145,8 +145,8 @@ OP(bucketize, "(Tensor input, Tensor boundaries, *, bool out_int32=False, "
   },
 })
 
-OP(isin, "(Tensor elements, Tensor test_elements, *, bool assume_unique=False, "
-         "bool invert=False) -> Tensor", {
+OP(isin, "(Tensor|Scalar elements, Tensor|Scalar test_elements, *, "
+         "bool assume_unique=False, bool invert=False) -> Tensor", {
   .doc     = R"(Whether each element is among test_elements, or with invert=True whether it is not.
 
 Either may be a number. assume_unique changes nothing.

@@ -205,7 +205,7 @@ OP(index_copy, "(Tensor input, int dim, Tensor index, Tensor source) -> Tensor",
   },
 })
 
-OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor", {
+OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor|Scalar value) -> Tensor", {
   .doc     = R"(Writes one value over the slices along dim that a vector of indices names.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
     CHECK(value.dim() == 0, "only supports a 0-dimensional value tensor, but got "
@@ -235,7 +235,7 @@ OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor value) -> Tensor"
   },
 })
 
-OP(index_fill, "(Tensor input, int dim, Tensor index, Tensor value) -> Tensor", {
+OP(index_fill, "(Tensor input, int dim, Tensor index, Tensor|Scalar value) -> Tensor", {
   .doc     = R"(A copy of input with one value over the slices along dim that index names.)",
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
     return call<"index_fill_", Tensor>(copy_to_write(input, {index, value}), dim, index, value);

@@ -249,7 +249,8 @@ OP(pinv_kernel, "_pinv(Tensor A, Tensor? atol, Tensor? rtol, bool hermitian) -> 
 })
 
 OP(linalg_pinv,
-   "pinv(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor", {
+   "pinv(Tensor A, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, "
+   "bool hermitian=False) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The pseudoinverse (Moore-Penrose inverse) of matrices: (*, m, n) gives (*, n, m).
 
@@ -270,7 +271,7 @@ Example:
   },
 })
 
-OP(linalg_pinv_rcond, "pinv.rcond(Tensor A, Tensor rcond, bool hermitian=False) -> Tensor", {
+OP(linalg_pinv_rcond, "pinv.rcond(Tensor A, Tensor|Scalar rcond, bool hermitian=False) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The pseudoinverse with rtol=rcond.)",
   .dtypes  = full_precision,
@@ -289,8 +290,8 @@ OP(pinverse, "(Tensor input, float rcond=1e-15) -> Tensor", {
 })
 
 OP(linalg_matrix_rank,
-   "matrix_rank(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) "
-   "-> Tensor", {
+   "matrix_rank(Tensor A, *, Tensor|Scalar? atol=None, Tensor|Scalar? rtol=None, "
+   "bool hermitian=False) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The ranks of matrices, int64: how many singular values are above zero.
 
@@ -303,7 +304,7 @@ The tolerances, and hermitian, are those of linalg.pinv.)",
 })
 
 OP(linalg_matrix_rank_tol,
-   "matrix_rank.tol(Tensor A, Tensor tol, bool hermitian=False) -> Tensor", {
+   "matrix_rank.tol(Tensor A, Tensor|Scalar tol, bool hermitian=False) -> Tensor", {
   .home    = "linalg",
   .doc     = R"(The ranks of matrices with atol=tol and rtol=0.)",
   .dtypes  = full_precision,

@@ -30,7 +30,7 @@ OP(add_scaled, "add.scaled(Tensor input, Scalar alpha, Tensor other) -> Tensor",
 })
 
 POINTWISE(sub_value, (N input, N other, S alpha), input - other * alpha)
-OP(sub, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
+OP(sub, "(Tensor|Scalar input, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", {
   .doc     = "input - alpha * other.",
   .dtypes  = numeric,
   .aliases = "subtract",
@@ -46,7 +46,7 @@ OP(sub, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
       d<"other">([](const Tensor& g, const Scalar& alpha) { return -scaled(g, alpha); })),
 })
 
-OP(sub_scaled, "sub.scaled(Tensor input, Scalar alpha, Tensor other) -> Tensor", {
+OP(sub_scaled, "sub.scaled(Tensor input, Scalar alpha, Tensor|Scalar other) -> Tensor", {
   .doc     = "The same in the order of early versions.",
   .dtypes  = numeric,
   .variants = function | method | inplace,
@@ -55,7 +55,7 @@ OP(sub_scaled, "sub.scaled(Tensor input, Scalar alpha, Tensor other) -> Tensor",
   },
 })
 
-OP(rsub, "(Tensor input, Tensor other, *, Scalar alpha=1) -> Tensor", {
+OP(rsub, "(Tensor|Scalar input, Tensor|Scalar other, *, Scalar alpha=1) -> Tensor", {
   .doc     = "other - alpha * input: subtraction the other way round.",
   .dtypes  = numeric,
   .forward = [](const Tensor& input, const Tensor& other, Scalar alpha) {
@@ -146,7 +146,7 @@ Example:
 POINTWISE(div_value, (C input, C other), input / other)
 POINTWISE(div_grad_input, (C g, C other), g / conj(other))
 POINTWISE(div_grad_other, (C g, C other, C result), -g * conj(result / other))
-OP(div, "(Tensor input, Tensor other) -> Tensor", {
+OP(div, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = R"(input / other; integers give floats.
 
 Example:
@@ -160,7 +160,7 @@ Example:
 })
 
 POINTWISE(floor_divide_value, (R input, R other), floor_divide(input, other))
-OP(floor_divide, "(Tensor input, Tensor other) -> Tensor", {
+OP(floor_divide, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = R"(input / other, rounded down: Python's //.
 
 Example:
@@ -190,7 +190,8 @@ OP(_trunc_divide, "(Tensor input, Tensor other) -> Tensor", {
                    d<"other">([](const Tensor& g) { return zeros_like(g); })),
 })
 
-OP(div_rounded, "div.rounding_mode(Tensor input, Tensor other, *, str? rounding_mode) -> Tensor", {
+OP(div_rounded,
+   "div.rounding_mode(Tensor|Scalar input, Tensor|Scalar other, *, str? rounding_mode) -> Tensor", {
   .doc     = R"(With rounding_mode, rounded towards zero ('trunc') or down ('floor').
 
 Integers then give integers.)",
@@ -207,7 +208,7 @@ Integers then give integers.)",
 })
 
 POINTWISE(remainder_value, (R input, R other), remainder(input, other))
-OP(remainder, "(Tensor input, Tensor other) -> Tensor", {
+OP(remainder, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = R"(The remainder of input / other with the sign of other: Python's %.
 
 Example:
@@ -228,7 +229,7 @@ Example:
 })
 
 POINTWISE(fmod_value, (R input, R other), fmod(input, other))
-OP(fmod, "(Tensor input, Tensor other) -> Tensor", {
+OP(fmod, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = "The remainder of input / other with the sign of input: C's fmod.",
   .dtypes  = real,
   .batch   = by_elements,
@@ -306,7 +307,7 @@ OP(fmin, "(Tensor input, Tensor other) -> Tensor", {
 
 POINTWISE(clamp_min_grad_input, (T g, T input, T min), select(input >= min, g, S(0)))
 POINTWISE(clamp_min_grad_min, (T g, T input, T min), select(input < min, g, S(0)))
-OP(clamp_min, "(Tensor input, Tensor min) -> Tensor", {
+OP(clamp_min, "(Tensor|Scalar input, Tensor|Scalar min) -> Tensor", {
   .doc     = "Raises elements below min to it.",
   .dtypes  = real,
   .batch   = by_elements,
@@ -320,7 +321,7 @@ OP(clamp_min, "(Tensor input, Tensor min) -> Tensor", {
 
 POINTWISE(clamp_max_grad_input, (T g, T input, T max), select(input <= max, g, S(0)))
 POINTWISE(clamp_max_grad_max, (T g, T input, T max), select(input > max, g, S(0)))
-OP(clamp_max, "(Tensor input, Tensor max) -> Tensor", {
+OP(clamp_max, "(Tensor|Scalar input, Tensor|Scalar max) -> Tensor", {
   .doc     = "Lowers elements above max to it.",
   .dtypes  = real,
   .batch   = by_elements,
@@ -340,7 +341,7 @@ POINTWISE(clamp_grad_min, (T g, T input, T min, T max),
           select((input < min) & (min < max), g, S(0)))
 POINTWISE(clamp_grad_max, (T g, T input, T min, T max),
           select((input > max) | (max < min), g, S(0)))
-OP(clamp, "(Tensor input, Tensor? min=None, Tensor? max=None) -> Tensor", {
+OP(clamp, "(Tensor input, Tensor|Scalar? min=None, Tensor|Scalar? max=None) -> Tensor", {
   .doc     = R"(Brings every element into [min, max]; each bound is a number, a tensor or absent.
 
 Example:
@@ -377,7 +378,8 @@ Example:
 POINTWISE(where_value, (B condition, N input, N other), select(condition, input, other))
 POINTWISE(where_grad_input, (C g, B condition), select(condition, g, S(0)))
 POINTWISE(where_grad_other, (C g, B condition), select(condition, S(0), g))
-OP(where, "(Tensor condition, Tensor input, Tensor other) -> Tensor", {
+OP(where,
+   "(Tensor|Scalar condition, Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = R"(input where condition is true, other elsewhere.
 
 Example:
@@ -396,7 +398,8 @@ Example:
   .grads   = grads(no_grad<"condition">, d<"input">(formula<where_grad_input>),
                    d<"other">(formula<where_grad_other>)),
 })
-OP(where_method, "where.self(Tensor input, Tensor condition, Tensor other) -> Tensor", {
+OP(where_method,
+   "where.self(Tensor|Scalar input, Tensor|Scalar condition, Tensor|Scalar other) -> Tensor", {
   .doc     = "The tensor where condition is true, other elsewhere.",
   .variants = method,
   .forward = [](const Tensor& input, const Tensor& condition, const Tensor& other) {
@@ -405,7 +408,7 @@ OP(where_method, "where.self(Tensor input, Tensor condition, Tensor other) -> Te
 })
 
 POINTWISE(masked_fill_value, (N input, B mask, N value), select(mask, value, input))
-OP(masked_fill, "(Tensor input, Tensor mask, Tensor value) -> Tensor", {
+OP(masked_fill, "(Tensor input, Tensor mask, Tensor|Scalar value) -> Tensor", {
   .doc     = R"(The tensor with value, a number or a 0-d tensor, where mask is true.
 
 Example:
@@ -523,7 +526,7 @@ OP(logical_xor, "(Tensor input, Tensor other) -> Tensor", {
 // ---- bits ---------------------------------------------------------------------------------------
 
 POINTWISE(bitwise_and_value, (I input, I other), input & other)
-OP(bitwise_and, "(Tensor input, Tensor other) -> Tensor", {
+OP(bitwise_and, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = "The bits that are set in both integers: input & other.",
   .dtypes  = integral_or_bool,
   .batch   = by_elements,
@@ -535,7 +538,7 @@ OP(bitwise_and, "(Tensor input, Tensor other) -> Tensor", {
 })
 
 POINTWISE(bitwise_or_value, (I input, I other), input | other)
-OP(bitwise_or, "(Tensor input, Tensor other) -> Tensor", {
+OP(bitwise_or, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = "The bits that are set in one of both integers: input | other.",
   .dtypes  = integral_or_bool,
   .batch   = by_elements,
@@ -547,7 +550,7 @@ OP(bitwise_or, "(Tensor input, Tensor other) -> Tensor", {
 })
 
 POINTWISE(bitwise_xor_value, (I input, I other), input ^ other)
-OP(bitwise_xor, "(Tensor input, Tensor other) -> Tensor", {
+OP(bitwise_xor, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = "The bits that differ between both integers: input ^ other.",
   .dtypes  = integral_or_bool,
   .batch   = by_elements,

@@ -61,7 +61,7 @@ POINTWISE(pow_grad_input, (C g, C input, C exponent),
 // The limit at a zero base, where the logarithm has no value.
 POINTWISE(pow_grad_exponent, (T g, T input, T exponent, T result),
           select((input == S(0)) & (exponent >= S(0)), S(0), g * result * log(input)))
-OP(pow, "(Tensor input, Tensor exponent) -> Tensor", {
+OP(pow, "(Tensor|Scalar input, Tensor|Scalar exponent) -> Tensor", {
   .doc     = R"(input to the power of exponent.
 
 Small exponents that are Python numbers, such as 2 or 0.5, have kernels of their own.
@@ -107,7 +107,7 @@ Example:
       })),
 })
 
-OP(float_power, "(Tensor input, Tensor exponent) -> Tensor", {
+OP(float_power, "(Tensor|Scalar input, Tensor|Scalar exponent) -> Tensor", {
   .doc     = "input to the power of exponent in double precision.",
   .forward = [](const Tensor& input, const Tensor& exponent) {
     bool any_complex = is_complex(input.dtype()) || is_complex(exponent.dtype());
@@ -117,7 +117,7 @@ OP(float_power, "(Tensor input, Tensor exponent) -> Tensor", {
   },
 })
 
-OP(float_power_, "(Tensor! input, Tensor exponent) -> Tensor", {
+OP(float_power_, "(Tensor! input, Tensor|Scalar exponent) -> Tensor", {
   .doc     = "float_power in place, of a float64 or complex128 tensor.",
   .dtypes  = DTypeSet([](DType t) { return t == DType::float64 || t == DType::complex128; }),
   .variants = method,

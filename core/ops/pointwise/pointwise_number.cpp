@@ -32,7 +32,7 @@ Example:
 
 POINTWISE(ldexp_value, (T input, T other), ldexp(input, other))
 POINTWISE(mul_complex, (C input, C other), input * other)
-OP(ldexp, "(Tensor input, Tensor other) -> Tensor", {
+OP(ldexp, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = R"(input * 2^other; integers give floats.
 
 Example:
