@@ -150,8 +150,7 @@ PyMethodDef node_methods[] = {
      "grad_inputs."},
     {"register_prehook", node_register_prehook, METH_O,
      "register_prehook(fn) -> RemovableHandle\n\nCalls fn(grad_outputs) before the node's "
-     "backward; "
-     "a tuple that fn returns replaces\ngrad_outputs."},
+     "backward; a tuple that fn returns replaces\ngrad_outputs."},
     {"_saved", node_saved, METH_NOARGS, "What the op kept for backward, as (name, tensor)."},
     {"_sequence_nr", sequence_number, METH_NOARGS, "Grows with the time of creation."},
     {"_result", node_result, METH_O, "The shape, dtype and device of one of its results."},

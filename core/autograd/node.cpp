@@ -356,14 +356,12 @@ void check_rewrite(const Tensor& tensor, bool records) {
   bool leaf_wants_grad = tensor.requires_grad() && is_leaf(tensor);
   CHECK(!leaf_wants_grad || (view && view->base.requires_grad()),
         "a leaf Variable that requires grad is being used in an in-place operation. Wrap the write "
-        "in "
-        "torch.no_grad(), or write to a clone.");
+        "in torch.no_grad(), or write to a clone.");
   if (!view || !(records || view->base.requires_grad())) return;
   if (view->origin == ViewOrigin::in_function) check_origin(*meta, WriteTo::view);
   CHECK(!(gradient_edge_exists(tensor) && is_leaf(view->base)),
         "a view of a leaf Variable that requires grad is being used in an in-place operation. Wrap "
-        "the "
-        "write in torch.no_grad(), or write to a clone.");
+        "the write in torch.no_grad(), or write to a clone.");
   check_origin(*meta, WriteTo::view);
 }
 

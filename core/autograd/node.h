@@ -1,6 +1,6 @@
 // Owns Node, one recorded op on the tape, and the links from tensors to nodes.
 //
-// A Node is written once by record() (ops/op.h) and read by the engine; nothing else mutates it.
+// A Node is written once, when an op is recorded (ops/record.h), and read by the engine.
 // Edges point from newer nodes to older ones, so the graph has no cycles.
 #pragma once
 

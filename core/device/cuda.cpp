@@ -20,8 +20,7 @@ namespace {
 
 constexpr const char* kForked =
     "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must "
-    "use "
-    "the 'spawn' start method.";
+    "use the 'spawn' start method.";
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local int current = 0;
 

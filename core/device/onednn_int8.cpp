@@ -97,7 +97,7 @@ PrimitiveDesc describe_product(const Int8Convolution& p, const ConvDims& dims, b
                   dims.padding_before.data(), dims.padding_after.data(), attributes.get());
 }
 
-// The operands stand in the order in which run_product() passes their arrays.
+// The operands stand in the order in which int8_convolution() passes their arrays.
 std::unique_ptr<Plan> plan_product(const Int8Convolution& p, bool has_bias, MemoryDesc packed) {
   ConvDims dims(p.conv);
   bool is_packed = packed != nullptr;

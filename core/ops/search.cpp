@@ -16,8 +16,7 @@ Tensor search(const Tensor& sorted, const Tensor& values, bool right, bool out_i
   CHECK(one_row || (values.dim() == sorted.dim() &&
                     same_shape(ShapeRef(values.sizes()).first(leading.size()), leading)),
         "boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
-        "and "
-        "input value tensor must match, but we got boundaries tensor ",
+        "and input value tensor must match, but we got boundaries tensor ",
         sorted.sizes(), " and input value tensor ", values.sizes());
   const Tensor* both[] = {&sorted, &values};
   DType dtype = result_dtype(both);

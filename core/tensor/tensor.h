@@ -16,7 +16,7 @@
 
 namespace rushlight {
 
-// What autograd keeps with a tensor; defined in autograd/meta.h.
+// What autograd keeps with a tensor; defined in autograd/node.h.
 class AutogradMetaBase {
  public:
   virtual ~AutogradMetaBase() = default;
@@ -43,7 +43,7 @@ class TensorImpl : public RefCounted {
   bool wrapped_number = false;
   // Made under inference_mode: never recorded.
   bool inference = false;
-  // Made by .data or detach_data: writes through it do not count as versions.
+  // Made by .data: writes through it do not count as versions.
   bool untracked = false;
   std::unique_ptr<AutogradMetaBase> autograd;
   // Both null for a dense tensor. With either, the storage has no memory.

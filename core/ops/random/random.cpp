@@ -110,9 +110,8 @@ OP(randint, "(int high, int[] size, *, Generator? generator=None, dtype? dtype=N
   },
 })
 
-OP(randint_low, "randint.low(int low, int high, int[] size, *, Generator? generator=None, dtype? "
-                "dtype=None, "
-                "device? device=None) -> Tensor", {
+OP(randint_low, "randint.low(int low, int high, int[] size, *, Generator? generator=None, "
+                "dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(Uniform random integers from low to high - 1.)",
   .batch   = by_sizes,
   .forward = [](int64_t low, int64_t high, ShapeRef size, Generator* generator,

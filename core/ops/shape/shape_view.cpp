@@ -273,9 +273,8 @@ OP(adjoint, "(Tensor input) -> Tensor", {
   .doc     = R"(Swaps the last two dims and takes the complex conjugate.)",
   .sparse  = by_forward,
   .forward = [](const Tensor& input) {
-    CHECK(input.dim() != 1, "tensor.adjoint() is only supported on matrices or batches of "
-                            "matrices. "
-          "Got 1-D tensor.");
+    CHECK(input.dim() != 1,
+          "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.");
     Tensor swapped = input.dim() == 0 ? input : transpose(input, -2, -1);
     return is_complex(input.dtype()) ? conj(swapped) : swapped;
   },
