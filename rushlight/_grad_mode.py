@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import threading
-
 from rushlight import _C
 
 TYPE_CHECKING = False
@@ -18,8 +15,17 @@ if TYPE_CHECKING:
 _CO_GENERATOR = 0x20  # of the inspect module, whose import takes longer than ours
 
 
+# functools, too, is imported where it is used: the rest of the package starts without it.
+def _wraps(function: Callable[..., Any]) -> Callable[[F], F]:
+    from functools import wraps
+
+    return wraps(function)  # pyright: ignore[reportReturnType]
+
+
 def _is_generator_function(function: Callable[..., Any]) -> bool:
-    while isinstance(function, functools.partial):
+    from functools import partial
+
+    while isinstance(function, partial):
         function = function.func
     code = getattr(function, "__code__", None)
     return code is not None and bool(code.co_flags & _CO_GENERATOR)
@@ -55,7 +61,7 @@ class _Mode:
         if _is_generator_function(function):
             return self._wrap_generator(function)  # pyright: ignore[reportReturnType]
 
-        @functools.wraps(function)
+        @_wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
                 return function(*args, **kwargs)
@@ -63,7 +69,7 @@ class _Mode:
         return call  # pyright: ignore[reportReturnType]
 
     def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
+        @_wraps(function)
         def generate(*args: Any, **kwargs: Any) -> Any:
             generator = function(*args, **kwargs)
             try:
@@ -190,88 +196,3 @@ class inference_mode(_Mode):
 
     def clone(self) -> inference_mode:
         return inference_mode(self.mode)
-
-
-class _Policy:
-    """A setting of this thread: set at once, and for the scope when used with `with`.
-
-    As a decorator, it is set for the calls only.
-    """
-
-    def __init__(self, mode: bool) -> None:
-        self.mode = bool(mode)
-        self._before = self._set(self.mode)
-
-    @staticmethod
-    def _set(mode: bool) -> bool:
-        """Sets the mode and returns the one before."""
-        raise NotImplementedError
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._set(self._before)
-
-    def __call__(self, function: F) -> F:
-        self._set(self._before)
-
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with type(self)(self.mode):
-                return function(*args, **kwargs)
-
-        return call  # pyright: ignore[reportReturnType]
-
-
-class enforce_grad_layout_policy(_Policy):
-    """Sets whether a new .grad lies in memory like its leaf, which spares optimizers time.
-
-    Without it, a gradient that nobody else has becomes the .grad as it is, which spares a copy.
-
-    Args:
-        enable: whether it does.
-
-    Example:
-        >>> leaf = torch.zeros(3, 2).t().requires_grad_()
-        >>> with torch.autograd.enforce_grad_layout_policy(False):
-        ...     (leaf * torch.ones(2, 3)).sum().backward()
-        >>> leaf.stride(), leaf.grad.shape
-        ((1, 2), torch.Size([2, 3]))
-    """
-
-    def __init__(self, enable: bool = True) -> None:
-        super().__init__(enable)
-
-    @staticmethod
-    def _set(mode: bool) -> bool:
-        before = _C._is_grad_layout_kept()
-        _C._keep_grad_layout(mode)
-        return before
-
-
-class set_multithreading_enabled(_Policy):
-    """Notes whether a backward may use threads of its own: it always runs in the caller's thread.
-
-    Args:
-        mode: whether it may.
-
-    Example:
-        >>> x = torch.ones(2, requires_grad=True)
-        >>> with torch.autograd.set_multithreading_enabled(False):
-        ...     x.sum().backward()
-    """
-
-    @staticmethod
-    def _set(mode: bool) -> bool:
-        before = getattr(_local, "multithreading", True)
-        _local.multithreading = mode
-        return before
-
-
-_local = threading.local()
-
-
-def is_multithreading_enabled() -> bool:
-    """Returns what set_multithreading_enabled was told."""
-    return getattr(_local, "multithreading", True)

@@ -31,6 +31,7 @@ MODULES = [
     "rushlight.autograd.gradcheck",
     "rushlight.autograd.anomaly_mode",
     "rushlight.autograd.function",
+    "rushlight.autograd.grad_mode",
     "rushlight.autograd.graph",
     "rushlight.autograd.variable",
     "rushlight.backends.cpu",

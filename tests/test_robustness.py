@@ -168,12 +168,12 @@ def test_import_is_light() -> None:
     done = run(
         """
         import sys
+        before = set(sys.modules)
         import rushlight
-        heavy = {"numpy", "scipy", "inspect", "dataclasses", "zipfile", "pickle"} & set(sys.modules)
-        print(sorted(heavy))
+        print(*(name for name in set(sys.modules) - before if not name.startswith("rushlight")))
         """
     )
-    assert done.stdout.strip() == "[]"
+    assert set(done.stdout.split()) <= {"__future__", "atexit", "math"}  # of a few lines, or in C
 
 
 def test_wrong_arguments_name_the_argument() -> None:

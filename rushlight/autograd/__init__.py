@@ -5,18 +5,15 @@ from __future__ import annotations
 import warnings
 
 from rushlight import _C, Tensor
-from rushlight._grad_mode import (
-    enable_grad,
-    enforce_grad_layout_policy,
-    inference_mode,
-    is_multithreading_enabled,
-    no_grad,
-    set_grad_enabled,
-    set_multithreading_enabled,
-)
+from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from rushlight.autograd import anomaly_mode, forward_ad, function, grad_mode, graph
 from rushlight.autograd.anomaly_mode import detect_anomaly, set_detect_anomaly
 from rushlight.autograd.function import Function
+from rushlight.autograd.grad_mode import (
+    enforce_grad_layout_policy,
+    is_multithreading_enabled,
+    set_multithreading_enabled,
+)
 from rushlight.autograd.graph import GradientEdge
 from rushlight.autograd.variable import Variable
 
