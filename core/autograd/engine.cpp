@@ -124,6 +124,11 @@ class Walk {
       if (task.needed || task.captured) visit(*task.node);
   }
 
+  bool asks(const Node& next) {
+    Task* task = captures_.empty() ? nullptr : table_.find_task(&next);
+    return !task || task->needed || task->captured;
+  }
+
   // The outermost one of this thread.
   Walk& first() { return outer_ ? outer_->first() : *this; }
   void call_when_done(std::function<void()> callback) { when_done_.push_back(std::move(callback)); }
@@ -297,6 +302,9 @@ class Walk {
 
 }  // namespace
 
+bool Node::asks(size_t edge) const {
+  return wants(edge) && (!Walk::current || Walk::current->asks(*edges[edge].node));
+}
 int64_t current_walk() { return Walk::current ? Walk::current->number() : -1; }
 void visit_running(const std::function<void(const Node&)>& visit) {
   if (Walk::current) Walk::current->visit_running(visit);

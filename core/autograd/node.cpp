@@ -51,7 +51,7 @@ class WindowBackward final : public Node {
   WindowBackward(const Tensor& base, const Tensor& view) : base_(base, view), view_(view, base) {}
 
   void backward(TensorList grads, std::span<Tensor> input_grads) override {
-    if (!wants(0)) return;
+    if (!asks(0)) return;
     input_grads[0] = base_.restored(
         needs::as_strided_backward(view_.measured(grads[0]), base_.sizes, base_.strides,
                                    base_.offset, view_.strides, view_.offset));
@@ -78,7 +78,7 @@ class CopySlices final : public Node {
         needs::as_strided(whole, view_.sizes, view_.strides, view_.offset - base_.offset);
     Tensor window_grad = view_.restored(needs::clone(window));
     write_->backward({&window_grad, 1}, input_grads);
-    if (!wants(0)) return;
+    if (!asks(0)) return;
     needs::copy_(window, input_grads[0].defined() ? view_.measured(input_grads[0])
                                                   : needs::zeros_like(window));
     input_grads[0] = base_.restored(whole);

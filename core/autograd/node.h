@@ -72,6 +72,9 @@ class Node : public RefCounted {
   void* py_object = nullptr;
 
   bool wants(size_t edge) const { return bool(edges[edge].node); }
+  // Whether the walk that runs backward() needs the gradient of an edge. One that was asked for
+  // some inputs does not need what leads to others. Defined by the engine.
+  bool asks(size_t edge) const;
 
  private:
   std::atomic<NodeHooks*> hooks_{nullptr};

@@ -1,6 +1,6 @@
 // Owns the node that an op leaves on the tape: what it keeps, and how its gradients are run.
 //
-// OpNode::backward() calls the block's gradients, each only if its argument wants one.
+// OpNode::backward() calls the block's gradients, each only if the walk asks for it.
 #pragma once
 
 #include <algorithm>
@@ -203,12 +203,12 @@ class OpNode final : public Node {
       size_t first = edge, count = edge_count<G>();
       edge += count;
       bool wanted = false;
-      for (size_t i = 0; i < count; ++i) wanted |= wants(first + i);
+      for (size_t i = 0; i < count; ++i) wanted |= asks(first + i);
       if (!wanted) return;
       const auto& g = gradient_argument(grads);
       if constexpr (G::arguments.size() > 1) {
         GradMask<G::arguments.size()> mask;
-        for (size_t i = 0; i < mask.size(); ++i) mask[i] = wants(first + i);
+        for (size_t i = 0; i < mask.size(); ++i) mask[i] = asks(first + i);
         assign(call_lambda<G>(g, mask), input_grads.subspan(first));
       } else if constexpr (IsFormula<typename G::function>::value) {
         input_grads[first] = call_formula<typename G::function::formula>(g);

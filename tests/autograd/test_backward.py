@@ -214,6 +214,35 @@ def test_inference_tensors_cannot_be_saved_for_backward() -> None:
         leaf(1.0) * y
 
 
+def test_only_the_gradients_that_are_asked_for_are_computed() -> None:
+    x, weight, bias = (torch.randn(2, 2, requires_grad=True) for _ in range(3))
+    for y in (x * weight, x @ weight, torch.nn.functional.linear(x, weight, bias[0])):
+        seen: list[list[bool]] = []
+        y.grad_fn.register_hook(
+            lambda grads, _, seen=seen: seen.append([g is not None for g in grads[:2]])
+        )
+        together = torch.autograd.grad(y.sum(), (x, weight), retain_graph=True)
+        for i, tensor in enumerate((x, weight)):
+            (alone,) = torch.autograd.grad(y.sum(), tensor, retain_graph=True)
+            assert torch.equal(alone, together[i])
+        y.sum().backward(inputs=[x])
+        assert seen == [[True, True], [True, False], [False, True], [True, False]]
+        assert torch.equal(x.grad, together[0]) and weight.grad is None
+        x.grad = None
+
+
+def test_what_an_inplace_write_covers_gets_the_gradients_that_are_asked_for() -> None:
+    x, factor = torch.randn(3, 2, requires_grad=True), torch.randn(2, requires_grad=True)
+    y = x * 2
+    view = y[1]
+    early = view.exp()
+    view.mul_(factor)
+    total = (y**2).sum() + early.sum()
+    together = torch.autograd.grad(total, (x, factor), retain_graph=True)
+    assert torch.equal(torch.autograd.grad(total, x, retain_graph=True)[0], together[0])
+    assert torch.equal(torch.autograd.grad(total, factor)[0], together[1])
+
+
 def test_hooks_replace_gradients_and_can_be_removed() -> None:
     x = leaf(1.0)
     seen = []
