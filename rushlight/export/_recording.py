@@ -56,7 +56,8 @@ class Recording:
 
     Attributes:
         graph: placeholders, one for each input; get_attr for parameters, buffers and constants;
-            call_function for ops; the output is a flat tuple. Nodes note in meta the
+            call_function for ops, and for functions with an attribute is_mark, which only mark a
+            place; the output is a flat tuple. Nodes note in meta the
             "tensor_meta" and the "storage" of the result, the "site" that called them, which nodes'
             tensors they have "written", and whether they are "sized_by_elements".
         tensors: what the get_attr nodes mean, by path.
@@ -166,7 +167,7 @@ class _Recorder(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in _READING_OPS:
             self._tell_read(name, (args, kwargs))
-        elif isinstance(result, (Tensor, tuple, list)) or written:
+        elif isinstance(result, (Tensor, tuple, list)) or written or hasattr(func, "is_mark"):
             node: Any = self._graph.call_function(target, node_args, node_kwargs)
             node.meta["site"] = _site()
             if written:

@@ -339,6 +339,16 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
         finally:
             self.require_backward_grad_sync = before
 
+    def _expect_backward(self, outputs: Any) -> None:
+        """Averages the gradients in the next backward, though forward was in no_sync.
+
+        Args:
+            outputs: of the forward.
+        """
+        self.reducer.check_finished()
+        self.reducer.rearrange_if_due()
+        self.reducer.prepare(outputs, _tensors_in)
+
     def will_sync_module_buffers(self) -> bool:
         """Whether the next forward begins by overwriting buffers."""
         wanted = self.require_forward_param_sync and self.broadcast_buffers
