@@ -53,6 +53,7 @@ MODULES = [
     "rushlight.distributed.pipelining.microbatch",
     "rushlight.distributed.pipelining.schedules",
     "rushlight.distributed.reduction",
+    "rushlight.distributed.rpc.api",
     "rushlight.distributed.store",
     "rushlight.distributed.tcp_store",
     "rushlight.distributed.tensor",

@@ -12,7 +12,6 @@ import rushlight as torch
 from rushlight import _utils
 from rushlight._subclasses import FakeTensor, FakeTensorMode
 from rushlight._subclasses.fake_tensor import is_fake
-from rushlight.distributed import rpc
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
 
 aten = torch.ops.aten
@@ -88,12 +87,6 @@ def test_devices_have_numbers() -> None:
     for device in "cpu", "cuda", None:
         with pytest.raises(ValueError, match="Expected a"):
             index(device)
-
-
-def test_there_are_no_remote_procedure_calls() -> None:
-    assert not rpc.is_available() and not rpc._is_current_rpc_agent_set()
-    with pytest.raises(NotImplementedError, match="collectives"):
-        rpc.init_rpc("worker", rank=0, world_size=1)
 
 
 def test_elements_are_checked() -> None:

@@ -1,0 +1,37 @@
+"""Settings of init_rpc, with PyTorch's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["BackendType", "TensorPipeRpcBackendOptions"]
+
+
+class BackendType(Enum):
+    """The ways that calls can go; there is one, under PyTorch's name."""
+
+    TENSORPIPE = "TENSORPIPE"
+
+
+@dataclass
+class TensorPipeRpcBackendOptions:
+    """Settings of a process for init_rpc.
+
+    Args:
+        num_worker_threads: how many calls of others run at the same time.
+        rpc_timeout: seconds that a call may take, 0 for no limit.
+        init_method: how the processes find each other, see init_process_group.
+        device_maps, devices: accepted for PyTorch's sake; tensors of a GPU arrive on the GPU of the
+            same number.
+    """
+
+    num_worker_threads: int = 16
+    rpc_timeout: float = 60.0
+    init_method: str = "env://"
+    device_maps: Any = None
+    devices: Any = None

@@ -1,0 +1,106 @@
+"""Calls of functions in other processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from distributed import rpc_checks as checks
+from distributed.checks import raised
+from distributed.worlds import run_world
+
+from rushlight import distributed as dist
+from rushlight import multiprocessing as mp
+from rushlight.distributed import rpc
+
+
+def join(rank: int, folder: Path, size: int, **options: Any) -> None:
+    settings = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}-rpc", **options)
+    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=size, rpc_backend_options=settings)
+
+
+def check_all(rank: int, folder: Path) -> None:
+    for check in checks.ALL:
+        join(rank, folder / check.__name__, 3)
+        check(rank)
+        rpc.shutdown()
+        assert not rpc._is_current_rpc_agent_set()
+    assert "has not been initialized" in raised(RuntimeError, rpc.rpc_sync, "worker0", checks.who)
+
+
+def test_three_processes_call_each_other(tmp_path: Path) -> None:
+    run_world(3, check_all, tmp_path)
+
+
+def leave_work_behind(rank: int, folder: Path) -> None:
+    """shutdown waits for calls that nobody waits for, and for those that they make."""
+    join(rank, folder, 2)
+    if rank == 0:
+        rpc.rpc_async("worker1", call_back, (3,))
+    rpc.shutdown()
+    assert checks.kept == ["worker0"] * (4 if rank == 0 else 0)
+
+
+def call_back(times: int) -> None:
+    rpc.rpc_async("worker0", note, ("worker0", times))
+
+
+def note(name: str, times: int) -> None:
+    time.sleep(0.05)
+    checks.kept.append(name)
+    if times:
+        rpc.rpc_async("worker1", call_back, (times - 1,))
+
+
+def test_shutdown_waits_for_all_calls(tmp_path: Path) -> None:
+    run_world(2, leave_work_behind, tmp_path)
+
+
+def die(rank: int, folder: Path) -> None:
+    join(rank, folder, 3)
+    dist.barrier()
+    if rank == 1:
+        time.sleep(0.2)
+        os.kill(os.getpid(), signal.SIGKILL)
+    start = time.monotonic()
+    text = raised(dist.DistNetworkError, rpc.rpc_sync, "worker1", time.sleep, (20,))
+    assert "worker1 has ended" in text
+    raised(dist.DistNetworkError, rpc.rpc_sync, "worker1", checks.who)
+    raised(dist.DistNetworkError, rpc.remote("worker1", checks.who).to_here)
+    assert rpc.rpc_sync(f"worker{2 - rank}", checks.who) == f"worker{2 - rank}"
+    dist.barrier(dist.new_group([0, 2], use_local_synchronization=True))
+    assert "worker1 has ended" in raised(dist.DistNetworkError, rpc.shutdown)
+    assert time.monotonic() - start < 10
+
+
+def test_a_killed_process_ends_the_calls_of_the_others(tmp_path: Path) -> None:
+    with pytest.raises(mp.ProcessExitedException, match="process 1 terminated with signal SIGKILL"):
+        run_world(3, die, tmp_path)
+
+
+def take_the_same_name(rank: int, folder: Path) -> None:
+    settings = rpc.TensorPipeRpcBackendOptions(init_method=f"file://{folder}/rpc")
+    text = raised(
+        RuntimeError, rpc.init_rpc, "twin", rank=rank, world_size=2, rpc_backend_options=settings
+    )
+    assert "ranks 0 and 1 both are 'twin'" in text
+
+
+def test_processes_have_different_names(tmp_path: Path) -> None:
+    run_world(2, take_the_same_name, tmp_path)
+
+
+def test_arguments_of_init_rpc_are_checked() -> None:
+    assert rpc.is_available() and not rpc._is_current_rpc_agent_set()
+    with pytest.raises(TypeError, match="must be a member of BackendType"):
+        rpc.init_rpc("name", "tensorpipe")  # pyright: ignore
+    with pytest.raises(TypeError, match="not TensorPipeRpcBackendOptions"):
+        rpc.init_rpc("name", rpc_backend_options={})  # pyright: ignore
+    with pytest.raises(TypeError, match="It is a text"):
+        rpc.init_rpc("")
+    with pytest.raises(RuntimeError, match="Call torch.distributed.rpc.init_rpc first"):
+        rpc.shutdown()
