@@ -29,6 +29,11 @@ class MemoryMethods(_C.TensorBase):
 
     is_nested = False  # see nested
 
+    @property
+    def _cdata(self) -> int:
+        """A number that no other tensor has as long as this one lives."""
+        return id(self)
+
     # Storage
 
     def untyped_storage(self) -> UntypedStorage:

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import NoReturn
 
 import rushlight
+from rushlight.torch_version import TorchVersion
 
 _NAMES = {"torch": "rushlight", "torchvision": "rushlight.vision"}
 _VERSIONS = {"torch": "2.13.0", "torchvision": "0.28.0"}
@@ -29,6 +30,8 @@ _VERSIONS = {"torch": "2.13.0", "torchvision": "0.28.0"}
 
 def _own_name(name: str) -> str | None:
     """Rushlight's name of a module of PyTorch's."""
+    if name.startswith("torch._C."):
+        return name.replace("torch._C", "rushlight._insides")
     package, dot, rest = name.partition(".")
     return _NAMES[package] + dot + rest if package in _NAMES else None
 
@@ -94,9 +97,12 @@ def _install() -> None:
     setattr(rushlight, "torch", rushlight)  # noqa: B010, some libraries say torch.torch
     # Libraries ask what the package is called, and whose a class is by the modules of its bases.
     rushlight.__name__ = "torch"
+    rushlight.Tensor.__module__ = "torch"
+    rushlight.nn.Parameter.__module__ = "torch.nn.parameter"
     rushlight.nn.Module.__module__ = "torch.nn.modules.module"
     setattr(rushlight._C, "__getattr__", _inside)  # noqa: B010, the core does not declare it
-    rushlight.__version__ = f"{_VERSIONS['torch']}+rushlight.{rushlight.__version__}"
+    setattr(rushlight._C, "__path__", [])  # noqa: B010, it has parts that can be imported
+    rushlight.__version__ = TorchVersion(f"{_VERSIONS['torch']}+rushlight.{rushlight.__version__}")
 
 
 def _run(arguments: list[str]) -> None:

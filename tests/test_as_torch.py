@@ -145,3 +145,101 @@ def test_libraries_reach_a_few_insides(tmp_path: Path) -> None:
         """,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_classes_say_that_they_are_of_torch(tmp_path: Path) -> None:
+    """Libraries for several frameworks tell by it whose an array is."""
+    done = run(
+        tmp_path,
+        """
+        import pickle
+        import torch
+
+        for thing in (torch.ones(2), torch.nn.Parameter(torch.ones(2)), torch.nn.Linear(1, 1)):
+            modules = {base.__module__.partition(".")[0] for base in type(thing).mro()}
+            print("torch" in modules, type(pickle.loads(pickle.dumps(thing))) is type(thing))
+        print(torch.Tensor, torch.nn.Parameter)
+        """,
+    )
+    assert done.stdout == (
+        "True True\nTrue True\nTrue True\n"
+        "<class 'torch.Tensor'> <class 'torch.nn.parameter.Parameter'>\n"
+    ), done.stderr
+
+
+def test_the_version_compares_with_tuples_and_texts(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import torch
+
+        print(torch.__version__ >= (1, 13), torch.__version__ < "2.4", torch.__version__ > "2.9.1")
+        """,
+    )
+    assert done.stdout == "True False True\n", done.stderr
+
+
+def test_libraries_put_their_own_steps_into_vmap(tmp_path: Path) -> None:
+    """A container is a sample as a whole when a library says what its samples are."""
+    done = run(
+        tmp_path,
+        """
+        import torch
+        import torch._functorch.vmap as steps
+        from torch._C._functorch import _add_batch_dim, _remove_batch_dim
+        from torch._C._functorch import get_unwrapped, is_batchedtensor
+
+        class Pair:
+            def __init__(self, a, b):
+                self.a, self.b = a, b
+
+        def process(in_dims, args, func):
+            leaves, spec = steps.tree_flatten(args)
+            return leaves[0].a.shape[0], [in_dims] * len(leaves), leaves, spec
+
+        def create(dims, leaves, level, spec):
+            pairs = [
+                Pair(_add_batch_dim(leaf.a, dim, level), _add_batch_dim(leaf.b, dim, level))
+                for leaf, dim in zip(leaves, dims)
+            ]
+            return steps.tree_unflatten(pairs, spec)
+
+        def unwrap(result, out_dims, level, size, func):
+            a, b = (_remove_batch_dim(x, level, size, out_dims) for x in (result.a, result.b))
+            return Pair(a, b)
+
+        def swap(pair):
+            print(is_batchedtensor(pair.a), tuple(pair.a.shape), tuple(get_unwrapped(pair.a).shape))
+            return Pair(pair.b, pair.a + 1)
+
+        plain = torch.vmap(lambda x: x.sum())(torch.ones(2, 3))
+        steps._process_batched_inputs = process
+        steps._create_batched_inputs = create
+        steps._unwrap_batched = unwrap
+        pair = torch.vmap(swap)(Pair(torch.zeros(2, 3), torch.ones(2)))
+        print(plain.tolist(), pair.a.tolist(), pair.b.tolist(), is_batchedtensor(plain))
+        """,
+    )
+    assert done.stdout == (
+        "True (3,) (2, 3)\n[3.0, 3.0] [1.0, 1.0] [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0]] False\n"
+    ), done.stderr
+
+
+def test_the_parts_of_the_native_module_can_be_imported(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import torch
+        import torch._C._nn as by_import
+        from torch._C import _nn as by_name
+
+        print(by_import is by_name is torch._C._nn, by_import._parse_to("cpu", torch.float64)[:2])
+        try:
+            import torch._C._no_such_part
+        except ModuleNotFoundError as error:
+            print(error)
+        """,
+    )
+    assert done.stdout == (
+        "True (device(type='cpu'), torch.float64)\nNo module named 'torch._C._no_such_part'\n"
+    ), done.stderr

@@ -13,6 +13,8 @@ from rushlight import _utils
 from rushlight._subclasses import FakeTensor, FakeTensorMode
 from rushlight._subclasses.fake_tensor import is_fake
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
+from rushlight.torch_version import TorchVersion
+from rushlight.utils.data._utils.worker import _generate_state
 
 aten = torch.ops.aten
 
@@ -148,3 +150,25 @@ def test_ops_that_are_attributes_of_a_class_stay_functions() -> None:
 def test_functions_and_methods_of_ops_can_be_pickled() -> None:
     for op in (torch.sigmoid, torch.Tensor.sigmoid, torch.Tensor.add_, torch.Tensor.item):
         assert pickle.loads(pickle.dumps(op)) is op and copy.deepcopy(op) is op
+
+
+def test_versions_compare_by_their_numbers() -> None:
+    version = TorchVersion("2.13.0+cpu")
+    assert version >= (1, 13) and version > "2.4" and version < (2, 13, 1) and version != "2.13.0"
+    assert TorchVersion("2.13.0") == (2, 13) and TorchVersion("2.1.0a0") < "2.1"
+    assert version <= "abc" and version != "abc" and {version: 1}["2.13.0+cpu"] == 1
+    assert version.startswith("2.13") and version != 2
+
+
+def test_a_tensor_has_a_number_of_its_own() -> None:
+    x = torch.ones(2)
+    assert x._cdata == x._cdata != x.detach()._cdata
+
+
+def test_meshgrid_says_that_it_knows_indexing() -> None:
+    assert "indexing" in torch.meshgrid.__kwdefaults__
+
+
+def test_numpy_in_workers_is_seeded_as_by_pytorch() -> None:
+    expected = [400740237, 3779043709, 3128233089, 477537302]
+    assert _generate_state(2**40 + 7, 3) == expected

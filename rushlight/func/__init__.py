@@ -1,5 +1,6 @@
 """Transforms of functions: derivatives, vmap, and modules called as functions."""
 
+from rushlight._functorch.vmap import vmap
 from rushlight.func.derivatives import (
     grad,
     grad_and_value,
@@ -17,7 +18,6 @@ from rushlight.func.modules import (
 )
 from rushlight.func.rearrangement import rearrange
 from rushlight.func.unwrapping import debug_unwrap, functionalize
-from rushlight.func.vectorize import vmap
 
 __all__ = [
     "debug_unwrap",

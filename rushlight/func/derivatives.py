@@ -10,7 +10,7 @@ import functools
 from typing import Any
 
 from rushlight import _C, Tensor
-from rushlight.func.vectorize import vmap
+from rushlight._functorch.vmap import vmap
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 TYPE_CHECKING = False

@@ -448,22 +448,21 @@ def tree_all_only(
     return all(pred(x) for x in tree_leaves(tree, is_leaf) if isinstance(x, type_or_types))
 
 
-def broadcast_prefix(
-    prefix: Any, tree: Any, is_leaf: Callable[[Any], bool] | None = None
+def _broadcast_to_and_flatten(
+    tree: Any, treespec: TreeSpec, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Any] | None:
-    """For each leaf of a tree that of a smaller tree above it; None when they do not fit."""
-    if tree_is_leaf(prefix, is_leaf):
-        return [prefix] * len(tree_leaves(tree))
-    node_type = _get_node_type(prefix)
-    if node_type is not _get_node_type(tree):
+    """For each leaf of a spec that of a smaller tree above it; None when they do not fit."""
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    node_type = _get_node_type(tree)
+    if node_type is not treespec.type:
         return None
-    parts, context = SUPPORTED_NODES[node_type].flatten_fn(prefix)
-    subtrees, other_context = SUPPORTED_NODES[node_type].flatten_fn(tree)
-    if len(parts) != len(subtrees) or context != other_context:
+    parts, context = SUPPORTED_NODES[node_type].flatten_fn(tree)
+    if len(parts) != treespec.num_children or context != treespec.context:
         return None
     result: list[Any] = []
-    for part, subtree in zip(parts, subtrees, strict=True):
-        leaves = broadcast_prefix(part, subtree, is_leaf)
+    for part, child in zip(parts, treespec.children_specs, strict=True):
+        leaves = _broadcast_to_and_flatten(part, child, is_leaf)
         if leaves is None:
             return None
         result += leaves

@@ -72,7 +72,7 @@ def run(
     """Makes batches until the loader closes its end: what a worker process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loader's process gets it, and closes
     rl.set_num_threads(1)
-    _seed(seed)
+    _seed(seed, worker)
     worker_info._current = worker_info.WorkerInfo(worker, num_workers, seed, fetcher.dataset)
     failure = None
     try:
@@ -94,11 +94,24 @@ def run(
             return  # nobody waits for it any more
 
 
-def _seed(seed: int) -> None:
+def _seed(seed: int, worker: int) -> None:
     random.seed(seed)
     rl.manual_seed(seed)
-    if "numpy" in sys.modules:  # the 1 gives it other numbers than random has
-        sys.modules["numpy"].random.seed([seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF, 1])
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(_generate_state(seed - worker, worker))
+
+
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """What seeds NumPy in a worker, so that its numbers are other ones than random's.
+
+    Args:
+        base_seed: the seed of the loader, of 64 bits.
+        worker_id: the number of the worker.
+    """
+    from numpy.random import SeedSequence
+
+    low, high = base_seed & 0xFFFFFFFF, base_seed >> 32 & 0xFFFFFFFF
+    return SeedSequence([worker_id, low, high, 0]).generate_state(4).tolist()
 
 
 def _read(channel: Channel, tasks: queue.SimpleQueue[Any]) -> None:

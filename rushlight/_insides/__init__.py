@@ -5,24 +5,16 @@ rushlight.as_torch makes these names of torch._C. Each is a thin call of what is
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import rushlight as rl
+from rushlight._insides import _functorch, _nn
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-
-def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
-    """What Tensor.to is asked for: (device, dtype, non_blocking, memory_format)."""
-    from rushlight.nn.modules.module import _parse_to
-
-    device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
-    return None if device is None else rl.device(device), dtype, non_blocking, memory_format
-
-
-_nn = SimpleNamespace(_parse_to=_parse_to)
+__all__ = [
+    "_are_functorch_transforms_active",
+    "_functorch",
+    "_get_tracing_state",
+    "_log_api_usage_once",
+    "_nn",
+]
 
 
 def _are_functorch_transforms_active() -> bool:

@@ -1,16 +1,20 @@
 """vmap: a function of one sample becomes one of many, which runs once for all of them.
 
 How ops see samples is Note [Lifted tensors] in core/tensor/lift.h.
+Its three steps have PyTorch's private names and arguments, and are looked up at each call: there
+libraries put their own, which know containers of tensors that are samples as a whole.
 """
 
 from __future__ import annotations
 
 import functools
+from itertools import accumulate
 from typing import Any
 
 from rushlight import _C, Tensor
 from rushlight.utils._pytree import (
-    broadcast_prefix,
+    TreeSpec,
+    _broadcast_to_and_flatten,
     tree_flatten,
     tree_unflatten,
 )
@@ -26,10 +30,15 @@ def _is_dim(x: Any) -> bool:
     return x is None or isinstance(x, int)
 
 
-def _read_inputs(
-    in_dims: Any, args: tuple[Any, ...], name: str
-) -> tuple[list[Any], list[int | None], Any, int]:
-    """The leaves of args, the dim of samples of each, their spec and the number of samples."""
+def _get_name(func: Callable[..., Any]) -> str:
+    return getattr(func, "__name__", repr(func))
+
+
+def _process_batched_inputs(
+    in_dims: Any, args: tuple[Any, ...], func: Callable[..., Any]
+) -> tuple[int, list[int | None], list[Any], TreeSpec]:
+    """The number of samples, the dim of samples of each leaf of args, the leaves, their spec."""
+    name = _get_name(func)
     if not isinstance(in_dims, int | tuple):
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a "
@@ -41,7 +50,7 @@ def _read_inputs(
             "trying to vmap over a function with no inputs. The latter is unsupported."
         )
     leaves, spec = tree_flatten(args)
-    dims = broadcast_prefix(in_dims, args, _is_dim)
+    dims = _broadcast_to_and_flatten(in_dims, spec, _is_dim)
     if dims is None:
         raise ValueError(
             f"vmap({name}, in_dims={in_dims}, ...)(<inputs>): in_dims is not compatible with the "
@@ -80,58 +89,71 @@ def _read_inputs(
             "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{list(sizes.values())} for the mapped dimension"
         )
-    return leaves, dims, spec, next(iter(sizes.values()))
+    return next(iter(sizes.values())), dims, leaves, spec
 
 
-def _samples_first(leaf: Any, dim: int | None) -> Any:
-    if dim is None:
-        return leaf
-    if dim != 0:
-        return leaf.movedim(dim, 0)
+def _add_batch_dim(tensor: Tensor, in_dim: int, level: int) -> Tensor:
+    """The tensor that stands for each of the samples along a dim."""
+    if in_dim != 0:
+        tensor = tensor.movedim(in_dim, 0)
     # What func sets, like requires_grad, is not for the tensor of the caller.
-    has_more = leaf.requires_grad or _C._lift_of(leaf) is not None
-    return leaf if has_more else leaf.detach()
+    elif not tensor.requires_grad and _C._lift_of(tensor) is None:
+        tensor = tensor.detach()
+    return _C._lift_samples(tensor, level)
 
 
-def _run(
-    func: Callable[..., Any],
-    leaves: list[Any],
-    dims: list[int | None],
-    spec: Any,
-    size: int,
-    randomness: str,
-    out_dims: Any,
-    kwargs: dict[str, Any],
-) -> tuple[list[Any], Any]:
-    """The leaves of the result with the samples along dim 0, and its spec."""
-    level = _C._open_batch_level(size, randomness)
-    try:
-        lifted = [
-            leaf if dim is None else _C._lift_samples(leaf, level)
-            for leaf, dim in zip(leaves, dims, strict=True)
-        ]
-        results, result_spec = tree_flatten(func(*tree_unflatten(lifted, spec), **kwargs))
-        _check_results(results, result_spec, out_dims, level, _name(func))
-        samples = [
-            _C._samples_of(result, level) if isinstance(result, Tensor) else result
-            for result in results
-        ]
-        return samples, result_spec
-    finally:
-        _C._close_level(level)
+def _create_batched_inputs(
+    flat_in_dims: list[int | None], flat_args: list[Any], level: int, args_spec: TreeSpec
+) -> Any:
+    """The arguments that func gets."""
+    lifted = [
+        leaf if dim is None else _add_batch_dim(leaf, dim, level)
+        for leaf, dim in zip(flat_args, flat_in_dims, strict=True)
+    ]
+    return tree_unflatten(lifted, args_spec)
 
 
-def _name(func: Callable[..., Any]) -> str:
-    return getattr(func, "__name__", repr(func))
+def _remove_batch_dim(tensor: Tensor, level: int, batch_size: int, out_dim: int) -> Tensor:
+    """All samples of a tensor, along a dim; a tensor that is the same for all is repeated."""
+    samples = _C._samples_of(tensor, level)
+    dim = samples.dim()
+    if not -dim <= out_dim < dim:
+        raise IndexError(
+            f"vmap: Dimension out of range (expected to be in range of [{-dim}, {dim - 1}], but "
+            f"got out_dims={out_dim})"
+        )
+    return samples if out_dim == 0 else samples.movedim(0, out_dim)
 
 
-def _read_out_dims(results: list[Any], spec: Any, out_dims: Any, name: str) -> list[int | None]:
+def _maybe_remove_batch_dim(
+    name: str, result: Any, level: int, batch_size: int, out_dim: int | None
+) -> Any:
+    """What vmap returns for a leaf of func's result."""
+    if not isinstance(result, Tensor):
+        if out_dim is None:
+            return result
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)}. "
+            "Did you mean to set out_dims= to None for output?"
+        )
+    if out_dim is not None:
+        return _remove_batch_dim(result, level, batch_size, out_dim)
+    lift = _C._lift_of(result)
+    if lift is not None and lift[1] == level:
+        raise ValueError(
+            f"vmap({name}, ...): `{name}` can not return a tensor that depends on the sample "
+            "when out_dim is None"
+        )
+    return result
+
+
+def _read_out_dims(spec: TreeSpec, out_dims: Any, name: str) -> list[int | None]:
     if not all(_is_dim(dim) for dim in tree_flatten(out_dims, _is_dim)[0]):
         raise ValueError(
             f"vmap({name}, ..., out_dims={out_dims!r}): `out_dims` must be an int, None or a "
             "python collection of ints representing where in the outputs the samples lie."
         )
-    dims = broadcast_prefix(out_dims, tree_unflatten(results, spec), _is_dim)
+    dims = _broadcast_to_and_flatten(out_dims, spec, _is_dim)
     if dims is None and isinstance(out_dims, tuple) and len(out_dims) == 1 and spec.is_leaf():
         dims = [out_dims[0]]
     if dims is None:
@@ -143,36 +165,43 @@ def _read_out_dims(results: list[Any], spec: Any, out_dims: Any, name: str) -> l
     return dims
 
 
-def _check_results(results: list[Any], spec: Any, out_dims: Any, level: int, name: str) -> None:
-    for result, dim in zip(results, _read_out_dims(results, spec, out_dims, name), strict=True):
-        if not isinstance(result, Tensor):
-            if dim is None:
-                continue
-            raise ValueError(
-                f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(result)}. "
-                "Did you mean to set out_dims= to None for output?"
-            )
-        lift = _C._lift_of(result) if dim is None else None
-        if lift is not None and lift[1] == level:
-            raise ValueError(
-                f"vmap({name}, ...): `{name}` can not return a tensor that depends on the sample "
-                "when out_dim is None"
-            )
-
-
-def _place_samples(results: list[Any], spec: Any, out_dims: Any, name: str) -> Any:
-    placed = []
-    for result, dim in zip(results, _read_out_dims(results, spec, out_dims, name), strict=True):
-        if dim is None:
-            placed.append(result[0] if isinstance(result, Tensor) else result)
-            continue
-        if not -result.dim() <= dim < result.dim():
-            raise IndexError(
-                f"vmap: Dimension out of range (expected to be in range of [{-result.dim()}, "
-                f"{result.dim() - 1}], but got out_dims={dim})"
-            )
-        placed.append(result if dim == 0 else result.movedim(0, dim))
+def _unwrap_batched(
+    results: Any, out_dims: Any, level: int, batch_size: int, func: Callable[..., Any]
+) -> Any:
+    """What vmap returns for the result of func."""
+    name = _get_name(func)
+    leaves, spec = tree_flatten(results)
+    placed = [
+        _maybe_remove_batch_dim(name, leaf, level, batch_size, dim)
+        for leaf, dim in zip(leaves, _read_out_dims(spec, out_dims, name), strict=True)
+    ]
     return tree_unflatten(placed, spec)
+
+
+def _split(
+    leaves: list[Any], dims: list[int | None], size: int, step: int
+) -> list[tuple[int, list[Any]]]:
+    """(number of samples, leaves) of each chunk."""
+    sizes = [min(step, size - start) for start in range(0, size, step)]
+    ends = list(accumulate(sizes))[:-1]
+    parts = [
+        [leaf] * len(sizes) if dim is None else leaf.tensor_split(ends, dim)
+        for leaf, dim in zip(leaves, dims, strict=True)
+    ]
+    return list(zip(sizes, map(list, zip(*parts, strict=True)), strict=True))
+
+
+def _join(results: list[Any], out_dims: Any, name: str) -> Any:
+    """The results of chunks as one; what has no samples is that of the first."""
+    from rushlight import cat
+
+    flat, specs = zip(*map(tree_flatten, results), strict=True)
+    dims = _read_out_dims(specs[0], out_dims, name)
+    joined = [
+        parts[0] if dim is None else cat(parts, dim)
+        for dim, parts in zip(dims, zip(*flat, strict=True), strict=True)
+    ]
+    return tree_unflatten(joined, specs[0])
 
 
 def vmap(
@@ -219,31 +248,19 @@ def vmap(
 
     @functools.wraps(func)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        name = _name(func)
-        leaves, dims, spec, size = _read_inputs(in_dims, args, name)
-        leaves = [_samples_first(leaf, dim) for leaf, dim in zip(leaves, dims, strict=True)]
-        step = size if chunk_size is None else chunk_size
-        if step >= size:
-            results, result_spec = _run(
-                func, leaves, dims, spec, size, randomness, out_dims, kwargs
-            )
-            return _place_samples(results, result_spec, out_dims, name)
-        chunks, result_spec = [], None
-        for start in range(0, size, step):
-            part = [
-                leaf if dim is None else leaf[start : start + step]
-                for leaf, dim in zip(leaves, dims, strict=True)
-            ]
-            found, result_spec = _run(
-                func, part, dims, spec, min(step, size - start), randomness, out_dims, kwargs
-            )
-            chunks.append(found)
-        from rushlight import cat
+        size, dims, leaves, spec = _process_batched_inputs(in_dims, args, func)
 
-        joined = [
-            cat(parts) if isinstance(parts[0], Tensor) else parts[0]
-            for parts in zip(*chunks, strict=True)
-        ]
-        return _place_samples(joined, result_spec, out_dims, name)
+        def run(size: int, leaves: list[Any]) -> Any:
+            level = _C._open_batch_level(size, randomness)
+            try:
+                results = func(*_create_batched_inputs(dims, leaves, level, spec), **kwargs)
+                return _unwrap_batched(results, out_dims, level, size, func)
+            finally:
+                _C._close_level(level)
+
+        if chunk_size is None or chunk_size >= size:
+            return run(size, leaves)
+        results = [run(*chunk) for chunk in _split(leaves, dims, size, chunk_size)]
+        return _join(results, out_dims, _get_name(func))
 
     return vectorized

@@ -1,0 +1,1 @@
+"""PyTorch's home of vmap, where libraries look for its steps."""
