@@ -88,7 +88,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
 
     def backward(
         self,
-        gradient: Tensor | None = None,
+        gradient: Tensor | Sequence[Tensor | None] | None = None,
         retain_graph: bool | None = None,
         create_graph: bool = False,
         inputs: Sequence[Tensor] | Tensor | None = None,
@@ -96,7 +96,8 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
         """Computes the gradients of this tensor and adds them to the .grad of leaves.
 
         Args:
-            gradient: the gradient of the tensor itself, of its shape; ones for a single element.
+            gradient: the gradient of the tensor itself, of its shape, also as the one item of a
+                list; ones for a single element.
             retain_graph: keeps the tape for another backward; create_graph when None.
             create_graph: records the gradients, so that they can be differentiated again.
             inputs: the only leaves that collect gradients; all when None.
@@ -117,7 +118,10 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
             leaves = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
             if not leaves:
                 raise RuntimeError("'inputs' argument to backward() cannot be empty.")
-        _C._run_backward((self,), (gradient,), leaves, retain, create_graph, True)
+        given = tuple(gradient) if isinstance(gradient, (list, tuple)) else (gradient,)
+        if len(given) != 1:
+            raise RuntimeError(f"backward: got 1 tensors and {len(given)} gradients. Pass one.")
+        _C._run_backward((self,), given, leaves, retain, create_graph, True)
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> RemovableHandle:
         """Calls hook(grad) when the gradient is computed; what it returns replaces the gradient.

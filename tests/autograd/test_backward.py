@@ -30,6 +30,15 @@ def test_a_second_backward_accumulates_into_grad() -> None:
     assert x.grad.tolist() == [5.0]
 
 
+def test_the_gradient_may_stand_in_a_list() -> None:
+    x = leaf(1.0, 2.0)
+    (x * 3).backward([torch.tensor([1.0, 2.0])])
+    assert x.grad.tolist() == [3.0, 6.0]
+    for wrong in ([], [torch.ones(2)] * 2):
+        with pytest.raises(RuntimeError, match=f"got 1 tensors and {len(wrong)} gradients"):
+            (x * 3).backward(wrong)
+
+
 def test_grad_keeps_its_identity() -> None:
     x = leaf(1.0)
     (x * 2).sum().backward()
