@@ -299,3 +299,19 @@ def test_older_names_are_the_same_objects() -> None:
     assert torch.nn.quantized.Linear is nnq.Linear
     assert torch.nn.quantized.dynamic.LSTM is torch.ao.nn.quantized.dynamic.LSTM
     assert torch.nn.intrinsic.qat.ConvBn2d is torch.ao.nn.intrinsic.qat.ConvBn2d
+
+
+def test_layers_print_in_one_line() -> None:
+    network = q.quantize_dynamic(nn.Sequential(nn.Linear(3, 2)), {nn.Linear})
+    assert repr(network) == (
+        "Sequential(\n  (0): DynamicQuantizedLinear(in_features=3, out_features=2, "
+        "dtype=torch.qint8, qscheme=torch.per_tensor_affine)\n)"
+    )
+    assert repr(nnq.Linear(3, 2)) == (
+        "QuantizedLinear(in_features=3, out_features=2, scale=1.0, zero_point=0, "
+        "qscheme=torch.per_tensor_affine)"
+    )
+    assert repr(nnq.EmbeddingBag(3, 2)) == (
+        "QuantizedEmbeddingBag(num_embeddings=3, embedding_dim=2, dtype=torch.quint8, "
+        "qscheme=torch.per_channel_affine_float_qparams)"
+    )

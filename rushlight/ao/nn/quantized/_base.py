@@ -18,6 +18,13 @@ def form_of(module: Any) -> tuple[float, int]:
     return float(scale), int(zero_point)
 
 
+class PrintedInOneLine(Module):
+    """A layer that prints without its packed parameters, which would show whole matrices."""
+
+    def __repr__(self) -> str:
+        return f"{self._get_name()}({self.extra_repr()})"
+
+
 class QuantizedLayer(Module):
     """A layer whose results have a scale and zero point, which are saved with it.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.ao.nn.quantized._base import take
+from rushlight.ao.nn.quantized._base import PrintedInOneLine, take
 from rushlight.ao.nn.quantized._packed import quantize_weight
 from rushlight.nn import Module
 from rushlight.nn import functional as F
@@ -76,7 +76,7 @@ class EmbeddingPackedParams(Module):
         super()._load_from_state_dict(state_dict, prefix, *args, **kwargs)
 
 
-class Embedding(Module):
+class Embedding(PrintedInOneLine):
     """nn.Embedding whose table has 8 bits for each number; results are float32.
 
     Args:
@@ -122,6 +122,9 @@ class Embedding(Module):
     def set_weight(self, w: Any) -> None:
         """Replaces the table."""
         self._packed_params.set_weight(w)
+
+    def _get_name(self) -> str:
+        return f"Quantized{type(self).__name__}"
 
     def extra_repr(self) -> str:
         return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.ao.nn.quantized._base import QuantizedLayer, form_of, take
+from rushlight.ao.nn.quantized._base import PrintedInOneLine, QuantizedLayer, form_of, take
 from rushlight.ao.nn.quantized._packed import PackedWeight, quantize_weight, weight_observer_of
 from rushlight.nn import Module
 
@@ -66,7 +66,7 @@ class LinearPackedParams(Module):
         return repr(self._weight_bias())
 
 
-class WithPackedParams:
+class WithPackedParams(PrintedInOneLine):
     """The weight and bias of a linear layer that has LinearPackedParams."""
 
     _packed_params: LinearPackedParams

@@ -6,7 +6,6 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.ao.nn.quantized._packed import quantize_weight, weight_observer_of
 from rushlight.ao.nn.quantized.linear import LinearPackedParams, WithPackedParams
-from rushlight.nn import Module
 from rushlight.nn import functional as F
 
 TYPE_CHECKING = False
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Linear"]
 
 
-class Linear(WithPackedParams, Module):
+class Linear(WithPackedParams):
     """nn.Linear of floats with a qint8 weight, whose input is rounded by its own range.
 
     Args:
