@@ -77,7 +77,7 @@ def die_in_a_step(rank: int) -> None:
     with pytest.raises(dist.DistNetworkError, match="rank 1 has ended") as caught:
         schedule.step(x)
     assert time.monotonic() - start < 5
-    assert "ScheduleGPipe: rank 0 was at 0B0." in caught.value.__notes__
+    assert caught.value.__notes__[0].startswith("ScheduleGPipe: rank 0 was at 0")
 
 
 def test_a_killed_rank_ends_the_step_of_the_others() -> None:
