@@ -20,6 +20,20 @@ _BOTH = """
 _NEW_ONLY = ["clone", "max", "mm"]
 _IN_PLACE_ONLY = ["zero"]
 _OPS = {"maximum": "clamp_min", "minimum": "clamp_max"}  # these take numbers, too
+# What PyTorch calls the operands, in the order in which they are given.
+_OPERANDS = [
+    "self",
+    "tensors1",
+    "tensor1",
+    "tensor2",
+    "other",
+    "mat2",
+    "exponent",
+    "weights",
+    "weight",
+    "scalar",
+    "scalars",
+]
 
 
 def _for_each(name: str, call: Callable[..., Any], args: list[Any], kwargs: Any) -> list[Any]:
@@ -56,6 +70,7 @@ def _make(op: str, in_place: bool) -> Callable[..., Any]:
     call = getattr(Tensor, f"{op}_") if in_place else getattr(rl, op)
 
     def function(*args: Any, **kwargs: Any) -> Any:
+        args = (*args, *(kwargs.pop(operand) for operand in _OPERANDS if operand in kwargs))
         if op in ("addcdiv", "addcmul") and len(args) == 4:
             args, kwargs = args[:3], {**kwargs, "value": args[3]}
         results = _for_each(name, call, list(args), kwargs)

@@ -1,5 +1,7 @@
 """torch._foreach_*: an op for each tensor of a list."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,29 @@ def test_an_update_of_adam(scalars: object) -> None:
     np.testing.assert_array_equal(own[1], [[11]])
     torch._foreach_addcmul_(own, tensors(), tensors(), value=-1)
     np.testing.assert_array_equal(own[0], [1, -11])
+
+
+def test_operands_have_names() -> None:
+    own = tensors()
+    torch._foreach_mul_(own, scalar=2.0)
+    np.testing.assert_array_equal(own[0], [2, 8])
+    torch._foreach_add_(self=own, scalars=[1.0, 2.0])
+    np.testing.assert_array_equal(own[1], [[20]])
+    (moved, _) = torch._foreach_lerp(own, tensors1=tensors(), weight=1.0)
+    np.testing.assert_array_equal(moved, [1, 4])
+    (moved, _) = torch._foreach_sub(own, other=own, alpha=2)
+    np.testing.assert_array_equal(moved, [-3, -9])
+    (squares, _) = torch._foreach_pow(own, exponent=2)
+    np.testing.assert_array_equal(squares, [9, 81])
+    parts: dict[str, Any] = {
+        "tensor1": tensors(),
+        "tensor2": tensors(),
+        "scalars": torch.tensor([2.0, 3.0]),
+    }
+    (grown, _) = torch._foreach_addcmul(own, **parts)
+    np.testing.assert_array_equal(grown, [5, 41])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'scale'"):
+        torch._foreach_mul_(own, scale=2.0)
 
 
 def test_lists_must_be_of_one_length() -> None:
