@@ -55,6 +55,11 @@ def read_type(name: str) -> tuple[rl.dtype, str]:
     raise ValueError(f"invalid type: '{name}'")
 
 
+def _is_size(length: Any) -> bool:
+    """Whether it is one size; NumPy's integers are, its arrays and tensors are not."""
+    return hasattr(length, "__index__") and not hasattr(length, "__setitem__")
+
+
 def new_tensor(
     dtype: rl.dtype, device: rl.device, args: tuple[Any, ...], size: Any = None
 ) -> Tensor:
@@ -85,13 +90,40 @@ def new_tensor(
         return first.detach()
     if rl.is_storage(first):
         return rl.empty(0, dtype=dtype, device=device).set_(first)
-    # NumPy's integers count as sizes, its arrays do not.
-    is_size = hasattr(first, "__index__") and not hasattr(first, "__setitem__")
-    if is_size or isinstance(first, (_C.Size, Tensor)):
+    if _is_size(first) or isinstance(first, (_C.Size, Tensor)):
         return rl.empty(*args, dtype=dtype, device=device)
     if isinstance(first, (str, dict)) or not hasattr(first, "__getitem__"):
         raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
     return _C.tensor(first, dtype=dtype, device=device)
+
+
+def new_sparse_tensor(
+    dtype: rl.dtype, device: rl.device, args: tuple[Any, ...], size: Any = None
+) -> Tensor:
+    """Returns what torch.sparse.FloatTensor(*args) makes: of indices and values, or of sizes.
+
+    Args:
+        dtype: the dtype of an empty tensor; values keep their own.
+        device: where it is made.
+        args: indices (dims, n), values (n, ...) and perhaps the sizes; or sizes, as numbers or
+            one torch.Size, for a tensor with no values.
+        size: the sizes, as an argument of that name.
+
+    Raises:
+        TypeError: if the argument is data of another form.
+    """
+    if len(args) > 1 and isinstance(args[0], Tensor):
+        return rl.sparse_coo_tensor(*args, device=device)
+    sizes = (args or (0,)) if size is None else (_C.Size(size),)
+    if len(sizes) == 1 and isinstance(sizes[0], _C.Size):
+        sizes = sizes[0]
+    if not all(map(_is_size, sizes)):
+        raise TypeError(
+            f"new(): a sparse tensor is made of sizes, or of indices and values (got "
+            f"{', '.join(type(arg).__name__ for arg in sizes)}). Use torch.sparse_coo_tensor, or "
+            f"to_sparse() of a dense tensor."
+        )
+    return rl.sparse_coo_tensor(size=sizes, dtype=dtype, device=device)
 
 
 class TensorType(type):
@@ -158,16 +190,8 @@ class SparseTensorType(TensorType):
         return is_sparse and super().__instancecheck__(instance)
 
     def __call__(cls, *args: Any, size: Any = None, device: Any = None) -> Tensor:
-        """Of indices (dims, n), values (n, ...) and perhaps the sizes; or of sizes, empty."""
-        if args and isinstance(args[0], Tensor):
-            if args[1].dtype is not cls.dtype:
-                raise TypeError(
-                    f"expected values of {cls.dtype._name}, got {args[1].dtype._name}. Use "
-                    "torch.sparse_coo_tensor, which takes any dtype."
-                )
-            return rl.sparse_coo_tensor(*args, device=device)
-        sizes = args[0] if args and isinstance(args[0], (tuple, list)) else args or (0,)
-        return rl.sparse_coo_tensor(size=size or sizes, dtype=cls.dtype, device=device)
+        place = _C.device(cls.device_type if device is None else device)
+        return new_sparse_tensor(cls.dtype, place, args, size)
 
     @property
     def layout(cls) -> rl.layout:

@@ -279,10 +279,11 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
             >>> torch.ones(2, dtype=torch.float64).new([1, 2])
             tensor([1., 2.], dtype=torch.float64)
         """
-        from rushlight._legacy import new_tensor
+        from rushlight._legacy import new_sparse_tensor, new_tensor
 
         place = self.device if device is None else _C.device(device)
-        return new_tensor(self.dtype, place, args, size)
+        make = new_sparse_tensor if self.is_sparse else new_tensor
+        return make(self.dtype, place, args, size)
 
     def pin_memory(self) -> Tensor:
         """Returns the tensor in pinned memory, which a GPU reads and writes by itself.

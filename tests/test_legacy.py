@@ -104,8 +104,20 @@ def test_sparse_constructors() -> None:
     assert not isinstance(values, torch.sparse.FloatTensor)
     assert torch.sparse.FloatTensor(indices, values).shape == (2, 2)
     assert torch.sparse.LongTensor(2, 3)._nnz() == 0 and torch.sparse.LongTensor().shape == (0,)
-    with pytest.raises(TypeError, match="expected values of float32, got float64"):
-        torch.sparse.FloatTensor(indices, values.double())
+    assert torch.sparse.FloatTensor(indices, values.double()).dtype is torch.float64
+
+
+def test_new_of_a_sparse_tensor_is_sparse() -> None:
+    indices, values = torch.tensor([[1]]), torch.tensor([3.0])
+    x = torch.sparse_coo_tensor(indices, values, (2,))
+    assert x.new(indices, values, x.size()).to_dense().tolist() == [0, 3]
+    assert x.new(indices, values).shape == (2,) and x.new().shape == (0,)
+    for empty in (x.new(2, 3), x.new(torch.Size([2, 3])), x.double().new(size=(2, 3)).float()):
+        assert empty.is_sparse and empty.shape == (2, 3) and empty._nnz() == 0
+        assert empty.dtype is torch.float32
+    for data in ([1.0, 2.0], x, np.ones(2)):
+        with pytest.raises(TypeError, match="a sparse tensor is made of sizes, or of indices"):
+            x.new(data)
 
 
 def test_sizes_are_ints() -> None:
