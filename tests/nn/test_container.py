@@ -43,6 +43,8 @@ def test_sequential_takes_names() -> None:
 def test_sequential_refuses_other_things_than_modules() -> None:
     with pytest.raises(TypeError, match="int is not a Module subclass"):
         nn.Sequential(nn.ReLU(), 3)
+    with pytest.raises(TypeError, match=r"list is not a Module .* pass \*layers"):
+        nn.Sequential([nn.ReLU()])
 
 
 def test_sequentials_add_and_multiply() -> None:

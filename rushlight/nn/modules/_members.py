@@ -268,7 +268,10 @@ class Members:
         """
         self._check_name(name, "module", (MODULE,))
         if module is not None and not isinstance(module, Members):
-            raise TypeError(f"add_module: {type(module).__name__} is not a Module subclass.")
+            raise TypeError(
+                f"add_module: {type(module).__name__} is not a Module subclass. Children are "
+                "modules: pass *layers for a list, nn.ReLU() for a function."
+            )
         self._place(name, module, MODULE)
 
     add_module = register_module
