@@ -224,7 +224,7 @@ def autocast() -> str:
                 "".join(f"{home}." for home in [row["home"].split()[0]] if home != "torch")
                 + row["name"]
                 for row in rl._C._op_table()
-                if row["autocast"][place] == cast and row["home"] != "private"
+                if row["autocast"][place] == cast and row["home"] not in ("private", "core")
             }
             lines += [f"**{title}, on {device}:** {', '.join(sorted(names))}", ""]
     return "\n".join(lines)

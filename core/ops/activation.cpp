@@ -51,7 +51,7 @@ POINTWISE(prelu_value, (T input, T weight), select(input > S(0), input, input * 
 POINTWISE(prelu_grad_input, (T g, T input, T weight), select(input > S(0), g, g * weight))
 POINTWISE(prelu_grad_weight, (T g, T input), select(input > S(0), S(0), g * input))
 OP(_prelu, "(Tensor input, Tensor weight) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "prelu with a weight that broadcasts.",
   .dtypes  = floating,
   .forward = formula<prelu_value>,
@@ -269,7 +269,7 @@ POINTWISE(glu_value, (T input, T gate), input * sigmoid(gate))
 POINTWISE(glu_grad_input, (T g, T gate), g * sigmoid(gate))
 POINTWISE(glu_grad_gate, (T g, T input, T gate), g * input * sigmoid(gate) * (S(1) - sigmoid(gate)))
 OP(_glu, "(Tensor input, Tensor gate) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "input * sigmoid(gate).",
   .dtypes  = floating,
   .forward = formula<glu_value>,

@@ -57,7 +57,7 @@ OP(clone, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
 })
 
 OP(_clone_strided, "(Tensor input, int[] stride) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(A copy that lies in memory with the given strides.)",
   .batch   = [](const Batch&, const Tensor& input, ShapeRef stride) {
     Shape one(input.sizes().begin() + 1, input.sizes().end());

@@ -114,7 +114,7 @@ void maxima_of_bags(const Tensor& table, const Tensor& rows, const Tensor& start
 OP(_embedding_bag_entries,
    "(Tensor indices, Tensor offsets, int rows, bool include_last_offset, int? padding_idx) -> "
    "(Tensor rows, Tensor starts, Tensor kept, Tensor bag_of)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The entries of bags, without those of the padding, once they have been checked.
 
 Returns the row of each entry, where the bags begin and the last one ends, where the entries stand
@@ -183,7 +183,7 @@ in `indices`, and the bag of each element of these.)",
 
 OP(_sparse_bag_sums,
    "(Tensor weight, Tensor? factors, Tensor rows, Tensor starts, Tensor numbers) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(Sums of factors times rows, by bag, with a sparse gradient of weight.)",
   .gpu     = none<"sparse tensors live on the CPU">,
   .forward = [](const Tensor& weight, const Tensor& factors, const Tensor& rows,
@@ -235,7 +235,7 @@ std::tuple<Tensor, Tensor> maxima_of_all_bags(const Batch& batch) {
 OP(_bag_maxima,
    "(Tensor weight, Tensor rows, Tensor numbers, Tensor starts) -> "
    "(Tensor values, Tensor places)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The largest elements of the columns of each bag of rows, and the rows they are in.
 
 Empty bags have zeros, of row -1. What _embedding_bag_entries returns says which rows are in which

@@ -6,7 +6,7 @@ namespace rushlight {
 POINTWISE(masked_scale, (T g, B mask, S scale), select(mask, g * scale, S(0)))
 
 OP(_masked_scale, "(Tensor g, Tensor mask, float scale) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(g * scale where mask is True, else 0.)",
   .forward = formula<masked_scale>,
   .saves   = saves<"mask">,

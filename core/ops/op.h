@@ -16,7 +16,8 @@
 // Note [One op, one place]
 // OP(name, "schema", {fields}) holds everything about an op; its row in the op table feeds the
 // parser, stubs, docs, tests and benchmarks. Fields, in this order:
-//   .home      module where Python finds it, or several with spaces between; "torch" unless said
+//   .home      module where Python finds it, or several with spaces between; "torch" unless said.
+//              "private" is _C itself; "core" is nowhere, for ops that trust their arguments
 //   .doc       the docstring: a sentence, then the formula
 //   .dtypes    what `input` may be; others raise
 //   .variants  function | method | inplace; by home and forward unless said

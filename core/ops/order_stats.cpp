@@ -177,7 +177,7 @@ Tensor mode_places(const Rows& rows) {
 }  // namespace
 
 OP(_at_ranks, "(Tensor input, Tensor ranks, int dim) -> (Tensor values, Tensor indices)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The elements that input, sorted along dim, has at ranks, and where they were.
 
 ranks broadcast to the sizes of input but along dim.)",
@@ -213,7 +213,7 @@ ranks broadcast to the sizes of input but along dim.)",
 })
 
 OP(_median, "(Tensor input, bool ignore_nan) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The medians along the last dim. Elements that equal one share its gradient.)",
   .dtypes  = real,
   .batch   = by_last_dims,

@@ -121,7 +121,7 @@ Args:
 })
 
 OP(_continue_edges, "(Tensor input, int[] pad, str mode) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The input with edges continued by its own elements, over one to three last dims.)",
   .batch   = by_last_dims,
   .forward = [](const Tensor& input, ShapeRef pad, std::string_view mode) {
@@ -136,7 +136,7 @@ OP(_continue_edges, "(Tensor input, int[] pad, str mode) -> Tensor", {
 })
 
 OP(_continue_edges_backward, "(Tensor grad, int[] pad, str mode) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The gradient of _continue_edges.)",
   .dtypes  = floating_or_complex,
   .batch   = by_last_dims,

@@ -16,7 +16,7 @@ Tensor product_of_others(const Tensor& factor, const Tensor& zeros, const Tensor
 }  // namespace
 
 OP(_scatter_product, "(Tensor input, int dim, Tensor index, Tensor src) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(input multiplied by src at places along dim. index has the sizes of src.)",
   .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {

@@ -72,7 +72,7 @@ def row_name(row: dict[str, Any]) -> str:
 
 
 # Private ops are parts of others, whose samples reach them.
-_PUBLIC = {row_name(row): row for row in _C._op_table() if row["home"] != "private"}
+_PUBLIC = {row_name(row): row for row in _C._op_table() if row["home"] not in ("private", "core")}
 ROWS = {name: row for name, row in _PUBLIC.items() if not row["alias_of"]}
 ALIASES = {name: row for name, row in _PUBLIC.items() if row["alias_of"]}
 

@@ -268,7 +268,7 @@ void group_heads(Tensor& query, Tensor& key, Tensor& value, Tensor& mask) {
 OP(_attention,
    "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask, bool is_causal, float scale, "
    "float dropout_p, int seed, int offset, int start) -> (Tensor output, Tensor logsumexp)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(scaled_dot_product_attention in one kernel, and the logsumexp of its scores.
 
 Leading dims broadcast. Dropout draws what a PhiloxDraw of seed, offset and start says.)",

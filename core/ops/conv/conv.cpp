@@ -52,7 +52,7 @@ Shape samples_of_channels(const Tensor& bias, int64_t dims) {
 OP(_conv,
    "(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] before, int[] after, "
    "int[] dilation, int groups) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(A batch of sequences, images or volumes convolved with a weight, plus a bias.
 
 `before` and `after` count the zeros added at the two ends of each spatial dim.)",

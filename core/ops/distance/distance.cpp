@@ -121,7 +121,7 @@ Tensor distance_samples(const Batch& batch, const F& f) {
 }  // namespace
 
 OP(_pair_distances, "(Tensor x1, Tensor x2, float p) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The distances of x1 (B, P, M) to x2 (B, R, M), from the differences.)",
   .dtypes  = floating,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, double p) {
@@ -145,7 +145,7 @@ OP(_pair_distances, "(Tensor x1, Tensor x2, float p) -> Tensor", {
 })
 
 OP(_euclidean_dist, "(Tensor x1, Tensor x2) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The Euclidean distances of x1 (B, P, M) to x2 (B, R, M), from their products.)",
   .dtypes  = floating,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&) {

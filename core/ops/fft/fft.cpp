@@ -183,7 +183,7 @@ Tensor shifted(const Tensor& input, std::optional<ShapeRef> dim, bool back) {
 }  // namespace
 
 OP(_fft_c2c, "(Tensor input, int[] dim, bool inverse, float scale) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The transform along dims of real or complex numbers, times scale.)",
   .dtypes  = full_precision,
   .batch   = by_dims,
@@ -201,7 +201,7 @@ OP(_fft_c2c, "(Tensor input, int[] dim, bool inverse, float scale) -> Tensor", {
 })
 
 OP(_fft_r2c, "(Tensor input, int[] dim, float scale) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The transform of real numbers, half of it along the last of dims, times scale.)",
   .dtypes  = full_precision,
   .batch   = by_dims,
@@ -223,7 +223,7 @@ OP(_fft_r2c, "(Tensor input, int[] dim, float scale) -> Tensor", {
 })
 
 OP(_fft_c2r, "(Tensor input, int[] dim, int length, float scale) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The inverse of _fft_r2c, times scale; length is that of the last of dims.)",
   .dtypes  = full_precision,
   .batch   = by_dims,

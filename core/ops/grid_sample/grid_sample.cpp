@@ -164,7 +164,7 @@ OP(grid_sampler,
 })
 
 OP(_sample_pixels, "(Tensor input, Tensor places) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The bilinear values of images at places (N, ..., 2) of x, y that count pixels.
 
 Outside of an image everything is 0.)",

@@ -295,7 +295,7 @@ OP(scatter_add, "(Tensor input, int dim, Tensor index, Tensor src) -> Tensor", {
 
 OP(_scatter_extreme_, "(Tensor! input, int dim, Tensor index, Tensor src, bool largest) -> Tensor",
     {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(Keeps the larger (or smaller) of input and src at places along dim.)",
   .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,

@@ -104,7 +104,7 @@ std::vector<Tensor> unraveled(const Tensor& input, const Tensor& places) {
 Tensor in_row_major(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 
 OP(_index, "(Tensor input, Tensor?[] indices) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(input[indices] for index tensors by dim; None takes the whole dim.)",
   .batch   = index_samples,
   .forward = [](const Tensor& input, TensorList indices) {
@@ -119,7 +119,7 @@ OP(_index, "(Tensor input, Tensor?[] indices) -> Tensor", {
 })
 
 OP(_index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, bool accumulate) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(input[indices] = values, or += with accumulate.)",
   .batch   = index_put_samples,
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {

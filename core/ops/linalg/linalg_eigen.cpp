@@ -21,7 +21,7 @@ Tensor gaps(const Tensor& values) {
 
 OP(eigh_kernel,
    "_eigh(Tensor A, bool upper, bool vectors) -> (Tensor eigenvalues, Tensor eigenvectors)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(linalg.eigh; without `vectors` the eigenvectors have no elements.)",
   .dtypes  = full_precision,
   .batch   = by_matrices,
@@ -88,7 +88,7 @@ OP(linalg_eigvalsh, "eigvalsh(Tensor A, str UPLO='L') -> Tensor", {
 })
 
 OP(eig_kernel, "_eig(Tensor A, bool vectors) -> (Tensor eigenvalues, Tensor eigenvectors)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(linalg.eig; without `vectors` the eigenvectors have no elements.)",
   .dtypes  = full_precision,
   .batch   = by_matrices,

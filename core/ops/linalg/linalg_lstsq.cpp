@@ -52,7 +52,7 @@ Tensor residuals_of(LeastSquares driver, const Tensor& x, const Tensor& rank, in
 OP(lstsq_kernel,
    "_lstsq(Tensor A, Tensor B, float rcond, str driver) -> (Tensor solution, Tensor residuals, "
    "Tensor rank, Tensor singular_values)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(linalg.lstsq of tensors of one batch shape; what is not found has a dim of 0.)",
   .dtypes  = full_precision,
   .batch   = by_matrices,

@@ -104,7 +104,7 @@ Tensor lu_gradient(const Tensor& g, const Tensor& lu) {
 }  // namespace
 
 OP(_lu_permutation, "(Tensor pivots, int rows) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(Which rows of A the rows of L @ U are, from the pivots of an LU factorisation.)",
   .batch   = by_last_dims,
   .forward = [](const Tensor& pivots, int64_t rows) {
@@ -206,7 +206,7 @@ What is not unpacked is a tensor without elements.)",
 })
 
 OP(lu_solve_kernel, "_lu_solve(Tensor LU, Tensor pivots, Tensor B, bool adjoint) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(linalg.lu_solve of tensors of one batch shape, with the unknown on the right.)",
   .dtypes  = full_precision,
   .batch   = by_matrices,
@@ -288,7 +288,7 @@ OP(lu_solve, "(Tensor input, Tensor LU_data, Tensor LU_pivots) -> Tensor", {
 
 OP(solve_triangular_kernel,
    "_solve_triangular(Tensor A, Tensor B, bool upper, bool unitriangular) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(linalg.solve_triangular of tensors of one batch shape, the unknown on the right.)",
   .dtypes  = full_precision,
   .batch   = by_matrices,

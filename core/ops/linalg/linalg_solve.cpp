@@ -90,7 +90,7 @@ std::tuple<Tensor, Tensor> slogdet_of(const Tensor& A) {
 
 OP(solve_kernel, "_solve(Tensor A, Tensor B) -> (Tensor result, Tensor LU, Tensor pivots, "
                  "Tensor info)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(A^-1 B for tensors of one batch shape, with the factors of A.)",
   .dtypes  = full_precision,
   .batch   = by_matrices,
@@ -281,7 +281,7 @@ Args:
 })
 
 OP(det_kernel, "_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(Determinants, and the factors that they come from.)",
   .dtypes  = full_precision,
   .batch   = by_matrices,
@@ -320,7 +320,7 @@ OP(det, "(Tensor input) -> Tensor", {
 
 OP(slogdet_kernel,
    "_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(linalg.slogdet, and the factors that it comes from.)",
   .dtypes  = full_precision,
   .batch   = by_matrices,

@@ -125,7 +125,7 @@ Tensor rank_of(const Tensor& A, const Tensor& atol, const Tensor& rtol, bool her
 OP(svd_kernel,
    "_svd(Tensor A, bool full_matrices, bool compute_uv, bool by_qr) -> (Tensor U, Tensor S, "
    "Tensor Vh)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(linalg.svd; without compute_uv U and Vh have no elements.
 
 On CUDA it is Jacobi's method, and QR iterations with by_qr or if that does not converge.)",
@@ -220,7 +220,7 @@ some=False gives square U and V. Without compute_uv they are square and zero.)",
 })
 
 OP(pinv_kernel, "_pinv(Tensor A, Tensor? atol, Tensor? rtol, bool hermitian) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(linalg.pinv.)",
   .dtypes  = full_precision,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor& atol, const Tensor& rtol,

@@ -127,7 +127,7 @@ Example:
 })
 
 OP(_matmul, "(Tensor input, Tensor other) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(Products of the matrices in the last two dims; the dims before them broadcast.)",
   .dtypes  = numeric,
   .batch   = by_elements,

@@ -178,7 +178,7 @@ Example:
 
 POINTWISE(trunc_divide_value, (R input, R other), trunc_divide(input, other))
 OP(_trunc_divide, "(Tensor input, Tensor other) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "input / other, rounded towards zero.",
   .dtypes  = real,
   .batch   = by_elements,

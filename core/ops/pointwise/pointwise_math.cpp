@@ -516,7 +516,7 @@ OP(digamma, "(Tensor input) -> Tensor", {
 
 POINTWISE(trigamma_value, (T input), trigamma(input))
 OP(_trigamma, "(Tensor input) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "The derivative of digamma.",
   .dtypes  = real,
   .forward = formula<trigamma_value>,

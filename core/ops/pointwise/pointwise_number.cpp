@@ -59,14 +59,14 @@ Example:
 POINTWISE(frexp_mantissa_value, (T input), frexp_mantissa(input))
 POINTWISE(frexp_exponent_value, (T input), frexp_exponent(input))
 OP(_frexp_exponent, "(Tensor input) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "The power of two that frexp takes out of each element, as a float.",
   .dtypes  = floating,
   .forward = formula<frexp_exponent_value>,
 })
 
 OP(_frexp_mantissa, "(Tensor input) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "Each element as a number of magnitude [1/2, 1), without its power of two.",
   .dtypes  = floating,
   .forward = formula<frexp_mantissa_value>,

@@ -93,7 +93,7 @@ OP(conj, "(Tensor input) -> Tensor", {
 POINTWISE(real_angle_value, (T input),
           select(isnan(input), input, select(input < S(0), S(3.141592653589793), S(0))))
 OP(_real_angle, "(Tensor input) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "angle of real numbers.",
   .dtypes  = real,
   .forward = formula<real_angle_value>,

@@ -11,7 +11,7 @@ namespace rushlight {
 POINTWISE(gegenbauer_polynomial_value, (T input, T n, S order),
           gegenbauer_polynomial(input, n, order))
 OP(_gegenbauer_polynomial, "(Tensor input, Tensor n, float order) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "Gegenbauer's polynomial, the one of Chebyshev's second kind when order is 1.",
   .dtypes  = real,
   .forward = formula<gegenbauer_polynomial_value>,
@@ -27,7 +27,7 @@ OP(_gegenbauer_polynomial, "(Tensor input, Tensor n, float order) -> Tensor", {
 POINTWISE(laguerre_polynomial_value, (T input, T n, S order),
           laguerre_polynomial(input, n, order))
 OP(_laguerre_polynomial, "(Tensor input, Tensor n, float order) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "Laguerre's polynomial of an order, the plain one when that is 0.",
   .dtypes  = real,
   .forward = formula<laguerre_polynomial_value>,
@@ -73,7 +73,7 @@ OP(chebyshev_polynomial_u, "(Tensor input, Tensor n) -> Tensor", {
 })
 
 OP(_half_angle_chebyshev_slope, "(Tensor input, Tensor n, float sign) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The derivative of Chebyshev's polynomial of the third kind, which is the difference
 of two of the second kind, for sign = -1; of the fourth, which is their sum, for 1.)",
   .dtypes  = real,

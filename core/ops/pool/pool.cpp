@@ -55,7 +55,7 @@ void check_volumes(const Tensor& tensor) {
 OP(_max_pool,
    "(Tensor input, int[] out, int[] kernel_size, int[] stride, int[] padding, int[] dilation) -> "
    "(Tensor values, Tensor indices)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The maxima over windows of images or volumes, and their places (int32).
 
 An empty kernel_size gives adaptive windows; the numbers after it are then not read.)",
@@ -82,7 +82,7 @@ An empty kernel_size gives adaptive windows; the numbers after it are then not r
 OP(_max_pool_backward,
    "(Tensor grad, Tensor indices, int[] size, int[] kernel_size, int[] stride, int[] padding, "
    "int[] dilation) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(Zeros of `size` with each element of grad added to the place that indices names.
 
 The indices must be those that _max_pool found with the same windows.)",
@@ -121,7 +121,7 @@ The indices must be those that _max_pool found with the same windows.)",
 OP(_avg_pool,
    "(Tensor input, int[] out, int[] kernel_size, int[] stride, int[] padding, "
    "bool count_include_pad, int divisor) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The sums over windows, over the divisor or, if it is 0, the window's size.
 
 An empty kernel_size gives adaptive windows; stride and padding are then not read.)",
@@ -147,7 +147,7 @@ An empty kernel_size gives adaptive windows; stride and padding are then not rea
 OP(_avg_pool_backward,
    "(Tensor grad, int[] size, int[] kernel_size, int[] stride, int[] padding, "
    "bool count_include_pad, int divisor) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The gradient of _avg_pool for images or volumes of `size`.)",
   .dtypes  = floating,
   .batch   = by_images,

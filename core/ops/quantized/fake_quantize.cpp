@@ -52,7 +52,7 @@ POINTWISE(fake_quantize_slope, (T input, T scale, T zero_point, S quant_min, S q
                  S(0), S(1)))
 OP(_fake_quantize_slope,
    "(Tensor input, Tensor scale, Tensor zero_point, float quant_min, float quant_max) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "1 where _fake_quantize rounds, 0 where it cuts off.",
   .dtypes  = floating,
   .batch   = by_elements,
@@ -73,7 +73,7 @@ POINTWISE(fake_quantize_scale_slope, (T input, T scale, T zero_point, S quant_mi
                         round(input * (S(1) / scale)) - input / scale)))
 OP(_fake_quantize_scale_slope,
    "(Tensor input, Tensor scale, Tensor zero_point, float quant_min, float quant_max) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = "The slope of _fake_quantize along the scale.",
   .dtypes  = floating,
   .batch   = by_elements,

@@ -82,7 +82,7 @@ A prob out of [0, 1] counts as the end that it is beyond; NaN gives NaN.)",
 })
 
 OP(_log_gamma_slope, "(Tensor alpha, Tensor log_gamma) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The derivative in alpha of the logarithm of gamma numbers.)",
   .batch   = by_elements,
   .forward = [](const Tensor& alpha, const Tensor& log_gamma) {
@@ -97,7 +97,7 @@ OP(_log_gamma_slope, "(Tensor alpha, Tensor log_gamma) -> Tensor", {
 })
 
 OP(_standard_log_gamma, "(Tensor input, Generator? generator=None) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(Logarithms of gamma numbers, which do not underflow, with gradients.)",
   .dtypes  = floating,
   .batch   = by_elements,

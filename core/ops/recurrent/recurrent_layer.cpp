@@ -118,7 +118,7 @@ OP(_recurrent_layer,
    "(Tensor input, str cell, Tensor hx, Tensor? cx, Tensor w_ih, Tensor w_hh, Tensor? b_ih, "
    "Tensor? b_hh, Tensor? w_hr, int[] batch_sizes, bool reverse) -> "
    "(Tensor output, Tensor inner, Tensor gates)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(One direction of one recurrent layer over packed rows, see recurrent.h.)",
   .dtypes  = floating,
   .batch   = [](const Batch& batch, const Tensor& input, std::string_view cell, const Tensor& hx,

@@ -317,7 +317,7 @@ OP(std_mean_all, "std_mean.all(Tensor input, bool unbiased) -> (Tensor, Tensor)"
 
 OP(vector_norm_kernel,
    "_vector_norm(Tensor input, float ord, int[1]? dim, bool keepdim) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(vector_norm of real numbers in their own dtype.)",
   .dtypes  = floating,
   .batch   = by_dims,

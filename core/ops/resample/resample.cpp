@@ -78,7 +78,7 @@ Args:
 OP(_interpolate_backward,
    "(Tensor grad, int[] size, str mode, bool align_corners, bool antialias, float? scale_d, "
    "float? scale_h, float? scale_w) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The gradient of _interpolate for inputs of `size`.)",
   .dtypes  = floating,
   .batch   = by_last_dims,

@@ -103,7 +103,7 @@ Example:
 })
 
 OP(_cumsum, "(Tensor input, int dim, bool reverse) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(cumsum of floats, from the last element backwards when reverse is True.)",
   .dtypes  = floating_or_complex,
   .batch   = by_dims,
@@ -133,7 +133,7 @@ Integers and bool are multiplied in int64, floats in float64. dtype converts the
 })
 
 OP(_cumprod, "(Tensor input, int dim, bool reverse) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(cumprod of floats, from the last element backwards when reverse is True.)",
   .dtypes  = floating_or_complex,
   .batch   = by_dims,
@@ -148,7 +148,7 @@ OP(_cumprod, "(Tensor input, int dim, bool reverse) -> Tensor", {
 })
 
 OP(_linear_scan, "(Tensor input, Tensor factor, int dim, bool reverse) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(result[i] = input[i] + factor[i] * result[i - 1] along dim.
 
 When reverse is True it runs from the last element backwards, with result[i + 1].)",

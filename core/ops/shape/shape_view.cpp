@@ -390,7 +390,7 @@ OP(select, "(Tensor input, int dim, int index) -> Tensor", {
 })
 
 OP(_slice, "(Tensor input, int dim, int start, int end, int step) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(input[start:end:step] along dim.)",
   .is_view = true,
   .batch   = by_dims,
@@ -451,7 +451,7 @@ OP(unfold, "(Tensor input, int dimension, int size, int step) -> Tensor", {
 })
 
 OP(_window_backward, "(Tensor input, int[] size, int[] stride, int offset) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(A row-major tensor of zeros of shape `size` to whose window input is added.
 
 The window has the shape of input; stride and offset place it.)",
@@ -490,7 +490,7 @@ OP(as_strided, "(Tensor input, int[] size, int[] stride, int? storage_offset=Non
 
 OP(_as_strided, "(Tensor input, int[] size, int[] stride, int offset, int[] base_stride, "
                 "int base_offset) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(as_strided with the layout of input as arguments, for the gradient.)",
   .is_view = true,
   .batch   = [](const Batch& batch, const Tensor& input, ShapeRef size, ShapeRef stride,

@@ -106,7 +106,7 @@ The arguments are those of softmax.)",
 })
 
 OP(_softmax_backward, "(Tensor grad, Tensor result, int dim) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The gradient of softmax: result * (grad - sum(grad * result)).)",
   .dtypes  = floating,
   .batch   = by_dims,
@@ -127,7 +127,7 @@ OP(_softmax_backward, "(Tensor grad, Tensor result, int dim) -> Tensor", {
 })
 
 OP(_log_softmax_backward, "(Tensor grad, Tensor result, int dim) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The gradient of log_softmax: grad - exp(result) * sum(grad).)",
   .dtypes  = floating,
   .batch   = by_dims,

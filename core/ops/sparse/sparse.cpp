@@ -224,7 +224,7 @@ Tensor elements_at(const Tensor& input, const Tensor& pattern) {
 // ---- the two ops that every gradient of a sparse tensor goes through ----------------------------
 
 OP(_sparse_values, "(Tensor input, Tensor pattern) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The values of a sparse tensor, (entries, dense dims...). They share its memory.)",
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
@@ -241,7 +241,7 @@ OP(_sparse_values, "(Tensor input, Tensor pattern) -> Tensor", {
 })
 
 OP(_sparse_like, "(Tensor values, Tensor pattern) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(A sparse tensor of these values with the entries of another one.)",
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,

@@ -75,7 +75,7 @@ void check_columns(const Tensor& columns, const Windows& windows, ShapeRef size)
 
 OP(_im2col,
    "(Tensor input, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The windows of images (N, C, H, W) as columns (N, C * window, outputs).)",
   .batch   = by_images,
   .forward = [](const Tensor& input, ShapeRef kernel_size, ShapeRef dilation, ShapeRef padding,
@@ -100,7 +100,7 @@ OP(_im2col,
 OP(_col2im,
    "(Tensor input, int[] output_size, int[] kernel_size, int[] dilation, int[] padding, "
    "int[] stride) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(Columns (N, C * window, outputs) added up to images (N, C, H, W).)",
   .dtypes  = kFoldable,
   .batch   = by_images,

@@ -68,7 +68,7 @@ Tensor joined_rois(const Batch& batch, int64_t images) {
 OP(_roi_sums,
    "(Tensor input, Tensor rois, int rule, float spatial_scale, int height, int width, "
    "int sampling_ratio) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The weighted sums over the bins of rois, by the number of a RoiRule.)",
   .dtypes  = floating,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor& rois, int64_t rule,
@@ -99,7 +99,7 @@ OP(_roi_sums,
 OP(_roi_sums_backward,
    "(Tensor grad, Tensor rois, int[] size, int rule, float spatial_scale, int sampling_ratio) -> "
    "Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The gradient of _roi_sums for an input of `size`.)",
   .dtypes  = floating,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, ShapeRef size, int64_t rule,
@@ -131,7 +131,7 @@ OP(_roi_sums_backward,
 OP(_roi_maxima,
    "(Tensor input, Tensor rois, float spatial_scale, int height, int width) -> "
    "(Tensor values, Tensor places)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The maxima over the bins of rois, and where in their planes they are (int64).
 
 An empty bin has the value 0 and the place -1.)",
