@@ -32,6 +32,18 @@ def conv_depthwise(torch: Any) -> Call:
     return forward_backward(torch, torch.nn.Conv2d(64, 64, 3, padding=1, groups=64), IMAGES)
 
 
+@case("conv 7x7 depthwise, 8x64x28x28, forward + backward", "ops", 1.0)
+def conv_depthwise_wide(torch: Any) -> Call:
+    layer = torch.nn.Conv2d(64, 64, 7, padding=3, groups=64)
+    return forward_backward(torch, layer, (8, 64, 28, 28))
+
+
+@case("conv1d 31 depthwise, 4x256x1000, forward + backward", "ops", 1.0)
+def conv1d_depthwise(torch: Any) -> Call:
+    layer = torch.nn.Conv1d(256, 256, 31, padding=15, groups=256)
+    return forward_backward(torch, layer, (4, 256, 1000))
+
+
 @case("max_pool2d 3x3 stride 2, 8x64x56x56, forward + backward", "ops", 1.0)
 def max_pool(torch: Any) -> Call:
     return forward_backward(torch, torch.nn.MaxPool2d(3, 2, 1), IMAGES)

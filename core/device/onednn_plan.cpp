@@ -3,7 +3,6 @@
 #include "core/device/onednn_plan.h"
 
 #include <memory>
-#include <string_view>
 
 #include "core/device/allocator.h"
 #include "core/device/dynamic_library.h"
@@ -52,11 +51,13 @@ void check(dnnl_status_t status) {
         ". Please report this.");
 }
 
-bool is_slow(const PrimitiveDesc& desc) {
+std::string_view code_name(const PrimitiveDesc& desc) {
   const char* name = nullptr;
   check(functions()->dnnl_primitive_desc_query(desc.get(), dnnl_query_impl_info_str, 0, &name));
-  return std::string_view(name).starts_with("ref");
+  return name;
 }
+
+bool is_slow(const PrimitiveDesc& desc) { return code_name(desc).starts_with("ref"); }
 
 Plan::Plan(const PrimitiveDesc& desc, std::vector<Operand> operands) {
   const Functions& f = *functions();

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.h"
@@ -85,6 +86,9 @@ T make(dnnl_status_t (*create)(Parameters...), Arguments... arguments) {
   check(create(&handle, arguments...));
   return T(handle);
 }
+
+// The name of the code that was chosen, "jit_dw:avx512_core".
+std::string_view code_name(const PrimitiveDesc& desc);
 
 // Whether oneDNN has only its reference code, which is slower than any way the caller has.
 bool is_slow(const PrimitiveDesc& desc);

@@ -1,5 +1,6 @@
 // Defines the kernels of convolution on the CPU: oneDNN where it has the code and is worth its
-// reorders, else products of the weights with the windows of each image, copied out into columns.
+// reorders, else our loops for single channels, else products of the weights with the windows of
+// each image, copied out into columns.
 #include <algorithm>
 #include <cstring>
 
@@ -7,6 +8,7 @@
 #include "core/device/openblas.h"
 #include "core/device/threads.h"
 #include "core/ops/conv/conv.h"
+#include "core/ops/conv/depthwise.h"
 #include "core/ops/matmul/matmul.h"
 #include "core/tensor/tile_loop.h"
 
@@ -106,6 +108,7 @@ void visit_columns_type(DType dtype, F&& f) {
 
 template <class T>
 void forward(const Convolution& conv, const T* input, const T* weight, const T* bias, T* output) {
+  if (is_depthwise(conv)) return depthwise_forward(conv, dtype_of<T>, input, weight, bias, output);
   Columns columns(conv);
   int64_t m = conv.out_channels / conv.groups, n = columns.points(), k = columns.rows();
   parallel_for(0, conv.batch * conv.groups, 1, [&](int64_t begin, int64_t end) {
@@ -163,6 +166,8 @@ void forward_few_points(const Convolution& conv, const Columns& columns, const f
 
 template <class T>
 void backward_input(const Convolution& conv, const T* grad, const T* weight, T* grad_input) {
+  if (is_depthwise(conv))
+    return depthwise_backward_input(conv, dtype_of<T>, grad, weight, grad_input);
   Columns columns(conv);
   int64_t m = conv.out_channels / conv.groups, n = columns.points(), k = columns.rows();
   int64_t image_size = columns.channels() * columns.pixels();
@@ -181,6 +186,8 @@ void backward_input(const Convolution& conv, const T* grad, const T* weight, T* 
 template <class T>
 void backward_weight(const Convolution& conv, const T* input, const T* grad, T* grad_weight,
                      T* grad_bias) {
+  if (is_depthwise(conv))
+    return depthwise_backward_weight(conv, dtype_of<T>, input, grad, grad_weight, grad_bias);
   Columns columns(conv);
   int64_t m = conv.out_channels / conv.groups, n = columns.points(), k = columns.rows();
   parallel_for(0, conv.groups, 1, [&](int64_t begin, int64_t end) {
