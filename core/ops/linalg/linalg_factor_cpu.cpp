@@ -2,15 +2,22 @@
 // because LAPACK has not begun before they are finished; large ones by LAPACK.
 #include "core/device/lapack.h"
 #include "core/ops/linalg/linalg.h"
+#include "core/ops/linalg/linalg_loops.h"
+#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
+
+#define RUSHLIGHT_DECLARE(isa, name)  \
+  namespace isa {                     \
+  extern const SmallMatrixLoops name; \
+  }
+RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, small_matrix_loops)
+#undef RUSHLIGHT_DECLARE
+
 namespace {
 
 using lapack::Lapack;
 using lapack::Workspace;
-
-// Up to here our loops are faster than LAPACK's calls.
-constexpr int64_t kSmall = 16;
 
 template <class T>
 T conjugate(T x) {
@@ -23,60 +30,24 @@ lapack::Real<T> magnitude(T x) {
   return std::abs(std::real(x)) + std::abs(std::imag(x));
 }
 
-// A matrix in any order, or its conjugate.
-template <class T>
-struct Entries {
-  const T* data;
-  int64_t row, column;
-  bool conjugated = false;
-  T operator()(int64_t i, int64_t j) const {
-    T x = data[i * row + j * column];
-    return conjugated ? conjugate(x) : x;
-  }
-};
-
 // ---- small matrices -----------------------------------------------------------------------------
 
-// Golub and Van Loan, algorithm 3.4.1: outer products with row exchanges.
 template <class T>
-int small_lu(int64_t m, int64_t n, T* a, int* pivots) {
-  int info = 0;
-  for (int64_t j = 0; j < std::min(m, n); ++j) {
-    T* column = a + j * m;
-    int64_t pivot = j;
-    for (int64_t i = j + 1; i < m; ++i)
-      if (magnitude(column[i]) > magnitude(column[pivot])) pivot = i;
-    pivots[j] = int(pivot) + 1;
-    if (column[pivot] == T(0)) {
-      if (!info) info = int(j) + 1;
-      continue;
-    }
-    if (pivot != j)
-      for (int64_t c = 0; c < n; ++c) std::swap(a[j + c * m], a[pivot + c * m]);
-    for (int64_t i = j + 1; i < m; ++i) column[i] /= column[j];
-    for (int64_t c = j + 1; c < n; ++c)
-      for (int64_t i = j + 1; i < m; ++i) a[i + c * m] -= column[i] * a[j + c * m];
-  }
-  return info;
-}
+constexpr int kLoopType = std::is_same_v<T, float>                 ? 0
+                          : std::is_same_v<T, double>              ? 1
+                          : std::is_same_v<T, std::complex<float>> ? 2
+                                                                   : 3;
 
-// Golub and Van Loan, algorithm 4.2.1, on the lower triangle; by other strides, on the upper one.
+const SmallMatrixLoops& small_loops(bool is_complex) {
+#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
+  static constexpr IsaSets<SmallMatrixLoops> sets = {
+      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, small_matrix_loops)};
+#undef RUSHLIGHT_ADDRESS
+  return is_complex ? *sets[0] : active(sets);
+}
 template <class T>
-int small_cholesky(int64_t n, T* a, int64_t row, int64_t column) {
-  auto at = [&](int64_t i, int64_t j) -> T& { return a[i * row + j * column]; };
-  for (int64_t j = 0; j < n; ++j) {
-    lapack::Real<T> d = std::real(at(j, j));
-    for (int64_t k = 0; k < j; ++k) d -= std::norm(at(j, k));
-    if (!(d > 0)) return int(j) + 1;
-    d = std::sqrt(d);
-    at(j, j) = d;
-    for (int64_t i = j + 1; i < n; ++i) {
-      T sum = at(i, j);
-      for (int64_t k = 0; k < j; ++k) sum -= at(i, k) * conjugate(at(j, k));
-      at(i, j) = sum / d;
-    }
-  }
-  return 0;
+const SmallMatrixLoops& small_loops() {
+  return small_loops(kLoopType<T> >= 2);
 }
 
 // As LAPACK says it of numbers; of NaNs it says nothing.
@@ -88,17 +59,10 @@ int large_cholesky(int64_t n, T* a, bool upper) {
   return info;
 }
 
-// b = A^-1 b by substitution, for each column of b.
+// b = A^-1 b by substitution.
 template <class T>
-void substitute(int64_t n, Entries<T> a, bool upper, bool unitriangular, T* b, int64_t columns) {
-  for (int64_t c = 0; c < columns; ++c, b += n) {
-    for (int64_t step = 0; step < n; ++step) {
-      int64_t i = upper ? n - 1 - step : step;
-      T sum = b[i];
-      for (int64_t k = upper ? i + 1 : 0; k < (upper ? n : i); ++k) sum -= a(i, k) * b[k];
-      b[i] = unitriangular ? sum : sum / a(i, i);
-    }
-  }
+void substitute(int64_t n, const SmallTriangle& a, T* b, int64_t columns) {
+  small_loops<T>().substitute[kLoopType<T>](n, a, b, columns);
 }
 
 template <class T>
@@ -109,13 +73,11 @@ void small_lu_solve(char trans, int64_t n, const T* lu, const int* pivots, T* b,
   };
   if (trans == 'N') {
     for (int64_t i = 0; i < n; ++i) exchange(i);
-    Entries<T> a{lu, 1, n};
-    substitute(n, a, false, true, b, columns);
-    substitute(n, a, true, false, b, columns);
+    substitute(n, {lu, 1, n, false, false, true}, b, columns);
+    substitute(n, {lu, 1, n, false, true, false}, b, columns);
   } else {
-    Entries<T> a{lu, n, 1, trans == 'C'};
-    substitute(n, a, false, false, b, columns);
-    substitute(n, a, true, true, b, columns);
+    substitute(n, {lu, n, 1, trans == 'C', false, false}, b, columns);
+    substitute(n, {lu, n, 1, trans == 'C', true, true}, b, columns);
     for (int64_t i = n - 1; i >= 0; --i) exchange(i);
   }
 }
@@ -290,8 +252,9 @@ void cholesky_cpu(const Tensor& a, bool upper, const Tensor& info) {
     for_each_matrix(a, cube(n) / 6, [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         T* matrix = all[k];
-        info.data<int>()[k] = n <= kSmall ? small_cholesky(n, matrix, upper ? n : 1, upper ? 1 : n)
-                                          : large_cholesky(n, matrix, upper);
+        info.data<int>()[k] = n <= kSmallMatrix ? small_loops<T>().cholesky[kLoopType<T>](
+                                                      n, matrix, upper ? n : 1, upper ? 1 : n)
+                                                : large_cholesky(n, matrix, upper);
         for (int64_t j = 0; j < n; ++j) {
           if (upper) std::fill(matrix + j * n + j + 1, matrix + (j + 1) * n, T(0));
           else std::fill(matrix + j * n, matrix + j * n + j, T(0));
@@ -315,6 +278,9 @@ void lu_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info) {
         info.data<int>()[i] = std::max(m, n) <= kSmall
                                   ? small_lu(m, n, all[i], exchanged)
                                   : Lapack<T>::getrf(m, n, all[i], m, exchanged);
+        info.data<int>()[i] = std::max(m, n) <= kSmallMatrix
+                                  ? small_loops<T>().lu[kLoopType<T>](m, n, all[i], exchanged)
+                                  : lapack::getrf(m, n, all[i], m, exchanged);
       }
     });
   });
@@ -341,6 +307,8 @@ void lu_solve_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& b, char 
       T* side = sides[k] + first * n;
       if (n <= kSmall) small_lu_solve(trans, n, factors[k], exchanged, side, columns);
       else Lapack<T>::getrs(trans, n, columns, factors[k], n, exchanged, side, n);
+      if (n <= kSmallMatrix) small_lu_solve(trans, n, factors[k], exchanged, side, columns);
+      else lapack::getrs(trans, n, columns, factors[k], n, exchanged, side, n);
     });
   });
 }
@@ -402,9 +370,10 @@ void solve_triangular_cpu(const Tensor& a, const Tensor& b, bool upper, bool uni
     for_each_column_block(
         b, double(n) * double(n) / 2, [&](int64_t k, int64_t first, int64_t columns) {
           T* side = sides[k] + first * n;
-          if (n <= kSmall) {
-            Entries<T> matrix{factors[k], by_rows ? n : 1, by_rows ? 1 : n};
-            substitute(n, matrix, upper, unitriangular, side, columns);
+          if (n <= kSmallMatrix) {
+            substitute(n,
+                       {factors[k], by_rows ? n : 1, by_rows ? 1 : n, false, upper, unitriangular},
+                       side, columns);
           } else {
             Lapack<T>::trsm('L', upper == by_rows ? 'L' : 'U', by_rows ? 'T' : 'N',
                             unitriangular ? 'U' : 'N', n, columns, factors[k], n, side, n);
@@ -449,6 +418,8 @@ void geqrf_cpu(const Tensor& a, const Tensor& tau) {
         T* factors = tau.data<T>() + i * k;
         if (std::max(m, n) <= kSmall) small_qr(m, n, all[i], factors);
         else Lapack<T>::geqrf(m, n, all[i], m, factors, space);
+        if (std::max(m, n) <= kSmallMatrix) small_qr(m, n, all[i], factors);
+        else lapack::geqrf(m, n, all[i], m, factors, space);
       }
     });
   });
@@ -466,6 +437,8 @@ void householder_cpu(const Tensor& a, const Tensor& tau) {
         const T* factors = tau.data<T>() + i * k;
         if (m <= kSmall) small_householder(m, n, k, all[i], factors);
         else Lapack<T>::orgqr(m, n, k, all[i], m, factors, space);
+        if (m <= kSmallMatrix) small_householder(m, n, k, all[i], factors);
+        else lapack::orgqr(m, n, k, all[i], m, factors, space);
       }
     });
   });
