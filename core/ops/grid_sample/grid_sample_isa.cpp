@@ -66,7 +66,8 @@ struct Taps {
     for (int d = 0; d < image.dims; ++d) fill_axis(image, d, grid, n, axes[d]);
     int along = image.mode == GridMode::nearest ? 1 : image.mode == GridMode::bicubic ? 4 : 2;
     count = image.dims == 3 ? along * along * along : along * along;
-    has_pairs = along == 2 || (along == 4 && image.padding == GridPadding::zeros);
+    bool side_by_side = along == 2 || (along == 4 && image.padding == GridPadding::zeros);
+    has_pairs = side_by_side && image.pixels > 1;  // so that any pair can be read
     for (int tap = 0; tap < count; ++tap) fill_tap(image, tap, along, n);
   }
 
@@ -143,28 +144,22 @@ template <class T>
 }
 #endif
 
-// Whether some of a vector's offsets lie outside.
-#if RUSHLIGHT_ISA == 4
-[[gnu::always_inline]] inline bool some_outside(const int32_t* a, const int32_t* b) {
-  __m512i either = _mm512_or_si512(_mm512_loadu_si512(a), _mm512_loadu_si512(b));
-  return _mm512_movepi32_mask(either) != 0;
-}
-#elif RUSHLIGHT_ISA == 3
-[[gnu::always_inline]] inline bool some_outside(const int32_t* a, const int32_t* b) {
-  __m256i either = _mm256_or_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a)),
-                                   _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b)));
-  return _mm256_movemask_ps(_mm256_castsi256_ps(either)) != 0;
-}
-#endif
-
 // The values at two offsets each that lie side by side, of which one load brings both: these loads
-// take less time than the instructions that gather. False where some lie outside.
+// take less time than the instructions that gather. False where only one of the two lies outside.
 template <class T>
 [[gnu::always_inline]] inline bool load_pairs(const T*, const int32_t*, const int32_t*,
                                               Vector<T> (&)[2]) {
   return false;
 }
 #if RUSHLIGHT_ISA >= 3
+// Whether some lanes are negative.
+[[gnu::always_inline]] inline bool some(Vector<int32_t> lanes) {
+#if RUSHLIGHT_ISA == 4
+  return _mm512_movepi32_mask(__m512i(lanes)) != 0;
+#else
+  return _mm256_movemask_ps(__m256(lanes)) != 0;
+#endif
+}
 template <size_t... I>
 [[gnu::always_inline]] inline Vector<float> pairs_at(const float* plane, const int32_t* offset,
                                                      detail::Indices<I...>) {
@@ -174,12 +169,16 @@ template <size_t... I>
 template <>
 [[gnu::always_inline]] inline bool load_pairs(const float* plane, const int32_t* offset,
                                               const int32_t* next, Vector<float> (&values)[2]) {
-  if (some_outside(offset, next)) return false;
+  using Offsets = Vector<int32_t>;
+  Offsets first = load_vector(offset), outside = first < 0;
+  if (some(outside ^ (load_vector(next) < 0))) return false;
+  int32_t at[kWidth<float>];
+  store_vector(at, Offsets(first & ~outside));  // what is read for a pair outside does not count
   detail::IndicesTo<size_t(kWidth<double>)> indices;
-  Vector<float> low = pairs_at(plane, offset, indices),
-                high = pairs_at(plane, offset + kWidth<double>, indices);
-  values[0] = every_second<float, 0>(low, high);
-  values[1] = every_second<float, 1>(low, high);
+  Vector<float> low = pairs_at(plane, at, indices),
+                high = pairs_at(plane, at + kWidth<double>, indices);
+  values[0] = Vector<float>(Offsets(every_second<float, 0>(low, high)) & ~outside);
+  values[1] = Vector<float>(Offsets(every_second<float, 1>(low, high)) & ~outside);
   return true;
 }
 #endif
