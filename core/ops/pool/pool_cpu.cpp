@@ -180,12 +180,19 @@ Tensor max_pool_backward_on_cpu(const PoolWindows3d& windows, const Tensor& grad
       const T* from = g.data<T>() + out;
       const int32_t* place = places.data<int32_t>() + out;
       T* to = result.data<T>() + in;
-      for (int64_t i = 0; i < volumes.out_pixels * pixel; i += pixel)
-        for (int64_t c = 0; c < channels; ++c) {
-          int64_t at = place[i + c];
-          if (at < 0 || at >= pixels) all_inside = false;
-          else to[at * pixel + c] += from[i + c];
-        }
+      bool inside = true;
+      auto add = [&](int64_t i, int64_t c) {
+        auto at = uint64_t(place[i + c]);
+        if (at < uint64_t(pixels)) to[int64_t(at) * pixel + c] += from[i + c];
+        else inside = false;
+      };
+      int64_t end = volumes.out_pixels * pixel;
+      if (channels == 1)
+        for (int64_t i = 0; i < end; i += pixel) add(i, 0);
+      else
+        for (int64_t i = 0; i < end; i += pixel)
+          for (int64_t c = 0; c < channels; ++c) add(i, c);
+      if (!inside) all_inside = false;
     });
   };
   if (g.dtype() == DType::float64) scatter(Tag<double>{});
