@@ -98,7 +98,7 @@ struct OpEntry {
   // "torch", "torch nn.functional", "linalg", ...; "private" shows in _C only, "core" nowhere: such
   // ops trust their arguments.
   const char* home;
-  const char* aliases;  // other names, separated by spaces; each has a row of its own
+  const char* aliases;             // other names, separated by spaces; each has a row of its own
   std::string_view alias_of = {};  // in such a row, the name of the op
   const char* doc;
   DTypeSet dtypes;

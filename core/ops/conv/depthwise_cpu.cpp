@@ -14,22 +14,11 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name) \
-  namespace isa {                    \
-  extern const DepthwiseLoops name;  \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, depthwise_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(DepthwiseLoops, depthwise_loops)
 
 namespace {
 
-const DepthwiseLoops& depthwise_loops() {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<DepthwiseLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, depthwise_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return active(sets);
-}
+const DepthwiseLoops& depthwise_loops() { return active(depthwise_loops_sets); }
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 

@@ -7,12 +7,7 @@
 
 namespace rushlight {
 
-#define RUSHLIGHT_DECLARE(isa, name)  \
-  namespace isa {                     \
-  extern const SmallMatrixLoops name; \
-  }
-RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_DECLARE, small_matrix_loops)
-#undef RUSHLIGHT_DECLARE
+ISA_TABLES(SmallMatrixLoops, small_matrix_loops)
 
 namespace {
 
@@ -39,11 +34,7 @@ constexpr int kLoopType = std::is_same_v<T, float>                 ? 0
                                                                    : 3;
 
 const SmallMatrixLoops& small_loops(bool is_complex) {
-#define RUSHLIGHT_ADDRESS(isa, name) &isa::name,
-  static constexpr IsaSets<SmallMatrixLoops> sets = {
-      RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_ADDRESS, small_matrix_loops)};
-#undef RUSHLIGHT_ADDRESS
-  return is_complex ? *sets[0] : active(sets);
+  return is_complex ? *small_matrix_loops_sets[0] : active(small_matrix_loops_sets);
 }
 template <class T>
 const SmallMatrixLoops& small_loops() {
@@ -275,12 +266,9 @@ void lu_cpu(const Tensor& a, const Tensor& pivots, const Tensor& info) {
     for_each_matrix(a, double(m) * double(n) * double(k) / 3, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         int* exchanged = pivots.data<int>() + i * k;
-        info.data<int>()[i] = std::max(m, n) <= kSmall
-                                  ? small_lu(m, n, all[i], exchanged)
-                                  : Lapack<T>::getrf(m, n, all[i], m, exchanged);
         info.data<int>()[i] = std::max(m, n) <= kSmallMatrix
                                   ? small_loops<T>().lu[kLoopType<T>](m, n, all[i], exchanged)
-                                  : lapack::getrf(m, n, all[i], m, exchanged);
+                                  : Lapack<T>::getrf(m, n, all[i], m, exchanged);
       }
     });
   });
@@ -305,10 +293,8 @@ void lu_solve_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& b, char 
     for_each_column_block(b, double(n) * double(n), [&](int64_t k, int64_t first, int64_t columns) {
       const int* exchanged = pivots.data<int>() + k * n;
       T* side = sides[k] + first * n;
-      if (n <= kSmall) small_lu_solve(trans, n, factors[k], exchanged, side, columns);
-      else Lapack<T>::getrs(trans, n, columns, factors[k], n, exchanged, side, n);
       if (n <= kSmallMatrix) small_lu_solve(trans, n, factors[k], exchanged, side, columns);
-      else lapack::getrs(trans, n, columns, factors[k], n, exchanged, side, n);
+      else Lapack<T>::getrs(trans, n, columns, factors[k], n, exchanged, side, n);
     });
   });
 }
@@ -416,10 +402,8 @@ void geqrf_cpu(const Tensor& a, const Tensor& tau) {
       Workspace<T> space;
       for (int64_t i = begin; i < end; ++i) {
         T* factors = tau.data<T>() + i * k;
-        if (std::max(m, n) <= kSmall) small_qr(m, n, all[i], factors);
-        else Lapack<T>::geqrf(m, n, all[i], m, factors, space);
         if (std::max(m, n) <= kSmallMatrix) small_qr(m, n, all[i], factors);
-        else lapack::geqrf(m, n, all[i], m, factors, space);
+        else Lapack<T>::geqrf(m, n, all[i], m, factors, space);
       }
     });
   });
@@ -435,10 +419,8 @@ void householder_cpu(const Tensor& a, const Tensor& tau) {
       Workspace<T> space;
       for (int64_t i = begin; i < end; ++i) {
         const T* factors = tau.data<T>() + i * k;
-        if (m <= kSmall) small_householder(m, n, k, all[i], factors);
-        else Lapack<T>::orgqr(m, n, k, all[i], m, factors, space);
         if (m <= kSmallMatrix) small_householder(m, n, k, all[i], factors);
-        else lapack::orgqr(m, n, k, all[i], m, factors, space);
+        else Lapack<T>::orgqr(m, n, k, all[i], m, factors, space);
       }
     });
   });
