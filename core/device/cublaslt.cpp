@@ -212,19 +212,20 @@ class Plan {
     if (status != kNotSupported) check(status, "cublasLtMatmulAlgoGetHeuristic");
   }
 
-  bool run(Handle handle, int device, const void* a, const void* b, const void* bias, void* c) {
+  bool run(Handle handle, int device, double alpha, const void* a, const void* b, const void* bias,
+           double beta, void* c) {
     if (!has_code_) return false;
     if (bias) set_desc(desc_.get(), kDescBiasPointer, bias);
     cuda::CudaBuffer workspace(choice_.workspace_size, device);
-    union Number {
-      float single;
-      double wide;
-    } one{}, zero{};
-    if (types_.scale == kReal64) one.wide = 1;
-    else one.single = 1;
-    check(functions()->cublasLtMatmul(handle, desc_.get(), &one, b, b_.get(), a, a_.get(), &zero, c,
-                                      c_.get(), c, c_.get(), &choice_.algorithm, workspace.data(),
-                                      choice_.workspace_size, cuda::current_stream(device).handle),
+    float single[] = {float(alpha), float(beta)};
+    double wide[] = {alpha, beta};
+    auto factor = [&](int i) -> const void* {
+      return types_.scale == kReal64 ? static_cast<void*>(&wide[i]) : &single[i];
+    };
+    check(functions()->cublasLtMatmul(handle, desc_.get(), factor(0), b, b_.get(), a, a_.get(),
+                                      factor(1), c, c_.get(), c, c_.get(), &choice_.algorithm,
+                                      workspace.data(), choice_.workspace_size,
+                                      cuda::current_stream(device).handle),
           "cublasLtMatmul");
     return true;
   }
@@ -271,7 +272,8 @@ Plans& plans() {
 
 }  // namespace
 
-bool gemm(const Gemm& gemm, const void* a, const void* b, const void* bias, void* c) {
+bool gemm(const Gemm& gemm, double alpha, const void* a, const void* b, const void* bias,
+          double beta, void* c) {
   if (!types_of(gemm.dtype, false) || !functions()) return false;
   int device = cuda::current_device();
   cuda::activate(device);
@@ -289,7 +291,7 @@ bool gemm(const Gemm& gemm, const void* a, const void* b, const void* bias, void
     if (made.size() >= kMostPlans) made.clear();
     found = made.try_emplace(key, handle, key, bias).first;
   }
-  return found->second.run(handle, device, a, b, bias, c);
+  return found->second.run(handle, device, alpha, a, b, bias, beta, c);
 }
 
 void allow_tf32(bool allow) { tf32_is_allowed = allow; }

@@ -20,8 +20,8 @@ struct Operand {
   friend auto operator<=>(const Operand&, const Operand&) = default;
 };
 
-// c = a @ b for a batch of matrices, plus n elements of bias in each row. c is dense, and no size
-// is zero.
+// c = alpha * a @ b + beta * c for a batch of matrices, plus n elements of bias in each row. c is
+// dense, and no size is zero.
 struct Gemm {
   DType dtype;
   int64_t batch, m, n, k;
@@ -32,7 +32,8 @@ struct Gemm {
 
 // Returns false, having done nothing, when the library is not there or has no code for the case.
 // `bias` may be null.
-bool gemm(const Gemm& gemm, const void* a, const void* b, const void* bias, void* c);
+bool gemm(const Gemm& gemm, double alpha, const void* a, const void* b, const void* bias,
+          double beta, void* c);
 
 // Whether float32 factors may be rounded to the 10 bits of TF32, which is several times as fast.
 void allow_tf32(bool allow);

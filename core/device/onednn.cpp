@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <initializer_list>
 #include <optional>
 
@@ -55,6 +56,7 @@ std::unique_ptr<Plan> plan_matmul(const Matmul& p, bool has_bias) {
     if (!operand.desc) return nullptr;
   }
   Attributes attributes = make_attributes();
+  if (p.alpha != 1 || p.beta != 0) fuse_scaling(attributes, p.alpha, p.beta);
   PrimitiveDesc desc =
       describe(functions()->dnnl_matmul_primitive_desc_create, engine(), operands[0].desc.get(),
                operands[1].desc.get(), has_bias ? operands[3].desc.get() : nullptr,
@@ -199,6 +201,7 @@ bool matmul(Matmul p, const void* a, const void* b, const void* bias, void* c) {
   }
   LibraryThreads threads(is_worth_threads(double(p.batch) * p.m * p.n * p.k));
   PlanKey key{kMatmul, threads.count(), bias != nullptr, int64_t(p.dtype), int64_t(p.out_dtype)};
+  for (float factor : {p.alpha, p.beta}) key.push_back(std::bit_cast<int32_t>(factor));
   for (int64_t size : {p.batch, p.m, p.n, p.k}) key.push_back(size);
   for (const MatrixStrides& strides : {p.a, p.b, p.c}) {
     for (int64_t stride : {strides.batch, strides.row, strides.column}) key.push_back(stride);

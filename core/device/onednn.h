@@ -27,9 +27,11 @@ struct Matmul {
   DType out_dtype;  // of bias, c
   int64_t batch, m, n, k;
   MatrixStrides a, b, c;
+  float alpha = 1, beta = 0;
 };
 
-// c = a @ b + bias for each matrix of the batch; a is m x k, b is k x n, bias holds n or is null.
+// c = alpha * (a @ b + bias) + beta * c for each matrix of the batch, rounded once; a is m x k, b
+// is k x n, bias holds n or is null.
 // int8 matrices have an int32 product, without bias.
 bool matmul(Matmul product, const void* a, const void* b, const void* bias, void* c);
 

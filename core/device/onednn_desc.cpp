@@ -60,6 +60,15 @@ void fuse_relu(const Attributes& attributes) {
   check(functions()->dnnl_primitive_attr_set_post_ops(attributes.get(), post_ops.get()));
 }
 
+void fuse_scaling(const Attributes& attributes, float alpha, float beta) {
+  const Functions& f = *functions();
+  PostOps post_ops = make<PostOps>(f.dnnl_post_ops_create);
+  if (alpha != 1)
+    check(f.dnnl_post_ops_append_eltwise(post_ops.get(), dnnl_eltwise_linear, alpha, 0));
+  if (beta != 0) check(f.dnnl_post_ops_append_sum(post_ops.get(), beta, 0, dnnl_data_type_undef));
+  check(f.dnnl_primitive_attr_set_post_ops(attributes.get(), post_ops.get()));
+}
+
 bool is_worth_threads(double multiplications) {
   return multiplications >= 2 * kMultiplicationsPerThread;
 }

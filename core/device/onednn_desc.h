@@ -27,6 +27,8 @@ MemoryDesc dense(DType dtype, const Dims& dims, Layout layout, size_t channels);
 // Scratchpads come from our allocator, so that their pages stay warm.
 Attributes make_attributes();
 void fuse_relu(const Attributes& attributes);
+// The result becomes alpha * result + beta * what its memory held.
+void fuse_scaling(const Attributes& attributes, float alpha, float beta);
 
 // Either one thread or all: a primitive runs with as many threads as it was made for.
 bool is_worth_threads(double multiplications);

@@ -36,6 +36,7 @@ namespace rushlight::onednn {
   _(dnnl_post_ops_create)                              \
   _(dnnl_post_ops_destroy)                             \
   _(dnnl_post_ops_append_eltwise)                      \
+  _(dnnl_post_ops_append_sum)                          \
   _(dnnl_matmul_primitive_desc_create)                 \
   _(dnnl_convolution_forward_primitive_desc_create)    \
   _(dnnl_convolution_backward_data_primitive_desc_create)    \

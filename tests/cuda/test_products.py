@@ -54,6 +54,20 @@ FLOATING = ["float32", "float64", "float16", "bfloat16", "complex64", "complex12
 INTEGERS = ["int64", "int32", "int16", "int8", "uint8"]
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_scaled_products_are_added_and_rounded_once(dtype: str) -> None:
+    for m, k, n in [(5, 7, 3), (40, 33, 70), (1, 300, 1), (3, 0, 2)]:
+        added, left, right = (
+            numbers(2, *shape, dtype=dtype, seed=1) for shape in [(m, n), (m, k), (k, n)]
+        )
+        for beta, alpha in [(1, 1), (0, 2), (-0.7, 1.3)]:
+            on_cuda = rl.baddbmm(added.cuda(), left.cuda(), right.cuda(), beta=beta, alpha=alpha)
+            assert_close(on_cuda, rl.baddbmm(added, left, right, beta=beta, alpha=alpha), k)
+            exact = beta * added.double() + alpha * (left.double() @ right.double())
+            error = (on_cuda.cpu().double() - exact).abs()
+            assert (error <= exact.abs() * rl.finfo(on_cuda.dtype).eps / 2 + 1e-4).all()
+
+
 @pytest.mark.parametrize("dtype", [*FLOATING, *INTEGERS])
 def test_every_dtype_multiplies(dtype: str) -> None:
     assert_product(numbers(3, 4, dtype=dtype), numbers(4, 5, dtype=dtype))

@@ -12,3 +12,36 @@ def test_addmm_of_a_bias_rounds_once(dtype: torch.dtype) -> None:
     exact = bias.double() + a.double() @ b.double()
     wrong = (torch.addmm(bias, a, b) - exact).abs()
     assert (wrong <= exact.abs() * torch.finfo(dtype).eps / 2 + 1e-4).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("beta", [0.0, 1.0, -0.7])
+def test_scaled_products_round_once(dtype: torch.dtype, beta: float) -> None:
+    torch.manual_seed(0)
+    shapes = [(24, 40), (3, 24, 36), (3, 36, 40), (36,), (24, 1)]
+    added, left, right, vector, column = (torch.randn(*shape).to(dtype) for shape in shapes)
+
+    def exactly(added: torch.Tensor, product: torch.Tensor) -> torch.Tensor:
+        return beta * added.double() + 1.3 * product
+
+    exact_left, exact_right = left.double(), right.double()
+    products = exact_left @ exact_right
+    cases = {
+        "addmm": ((added, left[0], right[0]), exactly(added, products[0])),
+        "baddbmm": ((added, left, right), exactly(added, products)),
+        "addbmm": ((added, left, right), exactly(added, products.sum(0))),
+        "addmv": (
+            (column[:, 0], left[0], vector),
+            exactly(column[:, 0], exact_left[0] @ vector.double()),
+        ),
+    }
+    for name, (arguments, exact) in cases.items():
+        wrong = (getattr(torch, name)(*arguments, beta=beta, alpha=1.3) - exact).abs()
+        assert (wrong <= exact.abs() * torch.finfo(dtype).eps / 2 + 1e-4).all(), name
+
+
+def test_products_of_nothing_are_the_scaled_input() -> None:
+    added = torch.tensor([[1.0, 2.0]])
+    assert torch.addmm(added, torch.ones(1, 0), torch.ones(0, 2), beta=3).tolist() == [[3.0, 6.0]]
+    nan = torch.full((1, 2), torch.nan)
+    assert torch.addmm(nan, torch.ones(1, 0), torch.ones(0, 2), beta=0).tolist() == [[0.0, 0.0]]

@@ -43,6 +43,10 @@ struct Gemm {
   }
 
   static void finish(const GemmArgs& args, int64_t place, Sum sum) {
+    if (args.alpha != 1) sum = convert<Sum>(args.alpha) * sum;
+    if (args.beta != 0)
+      sum =
+          sum + convert<Sum>(args.beta) * convert<Sum>(static_cast<const ELEMENT*>(args.c)[place]);
     if (args.bias) sum = sum + convert<Sum>(static_cast<const ELEMENT*>(args.bias)[place % args.n]);
     static_cast<ELEMENT*>(args.c)[place] = convert<ELEMENT>(sum);
   }

@@ -17,13 +17,15 @@ struct GemmGrid {
   int64_t blocks() const { return rows * columns * batch * pieces; }
 };
 
-// c = a @ b + bias for a batch of matrices; c is row-major. Strides and steps are in elements.
+// c = alpha * a @ b + beta * c + bias for a batch of matrices; c is row-major. Strides and steps
+// are in elements.
 struct GemmArgs {
   const void *a, *b, *bias;  // bias: n elements, or null
   void *c, *partial;         // partial: the sums of pieces, if there are several
   int64_t m, n, k;
   int64_t a_row, a_column, b_row, b_column;
   int64_t a_step, b_step;  // from matrix to matrix
+  double alpha, beta;      // of real numbers
   GemmGrid grid;
 };
 

@@ -66,6 +66,9 @@ void check_batch_dims(const Tensor& a, const Tensor& b) {
 }
 
 bool is_number(Scalar scalar, double value) { return scalar.to<std::complex<double>>() == value; }
+Tensor times(const Tensor& tensor, Scalar factor) {
+  return is_number(factor, 1) ? tensor : tensor * factor;
+}
 
 // Whether the product can take the input along, rounding once: for it is added to each row.
 bool is_bias(const Tensor& input, const Tensor& mat1, const Tensor& mat2) {
@@ -74,8 +77,17 @@ bool is_bias(const Tensor& input, const Tensor& mat1, const Tensor& mat2) {
          input.dtype() == mat1.dtype() && input.dtype() == mat2.dtype();
 }
 
+// The input in the shape of a product.
+Tensor expand_to_product(const Tensor& input, const Shape& sizes) {
+  bool fits =
+      input.dim() <= int64_t(sizes.size()) && broadcast_shapes(input.sizes(), sizes) == sizes;
+  CHECK(fits, "input of shape ", input.sizes(), " does not broadcast to the product's shape ",
+        sizes, ".");
+  return input.is_sparse() ? input : expand(input, sizes);
+}
+
 // beta * input + alpha * product, where beta = 0 hides even a NaN in input.
-Tensor add_product(const Tensor& input, const Tensor& product, Scalar beta, Scalar alpha) {
+Tensor add_scaled(const Tensor& input, const Tensor& product, Scalar beta, Scalar alpha) {
   if (is_bool(product.dtype()))
     for (Scalar* factor : {&beta, &alpha}) {
       CHECK(factor->is_integral(), "booleans are multiplied by ", *factor,
@@ -87,12 +99,23 @@ Tensor add_product(const Tensor& input, const Tensor& product, Scalar beta, Scal
   CHECK(input.dtype() == product.dtype(), "input is ", dtype_name(input.dtype()),
         ", but the product is ", dtype_name(product.dtype()),
         ". They must have the same dtype; convert one with .to(dtype).");
-  Tensor scaled = is_number(alpha, 1) ? product : product * alpha;
-  if (is_number(beta, 0)) return scaled;
-  Tensor result = add(is_number(beta, 1) ? input : input * beta, scaled);
-  CHECK(result.sizes() == product.sizes(), "input of shape ", input.sizes(),
-        " does not broadcast to the product's shape ", product.sizes(), ".");
-  return result;
+  if (is_number(beta, 0)) return times(product, alpha);
+  Tensor added = expand_to_product(input, product.sizes());
+  return add(times(added, beta), times(product, alpha));
+}
+
+// beta * input + alpha * matmul(left, right) of two matrices, or two batches of as many.
+Tensor add_product(const Tensor& input, const Tensor& left, const Tensor& right, Scalar beta,
+                   Scalar alpha) {
+  bool is_real = is_floating(left.dtype()) && !beta.is_complex() && !alpha.is_complex();
+  bool is_dense = !input.is_sparse() && !left.is_sparse() && !right.is_sparse();
+  bool is_empty = left.size(-1) == 0;  // a sum of no products
+  if (!is_real || !is_dense || is_empty || input.dtype() != left.dtype())
+    return add_scaled(input, matmul(left, right), beta, alpha);
+  check_kinds(left, right);
+  Shape sizes = left.sizes();
+  sizes.back() = right.size(-1);
+  return call<"_add_product", Tensor>(expand_to_product(input, sizes), left, right, beta, alpha);
 }
 
 }  // namespace
@@ -147,6 +170,34 @@ OP(_matmul, "(Tensor input, Tensor other) -> Tensor", {
       // Against a single matrix all rows are one matrix: no batch of gradients to sum.
       if (other.dim() == 2) return mm(adjoint(as_rows(input)), as_rows(g));
       return matmul(adjoint(input), g);
+    })),
+})
+
+OP(_add_product,
+   "(Tensor input, Tensor left, Tensor right, Scalar beta, Scalar alpha) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(beta * input + alpha * matmul(left, right) of real floats, rounded once.
+
+The input has the shape of the result.)",
+  .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, Scalar beta,
+                Scalar alpha) {
+    return call<"_add_product", Tensor>(batch.full("input"), batch.full("left"),
+                                        batch.full("right"), beta, alpha);
+  },
+  .forward = [](const Tensor& input, const Tensor& left, const Tensor& right, Scalar beta,
+                Scalar alpha) {
+    common_device(std::array{&input, &left, &right});
+    return add_product_kernel(input, left, right, beta.to<double>(), alpha.to<double>());
+  },
+  .saves   = saves<"left", "right">,
+  .grads   = grads(
+    d<"input">(uses<>, [](const Tensor& g, Scalar beta, Scalar) { return scaled(g, beta); }),
+    d<"left">(uses<"right">, [](const Tensor& g, const Tensor& right, Scalar, Scalar alpha) {
+      return scaled(matmul(g, adjoint(right)), alpha);
+    }),
+    d<"right">(uses<"left">, [](const Tensor& g, const Tensor& left, Scalar, Scalar alpha) {
+      return scaled(matmul(adjoint(left), g), alpha);
     })),
 })
 
@@ -278,7 +329,7 @@ The input broadcasts, and with beta = 0 it is not read.)",
     check_inner(mat1, mat2);
     if (is_number(beta, 1) && is_number(alpha, 1) && is_bias(input, mat1, mat2))
       return call<"linear", Tensor>(mat1, transpose(mat2, 0, 1), input);
-    return add_product(input, matmul(mat1, mat2), beta, alpha);
+    return add_product(input, mat1, mat2, beta, alpha);
   },
 })
 
@@ -294,7 +345,10 @@ The input broadcasts, and with beta = 0 it is not read.)",
                 Scalar alpha) {
     check_dim(mat, "mat", 2);
     check_dim(vec, "vec", 1);
-    return add_product(input, matmul(mat, vec), beta, alpha);
+    check_inner(mat, vec);
+    if (mat.is_sparse()) return add_scaled(input, matmul(mat, vec), beta, alpha);
+    Tensor column = unsqueeze(expand_to_product(input, Shape{mat.size(0)}), 1);
+    return squeeze(add_product(column, mat, unsqueeze(vec, 1), beta, alpha), 1);
   },
 })
 
@@ -308,12 +362,15 @@ The input broadcasts, and with beta = 0 it is not read. Of booleans, sums are or
                 Scalar alpha) {
     check_dim(vec1, "vec1", 1);
     check_dim(vec2, "vec2", 1);
-    Tensor product = unsqueeze(vec1, 1) * vec2;
-    DType dtype = promote(input.dtype(), product.dtype());
+    DType dtype = promote(input.dtype(), promote(vec1.dtype(), vec2.dtype()));
     for (const Scalar& factor : {beta, alpha})
       CHECK(!is_integral(dtype) || factor.is_integral(), "For integral input tensors, beta and "
             "alpha must not be a floating point number, got ", factor, ".");
-    return add_product(cast(input, dtype), cast(product, dtype), beta, alpha);
+    Tensor column = unsqueeze(vec1, 1);
+    if (is_bool(dtype) || is_number(beta, 0))
+      return add_scaled(cast(input, dtype), cast(column * vec2, dtype), beta, alpha);
+    Tensor added = expand_to_product(cast(input, dtype), Shape{vec1.size(0), vec2.size(0)});
+    return call<"addcmul", Tensor>(times(added, beta), column, vec2, alpha);
   },
 })
 
@@ -328,7 +385,7 @@ The input broadcasts, and with beta = 0 it is not read.)",
   .forward = [](const Tensor& input, const Tensor& batch1, const Tensor& batch2, Scalar beta,
                 Scalar alpha) {
     check_batches(batch1, batch2);
-    return add_product(input, matmul(batch1, batch2), beta, alpha);
+    return add_product(input, batch1, batch2, beta, alpha);
   },
 })
 
@@ -347,7 +404,7 @@ The input broadcasts, and with beta = 0 it is not read.)",
     // The sum over the batch is one product of matrices as wide as all of them together.
     Tensor left = reshape(permute(batch1, Shape{1, 0, 2}), Shape{batch1.size(1), inner});
     Tensor right = reshape(batch2, Shape{inner, batch2.size(2)});
-    return add_product(input, matmul(left, right), beta, alpha);
+    return add_product(input, left, right, beta, alpha);
   },
 })
 

@@ -15,6 +15,11 @@ Tensor matmul_kernel(const Tensor& a, const Tensor& b);
 // input @ weight.T + bias, where weight is a matrix and bias may be undefined.
 Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias);
 
+// beta * input + alpha * a @ b, rounded once, for real floats of one dtype. The input has the
+// result's shape and is not read when beta is 0; a and b have the same dims before the last two.
+Tensor add_product_kernel(const Tensor& input, const Tensor& a, const Tensor& b, double beta,
+                          double alpha);
+
 // sum of input[i] * other[i] over two vectors of one dtype and length.
 Tensor dot_kernel(const Tensor& input, const Tensor& other);
 
@@ -32,8 +37,9 @@ struct Matrix {
   MatrixLayout layout;
 };
 
-// c = a @ b, plus the bias in each row, for a batch of matrices that lie some elements apart.
-// c has elements; k may be 0.
+// c = alpha * a @ b + beta * c, plus the bias in each row, for a batch of matrices that lie some
+// elements apart. Integers and complex numbers take no other factors than 1 and 0, which go with a
+// bias too. c has elements; k may be 0.
 struct MatrixProduct {
   DType dtype;
   int64_t m, n, k;
@@ -41,6 +47,9 @@ struct MatrixProduct {
   const char* bias = nullptr;  // n elements
   char* c;                     // dense
   int64_t batch = 1, a_step = 0, b_step = 0;
+  double alpha = 1, beta = 0;
+
+  bool is_plain() const { return alpha == 1 && beta == 0; }
 };
 
 // Returns false, having done nothing, for half types when oneDNN does not take them.

@@ -33,7 +33,9 @@ bool run_onednn(const MatrixProduct& p) {
                          p.k,
                          strides(p.a.layout, p.a_step),
                          strides(p.b.layout, p.b_step),
-                         {p.m * p.n, p.n, 1}};
+                         {p.m * p.n, p.n, 1},
+                         float(p.alpha),
+                         float(p.beta)};
   return onednn::matmul(product, p.a.data, p.b.data, p.bias, p.c);
 }
 
@@ -62,7 +64,8 @@ void add_integers(const MatrixProduct& p, const char* a, const char* b, char* c)
 bool is_small(const MatrixProduct& p) {
   bool is_real = p.dtype == DType::float32 || p.dtype == DType::float64;
   bool is_dot = p.m == 1 && p.n == 1;
-  return is_real && !p.bias && p.batch > 1 && p.k <= 512 && (is_dot || p.m * p.n * p.k <= 32);
+  return is_real && p.is_plain() && !p.bias && p.batch > 1 && p.k <= 512 &&
+         (is_dot || p.m * p.n * p.k <= 32);
 }
 
 void multiply_small(const MatrixProduct& p) {
@@ -113,8 +116,9 @@ bool multiply_on_cpu(const MatrixProduct& p) {
       const char* b = p.b.data + i * p.b_step * item;
       char* c = p.c + i * p.m * p.n * item;
       if (is_full_precision(p.dtype)) {
-        openblas::gemm(p.dtype, p.a.layout.transposed, p.b.layout.transposed, p.m, p.n, p.k, 1, a,
-                       p.a.layout.stride, b, p.b.layout.stride, p.bias ? 1 : 0, c, p.n);
+        openblas::gemm(p.dtype, p.a.layout.transposed, p.b.layout.transposed, p.m, p.n, p.k,
+                       p.alpha, a, p.a.layout.stride, b, p.b.layout.stride, p.bias ? 1 : p.beta, c,
+                       p.n);
       } else {
         add_integers(p, a, b, c);
       }

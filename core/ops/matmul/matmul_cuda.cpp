@@ -62,7 +62,7 @@ bool run_cublaslt(const MatrixProduct& p) {
                       p.k,
                       {p.a.layout.transposed, p.a.layout.stride, p.a_step},
                       {p.b.layout.transposed, p.b.layout.stride, p.b_step}};
-  return cublaslt::gemm(gemm, p.a.data, p.b.data, p.bias, p.c);
+  return cublaslt::gemm(gemm, p.alpha, p.a.data, p.b.data, p.bias, p.beta, p.c);
 }
 
 cuda::CudaKernelFamily family([] {
@@ -97,6 +97,8 @@ void multiply_on_cuda(const MatrixProduct& p) {
                 .b_column = p.b.layout.column_stride(),
                 .a_step = p.a_step,
                 .b_step = p.b_step,
+                .alpha = p.alpha,
+                .beta = p.beta,
                 .grid = {}};
   GemmSize size{p.m, p.n, p.k, p.batch};
   GemmPlan plan = is_vector ? plan_gemm_blocks(size, p.dtype) : plan_gemm(size, p.dtype);

@@ -58,18 +58,34 @@ Tensor right_operand(const Tensor& b) {
   return fits ? b : to_contiguous(b);
 }
 
+// beta * input, which a product is added to, and the factor of that; beta is 0 without an input.
+struct Scaling {
+  const Tensor& input;
+  double beta, alpha;
+};
+const Scaling kUnscaled{Tensor(), 0, 1};
+
+// A dense result, which holds the input already if there is one.
+Tensor prepare_result(ShapeRef sizes, const Tensor& like, const Scaling& scaling) {
+  Tensor out = empty(sizes, like.dtype(), like.device());
+  if (scaling.beta != 0) copy_into(out, scaling.input);
+  return out;
+}
+
 // The product of all rows of a with the matrix b. Undefined when there is no code for it.
-Tensor multiply_rows(Tensor a, Tensor b, const Tensor& bias) {
+Tensor multiply_rows(Tensor a, Tensor b, const Tensor& bias, const Scaling& scaling) {
   Shape sizes = a.sizes();
   sizes.back() = b.size(1);
-  Tensor out = empty(sizes, a.dtype(), a.device());
+  Tensor out = prepare_result(sizes, a, scaling);
   if (out.numel() == 0) return out;
   MatrixProduct p{.dtype = a.dtype(),
                   .m = out.numel() / b.size(1),
                   .n = b.size(1),
                   .k = b.size(0),
                   .bias = bias.defined() ? bytes_of(bias) : nullptr,
-                  .c = bytes_of(out)};
+                  .c = bytes_of(out),
+                  .alpha = scaling.alpha,
+                  .beta = scaling.beta};
   if (p.k == 0) return multiply(p, out.device()) ? out : Tensor();
   if (!rows_layout(a)) a = to_contiguous(a);
   b = right_operand(b);
@@ -92,21 +108,26 @@ Tensor last_matrix(const Tensor& batch) {
 }
 
 // One product for each index of the batch dims. Undefined when there is no code for it.
-Tensor multiply_batches(Tensor a, Tensor b) {
+Tensor multiply_batches(Tensor a, Tensor b, const Scaling& scaling) {
   Shape sizes = broadcast_shapes(batch_dims(a.sizes()), batch_dims(b.sizes()));
   size_t batch_dim_count = sizes.size();
   sizes.push_back(a.size(-2));
   sizes.push_back(b.size(-1));
-  Tensor out = empty(sizes, a.dtype(), a.device());
+  Tensor out = prepare_result(sizes, a, scaling);
   if (out.numel() == 0) return out;
-  MatrixProduct p{
-      .dtype = a.dtype(), .m = a.size(-2), .n = b.size(-1), .k = a.size(-1), .c = bytes_of(out)};
+  MatrixProduct p{.dtype = a.dtype(),
+                  .m = a.size(-2),
+                  .n = b.size(-1),
+                  .k = a.size(-1),
+                  .c = bytes_of(out),
+                  .alpha = scaling.alpha,
+                  .beta = scaling.beta};
   if (p.k == 0) {
     p.batch = out.numel() / (p.m * p.n);
     return multiply(p, out.device()) ? out : Tensor();
   }
   if (is_one_matrix(b) && rows_layout(a) && same_shape(batch_dims(a.sizes()), batch_dims(sizes)))
-    return multiply_rows(a, last_matrix(b), {});
+    return multiply_rows(a, last_matrix(b), {}, scaling);
   if (!matrix_layout(a)) a = to_contiguous(a);
   b = right_operand(b);
   p.a = {bytes_of(a), *matrix_layout(a)};
@@ -137,17 +158,28 @@ Tensor multiply_batches(Tensor a, Tensor b) {
 
 }  // namespace
 
-Tensor matmul_kernel(const Tensor& a, const Tensor& b) {
-  Tensor out = b.dim() == 2 ? multiply_rows(a, b, {}) : multiply_batches(a, b);
+namespace {
+
+Tensor multiply(const Tensor& a, const Tensor& b, const Scaling& scaling) {
+  Tensor out = b.dim() == 2 ? multiply_rows(a, b, {}, scaling) : multiply_batches(a, b, scaling);
   if (out.defined()) return out;
-  return to_dtype(matmul_kernel(to_dtype(a, DType::float32), to_dtype(b, DType::float32)),
+  return to_dtype(multiply(to_dtype(a, DType::float32), to_dtype(b, DType::float32), scaling),
                   a.dtype());
+}
+
+}  // namespace
+
+Tensor matmul_kernel(const Tensor& a, const Tensor& b) { return multiply(a, b, kUnscaled); }
+
+Tensor add_product_kernel(const Tensor& input, const Tensor& a, const Tensor& b, double beta,
+                          double alpha) {
+  return multiply(a, b, {input, beta, alpha});
 }
 
 Tensor linear_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias) {
   Tensor turned = alias(weight, Shape{weight.size(1), weight.size(0)},
                         Shape{weight.stride(1), weight.stride(0)}, weight.offset());
-  Tensor out = multiply_rows(input, turned, bias.defined() ? to_contiguous(bias) : bias);
+  Tensor out = multiply_rows(input, turned, bias.defined() ? to_contiguous(bias) : bias, kUnscaled);
   if (out.defined()) return out;
   auto widen = [](const Tensor& t) { return t.defined() ? to_dtype(t, DType::float32) : t; };
   return to_dtype(linear_kernel(widen(input), widen(weight), widen(bias)), input.dtype());
