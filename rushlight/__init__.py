@@ -205,6 +205,7 @@ _NAMES_IN = {
         set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
         set_autocast_gpu_dtype
     """,
+    "compiler": "_disable_dynamo",
     "cuda.streams": "Stream",
     "func": "vmap",
     "futures": "Future",

@@ -37,6 +37,9 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
     return allow_in_graph if fn is None else fn
 
 
+_disable_dynamo = disable  # torch._disable_dynamo: the name that optimizers of libraries use
+
+
 def allow_in_graph(fn: T) -> T:
     """Returns the function as it is."""
     return fn

@@ -106,6 +106,7 @@ def test_marks_of_compilers_leave_functions_alone() -> None:
     module.compile(mode="max-autotune")
     assert jit.ignore(drop=True)(function) is function
     assert compiler.disable(function) is compiler.disable()(function) is function
+    assert torch._disable_dynamo(function) is torch._disable_dynamo()(function) is function
     assert compiler.allow_in_graph(function) is compiler.compile(function) is function
     assert not (jit.is_scripting() or jit.is_tracing() or compiler.is_compiling())
     assert jit.annotate(int, 3) == 3
