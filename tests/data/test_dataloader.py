@@ -273,3 +273,12 @@ def test_workers_serve_an_iterator_that_is_kept_for_all_epochs() -> None:
         assert [batch.tolist() for batch in epoch] == [[0, 1], [2, 3], [4]]
         epoch._reset(loader)
     epoch._shutdown_workers()
+
+
+@pytest.mark.parametrize(
+    "dataset", [TensorDataset(torch.arange(6)), [(torch.tensor(i),) for i in range(6)]]
+)
+def test_the_indices_of_a_batch_may_be_a_tensor(dataset: Any) -> None:
+    batches = [torch.tensor([4, 1]), torch.tensor([3])]
+    loaded = [x.tolist() for (x,) in DataLoader(dataset, batch_sampler=batches)]
+    assert loaded == [[4, 1], [3]]

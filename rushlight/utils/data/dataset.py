@@ -272,13 +272,13 @@ def get_samples(dataset: Any, indices: Sequence[Any]) -> list[Any]:
     return [dataset[index] for index in indices]
 
 
-def get_collated(dataset: Any, indices: list[Any]) -> list[Tensor] | None:
+def get_collated(dataset: Any, indices: Sequence[Any]) -> list[Tensor] | None:
     """Returns default_collate of the samples by indexing whole tensors, or None where it cannot.
 
     It can for tensors and for subsets of them, of exactly these classes: in a subclass the samples
     may be anything.
     """
-    if not indices or any(type(index) is not int for index in indices):
+    if not len(indices) or any(type(index) is not int for index in indices):
         return None
     if type(dataset) is Subset:
         return get_collated(dataset.dataset, [dataset.indices[i] for i in indices])
