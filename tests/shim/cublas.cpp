@@ -22,7 +22,7 @@ template <class T>
 void solve_triangular(const Triangle& t, int m, int n, const T* alpha, const T* a, int lda, T* b,
                       int ldb) {
   expect(*alpha == T(1), "only alpha = 1 is here");
-  lapack::trsm(t.side, t.uplo, t.trans, t.diagonal, m, n, a, lda, b, ldb);
+  Lapack<T>::trsm(t.side, t.uplo, t.trans, t.diagonal, m, n, a, lda, b, ldb);
 }
 
 template <class T>
@@ -59,7 +59,7 @@ int getrf_batched(void* handle, int n, T* const* a, int lda, int* pivots, int* i
     int* exchanged = pivots ? open_range(pivots, size_t(n) * size_t(count)) : nullptr;
     int* infos = open_range(info, size_t(count));
     for_each_opened(a, count, n, n, lda, [&](int64_t i, T* matrix) {
-      infos[i] = exchanged ? lapack::getrf(n, n, matrix, lda, exchanged + i * n)
+      infos[i] = exchanged ? Lapack<T>::getrf(n, n, matrix, lda, exchanged + i * n)
                            : eliminate(n, n, matrix, lda);
     });
   });
@@ -76,8 +76,8 @@ int getrs_batched(void* handle, int trans, int n, int columns, const T* const* a
     *info = 0;
     for_each_opened(b, count, n, columns, ldb, [&](int64_t i, T* sides) {
       const T* const* matrices = open_range(a, size_t(count));
-      lapack::getrs("NTC"[trans], n, columns, open_matrix(matrices[i], n, n, lda), lda,
-                    exchanged + i * n, sides, ldb);
+      Lapack<T>::getrs("NTC"[trans], n, columns, open_matrix(matrices[i], n, n, lda), lda,
+                       exchanged + i * n, sides, ldb);
     });
   });
 }

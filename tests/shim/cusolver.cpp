@@ -22,7 +22,7 @@ int getrf(void* handle, int m, int n, T* a, int lda, T* work, int* pivots, int* 
     use_work(work, work_for(m, n), work_for(m, n));
     T* matrix = open_matrix(a, m, n, lda);
     *open_range(info, 1) =
-        pivots ? lapack::getrf(m, n, matrix, lda, open_range(pivots, size_t(std::min(m, n))))
+        pivots ? Lapack<T>::getrf(m, n, matrix, lda, open_range(pivots, size_t(std::min(m, n))))
                : eliminate(m, n, matrix, lda);
   });
 }
@@ -34,8 +34,8 @@ int getrs(void* handle, int trans, int n, int columns, const T* a, int lda, cons
     expect_sizes(n, columns);
     expect_choice(trans, 3);
     *open_range(info, 1) =
-        lapack::getrs("NTC"[trans], n, columns, open_matrix(a, n, n, lda), lda,
-                      open_range(pivots, size_t(n)), open_matrix(b, n, columns, ldb), ldb);
+        Lapack<T>::getrs("NTC"[trans], n, columns, open_matrix(a, n, n, lda), lda,
+                         open_range(pivots, size_t(n)), open_matrix(b, n, columns, ldb), ldb);
   });
 }
 
@@ -44,7 +44,7 @@ int potrf(void* handle, int uplo, int n, T* a, int lda, T* work, int lwork, int*
   return solve("potrf", handle, [&] {
     expect_sizes(n);
     use_work(work, lwork, work_for(n, n));
-    *open_range(info, 1) = lapack::potrf(fill(uplo), n, open_matrix(a, n, n, lda), lda);
+    *open_range(info, 1) = Lapack<T>::potrf(fill(uplo), n, open_matrix(a, n, n, lda), lda);
   });
 }
 
@@ -54,7 +54,7 @@ int potrf_batched(void* handle, int uplo, int n, T* const* a, int lda, int* info
     expect_sizes(n, count);
     int* infos = open_range(info, size_t(count));
     for_each_opened(a, count, n, n, lda, [&](int64_t i, T* matrix) {
-      infos[i] = lapack::potrf(fill(uplo), n, matrix, lda);
+      infos[i] = Lapack<T>::potrf(fill(uplo), n, matrix, lda);
     });
   });
 }
@@ -66,8 +66,8 @@ int sytrf(void* handle, int uplo, int n, T* a, int lda, int* pivots, T* work, in
     expect_sizes(n);
     use_work(work, lwork, work_for(n, n));
     lapack::Workspace<T> space;
-    *open_range(info, 1) = lapack::sytrf(false, fill(uplo), n, open_matrix(a, n, n, lda), lda,
-                                         open_range(pivots, size_t(n)), space);
+    *open_range(info, 1) = Lapack<T>::sytrf(false, fill(uplo), n, open_matrix(a, n, n, lda), lda,
+                                            open_range(pivots, size_t(n)), space);
   });
 }
 
@@ -77,8 +77,8 @@ int geqrf(void* handle, int m, int n, T* a, int lda, T* tau, T* work, int lwork,
     expect_sizes(m, n);
     use_work(work, lwork, work_for(m, n));
     lapack::Workspace<T> space;
-    *open_range(info, 1) = lapack::geqrf(m, n, open_matrix(a, m, n, lda), lda,
-                                         open_range(tau, size_t(std::min(m, n))), space);
+    *open_range(info, 1) = Lapack<T>::geqrf(m, n, open_matrix(a, m, n, lda), lda,
+                                            open_range(tau, size_t(std::min(m, n))), space);
   });
 }
 
@@ -90,8 +90,8 @@ int orgqr(void* handle, int m, int n, int k, T* a, int lda, const T* tau, T* wor
     expect(k <= n && n <= m, "there are more reflectors than columns, or columns than rows");
     use_work(work, lwork, work_for(m, n));
     lapack::Workspace<T> space;
-    *open_range(info, 1) =
-        lapack::orgqr(m, n, k, open_matrix(a, m, n, lda), lda, open_range(tau, size_t(k)), space);
+    *open_range(info, 1) = Lapack<T>::orgqr(m, n, k, open_matrix(a, m, n, lda), lda,
+                                            open_range(tau, size_t(k)), space);
   });
 }
 
@@ -107,8 +107,8 @@ int ormqr(void* handle, int side, int trans, int m, int n, int k, const T* a, in
     use_work(work, lwork, work_for(m, n));
     lapack::Workspace<T> space;
     *open_range(info, 1) =
-        lapack::ormqr("LR"[side], trans != 0, m, n, k, open_matrix(a, order, k, lda), lda,
-                      open_range(tau, size_t(k)), open_matrix(c, m, n, ldc), ldc, space);
+        Lapack<T>::ormqr("LR"[side], trans != 0, m, n, k, open_matrix(a, order, k, lda), lda,
+                         open_range(tau, size_t(k)), open_matrix(c, m, n, ldc), ldc, space);
   });
 }
 
@@ -133,8 +133,8 @@ int decompose(bool vectors, bool economic, int m, int n, const T* a, int lda,
   char job = !vectors ? 'N' : economic ? 'S' : 'A';
   std::vector<T> vh(size_t(n) * size_t(n));
   lapack::Workspace<T> space;
-  int info = lapack::gesdd(job, m, n, matrix, lda, open_range(s, size_t(k)), left, ldu, vh.data(),
-                           rows, space);
+  int info = Lapack<T>::gesdd(job, m, n, matrix, lda, open_range(s, size_t(k)), left, ldu,
+                              vh.data(), rows, space);
   destroy(matrix, m, n, lda);
   for (int64_t j = 0; vectors && j < rows; ++j)
     for (int64_t i = 0; i < n; ++i) right[i + j * ldv] = conjugate(vh[size_t(j + i * rows)]);
@@ -183,8 +183,8 @@ int gesvd(void* handle, char job, char job_vh, int m, int n, T* a, int lda, lapa
       right = open_matrix(vh, n, n, ldvh);
     }
     lapack::Workspace<T> space;
-    *open_range(info, 1) = lapack::gesdd(job, m, n, matrix, lda, open_range(s, size_t(n)), left,
-                                         ldu, right, ldvh, space);
+    *open_range(info, 1) = Lapack<T>::gesdd(job, m, n, matrix, lda, open_range(s, size_t(n)), left,
+                                            ldu, right, ldvh, space);
     destroy(matrix, m, n, lda);
   });
 }
@@ -194,7 +194,7 @@ int eigen(bool vectors, int uplo, int n, const T* a, int lda, const lapack::Real
   T* matrix = open_matrix(a, n, n, lda);
   lapack::Workspace<T> space;
   int info =
-      lapack::heevd(vectors, fill(uplo), n, matrix, lda, open_range(values, size_t(n)), space);
+      Lapack<T>::heevd(vectors, fill(uplo), n, matrix, lda, open_range(values, size_t(n)), space);
   if (!vectors) destroy(matrix, n, n, lda);
   return info;
 }

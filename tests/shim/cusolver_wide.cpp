@@ -43,7 +43,7 @@ int factor_hermitian(int uplo, int64_t n, T* a, int64_t lda, int64_t* pivots) {
   std::vector<int> narrow(static_cast<size_t>(n));
   lapack::Workspace<T> space;
   int info =
-      lapack::sytrf(true, fill(uplo), n, open_matrix(a, n, n, lda), lda, narrow.data(), space);
+      Lapack<T>::sytrf(true, fill(uplo), n, open_matrix(a, n, n, lda), lda, narrow.data(), space);
   std::copy(narrow.begin(), narrow.end(), open_range(pivots, size_t(n)));
   return info;
 }
@@ -53,8 +53,8 @@ int solve_symmetric(bool hermitian, int uplo, int64_t n, int64_t columns, const 
   expect_sizes(n, columns);
   const int64_t* wide = open_range(pivots, size_t(n));
   std::vector<int> narrow(wide, wide + n);
-  return lapack::sytrs(hermitian, fill(uplo), n, columns, open_matrix(a, n, n, lda), lda,
-                       narrow.data(), open_matrix(b, n, columns, ldb), ldb);
+  return Lapack<T>::sytrs(hermitian, fill(uplo), n, columns, open_matrix(a, n, n, lda), lda,
+                          narrow.data(), open_matrix(b, n, columns, ldb), ldb);
 }
 
 // Values are complex; of the vectors of a conjugate pair there are the real and imaginary parts.
@@ -66,7 +66,7 @@ int eigen(int64_t n, T* a, int64_t lda, std::complex<lapack::Real<T>>* values, T
   Complex* found = open_range(values, size_t(n));
   std::vector<Complex> columns(vectors ? size_t(n * n) : 0);
   lapack::Workspace<T> space;
-  int info = lapack::geev(n, matrix, lda, found, vectors ? columns.data() : nullptr, space);
+  int info = Lapack<T>::geev(n, matrix, lda, found, vectors ? columns.data() : nullptr, space);
   destroy(matrix, n, n, lda);
   if (!vectors) return info;
   T* out = open_matrix(vectors, n, n, ldv);

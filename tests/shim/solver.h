@@ -20,6 +20,7 @@
 namespace shim {
 
 namespace lapack = rushlight::lapack;
+using lapack::Lapack;
 
 // cusolverStatus_t
 enum SolverStatus : int { kSolved = 0, kRefused = 3, kFailed = 6 };
