@@ -266,6 +266,18 @@ def test_iterators_have_the_names_that_libraries_use(workers: int) -> None:
     assert isinstance(iter(DataLoader(range(6), num_workers=workers)), classes[workers])
 
 
+def test_a_loader_keeps_the_last_epoch_of_workers_that_stay() -> None:
+    for num_workers in (0, 1):
+        loader = DataLoader(range(4), num_workers=num_workers)
+        assert [x.item() for x in loader] == [0, 1, 2, 3] and loader._iterator is None
+    loader = DataLoader(range(4), num_workers=1, persistent_workers=True)
+    epoch = iter(loader)
+    assert loader._iterator is epoch and next(epoch).item() == 0
+    loader._iterator._shutdown_workers()
+    assert [x.item() for x in loader] == [0, 1, 2, 3]  # by new workers
+    loader._iterator._shutdown_workers()
+
+
 def test_workers_serve_an_iterator_that_is_kept_for_all_epochs() -> None:
     loader = DataLoader(range(5), 2, num_workers=1, persistent_workers=True)
     epoch = loader._get_iterator()

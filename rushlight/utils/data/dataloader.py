@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypeAlias
 
     from rushlight import Generator
-    from rushlight.utils.data.parallel import Workers
+    from rushlight.utils.data.parallel import _MultiProcessingDataLoaderIter
 
 
 _collate_fn_t: TypeAlias = "Callable[[list[Any]], Any]"
@@ -155,7 +155,7 @@ class DataLoader:
         self.pin_memory_device = pin_memory_device
         self.in_order = in_order
         self._is_stream = is_stream
-        self._workers: Workers | None = None
+        self._iterator: _MultiProcessingDataLoaderIter | None = None
         self.__initialized = True
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -175,12 +175,11 @@ class DataLoader:
             return _SingleProcessDataLoaderIter(self)
         from rushlight.utils.data.parallel import _MultiProcessingDataLoaderIter
 
-        workers = self._workers
-        if workers is not None and workers.close.alive:
-            return _MultiProcessingDataLoaderIter(self, workers)
-        epoch = _MultiProcessingDataLoaderIter(self)
+        last = self._iterator
+        processes = last.processes if last is not None and last.processes.close.alive else None
+        epoch = _MultiProcessingDataLoaderIter(self, processes)
         if self.persistent_workers:
-            self._workers = epoch.processes
+            self._iterator = epoch
         return epoch
 
     def __len__(self) -> int:
