@@ -281,3 +281,20 @@ def test_modules_take_the_short_way_again_after_all_hooks_were_removed() -> None
     register_module_forward_hook(lambda *_: None).remove()
     module(value())
     assert module._hooks is None
+
+
+def test_hooks_of_state_dicts_can_be_seen_and_run_by_a_module_of_its_own() -> None:
+    """A module that makes its state dict itself runs them so."""
+    layer = torch.nn.Linear(1, 1)
+    for view in (
+        layer._state_dict_pre_hooks,
+        layer._state_dict_hooks,
+        layer._load_state_dict_pre_hooks,
+        layer._load_state_dict_post_hooks,
+    ):
+        assert len(view) == 0
+    handle = layer._register_state_dict_hook(lambda module, state, prefix, metadata: {"a": 1})
+    (hook,) = layer._state_dict_hooks.values()
+    assert hook(layer, layer.state_dict(), "", {}) == {"a": 1}
+    handle.remove()
+    assert not layer._state_dict_hooks

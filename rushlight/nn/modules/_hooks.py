@@ -80,6 +80,22 @@ class Hooked(Members):
     def _backward_hooks(self) -> HookView:
         return HookView(self, "backward")
 
+    @property
+    def _state_dict_pre_hooks(self) -> HookView:
+        return HookView(self, "state_dict_pre")
+
+    @property
+    def _state_dict_hooks(self) -> HookView:
+        return HookView(self, "state_dict_post")
+
+    @property
+    def _load_state_dict_pre_hooks(self) -> HookView:
+        return HookView(self, "load_state_dict_pre")
+
+    @property
+    def _load_state_dict_post_hooks(self) -> HookView:
+        return HookView(self, "load_state_dict_post")
+
     def _hooks_at(self, moment: str) -> list[Hook]:
         """The hooks for a moment in calling order: those of all modules, then this module's."""
         if self._hooks is None:
