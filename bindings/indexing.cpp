@@ -31,9 +31,15 @@ bool is_plain(PyObject* item) {
          is_tensor(item);
 }
 
-bool is_list_or_array(PyObject* item) {
-  return !is_plain(item) &&
-         (PyList_Check(item) || PyTuple_Check(item) || PyObject_HasAttrString(item, "__array__"));
+bool is_array(PyObject* item) {
+  return !is_plain(item) && PyObject_HasAttrString(item, "__array__");
+}
+
+// Of places: a list, a tuple, a range, or anything else that is indexed by integers.
+bool is_sequence(PyObject* item) {
+  if (PyList_Check(item) || PyTuple_Check(item)) return true;
+  return !is_plain(item) && PySequence_Check(item) && !PyUnicode_Check(item) &&
+         !PyBytes_Check(item) && !is_array(item);
 }
 
 // How many dims of the tensor an index item consumes.
@@ -51,8 +57,8 @@ bool is_tuple_in_disguise(PyObject* index) {
   if (!PyList_Check(index) || PyList_GET_SIZE(index) >= 32) return false;
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(index); ++i) {
     PyObject* item = PyList_GET_ITEM(index, i);
-    if (is_tensor(item) || PyList_Check(item) || PyTuple_Check(item) || PySlice_Check(item) ||
-        item == Py_Ellipsis || item == Py_None)
+    if (is_tensor(item) || is_sequence(item) || PySlice_Check(item) || item == Py_Ellipsis ||
+        item == Py_None)
       return true;
   }
   return false;
@@ -112,13 +118,12 @@ class Reader {
   }
 
  private:
-  // Lists and arrays become tensors; everything else stays.
+  // Sequences and arrays become tensors; everything else stays.
   static Ref prepare(PyObject* item) {
-    if (!is_list_or_array(item)) return Ref::borrow(item);
+    bool of_places = is_sequence(item);
+    if (!of_places && !is_array(item)) return Ref::borrow(item);
     Tensor tensor = tensor_from_data(item, std::nullopt);
-    bool is_sequence = PyList_Check(item) || PyTuple_Check(item);
-    if (is_sequence && tensor.numel() == 0 && !is_integral(tensor.dtype()))
-      tensor = to_int64(tensor);
+    if (of_places && tensor.numel() == 0 && !is_integral(tensor.dtype())) tensor = to_int64(tensor);
     return Ref(wrap(tensor));
   }
   // Whether it is read as an integer is. One that differs between samples has no value here.

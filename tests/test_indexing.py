@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import UserList, deque
 from typing import Any
 
 import numpy as np
@@ -237,6 +238,23 @@ def test_lists_and_numpy_arrays_are_index_tensors() -> None:
     assert x[np.array([4, -1])].tolist() == [4, 4]
     assert x[[True, False, True, False, False]].tolist() == [0, 2]
     assert x[[]].tolist() == []
+
+
+def test_any_sequence_is_an_index_tensor() -> None:
+    x = torch.arange(12).reshape(3, 4)
+    assert x[range(3), [1, 0, 3]].tolist() == [1, 4, 11]  # one element of each row
+    assert x[:, range(2)].tolist() == [[0, 1], [4, 5], [8, 9]]
+    assert x[range(0)].shape == (0, 4)
+    for places in (range(0, 3, 2), deque([0, 2]), UserList([0, 2])):
+        assert torch.equal(x[places], x[[0, 2]])
+        assert torch.equal(x[torch.tensor([1, 1]), places], x[1, [0, 2]])
+    x[range(3), [1, 0, 3]] -= 20
+    assert x[range(3), [1, 0, 3]].tolist() == [-19, -16, -9]
+    with pytest.raises(IndexError, match="index 3 is out of"):
+        x[range(5)]
+    for other in ("ab", b"ab", {0: 1}, {0, 1}, iter([0])):
+        with pytest.raises(IndexError, match=f"got {type(other).__name__}"):
+            x[other]
 
 
 def test_zero_dim_masks_add_a_dim() -> None:
