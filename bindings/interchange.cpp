@@ -235,7 +235,7 @@ Tensor tensor_from_array(PyObject* array, bool copy) {
           "array.astype(array.dtype.newbyteorder('=')).");
     refuse_type(array);
   }
-  Shape sizes(view->shape, view->shape + view->ndim), strides;
+  Shape sizes(view->shape, view->shape + view->ndim);
   if (copy) {
     if (!has_aligned_elements(*view, dtype)) {  // NumPy can read them
       Ref module(checked(PyImport_ImportModule("numpy")));
@@ -251,16 +251,18 @@ Tensor tensor_from_array(PyObject* array, bool copy) {
                    Shape(view->strides, view->strides + view->ndim));
     return tensor;
   }
+  Shape strides = contiguous_strides(sizes);
   for (int d = 0; d < view->ndim; ++d) {
-    bool matters = sizes[size_t(d)] > 1;
-    int64_t stride = matters ? view->strides[d] : view->itemsize;
+    int64_t stride = view->strides[d];
+    bool is_taken = sizes[size_t(d)] > 1, is_possible = stride >= 0 && stride % view->itemsize == 0;
+    if (!is_taken && !is_possible) continue;
     CHECK(stride >= 0, ErrorKind::kValue,
           "At least one stride in the given numpy array is negative, and tensors with negative "
           "strides are not supported. Make a copy with array.copy().");
     CHECK(stride % view->itemsize == 0, ErrorKind::kValue,
           "given numpy array strides not a multiple of the element byte size. Copy the numpy array "
           "to reallocate the memory.");
-    strides.push_back(stride / view->itemsize);
+    strides[size_t(d)] = stride / view->itemsize;
   }
   int64_t bytes = storage_bytes_needed(sizes, strides, 0, size_t(view->itemsize));
   void* begin = view->buf;

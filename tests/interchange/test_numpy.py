@@ -71,6 +71,11 @@ def test_numpy_views_keep_their_strides() -> None:
     tensor = torch.from_numpy(array)
     assert tensor.stride() == (2, 4)
     np.testing.assert_array_equal(tensor.numpy(), array)
+    # Also those of dims with one element, by which gray images tell their memory format.
+    images = np.zeros((2, 1, 4, 5), np.float32)
+    assert torch.from_numpy(images).stride() == (20, 20, 5, 1)
+    features = torch.nn.functional.conv2d(torch.from_numpy(images), torch.ones(3, 1, 2, 2))
+    assert features.view(2, -1).shape == (2, 36)
 
 
 REFUSED_DTYPES: list[tuple[Any, str]] = [
