@@ -15,10 +15,34 @@ def subtract_mean(torch: Any) -> Call:
     return lambda: x - mean
 
 
-@case("32x128x64 * scale[128, 1]", "ops", 1.5)
+@case("32x128x64 * scale[128, 1]", "ops", 1.0)
 def scale_rows(torch: Any) -> Call:
     x, scale = torch.randn(32, 128, 64), torch.randn(128, 1)
     return lambda: x * scale
+
+
+@case("outer product, 1000x1000", "ops", 1.0)
+def outer(torch: Any) -> Call:
+    x, y = torch.randn(1000), torch.randn(1000)
+    return lambda: torch.outer(x, y)
+
+
+@case("addr, 512x512", "ops", 1.0)
+def addr(torch: Any) -> Call:
+    a, x, y = torch.randn(512, 512), torch.randn(512), torch.randn(512)
+    return lambda: torch.addr(a, x, y)
+
+
+@case("baddbmm with factors, 64 of 64x64, bfloat16", "ops", 1.0)
+def baddbmm(torch: Any) -> Call:
+    a, x, y = (torch.randn(64, 64, 64).bfloat16() for _ in range(3))
+    return lambda: torch.baddbmm(a, x, y, beta=0.5, alpha=2)
+
+
+@case("64 inverses of 16x16", "ops", 1.0)
+def small_inverses(torch: Any) -> Call:
+    a = torch.randn(64, 16, 16) + 16 * torch.eye(16)
+    return lambda: torch.linalg.inv(a)
 
 
 @case("sum((0, 2)), 64x128x256", "ops", 1.0)

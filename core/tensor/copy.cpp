@@ -134,7 +134,7 @@ void copy_on_cpu(const Tensor& dst, const Tensor& src) {
     (*static_cast<const CastLoop*>(cast))(in[0], out, n);
   };
   CastLoop cast = cast_loop(src.dtype(), dst.dtype());
-  run_tile_loop({&dst, dst.dtype()}, {&operand, 1}, convert, &cast);
+  run_tile_loop({&dst, dst.dtype()}, {&operand, 1}, {convert}, &cast);
 }
 
 // On one CUDA device; a 0-d source may lie on the CPU.

@@ -135,21 +135,23 @@ struct Indices {};
 template <size_t N>
 using IndicesTo = Indices<__integer_pack(N)...>;
 
-template <class F, class T, size_t I>
+template <class F, class T, size_t I, bool repeated>
 struct Operand {
   static constexpr bool kMask = read_params(F::params).is_mask[I];
   static auto at(const void* const* operands, int64_t i) {
+    if constexpr (repeated) i = 0;
     // GCC has no vectors of bool, but of bytes.
     if constexpr (kMask) return static_cast<const uint8_t*>(operands[I])[i] != 0;
     else return static_cast<const T*>(operands[I])[i];
   }
 };
 
-template <class F, class T, size_t... I, size_t... J>
+template <class F, class T, int repeated, size_t... I, size_t... J>
 auto evaluate(const void* const* operands, const T* scalars, int64_t i, Indices<I...>,
               Indices<J...>) {
   (void)scalars;
-  auto result = F::template apply<T, T, bool>(Operand<F, T, I>::at(operands, i)..., scalars[J]...);
+  auto result = F::template apply<T, T, bool>(
+      Operand<F, T, I, int(I) == repeated>::at(operands, i)..., scalars[J]...);
   return typename Given<decltype(result)>::type(result);
 }
 
@@ -164,11 +166,13 @@ inline constexpr const char* kVectorFunctions =
 #undef RUSHLIGHT_NAME
 
 template <class F, class T>
+// Operand number `repeated`, if there is one, is a single element.
+template <class F, class T, int repeated = -1>
 struct Loop {
   static constexpr FormulaParams kParams = read_params(F::params);
   using Operands = IndicesTo<size_t(kParams.operands)>;
   using Scalars = IndicesTo<size_t(kParams.scalars)>;
-  using Result = decltype(evaluate<F, T>(nullptr, nullptr, 0, Operands{}, Scalars{}));
+  using Result = decltype(evaluate<F, T, repeated>(nullptr, nullptr, 0, Operands{}, Scalars{}));
 
   static constexpr Stored kStored = kSame<Result, T>      ? Stored::same
                                     : kSame<Result, bool> ? Stored::boolean
@@ -184,11 +188,17 @@ struct Loop {
     // Copies in locals tell the vectoriser that the stores do not change them.
     const void* in[kMaxOperands];
     for (int k = 0; k < kParams.operands; ++k) in[k] = operands[k];
+    [[maybe_unused]] T element;
+    if constexpr (repeated >= 0) {
+      element = *static_cast<const T*>(operands[repeated]);
+      in[repeated] = &element;
+    }
     T s[kMaxScalars];
     for (int k = 0; k < kParams.scalars; ++k) s[k] = static_cast<const T*>(scalars)[k];
     Result* out = static_cast<Result*>(result);
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) out[i] = evaluate<F, T>(in, s, i, Operands{}, Scalars{});
+    for (int64_t i = 0; i < n; ++i)
+      out[i] = evaluate<F, T, repeated>(in, s, i, Operands{}, Scalars{});
   }
 
   // libmvec rounds otherwise than the scalar functions. So that an element does not depend on its
@@ -226,7 +236,18 @@ struct Loop {
 
 template <class F, class T>
 constexpr void add_loop(PointwiseLoops& loops, Compute compute) {
-  loops.run[int(compute)] = &Loop<F, T>::run;
+  constexpr FormulaParams params = read_params(F::params);
+  PointwiseKernel& kernel = loops.kernels[int(compute)];
+  kernel.run = &Loop<F, T>::run;
+  // Broadcasting is worth more code where it is common: between two floats, in sums of products.
+  constexpr bool has_mask = params.is_mask[0] || params.is_mask[1] || params.is_mask[2];
+  constexpr int most = params.kind == 'N' ? 3 : 2;
+  if constexpr ((kSame<T, float> || kSame<T, double>) && !has_mask && params.operands >= 2 &&
+                params.operands <= most) {
+    kernel.repeating[0] = &Loop<F, T, 0>::run;
+    kernel.repeating[1] = &Loop<F, T, 1>::run;
+    if constexpr (params.operands == 3) kernel.repeating[2] = &Loop<F, T, 2>::run;
+  }
   loops.stored[int(compute)] = Loop<F, T>::kStored;
 }
 

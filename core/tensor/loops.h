@@ -42,14 +42,22 @@ enum class Stored : uint8_t { same, boolean, real };
 
 inline constexpr int kMaxOperands = 6;
 inline constexpr int kMaxScalars = 6;
+inline constexpr int kMaxRepeating = 3;
 
 // Runs one formula over n elements: every operand and the result are contiguous.
 // The result may be the same memory as an operand, element for element.
 using PointwiseLoop = void (*)(const void* const* operands, const void* scalars, void* result,
                                int64_t n);
 
+// The loops of one formula for one type.
+struct PointwiseKernel {
+  PointwiseLoop run = nullptr;  // null where the formula has no meaning
+  // The same with a single element as operand k for all n; null where there is no such loop.
+  PointwiseLoop repeating[kMaxRepeating] = {};
+};
+
 struct PointwiseLoops {
-  PointwiseLoop run[kComputeCount];  // null where the formula has no meaning
+  PointwiseKernel kernels[kComputeCount];
   Stored stored[kComputeCount];
 };
 

@@ -43,7 +43,7 @@ struct Typing {
   DType compute;  // what the loop reads
   DType result;
   DType written;  // what the loop writes
-  PointwiseLoop loop;
+  PointwiseKernel kernel;
 };
 
 Typing typing_of(const Formula& formula, DType common) {
@@ -53,9 +53,10 @@ Typing typing_of(const Formula& formula, DType common) {
   Compute compute = compute_of(t.common);
   t.compute = dtype_of_compute(compute);
   const PointwiseLoops* loops = formula.loops[active_isa_index()];
-  if (!loops->run[int(compute)]) loops = formula.loops[0];  // complex, uint64: baseline only
-  t.loop = loops->run[int(compute)];
-  CHECK(t.loop, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(common), ".",
+  // Complex numbers and uint64 have loops in the baseline set only.
+  if (!loops->kernels[int(compute)].run) loops = formula.loops[0];
+  t.kernel = loops->kernels[int(compute)];
+  CHECK(t.kernel.run, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(common), ".",
         is_complex(common) ? " Use the real and imaginary parts." : "");
   switch (loops->stored[int(compute)]) {
     case Stored::same:
@@ -122,7 +123,7 @@ Tensor empty_result(ShapeRef sizes, DType dtype, Device device,
 void run(const Formula& formula, const Typing& typing, const TileOperand& result,
          std::span<const TileOperand> operands, const void* scalars) {
   switch (result.tensor->device().type) {
-    case DeviceType::cpu: return run_tile_loop(result, operands, typing.loop, scalars);
+    case DeviceType::cpu: return run_tile_loop(result, operands, typing.kernel, scalars);
     case DeviceType::cuda:
       if (result.tensor->numel() == 0) return;
       return run_cuda_loop(formula, typing.compute, result, operands, scalars);

@@ -72,7 +72,7 @@ Variant uniform_variant(const Formula& formula, DType dtype, bool strided) {
 void declare_usual_variants() {
   for (const Formula* formula : all_formulas()) {
     for (DType dtype : {DType::float32, DType::float16, DType::bfloat16, DType::int64}) {
-      if (!formula->loops[0]->run[int(compute_of(dtype))]) continue;
+      if (!formula->loops[0]->kernels[int(compute_of(dtype))].run) continue;
       kernel_of(uniform_variant(*formula, dtype, false));
       if (dtype == DType::float32) kernel_of(uniform_variant(*formula, dtype, true));
     }

@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t kTile = 1024;    // 4 KB of float: several operands stay in L1
 constexpr int64_t kRowTile = 256;  // rows shorter than this are gathered several at a time
+constexpr int64_t kShortRow = 16;  // shorter rows cost more by their calls than by being gathered
 constexpr int64_t kGrain = 32768;  // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
 constexpr size_t kAlignment = 64;  // of the buffers
@@ -37,7 +38,7 @@ struct Plan {
   int64_t numel;
   Lane lanes[kMaxOperands + 1];  // the operands, then the result
   int operand_count;
-  PointwiseLoop loop;
+  PointwiseKernel kernel;
   const void* scalars;
 
   std::span<const Lane> all() const { return {lanes, size_t(operand_count) + 1}; }
@@ -185,9 +186,53 @@ void run_tiles(const Plan& plan, int64_t begin, int64_t end) {
     const void* operands[kMaxOperands];
     for (int k = 0; k < plan.operand_count; ++k) operands[k] = tiles.read(k, i, n);
     void* target = tiles.target(i, n);
-    plan.loop(operands, plan.scalars, target, n);
+    plan.kernel.run(operands, plan.scalars, target, n);
     tiles.store(target, i, n);
     i += n;
+  }
+}
+
+// The loop that takes the rows of all lanes as they lie in memory; null when there is none.
+PointwiseLoop row_loop(const Plan& plan) {
+  if (plan.inner() < kShortRow) return nullptr;
+  PointwiseLoop loop = plan.kernel.run;
+  for (int k = 0; k <= plan.operand_count; ++k) {
+    const Lane& lane = plan.lanes[k];
+    if (lane.cast) return nullptr;
+    if (lane.strides.back() == lane.item) continue;
+    bool is_only = loop == plan.kernel.run && lane.strides.back() == 0;
+    if (!is_only || k >= kMaxRepeating) return nullptr;
+    loop = plan.kernel.repeating[k];
+    if (!loop) return nullptr;
+  }
+  return loop;
+}
+
+void run_rows(const Plan& plan, PointwiseLoop loop, int64_t begin, int64_t end) {
+  int64_t inner = plan.inner();
+  size_t last = plan.sizes.size() - 1, next = last ? last - 1 : 0;
+  int64_t most = last ? plan.sizes[next] : 1;
+  ShapeRef outer = ShapeRef(plan.sizes).first(next);
+  int64_t steps[kMaxOperands + 1];
+  for (int k = 0; k <= plan.operand_count; ++k) steps[k] = last ? plan.lanes[k].strides[next] : 0;
+  for (int64_t i = begin; i < end;) {
+    // Rows, or a part of one, that lie at equal distances.
+    int64_t row = i / inner, column = i % inner, n = std::min(inner - column, end - i);
+    int64_t rows = n < inner ? 1 : std::min((end - i) / inner, most - row % most);
+    auto start = [&](int k) {
+      const Lane& lane = plan.lanes[k];
+      return lane.data + offset_of(outer, ShapeRef(lane.strides).first(next), row / most) +
+             row % most * steps[k] + column * lane.strides[last];
+    };
+    const void* operands[kMaxOperands];
+    for (int k = 0; k < plan.operand_count; ++k) operands[k] = start(k);
+    char* result = start(plan.operand_count);
+    for (int64_t r = 0; r < rows; ++r, result += steps[plan.operand_count]) {
+      loop(operands, plan.scalars, result, n);
+      for (int k = 0; k < plan.operand_count; ++k)
+        operands[k] = static_cast<const char*>(operands[k]) + steps[k];
+    }
+    i += rows * n;
   }
 }
 
@@ -242,12 +287,12 @@ void coalesce(Plan& plan, const Tensor& out, std::span<const TileOperand> operan
   }
 }
 
-Plan make_plan(const TileOperand& result, std::span<const TileOperand> operands, PointwiseLoop loop,
-               const void* scalars) {
+Plan make_plan(const TileOperand& result, std::span<const TileOperand> operands,
+               const PointwiseKernel& kernel, const void* scalars) {
   const Tensor& out = *result.tensor;
   Plan plan;
   plan.numel = out.numel();
-  plan.loop = loop;
+  plan.kernel = kernel;
   plan.scalars = scalars;
   plan.operand_count = int(operands.size());
   describe(plan.lanes[operands.size()], result, true);
@@ -261,8 +306,13 @@ Plan make_plan(const TileOperand& result, std::span<const TileOperand> operands,
     flat &= lane.single || lane.linear;
   }
   plan.lanes[operands.size()].linear = flat;
-  if (flat) plan.sizes.push_back(plan.numel);
-  else coalesce(plan, out, operands);
+  if (!flat) {
+    coalesce(plan, out, operands);
+    return plan;
+  }
+  plan.sizes.push_back(plan.numel);
+  for (Lane& lane : std::span(plan.lanes, operands.size() + 1))
+    lane.strides.push_back(lane.single ? 0 : lane.item);
   return plan;
 }
 
@@ -284,18 +334,21 @@ CastLoop cast_loop(DType from, DType to) {
 }
 
 void run_tile_loop(const TileOperand& result, std::span<const TileOperand> operands,
-                   PointwiseLoop loop, const void* scalars) {
+                   const PointwiseKernel& kernel, const void* scalars) {
   int64_t numel = result.tensor->numel();
   if (numel == 0) return;
   if (is_direct(result, operands)) {
     parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) {
-      run_direct(result, operands, loop, scalars, begin, end);
+      run_direct(result, operands, kernel.run, scalars, begin, end);
     });
-  } else {
-    Plan plan = make_plan(result, operands, loop, scalars);
-    parallel_for(0, numel, kGrain,
-                 [&](int64_t begin, int64_t end) { run_tiles(plan, begin, end); });
+    return;
   }
+  Plan plan = make_plan(result, operands, kernel, scalars);
+  PointwiseLoop loop = row_loop(plan);
+  parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) {
+    if (loop) run_rows(plan, loop, begin, end);
+    else run_tiles(plan, begin, end);
+  });
 }
 
 }  // namespace rushlight

@@ -1,8 +1,9 @@
 // Owns the loop driver: it brings strided, broadcast and converted operands to kernels that see
 // contiguous memory only.
 //
-// Operands that already lie right are passed without a copy; others go through tiles of about a
-// thousand elements that stay in the L1 cache. Threads split the elements, never the tiles.
+// Operands that already lie right, whole or row by row, are passed without a copy; others go
+// through tiles of about a thousand elements that stay in the L1 cache. Threads split the elements,
+// never the tiles.
 #pragma once
 
 #include <span>
@@ -21,7 +22,7 @@ struct TileOperand {
 // Fills `result` from operands that broadcast to its shape. The result may be an operand itself,
 // but must not overlap one in any other way.
 void run_tile_loop(const TileOperand& result, std::span<const TileOperand> operands,
-                   PointwiseLoop loop, const void* scalars);
+                   const PointwiseKernel& kernel, const void* scalars);
 
 // Whether element i of both in memory is the same element; `out` is dense.
 bool same_order(const Tensor& tensor, const Tensor& out);
