@@ -2,6 +2,7 @@
 // is made once per call and read by all threads, and Tiles are the buffers of one thread.
 #include "core/tensor/tile_loop.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/device/allocator.h"
@@ -30,6 +31,7 @@ struct Lane {
   CastLoop cast = nullptr;  // null: the kernel reads the memory's own dtype
   bool linear = false;      // element i of the iteration lies at data + i * item
   bool single = false;      // one element serves the whole iteration
+  bool same_rows = false;   // one row serves the whole iteration
   Shape strides;            // in bytes, by iteration dim
 };
 
@@ -79,6 +81,8 @@ class Tiles {
   const void* read(int k, int64_t begin, int64_t n) {
     const Lane& lane = plan_.lanes[k];
     if (lane.single) return converted_[k];
+    if (lane.same_rows && begin % plan_.inner() == 0 && n <= prepared_[k])
+      return lane.cast ? converted_[k] : gathered_[k];
     const char* from;
     if (lane.linear) {
       from = lane.data + begin * lane.item;
@@ -93,6 +97,8 @@ class Tiles {
               else copy_run(gathered_[k] + done * lane.item, lane.item, p, stride, lane.item, run);
             });
     }
+    bool is_here = lane.cast || from == gathered_[k];
+    prepared_[k] = is_here && begin % plan_.inner() == 0 ? n : 0;
     if (!lane.cast) return from;
     lane.cast(from, converted_[k], n);
     return converted_[k];
@@ -169,10 +175,11 @@ class Tiles {
   size_t bytes_ = 0;
   char* block_;
   // By lane: elements as they are in memory, and as the kernel takes them.
-  char* gathered_[kMaxOperands + 1];
+  char* gathered_[kMaxOperands + 1] = {};
   char* converted_[kMaxOperands + 1];
   const char* repeated_[kMaxOperands + 1] = {};  // the element that fills gathered_
   int64_t repeats_[kMaxOperands + 1];
+  int64_t prepared_[kMaxOperands + 1] = {};  // elements from the start of a row that are here
 };
 
 void run_tiles(const Plan& plan, int64_t begin, int64_t end) {
@@ -279,6 +286,9 @@ void coalesce(Plan& plan, const Tensor& out, std::span<const TileOperand> operan
   for (Lane& lane : lanes) {
     for (int64_t& stride : lane.strides) stride *= lane.item;
     int64_t expected = lane.item;
+    lane.same_rows =
+        plan.sizes.size() > 1 && std::all_of(lane.strides.begin(), lane.strides.end() - 1,
+                                             [](int64_t stride) { return stride == 0; });
     lane.linear = true;
     for (size_t d = plan.sizes.size(); d-- > 0;) {
       lane.linear &= lane.strides[d] == expected;
