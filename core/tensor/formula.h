@@ -165,7 +165,6 @@ inline constexpr const char* kVectorFunctions =
     "(modified_bessel_k1)(scaled_modified_bessel_k0)(scaled_modified_bessel_k1)";
 #undef RUSHLIGHT_NAME
 
-template <class F, class T>
 // Operand number `repeated`, if there is one, is a single element.
 template <class F, class T, int repeated = -1>
 struct Loop {
@@ -217,11 +216,12 @@ struct Loop {
       for (int64_t i = rest; i < kLanes; ++i) to[i] = *from;
     };
     for (int k = 0; k < kParams.operands; ++k) {
+      in[k] = k == repeated ? operands[k] : padded[k];
+      if (k == repeated) continue;
       if (kParams.is_mask[k])
         pad(reinterpret_cast<uint8_t*>(padded[k]),
             static_cast<const uint8_t*>(operands[k]) + whole);
       else pad(padded[k], static_cast<const T*>(operands[k]) + whole);
-      in[k] = padded[k];
     }
     run_whole(in, scalars, last, kLanes);
     __builtin_memcpy(static_cast<Result*>(result) + whole, last, size_t(rest) * sizeof(Result));
