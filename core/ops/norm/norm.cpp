@@ -26,6 +26,19 @@ void check_channels(const Tensor& t, int64_t channels, const char* name) {
   CHECK(!t.defined() || (t.dim() == 1 && t.numel() == channels), name, " should contain ", channels,
         " elements, one per channel of input, but its shape is ", t.sizes());
 }
+// What batch_norm and its kernel, which SyncBatchNorm calls, ask of their arguments.
+void check_batch(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                 const Tensor& weight, const Tensor& bias, bool training) {
+  CHECK(input.dim() >= 2, "input must have at least 2 dims (N, C, *), got shape ", input.sizes());
+  int64_t channels = input.sizes()[1];
+  check_channels(running_mean, channels, "running_mean");
+  check_channels(running_var, channels, "running_var");
+  check_channels(weight, channels, "weight");
+  check_channels(bias, channels, "bias");
+  CHECK(training || (running_mean.defined() && running_var.defined()),
+        "running_mean and running_var must be given in evaluation mode. Pass training=True to "
+        "use the batch's own.");
+}
 
 // channels_last memory keeps its order: it is rows of channels. So is what could be both.
 bool is_rows_of_channels(const Tensor& t) {
@@ -148,6 +161,7 @@ OP(batch_norm_kernel,
                 const Tensor& running_mean, const Tensor& running_var, bool training,
                 double momentum, double eps) {
     check_same_device(input, {&weight, &bias, &running_mean, &running_var});
+    check_batch(input, running_mean, running_var, weight, bias, training);
     DType dtype = kernel_dtype(input);
     bool channels_last = is_rows_of_channels(input);
     Tensor x = in_kernel_order(input, input.dtype(), channels_last);
@@ -229,17 +243,10 @@ training 0, or a channel has a single value in training.)",
   .forward = [](const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
                 const Tensor& weight, const Tensor& bias, bool training, double momentum,
                 double eps) {
-    CHECK(input.dim() >= 2, "input must have at least 2 dims (N, C, *), got shape ", input.sizes());
+    check_batch(input, running_mean, running_var, weight, bias, training);
     CHECK(!(training ? eps <= 0 : eps < 0), ErrorKind::kValue, "eps must be ",
           training ? "positive during training" : "non-negative", ", but got ", eps);
     int64_t channels = input.sizes()[1];
-    check_channels(running_mean, channels, "running_mean");
-    check_channels(running_var, channels, "running_var");
-    check_channels(weight, channels, "weight");
-    check_channels(bias, channels, "bias");
-    CHECK(training || (running_mean.defined() && running_var.defined()),
-          "running_mean and running_var must be given in evaluation mode. Pass training=True to "
-          "use the batch's own.");
     CHECK(!training || channels == 0 || input.numel() / channels != 1, ErrorKind::kValue,
           "Expected more than 1 value per channel when training, got input size ", input.sizes());
     return std::get<0>(call<"batch_norm_kernel", Normalized>(
@@ -250,7 +257,7 @@ training 0, or a channel has a single value in training.)",
 OP(layer_norm_kernel,
    "_layer_norm(Tensor input, int dims, Tensor? weight, Tensor? bias, float eps) -> "
    "(Tensor output, Tensor mean, Tensor rstd)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(layer_norm over the last dims, with the statistics that its gradient needs.)",
   .dtypes  = floating,
   .batch   = [](const Batch& batch, const Tensor& input, int64_t dims, const Tensor& weight,
