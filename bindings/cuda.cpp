@@ -31,10 +31,10 @@ namespace rushlight::python {
 namespace {
 
 using cuda::Stream;
-using NoGil = nb::call_guard<nb::gil_scoped_release>;
+using NoGil = nb::call_guard<ReleaseGil>;
 
 Stream stream_of(int device, uintptr_t handle) {
-  return {cuda::device_index({DeviceType::cuda, int8_t(device)}),
+  return {cuda::device_index({DeviceType::cuda, int8_t(cuda::slot_of(device))}),
           reinterpret_cast<cuda::CUstream>(handle)};
 }
 

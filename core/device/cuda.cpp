@@ -218,7 +218,7 @@ int device_index(Device device) {
 }
 
 void activate(int device) {
-  CUcontext wanted = contexts[size_t(device)].load(std::memory_order_acquire);
+  CUcontext wanted = contexts[slot_of(device)].load(std::memory_order_acquire);
   if (!wanted) [[unlikely]]
     wanted = initialize(device);
   CUcontext bound;

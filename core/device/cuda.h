@@ -10,11 +10,19 @@
 #include <string>
 #include <utility>
 
+#include "core/base/error.h"
 #include "core/device/device.h"
 
 namespace rushlight::cuda {
 
 inline constexpr int kMaxDevices = 32;
+
+// The place of a device in arrays of one entry each; raises for a number that cannot be one.
+inline size_t slot_of(int device) {
+  CHECK(device >= 0 && device < kMaxDevices,
+        "CUDA error: invalid device ordinal: there is no cuda:", device);
+  return size_t(device);
+}
 
 // Decided once, by opening the driver and NVRTC; false in a forked child of a process that used
 // CUDA.

@@ -121,8 +121,9 @@ std::shared_ptr<PrivatePool> private_pool_for(Stream stream) {
 }
 
 void use_pool(int device, std::shared_ptr<PrivatePool> pool) {
+  size_t slot = slot_of(device);
   thread_local auto pools = std::make_unique<ThreadPools>();
-  pools->of[size_t(device)] = std::move(pool);
+  pools->of[slot] = std::move(pool);
 }
 
 bool keep_pinned(Stream stream, const void* data) {

@@ -84,7 +84,7 @@ class DeviceMemory {
       for (int i = 0; i < kMaxDevices; ++i) (*made)[size_t(i)].device_ = i;
       return made;
     }();
-    return (*all)[size_t(device)];
+    return (*all)[slot_of(device)];
   }
 
   Block* allocate(size_t bytes) {

@@ -58,7 +58,7 @@ Stream pool_stream(int device, int priority) {
   static std::array<std::array<Pool, 2>, kMaxDevices> pools;
   bool is_high = priority < 0;
   // The driver takes the nearest priority that it has.
-  return pools[size_t(device_index({DeviceType::cuda, int8_t(device)}))][is_high].next(
+  return pools[size_t(device_index({DeviceType::cuda, int8_t(slot_of(device))}))][is_high].next(
       device, is_high ? -1 : 0);
 }
 
