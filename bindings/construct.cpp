@@ -43,10 +43,9 @@ bool is_sequence(PyObject* object) {
           !PyDict_Check(object) && !is_tensor(object));
 }
 
-// A sequence as a list or tuple whose items can be reached directly.
-Ref fast(PyObject* sequence) {
-  return Ref(checked(PySequence_Fast(sequence, "expected a sequence")));
-}
+// The items of a sequence. A list is copied, because the numbers in it may run Python code that
+// changes it.
+Ref items_of(PyObject* sequence) { return Ref(checked(PySequence_Tuple(sequence))); }
 
 // A tensor, or an array as one: what nested data may hold in place of sequences.
 bool read_whole(PyObject* object, Tensor& out) {
@@ -66,13 +65,13 @@ Shape shape_of(PyObject* data) {
       return shape;
     }
     if (!is_sequence(level.get())) return shape;
-    Ref items = fast(level.get());
-    Py_ssize_t count = PySequence_Fast_GET_SIZE(items.get());
+    Ref items = items_of(level.get());
+    Py_ssize_t count = PyTuple_GET_SIZE(items.get());
     shape.push_back(count);
     CHECK(shape.size() <= kMaxDims, ErrorKind::kValue,
           "too many dimensions: the data is nested deeper than ", kMaxDims);
     if (count == 0) return shape;
-    level = Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), 0));
+    level = Ref::borrow(PyTuple_GET_ITEM(items.get(), 0));
   }
 }
 
@@ -101,17 +100,19 @@ DType dtype_of_number(PyObject* object) {
   return value.dtype();
 }
 
-// The dtype that holds all numbers of the data.
-void widen(PyObject* data, DType& dtype, bool& any) {
+// The dtype that holds all numbers of data that has `dims` dims: deeper there are none, but maybe
+// the data itself again.
+void widen(PyObject* data, size_t dims, DType& dtype, bool& any) {
   DType found;
   Tensor whole;
   if (!read_number_dtype(data, found)) {
     if (read_whole(data, whole)) {
       found = whole.dtype();
     } else if (is_sequence(data)) {
-      Ref items = fast(data);
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
-        widen(PySequence_Fast_GET_ITEM(items.get(), i), dtype, any);
+      if (dims == 0) return;  // fill says what is wrong
+      Ref items = items_of(data);
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+        widen(PyTuple_GET_ITEM(items.get(), i), dims - 1, dtype, any);
       return;
     } else {
       found = dtype_of_number(data);
@@ -153,12 +154,12 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
   }
   CHECK(is_sequence(data), ErrorKind::kType, "expected a sequence of length ", shape[dim],
         " at depth ", dim, ", got ", Py_TYPE(data)->tp_name);
-  Ref items = fast(data);
-  Py_ssize_t count = PySequence_Fast_GET_SIZE(items.get());
+  Ref items = items_of(data);
+  Py_ssize_t count = PyTuple_GET_SIZE(items.get());
   CHECK(count == shape[dim], ErrorKind::kValue, "expected sequence of length ", shape[dim],
         " at dim ", dim, " (got ", count, ")");
   for (Py_ssize_t i = 0; i < count; ++i)
-    fill<T>(PySequence_Fast_GET_ITEM(items.get(), i), shape, dim + 1, at);
+    fill<T>(PyTuple_GET_ITEM(items.get(), i), shape, dim + 1, at);
 }
 
 // tensor(data, *, dtype, device, requires_grad, pin_memory) and as_tensor(data, dtype, device).
@@ -249,7 +250,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
   DType type = default_dtype();
   bool any = false;
   if (dtype) type = *dtype;
-  else widen(data, type, any);
+  else widen(data, shape.size(), type, any);
   Tensor tensor = empty(shape, type);
   visit_stored_dtype(type, [&]<class T>(Tag<T>) {
     T* at = tensor.data<T>();

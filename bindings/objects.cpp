@@ -204,13 +204,10 @@ PyObject* size_repr(PyObject* self) {
   return list ? PyUnicode_FromFormat("torch.Size(%R)", list.get()) : nullptr;
 }
 PyObject* size_numel(PyObject* self, PyObject*) {
-  int64_t count = 1;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
-    long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(self, i));
-    if (size == -1 && PyErr_Occurred()) return nullptr;
-    count *= size;
-  }
-  return PyLong_FromLongLong(count);
+  Ref count(PyLong_FromLong(1));  // of any size: a Size need not be that of a tensor
+  for (Py_ssize_t i = 0; count && i < PyTuple_GET_SIZE(self); ++i)
+    count = Ref(PyNumber_Multiply(count.get(), PyTuple_GET_ITEM(self, i)));
+  return count.release();
 }
 extern PyTypeObject SizeType;
 PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {

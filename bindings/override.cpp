@@ -62,12 +62,12 @@ class Overrides {
     }
   }
   bool empty() const { return found_.empty(); }
-  const std::vector<PyObject*>& in_order() const { return found_; }
+  const std::vector<Ref>& in_order() const { return found_; }
   Ref types() const {
     Ref tuple(checked(PyTuple_New(Py_ssize_t(found_.size()))));
     for (size_t i = 0; i < found_.size(); ++i)
       PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i),
-                       Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found_[i]))));
+                       Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found_[i].get()))));
     return tuple;
   }
 
@@ -79,13 +79,13 @@ class Overrides {
     if (is_tensor(object) ? !class_takes_over(type) : !has_method(type)) return;
     size_t place = found_.size();
     for (size_t i = found_.size(); i-- > 0;) {
-      if (Py_TYPE(found_[i]) == type) return;
-      if (PyType_IsSubtype(type, Py_TYPE(found_[i]))) place = i;
+      if (Py_TYPE(found_[i].get()) == type) return;
+      if (PyType_IsSubtype(type, Py_TYPE(found_[i].get()))) place = i;
     }
-    found_.insert(found_.begin() + std::ptrdiff_t(place), object);
+    found_.insert(found_.begin() + std::ptrdiff_t(place), Ref::borrow(object));
   }
 
-  std::vector<PyObject*> found_;  // borrowed from the arguments
+  std::vector<Ref> found_;  // kept: a method may take the next one out of a list
 };
 
 Overrides overrides_among(PyObject* args, PyObject* kwargs) {
@@ -109,8 +109,9 @@ PyObject* nobody_took_over(PyObject* function, PyObject* types) {
 Ref call_method(PyObject* object, PyObject* function, const Ref& types, PyObject* args,
                 PyObject* kwargs) {
   Ref method(checked(PyObject_GetAttrString(object, kMethod)));
-  return Ref(checked(
-      PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args, kwargs, nullptr)));
+  return Ref(checked(stay_at_exit([&] {
+    return PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args, kwargs, nullptr);
+  })));
 }
 
 PyObject* call_with(PyObject* function, const Overrides& overrides, PyObject* args,
@@ -121,8 +122,8 @@ PyObject* call_with(PyObject* function, const Overrides& overrides, PyObject* ar
     Ref result = call_method(mode.get(), function, types, args, kwargs);
     if (result.get() != Py_NotImplemented) return result.release();
   }
-  for (PyObject* object : overrides.in_order()) {
-    Ref result = call_method(object, function, types, args, kwargs);
+  for (const Ref& object : overrides.in_order()) {
+    Ref result = call_method(object.get(), function, types, args, kwargs);
     if (result.get() != Py_NotImplemented) return result.release();
   }
   return nobody_took_over(function, types.get());
@@ -137,7 +138,9 @@ PyObject* run_disabled(PyObject*, PyObject* all) {
     CHECK(!kwargs || kwargs == Py_None || PyDict_Check(kwargs), ErrorKind::kType,
           "kwargs must be a dict, not ", Py_TYPE(kwargs)->tp_name);
     DisabledScope scope;
-    return PyObject_Call(function, positional.get(), kwargs == Py_None ? nullptr : kwargs);
+    return stay_at_exit([&] {
+      return PyObject_Call(function, positional.get(), kwargs == Py_None ? nullptr : kwargs);
+    });
   });
 }
 

@@ -119,10 +119,13 @@ bool is_optional(ArgType type) {
 bool read_ints(PyObject* object, int expand_to, Arena& arena, Value& out) {
   int64_t one;
   if (PyTuple_Check(object) || PyList_Check(object)) {
-    PyObject** items = PySequence_Fast_ITEMS(object);
     auto ints = arena.make_ints(size_t(PySequence_Fast_GET_SIZE(object)));
-    for (size_t i = 0; i < ints.size(); ++i)
-      if (!read_int(items[i], ints[i])) return false;
+    for (size_t i = 0; i < ints.size(); ++i) {
+      // To read one may run Python code that changes the list.
+      if (Py_ssize_t(i) >= PySequence_Fast_GET_SIZE(object)) return false;
+      Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(object, Py_ssize_t(i)));
+      if (!read_int(item.get(), ints[i])) return false;
+    }
     out = ShapeRef(ints);
     return true;
   }

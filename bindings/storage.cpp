@@ -22,8 +22,8 @@ Shape read_shape(PyObject* object) {
   Shape shape;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     int64_t size;
-    CHECK(read_int(PySequence_Fast_GET_ITEM(items.get(), i), size), ErrorKind::kType,
-          "expected a sequence of ints");
+    Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(items.get(), i));
+    CHECK(read_int(item.get(), size), ErrorKind::kType, "expected a sequence of ints");
     shape.push_back(size);
   }
   return shape;
