@@ -2,6 +2,7 @@
 //
 // torch.add is an OpFunction, Tensor.add an OpMethod: a method call passes the tensor as `input`.
 // Overloads are tried in the order of the table; the first whose arguments fit is called.
+#include <array>
 #include <map>
 #include <sstream>
 
@@ -113,16 +114,40 @@ Weight weigh(const OpEntry& entry, const Value* values) {
   return weight;
 }
 
+// The arguments of a call during which other threads run Python code, which may exchange the
+// tensors of objects by swap_tensors: the call has handles of its own.
+class OwnValues {
+ public:
+  OwnValues(const OpEntry& entry, const Value* values) {
+    for (int i = 0; i < entry.schema.arg_count; ++i) {
+      values_[size_t(i)] = values[i];
+      auto* tensor = std::get_if<const Tensor*>(&values[i]);
+      if (tensor) values_[size_t(i)] = &(tensors_[size_t(i)] = **tensor);
+    }
+  }
+  const Value* get() const { return values_.data(); }
+
+ private:
+  std::array<Value, kMaxArgs> values_;
+  std::array<Tensor, kMaxArgs> tensors_;
+};
+
 // With `out`, the result is written there if the op can do so and the shape fits.
+Result run_with(const OpEntry& entry, const Value* values, bool inplace, const Tensor* out) {
+  if (out && entry.call_into) return entry.call_into(values, *out);
+  return inplace ? entry.call_inplace(values) : entry.call(values);
+}
 Result run(const OpEntry& entry, const Value* values, bool inplace, const Tensor* out = nullptr) {
   Weight weight = weigh(entry, values);
   bool writes = inplace || out ||
                 (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
   bool profiled = current_profile && current_profile->notes_sites;
   if (writes || (weight.recorded && is_grad_enabled()) || profiled) capture_call_site();
-  ReleaseGil release(weight.elements >= kReleaseGilFrom);
-  if (out && entry.call_into) return entry.call_into(values, *out);
-  return inplace ? entry.call_inplace(values) : entry.call(values);
+  if (weight.elements < kReleaseGilFrom) return run_with(entry, values, inplace, out);
+  OwnValues own(entry, values);
+  Tensor target = out ? *out : Tensor();
+  ReleaseGil release;
+  return run_with(entry, own.get(), inplace, out ? &target : nullptr);
 }
 
 // Brings a new tensor into a sparse layout; elements that nobody wrote are no entries.
