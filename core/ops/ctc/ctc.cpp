@@ -103,9 +103,10 @@ Tensor ctc(const Tensor& log_probs, const Tensor& targets, const Tensor& input_l
         x.device(), " and ", targets.device(), "!");
   CHECK(blank >= 0 && blank < x.size(2), "blank must be in label range: 0 to ", x.size(2) - 1,
         ", got ", blank, ".");
-  Tensor labels = to_dtype(detach(targets), DType::int64);
-  Tensor times = checked_lengths(input_lengths, x, x.size(0), "input_lengths");
-  Tensor lengths = checked_lengths(target_lengths, x, kMany, "target_lengths");
+  // Copies, because the kernel of the gradient relies on what the forward's has checked.
+  Tensor labels = clone(to_dtype(detach(targets), DType::int64));
+  Tensor times = checked_lengths(clone(input_lengths), x, x.size(0), "input_lengths");
+  Tensor lengths = checked_lengths(clone(target_lengths), x, kMany, "target_lengths");
   Tensor losses = std::get<0>(
       call<"ctc_loss_kernel", CtcResult>(x, labels, times, lengths, blank, zero_infinity));
   if (zero_infinity) {

@@ -1,8 +1,9 @@
 // Declares what the losses share, and the kernels of nll_loss and cross_entropy. All tensors of
 // nll_loss are row-major: input (N, C, S), target (N, S) of
-// int64, weight (C) or undefined. On the CPU the others are all float32 or all float64, and the
-// classes have been checked. On CUDA input, output and gradients have any one floating-point dtype,
-// weights float64 with float64 and else float32, and a class that does not exist gives NaN.
+// int64, weight (C) or undefined. On the CPU the others are all float32 or all float64; the classes
+// have been checked, and one that was written since, by another thread or through memory that
+// target shares, counts as ignored. On CUDA input, output and gradients have any one floating-point
+// dtype, weights float64 with float64 and else float32, and a class that does not exist gives NaN.
 #pragma once
 
 #include "core/base/error.h"
@@ -39,6 +40,9 @@ Tensor as_class_target(const Tensor& input, const Tensor& target);
 struct NllShape {
   int64_t batch, classes, inner;
 };
+inline bool is_class(int64_t c, int64_t classes, int64_t ignore_index) {
+  return c != ignore_index && uint64_t(c) < uint64_t(classes);
+}
 
 // The losses (N, S), or their sum, or their mean weighted by class; `total_weight` is 0-d.
 void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weight, NllShape shape,

@@ -26,7 +26,7 @@ void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weigh
       for (int64_t b = begin; b < end; ++b)
         for (int64_t i = b * kBlock; i < std::min(positions, (b + 1) * kBlock); ++i) {
           int64_t c = classes[i], n = i / shape.inner, s = i % shape.inner;
-          bool ignored = c == ignore_index;
+          bool ignored = !is_class(c, shape.classes, ignore_index);
           T scale = ignored ? T(0) : w ? w[c] : T(1);
           T loss = ignored ? T(0) : -x[(n * shape.classes + c) * shape.inner + s] * scale;
           if (reduction == LossReduction::none) output.data<T>()[i] = loss;
@@ -59,7 +59,7 @@ void nll_loss_backward_cpu(const Tensor& grad, const Tensor& target, const Tenso
     parallel_for(0, shape.batch * shape.inner, 4 * kBlock, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         int64_t c = classes[i], n = i / shape.inner, s = i % shape.inner;
-        if (c == ignore_index) continue;
+        if (!is_class(c, shape.classes, ignore_index)) continue;
         T slope = (reduction == LossReduction::none ? g[i] : *g) * (w ? w[c] : T(1)) / divisor;
         out[(n * shape.classes + c) * shape.inner + s] = -slope;
       }

@@ -59,7 +59,7 @@ void cross_entropy_cpu(const Tensor& input, const Tensor& target, const Tensor& 
         int64_t c = rows.target[r];
         loop.normalize(x, rows.classes, &largest[r], &log_total[r]);
         losses[r] = 0;
-        if (c == how.ignore_index) continue;
+        if (!is_class(c, rows.classes, how.ignore_index)) continue;
         T own = rows.weight_of(c) * (log_total[r] - (x[c] - largest[r]));
         losses[r] = own * rows.own_share;
         if (how.smoothing > 0)
@@ -69,9 +69,10 @@ void cross_entropy_cpu(const Tensor& input, const Tensor& target, const Tensor& 
     });
     double loss = 0, total = 0;
     for (int64_t r = 0; r < rows.count; ++r) {
-      if (rows.target[r] == how.ignore_index) continue;
+      int64_t c = rows.target[r];
+      if (!is_class(c, rows.classes, how.ignore_index)) continue;
       loss += double(losses[r]);
-      total += double(rows.weight_of(rows.target[r]));
+      total += double(rows.weight_of(c));
     }
     *total_weight.data<T>() = T(total);
     // The mean over nothing is 0 / 0 = NaN, as in PyTorch.
@@ -98,7 +99,7 @@ void cross_entropy_backward_cpu(const Tensor& grad, const Tensor& input, const T
       for (int64_t r = begin; r < end; ++r) {
         T* out = grad_input.data<T>() + r * rows.classes;
         int64_t c = rows.target[r];
-        if (c == how.ignore_index) {
+        if (!is_class(c, rows.classes, how.ignore_index)) {
           std::fill(out, out + rows.classes, T(0));
           continue;
         }

@@ -86,8 +86,9 @@ Tensor repeated_index(const Tensor& repeats, std::optional<int64_t> output_size)
         "allocated size does not match required size: output_size is ", output_size.value_or(0),
         ", but repeats sum to ", total);
   Tensor index = empty(Shape{total}, DType::int64);
-  int64_t* to = index.data<int64_t>();
-  for (int64_t i = 0; i < counts.numel(); ++i) to = std::fill_n(to, count[i], i);
+  int64_t *to = index.data<int64_t>(), *end = to + total;
+  for (int64_t i = 0; i < counts.numel(); ++i)  // another thread may write counts meanwhile
+    to = std::fill_n(to, std::min<int64_t>(count[i], end - to), i);
   return needs::to_device(index, repeats.device());
 }
 
