@@ -11,6 +11,7 @@ import itertools
 import linecache
 import os
 import textwrap
+import weakref
 from pathlib import Path
 
 from rushlight import Tensor, nn
@@ -28,12 +29,14 @@ _numbers = itertools.count()
 
 
 def _compiled(src: str, names: dict[str, Any]) -> Callable[..., Any]:
-    """The function forward of generated code, whose lines tracebacks can show."""
+    """The function forward of generated code, whose lines tracebacks can show while it lives."""
     filename = f"<eval_with_key>.{next(_numbers)}"
     linecache.cache[filename] = len(src), None, src.splitlines(True), filename
     scope = dict(names)
     exec(compile(src, filename, "exec"), scope)
-    return scope["forward"]
+    function = scope["forward"]
+    weakref.finalize(function, linecache.cache.pop, filename, None).atexit = False
+    return function
 
 
 class GraphModule(nn.Module):
