@@ -174,7 +174,7 @@ class Gate final : public Node, public HoldsPython {
   void backward(TensorList grads, std::span<Tensor> input_grads) override {
     AcquireGil gil;
     Ref argument(wrap_tuple(grads));
-    Ref result(PyObject_CallOneArg(function_.get(), argument.get()));
+    Ref result(stay_at_exit([&] { return PyObject_CallOneArg(function_.get(), argument.get()); }));
     if (!result) throw_python_error();
     std::vector<Tensor> passed = read_tensors(result.get(), "what a backward hook returns");
     CHECK(passed.size() == input_grads.size(), "a backward hook returned ", passed.size(),

@@ -167,16 +167,22 @@ class Application {
     GradModeGuard unrecorded(false);
     args_.stack[0] = object_of(context_);
     if (!setup_context)
-      return Ref(checked(PyObject_Vectorcall(forward, args_.stack.data(), args_.positional() + 1,
-                                             args_.keywords)));
-    Ref output(checked(PyObject_Vectorcall(forward, args_.items(),
-                                           args_.positional() | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                                           args_.keywords)));
+      return Ref(checked(stay_at_exit([&] {
+        return PyObject_Vectorcall(forward, args_.stack.data(), args_.positional() + 1,
+                                   args_.keywords);
+      })));
+    Ref output(checked(stay_at_exit([&] {
+      return PyObject_Vectorcall(forward, args_.items(),
+                                 args_.positional() | PY_VECTORCALL_ARGUMENTS_OFFSET,
+                                 args_.keywords);
+    })));
     Ref inputs(checked(PyTuple_New(Py_ssize_t(args_.size()))));
     for (size_t i = 0; i < args_.size(); ++i)
       PyTuple_SET_ITEM(inputs.get(), Py_ssize_t(i), Py_NewRef(args_.items()[i]));
-    Ref done(checked(PyObject_CallFunctionObjArgs(setup_context, object_of(context_), inputs.get(),
-                                                  output.get(), nullptr)));
+    Ref done(checked(stay_at_exit([&] {
+      return PyObject_CallFunctionObjArgs(setup_context, object_of(context_), inputs.get(),
+                                          output.get(), nullptr);
+    })));
     return output;
   }
 
@@ -315,8 +321,10 @@ PyObject* call_lifted_function(PyObject* cls, PyObject* const* items, Py_ssize_t
   for (Py_ssize_t i = 0; i < count; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(items[i]));
   for (Py_ssize_t i = 0; keywords && i < PyTuple_GET_SIZE(keywords); ++i)
     checked(PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(keywords, i), items[count + i]));
-  return checked(PyObject_CallFunctionObjArgs(function_defaults.apply_lifted, cls, args.get(),
-                                              kwargs.get(), nullptr));
+  return checked(stay_at_exit([&] {
+    return PyObject_CallFunctionObjArgs(function_defaults.apply_lifted, cls, args.get(),
+                                        kwargs.get(), nullptr);
+  }));
 }
 
 bool is_lifted_tensor(PyObject* object) {

@@ -119,7 +119,8 @@ void FunctionNode::call_backward(TensorList grads, std::span<Tensor> input_grads
   arguments.reserve(grads.size());
   for (uint32_t slot = 0; slot < grads.size(); ++slot)
     stack.push_back(arguments.emplace_back(incoming(grads[slot], slot)).get());
-  Ref result(checked(PyObject_Vectorcall(function.get(), stack.data(), stack.size(), nullptr)));
+  Ref result(checked(stay_at_exit(
+      [&] { return PyObject_Vectorcall(function.get(), stack.data(), stack.size(), nullptr); })));
   if (PyTuple_Check(result.get())) {
     read_gradients(&PyTuple_GET_ITEM(result.get(), 0), PyTuple_GET_SIZE(result.get()), input_grads);
   } else {

@@ -12,7 +12,8 @@ namespace {
 // ---- calling ------------------------------------------------------------------------------------
 
 Ref call(const Held& function, PyObject* argument, PyObject* second = nullptr) {
-  Ref result(PyObject_CallFunctionObjArgs(function.get(), argument, second, nullptr));
+  Ref result(stay_at_exit(
+      [&] { return PyObject_CallFunctionObjArgs(function.get(), argument, second, nullptr); }));
   if (!result) throw_python_error();
   return result;
 }
@@ -193,7 +194,7 @@ PyObject* queue_callback(PyObject*, PyObject* function) {
   return guarded([&]() -> PyObject* {
     call_when_done([held = Held(function)] {
       AcquireGil gil;
-      Ref result(PyObject_CallNoArgs(held.get()));
+      Ref result(stay_at_exit([&] { return PyObject_CallNoArgs(held.get()); }));
       if (!result) throw_python_error();
     });
     Py_RETURN_NONE;

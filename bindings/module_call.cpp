@@ -36,8 +36,10 @@ PyObject* call(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
   slots[0] = nullptr;  // for the callee, who may put an argument of its own here
   slots[1] = self;
   std::copy(args, args + total, slots + 2);
-  return PyObject_VectorcallMethod(method, slots + 1,
-                                   size_t(count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
+  return stay_at_exit([&] {
+    return PyObject_VectorcallMethod(method, slots + 1,
+                                     size_t(count + 1) | PY_VECTORCALL_ARGUMENTS_OFFSET, keywords);
+  });
 }
 
 PyMethodDef call_method = {
@@ -64,7 +66,7 @@ PyObject* read_or_ask_for_member(PyObject* self, PyObject* name) {
   int is_member = kinds ? PyDict_Contains(kinds, name) : 0;
   if (is_member < 0) return nullptr;
   if (!is_member) return read_and_ask_getattr(self, name);
-  return PyObject_CallMethodOneArg(self, names().getattr, name);
+  return stay_at_exit([&] { return PyObject_CallMethodOneArg(self, names().getattr, name); });
 }
 
 // _read_members_by_getattr(cls): members are attributes that Python finds by itself, but in PyTorch

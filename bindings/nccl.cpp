@@ -18,7 +18,7 @@ namespace {
 
 using nccl::Communicator;
 using nccl::Reduction;
-using NoGil = nb::call_guard<nb::gil_scoped_release>;
+using NoGil = nb::call_guard<ReleaseGil>;
 
 nccl::Id id_of(const nb::bytes& bytes) {
   nccl::Id id;
@@ -68,7 +68,7 @@ void add_nccl(PyObject* module) {
           "__init__",
           [](Communicator* self, const nb::bytes& bytes, int size, int rank, int device) {
             nccl::Id id = id_of(bytes);
-            nb::gil_scoped_release release;
+            ReleaseGil release;
             new (self) Communicator(id, size, rank, device);
           },
           "id"_a, "size"_a, "rank"_a, "device"_a)
@@ -76,46 +76,46 @@ void add_nccl(PyObject* module) {
       .def("all_reduce",
            [](Communicator& ranks, nb::handle tensor, int op) {
              const Tensor& data = checked_tensor(ranks, tensor);
-             nb::gil_scoped_release release;
+             ReleaseGil release;
              ranks.all_reduce(data.address(), data.numel(), data.dtype(), Reduction(op));
            })
       .def("reduce",
            [](Communicator& ranks, nb::handle tensor, int op, int root) {
              const Tensor& data = checked_tensor(ranks, tensor);
-             nb::gil_scoped_release release;
+             ReleaseGil release;
              ranks.reduce(data.address(), data.numel(), data.dtype(), Reduction(op), root);
            })
       .def("broadcast",
            [](Communicator& ranks, nb::handle tensor, int root) {
              const Tensor& data = checked_tensor(ranks, tensor);
-             nb::gil_scoped_release release;
+             ReleaseGil release;
              ranks.broadcast(data.address(), data.numel(), data.dtype(), root);
            })
       .def("all_gather",
            [](Communicator& ranks, nb::handle whole, nb::handle part) {
              const Tensor& in = checked_tensor(ranks, part);
              const Tensor& out = checked_whole(ranks, whole, in);
-             nb::gil_scoped_release release;
+             ReleaseGil release;
              ranks.all_gather(in.address(), out.address(), in.numel(), in.dtype());
            })
       .def("reduce_scatter",
            [](Communicator& ranks, nb::handle whole, nb::handle part, int op) {
              const Tensor& out = checked_tensor(ranks, part);
              const Tensor& in = checked_whole(ranks, whole, out);
-             nb::gil_scoped_release release;
+             ReleaseGil release;
              ranks.reduce_scatter(in.address(), out.address(), out.numel(), out.dtype(),
                                   Reduction(op));
            })
       .def("send",
            [](Communicator& ranks, nb::handle tensor, int peer) {
              const Tensor& data = checked_tensor(ranks, tensor);
-             nb::gil_scoped_release release;
+             ReleaseGil release;
              ranks.send(data.address(), data.numel(), data.dtype(), peer);
            })
       .def("receive",
            [](Communicator& ranks, nb::handle tensor, int peer) {
              const Tensor& data = checked_tensor(ranks, tensor);
-             nb::gil_scoped_release release;
+             ReleaseGil release;
              ranks.receive(data.address(), data.numel(), data.dtype(), peer);
            })
       .def("error", &Communicator::error)

@@ -5,6 +5,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <memory>
 #include <utility>
 
@@ -54,11 +57,26 @@ void set_python_error() noexcept;
 // Takes the Python exception out as a C++ one, to travel through the engine.
 [[noreturn]] void throw_python_error();
 
+// Note [Threads at exit]
+// When the interpreter ends, Python ends the threads that ask for its lock, by unwinding their
+// stacks. C++ frames must not be unwound so: they let go of objects without the lock, and many
+// promise that nothing leaves them. Such a thread stays where it is until the process is gone, as
+// Python has it do from 3.14 on. What asks for the lock, and what calls functions of others, does
+// it by stay_at_exit.
+template <class F>
+auto stay_at_exit(F&& f) -> decltype(f()) {
+  try {
+    return f();
+  } catch (abi::__forced_unwind&) {
+    while (true) pause();
+  }
+}
+
 // Runs f(), which returns a PyObject* or an int; C++ exceptions become Python ones.
 template <class F>
 auto guarded(F&& f) noexcept -> decltype(f()) {
   try {
-    return f();
+    return stay_at_exit(f);
   } catch (...) {
     set_python_error();
     if constexpr (std::is_pointer_v<decltype(f())>) return nullptr;
@@ -76,7 +94,7 @@ class ReleaseGil {
   }
   ~ReleaseGil() {
     if (!state_) return;
-    PyEval_RestoreThread(state_);
+    stay_at_exit([&] { PyEval_RestoreThread(state_); });
     --running_;
   }
   ReleaseGil(const ReleaseGil&) = delete;
@@ -90,7 +108,7 @@ class ReleaseGil {
 };
 class AcquireGil {
  public:
-  AcquireGil() : state_(PyGILState_Ensure()) {}
+  AcquireGil() : state_(stay_at_exit(PyGILState_Ensure)) {}
   ~AcquireGil() { PyGILState_Release(state_); }
   AcquireGil(const AcquireGil&) = delete;
 

@@ -18,7 +18,7 @@ class PackedObject final : public PackedTensor {
 
   Tensor unpack() override {
     AcquireGil gil;
-    Ref result(PyObject_CallOneArg(unpack_.get(), object_.get()));
+    Ref result(stay_at_exit([&] { return PyObject_CallOneArg(unpack_.get(), object_.get()); }));
     if (!result) throw_python_error();
     CHECK(is_tensor(result.get()), ErrorKind::kType,
           "Output of saved tensor unpack_hook expected to be a Tensor but got result of type ",
@@ -32,7 +32,7 @@ class PackedObject final : public PackedTensor {
 
 IntrusivePtr<PackedTensor> pack_by(const Held& pack, const Held& unpack, const Tensor& tensor) {
   Ref argument(wrap(tensor));
-  Ref packed(PyObject_CallOneArg(pack.get(), argument.get()));
+  Ref packed(stay_at_exit([&] { return PyObject_CallOneArg(pack.get(), argument.get()); }));
   if (!packed) throw_python_error();
   return IntrusivePtr<PackedTensor>::adopt(new PackedObject(packed.get(), unpack));
 }
@@ -60,7 +60,7 @@ class HookStack final : public SavingHooks {
       if (!levels_[i].before_write) continue;
       Held told = levels_[i].before_write;
       Ref argument(wrap(tensor));
-      Ref result(PyObject_CallOneArg(told.get(), argument.get()));
+      Ref result(stay_at_exit([&] { return PyObject_CallOneArg(told.get(), argument.get()); }));
       if (!result) throw_python_error();
     }
   }
