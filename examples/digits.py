@@ -340,28 +340,31 @@ def draw_picture(
 
     labels = digits.test_labels.tolist()
     wrong = [i for i in range(len(labels)) if guesses[i] != labels[i]]
-    columns = max(4, math.isqrt(len(wrong)) + 1)
-    rows = max(4, math.ceil(len(wrong) / columns))
-    figure = pyplot.figure(figsize=(5 + columns, max(5, rows)), layout="constrained")
-    left, right = figure.subfigures(1, 2, width_ratios=[5, columns])
+    columns = math.ceil(math.sqrt(max(1, len(wrong))))
+    rows = math.ceil(max(1, len(wrong)) / columns)
+    width = max(4, columns)
+    figure = pyplot.figure(figsize=(5 + width, max(5, rows)), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=[5, width])
 
     epochs = range(1, len(history) + 1)
     for axes, column, name in zip(left.subplots(2), (0, 1), ("loss", "accuracy, %"), strict=True):
         axes.plot(epochs, [row[column] for row in history], ".-", label="training")
         axes.plot(epochs, [row[column + 2] for row in history], ".-", label="test")
         axes.set(xlabel="epoch", ylabel=name)
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         axes.legend()
 
-    mosaic = np.zeros((10 * rows, 10 * columns))  # a cell of 10 x 10 for each digit and its text
+    # A cell of 10 x 10 for each digit and its text. NaN is left white.
+    mosaic = np.full((10 * rows, 10 * columns), math.nan)
     axes = right.subplots()
     for place, i in enumerate(wrong):
         y, x = 10 * (place // columns) + 2, 10 * (place % columns) + 1
         mosaic[y : y + 8, x : x + 8] = digits.test_images[i, 0].numpy()
         text = f"{labels[i]} read as {guesses[i]}"
-        axes.text(x + 3.5, y - 1, text, color="white", size=7, ha="center", va="center")
+        axes.text(x + 3.5, y - 1, text, size=8, ha="center", va="center")
     axes.imshow(mosaic, cmap="gray", vmin=0, vmax=1)
-    axes.set(title=f"{len(wrong)} of {len(labels)} misread", xticks=[], yticks=[])
+    axes.set_title(f"{len(wrong)} of {len(labels)} misread")
+    axes.axis("off")
     try:
         figure.savefig(path, dpi=100)
     except OSError as error:
