@@ -2,15 +2,15 @@
 #include "core/device/threads.h"
 #include "core/ops/index/gather_scatter.h"
 #include "core/ops/index/index.h"
-#include "core/ops/index/index_loops.h"
+#include "core/ops/index/visit_combination.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 namespace {
 
-constexpr int64_t kGrain = 1 << 13;       // elements that are worth a thread
-constexpr int64_t kCacheBytes = 1 << 18;  // of the second level, for one thread
+constexpr int64_t kGrain = 1 << 13;     // elements that are worth a thread
+constexpr int64_t kTogether = 1 << 10;  // columns that are walked along dim together
 
 // A run of positions of the index: element k lies at self + k * self_step (in front of the move
 // along dim), index + k * index_step, other + k * other_step.
@@ -25,14 +25,31 @@ struct Run {
 
   // Whether the whole run is moved by one place: then it is a run of self.
   bool is_rigid() const { return index_step == 0 || length == 1; }
-  T* moved(int64_t place) const {
-    CHECK(uint64_t(place) < uint64_t(dim_size), "index ", place, " is out of bounds for dimension ",
-          dim, " with size ", dim_size);
-    return self + place * dim_stride;
+  T* moved() const { return self + checked(*index) * dim_stride; }
+  int64_t checked(int64_t place) const {
+    if (uint64_t(place) >= uint64_t(dim_size)) refuse(place);
+    return place;
   }
-  // The element of self that position k names.
-  T& at(int64_t k) const { return moved(index[k * index_step])[k * self_step]; }
+  [[noreturn, gnu::cold]] void refuse(int64_t place) const {
+    CHECK(false, "index ", place, " is out of bounds for dimension ", dim, " with size ", dim_size);
+    __builtin_unreachable();
+  }
 };
+
+// Calls f(element of self, element of other) for a run, in its order. The run is a copy, which
+// stays in registers, since no write can reach it.
+template <class T, class F>
+void for_each_element(Run<T> run, F f) {
+  auto loop = [=](int64_t dim_stride, int64_t self_step, int64_t index_step,
+                  int64_t other_step) __attribute__((always_inline)) {
+    for (int64_t k = 0; k < run.length; ++k)
+      f(run.self[run.checked(run.index[k * index_step]) * dim_stride + k * self_step],
+        run.other[k * other_step]);
+  };
+  bool in_row = run.dim_stride == 1 && run.self_step == 0;
+  if (in_row && run.index_step == 1 && run.other_step == 1) loop(1, 0, 1, 1);
+  else loop(run.dim_stride, run.self_step, run.index_step, run.other_step);
+}
 
 // Calls f(run) for all positions of the index. Threads share what lies beside dim, so that runs
 // which could meet come in order on one thread; when `free`, they share everything.
@@ -53,15 +70,13 @@ void for_each_run(const Tensor& self, size_t dim, const Tensor& index, const Ten
   int64_t along = along_last ? 1 : index.sizes()[dim];
   int64_t self_step = along_last ? 0 : self.strides()[last];
   int64_t index_step = index.strides()[last], other_step = other.strides()[last];
-  // So many columns at a time that all their places of self stay in the cache.
-  int64_t cached = kCacheBytes / int64_t(sizeof(T)) / std::max<int64_t>(self.sizes()[dim], 1);
-  int64_t block = along_last ? columns : std::max<int64_t>(cached, 64 / sizeof(T));
+  int64_t block = along_last ? columns : kTogether;
   int64_t per_column = index.numel() / (checked_numel(outer) * columns);
   int64_t grain = kGrain / per_column + 1;
   parallel_for(0, checked_numel(outer) * columns, grain, [&](int64_t begin, int64_t end) {
     Odometer<3> at(outer, {strides[0], strides[1], strides[2]}, begin / columns);
-    for (int64_t i = begin; i < end;) {
-      int64_t column = i % columns, width = std::min({columns - column, end - i, block});
+    for (int64_t i = begin, column = begin % columns; i < end;) {
+      int64_t width = std::min({columns - column, end - i, block});
       Run<T> run{self.data<T>() + at.at(0) + column * self_step,
                  index.data<int64_t>() + at.at(1) + column * index_step,
                  other.data<T>() + at.at(2) + column * other_step,
@@ -78,55 +93,11 @@ void for_each_run(const Tensor& self, size_t dim, const Tensor& index, const Ten
         run.other += other.strides()[dim];
       }
       i += width;
-      if (i % columns == 0) at.next();
+      column += width;
+      if (column < columns) continue;
+      column = 0;
+      at.next();
     }
-  });
-}
-
-constexpr bool is_extreme(Scatter how) {
-  return how == Scatter::maximum || how == Scatter::minimum;
-}
-
-template <Scatter how, class T>
-T combined(T a, T b) {
-  if constexpr (std::is_same_v<T, Half>) {
-    return to_half(combined<how>(to_float(a), to_float(b)));
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    return to_bfloat16(combined<how>(to_float(a), to_float(b)));
-  } else if constexpr (std::is_same_v<T, bool>) {
-    return how == Scatter::add || how == Scatter::maximum ? a || b : a && b;
-  } else if constexpr (is_extreme(how) && std::is_arithmetic_v<T>) {
-    bool stays = how == Scatter::maximum ? a > b : a < b;
-    return (a != a) | stays ? a : b;
-  } else if constexpr (is_extreme(how)) {
-    CHECK(false, ErrorKind::kNotImplemented, "complex numbers have no order");
-  } else if constexpr (std::is_integral_v<T>) {
-    return how == Scatter::add ? T(uint64_t(a) + uint64_t(b)) : T(uint64_t(a) * uint64_t(b));
-  } else {
-    return how == Scatter::add ? a + b : a * b;
-  }
-}
-
-template <Scatter how>
-void combine(const Tensor& self, size_t d, const Tensor& places, const Tensor& values) {
-  visit_dtype(self.dtype(), [&]<class T>(Tag<T>) {
-    for_each_run<T>(self, d, places, values, false, [&](const Run<T>& run) {
-      if (how == Scatter::add && run.is_rigid() && run.self_step != 0) {
-        add_run(self.dtype(), reinterpret_cast<char*>(run.moved(*run.index)),
-                run.self_step * int64_t(sizeof(T)), reinterpret_cast<const char*>(run.other),
-                run.other_step * int64_t(sizeof(T)), run.length);
-        return;
-      }
-      if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
-        if (is_extreme(how) && run.is_rigid() && run.self_step == 1 && run.other_step == 1) {
-          auto& loops = how == Scatter::maximum ? index_loops().maximum : index_loops().minimum;
-          return loops[sizeof(T) / 8](run.moved(*run.index), run.other, run.length);
-        }
-      for (int64_t k = 0; k < run.length; ++k) {
-        T& to = run.at(k);
-        to = combined<how>(to, run.other[k * run.other_step]);
-      }
-    });
   });
 }
 
@@ -134,37 +105,36 @@ void combine(const Tensor& self, size_t d, const Tensor& places, const Tensor& v
 
 void gather_cpu(const Tensor& self, size_t d, const Tensor& places, const Tensor& out) {
   visit_item(int64_t(out.itemsize()), [&]<class T>(Tag<T>) {
-    auto take = index_loops().take[__builtin_ctzll(sizeof(T))];
     for_each_run<T>(self, d, places, out, true, [&](const Run<T>& run) {
-      if (run.is_rigid()) {
+      if (run.is_rigid())
         copy_run(reinterpret_cast<char*>(run.other), run.other_step * int64_t(sizeof(T)),
-                 reinterpret_cast<const char*>(run.moved(*run.index)),
-                 run.self_step * int64_t(sizeof(T)), sizeof(T), run.length);
-      } else if (run.index_step == 1 && run.other_step == 1 &&
-                 index_loops().in_range(run.index, run.length, run.dim_size)) {
-        take(run.self, run.dim_stride, run.self_step, run.index, run.length, run.other);
-      } else {
-        for (int64_t k = 0; k < run.length; ++k) run.other[k * run.other_step] = run.at(k);
-      }
+                 reinterpret_cast<const char*>(run.moved()), run.self_step * int64_t(sizeof(T)),
+                 sizeof(T), run.length);
+      else for_each_element(run, [](const T& from, T& to) { to = from; });
     });
   });
 }
 
 void scatter_cpu(const Tensor& self, size_t d, const Tensor& places, const Tensor& values,
                  Scatter how) {
-  switch (how) {
-    case Scatter::write:
-      visit_item(int64_t(self.itemsize()), [&]<class T>(Tag<T>) {
-        for_each_run<T>(self, d, places, values, false, [](const Run<T>& run) {
-          for (int64_t k = 0; k < run.length; ++k) run.at(k) = run.other[k * run.other_step];
-        });
+  if (how == Scatter::write) {
+    visit_item(int64_t(self.itemsize()), [&]<class T>(Tag<T>) {
+      for_each_run<T>(self, d, places, values, false, [](const Run<T>& run) {
+        for_each_element(run, [](T& to, const T& from) { to = from; });
       });
-      return;
-    case Scatter::add: return combine<Scatter::add>(self, d, places, values);
-    case Scatter::multiply: return combine<Scatter::multiply>(self, d, places, values);
-    case Scatter::maximum: return combine<Scatter::maximum>(self, d, places, values);
-    case Scatter::minimum: return combine<Scatter::minimum>(self, d, places, values);
+    });
+    return;
   }
+  visit_combination(how, self.dtype(), [&]<class Combine>(Combine combine) {
+    using T = typename Combine::Type;
+    for_each_run<T>(self, d, places, values, false, [&](const Run<T>& run) {
+      if (run.is_rigid() && run.self_step != 0)
+        combine_run(how, self.dtype(), reinterpret_cast<char*>(run.moved()),
+                    run.self_step * int64_t(sizeof(T)), reinterpret_cast<const char*>(run.other),
+                    run.other_step * int64_t(sizeof(T)), run.length);
+      else for_each_element(run, [combine](T& to, const T& from) { to = combine(to, from); });
+    });
+  });
 }
 
 }  // namespace rushlight

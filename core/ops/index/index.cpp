@@ -262,7 +262,7 @@ OP(put_, "(Tensor! input, Tensor index, Tensor source, bool accumulate=False) ->
     CHECK(source.numel() == index.numel(), ErrorKind::kIndex,
           "Expected source and index to have the same number of elements, but got ",
           source.numel(), " and ", index.numel());
-    Tensor target = as_vector(input);
+    Tensor target = input.is_contiguous() ? view(input, Shape{-1}) : input;
     index_put_(target, unraveled(target, index), reshape(source, index.sizes()), accumulate);
     return input;
   },
@@ -314,8 +314,13 @@ OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
     CHECK(source.dtype() == input.dtype(), "expected self and source to have same dtypes but got ",
           dtype_name(input.dtype()), " and ", dtype_name(source.dtype()));
     Tensor target = as_vector(input);
-    if (is_lifted(mask)) return scatter_where(target, expanded_mask(mask, target.sizes()), source);
-    Tensor places = nonzero_places(expanded_mask(mask, target.sizes()));
+    Tensor chosen = expanded_mask(mask, target.sizes());
+    if (is_lifted(mask)) return scatter_where(target, chosen, source);
+    if (target.is_contiguous()) {  // one index, then, instead of one for each dim
+      target = view(target, Shape{-1});
+      chosen = flat(chosen);
+    }
+    Tensor places = nonzero_places(chosen);
     CHECK(source.numel() >= places.size(0),
           "Number of elements of source < number of ones in mask: ",
           source.numel(), " < ", places.size(0));

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "core/ops/index/combine.h"
 #include "core/ops/value.h"
 
 namespace rushlight {
@@ -21,9 +22,6 @@ struct Picked {
   Shape sizes() const;
 };
 
-// How a value meets the element it is written to.
-enum class Scatter { write, add, multiply, maximum, minimum };
-
 // Checks the indices, unless that is done already. Undefined ones take the whole dim; a mask stands
 // for the places of its true elements; negative numbers count from the end.
 Picked pick(const Tensor& input, TensorList indices, bool checked = false);
@@ -32,9 +30,9 @@ Tensor read_picked(const Tensor& input, const Picked& picked);
 // the last value wins, or all are added in order, for any number of threads.
 void write_picked(const Tensor& input, const Picked& picked, const Tensor& values, bool accumulate);
 
-// to[i] += from[i] for a run of elements; steps are in bytes.
-void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t from_step,
-             int64_t n);
+// Combines to[i] with from[i] for a run of elements; steps are in bytes.
+void combine_run(Scatter how, DType dtype, char* to, int64_t to_step, const char* from,
+                 int64_t from_step, int64_t n);
 
 // The places of the elements that are not zero: shape (count, dims), each column contiguous.
 Tensor nonzero_places(const Tensor& input);
@@ -62,9 +60,9 @@ void check_bounds(const Tensor& index, int64_t first, int64_t end, size_t dim, i
 
 // The kernels, of what has elements.
 
-// to[i] += index[i] * stride, for an index broadcast to `shape`.
+// to[i] += index[i] * stride, for an index broadcast to `shape`; the first index finds no sum.
 void add_offsets_cpu(const Tensor& to, const Shape& shape, const Tensor& index, size_t dim,
-                     int64_t size, int64_t stride);
+                     int64_t size, int64_t stride, bool is_first);
 void add_offsets_cuda(const Tensor& to, const Shape& shape, const Tensor& index, int64_t size,
                       int64_t stride);
 void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& out);

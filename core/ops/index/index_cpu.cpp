@@ -7,6 +7,7 @@
 
 #include "core/device/threads.h"
 #include "core/ops/index/index_loops.h"
+#include "core/ops/index/visit_combination.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/tile_loop.h"
 
@@ -59,6 +60,7 @@ Rows make_rows(const Picked& picked, const Tensor& other, int64_t step) {
 template <class F>
 void for_each_run(const Rows& rows, char* picked, char* other, F&& f) {
   size_t last = rows.after.size() - 1;
+  if (last == 0) return f(picked, rows.picked_after[0], other, rows.other_after[0], rows.after[0]);
   int64_t runs = 1;
   for (size_t d = 0; d < last; ++d) runs *= rows.after[d];
   Odometer<2> at(ShapeRef(rows.after).first(last),
@@ -78,38 +80,51 @@ void prefetch(const char* row, int64_t bytes) {
   for (int64_t i = 0; i < std::min(bytes, kMost); i += kCacheLine) __builtin_prefetch(row + i);
 }
 
-// Calls write(picked, other) for the elements of all index positions, on several threads. Each
-// thread takes those of a range of offsets, so that no two write one element and the order stays.
+// Calls write(picked, other) for the elements of all index positions, on several threads. Each has
+// its rows of `before`, or else the elements within a range of offsets, so that no two write one
+// element and the order stays.
 template <class Write>
-void write_rows(const Rows& rows, char* picked, char* other, Write&& write) {
+void write_rows(const Rows& rows, char* picked, char* other, const Write& write) {
   constexpr int64_t kChunk = 512;
-  int64_t bytes = rows.before_count * rows.count * bytes_after(rows);
-  int64_t shares = bytes > kGrain ? num_threads() : 1, width = rows.reach / shares + 1;
-  const int64_t* offsets = rows.offsets;
-  int64_t item = rows.item, step = rows.step;
-  if (shares == 1) {
-    Odometer<2> before(rows.before, {rows.picked_before, rows.other_before});
-    for (int64_t b = 0; b < rows.before_count; ++b, before.next()) {
-      char *to = picked + before.at(0), *from = other + before.at(1);
-      for (int64_t i = 0; i < rows.count; ++i) write(to + offsets[i] * item, from + i * step);
-    }
+  const int64_t *offsets = rows.offsets, count = rows.count, item = rows.item, step = rows.step;
+  int64_t bytes = count * bytes_after(rows), shares = num_threads();
+  auto for_each_row = [&](int64_t begin, int64_t end, auto&& f) {
+    Odometer<2> before(rows.before, {rows.picked_before, rows.other_before}, begin);
+    for (int64_t b = begin; b < end; ++b, before.next())
+      f(picked + before.at(0), other + before.at(1));
+  };
+  if (rows.before_count >= shares || rows.before_count * bytes <= kGrain) {
+    parallel_for(0, rows.before_count, kGrain / bytes + 1, [&](int64_t begin, int64_t end) {
+      for_each_row(begin, end, [=](char* to, char* from) {
+        for (int64_t i = 0; i < count; ++i) write(to + offsets[i] * item, from + i * step);
+      });
+    });
     return;
   }
+  int64_t width = rows.reach / shares + 1;
   parallel_for(0, shares, 1, [&](int64_t begin, int64_t end) {
-    Odometer<2> before(rows.before, {rows.picked_before, rows.other_before});
     int64_t mine[kChunk];
-    for (int64_t b = 0; b < rows.before_count; ++b, before.next()) {
-      char *to = picked + before.at(0), *from = other + before.at(1);
-      for (int64_t i = 0; i < rows.count; i += kChunk) {
+    for_each_row(0, rows.before_count, [&](char* to, char* from) {
+      for (int64_t i = 0; i < count; i += kChunk) {
         int64_t n =
-            index_loops().list_between(offsets + i, std::min(kChunk, rows.count - i), begin * width,
+            index_loops().list_between(offsets + i, std::min(kChunk, count - i), begin * width,
                                        uint64_t((end - begin) * width), mine);
         for (int64_t k = 0; k < n; ++k)
           write(to + offsets[i + mine[k]] * item, from + (i + mine[k]) * step);
       }
-    }
+    });
   });
 }
+
+// Writes one element.
+template <class Combine>
+struct WriteElement {
+  void operator()(char* to, const char* from) const {
+    using T = typename Combine::Type;
+    T& target = *reinterpret_cast<T*>(to);
+    target = Combine()(target, *reinterpret_cast<const T*>(from));
+  }
+};
 
 // The step from each position to the next in row-major order, if it is the same everywhere: 0 for
 // one value repeated.
@@ -143,21 +158,12 @@ void split_places(const Tensor& places, const Shape& sizes, int64_t first, int64
   }
 }
 
-template <class T>
-T sum(T a, T b) {
-  if constexpr (std::is_same_v<T, Half>) return to_half(to_float(a) + to_float(b));
-  else if constexpr (std::is_same_v<T, BFloat16>) return to_bfloat16(to_float(a) + to_float(b));
-  else if constexpr (std::is_same_v<T, bool>) return a || b;
-  else if constexpr (std::is_integral_v<T>) return T(uint64_t(a) + uint64_t(b));
-  else return a + b;
-}
-
 }  // namespace
 
 const IndexLoops& index_loops() { return active(index_loops_sets); }
 
 void add_offsets_cpu(const Tensor& to, const Shape& shape, const Tensor& index, size_t dim,
-                     int64_t size, int64_t stride) {
+                     int64_t size, int64_t stride, bool is_first) {
   int64_t* offsets = to.data<int64_t>();
   Shape strides = broadcast_strides(index, shape);
   const int64_t* from = index.data<int64_t>();
@@ -168,13 +174,12 @@ void add_offsets_cpu(const Tensor& to, const Shape& shape, const Tensor& index, 
   parallel_for(0, count, kGrain, [&](int64_t begin, int64_t end) {
     Odometer<1> row(outer, {ShapeRef(strides).first(outer.size())}, begin / inner);
     for (int64_t i = begin; i < end; row.next()) {
-      int64_t last = std::min(end, i - i % inner + inner);
-      for (int64_t k = i % inner; i < last; ++i, ++k) {
-        int64_t at = from[row.at(0) + k * step];
-        if (at < 0) at += size;
-        if (uint64_t(at) >= uint64_t(size)) refuse_index(from[row.at(0) + k * step], dim, size);
-        offsets[i] += at * stride;
-      }
+      int64_t k = i % inner, n = std::min(end - i, inner - k);
+      const int64_t* places = from + row.at(0) + k * step;
+      if (!index_loops().add_offsets(offsets + i, places, step, n, size, stride, is_first))
+        for (;; places += step)
+          if (*places < -size || *places >= size) refuse_index(*places, dim, size);
+      i += n;
     }
   });
 }
@@ -185,35 +190,43 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
   Rows rows = make_rows(picked, out, step);
   char* from = input.data<char>();
   char* to = out.data<char>();
-  auto take = index_loops().take[__builtin_ctzll(uint64_t(rows.item))];
   int64_t row_bytes = bytes_after(rows);
   bool in_one_piece = rows.after.size() == 1 && rows.picked_after[0] == rows.item &&
                       rows.other_after[0] == rows.item;
   int64_t count = rows.before_count * rows.count, grain = kGrain / row_bytes + 1;
-  parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
-    Odometer<2> before(rows.before, {rows.picked_before, rows.other_before}, begin / rows.count);
-    for (int64_t r = begin; r < end; before.next()) {
-      int64_t first = r % rows.count, last = std::min(rows.count, first + end - r);
-      r += last - first;
-      char* source = from + before.at(0);
-      char* row = to + before.at(1) + first * rows.step;
-      if (rows.after.empty()) {
-        take(source, 1, 0, rows.offsets + first, last - first, row);
+  // Calls read(source, offsets, row, n) for the positions of a thread, where `source` is the same.
+  auto for_each_part = [&](auto&& read) {
+    parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
+      Odometer<2> before(rows.before, {rows.picked_before, rows.other_before}, begin / rows.count);
+      int64_t first = begin % rows.count;
+      for (int64_t left = end - begin; left > 0; before.next(), first = 0) {
+        int64_t n = std::min(rows.count - first, left);
+        read(from + before.at(0), rows.offsets + first, to + before.at(1) + first * rows.step, n);
+        left -= n;
+      }
+    });
+  };
+  if (rows.after.empty()) {
+    visit_item(rows.item, [&]<class T>(Tag<T>) {
+      for_each_part([](const char* source, const int64_t* offsets, char* row, int64_t n) {
+        for (int64_t i = 0; i < n; ++i)
+          reinterpret_cast<T*>(row)[i] = reinterpret_cast<const T*>(source)[offsets[i]];
+      });
+    });
+    return;
+  }
+  for_each_part([&](char* source, const int64_t* offsets, char* row, int64_t n) {
+    for (int64_t i = 0; i < n; ++i, row += rows.step) {
+      if (i + kRowsAhead < n) prefetch(source + offsets[i + kRowsAhead] * rows.item, row_bytes);
+      char* found = source + offsets[i] * rows.item;
+      if (in_one_piece) {
+        std::memcpy(row, found, size_t(row_bytes));
         continue;
       }
-      for (int64_t i = first; i < last; ++i, row += rows.step) {
-        if (i + kRowsAhead < last)
-          prefetch(source + rows.offsets[i + kRowsAhead] * rows.item, row_bytes);
-        char* found = source + rows.offsets[i] * rows.item;
-        if (in_one_piece) {
-          std::memcpy(row, found, size_t(row_bytes));
-          continue;
-        }
-        for_each_run(rows, found, row,
-                     [&](char* p, int64_t p_step, char* o, int64_t o_step, int64_t n) {
-                       copy_run(o, o_step, p, p_step, rows.item, n);
-                     });
-      }
+      for_each_run(rows, found, row,
+                   [&](char* p, int64_t p_step, char* o, int64_t o_step, int64_t m) {
+                     copy_run(o, o_step, p, p_step, rows.item, m);
+                   });
     }
   });
 }
@@ -231,43 +244,34 @@ void write_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& s
   Rows rows = make_rows(picked, source, *step);
   char* to = input.data<char>();
   char* from = source.data<char>();
-  bool one = rows.after.empty();
-  if (accumulate) {
-    visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
-      write_rows(rows, to, from, [&](char* p, char* o) {
-        T& target = *reinterpret_cast<T*>(p);
-        if (one) target = sum(target, *reinterpret_cast<const T*>(o));
-        else
-          for_each_run(rows, p, o,
-                       [&](char* x, int64_t x_step, char* y, int64_t y_step, int64_t n) {
-                         add_run(input.dtype(), x, x_step, y, y_step, n);
-                       });
-      });
+  if (rows.after.empty() && accumulate) {
+    visit_combination(Scatter::add, input.dtype(), [&]<class Combine>(Combine) {
+      write_rows(rows, to, from, WriteElement<Combine>());
+    });
+  } else if (rows.after.empty()) {
+    visit_item(rows.item, [&]<class T>(Tag<T>) {
+      write_rows(rows, to, from, WriteElement<Combination<Scatter::write, T>>());
     });
   } else {
-    visit_item(rows.item, [&]<class T>(Tag<T>) {
-      write_rows(rows, to, from, [&](char* p, char* o) {
-        if (one) *reinterpret_cast<T*>(p) = *reinterpret_cast<const T*>(o);
-        else
-          for_each_run(rows, p, o, [](char* x, int64_t x_step, char* y, int64_t y_step, int64_t n) {
-            copy_run(x, x_step, y, y_step, sizeof(T), n);
-          });
+    write_rows(rows, to, from, [&](char* p, char* o) {
+      for_each_run(rows, p, o, [&](char* x, int64_t x_step, char* y, int64_t y_step, int64_t n) {
+        if (accumulate) combine_run(Scatter::add, input.dtype(), x, x_step, y, y_step, n);
+        else copy_run(x, x_step, y, y_step, rows.item, n);
       });
     });
   }
 }
 
-void add_run(DType dtype, char* to, int64_t to_step, const char* from, int64_t from_step,
-             int64_t n) {
-  if (is_complex(dtype) && to_step == from_step && to_step == int64_t(dtype_size(dtype)))
-    return add_run(real_dtype(dtype), to, to_step / 2, from, from_step / 2, 2 * n);
-  if (to_step == from_step && to_step == int64_t(dtype_size(dtype)))
-    return index_loops().add[int(dtype)](to, from, n);
-  visit_dtype(dtype, [&]<class T>(Tag<T>) {
-    for (int64_t i = 0; i < n; ++i) {
-      T& target = *reinterpret_cast<T*>(to + i * to_step);
-      target = sum(target, *reinterpret_cast<const T*>(from + i * from_step));
-    }
+void combine_run(Scatter how, DType dtype, char* to, int64_t to_step, const char* from,
+                 int64_t from_step, int64_t n) {
+  auto item = int64_t(dtype_size(dtype));
+  if (is_complex(dtype) && how == Scatter::add && to_step == item && from_step == item)
+    return combine_run(how, real_dtype(dtype), to, item / 2, from, item / 2, 2 * n);
+  if (!is_complex(dtype) && to_step == item && from_step % item == 0)
+    return index_loops().combine[int(how)][int(dtype)](to, from, from_step / item, n);
+  visit_combination(how, dtype, [&]<class Combine>(Combine) {
+    WriteElement<Combine> write;
+    for (int64_t i = 0; i < n; ++i) write(to + i * to_step, from + i * from_step);
   });
 }
 

@@ -1,5 +1,4 @@
 // Owns the index loops, compiled once per instruction set.
-#include "core/base/half.h"
 #include "core/ops/index/index_loops.h"
 #include "core/tensor/formula.h"
 
@@ -24,47 +23,40 @@ void bounds(const int64_t* numbers, int64_t n, int64_t* least, int64_t* greatest
   *greatest = high;
 }
 
-struct Item16 {
-  uint64_t low, high;
-};
-
-template <class T>
-void take(const void* from, int64_t stride, int64_t step, const int64_t* places, int64_t n,
-          void* to) {
-  const T* in = static_cast<const T*>(from);
-  T* out = static_cast<T*>(to);
-  if (step == 0 && stride == 1) {
-#pragma omp simd
-    for (int64_t k = 0; k < n; ++k) out[k] = in[places[k]];
-  } else {
-#pragma omp simd
-    for (int64_t k = 0; k < n; ++k) out[k] = in[places[k] * stride + k * step];
+template <bool is_first>
+[[gnu::always_inline]] inline bool add_offsets(int64_t* offsets, const int64_t* places,
+                                               int64_t step, int64_t n, int64_t size,
+                                               int64_t stride) {
+  int64_t outside = 0;  // negative if one is
+#pragma omp simd reduction(| : outside)
+  for (int64_t k = 0; k < n; ++k) {
+    int64_t place = places[k * step];
+    place += place < 0 ? size : 0;
+    outside |= place | (size - 1 - place);
+    offsets[k] = (is_first ? 0 : offsets[k]) + place * stride;
   }
+  return outside >= 0;
 }
 
-template <class T>
-[[gnu::always_inline]] inline T sum(T a, T b) {
-  if constexpr (detail::kSame<T, Half>) return to_half(to_float(a) + to_float(b));
-  else if constexpr (detail::kSame<T, BFloat16>) return to_bfloat16(to_float(a) + to_float(b));
-  else if constexpr (detail::kSame<T, bool>) return a | b;
-  else if constexpr (T(0.5f) == T(0)) return T(uint64_t(a) + uint64_t(b));  // integers wrap
-  else return a + b;
+bool add_offsets(int64_t* offsets, const int64_t* places, int64_t step, int64_t n, int64_t size,
+                 int64_t stride, bool is_first) {
+  if (step != 1)
+    return is_first ? add_offsets<true>(offsets, places, step, n, size, stride)
+                    : add_offsets<false>(offsets, places, step, n, size, stride);
+  return is_first ? add_offsets<true>(offsets, places, 1, n, size, stride)
+                  : add_offsets<false>(offsets, places, 1, n, size, stride);
 }
 
-template <class T>
-void add(void* to, const void* from, int64_t n) {
+template <Scatter how, class T>
+void combine(void* to, const void* from, int64_t step, int64_t n) {
   T* out = static_cast<T*>(to);
   const T* in = static_cast<const T*>(from);
+  if (step == 1) {
 #pragma omp simd
-  for (int64_t k = 0; k < n; ++k) out[k] = sum(out[k], in[k]);
-}
-
-template <class T, T (*extreme)(T, T)>
-void keep_extreme(void* to, const void* from, int64_t n) {
-  T* out = static_cast<T*>(to);
-  const T* in = static_cast<const T*>(from);
-#pragma omp simd
-  for (int64_t k = 0; k < n; ++k) out[k] = extreme(out[k], in[k]);
+    for (int64_t k = 0; k < n; ++k) out[k] = combined<how>(out[k], in[k]);
+  } else {
+    for (int64_t k = 0; k < n; ++k) out[k] = combined<how>(out[k], in[k * step]);
+  }
 }
 
 int64_t count(const bool* flags, int64_t n) {
@@ -92,19 +84,28 @@ int64_t list_between(const int64_t* values, int64_t n, int64_t low, uint64_t wid
   return at;
 }
 
+template <Scatter how>
+constexpr void set_combine(IndexLoops& loops) {
+  constexpr CombineLoop by_dtype[] = {
+      combine<how, bool>,    combine<how, uint8_t>,  combine<how, int8_t>,   combine<how, uint16_t>,
+      combine<how, int16_t>, combine<how, uint32_t>, combine<how, int32_t>,  combine<how, uint64_t>,
+      combine<how, int64_t>, combine<how, Half>,     combine<how, BFloat16>, combine<how, float>,
+      combine<how, double>};
+  for (int i = 0; i < kRealTypes; ++i) loops.combine[int(how)][i] = by_dtype[i];
+}
+
+constexpr IndexLoops make_loops() {
+  IndexLoops loops{in_range, bounds, add_offsets, {}, count, list, list_between};
+  set_combine<Scatter::add>(loops);
+  set_combine<Scatter::multiply>(loops);
+  set_combine<Scatter::maximum>(loops);
+  set_combine<Scatter::minimum>(loops);
+  return loops;
+}
+
 }  // namespace
 
 extern const IndexLoops index_loops;
-constexpr IndexLoops index_loops = {
-    in_range,
-    bounds,
-    {take<uint8_t>, take<uint16_t>, take<uint32_t>, take<uint64_t>, take<Item16>},
-    {add<bool>, add<uint8_t>, add<int8_t>, add<uint16_t>, add<int16_t>, add<uint32_t>, add<int32_t>,
-     add<uint64_t>, add<int64_t>, add<Half>, add<BFloat16>, add<float>, add<double>},
-    {keep_extreme<float, max>, keep_extreme<double, max>},
-    {keep_extreme<float, min>, keep_extreme<double, min>},
-    count,
-    list,
-    list_between};
+constexpr IndexLoops index_loops = make_loops();
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "core/ops/index/index.h"
 #include "core/ops/index/index_loops.h"
@@ -107,16 +108,18 @@ Picked pick(const Tensor& input, TensorList indices, bool checked) {
   int64_t count = checked_numel(picked.shape);
   picked.offsets = empty(Shape{count}, DType::int64, input.device());
   if (count == 0 || input.device().is_meta()) return picked;
-  copy_into(picked.offsets, scalar_tensor(int64_t(0), DType::int64));
   bool masks_only = true;
   for (const Tensor& given : indices)
     masks_only &= !given.defined() || is_bool(given.dtype()) || given.dtype() == DType::uint8;
   picked.distinct = masks_only && std::ranges::count_if(indices, &Tensor::defined) == 1;
+  bool is_first = true;
+  if (input.device().is_cuda()) copy_into(picked.offsets, scalar_tensor(int64_t(0), DType::int64));
   for (size_t d = 0; d < index.size(); ++d) {
     if (!index[d].defined()) continue;
     int64_t size = input.sizes()[d], stride = input.strides()[d];
     if (!input.device().is_cuda()) {
-      add_offsets_cpu(picked.offsets, picked.shape, index[d], d, size, stride);
+      add_offsets_cpu(picked.offsets, picked.shape, index[d], d, size, stride,
+                      std::exchange(is_first, false));
     } else {
       if (!checked && !masks_only) check_bounds(index[d], -size, size, d, size);
       add_offsets_cuda(picked.offsets, picked.shape, index[d], size, stride);
