@@ -1,6 +1,6 @@
 // Owns the walk of scans over the memory of the CPU. Along a dim they go one element after the
 // other, so threads share the other dims. Floats are accumulated in double, as the chains are long;
-// the loops of their sums are in scan_isa.cpp.
+// the loops of their sums and of extremes are in scan_isa.cpp.
 #include "core/ops/scan/scan.h"
 
 #include <cmath>
@@ -19,11 +19,11 @@ ISA_TABLES(ScanLoops, scan_loops)
 
 namespace {
 
-constexpr int64_t kGrain = 16384;   // elements that are worth a thread
-constexpr int64_t kWidth = 64;      // columns that advance together
-constexpr int64_t kChains = 8;      // rows that advance together
-constexpr int64_t kLag = 17;        // more than a cache line
-constexpr int64_t kSegment = 4096;  // elements of a long row that one thread adds up
+constexpr int64_t kGrain = 16384;        // elements that are worth a thread
+constexpr int64_t kWidth = kMaxColumns;  // columns that advance together
+constexpr int64_t kChains = 8;           // rows that advance together
+constexpr int64_t kLag = 17;             // more than a cache line
+constexpr int64_t kSegment = 4096;       // elements of a long row that one thread adds up
 
 const ScanLoops& loops() { return active(scan_loops_sets); }
 
@@ -90,12 +90,13 @@ void advance(const int64_t* starts, int64_t length, int64_t stride, const T* x, 
 }
 
 // Rows that lie one after the other in memory. Long ones advance kLag elements behind each other,
-// or rows of 4096 bytes would compete for the same places in the cache.
+// or rows of 4096 bytes would compete for the same places in the cache. Short ones overlap anyway.
 template <class T, class State, class Step>
 void run_rows(const AroundDim& shape, bool reverse, const T* x, T* y, State start, Step step) {
   int64_t length = shape.length, first = reverse ? length - 1 : 0, stride = reverse ? -1 : 1;
   int64_t lag = length * int64_t(sizeof(T)) < 4096 ? 0 : kLag,
           shared = length - (kChains - 1) * lag;
+  bool together = length > kLag;
   int64_t groups = (shape.outer + kChains - 1) / kChains;
   parallel_for(0, groups, kGrain / (length * kChains) + 1, [&](int64_t begin, int64_t end) {
     auto run_part = [&](int64_t row, int64_t from, int64_t count, State state) {
@@ -104,8 +105,9 @@ void run_rows(const AroundDim& shape, bool reverse, const T* x, T* y, State star
     };
     for (int64_t group = begin; group < end; ++group) {
       int64_t row = group * kChains;
-      if (row + kChains > shape.outer) {
-        for (; row < shape.outer; ++row) run_part(row, 0, length, start);
+      if (!together || row + kChains > shape.outer) {
+        int64_t last = std::min(row + kChains, shape.outer);
+        for (; row < last; ++row) run_part(row, 0, length, start);
         continue;
       }
       int64_t starts[kChains];
@@ -134,6 +136,7 @@ template <class T, class State>
 State sum_of(const T* x, int64_t n) {
   if constexpr (std::is_same_v<T, float>) return loops().sum(x, n);
   State sum(0);
+#pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += State(x[i]);
   return sum;
 }
@@ -160,11 +163,13 @@ void sum_long_row(int64_t length, bool reverse, const T* x, T* y) {
   });
 }
 
-// Rows of sums of floats, which lie one after the other in memory.
-void sum_rows(const AroundDim& shape, bool reverse, const float* x, float* y) {
-  parallel_for(0, shape.outer, kGrain / shape.length + 1, [&](int64_t begin, int64_t end) {
+// Rows of sums, which lie one after the other in memory and do not wait long for an addition.
+template <class State, class T>
+void sum_rows(const AroundDim& shape, bool reverse, const T* x, T* y) {
+  int64_t length = shape.length;
+  parallel_for(0, shape.outer, kGrain / length + 1, [=](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
-      running_sum(x + row * shape.length, y + row * shape.length, shape.length, reverse, 0.0);
+      running_sum(x + row * length, y + row * length, length, reverse, State(0));
   });
 }
 
@@ -202,11 +207,12 @@ void scan_as(Scan scan, const AroundDim& shape, bool reverse, const T* x, T* y) 
   if (scan == Scan::sum) {
     // Not of doubles: the sum of a segment could overflow where the running sum does not.
     constexpr bool kSplits = std::is_integral_v<T> || std::is_same_v<T, float>;
-    if constexpr (kSplits)
-      if (shape.outer * shape.inner == 1 && shape.length >= kGrain)
+    if constexpr (kSplits) {
+      bool splits = std::is_same_v<T, float> || num_threads() > 1;  // integers may be added at once
+      if (shape.outer * shape.inner == 1 && shape.length >= kGrain && splits)
         return sum_long_row<State>(shape.length, reverse, x, y);
-    if constexpr (std::is_same_v<T, float>)
-      if (shape.inner == 1) return sum_rows(shape, reverse, x, y);
+      if (shape.inner == 1) return sum_rows<State>(shape, reverse, x, y);
+    }
     run_scan(shape, reverse, x, y, State(0), [](State a, T v) { return a + State(v); });
   } else if (scan == Scan::product) {
     run_scan(shape, reverse, x, y, State(1), [](State a, T v) { return a * State(v); });
@@ -275,26 +281,23 @@ std::pair<Tensor, Tensor> extreme_scan_cpu(const Tensor& input, int64_t dim, boo
   Tensor values = empty(input.sizes(), compute, input.device());
   Tensor indices = empty(input.sizes(), DType::int64, input.device());
   AroundDim shape(input.sizes(), wrap_dim(dim, input.dim()));
-  auto run = [&]<class T>(Tag<T>) {
-    const T* x = from.data<T>();
-    T* y = values.data<T>();
-    int64_t* positions = indices.data<int64_t>();
-    for_each_columns(shape, [&](int64_t offset, int64_t columns) {
-      for (int64_t i = 0; i < shape.length; ++i)
-        for (int64_t at = offset + i * shape.inner, end = at + columns; at < end; ++at) {
-          int64_t before = at - shape.inner;
-          bool takes =
-              i == 0 || x[at] != x[at] || (largest ? x[at] >= y[before] : x[at] <= y[before]);
-          y[at] = takes ? x[at] : y[before];
-          positions[at] = takes ? i : positions[before];
-        }
-    });
-  };
   if (values.numel() == 0) return {to_dtype(values, input.dtype()), indices};
-  if (compute == DType::float32) run(Tag<float>{});
-  else if (compute == DType::float64) run(Tag<double>{});
-  else if (compute == DType::uint64) run(Tag<uint64_t>{});
-  else run(Tag<int64_t>{});
+  const ExtremeLoops& extremes = loops().extremes[largest][int(compute_of(input.dtype()))];
+  const char* x = from.data<char>();
+  char* y = values.data<char>();
+  int64_t* positions = indices.data<int64_t>();
+  auto item = int64_t(values.itemsize());
+  if (shape.inner == 1) {
+    parallel_for(0, shape.outer, kGrain / shape.length + 1, [&](int64_t begin, int64_t end) {
+      int64_t at = begin * shape.length;
+      extremes.rows(x + at * item, y + at * item, positions + at, end - begin, shape.length);
+    });
+  } else {
+    for_each_columns(shape, [&](int64_t at, int64_t columns) {
+      extremes.columns(x + at * item, y + at * item, positions + at, columns, shape.length,
+                       shape.inner);
+    });
+  }
   return {to_dtype(values, input.dtype()), indices};
 }
 

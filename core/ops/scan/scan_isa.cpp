@@ -1,6 +1,7 @@
-// Owns the inner loops of running sums. Four elements are added up among themselves before what
-// came before them is added, so that they do not wait for each other; the order of the additions is
-// the same on all processors.
+// Owns the inner loops of running sums and running extremes.
+//
+// Of a sum, four elements are added up among themselves before what came before them is added, so
+// that they do not wait for each other; the order of the additions is the same on all processors.
 #include "core/ops/scan/scan_loops.h"
 #include "core/tensor/lanes.h"
 
@@ -57,9 +58,111 @@ double sum_of(const float* x, int64_t n) {
   return sum<double>(n, [=](int64_t i) { return double(x[i]); });
 }
 
+// ---- extremes -----------------------------------------------------------------------------------
+
+// Whether x comes after an extreme `value`: the last of equal ones wins, and NaN against all.
+template <bool largest, class T>
+[[gnu::always_inline]] inline bool takes(T x, T value) {
+  return isnan(x) | (largest ? x >= value : x <= value);
+}
+
+// The extreme so far and its position. A step has no jump.
+template <bool largest, class T>
+struct Extreme {
+  T value;
+  int64_t position;
+
+  [[gnu::always_inline]] void step(T x, int64_t i) {
+    int64_t taken = -int64_t(takes<largest>(x, value));
+    T better = largest ? (value > x ? value : x) : (value < x ? value : x);
+    value = isnan(value) ? value : better;
+    position ^= (position ^ i) & taken;
+  }
+};
+
+// Most blocks of a row hold no new extreme, or nothing but: a look at the whole block tells.
+template <bool largest, class T>
+void extreme_of_row(const T* x, T* y, int64_t* positions, int64_t n) {
+  constexpr int64_t kBlock = 8;
+  Extreme<largest, T> extreme{x[0], 0};
+  y[0] = x[0];
+  positions[0] = 0;
+  int64_t i = 1;
+  for (; i + kBlock <= n; i += kBlock) {
+    int some = 0, all = takes<largest>(x[i], extreme.value);
+#pragma omp simd reduction(| : some)
+    for (int64_t l = 0; l < kBlock; ++l) some |= takes<largest>(x[i + l], extreme.value);
+    if (!some) {
+#pragma omp simd
+      for (int64_t l = 0; l < kBlock; ++l) {
+        y[i + l] = extreme.value;
+        positions[i + l] = extreme.position;
+      }
+      continue;
+    }
+#pragma omp simd reduction(& : all)
+    for (int64_t l = 1; l < kBlock; ++l) all &= takes<largest>(x[i + l], x[i + l - 1]);
+    if (all) {
+#pragma omp simd
+      for (int64_t l = 0; l < kBlock; ++l) {
+        y[i + l] = x[i + l];
+        positions[i + l] = i + l;
+      }
+      extreme = {x[i + kBlock - 1], i + kBlock - 1};
+      continue;
+    }
+    for (int64_t l = i; l < i + kBlock; ++l) {
+      extreme.step(x[l], l);
+      y[l] = extreme.value;
+      positions[l] = extreme.position;
+    }
+  }
+  for (; i < n; ++i) {
+    extreme.step(x[i], i);
+    y[i] = extreme.value;
+    positions[i] = extreme.position;
+  }
+}
+
+template <bool largest, class T>
+void extreme_rows(const void* x, void* y, int64_t* positions, int64_t count, int64_t length) {
+  for (int64_t first = 0; first < count * length; first += length)
+    extreme_of_row<largest>(static_cast<const T*>(x) + first, static_cast<T*>(y) + first,
+                            positions + first, length);
+}
+
+template <bool largest, class T>
+void extreme_columns(const void* x, void* y, int64_t* positions, int64_t count, int64_t length,
+                     int64_t stride) {
+  const T* from = static_cast<const T*>(x);
+  T* to = static_cast<T*>(y);
+  T values[kMaxColumns];
+  int64_t places[kMaxColumns];
+  for (int64_t j = 0; j < count; ++j) {
+    values[j] = from[j];
+    places[j] = 0;
+  }
+  for (int64_t i = 0; i < length; ++i, from += stride, to += stride, positions += stride) {
+#pragma omp simd
+    for (int64_t j = 0; j < count; ++j) {
+      bool taken = takes<largest>(from[j], values[j]);
+      to[j] = values[j] = taken ? from[j] : values[j];
+      positions[j] = places[j] = taken ? i : places[j];
+    }
+  }
+}
+
+template <bool largest, class T>
+constexpr ExtremeLoops kExtremes = {extreme_rows<largest, T>, extreme_columns<largest, T>};
+
 }  // namespace
 
 extern const ScanLoops scan_loops;
-constexpr ScanLoops scan_loops = {sum_of, {running_sum<false>, running_sum<true>}};
+constexpr ScanLoops scan_loops = {sum_of,
+                                  {running_sum<false>, running_sum<true>},
+                                  {{kExtremes<false, float>, kExtremes<false, double>,
+                                    kExtremes<false, int64_t>, kExtremes<false, uint64_t>},
+                                   {kExtremes<true, float>, kExtremes<true, double>,
+                                    kExtremes<true, int64_t>, kExtremes<true, uint64_t>}}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
