@@ -111,6 +111,14 @@ Tensor reduce(Reduction reduction, const Tensor& input, DimSet dims, bool keepdi
   return result;
 }
 
+Tensor count_nonzero(const Tensor& input, DimSet dims) {
+  if (!input.device().is_cpu() || is_complex(input.dtype()))
+    return reduce(Reduction::sum, to_dtype(input, DType::bool_), dims, false, DType::int64);
+  Tensor result = empty(reduced_sizes(input.sizes(), dims, false), DType::int64);
+  run_reduce(Reduction::count, input, dims, input.dtype(), 0, result, {});
+  return result;
+}
+
 std::pair<Tensor, Tensor> reduce_pair(Reduction reduction, const Tensor& input, DimSet dims,
                                       bool keepdim, DType dtype, double parameter) {
   bool indexed = reduction == Reduction::indexed_maximum || reduction == Reduction::indexed_minimum;

@@ -30,6 +30,9 @@ int64_t reduced_numel(ShapeRef sizes, DimSet dims);
 Tensor reduce(Reduction reduction, const Tensor& input, DimSet dims, bool keepdim, DType dtype,
               double parameter = 0);
 
+// How many elements are not zero, int64.
+Tensor count_nonzero(const Tensor& input, DimSet dims);
+
 // A reduction with two results: both of `dtype`, but positions are int64. A position is that in
 // the only reduced dim, or in the row-major order of all elements.
 std::pair<Tensor, Tensor> reduce_pair(Reduction reduction, const Tensor& input, DimSet dims,

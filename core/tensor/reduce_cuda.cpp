@@ -63,6 +63,7 @@ struct Variant {
       case Reduction::norm_max: return fold("NormMax");
       case Reduction::norm_min: return fold("NormMin");
       case Reduction::log_sum_exp: return "LogSumExp<" + type + ">";
+      case Reduction::count: break;
     }
     return {};
   }

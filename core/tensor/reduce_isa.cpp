@@ -91,6 +91,7 @@ struct Fold {
 template <class R, class T>
 struct Indexed {
   static constexpr int64_t kAccumulatorBytes = sizeof(int64_t) + sizeof(T);
+  static constexpr int64_t kWide = 256 / sizeof(T);  // columns that fill the vectors
 
   static bool replaces(T x, T value) { return R::before(x, value) | (isnan(x) & !isnan(value)); }
 
@@ -108,18 +109,27 @@ struct Indexed {
     const T* in = static_cast<const T*>(matrix);
     int64_t* positions = static_cast<int64_t*>(accumulators);
     T* values = reinterpret_cast<T*>(positions + columns);
+    int64_t together = stride == columns ? kWide / columns : 1;
+    if (together < 2 || rows < 2 * together)
+      return look_at_rows(in, stride, rows, columns, positions, values);
+    // Few columns: several rows are taken as one wide row, and its parts compared.
+    int64_t wide_positions[kWide];
+    T wide[kWide];
+    int64_t wide_rows = rows / together;
+    look_at_rows(in, together * stride, wide_rows, together * columns, wide_positions, wide);
     for (int64_t j = 0; j < columns; ++j) {
-      positions[j] = 0;
-      values[j] = in[j];
-    }
-    for (int64_t r = 1; r < rows; ++r) {
-      const T* row = in + r * stride;
-#pragma omp simd
-      for (int64_t j = 0; j < columns; ++j) {
-        bool better = replaces(row[j], values[j]);
-        values[j] = better ? row[j] : values[j];
-        positions[j] = better ? r : positions[j];
-      }
+      T value = wide[j];
+      int64_t position = wide_positions[j] * together;
+      auto look_at = [&](T x, int64_t r) {
+        if (!replaces(x, value) && !(matches(x, value) && r < position)) return;
+        value = x;
+        position = r;
+      };
+      for (int64_t k = 1; k < together; ++k)
+        look_at(wide[k * columns + j], wide_positions[k * columns + j] * together + k);
+      for (int64_t r = wide_rows * together; r < rows; ++r) look_at(in[r * stride + j], r);
+      values[j] = value;
+      positions[j] = position;
     }
   }
 
@@ -146,6 +156,22 @@ struct Indexed {
   }
 
  private:
+  static void look_at_rows(const T* in, int64_t stride, int64_t rows, int64_t columns,
+                           int64_t* positions, T* values) {
+    for (int64_t j = 0; j < columns; ++j) {
+      positions[j] = 0;
+      values[j] = in[j];
+    }
+    for (int64_t r = 1; r < rows; ++r) {
+      const T* row = in + r * stride;
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) {
+        bool better = replaces(row[j], values[j]);
+        values[j] = better ? row[j] : values[j];
+        positions[j] = better ? r : positions[j];
+      }
+    }
+  }
   static bool matches(T x, T value) { return (x == value) | (isnan(x) & isnan(value)); }
   static int64_t find(const T* row, int64_t n, T value) {
     constexpr int64_t kStep = 64;
@@ -312,6 +338,44 @@ struct LogSumExp {
   }
 };
 
+// ---- the number of elements that are not zero --------------------------------------------------
+
+// Counts in lanes as wide as T; a row has at most a block of elements.
+template <class T, class Lane>
+struct Count {
+  static constexpr int64_t kAccumulatorBytes = sizeof(int64_t);
+
+  static void columns_of_each_row(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double, void* accumulators) {
+    for (int64_t r = 0; r < rows; ++r) {
+      const T* row = static_cast<const T*>(matrix) + r * stride;
+      static_cast<int64_t*>(accumulators)[r] =
+          int64_t(sum<Lane>(columns, [=](int64_t j) { return Lane(row[j] != T(0)); }));
+    }
+  }
+
+  static void rows_of_each_column(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double, void* accumulators) {
+    const T* in = static_cast<const T*>(matrix);
+    int64_t* counts = static_cast<int64_t*>(accumulators);
+    for (int64_t j = 0; j < columns; ++j) counts[j] = 0;
+    for (int64_t r = 0; r < rows; ++r) {
+#pragma omp simd
+      for (int64_t j = 0; j < columns; ++j) counts[j] += in[r * stride + j] != T(0);
+    }
+  }
+
+  static void merge(void* accumulators, int64_t count, const void* other, int64_t other_count,
+                    int64_t n) {
+    Fold<Sum, int64_t>::merge(accumulators, count, other, other_count, n);
+  }
+
+  static void finish(const void* accumulators, int64_t, int64_t n, double, void* first, void*) {
+    for (int64_t j = 0; j < n; ++j)
+      static_cast<int64_t*>(first)[j] = static_cast<const int64_t*>(accumulators)[j];
+  }
+};
+
 // ---- the table ----------------------------------------------------------------------------------
 
 template <class Kernels>
@@ -320,7 +384,7 @@ constexpr Reducer make_reducer() {
           &Kernels::merge, &Kernels::finish};
 }
 
-template <class T>
+template <class T, class Lane>
 constexpr void add_floating(ReduceLoops& loops, Compute compute) {
   auto set = [&](Reduction r, Reducer reducer) { loops.of[int(r)][int(compute)] = reducer; };
   set(Reduction::sum, make_reducer<Fold<Sum, T>>());
@@ -339,12 +403,13 @@ constexpr void add_floating(ReduceLoops& loops, Compute compute) {
   set(Reduction::norm_max, make_reducer<Fold<NormMax, T>>());
   set(Reduction::norm_min, make_reducer<Fold<NormMin, T>>());
   set(Reduction::log_sum_exp, make_reducer<LogSumExp<T>>());
+  set(Reduction::count, make_reducer<Count<T, Lane>>());
 }
 
 constexpr ReduceLoops make_loops() {
   ReduceLoops loops{};
-  add_floating<float>(loops, Compute::f32);
-  add_floating<double>(loops, Compute::f64);
+  add_floating<float, int32_t>(loops, Compute::f32);
+  add_floating<double, int64_t>(loops, Compute::f64);
   auto set = [&](Reduction r, Compute compute, Reducer reducer) {
     loops.of[int(r)][int(compute)] = reducer;
   };
@@ -356,11 +421,13 @@ constexpr ReduceLoops make_loops() {
   };
   set_totals(Compute::i64);
   set_totals(Compute::u64);
+  set(Reduction::count, Compute::i64, make_reducer<Count<int64_t, int64_t>>());
   set(Reduction::maximum, Compute::i64, make_reducer<Fold<Maximum, int64_t>>());
   set(Reduction::minimum, Compute::i64, make_reducer<Fold<Minimum, int64_t>>());
   set(Reduction::indexed_maximum, Compute::i64, make_reducer<Indexed<Maximum, int64_t>>());
   set(Reduction::indexed_minimum, Compute::i64, make_reducer<Indexed<Minimum, int64_t>>());
 #if RUSHLIGHT_ISA == 0
+  set(Reduction::count, Compute::u64, make_reducer<Count<uint64_t, int64_t>>());
   set(Reduction::maximum, Compute::u64, make_reducer<Fold<Maximum, uint64_t>>());
   set(Reduction::minimum, Compute::u64, make_reducer<Fold<Minimum, uint64_t>>());
   set(Reduction::indexed_maximum, Compute::u64, make_reducer<Indexed<Maximum, uint64_t>>());

@@ -25,8 +25,9 @@ enum class Reduction : uint8_t {
   norm_max,   // the largest magnitude
   norm_min,   // the smallest
   log_sum_exp,
+  count,  // of the elements that are not zero, int64; on the CPU only
 };
-inline constexpr int kReductionCount = int(Reduction::log_sum_exp) + 1;
+inline constexpr int kReductionCount = int(Reduction::count) + 1;
 
 // The state of n results in the making: n * accumulator_bytes, laid out as the kernels like.
 

@@ -168,7 +168,7 @@ OP(count_nonzero, "(Tensor input, int[1]? dim=None) -> Tensor", {
   .doc     = R"(How many elements are not zero; int64.)",
   .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim) {
-    return total(Reduction::sum, to_dtype(input, DType::bool_), dim, false, DType::int64);
+    return count_nonzero(input, reduced_dims(dim, input.dim()));
   },
 })
 
