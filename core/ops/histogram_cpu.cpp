@@ -23,7 +23,9 @@ struct Axis {
     T first = edges[0], last = edges[bins];
     if (!(value >= first && value <= last)) return -1;
     if constexpr (binning == Binning::search) {
-      int64_t bin = count_first(edges, bins + 1, [=](T edge) { return edge <= value; }) - 1;
+      int64_t bin =
+          count_first<1, T>({edges}, bins + 1, [=](T edge, size_t) { return edge <= value; })[0] -
+          1;
       return std::clamp<int64_t>(bin, 0, bins - 1);
     } else {
       auto bin = int64_t((value - first) / (last - first) * T(bins));

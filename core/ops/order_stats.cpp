@@ -157,7 +157,7 @@ Tensor quantile_of(const Tensor& input, const Tensor& q, std::optional<int64_t> 
 
 // ---- the mode -----------------------------------------------------------------------------------
 
-// Where the last of the most frequent elements are; of several values the smallest counts.
+// modes_cpu for all devices.
 Tensor mode_places(const Rows& rows) {
   auto [values, places] = call<"sort", Pair>(rows.tensor, rows.dim, false, true);
   int64_t length = rows.length(), dim = rows.dim;
@@ -210,6 +210,17 @@ ranks broadcast to the sizes of input but along dim.)",
                                                          dim, indices, g[0]);
                    }),
                    no_grad<"ranks">),
+})
+
+OP(_mode_places, "(Tensor input, int dim) -> Tensor", {
+  .home    = "private",
+  .doc     = R"(Where the last of the most frequent elements along dim are; dim has size 1.)",
+  .dtypes  = real,
+  .batch   = by_dims,
+  .forward = [](const Tensor& input, int64_t dim) {
+    if (!input.device().is_cpu()) return mode_places(Rows(input, dim));
+    return modes_cpu(input, dim).indices;
+  },
 })
 
 OP(_median, "(Tensor input, bool ignore_nan) -> Tensor", {
@@ -294,7 +305,7 @@ Example:
   .forward = [](const Tensor& input, int64_t dim, bool keepdim) {
     check_extreme_exists(input, ShapeRef(&dim, 1));
     Rows rows(input, dim);
-    Tensor places = mode_places(rows);
+    Tensor places = call<"_mode_places", Tensor>(rows.tensor, rows.dim);
     return without_dim(rows, {gather(rows.tensor, rows.dim, places), places}, input, keepdim);
   },
 })

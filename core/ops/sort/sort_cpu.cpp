@@ -12,6 +12,8 @@
 namespace rushlight {
 namespace {
 
+constexpr int64_t kTogether = 8;  // values that are searched for side by side
+
 template <class T>
 T to_comparable(T value) {
   return value;
@@ -105,6 +107,19 @@ Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim) 
   return rows.results;
 }
 
+Sorted modes_cpu(const Tensor& input, int64_t dim) {
+  Rows rows(input, dim, 1);
+  parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
+    RowSorter sorter(input.dtype(), rows.length, rows.stride, false);
+    Odometer<2> at(rows.outer, {rows.steps, rows.to_steps}, begin);
+    for (int64_t r = begin; r < end; ++r, at.next()) {
+      Ranked mode = sorter.mode(rows.row(at));
+      rows.write(at, std::span(&mode, 1));
+    }
+  });
+  return rows.results;
+}
+
 void search_rows_cpu(const Tensor& places, const Tensor& sorted, const Tensor& values, bool right) {
   bool one_row = sorted.dim() == 1;
   int64_t length = sorted.size(-1), width = one_row ? values.numel() : values.size(-1);
@@ -112,15 +127,29 @@ void search_rows_cpu(const Tensor& places, const Tensor& sorted, const Tensor& v
   visit_dtype(values.dtype(), [&]<class T>(Tag<T>) {
     if constexpr (!std::is_same_v<T, std::complex<float>> &&
                   !std::is_same_v<T, std::complex<double>>) {
-      parallel_for(0, values.numel(), 1024, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const T* row = sorted.data<T>() + (one_row ? 0 : i / width * length);
-          auto value = to_comparable(values.data<T>()[i]);
-          // A NaN is behind every number.
-          to[i] = right
-                      ? count_first(row, length, [=](T x) { return !(to_comparable(x) > value); })
-                      : count_first(row, length, [=](T x) { return !(to_comparable(x) >= value); });
+      const T *from = values.data<T>(), *first = sorted.data<T>();
+      // Finds the places of values i to i + many - 1.
+      auto search = [=]<int64_t many>(std::integral_constant<int64_t, many>, int64_t i) {
+        std::array<const T*, many> rows;
+        std::array<decltype(to_comparable(*from)), many> wanted;
+        for (int64_t k = 0; k < many; ++k) {
+          rows[size_t(k)] = first + (one_row ? 0 : (i + k) / width * length);
+          wanted[size_t(k)] = to_comparable(from[i + k]);
         }
+        // A NaN is behind every number.
+        auto places = right ? count_first<many, T>(
+                                  rows, length,
+                                  [&](T x, size_t k) { return !(to_comparable(x) > wanted[k]); })
+                            : count_first<many, T>(rows, length, [&](T x, size_t k) {
+                                return !(to_comparable(x) >= wanted[k]);
+                              });
+        std::copy_n(places.begin(), many, to + i);
+      };
+      parallel_for(0, values.numel(), 1024, [&](int64_t begin, int64_t end) {
+        int64_t i = begin;
+        for (; i + kTogether <= end; i += kTogether)
+          search(std::integral_constant<int64_t, kTogether>(), i);
+        for (; i < end; ++i) search(std::integral_constant<int64_t, 1>(), i);
       });
     }
   });

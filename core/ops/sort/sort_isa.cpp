@@ -51,12 +51,29 @@ KeyBounds keys(const void* from, int64_t stride, int64_t n, bool descending, voi
   return {least, greatest};
 }
 
+template <class Key>
+void ranks(const void* from, int64_t n, void* to) {
+  const Key* key = static_cast<const Key*>(from);
+  for (int64_t first = 0; first < n; first += kRankedTogether) {
+    Key rank[kRankedTogether]{};
+    for (int64_t j = 0; j < n; ++j) {
+#pragma omp simd
+      for (int64_t l = 0; l < kRankedTogether; ++l) {
+        Key own = key[first + l];
+        rank[l] += (key[j] < own) | ((key[j] == own) & (Key(j) < Key(first + l)));
+      }
+    }
+    __builtin_memcpy(static_cast<Key*>(to) + first, rank, sizeof(rank));
+  }
+}
+
 }  // namespace
 
 extern const SortLoops sort_loops;
-constexpr SortLoops sort_loops = {{keys<bool>, keys<uint8_t>, keys<int8_t>, keys<uint16_t>,
-                                   keys<int16_t>, keys<uint32_t>, keys<int32_t>, keys<uint64_t>,
-                                   keys<int64_t>, keys<Half>, keys<BFloat16>, keys<float>,
-                                   keys<double>}};
+constexpr SortLoops sort_loops = {
+    {keys<bool>, keys<uint8_t>, keys<int8_t>, keys<uint16_t>, keys<int16_t>, keys<uint32_t>,
+     keys<int32_t>, keys<uint64_t>, keys<int64_t>, keys<Half>, keys<BFloat16>, keys<float>,
+     keys<double>},
+    {ranks<uint32_t>, ranks<uint64_t>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

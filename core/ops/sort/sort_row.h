@@ -27,9 +27,13 @@ class RowSorter {
   std::span<const Ranked> first(const void* row, int64_t keep);
   // The elements that a sorted row has at these ranks, which ascend; written to `out`.
   void at_ranks(const void* row, std::span<const int64_t> ranks, Ranked* out);
+  // The last of the most frequent elements; of several values the first in order counts.
+  Ranked mode(const void* row);
 
  private:
   void take_all(const void* row);
+  template <class Key>
+  void sort_few(const void* row);
   template <class Key>
   KeyBounds read_keys(const void* row, int64_t begin, int64_t n, Key* to) const;
   template <class Key>
