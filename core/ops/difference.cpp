@@ -103,7 +103,11 @@ OP(trapezoid, "(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", {
     if (is_empty_along(y, dim)) return zero_integral(y, dim);
     // As sums do, lest two neighbours overflow a small type.
     Tensor samples = is_differentiable(y.dtype()) ? y : cast(y, DType::int64);
-    return integral(pair_sums(samples, dim) * dx, dim);
+    if (y.size(dim) < 3) return integral(pair_sums(samples, dim) * dx, dim);
+    // All samples but the two at the ends count twice.
+    Tensor ends = select(samples, dim, 0) + select(samples, dim, -1);
+    Tensor inner = sum(slice(samples, dim, 1, -1, 1), ShapeRef(&dim, 1));
+    return (inner + inner + ends) * dx / 2.0;
   },
 })
 
