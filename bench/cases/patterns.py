@@ -64,6 +64,64 @@ def scatter_extremes(torch: Any) -> Call:
     return lambda: x.scatter_reduce(0, rows, source, "amax")
 
 
+@case("scatter_reduce mean, 100,000 floats to as many", "ops", 1.0)
+def scatter_means(torch: Any) -> Call:
+    x, source = torch.randn(100_000), torch.randn(100_000)
+    places = torch.randint(0, 100_000, (100_000,))
+    return lambda: x.scatter_reduce(0, places, source, "mean")
+
+
+@case("scatter_reduce amax, 100,000 floats to as many", "ops", 1.0)
+def scatter_largest(torch: Any) -> Call:
+    x, source = torch.randn(100_000), torch.randn(100_000)
+    places = torch.randint(0, 100_000, (100_000,))
+    return lambda: x.scatter_reduce(0, places, source, "amax")
+
+
+@case("index_add, 100,000 floats to as many", "ops", 1.0)
+def index_add_elements(torch: Any) -> Call:
+    x, source = torch.randn(100_000), torch.randn(100_000)
+    places = torch.randint(0, 100_000, (100_000,))
+    return lambda: x.index_add(0, places, source)
+
+
+@case("index_reduce amax, 100,000 rows of 16 to as many", "ops", 1.0)
+def index_reduce_rows(torch: Any) -> Call:
+    x, source = torch.randn(100_000, 16), torch.randn(100_000, 16)
+    places = torch.randint(0, 100_000, (100_000,))
+    return lambda: x.index_reduce(0, places, source, "amax")
+
+
+@case("gather(1), 1000x1000", "ops", 1.0)
+def gather_rows(torch: Any) -> Call:
+    x, places = torch.randn(1000, 1000), torch.randint(0, 1000, (1000, 1000))
+    return lambda: x.gather(1, places)
+
+
+@case("gather(0), 1000x1000", "ops", 1.0)
+def gather_columns(torch: Any) -> Call:
+    x, places = torch.randn(1000, 1000), torch.randint(0, 1000, (1000, 1000))
+    return lambda: x.gather(0, places)
+
+
+@case("count_nonzero, 1M floats", "ops", 1.0)
+def count_nonzero_large(torch: Any) -> Call:
+    x = torch.randn(1_000_000)
+    return lambda: x.count_nonzero()
+
+
+@case("max(0), 30,000x3", "ops", 1.0)
+def extremes_of_few_columns(torch: Any) -> Call:
+    x = torch.randn(30_000, 3)
+    return lambda: x.max(0)
+
+
+@case("argmax(1), 30,000x3", "ops", 1.0)
+def argmax_of_short_rows(torch: Any) -> Call:
+    x = torch.randn(30_000, 3)
+    return lambda: x.argmax(1)
+
+
 @case("bincount, 1M integers below 1000", "ops", 1.5)
 def bincount_large(torch: Any) -> Call:
     x = torch.randint(0, 1000, (1000000,))

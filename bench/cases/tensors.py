@@ -25,10 +25,34 @@ def cumsum_rows(torch: Any) -> Call:
     return lambda: a.cumsum(1)
 
 
+@case("cummax(1), 1000x1000", "ops", 1.0)
+def cummax_rows(torch: Any) -> Call:
+    a = torch.randn(1000, 1000)
+    return lambda: a.cummax(1)
+
+
+@case("trapezoid, 2000x2000", "ops", 1.0)
+def trapezoid_rows(torch: Any) -> Call:
+    a = torch.randn(2000, 2000)
+    return lambda: torch.trapezoid(a)
+
+
 @case("sort, 1M floats", "ops", 1.0)
 def sort_large(torch: Any) -> Call:
     a = torch.randn(1 << 20)
     return lambda: a.sort()
+
+
+@case("sort, 30,000 rows of 3", "ops", 1.0)
+def sort_short_rows(torch: Any) -> Call:
+    a = torch.randn(30_000, 3)
+    return lambda: a.sort()
+
+
+@case("mode, 30,000 rows of 16", "ops", 1.0)
+def modes_of_short_rows(torch: Any) -> Call:
+    a = torch.randint(0, 10, (30_000, 16))
+    return lambda: a.mode()
 
 
 @case("topk 1000 of 1M floats", "ops", 1.0)
@@ -71,6 +95,12 @@ def median_large(torch: Any) -> Call:
 def unique_large(torch: Any) -> Call:
     a = torch.randint(0, 10_000, (1 << 20,))
     return lambda: torch.unique(a)
+
+
+@case("searchsorted, 100,000 floats in 50", "ops", 1.0)
+def searchsorted_few(torch: Any) -> Call:
+    edges, a = torch.randn(50).sort().values, torch.randn(100_000)
+    return lambda: torch.searchsorted(edges, a)
 
 
 @case("searchsorted, 1M floats in 10,000", "ops", 1.0)

@@ -137,3 +137,87 @@ def test_an_element_does_not_depend_on_its_place(name: str, sample: Sample, dtyp
         alone = call(name, sample.map(lambda array, part=part: stretched(array)[part]))
         for every, some in zip(tensors_in(whole), tensors_in(alone), strict=True):
             np.testing.assert_array_equal(every[part].numpy(), some.numpy())
+def with_nan(x: np.ndarray) -> np.ndarray:
+    x = x.astype(np.float32)
+    x[rng.random(x.shape) < 0.01] = np.nan
+    return x
+
+
+def running_extreme(x: np.ndarray, largest: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Along the rows; the last of equal elements counts, and NaN is beyond every number."""
+    values, places = x.copy(), np.zeros(x.shape, np.int64)
+    for i in range(1, x.shape[1]):
+        new, last = x[:, i], values[:, i - 1]
+        takes = np.isnan(new) | ((new >= last) if largest else (new <= last))
+        values[:, i] = np.where(takes, new, last)
+        places[:, i] = np.where(takes, i, places[:, i - 1])
+    return values, places
+
+
+@pytest.mark.parametrize("length", [1, 3, 9, 10, 17, 100, 1000])
+@pytest.mark.parametrize("kind", ["random", "ascending", "equal", "nan"])
+def test_running_extremes(kind: str, length: int) -> None:
+    x = {
+        "random": lambda: normal(5, length),
+        "ascending": lambda: np.arange(5.0 * length).reshape(5, length) // 3,
+        "equal": lambda: rng.integers(0, 3, (5, length)).astype(np.float64),
+        "nan": lambda: with_nan(normal(5, length)),
+    }[kind]()
+    for largest, name in ((True, "cummax"), (False, "cummin")):
+        expected = running_extreme(x, largest)
+        for t, dim in ((torch.tensor(x), 1), (torch.tensor(x.T.copy()), 0)):
+            found = getattr(t, name)(dim)
+            for actual, wanted in zip(found, expected, strict=True):
+                np.testing.assert_array_equal((actual if dim else actual.T).numpy(), wanted)
+
+
+@pytest.mark.parametrize("columns", [1, 3, 5, 16, 33])
+@pytest.mark.parametrize("rows", [2, 60, 129, 5000])
+def test_extremes_of_few_columns(rows: int, columns: int) -> None:
+    equal = rng.integers(0, 4, (rows, columns))
+    for x in (normal(rows, columns), equal, equal.astype(np.float64), with_nan(equal)):
+        t = torch.tensor(x)
+        np.testing.assert_array_equal(t.argmax(0).numpy(), x.argmax(0))
+        np.testing.assert_array_equal(t.min(0).indices.numpy(), x.argmin(0))
+        np.testing.assert_array_equal(t.max(0).values.numpy(), x.max(0))
+        np.testing.assert_array_equal(t.count_nonzero(0).numpy(), np.count_nonzero(x, 0))
+        assert t.count_nonzero() == np.count_nonzero(x)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 15, 16, 17, 63, 64, 65])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "float64"])
+def test_short_rows_are_sorted(length: int, dtype: str) -> None:
+    x = rng.integers(-5, 6, (40, length)).astype(dtype)
+    order = x.argsort(1, kind="stable")
+    values, places = torch.tensor(x).sort(stable=True)
+    np.testing.assert_array_equal(places.numpy(), order)
+    np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, order, 1))
+    middle = torch.tensor(x).median(1).values.numpy()
+    np.testing.assert_array_equal(middle, values.numpy()[:, (length - 1) // 2])
+    largest = np.sort(x, 1)[:, ::-1][:, :2]
+    np.testing.assert_array_equal(torch.tensor(x).topk(min(2, length)).values.numpy(), largest)
+    for row, mode, place in zip(x, *torch.tensor(x).mode(), strict=True):
+        found, counts = np.unique(row, return_counts=True)
+        assert mode.item() == found[counts.argmax()]
+        assert place.item() == np.flatnonzero(row == mode.item())[-1]
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 100])
+def test_places_of_few_values(count: int) -> None:
+    edges, x = np.sort(normal(13)), normal(3, count)
+    rows = np.sort(normal(3, 13), 1)
+    for side in ("left", "right"):
+        found = torch.searchsorted(torch.tensor(edges), torch.tensor(x), side=side)
+        np.testing.assert_array_equal(found.numpy(), np.searchsorted(edges, x, side))
+        found = torch.searchsorted(torch.tensor(rows), torch.tensor(x), side=side)
+        expected = [np.searchsorted(row, v, side) for row, v in zip(rows, x, strict=True)]
+        np.testing.assert_array_equal(found.numpy(), expected)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 50])
+def test_trapezoid_rule(length: int) -> None:
+    x = normal(4, length)
+    expected = (x[:, 1:] + x[:, :-1]).sum(1) / 4
+    agrees(torch.trapezoid(torch.tensor(x), dx=0.5), expected)
+    x[:, 0] = np.inf
+    assert length == 1 or torch.trapezoid(torch.tensor(x)).isposinf().all()
