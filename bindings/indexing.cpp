@@ -40,8 +40,6 @@ bool is_sequence(PyObject* item) {
   if (PyList_Check(item) || PyTuple_Check(item)) return true;
   return !is_plain(item) && PySequence_Check(item) && !PyUnicode_Check(item) &&
          !PyBytes_Check(item) && !is_array(item);
-bool is_list_or_array(PyObject* item) {
-  return PyList_Check(item) || PyTuple_Check(item) || PyObject_HasAttrString(item, "__array__");
 }
 
 // How many dims of the tensor an index item consumes.
@@ -120,15 +118,12 @@ class Reader {
   }
 
  private:
-  // Sequences and arrays become tensors; everything else stays.
-  static Ref prepare(PyObject* item) {
-    bool of_places = is_sequence(item);
-    if (!of_places && !is_array(item)) return Ref::borrow(item);
-  // Lists and arrays become tensors, what only counts as an integer becomes one, so that no Python
+  // Sequences and arrays become tensors, what only counts as an integer becomes one, so that no Python
   // code runs between the checks of an index and its use; everything else stays.
   static Ref prepare(PyObject* item) {
     if (is_plain(item)) return Ref::borrow(item);
-    if (!is_list_or_array(item))
+    bool of_places = is_sequence(item);
+    if (!of_places && !is_array(item))
       return PyIndex_Check(item) ? Ref(checked(PyNumber_Index(item))) : Ref::borrow(item);
     Tensor tensor = tensor_from_data(item, std::nullopt);
     if (of_places && tensor.numel() == 0 && !is_integral(tensor.dtype())) tensor = to_int64(tensor);
