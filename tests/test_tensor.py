@@ -163,6 +163,15 @@ def test_is_signed_asks_the_dtype() -> None:
         assert x.is_signed() == torch.is_signed(x) == (dtype in signed)
 
 
+def test_the_cpu_and_meta_have_no_numbers_in_tensors():
+    x = torch.ones(2, device="cpu:0")
+    assert x.device == torch.device("cpu") == torch.empty_like(x).device
+    assert torch.equal(x + torch.ones(2), torch.full((2,), 2.0))
+    assert x.to("cpu:0") is x
+    meta = torch.ones(2, device="meta:0")
+    assert meta.device == torch.device("meta") == (meta + torch.ones(2, device="meta")).device
+
+
 def test_devices_that_are_not_here_can_be_named_and_compared():
     device = torch.device("mps")
     assert (device.type, device.index, str(torch.device("xpu", 1))) == ("mps", None, "xpu:1")

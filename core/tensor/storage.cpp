@@ -29,7 +29,7 @@ Storage StorageImpl::allocate(size_t bytes, Device device) {
   storage->bytes_ = bytes;
   storage->capacity_ = bytes;
   storage->inline_bytes_ = inline_bytes;
-  storage->device_ = device;
+  storage->device_ = {DeviceType::cpu};
   storage->on_cpu_ = true;
   return Storage::adopt(storage);
 }
@@ -37,7 +37,7 @@ Storage StorageImpl::allocate(size_t bytes, Device device) {
 Storage StorageImpl::allocate_elsewhere(size_t bytes, Device device) {
   CHECK(device.is_cuda() || device.is_meta(), "Rushlight is not linked with support for ",
         device_type_name(device.type), " devices. Use cpu or cuda.");
-  if (device.is_cuda()) device.index = int8_t(cuda::device_index(device));
+  device.index = device.is_cuda() ? int8_t(cuda::device_index(device)) : -1;
   cuda::Block* block = device.is_cuda() ? cuda::allocate(bytes, device.index) : nullptr;
   auto* storage = new (cpu_allocate(kHeader)) StorageImpl();
   storage->data_ = cuda::data(block);
@@ -59,7 +59,7 @@ Storage StorageImpl::wrap(void* data, size_t bytes, Device device, Deleter delet
   auto* storage = new (cpu_allocate(kHeader)) StorageImpl();
   storage->data_ = data;
   storage->bytes_ = bytes;
-  storage->device_ = device;
+  storage->device_ = device.is_cpu() ? Device{DeviceType::cpu} : device;
   storage->deleter_ = deleter;
   storage->context_ = context;
   storage->on_cpu_ = device.is_cpu();

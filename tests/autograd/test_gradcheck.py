@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sparse.matrices import random_matrix
+from sparse_matrices import random_matrix
 
 import rushlight as torch
 from rushlight import _C, Tensor

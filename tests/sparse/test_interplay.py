@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ops.matrix import ROWS, SAMPLED, SAMPLES, function_of, tensor_of
-from sparse.matrices import LAYOUTS, coo, same
+from sparse_matrices import LAYOUTS, coo, same
 
 import rushlight as torch
 from rushlight import Tensor

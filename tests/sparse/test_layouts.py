@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from hypothesis import given, settings
-from sparse.matrices import LAYOUTS, coo, in_layout, matrices, same, scipy_of
+from sparse_matrices import LAYOUTS, coo, in_layout, matrices, same, scipy_of
 
 import rushlight as torch
 

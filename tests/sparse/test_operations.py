@@ -10,7 +10,7 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops.matrix import tensor_of
-from sparse.matrices import LAYOUTS, coo, in_layout, matrices, same
+from sparse_matrices import LAYOUTS, coo, in_layout, matrices, same
 
 import rushlight as torch
 

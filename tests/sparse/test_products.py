@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ops.matrix import tensor_of
-from sparse.matrices import LAYOUTS, coo, in_layout, matrices, same, scipy_of
+from sparse_matrices import LAYOUTS, coo, in_layout, matrices, same, scipy_of
 
 import rushlight as torch
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ops.matrix import directional_check, tensor_of
-from sparse.matrices import LAYOUTS, coo, random_matrix, same
+from sparse_matrices import LAYOUTS, coo, random_matrix, same
 
 import rushlight as torch
 from rushlight import Tensor
