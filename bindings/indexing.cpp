@@ -118,8 +118,8 @@ class Reader {
   }
 
  private:
-  // Sequences and arrays become tensors, what only counts as an integer becomes one, so that no Python
-  // code runs between the checks of an index and its use; everything else stays.
+  // Sequences and arrays become tensors, what only counts as an integer becomes one, so that no
+  // Python code runs between the checks of an index and its use; everything else stays.
   static Ref prepare(PyObject* item) {
     if (is_plain(item)) return Ref::borrow(item);
     bool of_places = is_sequence(item);

@@ -137,6 +137,8 @@ def test_an_element_does_not_depend_on_its_place(name: str, sample: Sample, dtyp
         alone = call(name, sample.map(lambda array, part=part: stretched(array)[part]))
         for every, some in zip(tensors_in(whole), tensors_in(alone), strict=True):
             np.testing.assert_array_equal(every[part].numpy(), some.numpy())
+
+
 def with_nan(x: np.ndarray) -> np.ndarray:
     x = x.astype(np.float32)
     x[rng.random(x.shape) < 0.01] = np.nan

@@ -219,30 +219,35 @@ void convolution_matches_a_plain_loop(Convolution conv, Layout layout, Layout we
     }
   }
 
+  // Depthwise convolutions are declined where oneDNN has no code of their own.
+  bool may_decline = conv.groups > 1 && conv.groups == conv.in_channels;
+  auto matches = [&](bool ran, const std::vector<T>& actual, const std::vector<float>& expected) {
+    expect(ran ? all_same(actual, expected) : may_decline);
+  };
   std::vector<T> result = not_numbers<T>(outputs);
-  expect(onednn::conv_forward(conv, input.values.data(), weight.values.data(), nullptr, false,
-                              result.data()));
-  expect(all_same(result, plain));
-  expect(onednn::conv_forward(conv, input.values.data(), weight.values.data(), bias.data(), false,
-                              result.data()));
-  expect(all_same(result, with_bias));
-  expect(onednn::conv_forward(conv, input.values.data(), weight.values.data(), bias.data(), true,
-                              result.data()));
-  expect(all_same(result, relu));
+  matches(onednn::conv_forward(conv, input.values.data(), weight.values.data(), nullptr, false,
+                               result.data()),
+          result, plain);
+  matches(onednn::conv_forward(conv, input.values.data(), weight.values.data(), bias.data(), false,
+                               result.data()),
+          result, with_bias);
+  matches(onednn::conv_forward(conv, input.values.data(), weight.values.data(), bias.data(), true,
+                               result.data()),
+          result, relu);
 
   result = not_numbers<T>(inputs);
-  expect(
-      onednn::conv_backward_input(conv, grad_output.data(), weight.values.data(), result.data()));
-  expect(all_same(result, grad_input));
+  matches(
+      onednn::conv_backward_input(conv, grad_output.data(), weight.values.data(), result.data()),
+      result, grad_input);
 
   std::vector<T> bias_result = not_numbers<T>(conv.out_channels);
   for (T* bias_address : {static_cast<T*>(nullptr), bias_result.data()}) {
     result = not_numbers<T>(weights);
-    expect(onednn::conv_backward_weight(conv, input.values.data(), grad_output.data(),
-                                        result.data(), bias_address));
-    expect(all_same(result, grad_weight));
+    bool ran = onednn::conv_backward_weight(conv, input.values.data(), grad_output.data(),
+                                            result.data(), bias_address);
+    matches(ran, result, grad_weight);
+    if (bias_address) matches(ran, bias_result, grad_bias);
   }
-  expect(all_same(bias_result, grad_bias));
 }
 
 template <class T>

@@ -317,7 +317,7 @@ class DTensor(Tensor):
 
     def backward(
         self,
-        gradient: Tensor | None = None,
+        gradient: Tensor | Sequence[Tensor | None] | None = None,
         retain_graph: bool | None = None,
         create_graph: bool = False,
         inputs: Sequence[Tensor] | Tensor | None = None,
@@ -325,9 +325,11 @@ class DTensor(Tensor):
         """Computes gradients as Tensor.backward does; all ranks of the mesh must call it.
 
         Args:
-            gradient: a DTensor.
+            gradient: a DTensor, also as the one item of a list.
             retain_graph, create_graph, inputs: see Tensor.backward.
         """
+        if isinstance(gradient, (list, tuple)) and len(gradient) == 1:
+            (gradient,) = gradient
         if isinstance(gradient, DTensor):
             gradient = gradient.redistribute(placements=self._gradient_spec.placements)
             gradient = gradient._local_tensor
