@@ -63,7 +63,7 @@ struct Variant {
       case Reduction::norm_max: return fold("NormMax");
       case Reduction::norm_min: return fold("NormMin");
       case Reduction::log_sum_exp: return "LogSumExp<" + type + ">";
-      case Reduction::count: break;
+      case Reduction::count: break;  // the sum of bools does it on CUDA
     }
     return {};
   }
@@ -100,7 +100,8 @@ int64_t widest_vector(DType memory) {
 
 cuda::CudaKernelFamily family([] {
   constexpr DType f32 = DType::float32;
-  for (int r = 0; r < kReductionCount; ++r) kernel_of({Reduction(r), Walk::rows, 4, f32, f32, f32});
+  for (int r = 0; r < int(Reduction::count); ++r)
+    kernel_of({Reduction(r), Walk::rows, 4, f32, f32, f32});
   for (Reduction r : {Reduction::sum, Reduction::mean, Reduction::variance})
     kernel_of({r, Walk::columns, 4, f32, f32, f32});
   for (DType dtype : {DType::float16, DType::bfloat16})

@@ -267,7 +267,7 @@ void combine_run(Scatter how, DType dtype, char* to, int64_t to_step, const char
   auto item = int64_t(dtype_size(dtype));
   if (is_complex(dtype) && how == Scatter::add && to_step == item && from_step == item)
     return combine_run(how, real_dtype(dtype), to, item / 2, from, item / 2, 2 * n);
-  if (!is_complex(dtype) && to_step == item && from_step % item == 0)
+  if (int(dtype) < kRealTypes && to_step == item && from_step % item == 0)
     return index_loops().combine[int(how)][int(dtype)](to, from, from_step / item, n);
   visit_combination(how, dtype, [&]<class Combine>(Combine) {
     WriteElement<Combine> write;
