@@ -305,7 +305,7 @@ Example:
   .forward = [](const Tensor& input, int64_t dim, bool keepdim) {
     check_extreme_exists(input, ShapeRef(&dim, 1));
     Rows rows(input, dim);
-    Tensor places = call<"_mode_places", Tensor>(rows.tensor, rows.dim);
+    Tensor places = contiguous(call<"_mode_places", Tensor>(rows.tensor, rows.dim));
     return without_dim(rows, {gather(rows.tensor, rows.dim, places), places}, input, keepdim);
   },
 })

@@ -116,3 +116,11 @@ def test_gradients_that_nobody_derived_raise_in_backward() -> None:
     LD, pivots = torch.linalg.ldl_factor(A)
     with pytest.raises(NotImplementedError, match="with respect to LD is not implemented"):
         torch.linalg.ldl_solve(LD, pivots, A.detach()).sum().backward()
+
+
+@pytest.mark.parametrize("name", ["addcmul", "addcdiv"])
+def test_a_complex_factor_of_products_has_gradients(name: str) -> None:
+    tensors = [normal(size, dtype=torch.complex128) for size in (3, 1, 3)]
+    call = functools.partial(getattr(torch, name), value=0.1 + 0.3j)
+    assert gradcheck(call, tensors)
+    assert gradgradcheck(call, tensors)

@@ -75,6 +75,15 @@ OP(mul, "(Tensor input, Tensor other) -> Tensor", {
   .grads   = grads(d<"input">(formula<mul_grad_input>), d<"other">(formula<mul_grad_other>)),
 })
 
+#ifndef RUSHLIGHT_ISA
+// A gradient formula times a number; formulas take real ones, so a complex one scales g first.
+template <class F, class... Saved>
+Tensor scaled_gradient(const Tensor& g, const Scalar& value, const Saved&... saved) {
+  if (value.is_complex()) return evaluate<F>(scaled(g, value), saved..., 1.0);
+  return evaluate<F>(g, saved..., value.to<double>());
+}
+#endif
+
 POINTWISE(addcmul_value, (N input, N tensor1, N tensor2, S value),
           input + tensor1 * tensor2 * value)
 POINTWISE(addcmul_grad_tensor1, (C g, C tensor2, S value), g * conj(tensor2 * value))
@@ -85,8 +94,14 @@ OP(addcmul, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -
   .forward = formula<addcmul_value>,
   .saves   = saves<"tensor1", "tensor2">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor&, const Tensor&) { return g; }),
-                   d<"tensor1">(formula<addcmul_grad_tensor1>),
-                   d<"tensor2">(formula<addcmul_grad_tensor2>)),
+                   d<"tensor1">([](const Tensor& g, const Tensor&, const Tensor& tensor2,
+                                   const Scalar& value) {
+                     return scaled_gradient<addcmul_grad_tensor1>(g, value, tensor2);
+                   }),
+                   d<"tensor2">([](const Tensor& g, const Tensor& tensor1, const Tensor&,
+                                   const Scalar& value) {
+                     return scaled_gradient<addcmul_grad_tensor2>(g, value, tensor1);
+                   })),
 })
 
 OP(addcmul_scaled,
@@ -109,8 +124,14 @@ OP(addcdiv, "(Tensor input, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -
   .forward = formula<addcdiv_value>,
   .saves   = saves<"tensor1", "tensor2">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor&, const Tensor&) { return g; }),
-                   d<"tensor1">(formula<addcdiv_grad_tensor1>),
-                   d<"tensor2">(formula<addcdiv_grad_tensor2>)),
+                   d<"tensor1">([](const Tensor& g, const Tensor&, const Tensor& tensor2,
+                                   const Scalar& value) {
+                     return scaled_gradient<addcdiv_grad_tensor1>(g, value, tensor2);
+                   }),
+                   d<"tensor2">([](const Tensor& g, const Tensor& tensor1, const Tensor& tensor2,
+                                   const Scalar& value) {
+                     return scaled_gradient<addcdiv_grad_tensor2>(g, value, tensor1, tensor2);
+                   })),
 })
 
 OP(addcdiv_scaled,
