@@ -24,6 +24,8 @@ struct Task {
   bool needed = true;         // leads to an input that was asked for
   bool captured = false;      // makes an input that was asked for
   std::vector<Tensor> grads;  // by result of the node
+
+  bool is_asked() const { return needed || captured; }
 };
 
 // Finds the task of a node: open addressing over the nodes' addresses.
@@ -114,19 +116,24 @@ class Walk {
       CHECK(gradient_edge_exists(input), "One of the differentiated Tensors does not require grad");
       captures_.push_back({edge, {}});
     }
+    if (!captures_.empty()) ++Node::selective_walks;
   }
+  ~Walk() {
+    if (!captures_.empty()) --Node::selective_walks;
+  }
+  Walk(const Walk&) = delete;
 
   // The one that runs in this thread, the innermost if hooks run others.
   inline static thread_local Walk* current = nullptr;
   int64_t number() const { return number_; }
   void visit_running(const std::function<void(const Node&)>& visit) {
     for (const Task& task : table_.all())
-      if (task.needed || task.captured) visit(*task.node);
+      if (task.is_asked()) visit(*task.node);
   }
 
   bool asks(const Node& next) {
     Task* task = captures_.empty() ? nullptr : table_.find_task(&next);
-    return !task || task->needed || task->captured;
+    return !task || task->is_asked();
   }
 
   // The outermost one of this thread.
@@ -166,7 +173,7 @@ class Walk {
         const Edge& edge = task.node->edges[i];
         Task* next = edge.node ? table_.find_task(edge.node.get()) : nullptr;
         if (!next) continue;
-        if (i < input_grads.size() && input_grads[i].defined() && (next->needed || next->captured))
+        if (i < input_grads.size() && input_grads[i].defined() && next->is_asked())
           deliver(*next, edge.slot, conform(std::move(input_grads[i]), edge));
         if (--next->missing == 0) {
           ready.push_back(next);
@@ -218,7 +225,7 @@ class Walk {
       while (!path.empty()) {
         auto& [task, next_edge] = path.back();
         if (next_edge == task->node->edges.size()) {
-          bool leads = task->needed || task->captured;
+          bool leads = task->is_asked();
           path.pop_back();
           if (!path.empty()) path.back().first->needed |= leads;
           continue;
@@ -227,7 +234,7 @@ class Walk {
         Task* next = edge.node ? table_.find_task(edge.node.get()) : nullptr;
         if (!next) continue;
         if (seen[size_t(next - tasks.data())]) {
-          task->needed |= next->needed || next->captured;
+          task->needed |= next->is_asked();
         } else {
           seen[size_t(next - tasks.data())] = true;
           path.push_back({next, 0});
@@ -302,8 +309,8 @@ class Walk {
 
 }  // namespace
 
-bool Node::asks(size_t edge) const {
-  return wants(edge) && (!Walk::current || Walk::current->asks(*edges[edge].node));
+bool Node::is_asked(size_t edge) const {
+  return !Walk::current || Walk::current->asks(*edges[edge].node);
 }
 int64_t current_walk() { return Walk::current ? Walk::current->number() : -1; }
 void visit_running(const std::function<void(const Node&)>& visit) {

@@ -73,10 +73,16 @@ class Node : public RefCounted {
 
   bool wants(size_t edge) const { return bool(edges[edge].node); }
   // Whether the walk that runs backward() needs the gradient of an edge. One that was asked for
-  // some inputs does not need what leads to others. Defined by the engine.
-  bool asks(size_t edge) const;
+  // some inputs does not need what leads to others.
+  bool asks(size_t edge) const {
+    return wants(edge) && (selective_walks.load(std::memory_order_relaxed) == 0 || is_asked(edge));
+  }
+  // How many walks run, in all threads, that were asked for some inputs.
+  inline static std::atomic<int> selective_walks = 0;
 
  private:
+  bool is_asked(size_t edge) const;  // by this thread's walk; defined by the engine
+
   std::atomic<NodeHooks*> hooks_{nullptr};
 };
 

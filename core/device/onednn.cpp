@@ -133,8 +133,7 @@ std::unique_ptr<Plan> plan_convolution(PlanKind kind, const Convolution& c, bool
   PrimitiveDesc desc = describe_convolution(kind, dims, descs, has_bias, attributes);
   if (!desc) return nullptr;
   // Other code multiplies matrices of single numbers, ten times as slow.
-  bool is_depthwise = c.groups > 1 && c.groups == c.in_channels && c.dims < 3;
-  if (is_depthwise && code_name(desc).find("_dw") == std::string_view::npos) return nullptr;
+  if (c.is_depthwise() && code_name(desc).find("_dw") == std::string_view::npos) return nullptr;
 
   MemoryDesc input = dense(c.dtype, dims.input, c.layout, 1);
   MemoryDesc output = dense(c.dtype, dims.output, c.layout, 1);

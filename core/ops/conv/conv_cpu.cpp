@@ -108,7 +108,7 @@ void visit_columns_type(DType dtype, F&& f) {
 
 template <class T>
 void forward(const Convolution& conv, const T* input, const T* weight, const T* bias, T* output) {
-  if (is_depthwise(conv)) return depthwise_forward(conv, dtype_of<T>, input, weight, bias, output);
+  if (conv.is_depthwise()) return depthwise_forward(conv, dtype_of<T>, input, weight, bias, output);
   Columns columns(conv);
   int64_t m = conv.out_channels / conv.groups, n = columns.points(), k = columns.rows();
   parallel_for(0, conv.batch * conv.groups, 1, [&](int64_t begin, int64_t end) {
@@ -166,7 +166,7 @@ void forward_few_points(const Convolution& conv, const Columns& columns, const f
 
 template <class T>
 void backward_input(const Convolution& conv, const T* grad, const T* weight, T* grad_input) {
-  if (is_depthwise(conv))
+  if (conv.is_depthwise())
     return depthwise_backward_input(conv, dtype_of<T>, grad, weight, grad_input);
   Columns columns(conv);
   int64_t m = conv.out_channels / conv.groups, n = columns.points(), k = columns.rows();
@@ -186,7 +186,7 @@ void backward_input(const Convolution& conv, const T* grad, const T* weight, T* 
 template <class T>
 void backward_weight(const Convolution& conv, const T* input, const T* grad, T* grad_weight,
                      T* grad_bias) {
-  if (is_depthwise(conv))
+  if (conv.is_depthwise())
     return depthwise_backward_weight(conv, dtype_of<T>, input, grad, grad_weight, grad_bias);
   Columns columns(conv);
   int64_t m = conv.out_channels / conv.groups, n = columns.points(), k = columns.rows();

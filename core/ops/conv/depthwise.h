@@ -8,10 +8,8 @@
 
 namespace rushlight {
 
-// Whether the functions below take it: one or two dims, and a group for each channel.
-bool is_depthwise(const Convolution& conv);
-
-// Operands and results are row-major, of float32 or float64, and have elements; a bias may be null.
+// The convolutions are depthwise by their is_depthwise(). Operands and results are row-major, of
+// float32 or float64, and have elements; a bias may be null.
 void depthwise_forward(const Convolution& conv, DType dtype, const void* input, const void* weight,
                        const void* bias, void* output);
 void depthwise_backward_input(const Convolution& conv, DType dtype, const void* grad,

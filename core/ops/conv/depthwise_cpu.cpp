@@ -241,10 +241,6 @@ class Depthwise {
 
 }  // namespace
 
-bool is_depthwise(const Convolution& conv) {
-  return conv.groups > 1 && conv.groups == conv.in_channels && conv.dims < 3;
-}
-
 void depthwise_forward(const Convolution& conv, DType dtype, const void* input, const void* weight,
                        const void* bias, void* output) {
   Depthwise(conv, dtype)

@@ -125,13 +125,14 @@ void scatter_cpu(const Tensor& self, size_t d, const Tensor& places, const Tenso
     });
     return;
   }
+  CombineRun combine_run(how, self.dtype());
   visit_combination(how, self.dtype(), [&]<class Combine>(Combine combine) {
     using T = typename Combine::Type;
     for_each_run<T>(self, d, places, values, false, [&](const Run<T>& run) {
       if (run.is_rigid() && run.self_step != 0)
-        combine_run(how, self.dtype(), reinterpret_cast<char*>(run.moved()),
-                    run.self_step * int64_t(sizeof(T)), reinterpret_cast<const char*>(run.other),
-                    run.other_step * int64_t(sizeof(T)), run.length);
+        combine_run(reinterpret_cast<char*>(run.moved()), run.self_step * int64_t(sizeof(T)),
+                    reinterpret_cast<const char*>(run.other), run.other_step * int64_t(sizeof(T)),
+                    run.length);
       else for_each_element(run, [combine](T& to, const T& from) { to = combine(to, from); });
     });
   });

@@ -30,10 +30,6 @@ Tensor read_picked(const Tensor& input, const Picked& picked);
 // the last value wins, or all are added in order, for any number of threads.
 void write_picked(const Tensor& input, const Picked& picked, const Tensor& values, bool accumulate);
 
-// Combines to[i] with from[i] for a run of elements; steps are in bytes.
-void combine_run(Scatter how, DType dtype, char* to, int64_t to_step, const char* from,
-                 int64_t from_step, int64_t n);
-
 // The places of the elements that are not zero: shape (count, dims), each column contiguous.
 Tensor nonzero_places(const Tensor& input);
 

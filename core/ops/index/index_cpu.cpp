@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "core/device/threads.h"
-#include "core/ops/index/index_loops.h"
 #include "core/ops/index/visit_combination.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/tile_loop.h"
@@ -252,24 +251,23 @@ void write_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& s
     visit_item(rows.item, [&]<class T>(Tag<T>) {
       write_rows(rows, to, from, WriteElement<Combination<Scatter::write, T>>());
     });
+  } else if (accumulate) {
+    CombineRun add(Scatter::add, input.dtype());
+    write_rows(rows, to, from, [&](char* p, char* o) { for_each_run(rows, p, o, add); });
   } else {
     write_rows(rows, to, from, [&](char* p, char* o) {
       for_each_run(rows, p, o, [&](char* x, int64_t x_step, char* y, int64_t y_step, int64_t n) {
-        if (accumulate) combine_run(Scatter::add, input.dtype(), x, x_step, y, y_step, n);
-        else copy_run(x, x_step, y, y_step, rows.item, n);
+        copy_run(x, x_step, y, y_step, rows.item, n);
       });
     });
   }
 }
 
-void combine_run(Scatter how, DType dtype, char* to, int64_t to_step, const char* from,
-                 int64_t from_step, int64_t n) {
-  auto item = int64_t(dtype_size(dtype));
-  if (is_complex(dtype) && how == Scatter::add && to_step == item && from_step == item)
-    return combine_run(how, real_dtype(dtype), to, item / 2, from, item / 2, 2 * n);
-  if (int(dtype) < kRealTypes && to_step == item && from_step % item == 0)
-    return index_loops().combine[int(how)][int(dtype)](to, from, from_step / item, n);
-  visit_combination(how, dtype, [&]<class Combine>(Combine) {
+void CombineRun::combine_others(char* to, int64_t to_step, const char* from, int64_t from_step,
+                                int64_t n) const {
+  if (is_complex(dtype_) && how_ == Scatter::add && to_step == item_ && from_step == item_)
+    return CombineRun(how_, real_dtype(dtype_))(to, item_ / 2, from, item_ / 2, 2 * n);
+  visit_combination(how_, dtype_, [&]<class Combine>(Combine) {
     WriteElement<Combine> write;
     for (int64_t i = 0; i < n; ++i) write(to + i * to_step, from + i * from_step);
   });

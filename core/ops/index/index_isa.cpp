@@ -50,12 +50,14 @@ bool add_offsets(int64_t* offsets, const int64_t* places, int64_t step, int64_t 
 template <Scatter how, class T>
 void combine(void* to, const void* from, int64_t step, int64_t n) {
   T* out = static_cast<T*>(to);
-  const T* in = static_cast<const T*>(from);
-  if (step == 1) {
+  if (step == sizeof(T)) {
+    const T* in = static_cast<const T*>(from);
 #pragma omp simd
     for (int64_t k = 0; k < n; ++k) out[k] = combined<how>(out[k], in[k]);
   } else {
-    for (int64_t k = 0; k < n; ++k) out[k] = combined<how>(out[k], in[k * step]);
+    const char* in = static_cast<const char*>(from);
+    for (int64_t k = 0; k < n; ++k, in += step)
+      out[k] = combined<how>(out[k], *reinterpret_cast<const T*>(in));
   }
 }
 

@@ -6,7 +6,7 @@
 
 namespace rushlight {
 
-// Combines to[k] with from[k * step].
+// Combines to[k] with the elements of `from`, which lie `step` bytes apart.
 using CombineLoop = void (*)(void* to, const void* from, int64_t step, int64_t n);
 
 struct IndexLoops {

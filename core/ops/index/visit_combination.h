@@ -1,8 +1,9 @@
-// Owns the choice of a way to combine elements for a dtype, as a type that loops inline.
+// Owns the choice of a way to combine elements for a dtype: as a type that loops inline, or as a
+// function of runs.
 #pragma once
 
 #include "core/base/error.h"
-#include "core/ops/index/combine.h"
+#include "core/ops/index/index_loops.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -29,5 +30,28 @@ void visit_combination(Scatter how, DType dtype, F&& f) {
     }
   });
 }
+
+// Combines to[i] with from[i] for runs of elements; steps are in bytes. Not for Scatter::write.
+class CombineRun {
+ public:
+  CombineRun(Scatter how, DType dtype)
+      : how_(how), dtype_(dtype), item_(int64_t(dtype_size(dtype))) {
+    if (int(dtype) < kRealTypes) loop_ = index_loops().combine[int(how)][int(dtype)];
+  }
+  void operator()(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) const {
+    if (loop_ && to_step == item_) loop_(to, from, from_step, n);
+    else combine_others(to, to_step, from, from_step, n);
+  }
+
+ private:
+  // Targets apart from each other, and dtypes without loops. Defined in index_cpu.cpp.
+  void combine_others(char* to, int64_t to_step, const char* from, int64_t from_step,
+                      int64_t n) const;
+
+  Scatter how_;
+  DType dtype_;
+  int64_t item_;
+  CombineLoop loop_ = nullptr;
+};
 
 }  // namespace rushlight
