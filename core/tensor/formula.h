@@ -200,11 +200,12 @@ struct Loop {
       out[i] = evaluate<F, T, repeated>(in, s, i, Operands{}, Scalars{});
   }
 
+  static constexpr int64_t kLanes = 16;  // of floats, in the longest vectors
+
   // libmvec rounds otherwise than the scalar functions. So that an element does not depend on its
   // place, what does not fill a vector is computed in one that repeats its first element.
   static void run_padded(const void* const* operands, const void* scalars, void* result,
                          int64_t n) {
-    constexpr int64_t kLanes = 16;  // of floats, in the longest vectors
     int64_t whole = n & -kLanes, rest = n - whole;
     if (whole) run_whole(operands, scalars, result, whole);
     if (rest == 0) return;
@@ -227,10 +228,11 @@ struct Loop {
     __builtin_memcpy(static_cast<Result*>(result) + whole, last, size_t(rest) * sizeof(Result));
   }
 
-  // n is a multiple of the lanes, so that the compiler adds no scalar loop for a rest.
-  [[gnu::noinline]] static void run_whole(const void* const* operands, const void* scalars,
-                                          void* result, int64_t n) {
-    run_all(operands, scalars, result, n & -int64_t(16));
+  // n is a multiple of the lanes, so that the compiler adds no scalar loop for a rest; nor may it
+  // make another loop for the one vector of a rest, which would round otherwise.
+  [[gnu::noipa]] static void run_whole(const void* const* operands, const void* scalars,
+                                       void* result, int64_t n) {
+    run_all(operands, scalars, result, n & -kLanes);
   }
 };
 
