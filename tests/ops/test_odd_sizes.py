@@ -204,6 +204,27 @@ def test_short_rows_are_sorted(length: int, dtype: str) -> None:
         assert place.item() == np.flatnonzero(row == mode.item())[-1]
 
 
+@pytest.mark.parametrize("rows", [1, 3, 16, 33])
+@pytest.mark.parametrize("length", [2, 17, 50])
+def test_short_columns_are_sorted_as_rows_are(length: int, rows: int) -> None:
+    x = with_nan(rng.integers(-5, 6, (rows, length)) / 2)
+    x[0, :2] = np.nan, -0.0
+    t, columns = torch.tensor(x), torch.tensor(x.T.copy())
+    order = np.where(np.isnan(x), np.inf, x).argsort(1, kind="stable")
+    np.testing.assert_array_equal(t.argsort(1, stable=True).numpy(), order)
+    down = np.where(np.isnan(x), -np.inf, -x).argsort(1, kind="stable")
+    np.testing.assert_array_equal(t.argsort(1, descending=True).numpy(), down)
+    for by_row, by_column in [
+        (t.sort(1), columns.sort(0)),
+        (t.topk(2, 1), columns.topk(2, 0)),
+        (t.median(1), columns.median(0)),
+        (t.kthvalue(2, 1), columns.kthvalue(2, 0)),
+        (t.mode(1), columns.mode(0)),
+    ]:
+        for a, b in zip(by_row, by_column, strict=True):
+            np.testing.assert_array_equal(a.numpy(), b.numpy().T)
+
+
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 100])
 def test_places_of_few_values(count: int) -> None:
     edges, x = np.sort(normal(13)), normal(3, count)

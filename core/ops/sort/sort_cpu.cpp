@@ -21,15 +21,20 @@ T to_comparable(T value) {
 float to_comparable(Half value) { return to_float(value); }
 float to_comparable(BFloat16 value) { return to_float(value); }
 
+// Where rows begin in the input and in the results, in elements.
+struct RowStarts {
+  int64_t from, to;
+};
+
 // The rows of a tensor along a dim, and results with `keep` elements for each.
 struct Rows {
   Tensor input;
   Sorted results;
   Shape outer, steps, to_steps;  // the other dims: sizes, strides of the input and of the results
-  int64_t length = 1, stride = 1, to_stride = 1, count, grain;
+  int64_t length = 1, stride = 1, to_stride = 1, keep, count, grain;
 
   Rows(const Tensor& tensor, int64_t dim, int64_t keep)
-      : input(tensor), outer(tensor.sizes()), steps(tensor.strides()) {
+      : input(tensor), outer(tensor.sizes()), steps(tensor.strides()), keep(keep) {
     results = empty_sorted(tensor, dim, keep);
     to_steps = results.values.strides();
     if (tensor.dim()) {
@@ -41,25 +46,32 @@ struct Rows {
     grain = 4096 / length + 1;
   }
 
-  const void* row(const Odometer<2>& at) const { return start(input, at.at(0)); }
-  // Writes the elements at these places, and the places.
-  void write(const Odometer<2>& at, std::span<const Ranked> elements) const {
-    const char* from = start(input, at.at(0));
-    char* values = start(results.values, at.at(1));
-    int64_t* places = results.indices.data<int64_t>() + at.at(1);
-    auto n = int64_t(elements.size());
-    for (int64_t i = 0; i < n; ++i) places[i * to_stride] = elements[size_t(i)].place;
+  // Whether rows are best sorted side by side; a lone row must not be much longer than those are
+  // many.
+  bool are_short() const { return length <= std::min(kShort, count * kRowsTogether); }
+
+  const void* row(int64_t from) const {
+    return input.data<char>() + from * int64_t(input.itemsize());
+  }
+  // Writes the elements at place(row, i) for i from 0 to below keep, and the places.
+  template <class Place>
+  void write(std::span<const RowStarts> rows, Place place) const {
     visit_item(int64_t(input.itemsize()), [&]<class T>(Tag<T>) {
-      for (int64_t i = 0; i < n; ++i)
-        reinterpret_cast<T*>(values)[i * to_stride] =
-            reinterpret_cast<const T*>(from)[elements[size_t(i)].place * stride];
+      const T* elements = reinterpret_cast<const T*>(input.data<char>());
+      T* values = reinterpret_cast<T*>(results.values.data<char>());
+      int64_t* places = results.indices.data<int64_t>();
+      for (size_t r = 0; r < rows.size(); ++r) {
+        auto [from, to] = rows[r];
+        for (int64_t i = 0; i < keep; ++i, to += to_stride) {
+          int64_t at = place(int64_t(r), i);
+          places[to] = at;
+          values[to] = elements[from + at * stride];
+        }
+      }
     });
   }
 
  private:
-  static char* start(const Tensor& tensor, int64_t element) {
-    return tensor.data<char>() + element * int64_t(tensor.itemsize());
-  }
   static int64_t take(Shape& shape, int64_t dim) {
     int64_t item = shape[size_t(dim)];
     shape.erase(size_t(dim));
@@ -67,16 +79,54 @@ struct Rows {
   }
 };
 
+// Calls f(first row, where rows begin, order) for groups of up to kRowsTogether rows, where
+// order[rank * kRowsTogether + row] is the place of the element of that rank.
+template <class F>
+void for_short_rows(const Rows& rows, bool descending, F&& f) {
+  auto sort = sort_loops().short_rows[int(rows.input.dtype())];
+  parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
+    std::array<RowStarts, kRowsTogether> starts;
+    std::array<const void*, kRowsTogether> addresses;
+    std::array<uint8_t, kShort * kRowsTogether> order;
+    Odometer<2> at(rows.outer, {rows.steps, rows.to_steps}, begin);
+    for (int64_t first = begin; first < end; first += kRowsTogether) {
+      auto n = size_t(std::min(kRowsTogether, end - first));
+      for (size_t r = 0; r < n; ++r, at.next()) {
+        starts[r] = {at.at(0), at.at(1)};
+        addresses[r] = rows.row(at.at(0));
+      }
+      std::fill(addresses.begin() + n, addresses.end(), addresses[0]);
+      sort(addresses.data(), rows.stride, rows.length, descending, order.data());
+      f(first, std::span(starts).first(n), order.data());
+    }
+  });
+}
+
+// Calls f(sorter, row, where it begins) for each row.
+template <class F>
+void for_long_rows(const Rows& rows, bool descending, F&& f) {
+  parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
+    RowSorter sorter(rows.input.dtype(), rows.length, rows.stride, descending);
+    Odometer<2> at(rows.outer, {rows.steps, rows.to_steps}, begin);
+    for (int64_t r = begin; r < end; ++r, at.next()) f(sorter, r, RowStarts{at.at(0), at.at(1)});
+  });
+}
+
 }  // namespace
 
 Sorted sort_rows_cpu(const Tensor& input, int64_t dim, int64_t keep, bool descending) {
   Rows rows(input, dim, keep);
-  parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
-    RowSorter sorter(input.dtype(), rows.length, rows.stride, descending);
-    Odometer<2> at(rows.outer, {rows.steps, rows.to_steps}, begin);
-    for (int64_t r = begin; r < end; ++r, at.next())
-      rows.write(at, sorter.first(rows.row(at), keep));
-  });
+  if (rows.are_short())
+    for_short_rows(
+        rows, descending, [&](int64_t, std::span<const RowStarts> starts, const uint8_t* order) {
+          rows.write(starts,
+                     [=](int64_t row, int64_t i) { return order[i * kRowsTogether + row]; });
+        });
+  else
+    for_long_rows(rows, descending, [&](RowSorter& sorter, int64_t, RowStarts start) {
+      std::span<const Ranked> first = sorter.first(rows.row(start.from), keep);
+      rows.write({&start, 1}, [=](int64_t, int64_t i) { return first[size_t(i)].place; });
+    });
   return rows.results;
 }
 
@@ -85,38 +135,65 @@ Sorted rows_at_ranks_cpu(const Tensor& input, const Tensor& ranks, int64_t dim) 
   Rows rows(input, dim, many);
   Shape rank_steps = ranks.strides();
   rank_steps.erase(size_t(dim));
-  parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
-    RowSorter sorter(input.dtype(), rows.length, rows.stride, false);
-    Odometer<2> at(rows.outer, {rows.steps, rows.to_steps}, begin);
-    Odometer<1> rank_at(rows.outer, {rank_steps}, begin);
-    std::vector<int64_t> wanted(static_cast<size_t>(many)), order(wanted), sorted(wanted);
-    std::vector<Ranked> found(wanted.size()), elements(wanted.size());
-    for (int64_t r = begin; r < end; ++r, at.next(), rank_at.next()) {
-      const int64_t* rank = ranks.data<int64_t>() + rank_at.at(0);
-      for (size_t i = 0; i < wanted.size(); ++i)
-        wanted[i] = std::clamp<int64_t>(rank[int64_t(i) * rank_stride], 0, rows.length - 1);
+  // Where the ranks of `n` rows from `first` on begin.
+  auto ranks_of = [&](int64_t first, size_t n) {
+    std::array<int64_t, kRowsTogether> starts;
+    Odometer<1> at(rows.outer, {rank_steps}, first);
+    for (size_t r = 0; r < n; ++r, at.next()) starts[r] = at.at(0);
+    return starts;
+  };
+  auto rank = [wanted = ranks.data<int64_t>(), rank_stride, last = rows.length - 1](int64_t start,
+                                                                                    int64_t i) {
+    return std::clamp<int64_t>(wanted[start + i * rank_stride], 0, last);
+  };
+  if (rows.are_short())
+    for_short_rows(rows, false,
+                   [&](int64_t first, std::span<const RowStarts> starts, const uint8_t* order) {
+                     auto from = ranks_of(first, starts.size());
+                     rows.write(starts, [&](int64_t row, int64_t i) {
+                       return order[rank(from[size_t(row)], i) * kRowsTogether + row];
+                     });
+                   });
+  else
+    for_long_rows(rows, false, [&](RowSorter& sorter, int64_t row, RowStarts start) {
+      int64_t from = ranks_of(row, 1)[0];
+      std::vector<int64_t> wanted(static_cast<size_t>(many)), order(wanted), sorted(wanted);
+      std::vector<Ranked> found(wanted.size()), elements(wanted.size());
+      for (size_t i = 0; i < wanted.size(); ++i) wanted[i] = rank(from, int64_t(i));
       std::iota(order.begin(), order.end(), 0);
       std::sort(order.begin(), order.end(),
                 [&](int64_t a, int64_t b) { return wanted[size_t(a)] < wanted[size_t(b)]; });
       for (size_t i = 0; i < order.size(); ++i) sorted[i] = wanted[size_t(order[i])];
-      sorter.at_ranks(rows.row(at), sorted, found.data());
+      sorter.at_ranks(rows.row(start.from), sorted, found.data());
       for (size_t i = 0; i < order.size(); ++i) elements[size_t(order[i])] = found[i];
-      rows.write(at, elements);
-    }
-  });
+      rows.write({&start, 1}, [&](int64_t, int64_t i) { return elements[size_t(i)].place; });
+    });
   return rows.results;
 }
 
 Sorted modes_cpu(const Tensor& input, int64_t dim) {
   Rows rows(input, dim, 1);
-  parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
-    RowSorter sorter(input.dtype(), rows.length, rows.stride, false);
-    Odometer<2> at(rows.outer, {rows.steps, rows.to_steps}, begin);
-    for (int64_t r = begin; r < end; ++r, at.next()) {
-      Ranked mode = sorter.mode(rows.row(at));
-      rows.write(at, std::span(&mode, 1));
-    }
-  });
+  if (rows.are_short())
+    visit_dtype(input.dtype(), [&]<class T>(Tag<T>) {
+      for_short_rows(
+          rows, false, [&](int64_t, std::span<const RowStarts> starts, const uint8_t* order) {
+            rows.write(starts, [&](int64_t row, int64_t) {
+              const T* elements = static_cast<const T*>(rows.row(starts[size_t(row)].from));
+              const uint8_t* places = order + row;
+              auto element = [elements, places, stride = rows.stride](int64_t rank) {
+                return to_comparable(elements[places[rank * kRowsTogether] * stride]);
+              };
+              int64_t mode = end_of_longest_run(
+                  rows.length, [=](int64_t rank) { return element(rank) == element(rank - 1); });
+              return places[mode * kRowsTogether];
+            });
+          });
+    });
+  else
+    for_long_rows(rows, false, [&](RowSorter& sorter, int64_t, RowStarts start) {
+      int64_t place = sorter.mode(rows.row(start.from)).place;
+      rows.write({&start, 1}, [=](int64_t, int64_t) { return place; });
+    });
   return rows.results;
 }
 

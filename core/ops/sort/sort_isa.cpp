@@ -51,20 +51,35 @@ KeyBounds keys(const void* from, int64_t stride, int64_t n, bool descending, voi
   return {least, greatest};
 }
 
-template <class Key>
-void ranks(const void* from, int64_t n, void* to) {
-  const Key* key = static_cast<const Key*>(from);
-  for (int64_t first = 0; first < n; first += kRankedTogether) {
-    Key rank[kRankedTogether]{};
-    for (int64_t j = 0; j < n; ++j) {
+template <class T>
+void short_rows(const void* const* rows, int64_t stride, int64_t length, bool descending,
+                uint8_t* order) {
+  using Key = typename KeyOf<(sizeof(T) > 4)>::type;
+  Key keys[kShort][kRowsTogether], ranks[kShort][kRowsTogether];
+  Key flip = descending ? Key(-1) : Key(0);
+  for (int64_t j = 0; j < length; ++j) {
+    T elements[kRowsTogether];
+    for (int64_t r = 0; r < kRowsTogether; ++r)
+      elements[r] = static_cast<const T*>(rows[r])[j * stride];
+    Key own[kRowsTogether], rank[kRowsTogether];
 #pragma omp simd
-      for (int64_t l = 0; l < kRankedTogether; ++l) {
-        Key own = key[first + l];
-        rank[l] += (key[j] < own) | ((key[j] == own) & (Key(j) < Key(first + l)));
-      }
+    for (int64_t r = 0; r < kRowsTogether; ++r) {
+      own[r] = key_of<Key>(elements[r]) ^ flip;
+      rank[r] = Key(j);
     }
-    __builtin_memcpy(static_cast<Key*>(to) + first, rank, sizeof(rank));
+    for (int64_t i = 0; i < j; ++i)
+#pragma omp simd
+      for (int64_t r = 0; r < kRowsTogether; ++r) {
+        Key before = own[r] < keys[i][r];
+        rank[r] -= before;
+        ranks[i][r] += before;
+      }
+    __builtin_memcpy(keys[j], own, sizeof(own));
+    __builtin_memcpy(ranks[j], rank, sizeof(rank));
   }
+  for (int64_t j = 0; j < length; ++j)
+    for (int64_t r = 0; r < kRowsTogether; ++r)
+      order[int64_t(ranks[j][r]) * kRowsTogether + r] = uint8_t(j);
 }
 
 }  // namespace
@@ -74,6 +89,9 @@ constexpr SortLoops sort_loops = {
     {keys<bool>, keys<uint8_t>, keys<int8_t>, keys<uint16_t>, keys<int16_t>, keys<uint32_t>,
      keys<int32_t>, keys<uint64_t>, keys<int64_t>, keys<Half>, keys<BFloat16>, keys<float>,
      keys<double>},
-    {ranks<uint32_t>, ranks<uint64_t>}};
+    {short_rows<bool>, short_rows<uint8_t>, short_rows<int8_t>, short_rows<uint16_t>,
+     short_rows<int16_t>, short_rows<uint32_t>, short_rows<int32_t>, short_rows<uint64_t>,
+     short_rows<int64_t>, short_rows<Half>, short_rows<BFloat16>, short_rows<float>,
+     short_rows<double>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

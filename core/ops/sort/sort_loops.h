@@ -9,7 +9,8 @@ struct KeyBounds {
   uint64_t least, greatest;
 };
 
-inline constexpr int64_t kRankedTogether = 16;
+inline constexpr int64_t kRowsTogether = 16;  // that are sorted side by side
+inline constexpr int64_t kShort = 64;         // elements of such a row at most
 
 struct SortLoops {
   // Writes an unsigned integer of the same order for each of n > 0 elements `stride` apart, and
@@ -18,10 +19,11 @@ struct SortLoops {
   // order of DType.
   KeyBounds (*keys[kRealTypes])(const void* from, int64_t stride, int64_t n, bool descending,
                                 void* to);
-  // Writes the rank of each of n keys among all, where of equals the first comes first. Keys and
-  // ranks are uint32, or uint64 for [1]. Compares all pairs: for few keys. Both have room for a
-  // multiple of kRankedTogether.
-  void (*ranks[2])(const void* keys, int64_t n, void* ranks);
+  // Sorts kRowsTogether rows of up to kShort elements `stride` apart, which start at `rows`, in the
+  // order of these keys: order[rank * kRowsTogether + row] becomes the place of the element of that
+  // rank in its row, where of equals the first comes first. Compares all pairs.
+  void (*short_rows[kRealTypes])(const void* const* rows, int64_t stride, int64_t length,
+                                 bool descending, uint8_t* order);
 };
 
 // Those of the instruction set in use.

@@ -14,7 +14,6 @@ ISA_TABLES(SortLoops, sort_loops)
 
 namespace {
 
-constexpr int64_t kFew = 64;         // rows that are sorted faster by comparing all pairs
 constexpr int64_t kRadixFrom = 512;  // shorter rows are sorted faster by comparison
 constexpr int64_t kBlock = 128;      // keys that are looked at together
 constexpr int kBinBits = 11;         // of the keys that ranks are looked for in
@@ -78,15 +77,6 @@ void RowSorter::take_all(const void* row) {
   else take(Tag<uint32_t>{});
 }
 
-template <class Key>
-void RowSorter::sort_few(const void* row) {
-  Key keys[kFew], ranks[kFew];
-  read_keys(row, 0, length_, keys);
-  sort_loops().ranks[sizeof(Key) / 8](keys, length_, ranks);
-  taken_.resize(size_t(length_));
-  for (int64_t i = 0; i < length_; ++i) taken_[size_t(ranks[i])] = {keys[i], i};
-}
-
 // Collects what is better than the worst of the best so far, of which there are about `keep`.
 template <class Key>
 void RowSorter::take_few(const void* row, int64_t keep) {
@@ -135,10 +125,7 @@ void RowSorter::take_many(const void* row, int64_t keep) {
 std::span<const Ranked> RowSorter::first(const void* row, int64_t keep) {
   if (keep == 0) return {};
   bool wide = dtype_size(dtype_) > 4;
-  if (length_ <= kFew) {
-    if (wide) sort_few<uint64_t>(row);
-    else sort_few<uint32_t>(row);
-  } else if (keep < length_ / 16) {
+  if (keep < length_ / 16) {
     if (wide) take_few<uint64_t>(row, keep);
     else take_few<uint32_t>(row, keep);
   } else if (keep < length_ && length_ >= kRadixFrom) {
@@ -182,21 +169,17 @@ Ranked RowSorter::mode(const void* row) {
   uint64_t nan = dtype_size(dtype_) > 4 ? UINT64_MAX : UINT32_MAX;  // no NaN equals another
   bool has_nan = is_floating(dtype_);
   std::span<const Ranked> sorted = first(row, length_);
-  Ranked best = sorted[0];
-  for (size_t i = 1, run = 0, longest = 0; i < sorted.size(); ++i) {
-    bool goes_on = sorted[i].key == sorted[i - 1].key && !(has_nan && sorted[i].key == nan);
-    run = goes_on ? run + 1 : 0;
-    if (run <= longest) continue;
-    longest = run;
-    best = sorted[i];
-  }
-  return best;
+  int64_t mode = end_of_longest_run(int64_t(sorted.size()), [&](int64_t i) {
+    uint64_t key = sorted[size_t(i)].key;
+    return key == sorted[size_t(i - 1)].key && !(has_nan && key == nan);
+  });
+  return sorted[size_t(mode)];
 }
 
 void RowSorter::at_ranks(const void* row, std::span<const int64_t> ranks, Ranked* out) {
   // Each bin costs another look at the keys; from some number on sorting all is less work.
   constexpr size_t kManyRanks = 32;
-  if (ranks.size() > kManyRanks || length_ <= kFew) {
+  if (ranks.size() > kManyRanks) {
     std::span<const Ranked> sorted = first(row, length_);
     for (size_t i = 0; i < ranks.size(); ++i) out[i] = sorted[size_t(ranks[i])];
   } else if (length_ < kRadixFrom) {

@@ -19,6 +19,20 @@ struct Ranked {
   }
 };
 
+// Where the longest run of equals ends among n > 0 elements in order, the first of several such;
+// goes_on(i) says whether element i equals the one before.
+template <class F>
+int64_t end_of_longest_run(int64_t n, F goes_on) {
+  int64_t end = 0;
+  for (int64_t i = 1, run = 0, longest = 0; i < n; ++i) {
+    run = goes_on(i) ? run + 1 : 0;
+    if (run <= longest) continue;
+    longest = run;
+    end = i;
+  }
+  return end;
+}
+
 class RowSorter {
  public:
   RowSorter(DType dtype, int64_t length, int64_t stride, bool descending);
@@ -32,8 +46,6 @@ class RowSorter {
 
  private:
   void take_all(const void* row);
-  template <class Key>
-  void sort_few(const void* row);
   template <class Key>
   KeyBounds read_keys(const void* row, int64_t begin, int64_t n, Key* to) const;
   template <class Key>
