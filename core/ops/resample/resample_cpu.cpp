@@ -48,7 +48,7 @@ class Blocks {
       int64_t end = end_of_run(axis, o);
       if (end - o >= 2 * lanes) {
         cut(axis, begin, o, lanes);
-        blocks_.push_back({o, end, kResampleRun, axis.index[size_t(o)]});
+        blocks_.push_back({o, end, kResampleRun, axis.index[size_t(o)], false});
         begin = end;
       }
       o = end;
@@ -78,40 +78,48 @@ class Blocks {
     for (; lanes > 0 && begin + lanes <= end; begin += lanes) add(axis, begin, lanes);
     if (begin == end) return;
     if (has_vector) add(axis, end - lanes, lanes);
-    else blocks_.push_back({begin, end, 0, 0});
+    else blocks_.push_back({begin, end, 0, 0, false});
   }
   void add(const ResampleAxis& axis, int64_t begin, int64_t lanes) {
-    ResampleBlock block{begin, begin + lanes,
-                        axis.start[size_t(begin + 1)] - axis.start[size_t(begin)],
-                        int64_t(base_.size())};
+    ResampleBlock block{begin, begin + lanes, 0, int64_t(base_.size()), false};
+    for (int64_t o = begin; o < begin + lanes; ++o) {
+      block.has_gaps |= o > begin && taps_of(axis, o) != taps_of(axis, begin);
+      block.taps = std::max(block.taps, taps_of(axis, o));
+    }
     if (!fits(axis, block)) block.taps = 0;
     for (int64_t k = 0; k < block.taps; ++k) {
-      base_.push_back(lowest(axis, block, k));
+      base_.push_back(bounds(axis, block, k).first);
       for (int64_t o = begin; o < begin + lanes; ++o) {
+        bool has_tap = k < taps_of(axis, o);
         size_t at = size_t(axis.start[size_t(o)] + k);
-        lanes_.push_back(Lane(axis.index[at] - base_.back()));
-        weights_.push_back(T(axis.weight[at]));
+        lanes_.push_back(has_tap ? Lane(axis.index[at] - base_.back()) : Lane(-1));
+        weights_.push_back(has_tap ? T(axis.weight[at]) : T(0));
       }
     }
     blocks_.push_back(block);
   }
-  // Whether all outputs have as many taps, and two vectors hold the elements of each.
+  static int64_t taps_of(const ResampleAxis& axis, int64_t o) {
+    return axis.start[size_t(o + 1)] - axis.start[size_t(o)];
+  }
+  // Whether two vectors hold the elements of each tap.
   static bool fits(const ResampleAxis& axis, const ResampleBlock& block) {
-    for (int64_t o = block.begin; o < block.end; ++o)
-      if (axis.start[size_t(o + 1)] - axis.start[size_t(o)] != block.taps) return false;
     for (int64_t k = 0; k < block.taps; ++k) {
-      int64_t base = lowest(axis, block, k);
-      for (int64_t o = block.begin; o < block.end; ++o)
-        if (axis.index[size_t(axis.start[size_t(o)] + k)] >= base + 2 * (block.end - block.begin))
-          return false;
+      auto [least, greatest] = bounds(axis, block, k);
+      if (greatest >= least + 2 * (block.end - block.begin)) return false;
     }
     return true;
   }
-  static int64_t lowest(const ResampleAxis& axis, const ResampleBlock& block, int64_t k) {
-    int64_t least = axis.size;
-    for (int64_t o = block.begin; o < block.end; ++o)
-      least = std::min<int64_t>(least, axis.index[size_t(axis.start[size_t(o)] + k)]);
-    return least;
+  // The least and the greatest of the elements that a tap of a block takes.
+  static std::pair<int64_t, int64_t> bounds(const ResampleAxis& axis, const ResampleBlock& block,
+                                            int64_t k) {
+    int64_t least = axis.size, greatest = 0;
+    for (int64_t o = block.begin; o < block.end; ++o) {
+      if (k >= taps_of(axis, o)) continue;
+      int64_t index = axis.index[size_t(axis.start[size_t(o)] + k)];
+      least = std::min(least, index);
+      greatest = std::max(greatest, index);
+    }
+    return {least, greatest};
   }
 
   std::vector<ResampleBlock> blocks_;

@@ -69,7 +69,7 @@ struct Lane<T, 8> {
 
 #if RUSHLIGHT_ISA != 0
 // Where an element moves it keeps its bits, whatever they stand for.
-template <bool moves, class T>
+template <bool moves, bool has_gaps, class T>
 [[gnu::always_inline]] inline void block_of(const ResampleImage& image, const ResampleBlock& block,
                                             const T* row, T* out) {
   typedef typename Lane<T>::type Lanes __attribute__((vector_size(kWidth<T> * sizeof(T))));
@@ -82,6 +82,7 @@ template <bool moves, class T>
     __builtin_memcpy(&order, lanes + (block.at + k) * kWidth<T>, sizeof(order));
     Vector<T> x = __builtin_shuffle(load_vector(row + base[k]),
                                     load_vector(row + base[k] + kWidth<T>), order);
+    if constexpr (has_gaps) x = order < 0 ? Vector<T>{} : x;
     if constexpr (moves) sum = x;
     else sum = multiply_add(x, load_vector(weights + (block.at + k) * kWidth<T>), sum);
   }
@@ -102,7 +103,8 @@ void columns_of(const ResampleImage& image, const T* row, T* out) {
     }
 #if RUSHLIGHT_ISA != 0
     if (block.taps) {
-      block_of<moves>(image, block, row, out);
+      if (!moves && block.has_gaps) block_of<false, true>(image, block, row, out);
+      else block_of<moves, false>(image, block, row, out);
       continue;
     }
 #endif
@@ -143,6 +145,10 @@ void rows_loop(const ResampleImage& image, const void* input, void* output, int6
     int64_t first = rows.start[r], taps = rows.start[r + 1] - first;
     if (rows.moves && r > row_begin && rows.index[r] == rows.index[r - 1]) {
       __builtin_memcpy(out, out - out_row, size_t(out_row) * sizeof(T));
+      continue;
+    }
+    if (taps == 0) {
+      __builtin_memset(out, 0, size_t(out_row) * sizeof(T));
       continue;
     }
     T* sums = columns.is_same ? out : static_cast<T*>(scratch);

@@ -6,12 +6,14 @@
 namespace rushlight {
 
 // Outputs of a row that are computed as one vector. Tap k takes the lanes `lanes` of the elements
-// from `base` on; without taps the outputs are computed one by one. With kResampleRun in the place
-// of taps they are the elements from `at` on.
+// from `base` on; with gaps some lanes are -1, where an output has fewer taps. Without taps the
+// outputs are computed one by one. With kResampleRun in the place of taps they are the elements
+// from `at` on.
 inline constexpr int64_t kResampleRun = -1;
 struct ResampleBlock {
   int64_t begin, end;  // outputs
   int64_t taps, at;    // how many, and where the first stands in the tables below
+  bool has_gaps;
 };
 
 // The weights of an axis, see ResampleAxis.
