@@ -5,6 +5,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.nn import functional as F
 
 
 def windows(x, starts, ends, reduce):
@@ -95,6 +96,37 @@ def test_indices_of_the_maxima() -> None:
     assert indices.tolist() == [[[[3]]]]
     _, indices = nn.AdaptiveMaxPool2d(1, return_indices=True)(x.view(1, 1, 2, 2))
     assert indices.tolist() == [[[[3]]]]
+
+
+NARROW = {
+    "max": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "max and places": lambda x: F.max_pool2d(x, 2, return_indices=True)[1],
+    "mean": lambda x: F.avg_pool2d(x, 3, 1, 1, count_include_pad=False),
+    "adaptive mean": lambda x: F.adaptive_avg_pool2d(x, (3, 2)),
+    "adaptive max": lambda x: F.adaptive_max_pool2d(x, (2, 3)),
+    "mean of volumes": lambda x: F.avg_pool3d(x.reshape(x.size(0), -1, 3, 7, 6), 2, 2, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int32])
+@pytest.mark.parametrize("name", NARROW)
+def test_many_narrow_planes_are_pooled_as_one_is(name, dtype) -> None:
+    pool, random = NARROW[name], np.random.RandomState(0)
+    if dtype == torch.int32 and "adaptive" in name:
+        pytest.skip("adaptive pooling is for floats")
+    x = torch.tensor(random.randn(100, 6, 7, 6) * 9).to(dtype)[:, ::2]  # with gaps
+    if "volumes" in name:
+        x = x.contiguous()
+    floating = dtype.is_floating_point and "places" not in name
+    x.requires_grad_(floating)
+    result = pool(x)
+    alone = torch.cat([pool(x[i : i + 1]) for i in range(len(x))])
+    assert result.is_contiguous()
+    assert torch.equal(result, alone)
+    if floating:
+        g = torch.tensor(random.randn(*result.shape)).to(dtype)
+        together = torch.autograd.grad(result, x, g)[0]
+        assert torch.equal(together, torch.autograd.grad(alone, x, g)[0])
 
 
 @pytest.mark.parametrize(

@@ -53,14 +53,28 @@ class AxisTables {
 class VolumeTables {
  public:
   explicit VolumeTables(const PoolWindows3d& windows)
-      : planes_(windows[0]), rows_(windows[1]), columns_(windows[2]) {}
+      : planes_(windows[0]),
+        rows_(windows[1]),
+        columns_(windows[2]),
+        volume_{planes_.axis(), rows_.axis(), columns_.axis(), 1, 1} {}
+  VolumeTables(const VolumeTables&) = delete;
+  VolumeTables& operator=(const VolumeTables&) = delete;
 
   PoolVolume volume(int64_t channels, int64_t pixel) const {
-    return {planes_.axis(), rows_.axis(), columns_.axis(), channels, pixel};
+    PoolVolume volume = volume_;
+    volume.channels = channels;
+    volume.pixel = pixel;
+    return volume;
+  }
+  // How many vectors of the loops the outputs of a row fill.
+  int64_t vectors_along_rows(DType dtype) const {
+    int64_t even = volume_.columns.even_end - volume_.columns.even_begin;
+    return even * int64_t(dtype_size(dtype)) / kPoolRowBytes;
   }
 
  private:
   AxisTables planes_, rows_, columns_;
+  PoolVolume volume_;
 };
 
 struct Volumes {
@@ -73,18 +87,22 @@ struct Volumes {
 // from pixel to pixel) for parts of the volumes that have no element in common.
 template <class F>
 void for_each_part(const Volumes& volumes, F&& f) {
-  int64_t block = volumes.channels_last ? std::min(kPoolChannels, volumes.channels) : 1;
-  int64_t blocks = ceil_div(volumes.channels, block);
-  int64_t pixel = volumes.channels_last ? volumes.channels : 1;
+  bool side_by_side = volumes.channels_last;
+  int64_t channels = side_by_side ? volumes.channels : 1;
+  int64_t block = std::min(kPoolChannels, channels), blocks = ceil_div(channels, block);
+  int64_t images = volumes.batch * (side_by_side ? 1 : volumes.channels);
   int64_t pixels = std::max(volumes.in_pixels, volumes.out_pixels) * block;
-  parallel_for(0, volumes.batch * blocks, std::max<int64_t>(1, kGrain / pixels),
+  parallel_for(0, images * blocks, std::max<int64_t>(1, kGrain / pixels),
                [&](int64_t begin, int64_t end) {
+                 int64_t image = begin / blocks, first = begin % blocks * block;
                  for (int64_t i = begin; i < end; ++i) {
-                   int64_t volume = i / blocks * volumes.channels, first = i % blocks * block;
-                   int64_t in = volume * volumes.in_pixels, out = volume * volumes.out_pixels;
-                   in += volumes.channels_last ? first : first * volumes.in_pixels;
-                   out += volumes.channels_last ? first : first * volumes.out_pixels;
-                   f(in, out, std::min(block, volumes.channels - first), pixel);
+                   f(image * channels * volumes.in_pixels + first,
+                     image * channels * volumes.out_pixels + first,
+                     std::min(block, channels - first), channels);
+                   first += block;
+                   if (first < channels) continue;
+                   first = 0;
+                   ++image;
                  }
                });
 }
@@ -94,15 +112,54 @@ Tensor dense(const Tensor& tensor, bool channels_last) {
                    channels_last ? channels_last_for(tensor.dim()) : MemoryFormat::contiguous);
 }
 
+DType loop_dtype(DType dtype) { return dtype_of_compute(compute_of(dtype)); }
+
+Tensor cast_dense(const Tensor& tensor, DType dtype) {
+  if (tensor.dtype() == dtype) return tensor;
+  Tensor result = empty_strided(tensor.sizes(), tensor.strides(), dtype);
+  copy_into(result, tensor);
+  return result;
+}
+
 // The operand as the loops take it: dense in its layout, in float32, float64 or int64.
 Tensor prepared(const Tensor& tensor, bool channels_last) {
-  Tensor operand = dense(tensor, channels_last);
-  DType compute = dtype_of_compute(compute_of(tensor.dtype()));
-  if (tensor.dtype() == compute) return operand;
-  Tensor wide = empty_strided(operand.sizes(), operand.strides(), compute);
-  copy_into(wide, operand);
-  return wide;
+  return cast_dense(dense(tensor, channels_last), loop_dtype(tensor.dtype()));
 }
+
+// The layout in which the loops run: that of a tensor, or, where no vectors run along the rows of
+// its planes, all planes as the channels of one image.
+class PoolLayout {
+ public:
+  PoolLayout(const Tensor& tensor, int64_t vectors_along_rows)
+      : batch_(tensor.size(0)), channels_(tensor.size(1)), was_last_(is_channels_last(tensor)) {
+    // Turning pays where each thread gets a block of channels.
+    bool has_blocks = batch_ * channels_ >= kPoolChannels * num_threads();
+    turns_ = !was_last_ && vectors_along_rows == 0 && has_blocks;
+  }
+
+  bool channels_last() const { return was_last_ || turns_; }
+  // A tensor as the loops take it.
+  Tensor turned(const Tensor& tensor) const {
+    return prepared(turns_ ? with_planes(dense(tensor, false), 1, batch_ * channels_) : tensor,
+                    channels_last());
+  }
+  // A result as the user gets it.
+  Tensor restored(const Tensor& result, DType dtype) const {
+    Tensor narrow = cast_dense(result, dtype);
+    return turns_ ? with_planes(dense(narrow, false), batch_, channels_) : narrow;
+  }
+
+ private:
+  static Tensor with_planes(const Tensor& tensor, int64_t batch, int64_t channels) {
+    Shape sizes = tensor.sizes();
+    sizes[0] = batch;
+    sizes[1] = channels;
+    return alias(tensor, sizes, contiguous_strides(sizes), tensor.offset());
+  }
+
+  int64_t batch_, channels_;
+  bool was_last_, turns_;
+};
 
 // The place of the operand's loop in PoolLoops.
 size_t loop_of(const Tensor& operand) {
@@ -113,14 +170,6 @@ Tensor zero_volumes(ShapeRef sizes, DType dtype, bool channels_last) {
   Tensor zeros = empty_volumes(sizes, dtype, {}, channels_last);
   std::memset(zeros.data(), 0, size_t(zeros.numel()) * zeros.itemsize());
   return zeros;
-}
-
-// Back to the dtype that the operand had.
-Tensor narrowed(const Tensor& wide, DType dtype) {
-  if (wide.dtype() == dtype) return wide;
-  Tensor result = empty_strided(wide.sizes(), wide.strides(), dtype);
-  copy_into(result, wide);
-  return result;
 }
 
 Volumes volumes_of(const PoolWindows3d& windows, const Tensor& tensor, bool channels_last) {
@@ -152,19 +201,20 @@ char* bytes_at(const Tensor& tensor, int64_t element) {
 }  // namespace
 
 std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows3d& windows, const Tensor& input) {
-  bool channels_last = is_channels_last(input);
-  Tensor x = prepared(input, channels_last);
-  Shape sizes = pooled_sizes(windows, input);
+  VolumeTables tables(windows);
+  PoolLayout layout(input, tables.vectors_along_rows(loop_dtype(input.dtype())));
+  bool channels_last = layout.channels_last();
+  Tensor x = layout.turned(input);
+  Shape sizes = pooled_sizes(windows, x);
   Tensor values = empty_volumes(sizes, x.dtype(), {}, channels_last);
   Tensor indices = empty_volumes(sizes, DType::int32, {}, channels_last);
-  VolumeTables tables(windows);
   MaxPoolLoop loop = loops().max[loop_of(x)];
   for_each_part(volumes_of(windows, x, channels_last), [&](int64_t in, int64_t out,
                                                            int64_t channels, int64_t pixel) {
     PoolVolume volume = tables.volume(channels, pixel);
     loop(volume, bytes_at(x, in), bytes_at(values, out), indices.data<int32_t>() + out);
   });
-  return {narrowed(values, input.dtype()), indices};
+  return {layout.restored(values, input.dtype()), layout.restored(indices, DType::int32)};
 }
 
 Tensor max_pool_backward_on_cpu(const PoolWindows3d& windows, const Tensor& grad,
@@ -199,39 +249,40 @@ Tensor max_pool_backward_on_cpu(const PoolWindows3d& windows, const Tensor& grad
   else scatter(Tag<float>{});
   CHECK(all_inside, ErrorKind::kIndex, "an index is out of range for images of ", pixels,
         " pixels.");
-  return narrowed(result, grad.dtype());
+  return cast_dense(result, grad.dtype());
 }
 
 Tensor avg_pool_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor, const Tensor& input) {
-  bool channels_last = is_channels_last(input);
-  Tensor x = prepared(input, channels_last);
-  Shape sizes = pooled_sizes(windows, input);
-  Tensor means = empty_volumes(sizes, x.dtype(), {}, channels_last);
-  Tensor divisors = divisors_of(windows, divisor, x.dtype());
   VolumeTables tables(windows);
+  PoolLayout layout(input, tables.vectors_along_rows(loop_dtype(input.dtype())));
+  bool channels_last = layout.channels_last();
+  Tensor x = layout.turned(input);
+  Tensor means = empty_volumes(pooled_sizes(windows, x), x.dtype(), {}, channels_last);
+  Tensor divisors = divisors_of(windows, divisor, x.dtype());
   AvgPoolLoop loop = loops().avg[loop_of(x)];
   for_each_part(volumes_of(windows, x, channels_last),
                 [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
                   PoolVolume volume = tables.volume(channels, pixel);
                   loop(volume, divisors.data(), bytes_at(x, in), bytes_at(means, out));
                 });
-  return narrowed(means, input.dtype());
+  return layout.restored(means, input.dtype());
 }
 
 Tensor avg_pool_backward_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor,
                                 const Tensor& grad) {
-  bool channels_last = is_channels_last(grad);
-  Tensor g = prepared(grad, channels_last);
-  Tensor result = zero_volumes(whole_sizes(windows, grad), g.dtype(), channels_last);
-  Tensor divisors = divisors_of(windows, divisor, g.dtype());
   VolumeTables tables(windows);
+  PoolLayout layout(grad, 0);  // windows overlap: no vectors along rows
+  bool channels_last = layout.channels_last();
+  Tensor g = layout.turned(grad);
+  Tensor result = zero_volumes(whole_sizes(windows, g), g.dtype(), channels_last);
+  Tensor divisors = divisors_of(windows, divisor, g.dtype());
   AvgPoolBackwardLoop loop = loops().avg_backward[loop_of(g)];
   for_each_part(volumes_of(windows, g, channels_last),
                 [&](int64_t in, int64_t out, int64_t channels, int64_t pixel) {
                   PoolVolume volume = tables.volume(channels, pixel);
                   loop(volume, divisors.data(), bytes_at(g, out), bytes_at(result, in));
                 });
-  return narrowed(result, grad.dtype());
+  return layout.restored(result, grad.dtype());
 }
 
 }  // namespace rushlight

@@ -50,8 +50,8 @@ struct IntegerOfSize<8> {
   using type = int64_t;
 };
 
-// Vectors of values, and of integers of the same size. 64 bytes are best along channels, 32 along
-// the rows of planes, which are short.
+// Vectors of values, and of integers of the same size. 64 bytes are best along channels,
+// kPoolRowBytes along the rows of planes, which are short.
 template <class T, int kBytes>
 struct Vectors {
   static constexpr int kCount = kBytes / int(sizeof(T));
@@ -107,7 +107,7 @@ template <class T, class One, class Some>
   const PoolAxis& columns = volume.columns;
   for_rows(volume, [&](int64_t plane, int64_t row) {
     if (volume.pixel == 1) {
-      for_lanes<Vectors<T, 32>>(
+      for_lanes<Vectors<T, kPoolRowBytes>>(
           columns.out, columns.even_begin, columns.even_end,
           [&](int64_t column) { one(Place{plane, row, column}, 0); },
           [&](auto v, int64_t column) {

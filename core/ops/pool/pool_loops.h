@@ -19,6 +19,7 @@ struct PoolAxis {
 // Volumes of which `channels` lie side by side, at most kPoolChannels; their pixels are `pixel`
 // elements apart.
 inline constexpr int64_t kPoolChannels = 64;
+inline constexpr int kPoolRowBytes = 32;  // of a vector along the outputs of a row
 struct PoolVolume {
   PoolAxis planes, rows, columns;
   int64_t channels, pixel;
