@@ -104,6 +104,26 @@ def test_interpolate_takes_the_same_pixels_whatever_the_number_of_threads() -> N
     assert torch.equal(results[0], results[2])
 
 
+@pytest.mark.parametrize("size", [1, 23, 35, 69, 105, 200])
+@pytest.mark.parametrize("mode", ["nearest", "nearest-exact", "linear", "area"])
+def test_gradient_of_long_rows_is_the_transpose(mode: str, size: int) -> None:
+    for dtype in (torch.float32, torch.float64):
+        weights = F.interpolate(torch.eye(70, dtype=dtype)[None], size, mode=mode)[0]
+        x, g = numbers(1, 3, 70, dtype=dtype).requires_grad_(), numbers(1, 3, size, dtype=dtype)
+        F.interpolate(x, size, mode=mode).backward(g)
+        assert torch.allclose(x.grad[0], g[0] @ weights.T, atol=1e-5)
+
+
+def test_infinite_gradients_stay_with_their_pixels() -> None:
+    x = numbers(1, 1, 64, 64).requires_grad_()
+    g = torch.ones(1, 1, 32, 32)
+    g[0, 0, 5, 7] = torch.inf
+    F.interpolate(x, (32, 32)).backward(g)
+    expected = torch.zeros(64, 64)
+    expected[::2, ::2] = g[0, 0]
+    assert torch.equal(x.grad[0, 0], expected)
+
+
 def test_interpolate_does_not_mix_infinite_pixels_into_others() -> None:
     x = torch.tensor([[[1.0, float("inf"), 2.0]]])
     assert F.interpolate(x, 3, mode="linear").tolist() == x.tolist()
