@@ -267,3 +267,25 @@ def test_unique_consecutive_keeps_later_repeats() -> None:
         [0, 0, 1, 2],
         [2, 1, 1],
     )
+
+
+def test_an_index_may_be_what_is_written() -> None:
+    x = torch.tensor([2, 0, 1])
+    x[x] = torch.tensor([10, 20, 30])
+    assert x.tolist() == [20, 30, 10]
+    x = torch.tensor([2, 0, 1])
+    x[x] += x
+    assert x.tolist() == [2, 1, 3]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 4, 8, 16, 24])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.float64])
+def test_rows_of_all_sizes_are_found(columns: int, dtype: type) -> None:
+    table = np.arange(50 * columns).reshape(50, columns).astype(dtype)
+    places = np.array([0, 49, 7, 7, -1, 3])
+    t = torch.tensor(table)
+    for index in (places, places[:4]):
+        assert np.array_equal(t[torch.tensor(index)].numpy(), table[index])
+        assert np.array_equal(t[:, 0][torch.tensor(index)].numpy(), table[index, 0])
+    every = torch.tensor(np.arange(columns))
+    assert np.array_equal(t.index_select(1, every).numpy(), table)

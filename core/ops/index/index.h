@@ -14,10 +14,10 @@ namespace rushlight {
 struct Picked {
   Shape before, shape, after;           // the result is of shape before + shape + after
   Shape before_strides, after_strides;  // of input, in elements
-  Tensor offsets;                       // int64, one for each position of `shape`, in elements
-  int64_t reach = 0;                    // the largest that an offset could be
-  int64_t unit = 0;                     // divides all offsets; 0 when all are 0
-  bool distinct = false;                // no two offsets are equal
+  Tensor offsets;  // int64, one for each position of `shape`, in elements; may be the index itself
+  int64_t reach = 0;      // the largest that an offset could be
+  int64_t unit = 0;       // divides all offsets; 0 when all are 0
+  bool distinct = false;  // no two offsets are equal
 
   Shape sizes() const;
 };
@@ -59,6 +59,8 @@ void check_bounds(const Tensor& index, int64_t first, int64_t end, size_t dim, i
 // to[i] += index[i] * stride, for an index broadcast to `shape`; the first index finds no sum.
 void add_offsets_cpu(const Tensor& to, const Shape& shape, const Tensor& index, size_t dim,
                      int64_t size, int64_t stride, bool is_first);
+// Whether an index is row-major and all its places are from 0 to below `size`.
+bool are_places_cpu(const Tensor& index, int64_t size);
 void add_offsets_cuda(const Tensor& to, const Shape& shape, const Tensor& index, int64_t size,
                       int64_t stride);
 void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& out);

@@ -1,6 +1,7 @@
 // Defines the kernels of index tensors for the CPU.
 #include "core/ops/index/index.h"
 
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -183,6 +184,16 @@ void add_offsets_cpu(const Tensor& to, const Shape& shape, const Tensor& index, 
   });
 }
 
+bool are_places_cpu(const Tensor& index, int64_t size) {
+  if (!index.is_contiguous()) return false;
+  const int64_t* places = index.data<int64_t>();
+  std::atomic<bool> all = true;
+  parallel_for(0, index.numel(), kGrain, [&](int64_t begin, int64_t end) {
+    if (!index_loops().in_range(places + begin, end - begin, size)) all = false;
+  });
+  return all;
+}
+
 void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& out) {
   int64_t step = 1;
   for (int64_t size : picked.after) step *= size;
@@ -205,14 +216,24 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
       }
     });
   };
-  if (rows.after.empty()) {
-    visit_item(rows.item, [&]<class T>(Tag<T>) {
-      for_each_part([](const char* source, const int64_t* offsets, char* row, int64_t n) {
-        for (int64_t i = 0; i < n; ++i)
-          reinterpret_cast<T*>(row)[i] = reinterpret_cast<const T*>(source)[offsets[i]];
-      });
+  // Rows of a fixed size are moved without a call for each.
+  auto read_rows = [&]<int64_t bytes>(std::integral_constant<int64_t, bytes>) {
+    for_each_part([&rows](const char* source, const int64_t* offsets, char* row, int64_t n) {
+      const int64_t item = rows.item;  // a local: no store changes it
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < n; ++i)
+        std::memcpy(row + i * bytes, source + offsets[i] * item, size_t(bytes));
     });
-    return;
+  };
+  switch (rows.after.empty() || in_one_piece ? row_bytes : 0) {
+    case 1: return read_rows(std::integral_constant<int64_t, 1>());
+    case 2: return read_rows(std::integral_constant<int64_t, 2>());
+    case 4: return read_rows(std::integral_constant<int64_t, 4>());
+    case 8: return read_rows(std::integral_constant<int64_t, 8>());
+    case 16: return read_rows(std::integral_constant<int64_t, 16>());
+    case 32: return read_rows(std::integral_constant<int64_t, 32>());
+    case 64: return read_rows(std::integral_constant<int64_t, 64>());
+    default: break;
   }
   for_each_part([&](char* source, const int64_t* offsets, char* row, int64_t n) {
     for (int64_t i = 0; i < n; ++i, row += rows.step) {

@@ -6,10 +6,10 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
 bool in_range(const int64_t* places, int64_t n, int64_t size) {
-  bool outside = false;
+  int64_t outside = 0;  // negative if one is
 #pragma omp simd reduction(| : outside)
-  for (int64_t k = 0; k < n; ++k) outside |= uint64_t(places[k]) >= uint64_t(size);
-  return !outside;
+  for (int64_t k = 0; k < n; ++k) outside |= places[k] | (size - 1 - places[k]);
+  return outside >= 0;
 }
 
 void bounds(const int64_t* numbers, int64_t n, int64_t* least, int64_t* greatest) {

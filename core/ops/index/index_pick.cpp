@@ -112,12 +112,14 @@ Picked pick(const Tensor& input, TensorList indices, bool checked) {
   for (const Tensor& given : indices)
     masks_only &= !given.defined() || is_bool(given.dtype()) || given.dtype() == DType::uint8;
   picked.distinct = masks_only && std::ranges::count_if(indices, &Tensor::defined) == 1;
-  bool is_first = true;
+  bool is_first = true, is_only = std::ranges::count_if(index, &Tensor::defined) == 1;
   if (input.device().is_cuda()) copy_into(picked.offsets, scalar_tensor(int64_t(0), DType::int64));
   for (size_t d = 0; d < index.size(); ++d) {
     if (!index[d].defined()) continue;
     int64_t size = input.sizes()[d], stride = input.strides()[d];
-    if (!input.device().is_cuda()) {
+    if (is_only && stride == 1 && index[d].device().is_cpu() && are_places_cpu(index[d], size)) {
+      picked.offsets = alias(index[d], Shape{count}, Shape{1}, index[d].offset());
+    } else if (!input.device().is_cuda()) {
       add_offsets_cpu(picked.offsets, picked.shape, index[d], d, size, stride,
                       std::exchange(is_first, false));
     } else {
@@ -156,6 +158,11 @@ void write_picked(const Tensor& input, const Picked& picked, const Tensor& value
   Shape sizes = picked.sizes();
   check_expands(values.sizes(), sizes);
   if (checked_numel(sizes) == 0 || input.device().is_meta()) return;
+  if (may_overlap(input, picked.offsets)) {
+    Picked apart = picked;
+    apart.offsets = clone_dense(picked.offsets);
+    return write_picked(input, apart, values, accumulate);
+  }
   Tensor source =
       to_dtype(may_overlap(input, values) ? clone_dense(values) : values, input.dtype());
   if (source.device() != input.device()) {
