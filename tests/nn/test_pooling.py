@@ -129,6 +129,15 @@ def test_many_narrow_planes_are_pooled_as_one_is(name, dtype) -> None:
         assert torch.equal(together, torch.autograd.grad(alone, x, g)[0])
 
 
+@pytest.mark.parametrize("channels", [1, 5, 16, 17, 32, 47, 63, 64, 65, 100, 130])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_any_number_of_channels_is_pooled_as_planes_are(channels, dtype) -> None:
+    x = torch.tensor(np.random.RandomState(0).randn(2, channels, 9, 11)).to(dtype)
+    laid = x.contiguous(memory_format=torch.channels_last)
+    for name in ("max", "max and places", "mean", "adaptive mean", "adaptive max"):
+        assert torch.equal(NARROW[name](laid), NARROW[name](x)), name
+
+
 @pytest.mark.parametrize(
     ("layer", "text"),
     [

@@ -100,8 +100,31 @@ template <class V, class One, class Some>
   for (int64_t i = end; i < n; ++i) one(i);
 }
 
-// Calls one(place, channel) or some(V(), place, channel, stride, step) for all outputs. A vector's
-// first lane is there; in the input its elements are `stride` apart, its pixels `step`.
+// Vectors of channels that share the walk through a window, as many as the registers hold.
+#if RUSHLIGHT_ISA == 4
+inline constexpr int kChannelVectors = 4;
+#else
+inline constexpr int kChannelVectors = 2;
+#endif
+template <int n>
+struct Count {
+  static constexpr int value = n;
+};
+
+// Calls one(c) for single channels of [0, n) or some(V(), Count(), c) for vectors from c on; the
+// last vector may overlap the one before.
+template <class V, class One, class Some>
+[[gnu::always_inline]] inline void for_channels(int64_t n, One one, Some some) {
+  constexpr int64_t kMany = kChannelVectors * V::kCount;
+  int64_t c = 0;
+  for (; c + kMany <= n; c += kMany) some(V(), Count<kChannelVectors>(), c);
+  for (; c + V::kCount <= n; c += V::kCount) some(V(), Count<1>(), c);
+  if (c < n && n >= V::kCount) return some(V(), Count<1>(), n - V::kCount);
+  for (; c < n; ++c) one(c);
+}
+
+// Calls one(place, channel) or some(V(), how many, place, channel, stride, step) for all outputs. A
+// vector's first lane is there; in the input its elements are `stride` apart, its pixels `step`.
 template <class T, class One, class Some>
 [[gnu::always_inline]] inline void for_outputs(const PoolVolume& volume, One one, Some some) {
   const PoolAxis& columns = volume.columns;
@@ -111,15 +134,15 @@ template <class T, class One, class Some>
           columns.out, columns.even_begin, columns.even_end,
           [&](int64_t column) { one(Place{plane, row, column}, 0); },
           [&](auto v, int64_t column) {
-            some(v, Place{plane, row, column}, 0, columns.stride, columns.stride);
+            some(v, Count<1>(), Place{plane, row, column}, 0, columns.stride, columns.stride);
           });
       return;
     }
     for (int64_t column = 0; column < columns.out; ++column) {
       Place at{plane, row, column};
-      for_lanes<Vectors<T, 64>>(
-          volume.channels, 0, volume.channels, [&](int64_t c) { one(at, c); },
-          [&](auto v, int64_t c) { some(v, at, c, 1, 0); });
+      for_channels<Vectors<T, 64>>(
+          volume.channels, [&](int64_t c) { one(at, c); },
+          [&](auto v, auto many, int64_t c) { some(v, many, at, c, 1, 0); });
     }
   });
 }
@@ -147,20 +170,29 @@ void max_pool(const PoolVolume& volume, const void* input, void* output, int32_t
     out[to] = best;
     indices[to] = int32_t(index);
   };
-  auto some = [&]<class V>(V, Place at, int64_t c, int64_t stride, int64_t step) {
+  auto some = [&]<class V, int many>(V, Count<many>, Place at, int64_t c, int64_t stride,
+                                     int64_t step) {
     using Element = typename V::Element;
-    typename V::Index steps = V::steps(step);
-    typename V::Index index = steps + Element(first_pixel(volume, at));
-    typename V::Value best = typename V::Value{} + kLeast<T>;
+    typename V::Index steps = V::steps(step), index[many];
+    typename V::Value best[many];
+    for (int m = 0; m < many; ++m) {
+      index[m] = steps + Element(first_pixel(volume, at));
+      best[m] = typename V::Value{} + kLeast<T>;
+    }
     for_window(volume, at, [&](int64_t pixel) {
-      typename V::Value x = V::load(in + pixel * volume.pixel + c, stride);
-      auto better = (x > best) | (x != x);
-      best = better ? x : best;
-      index = better ? steps + Element(pixel) : index;
+      const T* from = in + pixel * volume.pixel + c;
+      for (int m = 0; m < many; ++m) {
+        typename V::Value x = V::load(from + m * V::kCount, stride);
+        auto better = (x > best[m]) | (x != x);
+        best[m] = better ? x : best[m];
+        index[m] = better ? steps + Element(pixel) : index[m];
+      }
     });
     int64_t to = number_of(volume, at) * volume.pixel + c;
-    V::store(out + to, best);
-    V::store(indices + to, index);
+    for (int m = 0; m < many; ++m) {
+      V::store(out + to + m * V::kCount, best[m]);
+      V::store(indices + to + m * V::kCount, index[m]);
+    }
   };
   for_outputs<T>(volume, one, some);
 }
@@ -176,13 +208,18 @@ void avg_pool(const PoolVolume& volume, const void* divisors, const void* input,
     for_window(volume, at, [&](int64_t pixel) { sum += in[pixel * volume.pixel + c]; });
     out[number * volume.pixel + c] = sum / divisor[number];
   };
-  auto some = [&]<class V>(V, Place at, int64_t c, int64_t stride, int64_t step) {
+  auto some = [&]<class V, int many>(V, Count<many>, Place at, int64_t c, int64_t stride,
+                                     int64_t step) {
     int64_t number = number_of(volume, at);
-    typename V::Value sum{};
-    for_window(volume, at,
-               [&](int64_t pixel) { sum += V::load(in + pixel * volume.pixel + c, stride); });
-    sum = step ? sum / V::load(divisor + number, 1) : sum / divisor[number];
-    V::store(out + number * volume.pixel + c, sum);
+    typename V::Value sum[many]{};
+    for_window(volume, at, [&](int64_t pixel) {
+      const T* from = in + pixel * volume.pixel + c;
+      for (int m = 0; m < many; ++m) sum[m] += V::load(from + m * V::kCount, stride);
+    });
+    for (int m = 0; m < many; ++m) {
+      sum[m] = step ? sum[m] / V::load(divisor + number, 1) : sum[m] / divisor[number];
+      V::store(out + number * volume.pixel + c + m * V::kCount, sum[m]);
+    }
   };
   for_outputs<T>(volume, one, some);
 }
