@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <mutex>
 
 #include "core/base/error.h"
@@ -40,6 +42,18 @@ std::string join(const Strings& parts, const char* separator) {
   return text;
 }
 
+void open_companions(const std::string& folder, const LibrarySpec& spec) {
+  if (spec.companions.empty()) return;
+  std::error_code error;
+  for (std::filesystem::directory_iterator file(folder, error), end; !error && file != end;
+       file.increment(error)) {
+    std::string name = file->path().filename();
+    bool is_one = std::ranges::any_of(
+        spec.companions, [&](const std::string& companion) { return name.starts_with(companion); });
+    if (is_one) dlopen(file->path().c_str(), RTLD_LAZY | RTLD_LOCAL);
+  }
+}
+
 std::string remedy(const char* command, const LibrarySpec& spec) {
   return spec.pip_package.empty() ? "" : command + spec.pip_package;
 }
@@ -59,6 +73,7 @@ DynamicLibrary::DynamicLibrary(const LibrarySpec& spec) : spec_(spec) {
     for (const std::string& file : spec.files) {
       path_ = folder + "/" + file;
       if (access(path_.c_str(), F_OK) != 0) continue;
+      open_companions(path_.substr(0, path_.rfind('/')), spec);
       handle_ = dlopen(path_.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (handle_) return;
       broken.push_back(dlerror());
@@ -66,6 +81,7 @@ DynamicLibrary::DynamicLibrary(const LibrarySpec& spec) : spec_(spec) {
   }
   for (const std::string& file : spec.files) {
     path_ = file;
+    if (is_absolute(file)) open_companions(file.substr(0, file.rfind('/')), spec);
     handle_ = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle_) return;
   }

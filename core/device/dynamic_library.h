@@ -19,6 +19,9 @@ struct LibrarySpec {
   std::vector<std::string> files;    // by preference, "libdnnl.so.3"
   std::vector<std::string> folders;  // below each folder of the search path, or absolute
   std::string pip_package;           // what to install when it is missing; "" when pip has none
+  // How the names of files beside it begin that it opens by their names alone. They are opened
+  // first, since not every version tells the loader to look in its own folder.
+  std::vector<std::string> companions = {};
 };
 
 class DynamicLibrary {

@@ -55,7 +55,9 @@ constexpr cuda::LibraryNames kNames = {
 
 const Nvrtc& functions() {
   static const Nvrtc table = [] {
-    DynamicLibrary library(cuda::library_spec(kNames, newest_major_version));
+    LibrarySpec spec = cuda::library_spec(kNames, newest_major_version);
+    spec.companions = {"libnvrtc-builtins.so."};
+    DynamicLibrary library(spec);
     Nvrtc loaded;
 #define NVRTC_LOAD(name, ...) library.load(loaded.name, #name);
     NVRTC_FUNCTIONS(NVRTC_LOAD)

@@ -4,6 +4,7 @@ import importlib.metadata
 import os
 import re
 import stat
+import struct
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,31 @@ def test_a_kernel_compiles_without_a_gpu(run_python, arch: str) -> None:
 @needs_nvrtc
 def test_an_architecture_newer_than_nvrtc_gets_ptx(run_python) -> None:
     assert int(run_python(COMPILE, KERNEL, "sm_999")) > 500
+
+
+def without_run_path(library: bytes) -> bytes:
+    """A shared library whose own folder the loader does not look in, as those of CUDA 13.0."""
+    changed = bytearray(library)
+    table = struct.unpack_from("<Q", library, 32)[0]
+    for i in range(struct.unpack_from("<H", library, 56)[0]):
+        kind, _, start, _, _, size, *_ = struct.unpack_from("<IIQQQQQQ", library, table + 56 * i)
+        if kind == 2:  # PT_DYNAMIC
+            for at in range(start, start + size, 16):
+                if struct.unpack_from("<Q", library, at)[0] in (15, 29):  # DT_RPATH, DT_RUNPATH
+                    struct.pack_into("<Q", changed, at, 21)  # DT_DEBUG, which the loader skips
+    return bytes(changed)
+
+
+@needs_nvrtc
+def test_nvrtc_finds_its_second_library_without_a_run_path(run_python, tmp_path: Path) -> None:
+    files = importlib.metadata.files("nvidia-cuda-nvrtc") or []
+    for file in files:
+        if file.name.startswith("libnvrtc-builtins.so."):
+            (tmp_path / file.name).symlink_to(file.locate())
+        elif re.fullmatch(r"libnvrtc\.so\.\d+", file.name):
+            nvrtc = tmp_path / file.name
+            nvrtc.write_bytes(without_run_path(Path(str(file.locate())).read_bytes()))
+    assert int(run_python(COMPILE, KERNEL, "sm_90", RUSHLIGHT_NVRTC=str(nvrtc))) > 500
 
 
 @needs_nvrtc
