@@ -14,6 +14,10 @@ struct ShimRuntime {
   unsigned (*barrier)(bool predicate, int line);
   // Waits for the lanes named in the mask; the values of all lanes, poison where a lane is not.
   const unsigned long long* (*exchange)(unsigned mask, unsigned long long value, int line);
+  // Waits likewise, and orders what the lanes do to memory.
+  void (*sync_warp)(unsigned mask, int line);
+  // Of a kernel that is watched for races; `how` is a Touch.
+  void (*touch)(const void* address, unsigned long size, int how);
   void (*trap)(const char* message);
   double (*erfinv)(double);
   double (*erfcinv)(double);

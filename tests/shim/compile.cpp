@@ -12,6 +12,7 @@
 #include <regex>
 #include <sstream>
 
+#include "tests/shim/races.h"
 #include "tests/shim/rewrite.h"
 
 extern char** environ;
@@ -110,6 +111,8 @@ const Strings kCode = {"-O1", "-fPIC", "-fwrapv", "-fno-math-errno", "-ffp-contr
                        "-fsanitize-undefined-trap-on-error",
                        // Else templates' variables would be shared by all modules of the process.
                        "-fno-gnu-unique"};
+// Calls before each access. Without knowledge of what points where, none is left out.
+const Strings kWatched = {"-fsanitize=thread", "-fno-tree-pta", "-DRUSHLIGHT_SHIM_RACES=1"};
 // A kernel may have the name of a function in the C library.
 const Strings kLink = {"-shared", "-nostdlib", "-Wl,-Bsymbolic,-z,defs"};
 const Strings kLibraries = {"-lm", "-lc", "-lgcc"};
@@ -178,6 +181,7 @@ bool compile(Program& program) {
   }
   write_file(path / source, rewrite(text, program.name_expressions));
   language = language + kCode + Strings{"-include", kPreludeFolder / "prelude.h"};
+  if (watches_races()) language = language + kWatched;
   if (in_path("ccache")) {  // which keeps objects, not libraries
     Strings command = Strings{"ccache"} + compiler() + language + Strings{"-c", source};
     if (!succeeded(command + Strings{"-o", "kernel.o"})) return false;
@@ -191,7 +195,7 @@ bool compile(Program& program) {
 }
 
 unsigned prelude_hash() {
-  unsigned hash = 2166136261;  // FNV-1a
+  unsigned hash = watches_races() ? 2166136262 : 2166136261;  // FNV-1a
   for (const char* file : {"abi.h", "prelude.h", "prelude_math.h"}) {
     for (char c : read_file(kPreludeFolder / file))
       hash = (hash ^ static_cast<unsigned char>(c)) * 16777619;

@@ -444,7 +444,9 @@ SHIM_API int cudnnBackendExecute(void* handle, void* plan, void* pack) {
       return end_call() == kSolved && status == kDone ? kSuccess : kLaunchFailed;
     };
     Stream* stream = find_stream(static_cast<SolverHandle*>(handle)->stream);
-    demand(submit(stream, "cudnn", work) == kSuccess, last_error.c_str(), kExecutionFailed);
+    finish(stream);
+    Result result = capture_of(stream) ? submit(stream, "cudnn", work) : work();
+    demand(result == kSuccess, last_error.c_str(), kExecutionFailed);
   });
 }
 

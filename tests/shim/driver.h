@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -46,6 +48,7 @@ using DevicePointer = uint64_t;
 constexpr size_t kMemoryPerDevice = size_t(2) << 30;
 constexpr unsigned kMaxThreads = 1024, kMaxBlockZ = 64, kMaxGridX = 2147483647, kMaxGridYZ = 65535;
 constexpr size_t kDefaultShared = 48 << 10, kMaxShared = 227 << 10;
+constexpr size_t kMaxArguments = 4096;  // in all GPUs that we support
 
 struct Device;
 
@@ -54,14 +57,18 @@ struct Graph;
 struct Stream {
   Device* device;
   Graph* capture = nullptr;
+  std::deque<std::function<Result()>> queue = {};  // what was put off
+  uint64_t queued = 0;                             // ever
 };
 
 struct Event {
   Device* device;
-  bool measures_time, is_recorded;
-  std::chrono::steady_clock::time_point time;
-  Graph* capture = nullptr;         // recorded last in this capture
-  std::map<Stream*, size_t> clock;  // the point there, see graph.h
+  bool measures_time = false, is_recorded = false;
+  std::chrono::steady_clock::time_point time = {};
+  Graph* capture = nullptr;              // recorded last in this capture
+  std::map<Stream*, size_t> clock = {};  // the point there, see graph.h
+  Stream* stream = nullptr;              // recorded last in this one, after so much
+  uint64_t point = 0;
 };
 
 // Numbers as cuMemPoolGetAttribute knows them. Memory that was freed stays reserved until the next
@@ -73,7 +80,7 @@ struct Pool {
 struct Device {
   int index;
   Pool pool;
-  Stream default_stream{this};
+  Stream default_stream{.device = this};
 };
 
 // Every entry point holds it; the pretended driver does one thing at a time.

@@ -48,9 +48,8 @@ Result run(const std::vector<Graph::Node>& nodes) {
 
 Graph* capture_of(Stream* stream) { return stream->capture; }
 
-Result submit(Stream* stream, const char* what, std::function<Result()> work) {
+Result record_node(Stream* stream, const char* what, std::function<Result()> work) {
   Graph* graph = stream->capture;
-  if (!graph) return work();
   if (graph->is_spoilt) return kCaptureInvalidated;
   ++graph->clocks[stream][stream];
   graph->nodes.push_back({what, std::move(work)});
@@ -169,7 +168,7 @@ SHIM_API int cuGraphLaunch(void* handle, void* stream_handle) {
   Stream* stream = find_stream(stream_handle);
   if (!execs.contains(exec) || !stream) return kInvalidValue;
   if (stream->capture) return kNotSupported;  // it would be a node of the other graph
-  return run(exec->nodes);
+  return submit(stream, "graph", [nodes = exec->nodes] { return run(nodes); });
 }
 
 SHIM_API int cuGraphExecDestroy(void* handle) {

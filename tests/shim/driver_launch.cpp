@@ -4,10 +4,12 @@
 #include <link.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <numeric>
 #include <string>
 
 #include "tests/shim/driver.h"
@@ -28,7 +30,7 @@ struct Function {
   Module* module;
   std::string name;
   const ShimKernel* kernel;
-  size_t max_dynamic_shared = kDefaultShared;
+  size_t max_dynamic_shared;
 };
 
 std::set<Module*> modules;
@@ -122,6 +124,11 @@ Result check(const Launch& launch, const Function& function) {
     return refuse(function, kLaunchOutOfResources, "the number of threads", threads,
                   function.kernel->max_threads);
   }
+  size_t bytes = std::accumulate(function.kernel->sizes,
+                                 function.kernel->sizes + function.kernel->count, size_t(0));
+  if (bytes > kMaxArguments) {
+    return refuse(function, kInvalidValue, "the size of the arguments", bytes, kMaxArguments);
+  }
   if (launch.dynamic_shared > function.max_dynamic_shared) {
     return refuse(function, kInvalidValue, "the dynamic shared memory", launch.dynamic_shared,
                   function.max_dynamic_shared);
@@ -171,7 +178,10 @@ SHIM_API int cuModuleGetFunction(void** result, void* handle, const char* name) 
   std::string symbol = std::string("shim_kernel_") + name;
   void* kernel = dlsym(module->library, symbol.c_str());
   if (!kernel) return kNotFound;
-  functions.try_emplace(kernel, Function{module, name, static_cast<const ShimKernel*>(kernel)});
+  // Static shared memory is a part of what a block has.
+  size_t most = kDefaultShared - std::min(kDefaultShared, module->static_shared);
+  functions.try_emplace(kernel,
+                        Function{module, name, static_cast<const ShimKernel*>(kernel), most});
   *result = kernel;
   return kSuccess;
 }
@@ -200,7 +210,8 @@ SHIM_API int cuFuncSetAttribute(void* handle, int key, int value) {
   Function* function = find_function(handle);
   if (!function) return kInvalidHandle;
   if (key == kPreferredCarveout) return kSuccess;
-  if (key != kMaxDynamicShared || value < 0 || size_t(value) > kMaxShared) return kInvalidValue;
+  if (key != kMaxDynamicShared || value < 0) return kInvalidValue;
+  if (size_t(value) + function->module->static_shared > kMaxShared) return kInvalidValue;
   function->max_dynamic_shared = value;
   return kSuccess;
 }
@@ -226,7 +237,6 @@ SHIM_API int cuLaunchKernel(void* handle, unsigned grid_x, unsigned grid_y, unsi
                    current_device->index,
                    arguments};
   if (Result result = check(launch, *function); result != kSuccess) return result;
-  if (!capture_of(queue)) return result_of(run(launch));
   auto kept = std::make_shared<Arguments>(*function->kernel, arguments);
   return submit(queue, launch.name.c_str(), [launch, kept]() mutable {
     launch.arguments = kept->addresses.data();

@@ -1,5 +1,5 @@
 // Owns the entry points for memory, copies, streams and events. Everything has happened when a call
-// returns, so streams and events are only kept account of.
+// returns, so streams and events are only kept account of, unless work is put off (queue.cpp).
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -54,34 +54,51 @@ Result set_memory(DevicePointer to, Pattern pattern, size_t count, void* stream)
   Stream* queue = find_stream(stream);
   if (!queue) return kInvalidHandle;
   if (count == 0) return kSuccess;
+  if (to % sizeof(pattern)) return kInvalidValue;
   return submit(queue, "memset", [=] {
     Access access;
-    if (to % sizeof(pattern) || !access.open(to_pointer(to), count * sizeof(pattern)))
-      return kInvalidValue;
+    if (!access.open(to_pointer(to), count * sizeof(pattern))) return kInvalidValue;
     for (size_t i = 0; i < count; ++i)
       std::memcpy(to_pointer(to) + i * sizeof(pattern), &pattern, sizeof(pattern));
     return kSuccess;
   });
 }
 
-// Copies, of which `device` points to the part that is on the device.
+// Copies, of which `device` points to the part that is on the device. Host memory that is not
+// pinned is read, or written, before the call returns.
 Result copy_memory(const char* what, void* to, const void* from, DevicePointer device,
                    const void* host, size_t size, void* stream) {
   Stream* queue = find_stream(stream);
   if (!queue) return kInvalidHandle;
   if (size == 0) return kSuccess;
   if (!is_host(host)) return kInvalidValue;
+  bool pinned = is_pinned(host, size);
   // A graph would copy from or to where it no longer is.
-  if (capture_of(queue) && !is_pinned(host, size)) {
+  if (capture_of(queue) && !pinned) {
     spoils_capture(queue);
     return kCaptureUnsupported;
   }
-  return submit(queue, what, [=] {
+  std::shared_ptr<std::vector<char>> kept;
+  if (!pinned && host == from) {
+    const char* bytes = static_cast<const char*>(from);
+    kept = std::make_shared<std::vector<char>>(bytes, bytes + size);
+    from = kept->data();
+  }
+  Result result = submit(queue, what, [=] {
     Access access;
     if (!access.open(to_pointer(device), size)) return kInvalidValue;
     std::memcpy(to, from, size);
+    (void)kept;  // lives as long
     return kSuccess;
   });
+  return result == kSuccess && !pinned && host == to ? finish(queue) : result;
+}
+
+// Whoever asks sees that work goes on, once, for a program may ask until it is done.
+Result answer_query(Stream* stream, uint64_t point) {
+  if (!is_pending(stream, point)) return kSuccess;
+  Result result = finish(stream, point);
+  return result == kSuccess ? kNotReady : result;
 }
 
 Event* find_event(void* handle) {
@@ -113,6 +130,7 @@ namespace {
 
 int allocate(DevicePointer* result, size_t size) {
   Pool& pool = current_device->pool;
+  if (size > kMemoryPerDevice - pool.used) finish_all();  // may free memory
   if (size > kMemoryPerDevice - pool.used) return kOutOfMemory;
   char* memory = device_memory.allocate(size, current_device->index);
   if (!memory) return kOutOfMemory;
@@ -147,7 +165,10 @@ SHIM_API int cuMemFreeAsync(DevicePointer memory, void* stream) {
   SHIM_ENTER();
   Stream* queue = find_stream(stream);
   if (!queue) return kInvalidHandle;
-  return spoils_capture(queue) ? int(kCaptureUnsupported) : free_memory(memory);
+  if (spoils_capture(queue)) return kCaptureUnsupported;
+  Allocation* found = device_memory.find_pages(to_pointer(memory));
+  if (!found || found->begin != to_pointer(memory)) return kInvalidValue;
+  return submit(queue, "free", [=] { return Result(free_memory(memory)); });
 }
 
 SHIM_API int cuMemAlloc_v2(DevicePointer* result, size_t size) {
@@ -158,7 +179,9 @@ SHIM_API int cuMemAlloc_v2(DevicePointer* result, size_t size) {
 
 SHIM_API int cuMemFree_v2(DevicePointer memory) {
   SHIM_ENTER();
-  return is_forbidden() ? int(kCaptureUnsupported) : free_memory(memory);
+  if (is_forbidden()) return kCaptureUnsupported;
+  finish_all();
+  return free_memory(memory);
 }
 
 SHIM_API int cuDeviceGetDefaultMemPool(void** pool, int device) {
@@ -221,11 +244,13 @@ SHIM_API int cuMemHostRegister_v2(void* memory, size_t size, unsigned) {
 
 SHIM_API int cuMemHostUnregister(void* memory) {
   SHIM_ENTER();
+  finish_all();
   return host_memory.erase(memory) ? kSuccess : kInvalidValue;
 }
 
 SHIM_API int cuMemFreeHost(void* memory) {
   SHIM_ENTER();
+  finish_all();
   if (host_memory.erase(memory) == 0) return kInvalidValue;
   std::free(memory);
   return kSuccess;
@@ -282,7 +307,7 @@ SHIM_API int cuMemsetD32Async(DevicePointer to, unsigned value, size_t count, vo
 SHIM_API int cuStreamCreateWithPriority(void** stream, unsigned flags, int) {
   SHIM_ENTER();
   if (flags > 1) return kInvalidValue;
-  *stream = *streams.insert(new Stream{current_device}).first;
+  *stream = *streams.insert(new Stream{.device = current_device}).first;
   return kSuccess;
 }
 
@@ -290,7 +315,8 @@ SHIM_API int cuStreamDestroy_v2(void* handle) {
   SHIM_ENTER();
   Stream* stream = static_cast<Stream*>(handle);
   if (streams.erase(stream) == 0) return kInvalidHandle;
-  delete stream;
+  static std::vector<std::unique_ptr<Stream>> retired;  // which events may still name
+  retired.emplace_back(stream);
   return kSuccess;
 }
 
@@ -298,7 +324,8 @@ SHIM_API int cuStreamQuery(void* stream) {
   SHIM_ENTER();
   Stream* queue = find_stream(stream);
   if (!queue) return kInvalidHandle;
-  return spoils_capture(queue) ? kCaptureUnsupported : kSuccess;
+  if (spoils_capture(queue)) return kCaptureUnsupported;
+  return answer_query(queue, queue->queued);
 }
 
 SHIM_API int cuStreamSynchronize(void* stream) {
@@ -306,8 +333,9 @@ SHIM_API int cuStreamSynchronize(void* stream) {
   Stream* queue = find_stream(stream);
   if (!queue) return kInvalidHandle;
   if (spoils_capture(queue)) return kCaptureUnsupported;
+  Result result = finish(queue);
   trim(current_device->pool, current_device->pool.threshold);
-  return kSuccess;
+  return result;
 }
 
 SHIM_API int cuCtxSynchronize() {
@@ -316,6 +344,7 @@ SHIM_API int cuCtxSynchronize() {
     for (Stream* stream : streams) {
       if (stream->device == current_device && spoils_capture(stream)) return kCaptureUnsupported;
     }
+    if (Result result = finish_all(); result != kSuccess) return result;
   }
   return cuStreamSynchronize(nullptr);
 }
@@ -326,7 +355,11 @@ SHIM_API int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
   if (flags > 1) return kInvalidValue;
   Stream* queue = find_stream(stream);
   Event* awaited = find_event(event);
-  return queue && awaited ? wait_in_capture(queue, *awaited) : kInvalidHandle;
+  if (!queue || !awaited) return kInvalidHandle;
+  if (queue->capture || awaited->capture) return wait_in_capture(queue, *awaited);
+  if (!awaited->stream) return kSuccess;
+  return submit(queue, "wait",
+                [from = awaited->stream, point = awaited->point] { return finish(from, point); });
 }
 
 SHIM_API int cuEventCreate(void** event, unsigned flags) {
@@ -334,7 +367,8 @@ SHIM_API int cuEventCreate(void** event, unsigned flags) {
   constexpr unsigned kBlocking = 1, kDisableTiming = 2;
   if (flags & ~(kBlocking | kDisableTiming)) return kInvalidValue;
   *event =
-      *events.insert(new Event{current_device, !(flags & kDisableTiming), false, {}, nullptr, {}})
+      *events
+           .insert(new Event{.device = current_device, .measures_time = !(flags & kDisableTiming)})
            .first;
   return kSuccess;
 }
@@ -345,7 +379,9 @@ SHIM_API int cuEventRecord(void* handle, void* stream) {
   if (!event || event->device != current_device || !find_stream(stream)) return kInvalidHandle;
   event->time = std::chrono::steady_clock::now();
   event->is_recorded = true;
-  record_in_capture(find_stream(stream), *event);
+  event->stream = find_stream(stream);
+  event->point = event->stream->queued;
+  record_in_capture(event->stream, *event);
   return kSuccess;
 }
 
@@ -354,14 +390,16 @@ SHIM_API int cuEventQuery(void* handle) {
   Event* event = find_event(handle);
   if (!event) return kInvalidHandle;
   if (event->capture) return kCapturedEvent;
-  return is_forbidden() ? kCaptureUnsupported : kSuccess;
+  if (is_forbidden()) return kCaptureUnsupported;
+  return event->stream ? answer_query(event->stream, event->point) : kSuccess;
 }
 
 SHIM_API int cuEventSynchronize(void* handle) {
   SHIM_ENTER();
   Event* event = find_event(handle);
   if (!event) return kInvalidHandle;
-  return event->capture ? kCapturedEvent : kSuccess;
+  if (event->capture) return kCapturedEvent;
+  return event->stream ? finish(event->stream, event->point) : kSuccess;
 }
 
 SHIM_API int cuEventElapsedTime(float* milliseconds, void* start_handle, void* end_handle) {

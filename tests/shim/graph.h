@@ -32,8 +32,16 @@ struct Graph {
 // What a stream records to; null when it does its work.
 Graph* capture_of(Stream* stream);
 
-// Does the work, or records it while the stream captures.
+// Does the work, or puts it off, or records it while the stream captures.
 Result submit(Stream* stream, const char* what, std::function<Result()> work);
+Result record_node(Stream* stream, const char* what, std::function<Result()> work);
+
+// Do what was put off: to a point of the stream, all of it, or that of all streams. The result is
+// that of any work since it was last asked for.
+Result finish(Stream* stream, uint64_t point);
+Result finish(Stream* stream);
+Result finish_all();
+bool is_pending(const Stream* stream, uint64_t point);
 
 // An event of a capturing stream takes others into the capture, which wait for it.
 void record_in_capture(Stream* stream, Event& event);

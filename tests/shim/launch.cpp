@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "tests/shim/memory.h"
+#include "tests/shim/order.h"
+#include "tests/shim/races.h"
 #include "tests/shim/special.h"
 
 extern "C" void* __tls_get_addr(size_t*);  // {module, offset}, in the C library
@@ -38,6 +40,7 @@ enum class State : unsigned char { kReady, kAtBarrier, kInWarpOperation, kExited
 struct Thread {
   State state;
   bool predicate;
+  bool orders;  // the warp operation is __syncwarp()
   int line;
   unsigned mask;
   unsigned long long value;
@@ -53,7 +56,7 @@ struct Fault {
 // Everything of the launch that is running. There is one at a time.
 struct Machine {
   const Launch* launch;
-  bool reverse;
+  Order order;
   std::vector<Fiber> fibers;
   std::vector<Fiber*> free_fibers;
   char* stacks = nullptr;
@@ -148,11 +151,6 @@ void prepare_machine() {
   mprotect(machine.shared + kSharedLimit, page, PROT_NONE);
   machine.signal_stack = map_memory(kStack);
   machine.threads.resize(count);
-}
-
-bool runs_in_reverse() {
-  const char* order = std::getenv("RUSHLIGHT_SHIM_ORDER");
-  return order && std::strcmp(order, "reverse") == 0;
 }
 
 // --- Errors
@@ -284,10 +282,11 @@ Outcome explain_fault() {
   return machine.barrier_count;
 }
 
-[[gnu::noinline]] const unsigned long long* exchange(unsigned mask, unsigned long long value,
-                                                     int line) {
+const unsigned long long* wait_for_lanes(unsigned mask, unsigned long long value, bool orders,
+                                         int line) {
   Thread& thread = *machine.current;
   thread.state = State::kInWarpOperation;
+  thread.orders = orders;
   thread.mask = mask;
   thread.value = value;
   thread.line = line;
@@ -296,12 +295,26 @@ Outcome explain_fault() {
   return machine.exchanged + warp * kWarp;
 }
 
+[[gnu::noinline]] const unsigned long long* exchange(unsigned mask, unsigned long long value,
+                                                     int line) {
+  return wait_for_lanes(mask, value, false, line);
+}
+
+[[gnu::noinline]] void sync_warp(unsigned mask, int line) { wait_for_lanes(mask, 0, true, line); }
+
 void trap(const char* message) {
   machine.fault = {0, nullptr, message};
   wait_in_fiber();
 }
 
-const ShimRuntime kRuntime = {barrier, exchange, trap, erfinv, erfcinv};
+void watch_touch(const void* address, unsigned long size, int how) {
+  unsigned thread = unsigned(machine.current - machine.threads.data());
+  static std::string wrong;
+  wrong = touch(address, size, Touch(how), thread);
+  if (!wrong.empty()) trap(wrong.c_str());
+}
+
+const ShimRuntime kRuntime = {barrier, exchange, sync_warp, watch_touch, trap, erfinv, erfcinv};
 
 // --- One block
 
@@ -328,7 +341,11 @@ bool step(Thread& thread, unsigned i) {
 
 // Lets the lanes go on whose warp operation all named lanes have reached; false if there are none.
 // All that go on read what was exchanged before the warp is looked at again.
-bool complete_operations(Thread* lanes, unsigned count, unsigned long long* exchanged) {
+bool complete_operations(unsigned warp) {
+  unsigned count = std::min(kWarp, machine.thread_count - warp * kWarp);
+  Thread* lanes = machine.threads.data() + warp * kWarp;
+  unsigned long long* exchanged = machine.exchanged + warp * kWarp;
+  unsigned all = count == kWarp ? ~0u : (1u << count) - 1;
   bool any = false;
   for (unsigned lane = 0; lane < count; ++lane) {
     if (lanes[lane].state != State::kInWarpOperation) continue;
@@ -342,6 +359,7 @@ bool complete_operations(Thread* lanes, unsigned count, unsigned long long* exch
     }
     if (!complete) continue;
     any = true;
+    if (first.orders && (first.mask & all) == all) order_warp(warp);
     for (unsigned other = 0; other < kWarp; ++other) {
       if (other >= count) {
         exchanged[other] = ~0ull;
@@ -354,15 +372,35 @@ bool complete_operations(Thread* lanes, unsigned count, unsigned long long* exch
   return any;
 }
 
-bool run_warp(unsigned first) {
-  unsigned count = std::min(kWarp, machine.thread_count - first);
-  Thread* lanes = machine.threads.data() + first;
-  do {
+enum class Pace { kGoing, kWaiting, kFaulty };
+
+// Lets the warp go on by some of its operations, or to the next barrier.
+Pace run_warp(unsigned warp) {
+  unsigned first = warp * kWarp, count = std::min(kWarp, machine.thread_count - first);
+  for (unsigned left = machine.order.patience(); left > 0; --left) {
+    auto lanes = machine.order.of(count);
     for (unsigned i = 0; i < count; ++i) {
-      unsigned lane = machine.reverse ? count - 1 - i : i;
-      if (lanes[lane].state == State::kReady && !step(lanes[lane], first + lane)) return false;
+      unsigned thread = first + unsigned(lanes(i));
+      Thread& lane = machine.threads[thread];
+      if (lane.state == State::kReady && !step(lane, thread)) return Pace::kFaulty;
     }
-  } while (complete_operations(lanes, count, machine.exchanged + first));
+    if (!complete_operations(warp)) return Pace::kWaiting;
+  }
+  return Pace::kGoing;
+}
+
+// Runs all warps to the next barrier or their end; false on a fault.
+bool run_warps() {
+  unsigned count = (machine.thread_count + kWarp - 1) / kWarp;
+  for (bool going = true; going;) {
+    going = false;
+    auto warps = machine.order.of(count);
+    for (unsigned i = 0; i < count; ++i) {
+      Pace pace = run_warp(unsigned(warps(i)));
+      if (pace == Pace::kFaulty) return false;
+      going |= pace == Pace::kGoing;
+    }
+  }
   return true;
 }
 
@@ -375,24 +413,26 @@ bool release_barrier() {
     machine.barrier_count += thread.predicate;
   }
   for (unsigned i = 0; i < machine.thread_count; ++i) machine.threads[i].state = State::kReady;
+  order_block();
   return true;
 }
 
 Outcome run_block() {
   const Launch& launch = *machine.launch;
+  char* static_shared = nullptr;
   if (launch.static_shared) {
     size_t variable[] = {launch.tls_module, 0};
-    std::memset(__tls_get_addr(variable), kPoison, launch.static_shared);
+    static_shared = static_cast<char*>(__tls_get_addr(variable));
+    std::memset(static_shared, kPoison, launch.static_shared);
   }
-  std::memset(launch.registers->dynamic_shared, kPoison, launch.dynamic_shared);
+  char* dynamic_shared = static_cast<char*>(launch.registers->dynamic_shared);
+  std::memset(dynamic_shared, kPoison, launch.dynamic_shared);
+  if (watches_races())
+    watch_block(static_shared, launch.static_shared, dynamic_shared, launch.dynamic_shared);
   machine.exited = 0;
   std::fill_n(machine.threads.begin(), machine.thread_count, Thread{});
-  unsigned warps = (machine.thread_count + kWarp - 1) / kWarp;
   for (;;) {
-    for (unsigned i = 0; i < warps; ++i) {
-      unsigned warp = machine.reverse ? warps - 1 - i : i;
-      if (!run_warp(warp * kWarp)) return explain_fault();
-    }
+    if (!run_warps()) return explain_fault();
     if (machine.exited == machine.thread_count) return Outcome::kSuccess;
     if (!release_barrier()) {
       report_divergence();
@@ -404,8 +444,9 @@ Outcome run_block() {
 Outcome run_blocks() {
   const Launch& launch = *machine.launch;
   size_t blocks = size_t(launch.grid.x) * launch.grid.y * launch.grid.z;
+  auto order = machine.order.of(blocks);
   for (size_t i = 0; i < blocks; ++i) {
-    size_t block = machine.reverse ? blocks - 1 - i : i;
+    size_t block = order(i);
     size_t row = block / launch.grid.x;
     launch.registers->block_idx = {unsigned(block % launch.grid.x), unsigned(row % launch.grid.y),
                                    unsigned(row / launch.grid.y)};
@@ -445,7 +486,8 @@ Outcome run(const Launch& launch) {
   machine.thread_count = launch.block.x * launch.block.y * launch.block.z;
   machine.owner = pthread_self();
   machine.fault = {};
-  machine.reverse = runs_in_reverse();
+  machine.order = Order::wanted();
+  if (watches_races()) watch_launch();
   ShimRegisters& registers = *launch.registers;
   registers.block_dim = launch.block;
   registers.grid_dim = launch.grid;

@@ -49,7 +49,7 @@ char* DeviceMemory::reserve(size_t size) {
   if (!next_) {
     void* space = map_nothing(nullptr, kAddressSpace, 0);
     if (space == MAP_FAILED) return nullptr;
-    next_ = static_cast<char*>(space);
+    begin_ = next_ = static_cast<char*>(space);
     end_ = next_ + kAddressSpace;
   }
   if (size > size_t(end_ - next_)) {

@@ -32,6 +32,8 @@ class DeviceMemory {
   Allocation* find(const void* begin, size_t size);
   // The allocation whose pages, slack included, hold the address, or null.
   Allocation* find_pages(const void* address);
+  // Whether allocations, or the guards between them, lie there.
+  bool is_within(const void* address) const { return address >= begin_ && address < next_; }
 
   void open(Allocation& allocation);
   // Closes what was opened; the allocations whose slack has been written to.
@@ -45,7 +47,7 @@ class DeviceMemory {
 
   std::map<char*, Allocation> allocations_;  // by the start of their pages
   std::vector<Allocation*> opened_;
-  char *next_ = nullptr, *end_ = nullptr;
+  char *begin_ = nullptr, *next_ = nullptr, *end_ = nullptr;
 };
 
 extern DeviceMemory device_memory;

@@ -309,7 +309,10 @@ Status guarded(F&& f) {
 Status submit_calls(std::vector<Call> calls) {
   if (calls.empty()) return kDone;
   Stream* stream = calls[0].stream;
-  if (!capture_of(stream)) return guarded([&] { run(calls); });
+  if (!capture_of(stream)) {
+    for (const Call& call : calls) finish(call.stream);
+    return guarded([&] { run(calls); });
+  }
   Result result = submit(stream, "nccl", [calls = std::move(calls)] {
     if (guarded([&] { run(calls); }) == kDone) return kSuccess;
     std::fprintf(stderr, "nccl shim: %s\n", last_error.c_str());

@@ -149,14 +149,46 @@ inline unsigned __match_any_sync(unsigned mask, T value, int line = __builtin_LI
   return shim_match(mask, shim_registers.runtime->exchange(mask, bits, line), bits);
 }
 inline void __syncwarp(unsigned mask = ~0u, int line = __builtin_LINE()) {
-  shim_registers.runtime->exchange(mask, 0, line);
+  shim_registers.runtime->sync_warp(mask, line);
 }
 // Which lanes happen to run together is undefined; alone is a legal answer that nobody may expect.
 inline unsigned __activemask() { return 1u << shim_registers.lane; }
 
+// What the compiler calls before each access to memory when races are looked for.
+#ifdef RUSHLIGHT_SHIM_RACES
+#define SHIM_UNWATCHED __attribute__((no_sanitize("thread"), noinline))
+#define SHIM_HIDDEN extern "C" __attribute__((visibility("hidden"), no_sanitize("thread")))
+inline SHIM_UNWATCHED void shim_touch(const void* address, unsigned long size, int how) {
+  shim_registers.runtime->touch(address, size, how);
+}
+#define SHIM_WATCH(name, size)                                                                     \
+  SHIM_HIDDEN void __tsan_##name##read##size(void* at) { shim_touch(at, size, 0); }                \
+  SHIM_HIDDEN void __tsan_##name##write##size(void* at) { shim_touch(at, size, 1); }
+SHIM_WATCH(, 1)
+SHIM_WATCH(, 2)
+SHIM_WATCH(, 4)
+SHIM_WATCH(, 8)
+SHIM_WATCH(, 16)
+SHIM_WATCH(unaligned_, 2)
+SHIM_WATCH(unaligned_, 4)
+SHIM_WATCH(unaligned_, 8)
+SHIM_WATCH(unaligned_, 16)
+#undef SHIM_WATCH
+SHIM_HIDDEN void __tsan_read_range(void* at, unsigned long size) { shim_touch(at, size, 0); }
+SHIM_HIDDEN void __tsan_write_range(void* at, unsigned long size) { shim_touch(at, size, 1); }
+SHIM_HIDDEN void __tsan_init() {}
+SHIM_HIDDEN void __tsan_func_entry(void*) {}
+SHIM_HIDDEN void __tsan_func_exit() {}
+#undef SHIM_HIDDEN
+#else
+#define SHIM_UNWATCHED
+inline void shim_touch(const void*, unsigned long, int) {}
+#endif
+
 // Atomics: nothing interrupts a thread between two barriers.
 #define SHIM_ATOMIC(name, T, expression)                                                           \
-  inline T name(T* address, T value) {                                                             \
+  inline SHIM_UNWATCHED T name(T* address, T value) {                                              \
+    shim_touch(address, sizeof(T), 2);                                                             \
     T old = *address;                                                                              \
     *address = (expression);                                                                       \
     return old;                                                                                    \
@@ -169,7 +201,8 @@ inline unsigned __activemask() { return 1u << shim_registers.lane; }
   SHIM_ATOMIC(atomicAnd, T, old & value)                                                           \
   SHIM_ATOMIC(atomicOr, T, old | value)                                                            \
   SHIM_ATOMIC(atomicXor, T, old ^ value)                                                           \
-  inline T atomicCAS(T* address, T expected, T value) {                                            \
+  inline SHIM_UNWATCHED T atomicCAS(T* address, T expected, T value) {                             \
+    shim_touch(address, sizeof(T), 2);                                                             \
     T old = *address;                                                                              \
     if (old == expected) *address = value;                                                         \
     return old;                                                                                    \
@@ -186,8 +219,9 @@ SHIM_ATOMIC(atomicAdd, double, old + value)
 SHIM_ATOMIC(atomicExch, float, value)
 #undef SHIM_ATOMIC_INTEGER
 #undef SHIM_ATOMIC
-inline unsigned short atomicCAS(unsigned short* address, unsigned short expected,
-                                unsigned short value) {
+inline SHIM_UNWATCHED unsigned short atomicCAS(unsigned short* address, unsigned short expected,
+                                               unsigned short value) {
+  shim_touch(address, sizeof(value), 2);
   unsigned short old = *address;
   if (old == expected) *address = value;
   return old;

@@ -147,7 +147,8 @@ class Rewriter {
   // From __global__ to the opening brace, which it returns.
   size_t kernel(size_t i) {
     bool extern_c = is_extern_c(i);
-    std::string limit = "1024";
+    // With more threads, a kernel without bounds may want more registers than there are.
+    std::string limit = "256";
     size_t name = 0;
     replace(i, i + 1, "");
     for (++i; i < tokens_.size() && !is(i, "{") && !is(i, ";"); ++i) {
@@ -219,7 +220,7 @@ std::string rewrite(const std::string& text, const std::vector<std::string>& nam
   for (size_t i = 0; i < name_expressions.size(); ++i) {
     std::string kernel = name_expressions[i];
     if (kernel.starts_with('&')) kernel.erase(0, 1);
-    result += "\n" + entry(lowered_name(i), "(" + kernel + ")", "1024") + " extern \"C\" void " +
+    result += "\n" + entry(lowered_name(i), "(" + kernel + ")", "256") + " extern \"C\" void " +
               lowered_name(i) + "() {}";
   }
   return result;

@@ -174,7 +174,7 @@ def test_atomics(cuda: Driver) -> None:
 
 
 REVERSE_IN_SHARED = """
-extern "C" __global__ void k(float* x) {
+extern "C" __global__ void __launch_bounds__(1024) k(float* x) {
   extern __shared__ __align__(16) char shared[];
   float* values = reinterpret_cast<float*>(shared);
   unsigned i = threadIdx.y * blockDim.x + threadIdx.x, n = blockDim.x * blockDim.y;
