@@ -57,7 +57,7 @@ extern "C" __global__ void count_flags(const bool* flags, int64_t numel, int64_t
 }
 
 // Each value becomes the sum of those before it, one more the sum of all; one block does it.
-extern "C" __global__ void sum_up(int64_t* values, int64_t count) {
+extern "C" __global__ void __launch_bounds__(1024) sum_up(int64_t* values, int64_t count) {
   int64_t carry = 0;
   for (int64_t first = 0; first < count; first += blockDim.x) {
     int64_t i = first + threadIdx.x, total;

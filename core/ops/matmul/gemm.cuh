@@ -62,7 +62,7 @@ Sum sum_of_block(Sum sum) {
     __syncthreads();
     if (thread < half) sums[thread] = sums[thread] + sums[thread + half];
   }
-  return sums[0];
+  return thread == 0 ? sums[0] : sum;
 }
 
 // ---- one thread or one block for a sum ---------------------------------------------------------
