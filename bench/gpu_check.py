@@ -1,268 +1,275 @@
-"""Checks Rushlight on a GPU: the tests of CUDA on the real device, then training, then times.
+"""Checks Rushlight on a GPU in stages, each in processes of its own: `gpu_check.py [STAGE ...]`.
 
-Run it in a fresh checkout on a machine with an NVIDIA GPU: `python3 bench/gpu_check.py`. It builds,
-runs tests/cuda (the op matrix, CPU against GPU), trains the same networks on both devices to the
-same accuracy, with cuDNN and without it, compares a CUDA graph of a training step with the step
-itself, exchanges tensors between all GPUs over NCCL if it is there (with one GPU, a rank with
-itself), and compares times with the PyTorch of --torch-python. Results go to bench/results.
+Without stages it runs those that have not passed yet, until --minutes are over; called again, it
+goes on. A stage that fails or hangs does not keep the next ones from running. Results are written
+after each stage: results.json says what came out, STAGE.log is all that it said. They are kept in
+build/gpu_check, and copied to --out. Nothing is downloaded: what the interpreter has is used.
+
+  build      the C++ module, if this interpreter cannot import it
+  facts      the GPU, the driver, and which libraries were found where
+  first      one small piece of work of each kind, each in a fresh process
+  kernels    compiles the kernels for this GPU
+  tests      tests/cuda, on the real device
+  again      the tests that failed, one by one, each launch waited for
+  sanitizer  the pieces of `first` under NVIDIA's compute-sanitizer
+  training, graph, nccl   see gpu_stages.py
+  bench      times against PyTorch's, where it is installed
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
+import importlib.metadata
+import importlib.util
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 ROOT = Path(__file__).resolve().parents[1]
-PYTHON = ROOT / ".venv" / "bin" / "python"
+KEPT = ROOT / "build" / "gpu_check"
+PIECES = [sys.executable, "bench/gpu_stages.py"]
+SLOWEST_TEST = 240  # seconds; the tests on the shim take up to half of it
+MOST_TESTS_AGAIN = 40
 
 
-def run(*command: str | Path) -> int:
-    print("$", *command, flush=True)
-    return subprocess.run([str(part) for part in command], cwd=ROOT, check=False).returncode
+class Check:
+    """What stages share: where they write, and when they must have ended."""
+
+    def __init__(self, minutes: float, torch_python: str) -> None:
+        self.end = time.monotonic() + 60 * minutes
+        self.torch_python = torch_python
+        self.environment = os.environ | {
+            "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]).rstrip(
+                os.pathsep
+            ),
+            "PYTHONUNBUFFERED": "1",
+            "RUSHLIGHT_CACHE": str(KEPT / "kernels"),
+        }
+        path = KEPT / "results.json"
+        self.results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+
+    def left(self) -> float:
+        return self.end - time.monotonic()
+
+    def run(self, log: TextIO, *command: str | Path, limit: float = 600, **variables: str) -> int:
+        """Runs a command with its output in the log; its exit status, 124 where time was up."""
+        words = [str(word) for word in command]
+        print("$", *words, file=log, flush=True)
+        process = subprocess.Popen(
+            words,
+            cwd=ROOT,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=self.environment | variables,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(max(1.0, min(limit, self.left())))
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            print(f"\ngpu_check: stopped after {limit:.0f} s or for want of time", file=log)
+            return 124
+
+    def write(self, out: Path | None) -> None:
+        (KEPT / "results.json").write_text(json.dumps(self.results, indent=1) + "\n")
+        if out:
+            shutil.copy(KEPT / "results.json", out)
+            with open(out / "logs.txt", "w") as logs:
+                for log in sorted(KEPT.glob("*.log")):
+                    logs.write(f"==== {log.stem}\n{log.read_text(errors='replace')}\n")
 
 
-def train(torch: Any, net: Any, device: str, images: Any, labels: Any) -> dict[str, float]:
-    """Trains on four fifths of the images; returns the accuracy on the rest, and the seconds."""
-    net, images, labels = net.to(device), images.to(device), labels.to(device)
-    held_out = torch.arange(len(labels), device=device) % 5 == 0
-    optimizer = torch.optim.Adam(net.parameters(), lr=2e-3)
-    train_images, train_labels = images[~held_out], labels[~held_out]
-    start = time.perf_counter()
-    for _ in range(20):
-        order = torch.randperm(len(train_labels)).to(device)
-        for batch in order.split(64):
-            optimizer.zero_grad()
-            logits = net(train_images[batch])
-            torch.nn.functional.cross_entropy(logits, train_labels[batch]).backward()
-            optimizer.step()
-    with torch.no_grad():
-        right = (net(images[held_out]).argmax(1) == labels[held_out]).float().mean().item()
-    return {"accuracy": right, "seconds": time.perf_counter() - start}
+def imports(check: Check) -> bool:
+    command = [sys.executable, "-c", "import rushlight"]
+    done = subprocess.run(command, cwd=ROOT, env=check.environment, capture_output=True)
+    return done.returncode == 0
 
 
-def check_training() -> dict[str, Any]:
-    """Trains an MLP and a convolutional network on the digits, on both devices.
-
-    On the GPU the convolutions are those of cuDNN, if it is there, and then our own.
-    """
-    from sklearn.datasets import load_digits
-
-    import rushlight as torch
-
-    nn = torch.nn
-    data = load_digits()
-    images = torch.tensor(data.images, dtype=torch.float32).unsqueeze(1) / 16  # (N, 1, 8, 8)
-    labels = torch.tensor(data.target)
-    nets = {
-        "MLP": lambda: nn.Sequential(
-            nn.Flatten(), nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)
-        ),
-        "CNN": lambda: nn.Sequential(
-            nn.Conv2d(1, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(1024, 10),
-        ),
-    }  # fmt: skip
-    results: dict[str, Any] = {"cuDNN": torch.backends.cudnn.version()}
-    for name, make in nets.items():
-        reference = None
-        for place in ("cpu", "cuda", "cuda, no cuDNN"):
-            torch.manual_seed(0)
-            with torch.backends.cudnn.flags(enabled=place == "cuda"):
-                device = place.partition(",")[0]
-                results[f"{name} on {place}"] = trained = train(
-                    torch, make(), device, images, labels
-                )
-            print(f"{name} on {place}: {trained}", flush=True)
-            reference = reference or trained["accuracy"]
-            gap = reference - trained["accuracy"]
-            if abs(gap) > 0.02:
-                raise SystemExit(f"{name} on {place}: the accuracy differs by {gap:.1%}")
-    return results
-
-
-def check_graph() -> dict[str, Any]:
-    """Replays a training step with dropout: the same losses in less time.
-
-    The GPU computes powers for Adam that the CPU computes otherwise: the last bits may differ.
-    """
-    import rushlight as torch
-
-    nn, steps = torch.nn, 200
-    images = torch.rand(64, 64, device="cuda")
-    labels = torch.randint(10, (64,), device="cuda")
-    results: dict[str, Any] = {}
-    losses = {}
-    for name in ("eager", "graph"):
-        torch.manual_seed(0)
-        net = nn.Sequential(
-            nn.Linear(64, 128), nn.ReLU(), nn.Dropout(0.2), nn.Linear(128, 10)
-        ).cuda()
-        optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, capturable=True)
-
-        def step(net: Any = net, optimizer: Any = optimizer) -> Any:
-            optimizer.zero_grad(set_to_none=True)
-            loss = nn.functional.cross_entropy(net(images), labels)
-            loss.backward()
-            optimizer.step()
-            return loss
-
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            step()
-        torch.cuda.synchronize()
-        graph, captured = torch.cuda.CUDAGraph(), None
-        if name == "graph":
-            with torch.cuda.graph(graph):
-                captured = step()
-        seen = torch.zeros(steps, device="cuda")
-        torch.cuda.synchronize()
-        start = time.perf_counter()
-        for i in range(steps):
-            if captured is None:
-                loss = step()
-            else:
-                graph.replay()
-                loss = captured
-            seen[i].copy_(loss.detach())
-        torch.cuda.synchronize()
-        results[f"{name} step, seconds"] = (time.perf_counter() - start) / steps
-        losses[name] = seen.tolist()
-    pairs = list(zip(losses["eager"], losses["graph"], strict=True))
-    worst = max(abs(a - b) / abs(a) for a, b in pairs)
-    results["steps with other bits"] = sum(a != b for a, b in pairs)
-    results["largest relative difference"] = worst
-    print(results, flush=True)
-    if not worst < 1e-3:
-        raise SystemExit(f"the graph's losses differ from the eager ones by {worst:.1%}")
-    return results
-
-
-def use_nccl(rank: int, world: int, meeting: str, results: Any) -> None:
-    """A rank of check_nccl, each on a GPU of its own."""
-    import rushlight as torch
-    from rushlight.nn.parallel import DistributedDataParallel
-
-    dist: Any = torch.distributed
-    torch.cuda.set_device(rank)
-    dist.init_process_group("nccl", f"file://{meeting}", rank=rank, world_size=world)
-    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64):
-        x = torch.ones(1000, device="cuda", dtype=dtype)
-        dist.all_reduce(x)
-        wanted = torch.full((1000,), world).to(dtype)
-        assert torch.equal(x.cpu(), wanted), (dtype, x)
-    mine = torch.full((5,), float(rank), device="cuda")
-    whole = torch.empty(5 * world, device="cuda")
-    dist.all_gather_into_tensor(whole, mine)
-    assert whole.view(world, 5)[:, 0].tolist() == list(range(world))
-    part = torch.empty(5, device="cuda")
-    dist.reduce_scatter_tensor(part, whole)
-    assert part.tolist() == [world * rank] * 5
-    out = torch.empty_like(whole)
-    dist.all_to_all_single(out, whole)
-    assert out[-1].item() == rank
-    after = (rank + 1) % world
-    before = (rank - 1) % world
-    messages = [dist.P2POp(dist.isend, mine, after), dist.P2POp(dist.irecv, part, before)]
-    for work in dist.batch_isend_irecv(messages):  # to itself, when there is one rank
-        work.wait()
-    assert part.tolist() == [before] * 5
-
-    torch.manual_seed(0)
-    net = torch.nn.Sequential(torch.nn.Linear(64, 256), torch.nn.ReLU(), torch.nn.Linear(256, 10))
-    images, labels = torch.rand(8 * world, 64), torch.randint(10, (8 * world,))
-    torch.nn.functional.cross_entropy(net(images), labels).backward()
-    grads = [param.grad.clone() for param in net.parameters() if param.grad is not None]
-    net.zero_grad()
-    model = DistributedDataParallel(net.cuda(), device_ids=[rank], bucket_cap_mb=0.01)
-    here = slice(8 * rank, 8 * rank + 8)
-    loss = torch.nn.functional.cross_entropy(model(images[here].cuda()), labels[here].cuda())
-    loss.backward()
-    for param, grad in zip(net.parameters(), grads, strict=True):
-        assert param.grad is not None
-        torch.testing.assert_close(param.grad.cpu(), grad, atol=1e-4, rtol=1e-3)
-
-    total = torch.ones(1000, device="cuda")
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        dist.all_reduce(total)
-    graph.replay()
-    assert total.tolist() == [world] * 1000
-
-    large = torch.ones(1 << 24, device="cuda")
-    for _ in range(3):
-        dist.all_reduce(large)
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    for _ in range(10):
-        dist.all_reduce(large)
-    torch.cuda.synchronize()
-    seconds = (time.perf_counter() - start) / 10
-    dist.barrier()
-    dist.destroy_process_group()
-    if rank == 0:
-        results["version"] = torch.cuda.nccl.version()
-        results["ranks"] = world
-        results["all_reduce of 64 MiB, seconds"] = seconds
-
-
-def check_nccl() -> dict[str, Any]:
-    """Runs collectives, a step of DistributedDataParallel and a graph on all GPUs over NCCL."""
-    import multiprocessing
-    import tempfile
-
-    import rushlight as torch
-    from rushlight import multiprocessing as mp
-
-    if not torch.distributed.is_nccl_available():
-        return {"skipped": "there is no NCCL"}
-    world = torch.cuda.device_count()
-    with multiprocessing.Manager() as manager, tempfile.TemporaryDirectory() as folder:
-        results = manager.dict()
-        mp.spawn(use_nccl, (world, f"{folder}/meeting", results), nprocs=world)
-        found = dict(results)
-    print(found, flush=True)
-    return found
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Checks and measures Rushlight on a GPU.")
-    parser.add_argument("--torch-python", metavar="PATH", help="an interpreter that has PyTorch")
-    parser.add_argument("--only-training", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.only_training:
-        found = {**check_training(), "graph": check_graph(), "NCCL": check_nccl()}
-        print(json.dumps(found))
+def build(check: Check, log: TextIO) -> int:
+    """By the CMake, nanobind and oneDNN that this interpreter has, or else as `make` does it."""
+    if imports(check):
+        print("The module is there.", file=log)
         return 0
-    if run("make", "build"):
-        return 1
-    if run(PYTHON, "-c", "import rushlight; rushlight.cuda.init()"):
-        return 1  # it has said what is missing
-    failed = run(PYTHON, "-m", "pytest", "-q", "tests/cuda")
-    done = subprocess.run(
-        [PYTHON, __file__, "--only-training"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
+    if not importlib.util.find_spec("nanobind") or not shutil.which("cmake"):
+        return check.run(log, "make", "build")
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    names = {distribution.name for distribution in importlib.metadata.distributions()}
+    settings = [
+        f"-DPython_EXECUTABLE={sys.executable}",
+        f"-DRUSHLIGHT_ONEDNN={'ON' if 'onednn-devel-cpu-gomp' in names else 'OFF'}",
+    ]
+    folder, jobs = "build/gpu_check/cmake", str(os.cpu_count())
+    return (
+        check.run(log, "cmake", "-S", ".", "-B", folder, *generator, *settings)
+        or check.run(log, "cmake", "--build", folder, "-j", jobs, "--target", "_C")
+        or check.run(log, "cmake", "--install", folder, "--prefix", ".")
     )
-    print(done.stdout)
-    failed |= done.returncode
-    if not done.returncode:
-        path = ROOT / "bench" / "results" / f"{datetime.date.today()}-gpu-training.json"
-        path.write_text(done.stdout.splitlines()[-1] + "\n")
-    torch_python = ["--torch-python", options.torch_python] if options.torch_python else []
-    failed |= run(PYTHON, "bench/run.py", "gpu", "--save", *torch_python)
-    return int(bool(failed))
+
+
+def piece(name: str, limit: float) -> Callable[[Check, TextIO], int]:
+    """A stage of gpu_stages.py, whose results it writes to a file."""
+
+    def stage(check: Check, log: TextIO) -> int:
+        found = KEPT / f"{name}.json"
+        found.unlink(missing_ok=True)
+        status = check.run(log, *PIECES, name, "--results", found, limit=limit)
+        if found.exists():
+            check.results[name]["found"] = json.loads(found.read_text())
+        return status
+
+    return stage
+
+
+def kernels(check: Check, log: TextIO) -> int:
+    return check.run(log, sys.executable, "-m", "rushlight.cuda.precompile", limit=300)
+
+
+def failures_of(report: Path) -> dict[str, str]:
+    """The failed tests of a report, and the first line of what each said."""
+    failures = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        for kind in ("failure", "error"):
+            problem = case.find(kind)
+            if problem is not None:
+                path = str(case.get("classname")).replace(".", "/") + ".py"
+                failures[f"{path}::{case.get('name')}"] = str(problem.get("message"))[:300]
+    return failures
+
+
+def pytest(check: Check, log: TextIO, report: Path, *options: str, **variables: Any) -> int:
+    report.unlink(missing_ok=True)
+    # No shim: its absence is what makes the tests take the real driver.
+    return check.run(
+        log, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junitxml={report}",
+        *options, RUSHLIGHT_SHIM="none", **variables,
+    )  # fmt: skip
+
+
+def tests(check: Check, log: TextIO) -> int:
+    """In parallel; a worker whose GPU context a failed kernel has spoilt is replaced."""
+    report = KEPT / "tests.xml"
+    workers = str(max(1, min(12, (os.cpu_count() or 2) - 2)))
+    options = ["-n", workers, "--max-worker-restart=200"] if has("xdist") else []
+    if has("pytest_timeout"):
+        options.append(f"--timeout={SLOWEST_TEST}")
+    status = pytest(check, log, report, "tests/cuda", *options)
+    if report.exists():
+        check.results["tests"]["failures"] = failures_of(report)
+    return status
+
+
+def again(check: Check, log: TextIO) -> int:
+    failed = list(check.results.get("tests", {}).get("failures", {}))
+    still: dict[str, str] = {}
+    check.results["again"]["failures"] = still
+    for test in failed[:MOST_TESTS_AGAIN]:
+        report = KEPT / "again.xml"
+        status = pytest(
+            check, log, report, test, CUDA_LAUNCH_BLOCKING="1", RUSHLIGHT_CUDA_CACHING="off"
+        )
+        if status:
+            said = failures_of(report) if report.exists() else {}
+            still[test] = next(iter(said.values()), f"exit status {status}")
+    return int(bool(still))
+
+
+def sanitizer(check: Check, log: TextIO) -> int:
+    tool = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if not Path(tool).exists():
+        print("There is no compute-sanitizer.", file=log)
+        return 0
+    status = 0
+    for kind in ("memcheck", "racecheck", "synccheck"):
+        # One process: the tool slows its start, and children would need it, too.
+        status |= check.run(
+            log, tool, "--tool", kind, "--error-exitcode", "9", *PIECES, "first", "--here",
+            limit=150, RUSHLIGHT_CUDA_CACHING="off",
+        )  # fmt: skip
+    return status
+
+
+def bench(check: Check, log: TextIO) -> int:
+    against = ["--torch-python", check.torch_python] if check.torch_python else []
+    return check.run(log, sys.executable, "bench/run.py", "gpu", "--quick", *against, limit=400)
+
+
+def has(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+STAGES: dict[str, Callable[[Check, TextIO], int]] = {
+    "build": build,
+    "facts": piece("facts", 60),
+    "first": piece("first", 200),
+    "kernels": kernels,
+    "tests": tests,
+    "again": again,
+    "sanitizer": sanitizer,
+    "training": piece("training", 180),
+    "graph": piece("graph", 60),
+    "nccl": piece("nccl", 120),
+    "bench": bench,
+}
+NEEDED = ("build", "facts")  # without which nothing else can work
+
+
+def tail(log: Path, lines: int) -> str:
+    last = log.read_text(errors="replace").splitlines()[-lines:]
+    return "\n".join("    " + line for line in last)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("stages", nargs="*", metavar="STAGE", help="run these, also if they passed")
+    parser.add_argument("--minutes", type=float, default=9, help="of this call; 9 unless told")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="copy results and logs there")
+    parser.add_argument(
+        "--torch-python",
+        metavar="PATH",
+        default=sys.executable if has("torch") else "",
+        help="an interpreter that has PyTorch",
+    )
+    options = parser.parse_args(arguments)
+    unknown = set(options.stages) - set(STAGES)
+    if unknown:
+        parser.error(f"unknown stage {', '.join(sorted(unknown))}; there are {', '.join(STAGES)}")
+    for folder in (KEPT, *([options.out] if options.out else [])):
+        folder.mkdir(parents=True, exist_ok=True)
+    check = Check(options.minutes, options.torch_python)
+    passed = {name for name, result in check.results.items() if result["status"] == "passed"}
+    for name in options.stages or [name for name in STAGES if name not in passed]:
+        if check.left() < 5:
+            print(f"{name:10} not begun: time is up; call again", flush=True)
+            continue
+        start = time.monotonic()
+        check.results[name] = {"status": "begun"}
+        path = KEPT / f"{name}.log"
+        with open(path, "w") as log:
+            try:
+                status = STAGES[name](check, log)
+            except Exception as error:
+                print(f"gpu_check: {error!r}", file=log)
+                status = 1
+        outcome = "passed" if status == 0 else "stopped" if status == 124 else "failed"
+        check.results[name] |= {"status": outcome, "seconds": round(time.monotonic() - start, 1)}
+        check.write(options.out)
+        print(f"{name:10} {outcome} in {time.monotonic() - start:.1f} s", flush=True)
+        print(tail(path, 4 if status == 0 else 30), flush=True)
+        if status and name in NEEDED:
+            break
+    return int(any(result["status"] != "passed" for result in check.results.values()))
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("PYTHONPATH", str(ROOT))
     sys.exit(main())

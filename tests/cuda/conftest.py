@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import rushlight as rl
+
 ROOT = Path(__file__).resolve().parents[2]
 SHIM = Path(os.environ.get("RUSHLIGHT_SHIM", ROOT / "build" / "libcuda_shim.so"))
 
@@ -57,3 +59,22 @@ def run_on_shim(run_python: RunPython) -> RunPython:
         return run_python(program, *arguments, **{**libraries, **variables})
 
     return run
+
+
+_failed = False
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    global _failed
+    _failed = report.failed or (_failed and report.when != "setup")
+
+
+def pytest_runtest_logfinish() -> None:
+    """Ends a worker whose GPU a failed kernel has made unusable, for xdist to start another one."""
+    if not _failed or "PYTEST_XDIST_WORKER" not in os.environ or not rl.cuda.is_initialized():
+        return
+    try:
+        rl.cuda.synchronize()
+    except RuntimeError as error:
+        print(f"{error} The tests go on in a new process.", file=sys.stderr, flush=True)
+        os._exit(1)
