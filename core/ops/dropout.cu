@@ -38,6 +38,7 @@ extern "C" __global__ void dropout(DrawPlace place, DropoutArgs args) {
   if (whole && reinterpret_cast<uint64_t>(input) % alignof(Four<ITEM>) == 0) {
     items = *reinterpret_cast<const Four<ITEM>*>(input);
   } else {
+#pragma unroll
     for (int e = 0; e < kEach; ++e)
       if (first + e < place.numel) items.at[e] = input[e];
   }
@@ -53,7 +54,9 @@ extern "C" __global__ void dropout(DrawPlace place, DropoutArgs args) {
     *reinterpret_cast<Four<bool>*>(mask) = kept;
     return;
   }
-  for (int e = 0; first + e < place.numel; ++e) {
+#pragma unroll
+  for (int e = 0; e < kEach; ++e) {
+    if (first + e >= place.numel) continue;
     out[e] = items.at[e];
     mask[e] = kept.at[e];
   }

@@ -149,26 +149,68 @@ Parameter<k> at(const PointwiseArgs& args, int64_t offset) {
   return convert<Parameter<k>>(static_cast<const Memory<k>*>(args.operands[k])[offset]);
 }
 
-// Index is as narrow as numel allows, because divisions of 64 bits are slow.
+// The quotient by the size of a dim, and what is left. Divisions of 64 bits are slow.
+uint32_t divide(const PointwiseLayout& layout, int d, uint32_t& number) {
+  uint32_t quotient = layout.divisors[d].quotient(number);
+  number -= quotient * uint32_t(layout.sizes[d]);
+  return quotient;
+}
+uint64_t divide(const PointwiseLayout& layout, int d, uint64_t& number) {
+  uint64_t quotient = number / uint64_t(layout.sizes[d]);
+  number -= quotient * uint64_t(layout.sizes[d]);
+  return quotient;
+}
+
+template <class T>
+struct Scattered {
+  T of[kScattered];
+};
+
+template <class... Operand>
+void store_scattered(const PointwiseArgs& args, const int64_t* offsets, int64_t first,
+                     const Operand&... operands) {
+#pragma unroll
+  for (int e = 0; e < kScattered; ++e)
+    if (first + e * int64_t(blockDim.x) < args.numel)
+      static_cast<RESULT*>(args.result)[offsets[e]] = evaluate(args, Scalars(), operands.of[e]...);
+}
+
+template <int k>
+Scattered<Parameter<k>> load_scattered(const PointwiseArgs& args, const int64_t* offsets,
+                                       int64_t first) {
+  Scattered<Parameter<k>> loaded;
+#pragma unroll
+  for (int e = 0; e < kScattered; ++e)
+    if (first + e * int64_t(blockDim.x) < args.numel) loaded.of[e] = at<k>(args, offsets[e]);
+  return loaded;
+}
+
 template <class Index, int... I>
 void run_strided(const PointwiseArgs& args, const PointwiseLayout& layout, Indices<I...>) {
   constexpr int kLanes = sizeof...(I) + 1;
-  int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= args.numel) return;
-  int64_t offsets[kLanes] = {};
-  Index rest = Index(i);
-  for (int d = layout.dims - 1; d >= 0; --d) {
-    Index size = Index(layout.sizes[d]), index = rest % size;
-    rest /= size;
+  int64_t first = int64_t(blockIdx.x) * kScattered * blockDim.x + threadIdx.x;
+  int64_t offsets[kLanes][kScattered] = {};
+  Index rest[kScattered];
 #pragma unroll
-    for (int k = 0; k < kLanes; ++k) offsets[k] += int64_t(index) * layout.strides[k][d];
+  for (int e = 0; e < kScattered; ++e) rest[e] = Index(first + e * int64_t(blockDim.x));
+#pragma unroll 1  // to save registers
+  for (int d = layout.dims - 1; d >= 0; --d) {
+#pragma unroll
+    for (int e = 0; e < kScattered; ++e) {
+      Index index = rest[e];
+      rest[e] = d > 0 ? divide(layout, d, index) : 0;
+#pragma unroll
+      for (int k = 0; k < kLanes; ++k) offsets[k][e] += int64_t(index) * layout.strides[k][d];
+    }
   }
-  static_cast<RESULT*>(args.result)[offsets[kLanes - 1]] =
-      evaluate(args, Scalars(), at<I>(args, offsets[I])...);
+  store_scattered(args, offsets[kLanes - 1], first, load_scattered<I>(args, offsets[I], first)...);
 }
 
-extern "C" __global__ void run(PointwiseArgs args, PointwiseLayout layout) {
-  if (args.numel < int64_t(1) << 32) run_strided<uint32_t>(args, layout, Operands());
+extern "C" __global__ void run(const __grid_constant__ PointwiseArgs args,
+                               const __grid_constant__ PointwiseLayout layout) {
+  // Also those numbers are below 2^31 that a block has left over.
+  if (args.numel < (int64_t(1) << 31) - kScattered * 1024)
+    run_strided<uint32_t>(args, layout, Operands());
   else run_strided<uint64_t>(args, layout, Operands());
 }
 

@@ -106,6 +106,7 @@ PointwiseLayout layout_of(const Tensor& result, std::span<const TileOperand> ope
   layout.dims = int32_t(sizes.size());
   for (size_t d = 0; d < sizes.size(); ++d) {
     layout.sizes[d] = sizes[d];
+    layout.divisors[d] = Divisor::of(uint32_t(std::min<int64_t>(sizes[d], INT32_MAX)));
     for (size_t k = 0; k <= operands.size(); ++k) layout.strides[k][d] = strides[k][d];
   }
   return layout;
@@ -147,7 +148,7 @@ void run_cuda_loop(const Formula& formula, DType compute, const TileOperand& res
     int64_t per_thread = int64_t(kVectorBytes / largest) * kVectors;
     kernel.launch({cuda::blocks_for(args.numel, kThreads * per_thread)}, {kThreads}, 0, args);
   } else {
-    kernel.launch({cuda::blocks_for(args.numel, kThreads)}, {kThreads}, 0, args,
+    kernel.launch({cuda::blocks_for(args.numel, kThreads * kScattered)}, {kThreads}, 0, args,
                   layout_of(out, operands));
   }
 }
