@@ -210,6 +210,7 @@ def test_indices_are_checked_by_the_replay(run_on_shim: Any) -> None:
             index.copy_(torch.tensor([2, 4]))
             try:
                 graph.replay()
+                torch.cuda.synchronize()  # at the latest
             except RuntimeError as error:
                 assert "CUDA error: unspecified launch failure" in str(error), name
             else:

@@ -497,6 +497,10 @@ Outcome run(const Launch& launch) {
   stack_t previous_stack;
   catch_faults(previous_stack);
   Outcome outcome = run_blocks();
+  if (std::string wrong = last_touch(); !wrong.empty() && outcome == Outcome::kSuccess) {
+    report(wrong);
+    outcome = Outcome::kFailed;
+  }
   release_faults(previous_stack);
   for (const Allocation& damaged : device_memory.close_all()) {
     std::fprintf(

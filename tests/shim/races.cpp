@@ -1,9 +1,11 @@
 #include "tests/shim/races.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -50,6 +52,9 @@ struct Watch {
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages;
   uintptr_t last_number = 0;
   Page* last_page = nullptr;
+  // A second write: it must leave these bytes as they are.
+  const char* again = nullptr;
+  std::string bytes, wrong;
 } watch;
 
 void begin_span() {
@@ -129,7 +134,17 @@ void order_block() { begin_span(); }
 
 void order_warp(unsigned warp) { ++watch.meetings[warp]; }
 
+std::string last_touch() {
+  if (!watch.again) return "";
+  bool same = std::memcmp(watch.again, watch.bytes.data(), watch.bytes.size()) == 0;
+  watch.again = nullptr;
+  return same ? "" : watch.wrong;
+}
+
 std::string touch(const void* address, size_t size, Touch how, unsigned thread) {
+  if (watch.again) {
+    if (std::string wrong = last_touch(); !wrong.empty()) return wrong;
+  }
   const char* begin = static_cast<const char*>(address);
   for (size_t i = 0; i < size; ++i) {
     Byte* byte = byte_of(begin + i);
@@ -147,7 +162,10 @@ std::string touch(const void* address, size_t size, Touch how, unsigned thread) 
                     how == Touch::kRead ? "reads" : "writes",
                     device_memory.is_within(begin) ? "device memory" : "shared memory", size, by,
                     done, unsigned(before.thread));
-      return text;
+      if (how != Touch::kWrite || done[0] != 'w') return text;
+      watch.again = begin;
+      watch.bytes.assign(begin, size);
+      watch.wrong = "(or thread " + std::to_string(thread) + ") " + text;
     }
     if (how != Touch::kRead) note(byte->write, thread, how);
     if (how != Touch::kWrite) note(byte->read, thread, how);

@@ -22,7 +22,10 @@ void watch_block(const char* static_shared, size_t static_bytes, const char* dyn
 void order_block();
 void order_warp(unsigned warp);
 
-// What a thread of the block does; "" or what is wrong, to go on from its name.
+// What a thread of the block is about to do; "" or what is wrong, to go on from its name. Threads
+// may write what lies there already, which shows in the next call.
 std::string touch(const void* address, size_t size, Touch how, unsigned thread);
+// The same for the last call of a launch.
+std::string last_touch();
 
 }  // namespace shim

@@ -35,7 +35,9 @@ KERNELS = {
         "int y = x[64 * blockIdx.x]; __syncwarp(); if (t == 33) x[64 * blockIdx.x] = y;",
         "has read",
     ),
-    "blocks share": ("x[t] = t;", "device memory, 4 bytes, which another block has written"),
+    "blocks share": ("x[t] = at;", "device memory, 4 bytes, which another block has written"),
+    "all write one number": ("x[0] = 7;", ""),
+    "the last one writes another": ("x[0] = at < 127;", "another block"),
     "blocks read what one wrote": (
         "if (blockIdx.x == 0) x[t] = t; else x[64 + t] = x[t];",
         "block",
