@@ -80,7 +80,11 @@ CudaKernel::Loaded& CudaKernel::loaded(int device) {
   if (!loaded.function.load(std::memory_order_acquire)) [[unlikely]] {
     RelaxedCapture relaxed;
     CUfunction function = module_.function(device, entry_);
-    loaded.shared_limit = unsigned(attribute(function, kFunctionMaxDynamicSharedBytes));
+    // What may be asked for is told without the kernel's own shared memory, which counts, too.
+    int own = attribute(function, kFunctionStaticSharedBytes);
+    int most = std::min(attribute(function, kFunctionMaxDynamicSharedBytes),
+                        properties(device).shared_memory_per_block - own);
+    loaded.shared_limit = unsigned(std::max(most, 0));
     loaded.function.store(function, std::memory_order_release);
   }
   return loaded;

@@ -30,7 +30,8 @@ struct Function {
   Module* module;
   std::string name;
   const ShimKernel* kernel;
-  size_t max_dynamic_shared;
+  size_t max_dynamic_shared = kDefaultShared;
+  bool has_asked = false;  // for more
 };
 
 std::set<Module*> modules;
@@ -129,9 +130,12 @@ Result check(const Launch& launch, const Function& function) {
   if (bytes > kMaxArguments) {
     return refuse(function, kInvalidValue, "the size of the arguments", bytes, kMaxArguments);
   }
-  if (launch.dynamic_shared > function.max_dynamic_shared) {
+  // Without asking, static shared memory is a part of what a block has.
+  size_t most = function.max_dynamic_shared;
+  if (!function.has_asked) most -= std::min(most, launch.static_shared);
+  if (launch.dynamic_shared > most) {
     return refuse(function, kInvalidValue, "the dynamic shared memory", launch.dynamic_shared,
-                  function.max_dynamic_shared);
+                  most);
   }
   return kSuccess;
 }
@@ -178,10 +182,7 @@ SHIM_API int cuModuleGetFunction(void** result, void* handle, const char* name) 
   std::string symbol = std::string("shim_kernel_") + name;
   void* kernel = dlsym(module->library, symbol.c_str());
   if (!kernel) return kNotFound;
-  // Static shared memory is a part of what a block has.
-  size_t most = kDefaultShared - std::min(kDefaultShared, module->static_shared);
-  functions.try_emplace(kernel,
-                        Function{module, name, static_cast<const ShimKernel*>(kernel), most});
+  functions.try_emplace(kernel, Function{module, name, static_cast<const ShimKernel*>(kernel)});
   *result = kernel;
   return kSuccess;
 }
@@ -213,6 +214,7 @@ SHIM_API int cuFuncSetAttribute(void* handle, int key, int value) {
   if (key != kMaxDynamicShared || value < 0) return kInvalidValue;
   if (size_t(value) + function->module->static_shared > kMaxShared) return kInvalidValue;
   function->max_dynamic_shared = value;
+  function->has_asked = true;
   return kSuccess;
 }
 

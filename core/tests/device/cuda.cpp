@@ -36,11 +36,19 @@ extern "C" __global__ void last_of_shared(int32_t* out, int32_t count) {
   __syncthreads();
   if (threadIdx.x == 0) *out = values[count - 1];
 }
+extern "C" __global__ void both_kinds_of_shared(int32_t* out, int32_t count) {
+  __shared__ int32_t own[256];
+  extern __shared__ int32_t values[];
+  own[threadIdx.x] = values[count - 1 - threadIdx.x] = threadIdx.x;
+  __syncthreads();
+  if (threadIdx.x == 0) *out = own[5] + values[count - 3];
+}
 )";
 
 cuda::CudaModule text("test<float>", kText, "#define T float\n");
 cuda::CudaKernel scale(text, "scale");
 cuda::CudaKernel last_of_shared(text, "last_of_shared");
+cuda::CudaKernel both_kinds_of_shared(text, "both_kinds_of_shared");
 
 void without_a_driver_one_error_says_what_helps() {
   setenv("RUSHLIGHT_CUDA_DRIVER", "/nowhere/libcuda.so.1", 1);
@@ -204,6 +212,12 @@ void kernels_run() {
   last_of_shared.launch({1}, {32}, unsigned(count) * 4, static_cast<int32_t*>(out.data()), count);
   cuda::copy_bytes(&last, kCpu, out.data(), kCuda, 4);
   expect(last == count - 1);
+  // As much as there is without asking, but the kernel has some of its own.
+  count = (48 << 10) / 4;
+  both_kinds_of_shared.launch({1}, {32}, unsigned(count) * 4, static_cast<int32_t*>(out.data()),
+                              count);
+  cuda::copy_bytes(&last, kCpu, out.data(), kCuda, 4);
+  expect(last == 5 + 2);
   expect_error(ErrorKind::kRuntime, "bytes of shared memory",
                [&] { last_of_shared.launch({1}, {32}, 1u << 30, nullptr, count); });
   expect(scale.max_threads_per_block() >= 32);
