@@ -375,9 +375,14 @@ void add_kernels(nb::module_& m) {
       "_cuda_compile_kernel",
       [](const std::string& name, const std::string& arch, bool cached) {
         cuda::CudaModule* module = module_named(name);
-        return (cached ? module->code(arch) : module->compile(arch)).size();
+        std::string code;
+        {
+          ReleaseGil released;
+          code = cached ? module->code(arch) : module->compile(arch);
+        }
+        return nb::bytes(code.data(), code.size());
       },
-      "name"_a, "arch"_a, "cached"_a, NoGil(), "Compiles a kernel; the size of its code.");
+      "name"_a, "arch"_a, "cached"_a, "Compiles a kernel; its code.");
   m.def(
       "_cuda_compile_text",
       [](const std::string& name, const std::string& text, const std::string& arch) {

@@ -1,6 +1,7 @@
 """NVRTC from PyPI, which compiles kernels for any GPU on a machine without one."""
 
 import importlib.metadata
+import json
 import os
 import re
 import stat
@@ -8,12 +9,14 @@ import struct
 from pathlib import Path
 
 import pytest
-from cuda.conftest import SHIM
+from cuda.conftest import ROOT, SHIM
 
 pytestmark = pytest.mark.not_sanitized("NVRTC does not find the second of its libraries")
 
 ARCHITECTURES = ["sm_80", "sm_90", "sm_100"]
 KEPT = str(SHIM.parent / "nvrtc")  # a cache that stays, where a text that changed is missing
+REGISTERS = 65536  # of a multiprocessor
+STATIC_SHARED_BYTES = (48 << 10) + 1024  # a kilobyte is the system's, from sm_90 on
 KERNEL = """
 extern "C" __global__ void add_one(float* x, long n) {
   long i = long(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -87,15 +90,21 @@ def test_kernels_compile(run_python, arch: str) -> None:
     """Every text in its usual variants; `precompile` compiles all of them.
 
     Beside sm_90, one variant of the texts that are more than a formula in the loop that all share.
+    What the compiler says of their registers and memory is read from the code.
     """
     said = run_python(
         r"""
+        import dataclasses
+        import json
         import re
         import sys
         from concurrent.futures import ThreadPoolExecutor
         from rushlight import _C
 
-        arch = sys.argv[1]
+        arch, tests = sys.argv[1:]
+        sys.path.insert(0, tests)
+        from cuda.cubin import kernels_of
+
         rare = ("Half", "BFloat16", "int64_t", "strided")
         names = [name for name in _C._cuda_kernels() if not any(word in name for word in rare)]
         assert len(names) > 200, names
@@ -103,14 +112,37 @@ def test_kernels_compile(run_python, arch: str) -> None:
             whole = [name for name in names if "->" not in name]
             names = list({re.match(r"\w+", name)[0]: name for name in whole}.values())
             assert len(names) > 40, names
+        def kernels(name):
+            code = _C._cuda_compile_kernel(name, arch, True)
+            return [dataclasses.asdict(kernel) for kernel in kernels_of(code)]
         with ThreadPoolExecutor(2) as pool:
-            list(pool.map(lambda name: _C._cuda_compile_kernel(name, arch, True), names))
-        print("done")
+            print(json.dumps(dict(zip(names, pool.map(kernels, names)))))
         """,
         arch,
+        str(ROOT / "tests"),
         RUSHLIGHT_CACHE=KEPT,
     )
-    assert said == "done\n"
+    for name, kernels in json.loads(said).items():
+        assert kernels, name
+        for kernel in kernels:
+            about = (name, kernel)
+            # Without bounds, the shim lets no more than 256 threads run.
+            assert kernel["registers"] * (kernel["most_threads"] or 256) <= REGISTERS, about
+            assert kernel["shared_bytes"] <= STATIC_SHARED_BYTES, about
+            assert kernel["local_bytes"] <= most_local_bytes(name), about
+
+
+def most_local_bytes(kernel: str) -> int:
+    """What a thread may keep in local memory, which is slow: nothing, but for a few."""
+    if " -> " in kernel:
+        return 128  # sines of large numbers, and recursions
+    known = {
+        "fft": 2048,  # for lengths with primes above 7
+        "rejection": 128,
+        "ctc_loss": 32,
+        "random": 64,
+    }
+    return known.get(re.split(r"\W", kernel)[0], 0)
 
 
 @needs_nvrtc
