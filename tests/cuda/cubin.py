@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _NO_BITS = 8  # of an ELF section's type: it takes memory, not bytes of the file
+_LOAD, _STORE = 0x981, 0x986  # LDG and STG
 _MAX_THREADS, _FRAME_SIZE, _REGISTERS = 0x05, 0x11, 0x2F
 
 
@@ -23,6 +24,8 @@ class Kernel:
     local_bytes: int
     shared_bytes: int
     most_threads: int  # __launch_bounds__, or 0
+    wide_loads: int  # instructions that move 16 bytes from or to device memory
+    wide_stores: int
 
 
 def _sections(code: bytes) -> dict[str, tuple[int, bytes]]:
@@ -48,6 +51,12 @@ def _attributes(info: bytes) -> Iterator[tuple[int, bytes]]:
         if form == 4:
             yield key, info[at : at + size]
             at += size
+
+
+def _count_wide(text: bytes, opcode: int) -> int:
+    """The instructions of 16 bytes with an opcode that move 16 bytes, on sm_80 and newer."""
+    words = struct.iter_unpack("<QQ", text[: len(text) // 16 * 16])
+    return sum(low & 0xFFF == opcode and high >> 9 & 7 == 6 for low, high in words)
 
 
 def kernels_of(code: bytes) -> list[Kernel]:
@@ -78,6 +87,8 @@ def kernels_of(code: bytes) -> list[Kernel]:
                 values[_FRAME_SIZE].get(name, 0),
                 sections.get(f".nv.shared.{name}", (0, b""))[0],
                 x * y * z,
+                _count_wide(sections[f".text.{name}"][1], _LOAD),
+                _count_wide(sections[f".text.{name}"][1], _STORE),
             )
         )
     return kernels

@@ -131,6 +131,9 @@ def test_kernels_compile(run_python, arch: str) -> None:
             assert kernel["shared_bytes"] <= STATIC_SHARED_BYTES, about
             if arch == "sm_90":  # for others, a few registers are spilt here and there
                 assert kernel["local_bytes"] <= most_local_bytes(name), about
+            moves = name.startswith(("add_value<", "gelu_value<", "Adam<", "softmax<", "dropout<"))
+            if moves and kernel["name"] != "down":  # 16 bytes at once
+                assert kernel["wide_loads"] and kernel["wide_stores"], about
 
 
 def most_local_bytes(kernel: str) -> int:
