@@ -6,7 +6,9 @@ import inspect
 import pickle
 import weakref
 
+import numpy as np
 import pytest
+from grouping import each
 
 import rushlight as torch
 from rushlight import nn
@@ -599,3 +601,39 @@ def test_a_getattr_of_a_class_is_asked_for_members():
         assert watched.number == 3 and watched.half == 1.5 and watched.training
         assert asked == ["layer", "mean"]
         assert len(watched.state_dict()) == 3 and not hasattr(watched, "other")
+
+
+@each(
+    "make",
+    [
+        lambda size: nn.Linear(size, 2),
+        lambda size: nn.Linear(2, size),
+        lambda size: nn.Bilinear(2, size, 2),
+        lambda size: nn.Conv2d(size, 2, 3),
+        lambda size: nn.Conv2d(2, 2, (3, size)),
+        lambda size: nn.Conv1d(2, 2, 3, stride=size),
+        lambda size: nn.ConvTranspose2d(2, 2, 3, groups=size),
+        nn.BatchNorm1d,
+        nn.InstanceNorm2d,
+        nn.LayerNorm,
+        lambda size: nn.RMSNorm((size, 2)),
+        lambda size: nn.GroupNorm(size, 4),
+        lambda size: nn.Embedding(size, 2),
+        lambda size: nn.EmbeddingBag(2, 2, padding_idx=size),
+        lambda size: nn.LSTM(2, 2, num_layers=size),
+        lambda size: nn.GRUCell(size, 2),
+        lambda size: nn.MultiheadAttention(4, size),
+        nn.PReLU,
+        lambda size: nn.Unflatten(1, (2, size)),
+    ],
+)
+@each("size", ["2", 2.0, object()])
+def test_sizes_of_layers_are_ints(make, size) -> None:
+    said = rf"^\w+: \w+ should be of type int, got: {type(size).__name__}\.$"
+    with pytest.raises(TypeError, match=said):
+        make(size)
+
+
+def test_what_counts_as_an_int_is_a_size() -> None:
+    assert nn.Linear(np.int64(2), torch.tensor(3)).weight.shape == (3, 2)
+    assert nn.LSTM(np.int64(2), 3).weight_ih_l0.shape == (12, 2)

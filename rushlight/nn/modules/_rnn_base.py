@@ -9,6 +9,7 @@ import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
 
@@ -126,11 +127,9 @@ class RNNBase(Module):
                 raise TypeError(
                     f"{name}: {flag} should be of type bool, got: {type(value).__name__}."
                 )
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
+        check_sizes(self, num_layers=num_layers, proj_size=proj_size)
         for size, value in (("input_size", input_size), ("hidden_size", hidden_size)):
-            if not isinstance(value, int):
-                raise TypeError(
-                    f"{name}: {size} should be of type int, got: {type(value).__name__}."
-                )
             if value <= 0:
                 raise ValueError(f"{name}: {size} must be greater than zero, got {value}.")
         if (

@@ -8,6 +8,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 
 __all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
@@ -39,6 +40,7 @@ class RNNCellBase(Module):
         dtype: rl.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_sizes(self, input_size=input_size, hidden_size=hidden_size)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias

@@ -8,6 +8,7 @@ from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.attention import MultiheadAttention as MultiheadAttention
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 
 __all__ = [
@@ -193,6 +194,7 @@ class PReLU(Module):
         dtype: rl.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_sizes(self, num_parameters=num_parameters)
         self.num_parameters = num_parameters
         self.init = init
         self.weight = Parameter(rl.empty((num_parameters,), device=device, dtype=dtype))

@@ -8,6 +8,7 @@ from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.linear import NonDynamicallyQuantizableLinear
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
@@ -69,6 +70,7 @@ class MultiheadAttention(Module):
         device: rl.device | str | None = None,
         dtype: rl.dtype | None = None,
     ) -> None:
+        check_sizes(self, embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
                 f"MultiheadAttention: embed_dim and num_heads must be greater than 0, got "

@@ -9,6 +9,7 @@ from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
@@ -39,6 +40,7 @@ class _NormBase(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
+        check_sizes(self, num_features=num_features)
         self.num_features = num_features
         self.eps = eps
         self.momentum = momentum

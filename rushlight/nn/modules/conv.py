@@ -9,7 +9,7 @@ from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
-from rushlight.nn.modules.utils import _pair, _single, _triple
+from rushlight.nn.modules.utils import _pair, _single, _triple, check_sizes
 from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
@@ -55,6 +55,8 @@ class _ConvNd(Module):
     ) -> None:
         super().__init__()
         name = type(self).__name__
+        check_sizes(self, in_channels=in_channels, out_channels=out_channels, groups=groups)
+        check_sizes(self, kernel_size=kernel_size, stride=stride, dilation=dilation)
         if groups <= 0:
             raise ValueError(f"{name}: groups must be a positive integer, but got {groups}.")
         for what, channels in (("in_channels", in_channels), ("out_channels", out_channels)):

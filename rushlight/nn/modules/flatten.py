@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rushlight import Tensor
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import check_sizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Unflatten(Module):
         super().__init__()
         self.dim = dim
         self.unflattened_size = tuple(unflattened_size)
+        check_sizes(self, unflattened_size=self.unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
         return input.unflatten(self.dim, self.unflattened_size)

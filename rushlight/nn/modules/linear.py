@@ -9,6 +9,7 @@ from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
@@ -63,6 +64,7 @@ class Linear(Module):
         dtype: rl.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_sizes(self, in_features=in_features, out_features=out_features)
         self.in_features = in_features
         self.out_features = out_features
         factory: Any = {"device": device, "dtype": dtype}
@@ -129,6 +131,8 @@ class Bilinear(Module):
         dtype: rl.dtype | None = None,
     ) -> None:
         super().__init__()
+        sizes = {"in1_features": in1_features, "in2_features": in2_features}
+        check_sizes(self, **sizes, out_features=out_features)
         if in1_features <= 0:
             raise ValueError(f"Bilinear: in1_features must be > 0, but got {in1_features}.")
         self.in1_features = in1_features

@@ -7,6 +7,7 @@ from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
@@ -53,6 +54,7 @@ class LayerNorm(Module):
         dtype: rl.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_sizes(self, normalized_shape=normalized_shape)
         self.normalized_shape = shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
@@ -118,7 +120,8 @@ class GroupNorm(Module):
         bias: bool = True,
     ) -> None:
         super().__init__()
-        if num_channels % num_groups != 0:
+        check_sizes(self, num_groups=num_groups, num_channels=num_channels)
+        if num_groups <= 0 or num_channels % num_groups != 0:
             raise ValueError(
                 f"GroupNorm: num_channels ({num_channels}) must be divisible by num_groups "
                 f"({num_groups})."
@@ -178,6 +181,7 @@ class RMSNorm(Module):
         dtype: rl.dtype | None = None,
     ) -> None:
         super().__init__()
+        check_sizes(self, normalized_shape=normalized_shape)
         self.normalized_shape = shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine

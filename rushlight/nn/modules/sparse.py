@@ -7,6 +7,7 @@ from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
@@ -23,7 +24,9 @@ class _Table(Module):
 
     def __init__(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None) -> None:
         super().__init__()
+        check_sizes(self, num_embeddings=num_embeddings, embedding_dim=embedding_dim)
         if padding_idx is not None:
+            check_sizes(self, padding_idx=padding_idx)
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise ValueError(
                     f"{type(self).__name__}: padding_idx {padding_idx} must be within "

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from rushlight.nn.modules.module import Module
+
 
 def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
     """A function that turns one value into n equal ones and leaves a sequence as it is."""
@@ -17,6 +19,17 @@ def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
         return tuple(value) if isinstance(value, Iterable) else (value,) * n
 
     return expand
+
+
+def check_sizes(layer: Module, **sizes: Any) -> None:
+    """Raises TypeError for sizes of a layer, ints or sequences of them, that are something else."""
+    for name, size in sizes.items():
+        for one in size if isinstance(size, tuple | list) else (size,):
+            if not hasattr(one, "__index__"):  # which ints of NumPy and tensors have, too
+                raise TypeError(
+                    f"{type(layer).__name__}: {name} should be of type int, got: "
+                    f"{type(one).__name__}."
+                )
 
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
