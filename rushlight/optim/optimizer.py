@@ -12,13 +12,14 @@ import copy
 import functools
 import warnings
 from collections import OrderedDict, defaultdict
+from collections.abc import Iterable
 
 from rushlight import Tensor
 from rushlight.utils.hooks import RemovableHandle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import Any
 
     Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
@@ -114,10 +115,12 @@ class Optimizer:
         _optimizer_load_state_dict_post_hooks: Hooks
 
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
-        if isinstance(params, Tensor):
+        if isinstance(params, Tensor) or not isinstance(params, Iterable):
+            given = params.type() if isinstance(params, Tensor) else type(params).__name__
             raise TypeError(
                 f"{type(self).__name__}: params argument given to the optimizer should be an "
-                f"iterable of Tensors or dicts, but got {params.type()}. Wrap it in a list."
+                f"iterable of Tensors or dicts, but got {given}. Pass a list of parameters, or "
+                "what model.parameters() returns."
             )
         self.defaults = defaults
         self.state: defaultdict[Any, Any] = defaultdict(dict)

@@ -65,6 +65,11 @@ def test_bad_parameters_are_refused(params, error, message) -> None:
         SGD(params, lr=0.1)
 
 
+def test_a_module_in_place_of_its_parameters_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"but got Linear\. Pass .* model\.parameters\(\)"):
+        SGD(torch.nn.Linear(2, 1), lr=0.1)
+
+
 def test_a_tensor_with_a_history_is_refused() -> None:
     with pytest.raises(ValueError, match="can't optimize a non-leaf Tensor"):
         SGD([parameter() * 2], lr=0.1)
