@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from checkpoint_files import archive, entries_of, loaded, round_trip, saved, text
+from checkpoint_files import archive, checkpoint, entries_of, loaded, round_trip, saved, text
 
 import rushlight as torch
 from rushlight import serialization
@@ -390,6 +390,21 @@ def test_registered_names_can_be_renamed() -> None:
         serialization.clear_safe_globals()
     with pytest.raises(ValueError, match="expected a class, a function or a pair"):
         serialization.add_safe_globals([(Point, 3)])
+
+
+def test_names_of_python_2_are_those_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made_by(name: bytes) -> bytes:
+        return checkpoint(b"\x80\x02c" + name + b"\nK\x03\x85R.")
+
+    monkeypatch.setattr(serialization, "_safe_globals", {})
+    assert loaded(checkpoint(b"\x80\x02c__builtin__\nset\n]K\x03a\x85R.")) == {3}
+    unknown = made_by(b"__builtin__\nxrange")
+    assert serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(unknown)) == ["builtins.range"]
+    with pytest.raises(pickle.UnpicklingError, match="GLOBAL builtins.range was not an allowed"):
+        loaded(unknown)
+    with serialization.safe_globals([range, int]):
+        assert loaded(unknown) == range(3)
+        assert loaded(made_by(b"__builtin__\nlong")) == 3
 
 
 def test_a_file_reader_gives_single_entries(tmp_path: Path) -> None:

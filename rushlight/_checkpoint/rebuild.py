@@ -460,12 +460,7 @@ GLOBALS: dict[str, Any] = {
     "collections.OrderedDict": OrderedDict,
     "collections.Counter": Counter,
     "_codecs.encode": _make_bytes,
-    # Protocol 2 uses the names of Python 2.
-    **{
-        f"{module}.{kind.__name__}": kind
-        for module in ("builtins", "__builtin__")
-        for kind in (set, bytes, bytearray, complex)
-    },
+    **{f"builtins.{kind.__name__}": kind for kind in (set, bytes, bytearray, complex)},
     **{_dtype_name(dtype): dtype for dtype in (*STORAGE_TYPES, *_UNTYPED_DTYPES)},
     **{repr(constant): constant for constant in (*QUANTIZED_STORAGE_TYPES, *_SCHEMES)},
     **{

@@ -13,6 +13,7 @@ import contextlib
 import pickle
 import struct
 import sys
+from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
 from collections import Counter, OrderedDict
 from pickle import UnpicklingError
 
@@ -303,8 +304,7 @@ class _Machine:
     # Names and calls: all that could be dangerous.
 
     def find_global(self, module: Any, attribute: Any) -> None:
-        check(type(module) is type(attribute) is str, "a name is not a text")
-        name = f"{module}.{attribute}"
+        name = _full_name(module, attribute)
         if name not in self._globals:
             raise UnpicklingError(_refusal(name))
         self.push(self._globals[name])
@@ -362,8 +362,7 @@ class _Survey(_Machine):
     set_items = add_items = append
 
     def find_global(self, module: Any, attribute: Any) -> None:
-        check(type(module) is type(attribute) is str, "a name is not a text")
-        name = f"{module}.{attribute}"
+        name = _full_name(module, attribute)
         self.names.add(name)
         found = self._globals.get(name)
         self.push(found if isinstance(found, StorageType) else None)
@@ -382,6 +381,14 @@ class _Survey(_Machine):
     def load_storage(self) -> None:
         self.references.append(self.pop())
         self.push(None)
+
+
+def _full_name(module: Any, attribute: Any) -> str:
+    """The name of a class or function; protocol 2 writes those that Python 2 had."""
+    check(type(module) is type(attribute) is str, "a name is not a text")
+    renamed = NAME_MAPPING.get((module, attribute))
+    module, attribute = renamed or (IMPORT_MAPPING.get(module, module), attribute)
+    return f"{module}.{attribute}"
 
 
 _MODULES = ("torch.nn.modules.", "rushlight.nn.modules.", "torch.jit.", "torch.fx.")
