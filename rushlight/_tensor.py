@@ -37,6 +37,8 @@ _CONVERSIONS = {
     "cdouble": _C.complex128,
 }
 
+_ROWS_AT_ONCE = 1 << 20  # which a loop over a tensor makes before it begins, or goes on
+
 
 def _removed_method(name: str) -> Callable[..., Any]:
     """A method that PyTorch has removed: it raises and says what to use."""
@@ -443,7 +445,9 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
     def __iter__(self) -> Iterator[Tensor]:
         if self.dim() == 0:
             raise TypeError("iteration over a 0-d tensor")
-        return iter(self.unbind(0))
+        if len(self) <= _ROWS_AT_ONCE:
+            return iter(self.unbind(0))
+        return (row for part in self.split(_ROWS_AT_ONCE) for row in part.unbind(0))
 
     def __reversed__(self) -> Tensor:
         return self.flip(0) if self.dim() else self

@@ -277,3 +277,17 @@ def test_values_broadcast_into_the_assigned_window() -> None:
     assert x.tolist() == [[0.0, 5.0, 6.0], [1.0, 1.0, 1.0]]
     with pytest.raises(RuntimeError):
         x[0] = torch.zeros(4)
+
+
+def test_a_loop_makes_no_more_rows_than_it_needs() -> None:
+    rows = torch.empty(2**40, 3, device="meta")
+    assert next(iter(rows)).shape == (3,)
+
+
+def test_a_loop_in_parts_gives_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rushlight._tensor._ROWS_AT_ONCE", 2)
+    x = torch.arange(5.0, requires_grad=True)
+    rows = list(x)
+    assert [row.item() for row in rows] == [0, 1, 2, 3, 4]
+    sum(row * i for i, row in enumerate(rows)).backward()
+    assert x.grad.tolist() == [0, 1, 2, 3, 4]
