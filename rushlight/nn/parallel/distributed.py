@@ -1,7 +1,7 @@
 """DistributedDataParallel: a module whose gradients are averaged over processes.
 
-Owns the module's side: what is made equal when, no_sync, join, pickling. _reducer.py owns what
-happens in backward.
+Owns the module's side: what is made equal when, no_sync, pickling. _reducer.py owns what happens in
+backward, _uneven_inputs.py what processes do that are out of batches.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rushlight.func import functional_call
 from rushlight.nn.modules.module import Module
 from rushlight.nn.modules.sparse import Embedding, EmbeddingBag
 from rushlight.nn.parallel._reducer import DelayedReduction, Reducer
+from rushlight.nn.parallel._uneven_inputs import StandIn, anyone_averages, last_rank
 from rushlight.nn.parameter import UninitializedBuffer, UninitializedParameter
 from rushlight.utils._pytree import tree_leaves, tree_map
 
@@ -355,7 +356,7 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
         return wanted and bool(self._buffer_parcels)
 
     def _sync_buffers(self, is_active: bool) -> None:
-        source = self._last_rank(is_active) if self._join_config.enable else 0
+        source = last_rank(self, is_active) if self._join_config.enable else 0
         for parcel in self._buffer_parcels:
             parcel.broadcast(self.process_group, source)
 
@@ -446,7 +447,7 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
     def join_hook(self, **kwargs: Any) -> JoinHook:
         """Returns what to do when this process is out of batches; see join for kwargs."""
         self._divide_by_initial_world_size = kwargs.get("divide_by_initial_world_size", True)
-        return _StandIn(self)
+        return StandIn(self)
 
     def _join_others(self, averages: bool) -> None:
         """Tells processes that are out of batches what comes."""
@@ -455,20 +456,7 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
             work.wait()
             if not self._divide_by_initial_world_size:
                 self.reducer.divisor = int(work.result()[0].item())
-        self._anyone_averages(averages)
-
-    def _anyone_averages(self, this_one: bool) -> bool:
-        """Whether the processes that still have batches average in this iteration."""
-        flag = rl.tensor([float(this_one)], device=self.device)
-        dist.all_reduce(flag, group=self.process_group)
-        return flag.item() > 0
-
-    def _last_rank(self, counts: bool) -> int:
-        """The last of the processes that count, as its rank in the group."""
-        rank = dist.get_rank(self.process_group) if counts else -1
-        found = rl.tensor([rank], device=self.device)
-        dist.all_reduce(found, dist.ReduceOp.MAX, self.process_group)
-        return int(found.item())
+        anyone_averages(self, averages)
 
 
 def _device_of(params: Sequence[Tensor]) -> rl.device:
@@ -479,32 +467,3 @@ def _device_of(params: Sequence[Tensor]) -> rl.device:
             f"module parameters locate in {types}."
         )
     return params[0].device
-
-
-class _StandIn(JoinHook):
-    """Takes part in the iterations of the other processes, call by call."""
-
-    def __init__(self, ddp: DistributedDataParallel[Any]) -> None:
-        self.ddp = ddp
-
-    def main_hook(self) -> None:
-        ddp = self.ddp
-        ddp.reducer.divisor = None if ddp._divide_by_initial_world_size else 1  # of zeros
-        averages = ddp._anyone_averages(False)
-        if averages:
-            ddp.reducer.rearrange_if_due()
-        if ddp.will_sync_module_buffers():
-            ddp._sync_buffers(False)
-        ddp.require_forward_param_sync = averages
-        if averages:
-            ddp.reducer.stand_by()
-
-    def post_hook(self, is_last_joiner: bool) -> None:
-        ddp = self.ddp
-        utils._sync_module_states(
-            ddp.module,
-            ddp.process_group,
-            src=ddp._last_rank(is_last_joiner),
-            params_and_buffers_to_ignore=ddp.parameters_to_ignore,
-            broadcast_buffers=ddp.broadcast_buffers,
-        )
