@@ -59,24 +59,6 @@ _HOMES = (
     "device_mesh",
     "grad_bucket",
 )
-_SUBMODULES = (
-    "algorithms",
-    "checkpoint",
-    "distributed_c10d",
-    "elastic",
-    "flat_collectives",
-    "fsdp",
-    "launch",
-    "nccl",
-    "nccl_collectives",
-    "nn",
-    "optim",
-    "run",
-    "_tensor",
-    "tensor",
-    "utils",
-    *_HOMES,
-)
 
 
 def __getattr__(name: str) -> Any:
