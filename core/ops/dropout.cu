@@ -8,14 +8,6 @@
 
 namespace rushlight::on_cuda {
 
-template <class T>
-struct ComputeOf {
-  using type = float;
-};
-template <>
-struct ComputeOf<double> {
-  using type = double;
-};
 using Number = ComputeOf<ITEM>::type;
 constexpr int kEach = 4;  // words of a counter
 template <class T>

@@ -1,5 +1,6 @@
-// Owns the elementary functions of formulas on CUDA, where the CPU has formula.h; the rest of the
-// vocabulary is the same text for both, formula_math.h and formula_special.h.
+// Owns the elementary functions of formulas on CUDA, where the CPU has formula.h, and in what
+// kernels compute; the rest of the vocabulary is the same text for both, formula_math.h and
+// formula_special.h.
 #pragma once
 
 #include "core/device/device_types.cuh"
@@ -60,6 +61,16 @@ inline double abs(double x) { return ::fabs(x); }
 
 float exp(float x);  // in formula_math.h
 double exp(double x);
+
+// What kernels compute in where the elements are T: float, for all but double.
+template <class T>
+struct ComputeOf {
+  using type = float;
+};
+template <>
+struct ComputeOf<double> {
+  using type = double;
+};
 
 }  // namespace rushlight::on_cuda
 

@@ -10,14 +10,6 @@
 
 namespace rushlight::on_cuda {
 
-template <class T>
-struct ComputeOf {
-  using type = float;
-};
-template <>
-struct ComputeOf<double> {
-  using type = double;
-};
 using Number = ComputeOf<ITEM>::type;
 
 constexpr int kVector = 16 / sizeof(ITEM);
