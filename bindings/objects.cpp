@@ -335,6 +335,28 @@ bool read_memory_format(PyObject* object, MemoryFormat& out) {
   return true;
 }
 
+namespace {
+// By a TypeError an object says that it is no such number after all; anything else is raised.
+void expect_type_error() {
+  if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw PythonError();
+  PyErr_Clear();
+}
+
+Scalar read_long(PyObject* number) {
+  int overflow;
+  long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+  if (!overflow) return int64_t(value);
+  unsigned long long wide = overflow > 0 ? PyLong_AsUnsignedLongLong(number) : 0;
+  bool fits = overflow > 0 && !PyErr_Occurred();
+  PyErr_Clear();
+  if (!fits) {
+    PyErr_SetString(PyExc_OverflowError, "int too big to convert: it does not fit into 64 bits");
+    throw PythonError();
+  }
+  return uint64_t(wide);
+}
+}  // namespace
+
 bool read_int(PyObject* object, int64_t& out) {
   if (PyLong_Check(object)) {
     if (PyBool_Check(object)) return false;
@@ -351,7 +373,7 @@ bool read_int(PyObject* object, int64_t& out) {
   }
   Ref number(PyNumber_Index(object));
   if (!number) {
-    PyErr_Clear();
+    expect_type_error();
     return false;
   }
   int overflow;
@@ -360,22 +382,6 @@ bool read_int(PyObject* object, int64_t& out) {
         "Overflow when unpacking long long: the number does not fit into 64 bits");
   return true;
 }
-
-namespace {
-Scalar read_long(PyObject* number) {
-  int overflow;
-  long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
-  if (!overflow) return int64_t(value);
-  unsigned long long wide = overflow > 0 ? PyLong_AsUnsignedLongLong(number) : 0;
-  bool fits = overflow > 0 && !PyErr_Occurred();
-  PyErr_Clear();
-  if (!fits) {
-    PyErr_SetString(PyExc_OverflowError, "int too big to convert: it does not fit into 64 bits");
-    throw PythonError();
-  }
-  return uint64_t(wide);
-}
-}  // namespace
 
 bool read_number(PyObject* object, Scalar& out) {
   if (PyFloat_Check(object)) {
@@ -391,26 +397,21 @@ bool read_number(PyObject* object, Scalar& out) {
   } else if (PyIndex_Check(object)) {  // NumPy integers
     Ref number(PyNumber_Index(object));
     if (!number) {
-      PyErr_Clear();
+      expect_type_error();
       return false;
     }
     out = read_long(number.get());
   } else if (PyNumber_Check(object) && Py_TYPE(object)->tp_as_number->nb_float) {  // NumPy floats
     double value = PyFloat_AsDouble(object);
     if (value == -1 && PyErr_Occurred()) {
-      PyErr_Clear();
+      expect_type_error();
       return false;
     }
-    if (PyObject_HasAttrString(object, "dtype")) {
-      Ref is_bool(PyObject_GetAttrString(object, "dtype"));
-      Ref kind(is_bool ? PyObject_GetAttrString(is_bool.get(), "kind") : nullptr);
-      if (kind && PyUnicode_CompareWithASCIIString(kind.get(), "b") == 0) {
-        out = value != 0;
-        return true;
-      }
-      PyErr_Clear();
-    }
-    out = value;
+    Ref dtype(PyObject_GetAttrString(object, "dtype"));
+    Ref kind(dtype ? PyObject_GetAttrString(dtype.get(), "kind") : nullptr);
+    PyErr_Clear();
+    if (kind && PyUnicode_CompareWithASCIIString(kind.get(), "b") == 0) out = value != 0;
+    else out = value;
   } else {
     return false;
   }

@@ -77,6 +77,65 @@ def test_a_list_that_changes_or_holds_itself_is_read_or_refused(
             READERS[name](items())
 
 
+class Broken:
+    """Counts as an int, until it is asked which."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __index__(self) -> int:
+        raise self.error
+
+
+class BrokenFloat:
+    """Counts as a float, until it is asked which."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def __float__(self) -> float:
+        raise self.error
+
+
+TAKES_INT: dict[str, Callable[[Any], Any]] = {
+    "item of a list": lambda n: X.reshape((n, 4)),
+    "the last of ints": lambda n: X.reshape(4, n),
+    "int": lambda n: X.sum(n),
+    "size": X.size,
+    "index": lambda n: X[n],
+    "index after another": lambda n: X[0, n],
+    "operator": lambda n: X + n,
+    "operand": lambda n: torch.add(X, n),
+    "device": torch.device,
+}
+TAKES_FLOAT: dict[str, Callable[[Any], Any]] = {
+    "operator": lambda x: X * x,
+    "operand": lambda x: torch.mul(X, x),
+    "fill": lambda x: torch.full((2,), x),
+    "attribute": lambda x: torch.nn.functional.dropout(X, x),
+    "write": lambda x: X.clone().__setitem__(0, x),
+    "data": torch.tensor,
+}
+
+
+@each("error", [KeyboardInterrupt(), ValueError("no number"), OverflowError()])
+@each("take", [*TAKES_INT.values(), *TAKES_FLOAT.values()])
+def test_what_a_number_raises_when_asked_is_raised(
+    take: Callable[[Any], Any], error: BaseException
+) -> None:
+    number = Broken(error) if take in TAKES_INT.values() else BrokenFloat(error)
+    with pytest.raises(type(error)) as raised:
+        take(number)
+    assert raised.value is error
+
+
+def test_by_a_type_error_an_object_says_that_it_is_no_number() -> None:
+    with pytest.raises(TypeError, match="'dim' .* must be int or tuple of ints, not Broken"):
+        X.sum(Broken(TypeError()))
+    with pytest.raises(TypeError, match="unsupported operand type"):
+        X + BrokenFloat(TypeError())
+
+
 def test_an_index_may_change_the_tensor_that_it_is_for() -> None:
     x = torch.arange(12.0).reshape(3, 4)
     assert torch.equal(x[Changes(x.t_, 2)], torch.tensor([2.0, 6.0, 10.0]))
