@@ -62,7 +62,8 @@ void set_python_error() noexcept;
 // stacks. C++ frames must not be unwound so: they let go of objects without the lock, and many
 // promise that nothing leaves them. Such a thread stays where it is until the process is gone, as
 // Python has it do from 3.14 on. What asks for the lock, and what calls functions of others, does
-// it by stay_at_exit.
+// it by stay_at_exit. At the very end a thread has no state left to ask with, which Python does not
+// look after: AcquireGil stays then.
 template <class F>
 auto stay_at_exit(F&& f) -> decltype(f()) {
   try {
@@ -108,11 +109,16 @@ class ReleaseGil {
 };
 class AcquireGil {
  public:
-  AcquireGil() : state_(stay_at_exit(PyGILState_Ensure)) {}
+  AcquireGil() : state_(stay_at_exit(ensure)) {}
   ~AcquireGil() { PyGILState_Release(state_); }
   AcquireGil(const AcquireGil&) = delete;
 
  private:
+  static PyGILState_STATE ensure() {
+    while (!Py_IsInitialized() && !PyGILState_GetThisThreadState()) pause();
+    return PyGILState_Ensure();
+  }
+
   PyGILState_STATE state_;
 };
 

@@ -307,6 +307,10 @@ for _ in range(3):
     threading.Thread(target=forever, daemon=True).start()
 time.sleep(0.1)
 """
+    run_to_its_end(program)
+
+
+def run_to_its_end(program: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program)],
         capture_output=True,
@@ -315,6 +319,21 @@ time.sleep(0.1)
         check=False,
     )
     assert done.returncode == 0 and done.stderr == ""
+
+
+def test_a_hook_that_is_due_after_the_end_of_python_does_no_harm() -> None:
+    run_to_its_end("""
+        import ctypes, threading, time
+        import rushlight as torch
+
+        libc = ctypes.CDLL(None)  # the process outlives Python by a second
+        libc.__cxa_atexit(ctypes.cast(libc.usleep, ctypes.c_void_p), ctypes.c_void_p(10**6), None)
+        w = torch.ones(10_000_000, requires_grad=True)
+        w.register_hook(lambda grad: None)
+        y = w.lgamma().sum()
+        threading.Thread(target=y.backward, daemon=True).start()  # digamma takes long
+        time.sleep(0.05)
+    """)
 
 
 def test_the_text_of_generated_code_goes_with_the_code() -> None:
