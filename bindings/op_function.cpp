@@ -266,6 +266,15 @@ bool read_named(Call& call, PyObject* const* args, Py_ssize_t nargs, PyObject* k
   }
 }
 
+// np.max(t, axis=0) calls t.max(axis=0, out=None), and wants the values alone.
+bool is_numpys(Py_ssize_t nargs, PyObject* keywords) {
+  if (nargs != 1 || !keywords || PyTuple_GET_SIZE(keywords) < 2) return false;
+  auto is = [&](Py_ssize_t i, const char* name) {
+    return PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, i), name) == 0;
+  };
+  return is(0, "axis") && is(1, "out");
+}
+
 PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagged,
                         PyObject* keywords) {
   return guarded([&]() -> PyObject* {
@@ -292,6 +301,8 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
         }
         if (extras.layout != Layout::strided) set_layout(*entry, result, extras.layout);
         if (extras.requires_grad) set_requires_grad(std::get<Tensor>(result), true);
+        if (has_named_results(*entry) && is_numpys(nargs, keywords))
+          return wrap(std::get<std::vector<Tensor>>(result)[0]);
         return to_python(*entry, std::move(result));
       }
       if (call.fitted() > best_fit) {

@@ -122,8 +122,9 @@ bool read_ints(PyObject* object, int expand_to, Arena& arena, Value& out) {
     auto ints = arena.make_ints(size_t(PySequence_Fast_GET_SIZE(object)));
     for (size_t i = 0; i < ints.size(); ++i) {
       // To read one may run Python code that changes the list.
-      if (Py_ssize_t(i) >= PySequence_Fast_GET_SIZE(object)) return false;
-      Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(object, Py_ssize_t(i)));
+      arena.misfit = Py_ssize_t(i);
+      if (arena.misfit >= PySequence_Fast_GET_SIZE(object)) return false;
+      Ref item = Ref::borrow(PySequence_Fast_GET_ITEM(object, arena.misfit));
       if (!read_int(item.get(), ints[i])) return false;
     }
     out = ShapeRef(ints);
@@ -143,7 +144,10 @@ bool read_tensor_list(PyObject* object, bool takes_none, Arena& arena, Value& ou
     PyObject* item = PySequence_Fast_GET_ITEM(object, i);
     if (is_tensor(item)) list.push_back(unwrap(item));
     else if (takes_none && item == Py_None) list.emplace_back();
-    else return false;
+    else {
+      arena.misfit = i;
+      return false;
+    }
   }
   out = TensorList(arena.tensor_lists.emplace_back(std::move(list)));
   return true;
@@ -265,6 +269,7 @@ bool is_number(const Value& value) {
 const char* canonical_name(const char* name) {
   static constexpr const char* kNames[][2] = {{"axis", "dim"},
                                               {"keepdims", "keepdim"},
+                                              {"ddof", "correction"},
                                               {"split_size", "split_size_or_sections"},
                                               {"indices", "indices_or_sections"},
                                               {"sections", "indices_or_sections"}};
@@ -285,13 +290,6 @@ bool read_layout(PyObject* object, Layout& out) {
     return true;
   }
   return false;
-}
-
-bool all_ints(PyObject* const* args, Py_ssize_t count) {
-  int64_t value;
-  for (Py_ssize_t i = 0; i < count; ++i)
-    if (!read_int(args[i], value)) return false;
-  return true;
 }
 
 // Ops that make tensors from nothing take PyTorch's options for them.
@@ -316,11 +314,8 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
     bool list = arg.type == ArgType::ints || arg.type == ArgType::ints_optional;
     // x.view(2, 3): the rest of the positional arguments is the list.
     if (list && i <= 1 && !PyTuple_Check(args[i]) && !PyList_Check(args[i]) && !arg.expand_to &&
-        all_ints(args + i, nargs - i)) {
-      auto ints = arena_.make_ints(size_t(nargs - i));
-      for (Py_ssize_t k = i; k < nargs; ++k) read_int(args[k], ints[size_t(k - i)]);
-      values_[size_t(i)] = ShapeRef(ints);
-      given_[size_t(i)] = true;
+        args[i] != Py_None) {
+      if (!put_ints(int(i), args + i, nargs - i)) return false;
       break;
     }
     // meshgrid(a, b): where the only positional argument is a list of tensors.
@@ -352,10 +347,18 @@ bool Call::put(int i, PyObject* object) {
   if (given_[size_t(i)])
     return fail("got multiple values for argument '" + std::string(arg.name) + "'");
   given_[size_t(i)] = true;
-  if (!read_value(arg, object, arena_, values_[size_t(i)]))
-    return fail("argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
-                ") must be " + type_text(arg) + ", not " + Py_TYPE(object)->tp_name);
+  arena_.misfit = -1;
+  if (!read_value(arg, object, arena_, values_[size_t(i)])) return fail(i, object);
   ++fitted_;
+  return true;
+}
+
+bool Call::put_ints(int i, PyObject* const* items, Py_ssize_t count) {
+  auto ints = arena_.make_ints(size_t(count));
+  for (Py_ssize_t k = 0; k < count; ++k)
+    if (!read_int(items[k], ints[size_t(k)])) return fail(i, items[k]);
+  values_[size_t(i)] = ShapeRef(ints);
+  given_[size_t(i)] = true;
   return true;
 }
 
@@ -380,6 +383,8 @@ bool Call::put_keyword(PyObject* key, PyObject* object) {
     extras_.out = object == Py_None ? nullptr : object;
     return true;
   }
+  // NumPy's functions call methods with None for what they were not given.
+  if (object == Py_None && (!std::strcmp(name, "axis") || !std::strcmp(name, "dtype"))) return true;
   if (is_factory(schema_)) {
     if (!std::strcmp(name, "requires_grad")) {
       int truth = PyObject_IsTrue(object);
@@ -400,6 +405,18 @@ bool Call::put_keyword(PyObject* key, PyObject* object) {
 bool Call::fail(std::string message) {
   error_ = std::move(message);
   return false;
+}
+
+bool Call::fail(int i, PyObject* object) {
+  const Arg& arg = schema_.args[size_t(i)];
+  std::string text = "argument '" + std::string(arg.name) + "' (position " + std::to_string(i + 1) +
+                     ") must be " + type_text(arg);
+  bool is_list = PyTuple_Check(object) || PyList_Check(object);
+  if (!is_list || arena_.misfit < 0 || arena_.misfit >= PySequence_Fast_GET_SIZE(object))
+    return fail(text + ", not " + Py_TYPE(object)->tp_name);
+  PyObject* item = PySequence_Fast_GET_ITEM(object, arena_.misfit);
+  return fail(text + ", but found element of type " + Py_TYPE(item)->tp_name + " at pos " +
+              std::to_string(arena_.misfit));
 }
 
 std::string signature_text(const Schema& schema, bool types) {

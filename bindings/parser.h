@@ -19,6 +19,7 @@ struct Arena {
   std::deque<Shape> long_lists;
   std::deque<Tensor> tensors;
   std::deque<std::vector<Tensor>> tensor_lists;
+  Py_ssize_t misfit = -1;  // the item of a list that could not be read
 
   std::span<int64_t> make_ints(size_t count) {
     if (ints_used + int(count) <= kInts) {
@@ -54,9 +55,12 @@ class Call {
 
  private:
   bool put(int i, PyObject* object);
+  bool put_ints(int i, PyObject* const* items, Py_ssize_t count);
   bool put_tensors(PyObject* const* args, Py_ssize_t nargs);
   bool put_keyword(PyObject* key, PyObject* object);
   bool fail(std::string message);
+  // In place of argument i, or of an item of it, stands this object.
+  bool fail(int i, PyObject* object);
 
   const OpEntry& entry_;
   const Schema& schema_;

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grouping import each
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
@@ -340,3 +341,27 @@ def test_asarray_of_the_package_shares_or_copies() -> None:
     array.flags.writeable = False
     with pytest.raises(RuntimeError, match="read-only"):
         torch.asarray(array).add_(1)
+
+
+REDUCTIONS = (np.max, np.min, np.sum, np.mean, np.prod, np.std, np.var, np.all, np.any)
+
+
+@each("function", [*REDUCTIONS, np.argmax, np.argmin, np.ptp, np.cumsum, np.amax])
+@each("options", [{}, {"axis": 0}, {"axis": 1, "keepdims": True}])
+def test_functions_of_numpy_take_tensors(function: Any, options: dict[str, Any]) -> None:
+    array = np.array([[1.0, 5.0, 2.0], [4.0, 3.0, 7.0]])
+    if function is np.cumsum:
+        options = {"axis": options.get("axis")}
+    result = function(torch.from_numpy(array), **options)
+    np.testing.assert_allclose(np.asarray(result), function(array, **options), strict=True)
+
+
+def test_numpys_deviation_takes_its_correction() -> None:
+    array = np.array([1.0, 2.0, 4.0])
+    np.testing.assert_allclose(np.std(torch.from_numpy(array), ddof=1), np.std(array, ddof=1))
+
+
+def test_numpys_maximum_goes_to_a_tensor() -> None:
+    out = torch.empty(())
+    assert np.max(torch.tensor([1.0, 3.0]), out=out) is out
+    assert out.item() == 3
