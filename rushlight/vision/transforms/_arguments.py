@@ -90,6 +90,14 @@ def check_affine(translate: Any, scale: Any, center: Any) -> None:
         check_sequence(center, "center", (2,))
 
 
+def check_blur(kernel_size: Any, sigma: Any) -> None:
+    """Refuse windows and bounds of deviations, pairs both, that no blur has."""
+    if any(size <= 0 or size % 2 == 0 for size in kernel_size):
+        raise ValueError(f"kernel_size: got {kernel_size}. It must be odd and positive.")
+    if not 0.0 < sigma[0] <= sigma[1]:
+        raise ValueError(f"sigma: got {sigma}. It must be positive, of the form (min, max).")
+
+
 def check_erasing(scale: Any, ratio: Any, value: Any) -> list[float] | None:
     """The value to erase with, None for noise, where all arguments are sound."""
     if not isinstance(value, (numbers.Number, str, tuple, list)):

@@ -122,14 +122,11 @@ class GaussianBlur(Module):
     ) -> None:
         super().__init__()
         self.kernel_size = _arguments.pair_of_sides(kernel_size, "kernel_size")
-        if any(size <= 0 or size % 2 == 0 for size in self.kernel_size):
-            raise ValueError(f"kernel_size: got {kernel_size}. It must be odd and positive.")
         bounds: Any = (sigma, sigma) if isinstance(sigma, numbers.Number) else sigma
         if not (isinstance(bounds, (tuple, list)) and len(bounds) == 2):
             raise ValueError(f"sigma: got {sigma!r}. It must be a number or a pair.")
-        if not 0.0 < bounds[0] <= bounds[1]:
-            raise ValueError(f"sigma: got {sigma}. It must be positive, of the form (min, max).")
         self.sigma = bounds
+        _arguments.check_blur(self.kernel_size, self.sigma)
 
     @staticmethod
     def get_params(sigma_min: float, sigma_max: float) -> float:

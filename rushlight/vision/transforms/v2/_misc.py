@@ -130,11 +130,8 @@ class GaussianBlur(Transform):
     ) -> None:
         super().__init__()
         self.kernel_size = _arguments.pair_of_sides(kernel_size, "kernel_size")
-        if any(size <= 0 or size % 2 == 0 for size in self.kernel_size):
-            raise ValueError(f"kernel_size: got {kernel_size}. It must be odd and positive.")
         self.sigma = _pair_of_numbers(sigma, "sigma")
-        if not 0.0 < self.sigma[0] <= self.sigma[1]:
-            raise ValueError(f"sigma: got {sigma}. It must be positive, of the form (min, max).")
+        _arguments.check_blur(self.kernel_size, self.sigma)
 
     get_params = staticmethod(_v1.GaussianBlur.get_params)
 
