@@ -221,10 +221,9 @@ Tensor from_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dty
 
 Tensor tensor_from_array(PyObject* array, bool copy) {
   View view = acquire(array, PyBUF_STRIDES | PyBUF_FORMAT);
-  if (!view) {
-    PyErr_Clear();
-    refuse_type(array);
-  }
+  if (!view) PyErr_Clear();
+  // Dates of NumPy lend their bytes, without strides.
+  if (!view || (view->ndim && !view->strides)) refuse_type(array);
   std::string_view format = view->format && *view->format ? view->format : "B";
   DType dtype = DType::uint8;
   if (!read_format(format, size_t(view->itemsize), dtype)) {

@@ -100,6 +100,16 @@ def test_arrays_of_other_types_are_refused(array: np.ndarray, name: str) -> None
             make(array)
 
 
+@each(
+    "number", [np.datetime64("2020-01-01"), np.timedelta64(1, "s"), np.longdouble(1), np.void(b"a")]
+)
+def test_numbers_of_other_types_are_refused(number: Any) -> None:
+    for data in (number, [number], [[1.0], [number]]):
+        for make in (torch.as_tensor, torch.tensor):
+            with pytest.raises(TypeError, match=type(number).__name__):
+                make(data)
+
+
 @pytest.mark.parametrize("dtype", [">f8", ">i2", ">u4", ">c8", ">f2"])
 def test_arrays_of_another_byte_order_are_refused(dtype: str) -> None:
     for make in (torch.from_numpy, torch.as_tensor, torch.tensor):
