@@ -122,6 +122,17 @@ void widen(PyObject* data, size_t dims, DType& dtype, bool& any) {
   any = true;
 }
 
+// A number as an element. What scalar_tensor refuses, and what wraps around there, does so here.
+template <class T>
+T number_as(const Scalar& value) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    bool fits =
+        value.is_integral() && !value.exceeds_int64() && std::in_range<T>(value.to<int64_t>());
+    if (!fits) return *scalar_tensor(value, dtype_of<T>).template data<T>();
+  }
+  return value.to<T>();
+}
+
 template <class T>
 void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
   Tensor t;
@@ -142,14 +153,7 @@ void fill(PyObject* data, ShapeRef shape, size_t dim, T*& at) {
                   !std::is_same_v<T, std::complex<double>>)
       CHECK(!value.is_complex(), ErrorKind::kType,
             "a complex number does not fit into a real tensor");
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-      if (value.is_integral()) {
-        bool fits = value.exceeds_int64() ? std::is_same_v<T, uint64_t>
-                                          : std::in_range<T>(value.to<int64_t>());
-        CHECK(fits, "value cannot be converted to type ", dtype_name(dtype_of<T>),
-              " without overflow: ", value);
-      }
-    *at++ = value.to<T>();
+    *at++ = number_as<T>(value);
     return;
   }
   CHECK(is_sequence(data), ErrorKind::kType, "expected a sequence of length ", shape[dim],

@@ -43,8 +43,17 @@ def test_ragged_and_wrong_data_is_refused(data: object, error: type, message: st
 
 
 def test_numbers_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(RuntimeError, match="without overflow"):
-        torch.tensor([300], dtype=torch.uint8)
+    for number, dtype in [
+        (300, torch.uint8),
+        (-256, torch.uint8),
+        (-1.5, torch.uint8),
+        (1e10, torch.int32),
+        (float("nan"), torch.int64),
+    ]:
+        for make in (torch.tensor, lambda n, dtype: torch.full((2,), n[0], dtype=dtype)):
+            with pytest.raises(RuntimeError, match="without overflow"):
+                make([number], dtype=dtype)
+    assert torch.tensor([-1, -255], dtype=torch.uint8).tolist() == [255, 1]
     with pytest.raises((RuntimeError, OverflowError)):
         torch.tensor([2**70])
 

@@ -32,7 +32,7 @@ bool is_packed(ShapeRef sizes, ShapeRef strides, const Order& innermost_first) {
   return true;
 }
 
-// Whether a number can be stored in a dtype: integers may wrap below zero, as -1 does for uint8.
+// Whether a number can be stored in a dtype. Integers may wrap below zero, as -1 does for uint8.
 bool fits(const Scalar& value, DType dtype) {
   if (is_complex(dtype) || is_bool(dtype)) return true;
   if (value.is_complex() && value.to<std::complex<double>>().imag() != 0) return false;
@@ -42,8 +42,11 @@ bool fits(const Scalar& value, DType dtype) {
   }
   double bits = double(8 * dtype_size(dtype)) - !is_unsigned(dtype);
   double end = std::ldexp(1.0, int(bits));
+  double lowest = !is_unsigned(dtype) ? -end : value.is_integral() ? 1 - end : 0;
   double number = std::trunc(value.to<double>());
-  return number >= -end && (number < end || (dtype_size(dtype) == 8 && value.is_integral()));
+  if (dtype_size(dtype) == 8 && value.is_integral())  // which double may round up to the end
+    return is_unsigned(dtype) || !value.exceeds_int64();
+  return number >= lowest && number < end;
 }
 
 }  // namespace
