@@ -1,7 +1,7 @@
 """Derivatives as transforms of functions: they nest, and go with vmap.
 
 Reverse mode runs the tape from fresh inputs; forward mode runs the function on dual tensors. How
-both go together is Note [Lifted tensors] in core/tensor/lift.h.
+both go together is Note [Lifted tensors] in core/tensor/lift.h. Jacobians are in jacobians.py.
 """
 
 from __future__ import annotations
@@ -10,162 +10,27 @@ import functools
 from typing import Any
 
 from rushlight import _C, Tensor
-from rushlight._functorch.vmap import vmap
+from rushlight.func._recording import (
+    OwnTape,
+    Recorded,
+    as_argnums,
+    check_differentiable,
+    check_inputs,
+    check_outputs,
+    check_tensors,
+    chosen_of,
+    split_aux,
+    with_chosen,
+)
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-__all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp"]
-
-
-# ---- arguments ----------------------------------------------------------------------------------
-
-
-def _chosen(args: tuple[Any, ...], argnums: int | tuple[int, ...], name: str) -> tuple[Any, ...]:
-    """The arguments that argnums names."""
-    numbers = (argnums,) if isinstance(argnums, int) else argnums
-    if not isinstance(numbers, tuple) or not all(isinstance(n, int) for n in numbers):
-        raise RuntimeError(
-            f"{name}: argnums should be int or Tuple[int, ...], got: {type(argnums).__name__}"
-        )
-    if not numbers:
-        raise RuntimeError(f"{name}: argnums must be non-empty, got argnums=().")
-    for n in numbers:
-        if not -len(args) <= n < len(args):
-            raise RuntimeError(
-                f"{name}: Got argnum={n}, but only {len(args)} positional inputs. The function is "
-                "differentiated by positional arguments only."
-            )
-    if len({n % len(args) for n in numbers}) < len(numbers):
-        raise RuntimeError(f"{name}: argnums elements must be unique, got {argnums}.")
-    return tuple(args[n] for n in numbers)
-
-
-def _with_chosen(
-    args: tuple[Any, ...], argnums: int | tuple[int, ...], chosen: Sequence[Any]
-) -> tuple[Any, ...]:
-    replaced = list(args)
-    for n, value in zip((argnums,) if isinstance(argnums, int) else argnums, chosen, strict=True):
-        replaced[n] = value
-    return tuple(replaced)
-
-
-def _as_argnums(chosen: Sequence[Any], argnums: int | tuple[int, ...]) -> Any:
-    return chosen[0] if isinstance(argnums, int) else tuple(chosen)
-
-
-def _check_tensors(leaves: Sequence[Any], what: str, error: type[Exception] = RuntimeError) -> None:
-    for leaf in leaves:
-        if not isinstance(leaf, Tensor):
-            raise error(f"{what} to be a Tensor, got a {type(leaf).__name__}")
-
-
-def _is_differentiable(x: Tensor) -> bool:
-    return x.is_floating_point() or x.is_complex()
-
-
-def _check_differentiable(
-    leaves: Sequence[Any], name: str, error: type[Exception] = RuntimeError
-) -> None:
-    for leaf in leaves:
-        if not _is_differentiable(leaf):
-            raise error(
-                f"{name}: inputs must be floating-point or complex tensors, got {leaf.dtype}. "
-                "Pass the others outside of argnums."
-            )
-
-
-def _check_inputs(leaves: Sequence[Any], name: str) -> None:
-    _check_tensors(leaves, f"{name}: Expected all inputs", ValueError)
-    _check_differentiable(leaves, name)
-
-
-def _check_real(leaves: Sequence[Any], what: str, name: str) -> None:
-    """A complex Jacobian could be one of several matrices."""
-    for leaf in leaves:
-        if leaf.is_complex():
-            raise RuntimeError(
-                f"{name}: Expected all {what} to be real but received one of {leaf.dtype}. Pass "
-                "view_as_real of it."
-            )
-
-
-def _split_aux(result: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
-    if not has_aux:
-        return result, None
-    if not isinstance(result, tuple) or len(result) != 2:
-        raise RuntimeError(
-            f"{name}: output of function f should be a tuple: (output, aux) if has_aux is True"
-        )
-    return result
-
-
-def _detached(tree: Any) -> Any:
-    return tree_map(lambda x: _C._without_history(x) if isinstance(x, Tensor) else x, tree)
-
+__all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]
 
 # ---- reverse mode -------------------------------------------------------------------------------
-
-
-class _OwnTape:
-    """The scope in which a transform records, in no_grad and in inference mode too."""
-
-    def __enter__(self) -> None:
-        self._before = _C._begin_own_tape()
-
-    def __exit__(self, *exc_info: object) -> None:
-        _C._end_own_tape(self._before)
-
-
-class _Recorded:
-    """A function that has run on fresh inputs, so that it can be differentiated by them."""
-
-    def __init__(self, func: Callable[..., Any], args: tuple[Any, ...], has_aux: bool, name: str):
-        outer = _C.is_grad_enabled()
-        leaves, self.input_spec = tree_flatten(args)
-        with _OwnTape():
-            self.inputs = [_C._fresh_input(x) for x in leaves]
-            result = func(*tree_unflatten(self.inputs, self.input_spec))
-        output, self.aux = _split_aux(result, has_aux, name)
-        self.results, self.output_spec = tree_flatten(output)
-        _check_tensors(self.results, f"{name}: Expected f(*primals)")
-        wanted = [x for x in self.results if x.requires_grad]
-        # Whether derivatives beyond these can be asked for: only then is everything recorded.
-        self.more = outer and bool(wanted) and _C._depends_on_more(wanted, self.inputs)
-
-    def output(self) -> Any:
-        output = tree_unflatten(self.results, self.output_spec)
-        return output if self.more else _detached(output)
-
-    def aux_output(self) -> Any:
-        return self.aux if self.more else _detached(self.aux)
-
-    def pull(self, cotangents: Sequence[Any], retain: bool) -> list[Any]:
-        """The gradients of the inputs, for gradients of the results."""
-        pairs = [(x, g) for x, g in zip(self.results, cotangents, strict=True) if x.requires_grad]
-        create = _C.is_grad_enabled() and (
-            self.more or any(g is not None and g.requires_grad for _, g in pairs)
-        )
-        found: Sequence[Any] = [None] * len(self.inputs)
-        if pairs:
-            roots, grads = zip(*pairs, strict=True)
-            with _OwnTape():
-                found = _C._run_backward(roots, grads, self.inputs, retain or create, create, False)
-        return [
-            _C._without_history(x).new_zeros(x.shape) if g is None else g
-            for x, g in zip(self.inputs, found, strict=True)
-        ]
-
-
-def _check_outputs(run: _Recorded, name: str) -> None:
-    for result in run.results:
-        if not _is_differentiable(result):
-            raise RuntimeError(
-                f"{name}: All outputs of f must be floating-point or complex Tensors, got Tensor "
-                f"with dtype {result.dtype}. Return it as aux, with has_aux=True."
-            )
 
 
 def grad_and_value(
@@ -189,10 +54,10 @@ def grad_and_value(
 
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        chosen = _chosen(args, argnums, "grad")
-        _check_inputs(tree_flatten(chosen)[0], "grad")
-        run = _Recorded(
-            lambda *new: func(*_with_chosen(args, argnums, new), **kwargs),
+        chosen = chosen_of(args, argnums, "grad")
+        check_inputs(tree_flatten(chosen)[0], "grad")
+        run = Recorded(
+            lambda *new: func(*with_chosen(args, argnums, new), **kwargs),
             chosen,
             has_aux,
             "grad",
@@ -210,7 +75,7 @@ def grad_and_value(
             )
         grads = tree_unflatten(run.pull([None], retain=False), run.input_spec)
         value = run.output()
-        return _as_argnums(grads, argnums), (value, run.aux_output()) if has_aux else value
+        return as_argnums(grads, argnums), (value, run.aux_output()) if has_aux else value
 
     return wrapper
 
@@ -260,9 +125,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
         >>> vjp_fn(torch.tensor([1.0, 2.0]))
         (tensor([1., 2.]),)
     """
-    _check_inputs(tree_flatten(primals)[0], "vjp")
-    run = _Recorded(func, primals, has_aux, "vjp")
-    _check_outputs(run, "vjp")
+    check_inputs(tree_flatten(primals)[0], "vjp")
+    run = Recorded(func, primals, has_aux, "vjp")
+    check_outputs(run, "vjp")
 
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         leaves, spec = tree_flatten(cotangents)
@@ -314,15 +179,15 @@ def jvp(
             "if primals is a tuple of 3 tensors, tangents also must be. Got primals with "
             f"structure {spec} and tangents with structure {along_spec}"
         )
-    _check_tensors(leaves, "jvp: Expected all primals")
-    _check_tensors(along, "jvp: Expected all tangents")
-    _check_differentiable(leaves, "jvp", ValueError)
+    check_tensors(leaves, "jvp: Expected all primals")
+    check_tensors(along, "jvp: Expected all tangents")
+    check_differentiable(leaves, "jvp", ValueError)
     level = _C._open_dual_level()
     try:
         duals = [_C._lift_dual(x, t.to(x.dtype), level) for x, t in zip(leaves, along, strict=True)]
-        output, aux = _split_aux(func(*tree_unflatten(duals, spec)), has_aux, "jvp")
+        output, aux = split_aux(func(*tree_unflatten(duals, spec)), has_aux, "jvp")
         results, result_spec = tree_flatten(output)
-        _check_tensors(results, "jvp: Expected f(*primals)")
+        check_tensors(results, "jvp: Expected f(*primals)")
         values, derivatives = [], []
         for result in results:
             value, tangent = _C._unlift_dual(result, level)
@@ -358,10 +223,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         tensor([1., 2.])
     """
     leaves, spec = tree_flatten(primals)
-    _check_inputs(leaves, "linearize")
-    run = _Recorded(func, primals, False, "linearize")
+    check_inputs(leaves, "linearize")
+    run = Recorded(func, primals, False, "linearize")
     # J^T v is linear in v, and its gradient along t is J t.
-    with _OwnTape():
+    with OwnTape():
         directions = [_C._fresh_input(_C._without_history(x)) for x in run.results]
         pulled = run.pull(directions, retain=True)
 
@@ -392,169 +257,3 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         )
 
     return run.output(), jvp_fn
-
-
-# ---- Jacobians ----------------------------------------------------------------------------------
-
-
-def _basis(like: Any) -> Any:
-    """All unit vectors of a tensor's shape, along dim 0."""
-    from rushlight import eye
-
-    units = eye(like.numel(), dtype=like.dtype, device=like.device)
-    return units.reshape(like.numel(), *like.shape)
-
-
-def _zeros_with(position: int, direction: Any, leaves: Sequence[Any]) -> list[Any]:
-    return [direction if i == position else x.new_zeros(x.shape) for i, x in enumerate(leaves)]
-
-
-def jacrev(
-    func: Callable[..., Any],
-    argnums: int | tuple[int, ...] = 0,
-    *,
-    has_aux: bool = False,
-    chunk_size: int | None = None,
-    _preallocate_and_copy: bool = False,
-) -> Callable[..., Any]:
-    """Makes a function that gives the Jacobian of func, a row for each element of the result.
-
-    Best where results have fewer elements than arguments; see jacfwd for the opposite.
-
-    Args:
-        func: takes and returns tensors, or lists, tuples and dicts of them.
-        argnums: the positional arguments to differentiate by; a tuple for several.
-        has_aux: whether func returns (output, anything).
-        chunk_size: how many rows to compute at once; all when None.
-
-    Returns:
-        A function that returns the Jacobian (*output shape, *argument shape) in the structure of
-        the output, and in it of the argument; or (Jacobian, aux).
-
-    Example:
-        >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
-        tensor([[1., 0.],
-                [0., 1.]])
-    """
-    if chunk_size is not None and chunk_size <= 0:
-        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
-
-    @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        chosen = _chosen(args, argnums, "jacrev")
-        leaves = tree_flatten(chosen)[0]
-        _check_inputs(leaves, "jacrev")
-        _check_real(leaves, "inputs", "jacrev")
-        run = _Recorded(
-            lambda *new: func(*_with_chosen(args, argnums, new), **kwargs),
-            chosen,
-            has_aux,
-            "jacrev",
-        )
-        _check_outputs(run, "jacrev")
-        _check_real(run.results, "outputs", "jacrev")
-        rows = []
-        for k, result in enumerate(run.results):
-            plain = [_C._without_history(x) for x in run.results]
-            pulled = vmap(
-                lambda v, k=k, plain=plain: run.pull(_zeros_with(k, v, plain), retain=True),
-                chunk_size=chunk_size,
-            )(_basis(plain[k]))
-            shaped = [
-                g.reshape(result.shape + x.shape) for g, x in zip(pulled, run.inputs, strict=True)
-            ]
-            rows.append(_as_argnums(tree_unflatten(shaped, run.input_spec), argnums))
-        jacobian = tree_unflatten(rows, run.output_spec)
-        return (jacobian, run.aux_output()) if has_aux else jacobian
-
-    return wrapper
-
-
-def jacfwd(
-    func: Callable[..., Any],
-    argnums: int | tuple[int, ...] = 0,
-    has_aux: bool = False,
-    *,
-    randomness: str = "error",
-    _complex: bool = False,
-) -> Callable[..., Any]:
-    """Makes a function that gives the Jacobian of func, a column for each element of the argument.
-
-    Best where arguments have fewer elements than results; see jacrev for the opposite.
-
-    Args:
-        func: takes and returns tensors, or lists, tuples and dicts of them.
-        argnums: the positional arguments to differentiate by; a tuple for several.
-        has_aux: whether func returns (output, anything).
-        randomness: what random ops do, as in vmap.
-
-    Returns:
-        A function that returns the Jacobian (*output shape, *argument shape) in the structure of
-        the output, and in it of the argument; or (Jacobian, aux).
-
-    Example:
-        >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
-        tensor([[1., 0.],
-                [0., 1.]])
-    """
-
-    @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
-        chosen = _chosen(args, argnums, "jacfwd")
-        leaves, spec = tree_flatten(chosen)
-        _check_tensors(leaves, "jacfwd: Expected all inputs", AttributeError)
-        _check_differentiable(leaves, "jacfwd", ValueError)
-        if not _complex:
-            _check_real(leaves, "inputs", "jacfwd")
-
-        def along(position: int, direction: Any) -> Any:
-            tangents = tree_unflatten(_zeros_with(position, direction, leaves), spec)
-            found = jvp(
-                lambda *new: func(*_with_chosen(args, argnums, new), **kwargs),
-                chosen,
-                tangents,
-                has_aux=has_aux,
-            )
-            return found[1:]
-
-        columns, output_spec, aux = [], None, None
-        for j, leaf in enumerate(leaves):
-            found = vmap(
-                lambda t, j=j: along(j, t),
-                out_dims=(-1, None) if has_aux else (-1,),
-                randomness=randomness,
-            )(_basis(_C._without_history(leaf)))
-            if has_aux:
-                aux = found[1]
-            derivatives, output_spec = tree_flatten(found[0])
-            if not _complex:
-                _check_real(derivatives, "outputs", "jacfwd")
-            columns.append([d.reshape(d.shape[:-1] + leaf.shape) for d in derivatives])
-        by_output = [
-            _as_argnums(tree_unflatten(list(parts), spec), argnums)
-            for parts in zip(*columns, strict=True)
-        ]
-        assert output_spec is not None
-        jacobian = tree_unflatten(by_output, output_spec)
-        return (jacobian, aux) if has_aux else jacobian
-
-    return wrapper
-
-
-def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
-    """Makes a function that gives the Hessian of func: jacfwd of jacrev.
-
-    Args:
-        func: returns a tensor, or a list, tuple or dict of them.
-        argnums: the positional arguments to differentiate by; a tuple for several.
-
-    Returns:
-        A function that returns second derivatives (*output shape, *argument shape, *argument
-        shape).
-
-    Example:
-        >>> torch.func.hessian(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
-        tensor([[ 6.,  0.],
-                [ 0., 12.]])
-    """
-    return jacfwd(jacrev(func, argnums), argnums)
