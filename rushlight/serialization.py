@@ -130,6 +130,7 @@ def load(
         pickle.UnpicklingError: the file needs a class or function that was not registered, or is
             damaged.
         RuntimeError: the file is no checkpoint, or its device is not available.
+        EOFError: the file is empty, as one is whose writing was interrupted.
 
     Example:
         >>> import io

@@ -7,7 +7,7 @@ import zipfile
 
 import rushlight as torch
 
-CLEAN = (pickle.UnpicklingError, RuntimeError)
+CLEAN = (pickle.UnpicklingError, RuntimeError, EOFError)
 
 
 def saved(obj, **options):

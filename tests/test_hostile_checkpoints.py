@@ -57,6 +57,12 @@ def test_what_is_no_checkpoint_is_told_in_one_line(data, message, tmp_path) -> N
     assert "\n" not in str(caught.value)
 
 
+def test_an_empty_file_has_pythons_error_for_it(tmp_path) -> None:
+    (tmp_path / "x.pt").touch()
+    with pytest.raises(EOFError, match="it is empty"):
+        torch.load(tmp_path / "x.pt")
+
+
 LEGACY = (Path(__file__).parent / "files" / "pytorch_legacy.pt").read_bytes()
 
 

@@ -145,11 +145,11 @@ class ArchiveReader:
         self._options = options
         self._map = options.map_file(file)
 
-    def _not_an_archive(self, error: Exception) -> RuntimeError:
+    def _not_an_archive(self, error: Exception) -> RuntimeError | EOFError:
         self._file.seek(0)
         start = self._file.read(len(_LOCAL_SIGNATURE) + 8)
         if not start:
-            return self._bad("it is empty")
+            return EOFError(f"load: cannot read {self._name}: it is empty.")
         if start[8:10] == b'{"':
             return self._bad(
                 "it may be a safetensors file. Use rushlight.utils.safetensors.load_file"
