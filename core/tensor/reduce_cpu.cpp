@@ -230,16 +230,17 @@ struct Group {
 };
 
 // How many of the reduced elements [begin, end) the next kernel call takes. Whole runs are left
-// in place; short ones are gathered.
-int64_t next_block(const Plan& plan, int64_t results, int64_t begin, int64_t end) {
+// in place; short ones are gathered. The last group of a run may have fewer results, and is cut as
+// the others are: what is added first must not depend on where a result lies.
+int64_t next_block(const Plan& plan, int64_t begin, int64_t end) {
   int64_t n = std::min(plan.block, end - begin);
-  int64_t width = plan.by_rows ? 1 : results;
+  int64_t width = plan.by_rows ? 1 : plan.group;
   if (plan.is_direct()) {
     int64_t rest = plan.reduced.rest_of_run(begin);
     if (n <= rest) return n;
     if (rest * width >= kShortRun) return rest;
   }
-  return std::min(n, std::max<int64_t>(kTile / results, 1));
+  return std::min(n, std::max<int64_t>(kTile / plan.group, 1));
 }
 
 void run_block(const Plan& plan, Tiles* tiles, const Group& group, int64_t begin, int64_t n,
@@ -264,11 +265,11 @@ void run_block(const Plan& plan, Tiles* tiles, const Group& group, int64_t begin
 // Reduces elements [begin, end) of every result of the group.
 void accumulate(const Plan& plan, Tiles* tiles, const Group& group, int64_t begin, int64_t end,
                 char* accumulators) {
-  int64_t n = next_block(plan, group.results, begin, end);
+  int64_t n = next_block(plan, begin, end);
   if (begin + n == end) return run_block(plan, tiles, group, begin, n, accumulators);
   Cascade cascade(plan, group.results, end - begin, accumulators);
   for (; begin < end; begin += n) {
-    n = next_block(plan, group.results, begin, end);
+    n = next_block(plan, begin, end);
     run_block(plan, tiles, group, begin, n, cascade.next());
     cascade.push(n);
   }

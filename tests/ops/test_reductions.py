@@ -225,6 +225,17 @@ def test_any_layout_gives_the_same_result(case: tuple[Any, ...], keepdim: bool, 
     np.testing.assert_allclose(x.cumsum(-1).numpy(), view.cumsum(-1), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("columns", [257, 1025, 1030, 2049])
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float16, rl.float64])
+def test_a_sum_does_not_depend_on_where_it_lies(columns: int, dtype: rl.dtype) -> None:
+    for rows, width, kept in ((50, 5, 3), (200, 5, 3), (40, 9, 7), (1000, 3, 2), (3000, 1, 1)):
+        x = rl.randn(rows, width, columns, dtype=rl.float64).to(dtype)
+        sums = x[:, :kept].sum((0, 1))
+        for shift in (1, 5, columns // 2):
+            moved = x.roll(shift, 2)[:, :kept].sum((0, 1))
+            assert rl.equal(moved, sums.roll(shift, 0))
+
+
 def test_expanded_and_negative_strided_inputs_reduce() -> None:
     x = rl.tensor([1.0, 2.0, 3.0]).expand(70, 3)
     assert x.sum(0).tolist() == [70.0, 140.0, 210.0]
