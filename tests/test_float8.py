@@ -80,6 +80,17 @@ def test_elements_move_and_are_compared(dtype: torch.dtype) -> None:
 
 
 @formats
+@pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
+def test_padding_moves_elements(dtype: torch.dtype, mode: str) -> None:
+    x = torch.arange(256).to(torch.uint8).view(dtype).reshape(2, 2, 4, 16)
+    amounts = (2, 3, 1, 2)
+    padded = torch.nn.functional.pad(x, amounts, mode)
+    assert padded.dtype is dtype
+    wide = torch.nn.functional.pad(x.double(), amounts, mode)
+    np.testing.assert_array_equal(padded.double().numpy(), wide.numpy())
+
+
+@formats
 def test_a_conversion_passes_the_gradient(dtype: torch.dtype) -> None:
     x = torch.tensor([1.0, 2.3], requires_grad=True)
     x.to(dtype).to(torch.float32).sum().backward()

@@ -21,8 +21,8 @@ Tensor in_layout(const Tensor& like, DType dtype) {
 // What the loops of the CPU compute in: real numbers of 4 or 8 bytes. Elements that only move are
 // taken for such numbers by their size, which changes no bit.
 DType carrier_of(DType dtype, bool moves) {
-  if (dtype_size(dtype) >= 4 && moves) return dtype;
-  return is_half(dtype) || !is_differentiable(dtype) ? DType::float32 : dtype;
+  bool is_wide = dtype_size(dtype) >= 4;
+  return is_wide && (moves || is_differentiable(dtype)) ? dtype : DType::float32;
 }
 
 using Axes = std::span<const ResampleAxis>;
