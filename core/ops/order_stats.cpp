@@ -213,7 +213,7 @@ ranks broadcast to the sizes of input but along dim.)",
 })
 
 OP(_mode_places, "(Tensor input, int dim) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(Where the last of the most frequent elements along dim are; dim has size 1.)",
   .dtypes  = real,
   .batch   = by_dims,

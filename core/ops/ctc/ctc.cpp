@@ -134,7 +134,7 @@ Tensor tensor_of(ShapeRef numbers) {
 OP(ctc_loss_kernel,
    "_ctc_loss(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, "
    "int blank=0, bool zero_infinity=False) -> (Tensor neg_log_likelihood, Tensor log_alpha)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(ctc_loss of each sample, with what its gradient needs.)",
   .dtypes  = single_or_double,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
@@ -179,7 +179,7 @@ OP(ctc_loss_backward,
    "_ctc_loss_backward(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, "
    "Tensor target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, "
    "bool zero_infinity) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The gradient of ctc_loss; see ctc.h for what of. As in PyTorch it has none.)",
   .dtypes  = single_or_double,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, const Tensor&,

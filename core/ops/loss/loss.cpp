@@ -109,7 +109,7 @@ void check_class_loss(const Tensor& input, const Tensor& target, const Tensor& w
 OP(nll_loss_kernel,
    "_nll_loss(Tensor input, Tensor target, Tensor? weight, int ignore_index, int reduction) -> "
    "(Tensor output, Tensor total_weight)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(nll_loss with the sum of the weights, which its gradient needs.
 
 The caller has checked the targets.)",
@@ -155,7 +155,7 @@ The caller has checked the targets.)",
 OP(nll_loss_backward,
    "_nll_loss_backward(Tensor grad, Tensor target, Tensor? weight, Tensor total_weight, "
    "int[] sizes, int ignore_index, int reduction) -> Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The gradient of nll_loss: -weight / total at each target, 0 elsewhere.)",
   .dtypes  = floating,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&,

@@ -65,7 +65,7 @@ bool has_kernel(const Tensor& input, const Tensor& target, const Tensor& weight)
 OP(cross_entropy_kernel,
    "_cross_entropy(Tensor input, Tensor target, Tensor? weight, int ignore_index, int reduction, "
    "float smoothing) -> (Tensor output, Tensor normalizer, Tensor total_weight)", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(cross_entropy of rows (N, C), with what its gradient needs; see loss.h.
 
 The caller has checked the targets.)",
@@ -100,7 +100,7 @@ OP(cross_entropy_backward,
    "_cross_entropy_backward(Tensor grad, Tensor input, Tensor normalizer, Tensor target, "
    "Tensor? weight, Tensor total_weight, int ignore_index, int reduction, float smoothing) -> "
    "Tensor", {
-  .home    = "private",
+  .home    = "core",
   .doc     = R"(The gradient of cross_entropy: softmax(input) - 1 at the target, times weights.)",
   .dtypes  = floating,
   .gpu     = none<"on CUDA cross_entropy is made of log_softmax and nll_loss">,
