@@ -7,9 +7,11 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
+from grouping import each
 
 import rushlight as torch
 from rushlight import _C
@@ -72,6 +74,28 @@ def test_expanded_views_that_overflow_are_refused() -> None:
         torch.zeros(4).as_strided((2,), (2**62,), 1)
     with pytest.raises(RuntimeError):
         torch.zeros(4).as_strided((2,), (-1,), 1)
+
+
+@each(
+    "call",
+    [
+        lambda x: torch.tensor(x.tolist()),
+        lambda x: x.int(),
+        lambda x: x.half(),
+        lambda x: x.to(torch.complex64),
+        lambda x: x.sum(),
+        lambda x: x.cumsum(0),
+        lambda x: x == torch.tensor(True),
+        lambda x: x.nonzero(),
+        lambda x: torch.arange(x.numel())[x],
+        lambda x: x.sort(stable=True).indices,
+        lambda x: x.mode().values,
+        lambda x: x.unique(),
+    ],
+)
+def test_any_byte_but_zero_is_true(call: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    numbers = torch.tensor([2, 0, 190, 255, 1, 0, 3] * 20, dtype=torch.uint8)
+    assert torch.equal(call(numbers.view(torch.bool)), call(numbers != 0))
 
 
 def test_ops_in_threads_agree_with_one_thread() -> None:

@@ -18,10 +18,9 @@ using Complex128 = Absent;
 
 template <class From, class To>
 void cast(const void* from, void* to, int64_t n) {
-  const From* in = static_cast<const From*>(from);
   To* out = static_cast<To*>(to);
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(in[i]);
+  for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(element_at<From>(from, i));
 }
 
 #if RUSHLIGHT_ISA >= 3

@@ -1,5 +1,6 @@
-// Owns convert<To>(x): what an element of one dtype becomes in another. The same text serves every
-// instruction set and CUDA; formula.h or formula.cuh comes before it.
+// Owns element_at<T>(memory, i), how an element is read, and convert<To>(x), what it becomes in
+// another dtype. The same text serves every instruction set and CUDA; formula.h or formula.cuh
+// comes before it.
 #pragma once
 
 #include "core/base/half.h"
@@ -13,6 +14,13 @@ template <class T>
 inline constexpr bool kSmallInteger = T(0.5f) == T(0) && sizeof(T) < 4;
 template <>
 inline constexpr bool kSmallInteger<bool> = false;
+
+template <class T>
+[[gnu::always_inline]] inline T element_at(const void* from, int64_t i) {
+  // Views of bytes and foreign memory may hold bools that are neither 0 nor 1: those are true.
+  if constexpr (detail::kSame<T, bool>) return static_cast<const uint8_t*>(from)[i] != 0;
+  else return static_cast<const T*>(from)[i];
+}
 
 template <class To, class From>
 [[gnu::always_inline]] inline To convert(From x) {

@@ -232,10 +232,11 @@ Scalar item(const Tensor& tensor) {
     }
     return item(here);
   }
+  // Any byte but 0 is true, as in convert.h.
+  if (is_bool(tensor.dtype())) return *static_cast<const uint8_t*>(tensor.data()) != 0;
   return visit_stored_dtype(tensor.dtype(), [&]<class T>(Tag<T>) -> Scalar {
     T value = *tensor.data<T>();
     if constexpr (requires { to_float(value); }) return to_float(value);
-    else if constexpr (std::is_same_v<T, bool>) return value;
     else if constexpr (std::is_same_v<T, uint64_t>) return value;
     else if constexpr (std::is_integral_v<T>) return int64_t(value);
     else if constexpr (std::is_floating_point_v<T>) return double(value);

@@ -295,7 +295,7 @@ void CombineRun::combine_others(char* to, int64_t to_step, const char* from, int
 }
 
 Tensor nonzero_places_cpu(const Tensor& flags) {
-  const bool* flag = flags.data<bool>();
+  const uint8_t* flag = static_cast<const uint8_t*>(flags.data());
   int64_t numel = flags.numel(), ndim = flags.dim();
   int64_t shares = numel > kGrain ? num_threads() : 1, each = numel / shares + 1;
   auto start_of = [&](int64_t share) { return std::min(numel, share * each); };

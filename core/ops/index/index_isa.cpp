@@ -61,19 +61,19 @@ void combine(void* to, const void* from, int64_t step, int64_t n) {
   }
 }
 
-int64_t count(const bool* flags, int64_t n) {
+int64_t count(const uint8_t* flags, int64_t n) {
   int64_t sum = 0;
 #pragma omp simd reduction(+ : sum)
-  for (int64_t k = 0; k < n; ++k) sum += flags[k];
+  for (int64_t k = 0; k < n; ++k) sum += flags[k] != 0;
   return sum;
 }
 
 // Every place is written; only those of true flags stay, so that no jump depends on the data.
-void list(const bool* flags, int64_t n, int64_t first, int64_t most, int64_t* to) {
+void list(const uint8_t* flags, int64_t n, int64_t first, int64_t most, int64_t* to) {
   int64_t at = 0;
   for (int64_t k = 0; k < n && at < most; ++k) {
     to[at] = first + k;
-    at += flags[k];
+    at += flags[k] != 0;
   }
 }
 

@@ -20,9 +20,10 @@ struct IndexLoops {
                       int64_t size, int64_t stride, bool is_first);
   // By Scatter, but null for write; for real dtypes in the order of DType.
   CombineLoop combine[kScatterCount][kRealTypes];
-  int64_t (*count)(const bool* flags, int64_t n);
+  // Flags are true unless they are 0.
+  int64_t (*count)(const uint8_t* flags, int64_t n);
   // Writes the places of true flags, plus `first`, to `to`, where there are at most `most`.
-  void (*list)(const bool* flags, int64_t n, int64_t first, int64_t most, int64_t* to);
+  void (*list)(const uint8_t* flags, int64_t n, int64_t first, int64_t most, int64_t* to);
   // Writes the places of values in [low, low + width) to `to`; returns their number.
   int64_t (*list_between)(const int64_t* values, int64_t n, int64_t low, uint64_t width,
                           int64_t* to);

@@ -48,8 +48,8 @@ bool all_true(const Tensor& input) {
   if (!all.device().is_cpu())
     return item(call<"all", Tensor>(all, std::optional<ShapeRef>(), false)).to<bool>();
   Tensor flags = to_contiguous(all);
-  const bool* first = flags.data<bool>();
-  return std::find(first, first + flags.numel(), false) == first + flags.numel();
+  const uint8_t* first = static_cast<const uint8_t*>(flags.data());
+  return std::find(first, first + flags.numel(), 0) == first + flags.numel();
 }
 
 }  // namespace rushlight

@@ -3,6 +3,8 @@
 #include "core/ops/sort/sort_loops.h"
 #include "core/tensor/formula.h"
 
+#include "core/tensor/convert.h"
+
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
@@ -34,13 +36,12 @@ template <class Key, class T>
 template <class T>
 KeyBounds keys(const void* from, int64_t stride, int64_t n, bool descending, void* to) {
   using Key = typename KeyOf<(sizeof(T) > 4)>::type;
-  const T* in = static_cast<const T*>(from);
   Key* out = static_cast<Key*>(to);
   Key flip = descending ? Key(-1) : Key(0), least = Key(-1), greatest = 0;
   auto run = [&](auto at) {
 #pragma omp simd reduction(min : least) reduction(max : greatest)
     for (int64_t i = 0; i < n; ++i) {
-      Key key = key_of<Key>(in[at(i)]) ^ flip;
+      Key key = key_of<Key>(element_at<T>(from, at(i))) ^ flip;
       out[i] = key;
       least = key < least ? key : least;
       greatest = key > greatest ? key : greatest;
