@@ -102,7 +102,8 @@ struct Weight {
     } else if (auto* list = std::get_if<TensorList>(&value)) {
       for (const Tensor& t : *list) {
         if (!t.defined()) continue;
-        elements += std::min(t.numel(), kReleaseGilFrom);  // a sum of sizes may overflow
+        // A sum of sizes may overflow.
+        elements = std::min(elements, kReleaseGilFrom) + std::min(t.numel(), kReleaseGilFrom);
         recorded |= t.requires_grad();
       }
     }

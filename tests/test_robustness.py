@@ -65,6 +65,13 @@ def test_out_of_memory_raises_and_the_process_goes_on() -> None:
     assert torch.ones(3).sum().item() == 3.0
 
 
+def test_the_largest_size_may_stand_beside_a_list_of_tensors() -> None:
+    largest = torch.empty(2**63 - 1, dtype=torch.int8, device="meta")
+    index = torch.zeros(3, dtype=torch.int64, device="meta")
+    with pytest.raises(RuntimeError, match="overflow"):
+        largest.index_put((index,), largest[:3])
+
+
 def test_expanded_views_that_overflow_are_refused() -> None:
     with pytest.raises(RuntimeError):
         torch.zeros(1).expand(2**40, 2**40)

@@ -22,17 +22,19 @@ Example:
   .forward = [](const Tensor& input, const Tensor& other) {
     size_t dims = std::max(input.sizes().size(), other.sizes().size());
     Shape left = with_dims(input.sizes(), dims), right = with_dims(other.sizes(), dims);
-    Shape rows, blocks, result;
+    Shape rows, blocks;
     for (size_t d = 0; d < dims; ++d) {
       rows.push_back(left[d]);
       rows.push_back(1);
       blocks.push_back(1);
       blocks.push_back(right[d]);
-      result.push_back(left[d] * right[d]);
     }
     CHECK(rows.size() <= kMaxDims, "inputs of ", dims, " dims need ", rows.size(),
           " dims on the way, and tensors have at most ", int64_t(kMaxDims));
-    return reshape(reshape(input, rows) * reshape(other, blocks), result);
+    Tensor products = reshape(input, rows) * reshape(other, blocks);
+    Shape result;  // the sizes of the product fit, so those of pairs of dims do
+    for (size_t d = 0; d < dims; ++d) result.push_back(left[d] * right[d]);
+    return reshape(products, result);
   },
 })
 

@@ -35,6 +35,7 @@ Shape strides_after(ShapeRef sizes, std::span<const Tensor* const> operands) {
     break;
   }
   if (first && first->is_dense()) return first->strides();
+  checked_numel(sizes);  // so that no product of them overflows
 
   Shape order(sizes.size());  // from the inside
   for (size_t i = 0; i < order.size(); ++i) order[i] = int64_t(order.size() - 1 - i);

@@ -134,6 +134,7 @@ Tensor empty_strided(ShapeRef sizes, ShapeRef strides, DType dtype, Device devic
 }
 
 Shape strides_for(ShapeRef sizes, MemoryFormat format) {
+  checked_numel(sizes);
   if (format == MemoryFormat::contiguous || format == MemoryFormat::preserve)
     return contiguous_strides(sizes);
   size_t ndim = format == MemoryFormat::channels_last ? 4 : 5;
