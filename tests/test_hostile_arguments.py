@@ -225,6 +225,24 @@ def test_classes_that_are_written_between_forward_and_backward(loss: Callable[..
     assert scores.grad is not None and scores.grad.isfinite().all()
 
 
+@each("loss", [nll, cross_entropy])
+def test_classes_that_are_replaced_between_forward_and_backward(loss: Callable[..., Any]) -> None:
+    scores = torch.zeros(4000, 6, requires_grad=True)
+    target = torch.zeros(4000, dtype=torch.int64)
+    result = loss(scores, target)
+    target.data = torch.zeros(1, dtype=torch.int64)
+    with pytest.raises(ERRORS, match="Expected target size"):
+        result.backward()
+
+
+def test_a_result_that_is_replaced_has_no_gradient() -> None:
+    x = torch.ones(2, 70, 3, requires_grad=True)
+    result = x.log_softmax(1)
+    result.data = torch.zeros(2, 2)
+    with pytest.raises(RuntimeError, match=r"had shape \(2, 70, 3\)"):
+        result.backward(torch.ones(2, 2))
+
+
 def in_threads(seconds: float, *works: Callable[[], Any]) -> None:
     """Runs each again and again beside the others, whatever errors they raise."""
     done = threading.Event()

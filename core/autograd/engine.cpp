@@ -142,6 +142,9 @@ class Walk {
 
   void add_root(const Tensor& root, Tensor grad) {
     Edge edge = gradient_edge(root);
+    const Shape& sizes = edge.node->results[edge.slot].sizes;
+    CHECK(grad.sizes() == sizes, "a tensor of shape ", root.sizes(), " had shape ", sizes,
+          " when it was recorded. Its gradient needs that shape. Do not replace its .data.");
     bool added;
     roots_.push_back(edge.node);
     deliver(table_.get(edge.node, added), edge.slot, std::move(grad));

@@ -88,22 +88,26 @@ void check_classes(const Tensor& target, int64_t classes, std::optional<int64_t>
   }
 }
 
-void check_class_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
-                      int64_t ignore_index) {
-  CHECK(input.dim() > 0, "input must have at least one dim: the classes. Got a 0-d tensor");
-  int64_t classes = input.sizes()[size_t(class_dim(input))];
-  CHECK(target.sizes() == without_class(input.sizes()), ErrorKind::kValue, "Expected target size ",
-        without_class(input.sizes()), " for input ", input.sizes(), ", got ", target.sizes(),
+void check_class_sizes(const Shape& sizes, const Tensor& target, const Tensor& weight) {
+  CHECK(!sizes.empty(), "input must have at least one dim: the classes. Got a 0-d tensor");
+  int64_t classes = sizes[sizes.size() == 1 ? 0 : 1];
+  CHECK(target.sizes() == without_class(sizes), ErrorKind::kValue, "Expected target size ",
+        without_class(sizes), " for input ", sizes, ", got ", target.sizes(),
         ". It holds one class for each position of input.");
   CHECK(!weight.defined() || (weight.dim() == 1 && weight.numel() == classes),
         "weight tensor should be defined either for all ", classes,
         " classes or no classes but got weight tensor of shape: ",
         weight.defined() ? weight.sizes() : Shape());
+}
+
+void check_class_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
+                      int64_t ignore_index) {
+  check_class_sizes(input.sizes(), target, weight);
   for (const Tensor* t : {&target, &weight})
     CHECK(!t->defined() || t->device() == input.device(),
           "Expected all tensors to be on the same device, but found at least two devices, ",
           input.device(), " and ", t->device(), "!");
-  check_classes(target, classes, ignore_index, ErrorKind::kIndex);
+  check_classes(target, input.size(class_dim(input)), ignore_index, ErrorKind::kIndex);
 }
 
 OP(nll_loss_kernel,
@@ -128,6 +132,7 @@ The caller has checked the targets.)",
   },
   .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, int64_t reduction) {
+    check_class_sizes(input.sizes(), target, weight);
     DType dtype = compute_dtype(input.dtype());
     Device device = input.device();
     LossReduction how{reduction};
@@ -171,6 +176,7 @@ OP(nll_loss_backward,
   .forward = [](const Tensor& grad, const Tensor& target, const Tensor& weight,
                 const Tensor& total_weight, ShapeRef sizes, int64_t ignore_index,
                 int64_t reduction) {
+    check_class_sizes(Shape(sizes), target, weight);
     DType dtype = compute_dtype(grad.dtype());
     Device device = grad.device();
     Tensor g = prepared(grad, input_dtype(grad)), grad_input = empty(sizes, g.dtype(), device);

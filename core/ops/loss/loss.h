@@ -29,8 +29,10 @@ void warn_of_broadcast(const Tensor& input, const Tensor& target);
 // Elsewhere that would have to be waited for.
 void check_classes(const Tensor& target, int64_t classes, std::optional<int64_t> ignored,
                    ErrorKind kind);
-// What the losses over classes ask of their arguments besides; the classes are dim 1, or dim 0 of
-// an input without a batch.
+// Of an input of these sizes: the classes are dim 1, or dim 0 of one without a batch. Kernels check
+// it anew, because a program may replace the .data of what was saved.
+void check_class_sizes(const Shape& sizes, const Tensor& target, const Tensor& weight);
+// All that the losses over classes ask of their arguments.
 void check_class_loss(const Tensor& input, const Tensor& target, const Tensor& weight,
                       int64_t ignore_index);
 inline int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }

@@ -124,6 +124,10 @@ OP(cross_entropy_backward,
   .forward = [](const Tensor& grad, const Tensor& input, const Tensor& normalizer,
                 const Tensor& target, const Tensor& weight, const Tensor& total_weight,
                 int64_t ignore_index, int64_t reduction, double smoothing) {
+    check_class_sizes(input.sizes(), target, weight);
+    CHECK(normalizer.size(1) == input.size(0), "input had ", normalizer.size(1),
+          " rows in the forward pass and now has shape ", input.sizes(),
+          ". Do not replace its .data by that of another shape.");
     DType dtype = input.dtype();
     Tensor grad_input = empty(input.sizes(), dtype, input.device());
     if (input.device().is_cpu())
