@@ -12,6 +12,7 @@ constexpr DTypeSet single_or_double([](DType t) {
 // The same bytes in another dtype and layout.
 Tensor reread(const Tensor& input, DType dtype, const Shape& sizes, const Shape& strides,
               int64_t offset) {
+  checked_numel(sizes);
   Tensor view = shallow_copy(input);
   TensorImpl& impl = *view.impl();
   impl.dtype = dtype;

@@ -97,6 +97,7 @@ def test_elements_that_share_memory_are_not_written() -> None:
         lambda x: torch.diag_embed(x, -(2**63)),
         lambda x: x.unflatten(0, (2**62, 6)),
         lambda x: x[0].expand(2**31, 2**31) + torch.zeros(4, 1, 1),
+        lambda x: torch.view_as_real(x[0].to(torch.complex64).expand(2**62)),
         lambda x: torch.kron(x[:, None], torch.zeros(2**62, 0)),
         lambda x: torch.empty(2**31, 2**31, 4, 4, memory_format=torch.channels_last),
     ],
