@@ -64,8 +64,9 @@ void set_python_error() noexcept;
 // Python has it do from 3.14 on. What asks for the lock, and what calls functions of others, does
 // it by stay_at_exit. At the very end a thread has no state left to ask with, which Python does not
 // look after: AcquireGil stays then.
+// it by stay_at_exit. What unwinds is no C++ object: the reference to it is null.
 template <class F>
-auto stay_at_exit(F&& f) -> decltype(f()) {
+[[gnu::no_sanitize("null")]] auto stay_at_exit(F&& f) -> decltype(f()) {
   try {
     return f();
   } catch (abi::__forced_unwind&) {
