@@ -335,6 +335,17 @@ def _registered(group: ProcessGroup) -> ProcessGroup:
     return group
 
 
+def named(name: str) -> ProcessGroup:
+    """Returns the group with this name.
+
+    Raises:
+        ValueError: if this process is in none.
+    """
+    if name not in _state.groups:
+        raise ValueError(f"There is no process group named {name!r} that this process is in.")
+    return _state.groups[name]
+
+
 def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
     """Returns the ranks in the job of a group's processes."""
     return list((default_group() if group is None else group).ranks)

@@ -9,7 +9,7 @@ import numpy as np
 
 import rushlight as torch
 import rushlight.distributed
-from rushlight.distributed import ReduceOp
+from rushlight.distributed import ReduceOp, _functional_collectives
 
 dist: Any = rushlight.distributed  # functions return None to those outside a group
 
@@ -372,7 +372,43 @@ def meshes(rank: int) -> None:
     assert made.mesh.tolist() == mesh["dp"].mesh.tolist()
 
 
+def functional(rank: int) -> None:
+    """The names that libraries written for torch.compile use; rank r has the number r + 1."""
+    fc = _functional_collectives
+    size, group = dist.get_world_size(), dist.group.WORLD
+    mesh = dist.init_device_mesh("cpu", (size,))
+    total = size * (size + 1) / 2
+    for members in (group, group.group_name, mesh, (mesh, 0)):
+        x = torch.full((2, size), rank + 1.0, requires_grad=True)
+        y = fc.wait_tensor(fc.all_reduce(x, "sum", members))
+        assert y is not x and torch.equal(y, torch.full((2, size), total))
+        y.sum().backward()
+        assert x.grad is not None and x.grad.tolist() == [[float(size)] * size] * 2
+    assert torch.equal(fc.all_reduce(x, "avg", group) * size, y)
+    assert fc.broadcast(x, size - 1, group).tolist() == [[size] * size] * 2
+    wide = fc.all_gather_tensor(x, 1, group)
+    assert wide[0].tolist() == [r + 1.0 for r in range(size) for _ in range(size)]
+    x.grad = None
+    part = fc.reduce_scatter_tensor_autograd(x, "sum", 1, group)
+    assert part.tolist() == [[total]] * 2
+    (part * (rank + 1)).sum().backward()
+    assert x.grad is not None and x.grad[0].tolist() == [r + 1.0 for r in range(size)]
+    if size > 1:
+        raised(ValueError, fc.reduce_scatter_tensor, x[:1], "sum", 0, group)
+    raised(ValueError, fc.all_reduce, x, "median", group)
+    raised(ValueError, fc.all_reduce, x, "sum", "nobody")
+    # Rank r gives r + 1 rows to each.
+    given, taken = [rank + 1] * size, [r + 1 for r in range(size)]
+    rows = torch.full((sum(given), 1), rank + 1.0, requires_grad=True)
+    got = fc.all_to_all_single_autograd(rows, taken, given, group)
+    assert got.flatten().tolist() == [r + 1.0 for r in range(size) for _ in range(r + 1)]
+    (got * (rank + 1)).sum().backward()
+    assert rows.grad is not None
+    assert rows.grad.flatten().tolist() == [r + 1.0 for r in range(size) for _ in range(rank + 1)]
+
+
 EVERYTHING = [
+    functional,
     every_reduction,
     every_size,
     every_dtype,
