@@ -20,7 +20,9 @@ from rushlight.distributed.tensor import (
     Shard,
     distribute_tensor,
 )
+from rushlight.distributed.tensor._utils import compute_local_shape_and_global_offset
 from rushlight.distributed.tensor.experimental import implicit_replication
+from rushlight.distributed.tensor.placement_types import _StridedShard
 
 dist: Any = rushlight.distributed
 tensors: Any = rushlight.distributed.tensor
@@ -350,4 +352,28 @@ def mistakes(mesh: Any) -> None:
     assert x.numpy().shape == (4, 2) and x.stride() == (2, 1) and x.numel() == 8
 
 
-EVERYTHING = [moves, ops, kept_apart, in_place, local_parts, factories, random_numbers, mistakes]
+def places_of_parts(mesh: Any) -> None:
+    whole = torch.arange(35).view(7, 5)
+    for placements in layouts(mesh, 2, partial=False):
+        shape, offsets = compute_local_shape_and_global_offset((7, 5), mesh, placements)
+        part = distribute_tensor(whole, mesh, placements).to_local()
+        assert shape == tuple(part.shape)
+        if part.numel():
+            assert part[0, 0] == whole[offsets]
+    assert (
+        compute_local_shape_and_global_offset((7,), mesh, [Replicate()] * mesh.ndim, True)[1] == ()
+    )
+    raised(NotImplementedError, _StridedShard, 0, split_factor=2)
+
+
+EVERYTHING = [
+    places_of_parts,
+    moves,
+    ops,
+    kept_apart,
+    in_place,
+    local_parts,
+    factories,
+    random_numbers,
+    mistakes,
+]

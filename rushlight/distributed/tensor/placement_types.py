@@ -73,3 +73,16 @@ class Partial(Placement):
 
     def __str__(self) -> str:
         return f"P({self.reduce_op})"
+
+
+class _StridedShard(Placement):
+    """What libraries ask a placement whether it is; no tensor here lies so.
+
+    In PyTorch it is a part of a dim that is made of one piece of each of `split_factor` groups.
+    """
+
+    def __init__(self, dim: int, *, split_factor: int = 1) -> None:
+        raise NotImplementedError(
+            f"_StridedShard: dim {dim} cannot be cut into pieces of {split_factor} groups. Shard "
+            "cuts a dim into consecutive parts. Use Shard, with the groups in a dim of their own."
+        )
