@@ -11,6 +11,10 @@ from distributed.fsdp_models import batches, loss_of, made, same, sharded, whole
 import rushlight as torch
 import rushlight.distributed.checkpoint as dcp
 from rushlight import distributed as dist
+from rushlight.distributed.checkpoint.hf_storage import (
+    HuggingFaceStorageReader,
+    HuggingFaceStorageWriter,
+)
 from rushlight.distributed.checkpoint.state_dict import (
     StateDictOptions,
     get_model_state_dict,
@@ -22,6 +26,7 @@ from rushlight.distributed.checkpoint.state_dict import (
 )
 from rushlight.distributed.tensor import DTensor, Shard, distribute_tensor
 from rushlight.nn.parallel import DistributedDataParallel
+from rushlight.utils import safetensors
 
 
 def step(model: Any, optimizer: Any, ids: Any) -> None:
@@ -155,6 +160,33 @@ def what_is_loaded_may_lie_otherwise(folder: str) -> None:
     assert torch.equal(plain["rows"], values.double())
 
 
+def files_of_tensors_by_name(folder: str) -> None:
+    """What HuggingFaceStorageWriter writes, any reader of safetensors reads."""
+    mesh = dist.init_device_mesh("cpu", (dist.get_world_size(),))
+    values = torch.arange(35.0).view(7, 5)
+    state = {"rows": distribute_tensor(values, mesh, [Shard(0)]), "copy": values * 2}
+    parts, together = f"{folder}/parts", f"{folder}/together"
+    dcp.save(state, storage_writer=HuggingFaceStorageWriter(parts, save_distributed=True))
+    names = {f"shard-{r + 1:05d}-model-00001-of-00001.safetensors" for r in range(mesh.size())}
+    assert set(os.listdir(parts)) == names
+    target: dict[str, Any] = {
+        "rows": distribute_tensor(torch.zeros(7, 5), mesh, [Shard(1)]),
+        "copy": torch.zeros(7, 5),
+    }
+    dcp.load(target, storage_reader=HuggingFaceStorageReader(parts))
+    assert torch.equal(target["rows"].full_tensor(), values)
+    assert torch.equal(target["copy"], values * 2)
+    writer = HuggingFaceStorageWriter(
+        together, {"rows": 1, "copy": 2}, save_distributed=True, enable_consolidation=True
+    )
+    dcp.save(state, storage_writer=writer)
+    first = safetensors.load_file(f"{together}/model-00001-of-00002.safetensors")
+    assert list(first) == ["rows"] and torch.equal(first["rows"], values)
+    assert os.path.exists(f"{together}/model.safetensors.index.json")
+    with pytest.raises(dcp.CheckpointException, match="rows is in 2 parts. Pass save_dis"):
+        dcp.save(state, storage_writer=HuggingFaceStorageWriter(f"{folder}/whole"))
+
+
 def mistakes_are_told_on_all_ranks(folder: str) -> None:
     bad = object() if dist.get_rank() == 1 else 1
     with pytest.raises(dcp.CheckpointException, match="rank 1: TypeError: save: bad is <object"):
@@ -178,6 +210,7 @@ OF_TWO = [
     trains_on_from_a_checkpoint,
     options_of_state_dicts,
     what_is_loaded_may_lie_otherwise,
+    files_of_tensors_by_name,
     mistakes_are_told_on_all_ranks,
 ]
 OF_FOUR = [loads, what_is_loaded_may_lie_otherwise]

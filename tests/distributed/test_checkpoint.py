@@ -14,6 +14,11 @@ import pytest
 
 import rushlight as torch
 import rushlight.distributed.checkpoint as dcp
+from rushlight.distributed.checkpoint.hf_storage import (
+    HuggingFaceStorageReader,
+    HuggingFaceStorageWriter,
+)
+from rushlight.utils import safetensors
 
 VALUES: dict[str, Any] = {
     "number": 3,
@@ -188,3 +193,40 @@ def test_a_place_must_be_given() -> None:
             call({})
     with pytest.raises(NotImplementedError, match="Use FileSystemWriter"):
         dcp.save({}, storage_writer="here")
+
+
+def test_a_folder_of_safetensors_is_read_by_the_names_of_tensors(tmp_path: Path) -> None:
+    reader = HuggingFaceStorageReader(str(tmp_path))
+    target = {"x": torch.zeros(3)}
+    with pytest.raises(dcp.CheckpointException, match="there are no .safetensors files"):
+        dcp.load(target, storage_reader=reader)
+    writer = HuggingFaceStorageWriter(str(tmp_path))
+    with pytest.raises(dcp.CheckpointException, match="step are no tensors"):
+        dcp.save({"x": torch.ones(3), "step": 1}, storage_writer=writer)
+    (tmp_path / "model-00001-of-00001.safetensors").unlink()
+    safetensors.save_file({"x": torch.arange(3.0)}, tmp_path / "model.safetensors")
+    dcp.load(target, storage_reader=reader)
+    assert target["x"].tolist() == [0, 1, 2]
+    assert list(reader.read_metadata().state_dict_metadata) == ["x"]
+    with pytest.raises(ValueError, match="no file for x"):
+        dcp.save(target, storage_writer=HuggingFaceStorageWriter(str(tmp_path), {"y": 1}))
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    ["no json", "[]", '{"x": {}}', '{"x": {"saved_offsets": [-1]}}', '{"x": 3}', "null"],
+)
+def test_damaged_offsets_are_refused(tmp_path: Path, offsets: str) -> None:
+    texts = {"DCP_SHARDING_INFO": offsets}
+    safetensors.save_file({"x": torch.ones(2)}, tmp_path / "model.safetensors", texts)
+    with pytest.raises(dcp.CheckpointException, match="cannot read DCP_SHARDING_INFO"):
+        dcp.load({"x": torch.ones(2)}, storage_reader=HuggingFaceStorageReader(str(tmp_path)))
+
+
+@pytest.mark.parametrize("offsets", [[1], [1, 0], [2**61]])
+def test_parts_that_do_not_make_a_whole_are_refused(tmp_path: Path, offsets: list[int]) -> None:
+    texts = {"DCP_SHARDING_INFO": json.dumps({"x": {"saved_offsets": offsets}})}
+    safetensors.save_file({"x": torch.ones(2)}, tmp_path / "model.safetensors", texts)
+    for state in ({"x": torch.ones(3)}, {"x": 0}):
+        with pytest.raises(dcp.CheckpointException):
+            dcp.load(state, storage_reader=HuggingFaceStorageReader(str(tmp_path)))

@@ -1,7 +1,7 @@
 """Checkpoints of tensors that are spread over ranks, which any number of ranks can read.
 
 docs/fsdp.md tells how. save and load are in _saving.py, files in filesystem.py, state dicts of
-models and optimizers in state_dict.py.
+models and optimizers in state_dict.py, files for other programs in hf_storage.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ for _public in (CheckpointException, async_save, load, save):
 
 
 def __getattr__(name: str) -> object:
-    if name in ("state_dict", "stateful"):
+    if name in ("default_planner", "hf_storage", "state_dict", "stateful"):
         import importlib
 
         return importlib.import_module(f"{__name__}.{name}")

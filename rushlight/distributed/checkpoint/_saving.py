@@ -151,7 +151,9 @@ class _Plan:
         return self.tensors, boxes, self.values
 
 
-def _divided(plans: list[Any], save: str) -> tuple[Metadata, dict[Any, int]]:
+def _divided(
+    plans: list[Any], save: str, writer: FileSystemWriter
+) -> tuple[Metadata, dict[Any, int]]:
     """What the checkpoint will be, and which rank writes which box."""
     tensors: dict[str, TensorEntry] = {}
     values: dict[str, Any] = {}
@@ -176,14 +178,9 @@ def _divided(plans: list[Any], save: str) -> tuple[Metadata, dict[Any, int]]:
         loads[owner] += size
         owners[place] = owner
         key, offsets = place
-        file = FileSystemWriter.file_of(save, owner)
-        tensors[key].parts.append(Part(offsets, shape, file, _name(place)))
+        file = writer.file_of(save, owner, key)
+        tensors[key].parts.append(Part(offsets, shape, file, writer.name_of(key, offsets)))
     return Metadata(tensors, values), owners
-
-
-def _name(place: tuple[str, tuple[int, ...]]) -> str:
-    key, offsets = place
-    return f"{key}@{','.join(map(str, offsets))}"
 
 
 class _Save:
@@ -201,7 +198,8 @@ class _Save:
             raise ValueError("save: needs a checkpoint_id, the folder, or a storage_writer.")
         if storage_writer is not None and not isinstance(storage_writer, FileSystemWriter):
             raise NotImplementedError(
-                f"save: a {type(storage_writer).__name__} is not available. Use FileSystemWriter."
+                f"save: a {type(storage_writer).__name__} is not available. Use FileSystemWriter "
+                "or HuggingFaceStorageWriter."
             )
         self.writer: FileSystemWriter = storage_writer or FileSystemWriter(checkpoint_id)
         if checkpoint_id is not None:
@@ -216,20 +214,20 @@ class _Save:
             error = raised
         ranks.agree("save", error)
         names, plans = zip(*ranks.gather((os.urandom(4).hex(), told)), strict=True)
-        self.metadata, self.owners = _divided(list(plans), names[0])
-        self.file = FileSystemWriter.file_of(names[0], ranks.rank)
+        self.name = names[0]
+        self.metadata, self.owners = _divided(list(plans), self.name, self.writer)
 
     def finish(self, ranks: _Ranks) -> Metadata:
-        """Writes this rank's file and, when all have, the metadata."""
+        """Writes this rank's files and, when all have, the metadata."""
         error = None
         try:
-            own = {
-                _name(place): box
-                for place, box in self.plan.boxes.items()
-                if self.owners[place] == ranks.rank
-            }
-            if own:
-                self.writer.write_tensors(self.file, own)
+            files: dict[str, dict[Any, Tensor]] = {}
+            for place, box in self.plan.boxes.items():
+                if self.owners[place] == ranks.rank:
+                    file = self.writer.file_of(self.name, ranks.rank, place[0])
+                    files.setdefault(file, {})[place] = box
+            for file, boxes in files.items():
+                self.writer.write_tensors(file, boxes)
         except Exception as raised:
             error = raised
         ranks.agree("save", error)

@@ -18,7 +18,10 @@ from rushlight.utils import safetensors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
+
+    Place = tuple[str, tuple[int, ...]]
 
 __all__ = ["FileSystemReader", "FileSystemWriter", "StorageReader", "StorageWriter"]
 
@@ -75,21 +78,28 @@ class FileSystemWriter(StorageWriter):
                 "folder."
             )
 
-    @staticmethod
-    def file_of(save: str, rank: int) -> str:
-        """Returns the name of the file of a rank."""
+    def file_of(self, save: str, rank: int, key: str) -> str:
+        """Returns the name of the file in which a rank writes its part of a tensor."""
         return f"{_PREFIX}{save}-{rank}{_SUFFIX}"
 
-    def write_tensors(self, file: str, tensors: dict[str, Tensor]) -> None:
-        """Writes the file of a rank."""
+    def name_of(self, key: str, offsets: tuple[int, ...]) -> str:
+        """Returns what a box of a tensor is called in its file."""
+        return f"{key}@{','.join(map(str, offsets))}"
+
+    def notes_on(self, places: Iterable[Place]) -> dict[str, str] | None:
+        """Returns what the file says about its boxes beside their names."""
+        return None
+
+    def write_tensors(self, file: str, boxes: dict[Place, Tensor]) -> None:
+        """Writes a file of a rank: boxes of tensors, by key and offsets."""
         os.makedirs(self.path, exist_ok=True)
         seen: set[int] = set()
         own: dict[str, Tensor] = {}
-        for name, tensor in tensors.items():
-            address = tensor.untyped_storage().data_ptr()
-            own[name] = tensor.clone() if address in seen else tensor
+        for place, box in boxes.items():
+            address = box.untyped_storage().data_ptr()
+            own[self.name_of(*place)] = box.clone() if address in seen else box
             seen.add(address)
-        safetensors.save_file(own, os.path.join(self.path, file))
+        safetensors.save_file(own, os.path.join(self.path, file), self.notes_on(boxes))
 
     def write_metadata(self, metadata: Metadata) -> None:
         """Makes what the ranks have written the checkpoint of the folder."""

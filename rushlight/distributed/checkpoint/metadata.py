@@ -60,6 +60,11 @@ class Metadata:
     tensors: dict[str, TensorEntry]
     values: dict[str, Any]
 
+    @property
+    def state_dict_metadata(self) -> dict[str, Any]:
+        """What is known of everything, by key."""
+        return {**self.tensors, **self.values}
+
     def write(self, folder: str) -> None:
         """Writes it to a folder, in place of what is there."""
         tensors = {
