@@ -246,3 +246,30 @@ def test_the_parts_of_the_native_module_can_be_imported(tmp_path: Path) -> None:
     assert done.stdout == (
         "True (device(type='cpu'), torch.float64)\nNo module named 'torch._C._no_such_part'\n"
     ), done.stderr
+
+
+def test_the_insides_that_transformers_imports_are_there(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import torch
+        from torch._dynamo._trace_wrapped_higher_order_op import TransformGetItemToIndex
+        from torch.distributed._functional_collectives import all_to_all_single_autograd
+        from torch.distributed._functional_collectives import wait_tensor
+        from torch.distributed.checkpoint.default_planner import DefaultLoadPlanner
+        from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageReader
+        from torch.distributed.checkpoint.hf_storage import HuggingFaceStorageWriter
+        from torch.distributed.checkpoint._consolidate_hf_safetensors import (
+            consolidate_safetensors_files,
+        )
+        from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+        from torch.distributed.tensor.placement_types import _StridedShard
+
+        @torch._dynamo.assume_constant_result
+        def answer():
+            return 42
+
+        print(answer())
+        """,
+    )
+    assert done.stdout == "42\n", done.stderr

@@ -12,7 +12,7 @@ from rushlight.compiler import reset as reset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from rushlight import Tensor
@@ -48,6 +48,11 @@ maybe_mark_dynamic = mark_static = mark_dynamic
 
 def mark_static_address(t: Tensor, guard: bool = True) -> None:
     """Tells a compiler that a tensor stays where it is."""
+
+
+def assume_constant_result(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Tells a compiler that a function always gives the same; here it is called each time."""
+    return fn
 
 
 def is_dynamo_supported() -> bool:
