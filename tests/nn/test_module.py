@@ -552,6 +552,23 @@ def test_classes_with_a_getattr_of_their_own_ask_that_of_the_module():
             get(layer, "other")
 
 
+def test_an_attribute_set_past_the_module_is_no_child() -> None:
+    class Net(torch.nn.Module):
+        def __setattr__(self, name: str, value: object) -> None:
+            if name == "plain":
+                return super(torch.nn.Module, self).__setattr__(name, value)
+            return super().__setattr__(name, value)
+
+        def __delattr__(self, name: str) -> None:
+            return super(torch.nn.Module, self).__delattr__(name)
+
+    net = Net()
+    net.plain, net.child = torch.nn.ReLU(), torch.nn.ReLU()
+    assert [name for name, _ in net.named_children()] == ["child"] and net.plain is not None
+    del net.plain
+    assert not hasattr(net, "plain")
+
+
 def test_a_getattr_that_a_class_gets_later_is_asked():
     class Late(nn.Linear):
         pass
@@ -637,3 +654,5 @@ def test_sizes_of_layers_are_ints(make, size) -> None:
 def test_what_counts_as_an_int_is_a_size() -> None:
     assert nn.Linear(np.int64(2), torch.tensor(3)).weight.shape == (3, 2)
     assert nn.LSTM(np.int64(2), 3).weight_ih_l0.shape == (12, 2)
+def test_the_key_of_extra_state_has_a_name() -> None:
+    assert torch.nn.modules.module._EXTRA_STATE_KEY_SUFFIX == "_extra_state"

@@ -50,7 +50,7 @@ class MemberView(MutableMapping[str, "Any"]):
     def __delitem__(self, name: str) -> None:
         if name not in self:
             raise KeyError(name)
-        Members.__delattr__(self._module, name)
+        self._module._delete_attribute(name)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._module._kinds.get(name) in self._kinds
@@ -123,7 +123,9 @@ class Members:
 
     # Registration
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    # What Module calls __setattr__ and __delattr__.
+
+    def _set_attribute(self, name: str, value: Any) -> None:
         kind = self.__dict__.get("_kinds", {}).get(name)
         if isinstance(value, Parameter):
             self._check_initialized("parameters")
@@ -155,7 +157,7 @@ class Members:
             )
         self.__dict__[name] = value
 
-    def __delattr__(self, name: str) -> None:
+    def _delete_attribute(self, name: str) -> None:
         object.__delattr__(self, name)
         self._kinds.pop(name, None)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["TransformerDecoderLayer", "TransformerEncoderLayer"]
 
 
-def _activation(name: Activation) -> Callable[[Tensor], Tensor]:
+def _get_activation_fn(name: Activation) -> Callable[[Tensor], Tensor]:
     if not isinstance(name, str):
         return name
     if name not in ("relu", "gelu"):
@@ -62,7 +62,7 @@ class _Layer(Module):
             self.add_module(f"norm{i}", norm)
         for i in blocks:
             self.add_module(f"dropout{i}", Dropout(dropout))
-        self.activation = _activation(activation)
+        self.activation = _get_activation_fn(activation)
 
     def _add(self, x: Tensor, block: Callable[[Tensor], Tensor], norm: Module) -> Tensor:
         """x plus what a block makes of it, normalised before or after."""

@@ -16,6 +16,7 @@ from rushlight.nn.modules._hooks import (
     register_module_full_backward_pre_hook,
 )
 from rushlight.nn.modules._members import MODULE, PARAMETER
+from rushlight.nn.modules._state_dict import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
 from rushlight.nn.modules._state_dict import Stateful
 from rushlight.nn.modules._state_dict import _IncompatibleKeys as _IncompatibleKeys
 
@@ -67,6 +68,9 @@ class Module(Stateful):
 
     training: bool
     __signature__ = _ForwardSignature()
+    # Here and in no base, since programs leave them out by super(Module, self).
+    __setattr__ = Stateful._set_attribute
+    __delattr__ = Stateful._delete_attribute
 
     def __init__(self) -> None:
         super().__init__()

@@ -16,6 +16,7 @@ from rushlight.nn.modules._transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
+from rushlight.nn.modules._transformer_layers import _get_activation_fn as _get_activation_fn
 from rushlight.nn.modules.activation import GELU, ReLU
 from rushlight.nn.modules.container import ModuleList
 from rushlight.nn.modules.module import Module
