@@ -145,10 +145,13 @@ _NAMES_IN = {
         int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7
     """,
     "_functional": """
-        _assert _assert_async _segment_reduce broadcast_shapes compile detach_ einsum
+        _assert _assert_async _check _check_index _check_is_size _check_not_implemented
+        _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with
+        _segment_reduce broadcast_shapes compile detach_ einsum
         get_default_device is_complex is_floating_point is_storage is_tensor numel
         set_default_device tensordot typename unique unique_consecutive
     """,
+    "_higher_order_ops": "cond while_loop",
     "_legacy": """
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
         IntTensor LongTensor ShortTensor set_default_tensor_type

@@ -5,11 +5,13 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
+from typing import Any
 
 import pytest
 
 import rushlight as torch
 from rushlight import _utils
+from rushlight._higher_order_ops.associative_scan import associative_scan
 from rushlight._subclasses import FakeTensor, FakeTensorMode
 from rushlight._subclasses.fake_tensor import is_fake
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
@@ -172,3 +174,75 @@ def test_meshgrid_says_that_it_knows_indexing() -> None:
 def test_numpy_in_workers_is_seeded_as_by_pytorch() -> None:
     expected = [400740237, 3779043709, 3128233089, 477537302]
     assert _generate_state(2**40 + 7, 3) == expected
+
+
+def test_checks_raise_what_their_name_says() -> None:
+    torch._check(True)
+    torch._check_is_size(3, max=3)
+    torch._check_tensor_all(torch.tensor([True, True]))
+    for check, kind in (
+        (torch._check, RuntimeError),
+        (torch._check_index, IndexError),
+        (torch._check_value, ValueError),
+        (torch._check_type, TypeError),
+        (torch._check_not_implemented, NotImplementedError),
+    ):
+        with pytest.raises(kind, match="Expected cond to be True"):
+            check(False)
+        with pytest.raises(kind, match="why"):
+            check(False, lambda: "why")
+    with pytest.raises(KeyError):
+        torch._check_with(KeyError, False, lambda: "x")
+    with pytest.raises(RuntimeError):
+        torch._check_is_size(-1)
+    with pytest.raises(RuntimeError):
+        torch._check_tensor_all(torch.tensor([True, False]))
+    for wrong in (1, torch.tensor(True)):
+        with pytest.raises(TypeError, match="cond must be a bool"):
+            torch._check(wrong)
+    with pytest.raises(TypeError, match="must be a callable"):
+        torch._check(False, "text")
+    with pytest.raises(TypeError, match="must have dtype"):
+        torch._check_tensor_all(torch.ones(1))
+
+
+def test_control_flow_as_functions() -> None:
+    x = torch.ones(2, requires_grad=True)
+    for pred in (True, torch.tensor(True), torch.tensor([1.0])):
+        y = torch.cond(pred, lambda x: x * 3, lambda x: x * 5, (x,))
+    y.sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [3, 3]
+    assert torch.cond(0, lambda x: x * 3, lambda x: x * 5, (x,)).tolist() == [5, 5]
+    with pytest.raises(RuntimeError, match="single-element"):
+        torch.cond(torch.ones(2), torch.sin, torch.cos, (x,))
+    n, y = torch.while_loop(
+        lambda n, x: n < 3, lambda n, x: (n + 1, x * 2), (torch.tensor(0), torch.ones(2))
+    )
+    assert n == 3 and y.tolist() == [8, 8]
+    with pytest.raises(RuntimeError, match="body_fn returned 1 values"):
+        torch.while_loop(lambda n, x: n < 3, lambda n, x: (n + 1,), (0, x))
+
+
+def test_associative_scans_combine_what_comes_before() -> None:
+    x = torch.randn(3, 7, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(associative_scan(torch.add, x, 1), x.cumsum(1))
+    back = associative_scan(torch.mul, x, 0, reverse=True, combine_mode="generic")
+    torch.testing.assert_close(back, x.flip(0).cumprod(0).flip(0))
+
+    def recurrence(a: Any, b: Any) -> Any:
+        return a[0] * b[0], a[1] * b[0] + b[1]
+
+    def last(x: torch.Tensor) -> torch.Tensor:
+        return associative_scan(recurrence, (x, x + 1), 1)[1]
+
+    h = torch.zeros(3, dtype=torch.float64)
+    for t in range(7):
+        h = h * x[:, t] + x[:, t] + 1
+    torch.testing.assert_close(last(x)[:, -1], h)
+    assert torch.autograd.gradcheck(last, (x,))
+    assert associative_scan(torch.add, torch.ones(0), 0).shape == (0,)
+    for wrong in ((x, x[:, 1:]), ()):
+        with pytest.raises(ValueError, match="of one length"):
+            associative_scan(recurrence, wrong, 1)
+    with pytest.raises(ValueError, match="Combine_mode"):
+        associative_scan(torch.add, x, 1, combine_mode="serial")
