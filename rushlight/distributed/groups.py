@@ -297,6 +297,11 @@ def get_rank(group: ProcessGroup | None = None) -> int:
     return (default_group() if group is None else group).rank()
 
 
+def _rank_not_in_group(group: ProcessGroup | int | None) -> bool:
+    """Returns whether a group is what new_group gives to those outside of it."""
+    return group == GroupMember.NON_GROUP_MEMBER
+
+
 def get_world_size(group: ProcessGroup | None = None) -> int:
     """Returns the number of processes of a group; -1 if this one is not in it."""
     if group == GroupMember.NON_GROUP_MEMBER:

@@ -408,7 +408,6 @@ def functional(rank: int) -> None:
 
 
 EVERYTHING = [
-    functional,
     every_reduction,
     every_size,
     every_dtype,
@@ -418,6 +417,7 @@ EVERYTHING = [
     objects,
     groups,
     gradients,
+    functional,
 ]
 
 

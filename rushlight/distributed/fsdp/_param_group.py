@@ -16,8 +16,8 @@ from rushlight import distributed as dist
 from rushlight.autograd import Function
 from rushlight.distributed.fsdp._policies import CPUOffloadPolicy
 from rushlight.distributed.tensor._api import DTensor, local_of, wrap
-from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, chunk_sizes
-from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
+from rushlight.distributed.tensor._dtensor_spec import DTensorSpec
+from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard, chunk_sizes
 from rushlight.nn import Module, Parameter
 
 TYPE_CHECKING = False

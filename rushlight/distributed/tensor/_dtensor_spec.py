@@ -9,7 +9,13 @@ from dataclasses import dataclass
 
 import rushlight as rl
 from rushlight.distributed.device_mesh import DeviceMesh
-from rushlight.distributed.tensor.placement_types import Partial, Placement, Replicate, Shard
+from rushlight.distributed.tensor.placement_types import (
+    Partial,
+    Placement,
+    Replicate,
+    Shard,
+    chunk_sizes,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,18 +23,7 @@ if TYPE_CHECKING:
 
     Placements = tuple[Placement, ...]
 
-__all__ = ["DTensorSpec", "chunk_sizes", "gradient_placements", "normalized"]
-
-
-def chunk_sizes(length: int, count: int) -> list[int]:
-    """Returns the sizes of the parts of a dim, one for each rank.
-
-    Example:
-        >>> torch.distributed.tensor._dtensor_spec.chunk_sizes(5, 4)
-        [2, 2, 1, 0]
-    """
-    step = -(-length // count)
-    return [max(0, min(step, length - i * step)) for i in range(count)]
+__all__ = ["DTensorSpec", "gradient_placements", "normalized"]
 
 
 def gradient_placements(placements: Placements) -> Placements:

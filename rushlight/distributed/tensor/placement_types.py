@@ -9,6 +9,17 @@ __all__ = ["Partial", "Placement", "Replicate", "Shard"]
 _REDUCTIONS = ("sum", "avg", "product", "max", "min")
 
 
+def chunk_sizes(length: int, count: int) -> list[int]:
+    """Returns the sizes of the parts of a dim, one for each rank.
+
+    Example:
+        >>> torch.distributed.tensor.placement_types.chunk_sizes(5, 4)
+        [2, 2, 1, 0]
+    """
+    step = -(-length // count)
+    return [max(0, min(step, length - i * step)) for i in range(count)]
+
+
 class Placement:
     """What Shard, Replicate and Partial have in common."""
 
@@ -38,6 +49,24 @@ class Shard(Placement):
     """
 
     dim: int
+
+    @staticmethod
+    def local_shard_size_and_offset(
+        curr_local_size: int, num_chunks: int, rank: int
+    ) -> tuple[int, int]:
+        """Returns how long a rank's part of a dim is, and where it begins.
+
+        Args:
+            curr_local_size: how long the dim is.
+            num_chunks: the number of ranks.
+            rank: this one.
+
+        Example:
+            >>> torch.distributed.tensor.Shard.local_shard_size_and_offset(5, 4, 2)
+            (1, 4)
+        """
+        sizes = chunk_sizes(curr_local_size, num_chunks)
+        return sizes[rank], sum(sizes[:rank])
 
     def __str__(self) -> str:
         return f"S({self.dim})"
