@@ -7,6 +7,7 @@
 #include "bindings/hooks.h"
 #include "core/autograd/anomaly.h"
 #include "core/autograd/engine.h"
+#include "core/tensor/fusion.h"
 
 namespace rushlight::python {
 namespace {
@@ -251,6 +252,20 @@ PyObject* set_anomaly_mode(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+PyObject* begin_fusion_py(PyObject*, PyObject*) {
+  begin_fusion();
+  Py_RETURN_NONE;
+}
+PyObject* end_fusion_py(PyObject*, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    CHECK(is_fusing(), "_end_fusion without _begin_fusion");
+    ReleaseGil unlocked;
+    end_fusion();
+    Py_RETURN_NONE;
+  });
+}
+PyObject* is_fusing_py(PyObject*, PyObject*) { return PyBool_FromLong(is_fusing()); }
+
 PyMethodDef methods[] = {
     {"_run_backward", run_backward_py, METH_VARARGS, "Walks the tape from roots to leaves."},
     {"_current_walk", current_walk_py, METH_NOARGS, "The number of the backward that runs, or -1."},
@@ -270,6 +285,10 @@ PyMethodDef methods[] = {
     {"_is_grad_layout_kept", is_grad_layout_kept, METH_NOARGS,
      "Whether a new .grad is laid out in memory like its leaf."},
     {"_keep_grad_layout", keep_grad_layout, METH_O, "Sets that for this thread."},
+    {"_begin_fusion", begin_fusion_py, METH_NOARGS,
+     "From now on formulas of this thread are deferred, to run several in one pass."},
+    {"_end_fusion", end_fusion_py, METH_NOARGS, "Ends that; what is deferred is computed."},
+    {"_is_fusing", is_fusing_py, METH_NOARGS, "Whether formulas are deferred."},
     {"_anomaly_mode", anomaly_mode_py, METH_NOARGS, "(enabled, check_nan) of anomaly detection."},
     {"_set_anomaly_mode", set_anomaly_mode, METH_VARARGS, "Sets these."},
     {}};

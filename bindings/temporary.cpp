@@ -8,6 +8,7 @@
 // 3.14 tells; before, we compare the instruction and the return addresses on the C stack.
 #include "bindings/python.h"
 #include "core/autograd/grad_mode.h"
+#include "core/tensor/fusion.h"
 
 #if PY_VERSION_HEX < 0x030E0000
 #include <dlfcn.h>
@@ -118,7 +119,7 @@ bool is_plain(const Tensor& t) { return !t.impl()->autograd && !t.requires_grad(
 }  // namespace
 
 bool is_reusable(PyObject* object, PyObject* other) {
-  if (Py_REFCNT(object) != 1 || Py_TYPE(object) != tensor_class) return false;
+  if (Py_REFCNT(object) != 1 || Py_TYPE(object) != tensor_class || is_fusing()) return false;
   const auto* holder = reinterpret_cast<PyTensor*>(object);
   const Tensor& t = holder->tensor;
   if (size_t(t.numel()) * t.itemsize() < kWorthwhile || !is_floating(t.dtype())) return false;

@@ -148,6 +148,7 @@ _NAMES_IN = {
         _assert _assert_async _check _check_index _check_is_size _check_not_implemented
         _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with
         _segment_reduce broadcast_shapes compile detach_ einsum
+        _assert _assert_async _segment_reduce broadcast_shapes detach_ einsum
         get_default_device is_complex is_floating_point is_storage is_tensor numel
         set_default_device tensordot typename unique unique_consecutive
     """,
@@ -208,7 +209,7 @@ _NAMES_IN = {
         set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
         set_autocast_gpu_dtype
     """,
-    "compiler": "_disable_dynamo",
+    "compiler": "_disable_dynamo compile",
     "cuda.streams": "Stream",
     "func": "vmap",
     "futures": "Future",

@@ -236,13 +236,6 @@ def get_default_device() -> device:
     return place if place.index is not None else _C.tensor([]).device
 
 
-def compile(model: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Returns the model as it is: ops run eagerly, there is nothing to compile."""
-    if model is None:
-        return lambda function: function
-    return model
-
-
 @overridable
 def unique(
     input: Tensor,

@@ -12,6 +12,7 @@
 #include "core/autograd/needs.h"
 #include "core/autograd/node_stream.h"
 #include "core/autograd/profiler.h"
+#include "core/tensor/fusion.h"
 #include "core/tensor/lift.h"
 
 namespace rushlight {
@@ -282,6 +283,8 @@ class Walk {
         std::any_of(task.grads.begin(), task.grads.end(), [](auto& g) { return g.defined(); });
     if (!any && !node.runs_without_grads()) return;
     input_grads.resize(node.edges.size());
+    if (node.fused && !fusion_) [[unlikely]]
+      fusion_.emplace();
     try {
       std::optional<ProfiledScope> range;
       if (current_profile) [[unlikely]]
@@ -306,6 +309,7 @@ class Walk {
   TaskTable table_;
   std::vector<NodePtr> roots_;
   std::vector<Capture> captures_;
+  std::optional<FusionScope> fusion_;  // from the first node on that was made in one
   Walk* outer_ = nullptr;                         // whose hooks or nodes began this one
   std::vector<std::function<void()>> when_done_;  // may grow while they are called
 };

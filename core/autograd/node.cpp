@@ -14,6 +14,7 @@
 #include "core/autograd/needs.h"
 #include "core/autograd/node_stream.h"
 #include "core/autograd/saving_hooks.h"
+#include "core/tensor/fusion.h"
 #include "core/tensor/lift.h"
 
 namespace rushlight {
@@ -143,7 +144,7 @@ void check_origin(const AutogradMeta& meta, WriteTo to) {
 
 }  // namespace
 
-Node::Node() : sequence(next_sequence++), site(current_call_site) {
+Node::Node() : sequence(next_sequence++), fused(is_fusing()), site(current_call_site) {
   note_stream(*this);
   if (anomaly_mode.enabled && anomaly_mode.note_traceback) [[unlikely]]
     anomaly_mode.note_traceback(*this);

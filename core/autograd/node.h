@@ -64,6 +64,7 @@ class Node : public RefCounted {
   std::vector<Edge> edges;
   std::vector<ResultInfo> results;
   uint64_t sequence;  // grows with time of creation on a thread
+  bool fused;         // made in a FusionScope: its gradients are deferred, too
   CallSite site;
   // Hooks are rare: one pointer, null when there are none.
   NodeHooks* hooks() const { return hooks_.load(std::memory_order_acquire); }

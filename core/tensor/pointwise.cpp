@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "core/tensor/fusion.h"
 #include "core/tensor/memory_order.h"
-#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 namespace {
@@ -36,14 +36,6 @@ struct Promotion {
     }
     return result;
   }
-};
-
-struct Typing {
-  DType common;   // of the operands, after int-to-float where the formula needs floats
-  DType compute;  // what the loop reads
-  DType result;
-  DType written;  // what the loop writes
-  PointwiseKernel kernel;
 };
 
 Typing typing_of(const Formula& formula, DType common) {
@@ -112,12 +104,9 @@ bool overwritten_early(const Tensor& operand, const Tensor& into) {
   return !same_window;
 }
 
-Tensor empty_result(ShapeRef sizes, DType dtype, Device device,
-                    std::span<const Tensor* const> operands) {
-  auto is_row_major = [&](const Tensor* t) { return t->is_contiguous() || t->dim() == 0; };
-  if (std::all_of(operands.begin(), operands.end(), is_row_major))
-    return empty(sizes, dtype, device);
-  return empty_strided(sizes, strides_after(sizes, operands), dtype, device);
+bool are_row_major(std::span<const Tensor* const> operands) {
+  return std::all_of(operands.begin(), operands.end(),
+                     [](const Tensor* t) { return t->is_contiguous() || t->dim() == 0; });
 }
 
 void run(const Formula& formula, const Typing& typing, const TileOperand& result,
@@ -206,7 +195,14 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
     lanes[k] = {operands[k], counts.is_mask[k] ? DType::bool_ : typing.compute};
 
   if (!into) {
-    Tensor result = empty_result(*sizes, typing.result, device, operands);
+    bool row_major = are_row_major(operands);
+    if (is_fusing() && device.is_cpu() && checked_numel(*sizes) >= kLeastDeferred) [[unlikely]]
+      return defer(formula, typing, *sizes,
+                   row_major ? contiguous_strides(*sizes) : strides_after(*sizes, operands),
+                   {lanes, operands.size()}, scalar_bytes);
+    Tensor result =
+        row_major ? empty(*sizes, typing.result, device)
+                  : empty_strided(*sizes, strides_after(*sizes, operands), typing.result, device);
     run(formula, typing, {&result, typing.written}, {lanes, operands.size()}, scalar_bytes);
     return result;
   }

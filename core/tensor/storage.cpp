@@ -8,6 +8,7 @@
 #include "core/device/allocator.h"
 #include "core/device/cuda.h"
 #include "core/device/cuda_memory.h"
+#include "core/tensor/fusion.h"
 
 namespace rushlight {
 namespace {
@@ -54,6 +55,24 @@ Storage StorageImpl::none(Device device) {
   return storage;
 }
 
+Storage StorageImpl::defer(size_t bytes, Device device, DeferredFormula* formula) {
+  auto* storage = new (cpu_allocate(kHeader)) StorageImpl();
+  storage->bytes_ = bytes;
+  storage->device_ = device;
+  storage->on_cpu_ = device.is_cpu();
+  storage->deferred_ = formula;
+  return Storage::adopt(storage);
+}
+
+void StorageImpl::settle() const { rushlight::settle(*this); }
+
+void StorageImpl::settle_with(StorageImpl& filled) {
+  data_ = std::exchange(filled.data_, nullptr);
+  block_ = std::exchange(filled.block_, nullptr);
+  capacity_ = std::exchange(filled.capacity_, 0);
+  deferred_.store(nullptr, std::memory_order_release);
+}
+
 Storage StorageImpl::wrap(void* data, size_t bytes, Device device, Deleter deleter, void* context,
                           bool readonly) {
   auto* storage = new (cpu_allocate(kHeader)) StorageImpl();
@@ -76,6 +95,7 @@ void StorageImpl::free_data() {
 
 void StorageImpl::destroy(StorageImpl* storage) {
   size_t block = kHeader + storage->inline_bytes_;
+  if (storage->deferred()) discard_deferred(*storage);
   storage->free_data();
   storage->~StorageImpl();
   cpu_free(storage, block);
@@ -89,7 +109,7 @@ void StorageImpl::check_not_borrowed() const {
 
 void StorageImpl::move_to(void* data, Deleter deleter, void* context) {
   check_not_borrowed();
-  cuda::copy_bytes(data, device_, data_, device_, bytes_);
+  cuda::copy_bytes(data, device_, this->data(), device_, bytes_);
   free_data();
   data_ = data;
   deleter_ = deleter;
@@ -101,6 +121,7 @@ void StorageImpl::resize(size_t bytes) {
   CHECK(!readonly_, "Trying to resize storage that is read-only. Clone the tensor first.");
   CHECK(!deleter_, "Trying to resize storage that is not resizable: its memory belongs to another ",
         "library. Clone the tensor first.");
+  if (deferred()) settle();
   if (bytes <= capacity_) {
     bytes_ = bytes;
     return;

@@ -2,7 +2,7 @@
 //
 // The version counts in-place writes, so that backward can tell whether a saved tensor changed;
 // the storage also remembers who wrote last, for the message. See Note [Saved tensors and
-// versions].
+// versions]. A deferred storage has no memory until somebody asks for it, see Note [Fusion].
 #pragma once
 
 #include <atomic>
@@ -17,6 +17,9 @@ namespace cuda {
 struct Block;
 }
 
+// What computes the elements of a deferred storage; defined in tensor/fusion.cpp.
+class DeferredFormula;
+
 class StorageImpl : public RefCounted {
  public:
   // Frees memory that came from elsewhere, e.g. a NumPy array: called with `context`.
@@ -27,12 +30,22 @@ class StorageImpl : public RefCounted {
   static IntrusivePtr<StorageImpl> allocate(size_t bytes, Device device = {});
   // No memory, for a tensor whose elements are not in its storage.
   static IntrusivePtr<StorageImpl> none(Device device);
+  // Memory that is allocated and filled when somebody asks for it.
+  static IntrusivePtr<StorageImpl> defer(size_t bytes, Device device, DeferredFormula* formula);
   // Foreign memory; `readonly` refuses in-place writes.
   static IntrusivePtr<StorageImpl> wrap(void* data, size_t bytes, Device device, Deleter deleter,
                                         void* context, bool readonly);
   static void destroy(StorageImpl* storage);
 
-  void* data() const { return data_; }
+  void* data() const {
+    if (deferred()) [[unlikely]]
+      settle();
+    return data_;
+  }
+  // Null when the memory is there.
+  DeferredFormula* deferred() const { return deferred_.load(std::memory_order_acquire); }
+  // Takes the memory of another storage, which holds the elements; there are no deferred ones then.
+  void settle_with(StorageImpl& filled);
   size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
   // The memory on a CUDA device, to tell which streams use it; null elsewhere, and when foreign.
@@ -71,6 +84,7 @@ class StorageImpl : public RefCounted {
   ~StorageImpl() = default;
   void free_data();
   void check_not_borrowed() const;
+  void settle() const;
 
   void* data_ = nullptr;
   size_t bytes_ = 0;
@@ -79,6 +93,7 @@ class StorageImpl : public RefCounted {
   Deleter deleter_ = nullptr;
   void* context_ = nullptr;
   cuda::Block* block_ = nullptr;
+  std::atomic<DeferredFormula*> deferred_{nullptr};
   const char* last_writer_ = "";
   CallSite last_write_site_;
   std::atomic<uint32_t> version_{0};

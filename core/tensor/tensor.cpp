@@ -9,6 +9,7 @@
 
 #include "core/device/allocator.h"
 #include "core/device/cuda.h"
+#include "core/tensor/fusion.h"
 #include "core/tensor/lift.h"
 #include "core/tensor/sparse.h"
 
@@ -123,9 +124,13 @@ Tensor empty_strided(ShapeRef sizes, ShapeRef strides, DType dtype, Device devic
         ShapeText{strides}, " must have the same length");
   checked_numel(sizes);
   int64_t bytes = storage_bytes_needed(sizes, strides, 0, dtype_size(dtype));
+  return on_storage(StorageImpl::allocate(size_t(bytes), device), sizes, strides, dtype);
+}
+
+Tensor on_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dtype) {
   TensorImpl* impl = new_impl();
   Tensor out(IntrusivePtr<TensorImpl>::adopt(impl));
-  impl->storage = StorageImpl::allocate(size_t(bytes), device);
+  impl->storage = std::move(storage);
   impl->sizes.assign(sizes.begin(), sizes.end());
   impl->strides.assign(strides.begin(), strides.end());
   impl->dtype = dtype;
@@ -281,6 +286,7 @@ bool has_internal_overlap(const Tensor& tensor) {
 }
 
 void check_writable(const Tensor& tensor) {
+  settle_before_write(*tensor.storage());
   CHECK(!tensor.storage()->readonly(),
         "the tensor shares read-only memory and cannot be changed in "
         "place. Call .clone() first.");

@@ -132,6 +132,8 @@ Tensor empty(ShapeRef sizes, DType dtype, Device device = {});
 Tensor empty_strided(ShapeRef sizes, ShapeRef strides, DType dtype, Device device = {});
 // The strides of a dense tensor of these sizes in the given order of dims.
 Shape strides_for(ShapeRef sizes, MemoryFormat format);
+// A window on a storage, whose bounds are not checked.
+Tensor on_storage(Storage storage, ShapeRef sizes, ShapeRef strides, DType dtype);
 // A 0-d CPU tensor.
 Tensor scalar_tensor(const Scalar& value, DType dtype);
 // A number as an operand: bool, int64, float64 or complex128, marked wrapped_number.

@@ -38,12 +38,11 @@ struct Lane {
 struct Plan {
   Shape sizes;  // coalesced, in memory order of the result
   int64_t numel;
-  Lane lanes[kMaxOperands + 1];  // the operands, then the result
+  std::span<Lane> lanes;  // the operands, then the result
   int operand_count;
   PointwiseKernel kernel;
   const void* scalars;
 
-  std::span<const Lane> all() const { return {lanes, size_t(operand_count) + 1}; }
   int64_t inner() const { return sizes.empty() ? 1 : sizes.back(); }
   const Lane& result() const { return lanes[operand_count]; }
 };
@@ -59,13 +58,13 @@ void for_each_run(const Plan& plan, const Lane& lane, int64_t begin, int64_t n, 
 class Tiles {
  public:
   Tiles(const Plan& plan, int64_t most) : plan_(plan), most_(std::min(most, kTile)) {
-    for (const Lane& lane : plan.all()) {
+    for (const Lane& lane : plan.lanes) {
       if (!lane.linear && !lane.single) bytes_ += tile_bytes(lane.item);
       if (lane.cast || lane.single) bytes_ += tile_bytes(lane.kernel_item);
     }
     block_ = static_cast<char*>(cpu_allocate(bytes_));
     char* next = block_;
-    for (size_t k = 0; k < plan.all().size(); ++k) {
+    for (size_t k = 0; k < plan.lanes.size(); ++k) {
       const Lane& lane = plan.lanes[k];
       if (!lane.linear && !lane.single)
         gathered_[k] = std::exchange(next, next + tile_bytes(lane.item));
@@ -175,11 +174,11 @@ class Tiles {
   size_t bytes_ = 0;
   char* block_;
   // By lane: elements as they are in memory, and as the kernel takes them.
-  char* gathered_[kMaxOperands + 1] = {};
-  char* converted_[kMaxOperands + 1];
-  const char* repeated_[kMaxOperands + 1] = {};  // the element that fills gathered_
-  int64_t repeats_[kMaxOperands + 1];
-  int64_t prepared_[kMaxOperands + 1] = {};  // elements from the start of a row that are here
+  char* gathered_[kMaxLanes + 1] = {};
+  char* converted_[kMaxLanes + 1];
+  const char* repeated_[kMaxLanes + 1] = {};  // the element that fills gathered_
+  int64_t repeats_[kMaxLanes + 1];
+  int64_t prepared_[kMaxLanes + 1] = {};  // elements from the start of a row that are here
 };
 
 void run_tiles(const Plan& plan, int64_t begin, int64_t end) {
@@ -190,7 +189,7 @@ void run_tiles(const Plan& plan, int64_t begin, int64_t end) {
     int64_t n = std::min(most, end - i);
     if (i % inner || n < inner || inner >= kRowTile) n = std::min(n, inner - i % inner);
     else n -= n % inner;
-    const void* operands[kMaxOperands];
+    const void* operands[kMaxLanes];
     for (int k = 0; k < plan.operand_count; ++k) operands[k] = tiles.read(k, i, n);
     void* target = tiles.target(i, n);
     plan.kernel.run(operands, plan.scalars, target, n);
@@ -220,7 +219,7 @@ void run_rows(const Plan& plan, PointwiseLoop loop, int64_t begin, int64_t end) 
   size_t last = plan.sizes.size() - 1, next = last ? last - 1 : 0;
   int64_t most = last ? plan.sizes[next] : 1;
   ShapeRef outer = ShapeRef(plan.sizes).first(next);
-  int64_t steps[kMaxOperands + 1];
+  int64_t steps[kMaxLanes + 1];
   for (int k = 0; k <= plan.operand_count; ++k) steps[k] = last ? plan.lanes[k].strides[next] : 0;
   for (int64_t i = begin; i < end;) {
     // Rows, or a part of one, that lie at equal distances.
@@ -231,7 +230,7 @@ void run_rows(const Plan& plan, PointwiseLoop loop, int64_t begin, int64_t end) 
       return lane.data + offset_of(outer, ShapeRef(lane.strides).first(next), row / most) +
              row % most * steps[k] + column * lane.strides[last];
     };
-    const void* operands[kMaxOperands];
+    const void* operands[kMaxLanes];
     for (int k = 0; k < plan.operand_count; ++k) operands[k] = start(k);
     char* result = start(plan.operand_count);
     for (int64_t r = 0; r < rows; ++r, result += steps[plan.operand_count]) {
@@ -266,15 +265,15 @@ bool is_direct(const TileOperand& result, std::span<const TileOperand> operands)
 void run_direct(const TileOperand& result, std::span<const TileOperand> operands,
                 PointwiseLoop loop, const void* scalars, int64_t begin, int64_t end) {
   auto at = [&](const Tensor& t) { return t.data<char>() + begin * int64_t(t.itemsize()); };
-  const void* in[kMaxOperands];
+  const void* in[kMaxLanes];
   for (size_t k = 0; k < operands.size(); ++k) in[k] = at(*operands[k].tensor);
   loop(in, scalars, at(*result.tensor), end - begin);
 }
 
 // Brings every lane into the iteration order of the result and finds the linear ones.
 void coalesce(Plan& plan, const Tensor& out, std::span<const TileOperand> operands) {
-  std::span<Lane> lanes(plan.lanes, operands.size() + 1);
-  Shape* strides[kMaxOperands + 1];
+  std::span<Lane> lanes = plan.lanes;
+  Shape* strides[kMaxLanes + 1];
   strides[0] = &lanes.back().strides;  // the first decides the order
   lanes.back().strides = out.strides();
   for (size_t k = 0; k < operands.size(); ++k) {
@@ -297,10 +296,12 @@ void coalesce(Plan& plan, const Tensor& out, std::span<const TileOperand> operan
   }
 }
 
-Plan make_plan(const TileOperand& result, std::span<const TileOperand> operands,
-               const PointwiseKernel& kernel, const void* scalars) {
+Plan make_plan(std::span<Lane> lanes, const TileOperand& result,
+               std::span<const TileOperand> operands, const PointwiseKernel& kernel,
+               const void* scalars) {
   const Tensor& out = *result.tensor;
   Plan plan;
+  plan.lanes = lanes;
   plan.numel = out.numel();
   plan.kernel = kernel;
   plan.scalars = scalars;
@@ -321,7 +322,7 @@ Plan make_plan(const TileOperand& result, std::span<const TileOperand> operands,
     return plan;
   }
   plan.sizes.push_back(plan.numel);
-  for (Lane& lane : std::span(plan.lanes, operands.size() + 1))
+  for (Lane& lane : plan.lanes)
     lane.strides.push_back(lane.single ? 0 : lane.item);
   return plan;
 }
@@ -353,7 +354,11 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
     });
     return;
   }
-  Plan plan = make_plan(result, operands, kernel, scalars);
+  Lane few[kMaxOperands + 1];
+  std::vector<Lane> many;
+  if (operands.size() > kMaxOperands) many.resize(operands.size() + 1);
+  std::span<Lane> lanes = many.empty() ? std::span(few, operands.size() + 1) : std::span(many);
+  Plan plan = make_plan(lanes, result, operands, kernel, scalars);
   PointwiseLoop loop = row_loop(plan);
   parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) {
     if (loop) run_rows(plan, loop, begin, end);

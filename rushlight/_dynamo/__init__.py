@@ -1,9 +1,12 @@
-"""What libraries say to the insides of torch.compile, which returns programs as they are."""
+"""What libraries say to the insides of torch.compile: most of it changes nothing here."""
 
 from __future__ import annotations
 
 import contextlib
 
+from rushlight._dynamo.backends.registry import list_backends as list_backends
+from rushlight._dynamo.backends.registry import lookup_backend as lookup_backend
+from rushlight._dynamo.backends.registry import register_backend as register_backend
 from rushlight._dynamo.eval_frame import OptimizedModule as OptimizedModule
 from rushlight.compiler import allow_in_graph as allow_in_graph
 from rushlight.compiler import disable as disable
@@ -56,5 +59,5 @@ def assume_constant_result(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_dynamo_supported() -> bool:
-    """Returns False: programs run as they are."""
+    """Returns False: programs run as they are, nothing looks into their frames."""
     return False

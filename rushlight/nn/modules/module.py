@@ -148,11 +148,20 @@ class Module(Stateful):
                 parameter.grad.zero_()
 
     def compile(self, *args: Any, **options: Any) -> None:
-        """Changes nothing: ops run as they are called, there is nothing to compile.
+        """Has calls of the module run compiled from now on.
 
         Args:
-            args, options: what torch.compile takes.
+            args, options: what torch.compile takes after the model.
+
+        Example:
+            >>> net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.Tanh())
+            >>> net.compile()
+            >>> net(torch.zeros(1, 2)).shape
+            torch.Size([1, 3])
         """
+        from rushlight._dynamo.eval_frame import CompiledForward
+
+        self.forward = CompiledForward(self, *args, **options)
 
     # Walks that change things
 

@@ -1,0 +1,453 @@
+// Defines how deferred formulas are collected, made a program for tiles, and run. See Note [Fusion].
+#include "core/tensor/fusion.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/device/allocator.h"
+#include "core/tensor/pointwise.h"
+
+namespace rushlight {
+
+// Formulas that one program runs, and tensors that it reads: with more of them the tiles would not
+// stay in the L1 cache.
+constexpr int kMostSteps = 16;
+constexpr int kMostLeaves = 12;
+static_assert(kMostSteps + kMostLeaves <= kMaxLanes);
+
+class DeferredFormula {
+ public:
+  DeferredFormula(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
+                  std::span<const TileOperand> operands, const void* scalars);
+
+  const Formula& formula;
+  const PointwiseKernel kernel;
+  const DType compute, result, written;
+  const Shape sizes, strides;
+  TileOperand operands[kMaxOperands];
+  alignas(16) char scalars[kMaxScalars * sizeof(std::complex<double>)];
+
+  // What a program for this would be made of, if nothing were settled before.
+  int steps = 1, leaves = 0;
+  int member = -1;  // its number while it is part of a group
+  StorageImpl* storage = nullptr;
+  const void* scope = &detail::fusion_depth;  // of its thread
+  DeferredFormula *older = nullptr, *newer = nullptr;
+
+  std::span<const TileOperand> reads() const {
+    return {operands, size_t(formula.counts.operands)};
+  }
+
+ private:
+  Tensor tensors_[kMaxOperands];  // with impls of their own, which nobody changes
+};
+
+DeferredFormula::DeferredFormula(const Formula& formula, const Typing& typing, ShapeRef sizes,
+                                 ShapeRef strides, std::span<const TileOperand> reads,
+                                 const void* numbers)
+    : formula(formula),
+      kernel(typing.kernel),
+      compute(typing.compute),
+      result(typing.result),
+      written(typing.written),
+      sizes(sizes),
+      strides(strides) {
+  for (size_t k = 0; k < reads.size(); ++k) {
+    tensors_[k] = shallow_copy(*reads[k].tensor);
+    operands[k] = {&tensors_[k], reads[k].kernel_dtype};
+  }
+  std::memcpy(scalars, numbers, size_t(formula.counts.scalars) * dtype_size(compute));
+}
+
+namespace {
+
+// ---- the list of all that is deferred -----------------------------------------------------------
+
+std::mutex& lock() {
+  static auto* mutex = [] {
+    static std::mutex mutex;
+    // A forked child must not inherit a lock that another thread holds.
+    int failed = pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
+                                [] { mutex.unlock(); });
+    ASSERT(!failed);
+    return &mutex;
+  }();
+  return *mutex;
+}
+using Locked = std::lock_guard<std::mutex>;
+
+DeferredFormula* newest = nullptr;
+
+void link(DeferredFormula* formula) {
+  formula->older = newest;
+  if (newest) newest->newer = formula;
+  newest = formula;
+  detail::deferred_count.fetch_add(1, std::memory_order_relaxed);
+}
+void unlink(DeferredFormula* formula) {
+  if (formula->older) formula->older->newer = formula->newer;
+  (formula->newer ? formula->newer->older : newest) = formula->older;
+  detail::deferred_count.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// What a lock holder is done with. It goes after the lock: the last reference to memory of another
+// library calls it back, and it may wait for locks of its own.
+using Discarded = std::vector<std::unique_ptr<DeferredFormula>>;
+
+// ---- programs for tiles -------------------------------------------------------------------------
+
+constexpr int64_t kProgramTile = 1024;
+constexpr int64_t kBufferGap = 64;  // so that buffers do not all begin at the same place of a page
+
+// Where a step finds or leaves elements: tile t lies at base + t * advance.
+struct Place {
+  enum Kind : uint8_t { lane, buffer, result, number } kind;
+  int index = 0;       // of a lane
+  int64_t offset = 0;  // of a buffer or number in the scratch memory or the numbers
+  int64_t item = 0;
+};
+
+struct Step {
+  PointwiseLoop loop = nullptr;
+  CastLoop cast = nullptr;  // in place of a loop
+  const void* scalars = nullptr;
+  int input_count = 0;
+  Place inputs[kMaxOperands];
+  Place output;
+};
+
+// Steps that run on a tile one after the other, as the loop driver's kernel sees them.
+struct Program {
+  std::vector<Step> steps;
+  std::vector<char> numbers;
+  int64_t scratch = 0;
+
+  static void run(const void* const* lanes, const void* program, void* result, int64_t n) {
+    static_cast<const Program*>(program)->run_on(lanes, static_cast<char*>(result), n);
+  }
+
+ private:
+  void run_on(const void* const* lanes, char* result, int64_t n) const {
+    CpuBuffer buffers{size_t(scratch)};
+    char* here = static_cast<char*>(buffers.data());
+    for (int64_t begin = 0; begin < n; begin += kProgramTile) {
+      int64_t count = std::min(kProgramTile, n - begin);
+      auto at = [&](const Place& place) -> char* {
+        switch (place.kind) {
+          case Place::lane:
+            return static_cast<char*>(const_cast<void*>(lanes[place.index])) + begin * place.item;
+          case Place::buffer: return here + place.offset;
+          case Place::number: return const_cast<char*>(numbers.data()) + place.offset;
+          case Place::result: return result + begin * place.item;
+        }
+        __builtin_unreachable();
+      };
+      for (const Step& step : steps) {
+        const void* inputs[kMaxOperands];
+        for (int k = 0; k < step.input_count; ++k) inputs[k] = at(step.inputs[k]);
+        if (step.cast) step.cast(inputs[0], at(step.output), count);
+        else step.loop(inputs, step.scalars, at(step.output), count);
+      }
+    }
+  }
+};
+
+// Numbers the formulas of a group, decides what they store, and writes the program.
+class Group {
+ public:
+  explicit Group(DeferredFormula& root) : root_(root) {
+    add(root);
+    uses_.resize(members_.size());
+    for (DeferredFormula* member : members_)
+      for (const TileOperand& operand : member->reads())
+        if (DeferredFormula* read = operand.tensor->storage()->deferred())
+          ++uses_[size_t(read->member)];
+  }
+  ~Group() {
+    for (DeferredFormula* member : members_) member->member = -1;
+  }
+  Group(const Group&) = delete;
+
+  // Computes all members; afterwards stored() have their elements.
+  void run() {
+    values_.resize(members_.size());
+    results_.reserve(members_.size());
+    lanes_.reserve(kMaxLanes);
+    for (DeferredFormula* member : members_) compile(*member);
+    place_buffers();
+    run_tile_loop({&results_.back(), root_.written}, lanes_, {&Program::run}, &program_);
+  }
+
+  // Calls f(member, result) for those whose elements were stored.
+  template <class F>
+  void for_each_stored(F&& f) {
+    size_t i = 0;
+    for (DeferredFormula* member : members_)
+      if (is_stored(*member)) f(*member, results_[i++]);
+  }
+
+ private:
+  void add(DeferredFormula& formula) {
+    for (const TileOperand& operand : formula.reads())
+      if (DeferredFormula* read = operand.tensor->storage()->deferred())
+        if (read->member < 0) add(*read);
+    formula.member = int(members_.size());
+    members_.push_back(&formula);
+  }
+
+  // Somebody else than members may read it.
+  bool is_stored(const DeferredFormula& member) const {
+    return &member == &root_ || member.storage->use_count() > uses_[size_t(member.member)];
+  }
+
+  void compile(const DeferredFormula& member) {
+    Step step;
+    step.loop = member.kernel.run;
+    step.scalars = member.scalars;
+    step.input_count = member.formula.counts.operands;
+    const TileOperand* number = nullptr;
+    int numbers = 0;
+    for (int k = 0; k < step.input_count; ++k) {
+      const TileOperand& operand = member.operands[k];
+      if (DeferredFormula* read = operand.tensor->storage()->deferred())
+        step.inputs[k] = value_as(*read, operand.kernel_dtype);
+      else if (operand.tensor->numel() != 1) step.inputs[k] = lane_of(operand);
+      else ++numbers, number = &operand;
+    }
+    if (numbers) {
+      // One number has a loop of its own, where there is one; else it fills a tile.
+      int k = int(number - member.operands);
+      PointwiseLoop repeating = k < kMaxRepeating ? member.kernel.repeating[k] : nullptr;
+      if (numbers == 1 && repeating) step.loop = repeating;
+      int64_t copies = step.loop == repeating ? 1 : kProgramTile;
+      for (k = 0; k < step.input_count; ++k)
+        if (!member.operands[k].tensor->storage()->deferred() &&
+            member.operands[k].tensor->numel() == 1)
+          step.inputs[k] = number_of(member.operands[k], copies);
+    }
+
+    bool is_stored = this->is_stored(member);
+    if (is_stored)
+      results_.push_back(empty_strided(member.sizes, member.strides, member.result));
+    Place place;  // of the elements in the dtype of the result
+    if (&member == &root_) place = {Place::result, 0, 0, int64_t(dtype_size(member.written))};
+    else if (is_stored) place = lane_of({&results_.back(), member.result});
+    else place = new_buffer(member.result);
+    bool casts = &member != &root_ && member.written != member.result;
+    step.output = casts ? new_buffer(member.written) : place;
+    Place written = step.output;
+    program_.steps.push_back(step);
+    if (casts) cast(written, member.written, place, member.result);
+    values_[size_t(member.member)] = place;
+  }
+
+  // A member's elements in the dtype that a reader takes.
+  Place value_as(const DeferredFormula& member, DType dtype) {
+    Place value = values_[size_t(member.member)];
+    if (member.result == dtype) return value;
+    Place converted = new_buffer(dtype);
+    cast(value, member.result, converted, dtype);
+    return converted;
+  }
+  void cast(Place from, DType from_dtype, Place to, DType to_dtype) {
+    Step step;
+    step.cast = cast_loop(from_dtype, to_dtype);
+    step.input_count = 1;
+    step.inputs[0] = from;
+    step.output = to;
+    program_.steps.push_back(step);
+  }
+
+  Place lane_of(const TileOperand& operand) {
+    auto is_same = [&](const TileOperand& lane) {
+      const Tensor &a = *lane.tensor, &b = *operand.tensor;
+      return lane.kernel_dtype == operand.kernel_dtype && a.dtype() == b.dtype() &&
+             a.storage() == b.storage() && a.offset() == b.offset() && a.sizes() == b.sizes() &&
+             a.strides() == b.strides();
+    };
+    auto lane = std::find_if(lanes_.begin(), lanes_.end(), is_same);
+    if (lane == lanes_.end()) lane = lanes_.insert(lane, operand);
+    return {Place::lane, int(lane - lanes_.begin()), 0, int64_t(dtype_size(operand.kernel_dtype))};
+  }
+
+  Place number_of(const TileOperand& operand, int64_t copies) {
+    int64_t item = int64_t(dtype_size(operand.kernel_dtype)), aligned = (item + 15) & ~int64_t(15);
+    int64_t offset = int64_t(program_.numbers.size());
+    program_.numbers.resize(size_t(offset + std::max(aligned, item * copies)));
+    char* at = program_.numbers.data() + offset;
+    cast_loop(operand.tensor->dtype(), operand.kernel_dtype)(operand.tensor->data(), at, 1);
+    copy_run(at, item, at, 0, item, copies);
+    return {Place::number, 0, offset, 0};
+  }
+
+  Place new_buffer(DType dtype) {
+    return {Place::buffer, buffers_++, 0, int64_t(dtype_size(dtype))};
+  }
+
+  // Gives every buffer memory that nobody needs any more, or new memory.
+  void place_buffers() {
+    std::vector<size_t> last_use(size_t(buffers_), 0);
+    auto& steps = program_.steps;
+    for (size_t i = 0; i < steps.size(); ++i)
+      for (int k = 0; k < steps[i].input_count; ++k)
+        if (steps[i].inputs[k].kind == Place::buffer) last_use[size_t(steps[i].inputs[k].index)] = i;
+
+    std::vector<int64_t> offsets(size_t(buffers_), -1);
+    std::vector<Place> free;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      Step& step = steps[i];
+      std::vector<Place> ended;
+      for (int k = 0; k < step.input_count; ++k) {
+        Place& input = step.inputs[k];
+        if (input.kind != Place::buffer) continue;
+        input.offset = offsets[size_t(input.index)];
+        bool is_known = std::any_of(ended.begin(), ended.end(),
+                                    [&](const Place& e) { return e.index == input.index; });
+        if (last_use[size_t(input.index)] == i && !is_known) ended.push_back(input);
+      }
+      // A loop may write what it reads, element by element; a cast changes the size of elements.
+      if (step.loop) free.insert(free.end(), ended.begin(), ended.end());
+      if (step.output.kind == Place::buffer) {
+        Place& output = step.output;
+        auto fits = std::find_if(free.begin(), free.end(),
+                                 [&](const Place& f) { return f.item == output.item; });
+        if (fits != free.end()) {
+          output.offset = fits->offset;
+          free.erase(fits);
+        } else {
+          output.offset = program_.scratch;
+          program_.scratch += kProgramTile * output.item + kBufferGap;
+        }
+        offsets[size_t(output.index)] = output.offset;
+      }
+      if (step.cast) free.insert(free.end(), ended.begin(), ended.end());
+    }
+  }
+
+  DeferredFormula& root_;
+  std::vector<DeferredFormula*> members_;  // each after those that it reads
+  std::vector<size_t> uses_;               // how many operands of members each is
+  std::vector<Tensor> results_;            // of those that are stored
+  std::vector<TileOperand> lanes_;         // what is read, and what is stored but the root
+  std::vector<Place> values_;              // where each member's elements are
+  int buffers_ = 0;
+  Program program_;
+};
+
+// ---- settling, under the lock -------------------------------------------------------------------
+
+void settle_locked(DeferredFormula& root, Discarded& discarded);
+
+// Whether an operand is all of what a deferred formula gives, in the order of `root`.
+bool fits(const DeferredFormula& read, const Tensor& operand, const DeferredFormula& root) {
+  return operand.dtype() == read.result && operand.offset() == 0 &&
+         operand.sizes() == root.sizes && operand.strides() == root.strides &&
+         read.sizes == root.sizes && read.strides == root.strides;
+}
+
+// Settles what cannot be computed along with the root, such as views and broadcast operands.
+void settle_others(DeferredFormula& formula, const DeferredFormula& root, Discarded& discarded) {
+  for (const TileOperand& operand : formula.reads()) {
+    DeferredFormula* read = operand.tensor->storage()->deferred();
+    if (!read) continue;
+    if (fits(*read, *operand.tensor, root)) settle_others(*read, root, discarded);
+    else settle_locked(*read, discarded);
+  }
+}
+
+void settle_locked(DeferredFormula& root, Discarded& discarded) {
+  settle_others(root, root, discarded);
+  Group group(root);
+  group.run();
+  group.for_each_stored([&](DeferredFormula& member, const Tensor& result) {
+    member.storage->settle_with(*result.storage());
+    unlink(&member);
+    discarded.emplace_back(&member);
+  });
+}
+
+// Settles those for which is_due(formula), the newest first: what only that one reads is computed
+// along with it, and then gone.
+template <class F>
+void settle_all(F&& is_due) {
+  for (bool found = true; found;) {
+    Discarded discarded;
+    Locked locked(lock());
+    DeferredFormula* formula = newest;
+    while (formula && !is_due(*formula)) formula = formula->older;
+    found = formula;
+    if (found) settle_locked(*formula, discarded);
+  }
+}
+
+}  // namespace
+
+// ---- the public functions -----------------------------------------------------------------------
+
+void end_fusion() noexcept {
+  if (--detail::fusion_depth > 0) return;
+  try {
+    settle_all([](const DeferredFormula& formula) {
+      return formula.scope == &detail::fusion_depth;
+    });
+  } catch (const Error&) {
+  }
+}
+
+Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
+             std::span<const TileOperand> operands, const void* scalars) {
+  auto deferred =
+      std::make_unique<DeferredFormula>(formula, typing, sizes, strides, operands, scalars);
+  size_t bytes = size_t(checked_numel(sizes)) * dtype_size(typing.result);
+  Discarded discarded;
+  Locked locked(lock());
+  auto count = [&] {
+    deferred->steps = 1;
+    deferred->leaves = 0;
+    for (const TileOperand& operand : deferred->reads()) {
+      DeferredFormula* read = operand.tensor->storage()->deferred();
+      deferred->steps += read ? read->steps : 0;
+      deferred->leaves += read ? read->leaves : 1;
+    }
+  };
+  count();
+  if (deferred->steps > kMostSteps || deferred->leaves > kMostLeaves) {
+    for (const TileOperand& operand : deferred->reads())
+      if (DeferredFormula* read = operand.tensor->storage()->deferred())
+        settle_locked(*read, discarded);
+    count();
+  }
+  Storage storage = StorageImpl::defer(bytes, {DeviceType::cpu}, deferred.get());
+  deferred->storage = storage.get();
+  link(deferred.release());
+  return on_storage(std::move(storage), sizes, strides, typing.result);
+}
+
+void settle(const StorageImpl& storage) {
+  Discarded discarded;
+  Locked locked(lock());
+  if (DeferredFormula* formula = storage.deferred()) settle_locked(*formula, discarded);
+}
+
+void discard_deferred(StorageImpl& storage) {
+  std::unique_ptr<DeferredFormula> discarded;
+  Locked locked(lock());
+  discarded.reset(storage.deferred());
+  if (discarded) unlink(discarded.get());
+}
+
+void detail::settle_readers(const StorageImpl& storage) {
+  settle_all([&](const DeferredFormula& formula) {
+    return std::ranges::any_of(formula.reads(), [&](const TileOperand& operand) {
+      return operand.tensor->storage().get() == &storage;
+    });
+  });
+}
+
+}  // namespace rushlight

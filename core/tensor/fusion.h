@@ -1,0 +1,77 @@
+// Owns deferred formulas: in a FusionScope, formulas over large tensors only note what to compute,
+// and a chain of them runs tile by tile, in one pass over memory, when somebody asks for elements.
+//
+// Note [Fusion]
+// A chain of formulas such as 0.5 * x * (1 + tanh(x * c)) computes little and moves much: each op
+// reads and writes whole tensors. In a scope, pointwise() checks its arguments as ever and returns a
+// tensor whose storage is deferred: it has a DeferredFormula in place of memory. Tensor::data(), on
+// the way to any other op, to NumPy or to print(), settles it: the formula and the deferred ones it
+// reads, as far back as they go, become one program that runs on tiles of the L1 cache. The loops
+// are those that would have run, so every bit of the result is the same.
+//
+// What the program computes on the way is stored only if somebody else still holds it: a variable, a
+// saved tensor, another deferred formula. So nothing is computed twice, and what nobody will read
+// is never written. Whoever is about to write in place calls check_writable(), which settles those
+// that have yet to read the old elements. When the scope ends, all that is left is settled, so
+// outside of scopes no tensor is deferred.
+//
+// One lock guards it all, since tensors go from thread to thread.
+#pragma once
+
+#include <atomic>
+#include <span>
+
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+struct Formula;
+
+// How a formula runs on operands of a dtype.
+struct Typing {
+  DType common;   // of the operands, after int-to-float where the formula needs floats
+  DType compute;  // what the loop reads
+  DType result;
+  DType written;  // what the loop writes
+  PointwiseKernel kernel;
+};
+
+namespace detail {
+inline thread_local int fusion_depth = 0;
+inline std::atomic<int> deferred_count{0};
+[[gnu::cold]] void settle_readers(const StorageImpl& storage);
+}  // namespace detail
+
+// Begins a scope on this thread; they may nest. Every one must be ended. What cannot be computed at
+// the end, for want of memory, raises when somebody asks for it.
+inline void begin_fusion() { ++detail::fusion_depth; }
+void end_fusion() noexcept;
+
+class FusionScope {
+ public:
+  FusionScope() { begin_fusion(); }
+  ~FusionScope() { end_fusion(); }
+  FusionScope(const FusionScope&) = delete;
+  FusionScope& operator=(const FusionScope&) = delete;
+};
+
+inline bool is_fusing() { return detail::fusion_depth > 0; }
+
+// Formulas over fewer elements gain nothing from being deferred.
+inline constexpr int64_t kLeastDeferred = 4096;
+// The result of a formula, deferred. Its strides are dense; scalars are in the compute dtype.
+Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
+             std::span<const TileOperand> operands, const void* scalars);
+
+// Computes what a deferred storage shall hold.
+void settle(const StorageImpl& storage);
+// Forgets about it, when its storage is destroyed.
+void discard_deferred(StorageImpl& storage);
+
+// Settles what has yet to read a storage that is about to be written.
+inline void settle_before_write(const StorageImpl& storage) {
+  if (detail::deferred_count.load(std::memory_order_relaxed)) [[unlikely]]
+    detail::settle_readers(storage);
+}
+
+}  // namespace rushlight

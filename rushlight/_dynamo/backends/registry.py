@@ -1,0 +1,63 @@
+"""The names of the back ends of torch.compile."""
+
+from __future__ import annotations
+
+from rushlight._dynamo.exc import InvalidBackend
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    BackEnd = Callable[[Any, list[Any]], Callable[..., Any]]
+
+
+def _forward(gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
+    """Runs the graph as it is."""
+    return gm.forward
+
+
+# None stands for fusion, which needs no graph.
+_back_ends: dict[str, BackEnd | None] = {"inductor": None, "aot_eager": _forward, "eager": _forward}
+_tags: dict[str, tuple[str, ...]] = {"aot_eager": ("debug",), "eager": ("debug",)}
+
+
+def register_backend(
+    compiler_fn: Any = None, name: str | None = None, tags: Iterable[str] = ()
+) -> Any:
+    """Gives a back end a name for torch.compile; without a function, a decorator.
+
+    Example:
+        >>> @torch._dynamo.register_backend
+        ... def printing(gm, example_inputs):
+        ...     print([node.name for node in gm.graph.nodes])
+        ...     return gm.forward
+        >>> torch.compile(lambda x: torch.tanh(x) + 1, backend="printing")(torch.zeros(1))
+        ['x', 'tanh', 'add', 'output']
+        tensor([1.])
+    """
+    if compiler_fn is None:
+        return lambda function: register_backend(function, name, tags)
+    name = name or compiler_fn.__name__
+    _back_ends[name] = compiler_fn
+    _tags[name] = tuple(tags)
+    return compiler_fn
+
+
+def lookup_backend(backend: str | BackEnd) -> BackEnd | None:
+    """Returns the function of a back end, None for fusion.
+
+    Raises:
+        InvalidBackend: if there is none of this name.
+    """
+    if not isinstance(backend, str):
+        return backend
+    if backend not in _back_ends:
+        raise InvalidBackend(backend)
+    return _back_ends[backend]
+
+
+def list_backends(exclude_tags: Iterable[str] | None = ("debug", "experimental")) -> list[str]:
+    """Returns the names of back ends that have none of these tags."""
+    excluded = set(exclude_tags or ())
+    return sorted(name for name in _back_ends if not excluded & set(_tags.get(name, ())))
