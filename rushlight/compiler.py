@@ -63,7 +63,7 @@ def compile(
     Chains of ops that work element by element, such as ``0.5 * x * (1 + torch.tanh(x))``, run tile
     by tile in one pass over memory, in backward too, and intermediate results that nobody keeps
     are never written. Every bit of the results is the same, nothing is compiled while the program
-    runs, and all of Python works. Tensors of fewer than 4,096 elements gain nothing, nor do ops
+    runs, and all of Python works. Tensors of fewer than 16,384 elements gain nothing, nor do ops
     that are one loop already.
 
     Args:

@@ -7,7 +7,7 @@ has them in the order of the imports here.
 
 from cases import ops, layers, losses, vision, tensors, patterns  # isort: skip
 from cases import autograd, models, optim, networks, vision_models, quantized  # isort: skip
-from cases import data, distributed, gpu, convolutions  # isort: skip
+from cases import data, distributed, gpu, convolutions, compiled  # isort: skip
 from cases.case import CASES, Call
 
 # The cases that stand in the README.
@@ -23,6 +23,8 @@ HEADLINES = {
     "cross_entropy, forward + backward, 4096x1000",
     "sort, 1M floats",
     "randn, 4M floats",
+    "compiled: GELU by hand, 4M floats",
+    "compiled: SwiGLU, 1M floats, forward + backward",
     "fft2, 512x512",
     "gradients per sample of an MLP 64-128-10, 256 samples",
     "Adam step, 20 layers of 64",
@@ -49,6 +51,7 @@ __all__ = [
     "HEADLINES",
     "Call",
     "autograd",
+    "compiled",
     "convolutions",
     "data",
     "distributed",

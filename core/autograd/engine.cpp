@@ -309,7 +309,7 @@ class Walk {
   TaskTable table_;
   std::vector<NodePtr> roots_;
   std::vector<Capture> captures_;
-  std::optional<FusionScope> fusion_;  // from the first node on that was made in one
+  std::optional<FusionScope> fusion_;             // from the first node on that was made in one
   Walk* outer_ = nullptr;                         // whose hooks or nodes began this one
   std::vector<std::function<void()>> when_done_;  // may grow while they are called
 };

@@ -11,6 +11,12 @@ std::string at_line(CallSite site) {
   return line.empty() ? "" : " (" + line + ")";
 }
 
+// Says that backward alone reads this window, so that a deferred storage may stay so until then.
+void mark_saved(const Tensor& window) {
+  window.impl()->saved = true;
+  window.storage()->saved_windows.fetch_add(1, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
@@ -20,8 +26,14 @@ SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
   CHECK(!tensor.impl()->inference || grad_mode.saves_inference,
         "Inference tensors cannot be saved for backward. To work around you can "
         "make a clone to get a normal tensor and use it in autograd.");
-  saved.tensor_ = overwritten ? clone_dense(tensor, MemoryFormat::preserve) : tensor;
-  if (overwritten) saved.history_ = gradient_edge(tensor);
+  if (tensor.storage()->deferred() && !overwritten && !saving_hooks) [[unlikely]] {
+    saved.kind_ = Kind::window;
+    saved.tensor_ = shallow_copy(tensor);
+    mark_saved(saved.tensor_);
+  } else {
+    saved.tensor_ = overwritten ? clone_dense(tensor, MemoryFormat::preserve) : tensor;
+  }
+  if (saved.kind_ != Kind::input) saved.history_ = gradient_edge(tensor);
   saved.version_ = saved.tensor_.storage()->version();
   if (saving_hooks) [[unlikely]]
     saved.pack_hooked(tensor);
@@ -32,6 +44,8 @@ SavedTensor SavedTensor::result(const Tensor& tensor, uint32_t slot) {
   SavedTensor saved;
   saved.kind_ = Kind::result;
   saved.tensor_ = detach(tensor);
+  if (tensor.storage()->deferred() && !saving_hooks) [[unlikely]]
+    mark_saved(saved.tensor_);
   saved.version_ = tensor.storage()->version();
   saved.slot_ = slot;
   if (saving_hooks) [[unlikely]]

@@ -40,11 +40,12 @@ class SavedTensor {
   void pack_by(const Pack& pack, const Tensor& tensor);
   static Tensor unpack_by_hooks(PackedTensor& packed);
 
-  enum class Kind : uint8_t { none, undefined, input, overwritten, result, released };
+  // An overwritten input is a clone, a window is that of a deferred one.
+  enum class Kind : uint8_t { none, undefined, input, overwritten, window, result, released };
 
   Tensor tensor_;
   IntrusivePtr<PackedTensor> packed_;  // in place of tensor_
-  Edge history_;                       // of an overwritten or packed input
+  Edge history_;                       // of an input that is not kept itself
   uint32_t version_ = 0;
   uint32_t slot_ = 0;
   Kind kind_ = Kind::none;

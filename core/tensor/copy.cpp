@@ -139,7 +139,8 @@ void copy_on_cpu(const Tensor& dst, const Tensor& src) {
 
 // On one CUDA device; a 0-d source may lie on the CPU.
 void copy_on_cuda(const Tensor& dst, const Tensor& src) {
-  static constexpr Formula kConversion{"copy", "(N input)", "input", read_params("(N input)"), {}};
+  static constexpr Formula kConversion{"copy", "(N input)", "input", read_params("(N input)"),
+                                       true,   {}};
   // Formulas take an int32 for a truth value.
   DType compute = src.dtype() == DType::int32 ? DType::int64 : src.dtype();
   TileOperand operand{&src, compute};

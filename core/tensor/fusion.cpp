@@ -1,4 +1,5 @@
-// Defines how deferred formulas are collected, made a program for tiles, and run. See Note [Fusion].
+// Defines how deferred formulas are collected, made a program for tiles, and run.
+// See Note [Fusion].
 #include "core/tensor/fusion.h"
 
 #include <pthread.h>
@@ -7,6 +8,7 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -17,9 +19,11 @@ namespace rushlight {
 
 // Formulas that one program runs, and tensors that it reads: with more of them the tiles would not
 // stay in the L1 cache.
-constexpr int kMostSteps = 16;
-constexpr int kMostLeaves = 12;
-static_assert(kMostSteps + kMostLeaves <= kMaxLanes);
+constexpr int kMostSteps = 32;
+constexpr size_t kMostLeaves = 16;
+static_assert(kMostSteps + int(kMostLeaves) <= kMaxLanes);
+// What takes more steps than this from what is in memory is not computed a second time.
+constexpr int kMostRepeated = 8;
 
 class DeferredFormula {
  public:
@@ -33,15 +37,26 @@ class DeferredFormula {
   TileOperand operands[kMaxOperands];
   alignas(16) char scalars[kMaxScalars * sizeof(std::complex<double>)];
 
-  // What a program for this would be made of, if nothing were settled before.
-  int steps = 1, leaves = 0;
-  int member = -1;  // its number while it is part of a group
+  int steps = 1;       // of a program for this, if nothing were settled before
+  int readers = 0;     // operands of deferred formulas that this is
+  int member = -1;     // its number while it is part of a group
+  uint64_t visit = 0;  // the last one that came by, see Visit
   StorageImpl* storage = nullptr;
   const void* scope = &detail::fusion_depth;  // of its thread
   DeferredFormula *older = nullptr, *newer = nullptr;
 
-  std::span<const TileOperand> reads() const {
-    return {operands, size_t(formula.counts.operands)};
+  std::span<const TileOperand> reads() const { return {operands, size_t(formula.counts.operands)}; }
+
+  // Whether somebody may read it who neither waits for it here nor is backward.
+  bool is_held() const {
+    return storage->use_count() > size_t(readers + storage->saved_windows.load());
+  }
+  // Whether computing it again is better than keeping it, and gives the same.
+  bool is_repeatable() const {
+    auto is_shared = [](const TileOperand& operand) {
+      return operand.tensor->storage()->is_shared();
+    };
+    return formula.is_cheap && steps <= kMostRepeated && std::ranges::none_of(reads(), is_shared);
   }
 
  private:
@@ -73,8 +88,8 @@ std::mutex& lock() {
   static auto* mutex = [] {
     static std::mutex mutex;
     // A forked child must not inherit a lock that another thread holds.
-    int failed = pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); },
-                                [] { mutex.unlock(); });
+    int failed =
+        pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, [] { mutex.unlock(); });
     ASSERT(!failed);
     return &mutex;
   }();
@@ -85,15 +100,53 @@ using Locked = std::lock_guard<std::mutex>;
 DeferredFormula* newest = nullptr;
 
 void link(DeferredFormula* formula) {
+  for (const TileOperand& operand : formula->reads())
+    if (DeferredFormula* read = operand.tensor->storage()->deferred()) ++read->readers;
   formula->older = newest;
   if (newest) newest->newer = formula;
   newest = formula;
   detail::deferred_count.fetch_add(1, std::memory_order_relaxed);
 }
 void unlink(DeferredFormula* formula) {
+  for (const TileOperand& operand : formula->reads())
+    if (DeferredFormula* read = operand.tensor->storage()->deferred()) --read->readers;
   if (formula->older) formula->older->newer = formula->newer;
   (formula->newer ? formula->newer->older : newest) = formula->older;
   detail::deferred_count.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// A walk over what a formula reads, that comes to each deferred formula once.
+class Visit {
+ public:
+  Visit() : number_(++count) {}
+  bool is_first(DeferredFormula& formula) const {
+    return std::exchange(formula.visit, number_) != number_;
+  }
+
+ private:
+  inline static uint64_t count = 0;
+  uint64_t number_;
+};
+
+// Whether both are the same lane of a program.
+bool is_same(const TileOperand& one, const TileOperand& other) {
+  const Tensor &a = *one.tensor, &b = *other.tensor;
+  return one.kernel_dtype == other.kernel_dtype && a.dtype() == b.dtype() &&
+         a.storage() == b.storage() && a.offset() == b.offset() && a.sizes() == b.sizes() &&
+         a.strides() == b.strides();
+}
+
+// Adds what a program for the formula would run and read, if nothing were settled before.
+void count_parts(DeferredFormula& formula, const Visit& visit, int& steps,
+                 std::vector<const TileOperand*>& leaves) {
+  ++steps;
+  for (const TileOperand& operand : formula.reads()) {
+    DeferredFormula* read = operand.tensor->storage()->deferred();
+    if (read && visit.is_first(*read)) count_parts(*read, visit, steps, leaves);
+    else if (!read && operand.tensor->numel() != 1 &&
+             std::ranges::none_of(leaves, [&](auto* leaf) { return is_same(*leaf, operand); }))
+      leaves.push_back(&operand);
+  }
 }
 
 // What a lock holder is done with. It goes after the lock: the last reference to memory of another
@@ -105,12 +158,12 @@ using Discarded = std::vector<std::unique_ptr<DeferredFormula>>;
 constexpr int64_t kProgramTile = 1024;
 constexpr int64_t kBufferGap = 64;  // so that buffers do not all begin at the same place of a page
 
-// Where a step finds or leaves elements: tile t lies at base + t * advance.
+// Where a step finds or leaves elements.
 struct Place {
-  enum Kind : uint8_t { lane, buffer, result, number } kind;
-  int index = 0;       // of a lane
-  int64_t offset = 0;  // of a buffer or number in the scratch memory or the numbers
-  int64_t item = 0;
+  enum Kind : uint8_t { lane, buffer, number, result } kind;
+  int index = 0;       // of a lane or buffer
+  int64_t offset = 0;  // of a buffer in the scratch memory, or of a number among the numbers
+  int64_t item = 0;    // bytes of an element; no matter for a number
 };
 
 struct Step {
@@ -201,9 +254,11 @@ class Group {
     members_.push_back(&formula);
   }
 
-  // Somebody else than members may read it.
   bool is_stored(const DeferredFormula& member) const {
-    return &member == &root_ || member.storage->use_count() > uses_[size_t(member.member)];
+    if (&member == &root_ || member.is_held()) return true;
+    bool is_read_later =
+        member.readers > uses_[size_t(member.member)] || member.storage->saved_windows.load() > 0;
+    return is_read_later && !member.is_repeatable();
   }
 
   void compile(const DeferredFormula& member) {
@@ -233,8 +288,7 @@ class Group {
     }
 
     bool is_stored = this->is_stored(member);
-    if (is_stored)
-      results_.push_back(empty_strided(member.sizes, member.strides, member.result));
+    if (is_stored) results_.push_back(empty_strided(member.sizes, member.strides, member.result));
     Place place;  // of the elements in the dtype of the result
     if (&member == &root_) place = {Place::result, 0, 0, int64_t(dtype_size(member.written))};
     else if (is_stored) place = lane_of({&results_.back(), member.result});
@@ -265,13 +319,7 @@ class Group {
   }
 
   Place lane_of(const TileOperand& operand) {
-    auto is_same = [&](const TileOperand& lane) {
-      const Tensor &a = *lane.tensor, &b = *operand.tensor;
-      return lane.kernel_dtype == operand.kernel_dtype && a.dtype() == b.dtype() &&
-             a.storage() == b.storage() && a.offset() == b.offset() && a.sizes() == b.sizes() &&
-             a.strides() == b.strides();
-    };
-    auto lane = std::find_if(lanes_.begin(), lanes_.end(), is_same);
+    auto lane = std::ranges::find_if(lanes_, [&](auto& lane) { return is_same(lane, operand); });
     if (lane == lanes_.end()) lane = lanes_.insert(lane, operand);
     return {Place::lane, int(lane - lanes_.begin()), 0, int64_t(dtype_size(operand.kernel_dtype))};
   }
@@ -296,7 +344,8 @@ class Group {
     auto& steps = program_.steps;
     for (size_t i = 0; i < steps.size(); ++i)
       for (int k = 0; k < steps[i].input_count; ++k)
-        if (steps[i].inputs[k].kind == Place::buffer) last_use[size_t(steps[i].inputs[k].index)] = i;
+        if (steps[i].inputs[k].kind == Place::buffer)
+          last_use[size_t(steps[i].inputs[k].index)] = i;
 
     std::vector<int64_t> offsets(size_t(buffers_), -1);
     std::vector<Place> free;
@@ -332,7 +381,7 @@ class Group {
 
   DeferredFormula& root_;
   std::vector<DeferredFormula*> members_;  // each after those that it reads
-  std::vector<size_t> uses_;               // how many operands of members each is
+  std::vector<int> uses_;                  // how many operands of members each is
   std::vector<Tensor> results_;            // of those that are stored
   std::vector<TileOperand> lanes_;         // what is read, and what is stored but the root
   std::vector<Place> values_;              // where each member's elements are
@@ -346,23 +395,25 @@ void settle_locked(DeferredFormula& root, Discarded& discarded);
 
 // Whether an operand is all of what a deferred formula gives, in the order of `root`.
 bool fits(const DeferredFormula& read, const Tensor& operand, const DeferredFormula& root) {
-  return operand.dtype() == read.result && operand.offset() == 0 &&
-         operand.sizes() == root.sizes && operand.strides() == root.strides &&
-         read.sizes == root.sizes && read.strides == root.strides;
+  return operand.dtype() == read.result && operand.offset() == 0 && operand.sizes() == root.sizes &&
+         operand.strides() == root.strides && read.sizes == root.sizes &&
+         read.strides == root.strides;
 }
 
 // Settles what cannot be computed along with the root, such as views and broadcast operands.
-void settle_others(DeferredFormula& formula, const DeferredFormula& root, Discarded& discarded) {
+void settle_others(DeferredFormula& formula, const DeferredFormula& root, const Visit& visit,
+                   Discarded& discarded) {
+  if (!visit.is_first(formula)) return;
   for (const TileOperand& operand : formula.reads()) {
     DeferredFormula* read = operand.tensor->storage()->deferred();
     if (!read) continue;
-    if (fits(*read, *operand.tensor, root)) settle_others(*read, root, discarded);
+    if (fits(*read, *operand.tensor, root)) settle_others(*read, root, visit, discarded);
     else settle_locked(*read, discarded);
   }
 }
 
 void settle_locked(DeferredFormula& root, Discarded& discarded) {
-  settle_others(root, root, discarded);
+  settle_others(root, root, Visit(), discarded);
   Group group(root);
   group.run();
   group.for_each_stored([&](DeferredFormula& member, const Tensor& result) {
@@ -372,18 +423,17 @@ void settle_locked(DeferredFormula& root, Discarded& discarded) {
   });
 }
 
-// Settles those for which is_due(formula), the newest first: what only that one reads is computed
-// along with it, and then gone.
+// Settles those for which is_due(formula), the newest first.
 template <class F>
 void settle_all(F&& is_due) {
-  for (bool found = true; found;) {
-    Discarded discarded;
+  std::vector<Storage> due;
+  {
     Locked locked(lock());
-    DeferredFormula* formula = newest;
-    while (formula && !is_due(*formula)) formula = formula->older;
-    found = formula;
-    if (found) settle_locked(*formula, discarded);
+    for (DeferredFormula* formula = newest; formula; formula = formula->older)
+      if (is_due(*formula) && formula->storage->try_retain())
+        due.push_back(Storage::adopt(formula->storage));
   }
+  for (const Storage& storage : due) settle(*storage);
 }
 
 }  // namespace
@@ -393,10 +443,11 @@ void settle_all(F&& is_due) {
 void end_fusion() noexcept {
   if (--detail::fusion_depth > 0) return;
   try {
-    settle_all([](const DeferredFormula& formula) {
-      return formula.scope == &detail::fusion_depth;
-    });
-  } catch (const Error&) {
+    auto is_ours = [](const DeferredFormula& f) { return f.scope == &detail::fusion_depth; };
+    settle_all([&](const DeferredFormula& f) { return is_ours(f) && f.is_held(); });
+    // What is left waits for backward, if it may.
+    settle_all([&](const DeferredFormula& f) { return is_ours(f) && !f.is_repeatable(); });
+  } catch (...) {  // it stays deferred, and who asks for it will hear of this
   }
 }
 
@@ -405,27 +456,24 @@ Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, Shape
   auto deferred =
       std::make_unique<DeferredFormula>(formula, typing, sizes, strides, operands, scalars);
   size_t bytes = size_t(checked_numel(sizes)) * dtype_size(typing.result);
-  Discarded discarded;
-  Locked locked(lock());
-  auto count = [&] {
-    deferred->steps = 1;
-    deferred->leaves = 0;
-    for (const TileOperand& operand : deferred->reads()) {
-      DeferredFormula* read = operand.tensor->storage()->deferred();
-      deferred->steps += read ? read->steps : 0;
-      deferred->leaves += read ? read->leaves : 1;
+  Storage storage;
+  {
+    Discarded discarded;
+    Locked locked(lock());
+    int steps = 0;
+    std::vector<const TileOperand*> leaves;
+    count_parts(*deferred, Visit(), steps, leaves);
+    if (steps > kMostSteps || leaves.size() > kMostLeaves) {
+      for (const TileOperand& operand : deferred->reads())
+        if (DeferredFormula* read = operand.tensor->storage()->deferred())
+          settle_locked(*read, discarded);
+      steps = 1;
     }
-  };
-  count();
-  if (deferred->steps > kMostSteps || deferred->leaves > kMostLeaves) {
-    for (const TileOperand& operand : deferred->reads())
-      if (DeferredFormula* read = operand.tensor->storage()->deferred())
-        settle_locked(*read, discarded);
-    count();
+    deferred->steps = steps;
+    storage = StorageImpl::defer(bytes, {DeviceType::cpu}, deferred.get());
+    deferred->storage = storage.get();
+    link(deferred.release());
   }
-  Storage storage = StorageImpl::defer(bytes, {DeviceType::cpu}, deferred.get());
-  deferred->storage = storage.get();
-  link(deferred.release());
   return on_storage(std::move(storage), sizes, strides, typing.result);
 }
 

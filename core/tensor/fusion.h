@@ -3,17 +3,21 @@
 //
 // Note [Fusion]
 // A chain of formulas such as 0.5 * x * (1 + tanh(x * c)) computes little and moves much: each op
-// reads and writes whole tensors. In a scope, pointwise() checks its arguments as ever and returns a
-// tensor whose storage is deferred: it has a DeferredFormula in place of memory. Tensor::data(), on
-// the way to any other op, to NumPy or to print(), settles it: the formula and the deferred ones it
-// reads, as far back as they go, become one program that runs on tiles of the L1 cache. The loops
-// are those that would have run, so every bit of the result is the same.
+// reads and writes whole tensors. In a scope, pointwise() checks its arguments as ever and returns
+// a tensor whose storage is deferred: it has a DeferredFormula in place of memory. Tensor::data(),
+// on the way to any other op, to NumPy or to print(), settles it: the formula and the deferred ones
+// it reads, as far back as they go, become one program that runs on tiles of the L1 cache. The
+// loops are those that would have run, so every bit of the result is the same.
 //
-// What the program computes on the way is stored only if somebody else still holds it: a variable, a
-// saved tensor, another deferred formula. So nothing is computed twice, and what nobody will read
-// is never written. Whoever is about to write in place calls check_writable(), which settles those
-// that have yet to read the old elements. When the scope ends, all that is left is settled, so
-// outside of scopes no tensor is deferred.
+// What the program computes on the way is stored only if somebody else still holds it, a variable
+// for one. What only backward will read again, or another deferred formula, is stored too if
+// computing it is costly. Arithmetic is not: it stays deferred, until backward computes it a second
+// time together with the gradients that need it. Most of what a chain of ops keeps for backward is
+// never in memory then.
+//
+// Whoever is about to write in place calls check_writable(), which settles those that have yet to
+// read the old elements; memory that others may write behind our back, as NumPy can, makes nothing
+// wait for backward. When the scope ends, all is settled but what waits for backward.
 //
 // One lock guards it all, since tensors go from thread to thread.
 #pragma once
@@ -58,8 +62,9 @@ class FusionScope {
 inline bool is_fusing() { return detail::fusion_depth > 0; }
 
 // Formulas over fewer elements gain nothing from being deferred.
-inline constexpr int64_t kLeastDeferred = 4096;
-// The result of a formula, deferred. Its strides are dense; scalars are in the compute dtype.
+inline constexpr int64_t kLeastDeferred = 16384;
+// The result of a formula over CPU tensors, deferred. Its strides are dense; scalars are in the
+// compute dtype.
 Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
              std::span<const TileOperand> operands, const void* scalars);
 

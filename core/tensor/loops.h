@@ -110,25 +110,37 @@ consteval FormulaParams read_params(const char* text) {
   return params;
 }
 
-// Whether the text of a formula calls a function of the list, whose names stand in parentheses.
-consteval bool calls_any(const char* text, const char* list) {
+// How many of the functions that the text of a formula calls are in the list, whose names stand in
+// parentheses, or are not.
+consteval int count_calls(const char* text, const char* list, bool listed) {
   auto is_letter = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
+  int count = 0;
   for (const char* name = text; *name; ++name) {
     if (!is_letter(*name) || (name != text && is_letter(name[-1]))) continue;
     const char* end = name;
     while (is_letter(*end)) ++end;
     if (*end != '(') continue;
+    bool found = false;
     for (const char* entry = list; *entry; ++entry) {
       if (*entry != '(') continue;
       const char *a = entry + 1, *b = name;
       while (b != end && *a == *b) ++a, ++b;
-      if (b == end && *a == ')') return true;
+      found |= b == end && *a == ')';
     }
+    count += found == listed;
   }
-  return false;
+  return count;
 }
+consteval bool calls_any(const char* text, const char* list) {
+  return count_calls(text, list, true) > 0;
+}
+consteval bool calls_only(const char* text, const char* list) {
+  return count_calls(text, list, false) == 0;
+}
+inline constexpr const char* kCheapFunctions =
+    "(S)(T)(B)(select)(min)(max)(abs)(clamp)(sign)(square)(multiply_add)(conj)(isnan)";
 
 // What each instruction set defines under one name, and the host picks from. See ops/op.h.
 template <class Table>

@@ -18,6 +18,7 @@ struct Formula {
   const char* params;      // "(T input, S beta)"
   const char* expression;  // "input * beta"
   FormulaParams counts;
+  bool is_cheap;  // no more than arithmetic: sooner computed again than stored and read
   IsaSets<PointwiseLoops> loops;
 };
 
@@ -82,6 +83,7 @@ Tensor pointwise(const Args&... args) {
   struct NAME {                                                                              \
     static constexpr Formula formula{                                                        \
         #NAME, #PARAMS, #__VA_ARGS__, read_params(#PARAMS),                                  \
+        calls_only(#__VA_ARGS__, kCheapFunctions),                                           \
         {RUSHLIGHT_FOR_EACH_ISA(RUSHLIGHT_TABLE_ADDRESS, NAME)}};                            \
     template <class T, class S, class B, class R = T, class N = T, class C = T, class I = T> \
     static auto apply PARAMS {                                                               \

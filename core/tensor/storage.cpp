@@ -136,4 +136,9 @@ void StorageImpl::resize(size_t bytes) {
   bytes_ = capacity_ = bytes;
 }
 
+BorrowedStorage::BorrowedStorage(Storage storage) : storage_(std::move(storage)) {
+  settle_before_write(*storage_);
+  storage_->borrowers_.fetch_add(1, std::memory_order_relaxed);
+}
+
 }  // namespace rushlight

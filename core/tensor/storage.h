@@ -44,6 +44,8 @@ class StorageImpl : public RefCounted {
   }
   // Null when the memory is there.
   DeferredFormula* deferred() const { return deferred_.load(std::memory_order_acquire); }
+  // How many tensors are windows on this that only backward will read, see Note [Fusion].
+  std::atomic<int32_t> saved_windows{0};
   // Takes the memory of another storage, which holds the elements; there are no deferred ones then.
   void settle_with(StorageImpl& filled);
   size_t bytes() const { return bytes_; }
@@ -56,6 +58,8 @@ class StorageImpl : public RefCounted {
   // Refuses in-place writes from now on.
   void freeze() { readonly_ = true; }
   bool is_foreign() const { return deleter_ != nullptr; }
+  // Whether others may write the elements and tell nobody.
+  bool is_shared() const { return is_foreign() || borrowers_.load(std::memory_order_relaxed); }
   // What frees foreign memory, and so what kind of memory it is; null for our own.
   Deleter deleter() const { return deleter_; }
   void* context() const { return context_; }
@@ -108,9 +112,7 @@ using Storage = IntrusivePtr<StorageImpl>;
 // While it lives, the memory stays alive and where it is: others have its address.
 class BorrowedStorage {
  public:
-  explicit BorrowedStorage(Storage storage) : storage_(std::move(storage)) {
-    storage_->borrowers_.fetch_add(1, std::memory_order_relaxed);
-  }
+  explicit BorrowedStorage(Storage storage);
   ~BorrowedStorage() { storage_->borrowers_.fetch_sub(1, std::memory_order_relaxed); }
   BorrowedStorage(const BorrowedStorage&) = delete;
 

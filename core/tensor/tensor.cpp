@@ -58,6 +58,7 @@ void TensorImpl::destroy(TensorImpl* impl) {
     // The last reference of the Python object: freeing it finds the impl already gone.
     release_py_object(impl->py_object);
   }
+  if (impl->saved) impl->storage->saved_windows.fetch_sub(1, std::memory_order_relaxed);
   impl->~TensorImpl();
   cpu_free(impl, sizeof(TensorImpl));
 }

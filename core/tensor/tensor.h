@@ -45,6 +45,8 @@ class TensorImpl : public RefCounted {
   bool inference = false;
   // Made by .data: writes through it do not count as versions.
   bool untracked = false;
+  // One of the saved_windows of the storage.
+  bool saved = false;
   std::unique_ptr<AutogradMetaBase> autograd;
   // Both null for a dense tensor. With either, the storage has no memory.
   IntrusivePtr<SparseParts> sparse;

@@ -322,8 +322,7 @@ Plan make_plan(std::span<Lane> lanes, const TileOperand& result,
     return plan;
   }
   plan.sizes.push_back(plan.numel);
-  for (Lane& lane : plan.lanes)
-    lane.strides.push_back(lane.single ? 0 : lane.item);
+  for (Lane& lane : plan.lanes) lane.strides.push_back(lane.single ? 0 : lane.item);
   return plan;
 }
 

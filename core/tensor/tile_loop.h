@@ -19,7 +19,7 @@ struct TileOperand {
   DType kernel_dtype;  // what the kernel reads or writes; converted when the tensor's differs
 };
 
-inline constexpr int kMaxLanes = 28;  // formulas have fewer, fused ones may have as many operands
+inline constexpr int kMaxLanes = 48;  // formulas have fewer, fused ones may have as many operands
 
 // Fills `result` from operands that broadcast to its shape. The result may be an operand itself,
 // but must not overlap one in any other way.

@@ -21,7 +21,7 @@ class OptimizedModule(Module):
     """
 
     _orig_mod: Module
-    _OWN = ("_orig_mod", "_settings", "_run")
+    _OWN = ("_orig_mod", "_settings", "_run", "training")
 
     def __init__(
         self, mod: Module, backend: str | Callable[..., Any] | None = None, fullgraph: bool = False
@@ -42,19 +42,16 @@ class OptimizedModule(Module):
 
     @training.setter
     def training(self, value: bool) -> None:
-        if "_orig_mod" in self._modules:
+        if "_orig_mod" in self.__dict__:
             self._orig_mod.training = value
 
     def __getattr__(self, name: str) -> Any:
-        modules = self.__dict__.get("_modules", {})
-        if name == "_orig_mod" or "_orig_mod" not in modules:
+        if name == "_orig_mod" or "_orig_mod" not in self.__dict__:
             return super().__getattr__(name)
-        return getattr(modules["_orig_mod"], name)
+        return getattr(self._orig_mod, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._OWN or name == "training" or "_orig_mod" not in self.__dict__.get(
-            "_modules", {}
-        ):
+        if name in self._OWN or "_orig_mod" not in self.__dict__:
             super().__setattr__(name, value)
         else:
             setattr(self._orig_mod, name, value)

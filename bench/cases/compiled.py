@@ -1,0 +1,43 @@
+"""Programs of element-wise ops under torch.compile. PyTorch's needs a C++ compiler, and makes its
+code while the case warms up.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cases.case import MILLIONS_4, Call, case
+
+
+@case("compiled: GELU by hand, 4M floats", "ops", 1.0)
+def gelu(torch: Any) -> Call:
+    x = torch.randn(MILLIONS_4)
+    compiled = torch.compile(
+        lambda x: 0.5 * x * (1 + torch.tanh(0.79788456 * (x + 0.044715 * x * x * x)))
+    )
+    return lambda: compiled(x)
+
+
+@case("compiled: Horner's rule, 4M floats", "ops", 1.5)
+def horner(torch: Any) -> Call:
+    x = torch.randn(MILLIONS_4)
+    compiled = torch.compile(
+        lambda x: ((((x * 0.1 + 0.2) * x + 0.3) * x + 0.4) * x + 0.5) * x + 0.6
+    )
+    return lambda: compiled(x)
+
+
+@case("compiled: SwiGLU, 1M floats, forward + backward", "ops", 1.0)
+def swiglu(torch: Any) -> Call:
+    x, y, g = (torch.randn(1 << 20) for _ in range(3))
+    x.requires_grad_()
+    y.requires_grad_()
+    compiled = torch.compile(lambda x, y: x * torch.sigmoid(x) * y)
+    return lambda: torch.autograd.grad(compiled(x, y), (x, y), g)
+
+
+@case("compiled: density of a normal distribution, 1M floats, forward + backward", "ops", 1.5)
+def density(torch: Any) -> Call:
+    x, g = torch.randn(1 << 20, requires_grad=True), torch.randn(1 << 20)
+    compiled = torch.compile(lambda x: torch.exp(-0.5 * ((x - 0.3) / 1.7) ** 2) / (1.7 * 2.5066))
+    return lambda: torch.autograd.grad(compiled(x), x, g)

@@ -1,0 +1,207 @@
+"""torch.compile from outside: modules, back ends that get graphs, stances, and bad arguments."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+import rushlight as torch
+from rushlight import Tensor, nn
+from rushlight._dynamo.testing import CompileCounter
+
+
+def gated(x: Tensor, y: Tensor) -> Tensor:
+    """Multiplies by a gate."""
+    return x * torch.sigmoid(y) + 1
+
+
+def test_functions_keep_their_names() -> None:
+    compiled = torch.compile(gated)
+    assert compiled.__name__ == "gated" and compiled.__doc__ == "Multiplies by a gate."
+    assert compiled.__wrapped__ is gated
+    assert str(inspect.signature(compiled)) == str(inspect.signature(gated))
+    decorated = torch.compile(mode="max-autotune", fullgraph=True)(gated)
+    x = torch.randn(50_000)
+    assert torch.equal(decorated(x, y=x), gated(x, x))
+    assert torch.compile(gated, disable=True) is gated
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(64, 64)
+        self.norm = nn.BatchNorm1d(64)
+        self.calls = 0
+
+    def forward(self, x: Tensor, scale: float = 1.0) -> Tensor:
+        self.calls += 1
+        h = self.layer(x)
+        return self.norm(0.5 * h * (1 + torch.tanh(h * scale)))
+
+    def helper(self) -> int:
+        return 7
+
+
+def test_modules_come_back_in_another() -> None:
+    net = Net()
+    compiled = torch.compile(net)
+    assert type(compiled).__name__ == "OptimizedModule" and compiled._orig_mod is net
+    assert list(compiled.state_dict())[:2] == ["_orig_mod.layer.weight", "_orig_mod.layer.bias"]
+    assert repr(compiled).startswith("OptimizedModule(\n  (_orig_mod): Net(")
+    assert compiled.helper() == 7 and compiled.layer is net.layer and "helper" in dir(compiled)
+    compiled.extra = 3
+    assert net.extra == 3 and not hasattr(type(compiled), "extra")
+    del compiled.extra
+    assert not hasattr(net, "extra")
+    net.eval()
+    assert not compiled.training
+    compiled.train()
+    assert net.training and net.norm.training
+    with pytest.raises(AttributeError, match="missing"):
+        _ = compiled.missing
+    assert torch.compile(compiled)._orig_mod is net
+
+    x = torch.randn(512, 64)
+    expected = copy.deepcopy(net)(x, scale=0.3)
+    assert torch.equal(compiled(x, scale=0.3), expected) and net.calls == 1
+    seen = []
+    net.register_forward_hook(lambda *_: seen.append("inner"))
+    compiled.register_forward_hook(lambda *_: seen.append("outer"))
+    compiled(x)
+    assert seen == ["inner", "outer"]
+
+
+def test_modules_are_copied_and_pickled() -> None:
+    compiled = torch.compile(Net()).eval()
+    x = torch.randn(512, 64)
+    for other in (copy.deepcopy(compiled), pickle.loads(pickle.dumps(compiled))):
+        assert type(other) is type(compiled) and other._orig_mod is not compiled._orig_mod
+        assert torch.equal(other(x), compiled(x))
+        other.layer.weight.data.zero_()
+        assert not torch.equal(other(x), compiled(x))
+
+
+def test_modules_compile_in_place() -> None:
+    net, x = Net().eval(), torch.randn(512, 64)
+    expected = net(x)
+    signature = inspect.signature(net.forward)
+    net.compile(mode="reduce-overhead")
+    assert torch.equal(net(x), expected) and inspect.signature(net.forward) == signature
+    assert list(net.state_dict())[0] == "layer.weight"
+    for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
+        other.layer.weight.data.zero_()
+        assert torch.equal(net(x), expected) and not torch.equal(other(x), expected)
+    counter = CompileCounter()
+    net.compile(backend=counter)
+    assert torch.equal(net(x), expected) and counter.frame_count == 1
+
+
+def test_back_ends_get_graphs() -> None:
+    graphs = []
+
+    def back_end(module: torch.fx.GraphModule, example_inputs: list[Tensor]):
+        graphs.append(([node.name for node in module.graph.nodes], len(example_inputs)))
+        return module.forward
+
+    @torch.compile(backend=back_end)
+    def function(x: Tensor, factors: dict[str, Tensor], power: int = 2) -> dict[str, Tensor]:
+        return {"sum": x + factors["a"], "power": x**power}
+
+    x, a = torch.ones(3, requires_grad=True), torch.full((3,), 2.0)
+    result = function(x, {"a": a})
+    assert result["sum"].tolist() == [3, 3, 3] and result["power"].tolist() == [1, 1, 1]
+    result["power"].sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [2, 2, 2]
+    assert graphs == [(["x", "factors_0", "add", "pow_1", "output"], 2)]
+    function(x, {"a": a * 2})
+    assert len(graphs) == 1
+    function(x, {"a": a}, power=3)
+    function(torch.ones(4), {"a": torch.ones(4)})
+    assert len(graphs) == 3
+
+
+def test_programs_without_a_graph_run_as_they_are() -> None:
+    def signed(x: Tensor) -> Tensor:
+        return x if x.sum() > 0 else -x
+
+    counter = CompileCounter()
+    compiled = torch.compile(signed, backend=counter)
+    assert compiled(torch.ones(2)).tolist() == compiled(-torch.ones(2)).tolist() == [1, 1]
+    assert counter.frame_count == 0
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="reads elements of a tensor"):
+        torch.compile(signed, backend=counter, fullgraph=True)(torch.ones(2))
+
+
+def test_graphs_train_modules() -> None:
+    def train(wrap) -> list[Tensor]:
+        torch.manual_seed(0)
+        net = Net()
+        model = wrap(net)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        x = torch.randn(32, 64)
+        for _ in range(4):
+            optimizer.zero_grad()
+            (model(x) - x).square().mean().backward()
+            optimizer.step()
+        return list(net.state_dict().values())
+
+    for e, f in zip(
+        train(lambda net: net),
+        train(lambda net: torch.compile(net, backend="aot_eager")),
+        strict=True,
+    ):
+        assert torch.equal(e, f)
+
+
+def test_names_of_back_ends() -> None:
+    assert torch.compiler.list_backends() == ["inductor"]
+    assert torch._dynamo.list_backends(None) == ["aot_eager", "eager", "inductor"]
+    calls = []
+
+    @torch._dynamo.register_backend
+    def counting_in_tests(module, example_inputs):
+        calls.append(module)
+        return module.forward
+
+    try:
+        assert torch.compile(lambda x: x + 1, backend="counting_in_tests")(torch.ones(1)) == 2
+        assert len(calls) == 1
+    finally:
+        from rushlight._dynamo.backends import registry
+
+        del registry._back_ends["counting_in_tests"]
+
+
+def test_stances() -> None:
+    counter = CompileCounter()
+    compiled = torch.compile(lambda x: x + 1, backend=counter)
+    with torch.compiler.set_stance("force_eager"):
+        compiled(torch.ones(1))
+    assert counter.frame_count == 0
+
+    @torch.compiler.set_stance("force_eager")
+    def eager() -> Tensor:
+        return compiled(torch.ones(1))
+
+    eager()
+    assert counter.frame_count == 0
+    compiled(torch.ones(1))
+    assert counter.frame_count == 1
+    with pytest.raises(RuntimeError, match="invalid torch.compile stance 'nope'"):
+        torch.compiler.set_stance("nope")
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(RuntimeError, match="Unrecognized mode=x, should be one of: default"):
+        torch.compile(gated, mode="x")
+    with pytest.raises(RuntimeError, match="both can't be specified"):
+        torch.compile(gated, mode="default", options={})
+    with pytest.raises(torch._dynamo.exc.InvalidBackend, match="Invalid backend: 'nope'"):
+        torch.compile(gated, backend="nope")
+    with pytest.raises(TypeError, match="a callable function is expected"):
+        torch.compile(3)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        torch.compile(gated, modes="default")
