@@ -62,9 +62,8 @@ void set_python_error() noexcept;
 // stacks. C++ frames must not be unwound so: they let go of objects without the lock, and many
 // promise that nothing leaves them. Such a thread stays where it is until the process is gone, as
 // Python has it do from 3.14 on. What asks for the lock, and what calls functions of others, does
-// it by stay_at_exit. At the very end a thread has no state left to ask with, which Python does not
-// look after: AcquireGil stays then.
-// it by stay_at_exit. What unwinds is no C++ object: the reference to it is null.
+// it by stay_at_exit. What unwinds is no C++ object: the reference to it is null. At the very end a
+// thread has no state left to ask with, which Python does not look after: AcquireGil stays then.
 template <class F>
 [[gnu::no_sanitize("null")]] auto stay_at_exit(F&& f) -> decltype(f()) {
   try {

@@ -147,8 +147,7 @@ _NAMES_IN = {
     "_functional": """
         _assert _assert_async _check _check_index _check_is_size _check_not_implemented
         _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with
-        _segment_reduce broadcast_shapes compile detach_ einsum
-        _assert _assert_async _segment_reduce broadcast_shapes detach_ einsum
+        _segment_reduce broadcast_shapes detach_ einsum
         get_default_device is_complex is_floating_point is_storage is_tensor numel
         set_default_device tensordot typename unique unique_consecutive
     """,

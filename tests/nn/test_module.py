@@ -654,5 +654,7 @@ def test_sizes_of_layers_are_ints(make, size) -> None:
 def test_what_counts_as_an_int_is_a_size() -> None:
     assert nn.Linear(np.int64(2), torch.tensor(3)).weight.shape == (3, 2)
     assert nn.LSTM(np.int64(2), 3).weight_ih_l0.shape == (12, 2)
+
+
 def test_the_key_of_extra_state_has_a_name() -> None:
     assert torch.nn.modules.module._EXTRA_STATE_KEY_SUFFIX == "_extra_state"
