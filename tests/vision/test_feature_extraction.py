@@ -115,3 +115,10 @@ def test_own_classes_can_be_leaves():
 def test_wrong_nodes_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         create_feature_extractor(Small(), **arguments)
+
+
+@pytest.mark.parametrize("mode", [True, False])
+def test_an_extractor_is_in_the_mode_of_its_model(mode: bool) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5)).train(mode)
+    made = create_feature_extractor(model, ["1"])
+    assert {module.training for module in [*made.modules(), *model.modules()]} == {mode}

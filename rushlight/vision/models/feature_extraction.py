@@ -187,7 +187,8 @@ def create_feature_extractor(
 ) -> fx.GraphModule:
     """Returns a module that computes a model up to some nodes, and returns their results as a dict.
 
-    It shares the model's parameters, and leaves out layers that the nodes do not need.
+    It shares the model's parameters and layers, and leaves out those that the nodes do not need.
+    It is in training or in evaluation as the model is.
 
     Args:
         model: the model.
@@ -229,7 +230,8 @@ def create_feature_extractor(
     for tracer, nodes in zip(tracers, wanted, strict=True):
         _return_nodes(tracer, nodes or [])
     train, evaluation = (tracer.graph for tracer in tracers)
-    return DualGraphModule(tracers[0].root, train, evaluation, type(model).__name__)
+    made = DualGraphModule(tracers[0].root, train, evaluation, type(model).__name__)
+    return made.train(model.training)
 
 
 def _return_nodes(tracer: NodePathTracer, wanted: list[str] | dict[str, str]) -> None:
