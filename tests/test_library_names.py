@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import pickle
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -15,6 +15,7 @@ from rushlight._higher_order_ops.associative_scan import associative_scan
 from rushlight._subclasses import FakeTensor, FakeTensorMode
 from rushlight._subclasses.fake_tensor import is_fake
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
+from rushlight.optim.optimizer import ParamsT
 from rushlight.torch_version import TorchVersion
 from rushlight.utils.data._utils.worker import _generate_state
 
@@ -246,3 +247,9 @@ def test_associative_scans_combine_what_comes_before() -> None:
             associative_scan(recurrence, wrong, 1)
     with pytest.raises(ValueError, match="Combine_mode"):
         associative_scan(torch.add, x, 1, combine_mode="serial")
+
+
+def test_programs_annotate_what_optimizers_are_given() -> None:
+    def make(params: ParamsT) -> None: ...
+
+    assert "Tensor" in repr(get_type_hints(make)["params"])

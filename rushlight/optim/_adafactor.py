@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from rushlight.optim.optimizer import Params
+    from rushlight.optim.optimizer import ParamsT
 
 
 class Adafactor(FusedOptimizer):
@@ -60,7 +60,7 @@ class Adafactor(FusedOptimizer):
 
     def __init__(
         self,
-        params: Params,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         beta2_decay: float = -0.8,
         eps: tuple[float | None, float] = (None, 1e-3),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from rushlight.optim.optimizer import Params
+    from rushlight.optim.optimizer import ParamsT
 
 _ADJUSTMENTS = (None, "original", "match_rms_adamw")
 
@@ -65,7 +65,7 @@ class Muon(Optimizer):
 
     def __init__(
         self,
-        params: Params,
+        params: ParamsT,
         lr: float = 1e-3,
         weight_decay: float = 0.1,
         momentum: float = 0.95,

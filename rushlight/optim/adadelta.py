@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Tensor
-    from rushlight.optim.optimizer import Params
+    from rushlight.optim.optimizer import ParamsT
 
 
 class Adadelta(FusedOptimizer):
@@ -57,7 +57,7 @@ class Adadelta(FusedOptimizer):
 
     def __init__(
         self,
-        params: Params,
+        params: ParamsT,
         lr: float | Tensor = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Tensor
-    from rushlight.optim.optimizer import Params
+    from rushlight.optim.optimizer import ParamsT
 
 
 class ASGD(FusedOptimizer):
@@ -62,7 +62,7 @@ class ASGD(FusedOptimizer):
 
     def __init__(
         self,
-        params: Params,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,

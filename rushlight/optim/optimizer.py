@@ -13,16 +13,19 @@ import functools
 import warnings
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
+from typing import Any
 
 from rushlight import Tensor
 from rushlight.utils.hooks import RemovableHandle
+
+# What optimizers are given; programs annotate theirs with it.
+ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    Params = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
     Hooks = OrderedDict[int, Callable[..., Any]]
 
 # The hooks of an optimizer: what they run around, as attributes.
@@ -117,6 +120,8 @@ class Optimizer:
     def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor) or not isinstance(params, Iterable):
             given = params.type() if isinstance(params, Tensor) else type(params).__name__
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
+        if isinstance(params, Tensor):
             raise TypeError(
                 f"{type(self).__name__}: params argument given to the optimizer should be an "
                 f"iterable of Tensors or dicts, but got {given}. Pass a list of parameters, or "

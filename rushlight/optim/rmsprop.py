@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Tensor
-    from rushlight.optim.optimizer import Params
+    from rushlight.optim.optimizer import ParamsT
 
 
 class RMSprop(FusedOptimizer):
@@ -60,7 +60,7 @@ class RMSprop(FusedOptimizer):
 
     def __init__(
         self,
-        params: Params,
+        params: ParamsT,
         lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,

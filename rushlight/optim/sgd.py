@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Tensor
-    from rushlight.optim.optimizer import Params
+    from rushlight.optim.optimizer import ParamsT
 
     TensorLists = tuple[list[Tensor], list[Tensor], list[Tensor]]
 
@@ -60,7 +60,7 @@ class SGD(FusedOptimizer):
 
     def __init__(
         self,
-        params: Params,
+        params: ParamsT,
         lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     import rushlight as rl
     from rushlight import Tensor
-    from rushlight.optim.optimizer import Params
+    from rushlight.optim.optimizer import ParamsT
 
 __all__ = ["ZeroRedundancyOptimizer"]
 
@@ -54,7 +54,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def __init__(
         self,
-        params: Params,
+        params: ParamsT,
         optimizer_class: type[Optimizer],
         process_group: Any = None,
         parameters_as_bucket_view: bool = False,
