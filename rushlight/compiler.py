@@ -102,9 +102,7 @@ def compile(
         settings = {"fullgraph": fullgraph, "backend": backend, "disable": disable}
         return functools.partial(compile, **settings)
     if not callable(model):
-        raise TypeError(
-            f"compile: a callable function is expected, but {type(model)} is provided."
-        )
+        raise TypeError(f"compile: a callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
     from rushlight._dynamo.eval_frame import OptimizedModule

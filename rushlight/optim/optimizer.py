@@ -24,7 +24,6 @@ ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tens
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     Hooks = OrderedDict[int, Callable[..., Any]]
 
@@ -117,11 +116,9 @@ class Optimizer:
         _optimizer_load_state_dict_pre_hooks: Hooks
         _optimizer_load_state_dict_post_hooks: Hooks
 
-    def __init__(self, params: Params, defaults: dict[str, Any]) -> None:
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor) or not isinstance(params, Iterable):
             given = params.type() if isinstance(params, Tensor) else type(params).__name__
-    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
-        if isinstance(params, Tensor):
             raise TypeError(
                 f"{type(self).__name__}: params argument given to the optimizer should be an "
                 f"iterable of Tensors or dicts, but got {given}. Pass a list of parameters, or "

@@ -90,7 +90,7 @@ def test_modules_compile_in_place() -> None:
     signature = inspect.signature(net.forward)
     net.compile(mode="reduce-overhead")
     assert torch.equal(net(x), expected) and inspect.signature(net.forward) == signature
-    assert list(net.state_dict())[0] == "layer.weight"
+    assert next(iter(net.state_dict())) == "layer.weight"
     for other in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):
         other.layer.weight.data.zero_()
         assert torch.equal(net(x), expected) and not torch.equal(other(x), expected)

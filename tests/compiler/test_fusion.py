@@ -34,7 +34,8 @@ def assert_same(function, *args) -> None:
         wanted = [leaf for leaf in leaves if leaf.requires_grad]
         grads = ()
         if wanted:
-            total = sum((r * torch.linspace(-1, 1, r.numel()).reshape(r.shape)).sum() for r in results)
+            weights = (torch.linspace(-1, 1, r.numel()).reshape(r.shape) for r in results)
+            total = sum((r * w).sum() for r, w in zip(results, weights, strict=True))
             grads = torch.autograd.grad(total, wanted, allow_unused=True)
         return [*results, *leaves, *(g for g in grads if g is not None)]
 
