@@ -48,7 +48,7 @@ struct Rows {
 
   // Whether rows are best sorted side by side; a lone row must not be much longer than those are
   // many.
-  bool are_short() const { return length <= std::min(kShort, count * kRowsTogether); }
+  bool are_short() const { return length <= std::min(kShortRow, count * kRowsTogether); }
 
   const void* row(int64_t from) const {
     return input.data<char>() + from * int64_t(input.itemsize());
@@ -87,7 +87,7 @@ void for_short_rows(const Rows& rows, bool descending, F&& f) {
   parallel_for(0, rows.count, rows.grain, [&](int64_t begin, int64_t end) {
     std::array<RowStarts, kRowsTogether> starts;
     std::array<const void*, kRowsTogether> addresses;
-    std::array<uint8_t, kShort * kRowsTogether> order;
+    std::array<uint8_t, kShortRow * kRowsTogether> order;
     Odometer<2> at(rows.outer, {rows.steps, rows.to_steps}, begin);
     for (int64_t first = begin; first < end; first += kRowsTogether) {
       auto n = size_t(std::min(kRowsTogether, end - first));

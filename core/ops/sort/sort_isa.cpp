@@ -56,12 +56,11 @@ template <class T>
 void short_rows(const void* const* rows, int64_t stride, int64_t length, bool descending,
                 uint8_t* order) {
   using Key = typename KeyOf<(sizeof(T) > 4)>::type;
-  Key keys[kShort][kRowsTogether], ranks[kShort][kRowsTogether];
+  Key keys[kShortRow][kRowsTogether], ranks[kShortRow][kRowsTogether];
   Key flip = descending ? Key(-1) : Key(0);
   for (int64_t j = 0; j < length; ++j) {
     T elements[kRowsTogether];
-    for (int64_t r = 0; r < kRowsTogether; ++r)
-      elements[r] = static_cast<const T*>(rows[r])[j * stride];
+    for (int64_t r = 0; r < kRowsTogether; ++r) elements[r] = element_at<T>(rows[r], j * stride);
     Key own[kRowsTogether], rank[kRowsTogether];
 #pragma omp simd
     for (int64_t r = 0; r < kRowsTogether; ++r) {

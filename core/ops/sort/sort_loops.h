@@ -10,7 +10,7 @@ struct KeyBounds {
 };
 
 inline constexpr int64_t kRowsTogether = 16;  // that are sorted side by side
-inline constexpr int64_t kShort = 64;         // elements of such a row at most
+inline constexpr int64_t kShortRow = 64;      // elements of such a row at most
 
 struct SortLoops {
   // Writes an unsigned integer of the same order for each of n > 0 elements `stride` apart, and
@@ -19,7 +19,7 @@ struct SortLoops {
   // order of DType.
   KeyBounds (*keys[kRealTypes])(const void* from, int64_t stride, int64_t n, bool descending,
                                 void* to);
-  // Sorts kRowsTogether rows of up to kShort elements `stride` apart, which start at `rows`, in the
+  // Sorts kRowsTogether rows of up to kShortRow elements `stride` apart, which start at `rows`, in the
   // order of these keys: order[rank * kRowsTogether + row] becomes the place of the element of that
   // rank in its row, where of equals the first comes first. Compares all pairs.
   void (*short_rows[kRealTypes])(const void* const* rows, int64_t stride, int64_t length,
