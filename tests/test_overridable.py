@@ -26,6 +26,7 @@ OF_NO_TENSORS = {
     "symeig", "tensor", "thread_safe_generator", "to_dlpack", "typename",
     "overridable", "use_deterministic_algorithms",
     "vmap", "initial_seed", "compiled_with_cxx11_abi", "clear_autocast_cache",
+    "cond", "while_loop",
     "get_rng_state", "resize_as_sparse_", "are_deterministic_algorithms_enabled",
 }  # fmt: skip
 PREFIXES = (

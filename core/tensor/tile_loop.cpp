@@ -54,7 +54,8 @@ void for_each_run(const Plan& plan, const Lane& lane, int64_t begin, int64_t n, 
   for_each_run(lane.data, plan.sizes, lane.strides, begin, n, f);
 }
 
-// The buffers of one thread: one block, cut into what the lanes need.
+// The buffers of one thread: one block, cut into what the lanes need, which are at most kLanes.
+template <int kLanes>
 class Tiles {
  public:
   Tiles(const Plan& plan, int64_t most) : plan_(plan), most_(std::min(most, kTile)) {
@@ -174,22 +175,23 @@ class Tiles {
   size_t bytes_ = 0;
   char* block_;
   // By lane: elements as they are in memory, and as the kernel takes them.
-  char* gathered_[kMaxLanes + 1] = {};
-  char* converted_[kMaxLanes + 1];
-  const char* repeated_[kMaxLanes + 1] = {};  // the element that fills gathered_
-  int64_t repeats_[kMaxLanes + 1];
-  int64_t prepared_[kMaxLanes + 1] = {};  // elements from the start of a row that are here
+  char* gathered_[kLanes] = {};
+  char* converted_[kLanes];
+  const char* repeated_[kLanes] = {};  // the element that fills gathered_
+  int64_t repeats_[kLanes];
+  int64_t prepared_[kLanes] = {};  // elements from the start of a row that are here
 };
 
+template <int kLanes>
 void run_tiles(const Plan& plan, int64_t begin, int64_t end) {
-  Tiles tiles(plan, end - begin);
+  Tiles<kLanes> tiles(plan, end - begin);
   int64_t inner = plan.inner(), most = inner < kRowTile ? kTile / inner * inner : kTile;
   for (int64_t i = begin; i < end;) {
     // A piece of one row, or whole rows.
     int64_t n = std::min(most, end - i);
     if (i % inner || n < inner || inner >= kRowTile) n = std::min(n, inner - i % inner);
     else n -= n % inner;
-    const void* operands[kMaxLanes];
+    const void* operands[kLanes];
     for (int k = 0; k < plan.operand_count; ++k) operands[k] = tiles.read(k, i, n);
     void* target = tiles.target(i, n);
     plan.kernel.run(operands, plan.scalars, target, n);
@@ -361,7 +363,8 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
   PointwiseLoop loop = row_loop(plan);
   parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) {
     if (loop) run_rows(plan, loop, begin, end);
-    else run_tiles(plan, begin, end);
+    else if (many.empty()) run_tiles<kMaxOperands + 1>(plan, begin, end);
+    else run_tiles<kMaxLanes + 1>(plan, begin, end);
   });
 }
 

@@ -19,9 +19,9 @@ struct SortLoops {
   // order of DType.
   KeyBounds (*keys[kRealTypes])(const void* from, int64_t stride, int64_t n, bool descending,
                                 void* to);
-  // Sorts kRowsTogether rows of up to kShortRow elements `stride` apart, which start at `rows`, in the
-  // order of these keys: order[rank * kRowsTogether + row] becomes the place of the element of that
-  // rank in its row, where of equals the first comes first. Compares all pairs.
+  // Sorts kRowsTogether rows of up to kShortRow elements `stride` apart, which start at `rows`, in
+  // the order of these keys: order[rank * kRowsTogether + row] becomes the place of the element of
+  // that rank in its row, where of equals the first comes first. Compares all pairs.
   void (*short_rows[kRealTypes])(const void* const* rows, int64_t stride, int64_t length,
                                  bool descending, uint8_t* order);
 };
