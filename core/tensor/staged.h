@@ -9,7 +9,7 @@
 
 namespace rushlight {
 
-inline constexpr int64_t kStagedRun = 4096;  // elements that callers should take at a time
+inline constexpr int64_t kStagedRun = 1024;  // elements that callers should take at a time
 inline constexpr int kStagingSlots = 3;
 
 // Memory of this thread, valid until it asks for the same slot again.

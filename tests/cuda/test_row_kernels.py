@@ -100,6 +100,15 @@ def test_layer_norm_with_wider_parameters() -> None:
     check(lambda x, w: F.layer_norm(x, [264], w, w), x, weight)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 6), (3, 6, 41), (2, 6, 9, 9)])
+def test_group_norm(shape: tuple[int, ...], dtype: Any) -> None:
+    x = 2 * random(*shape, dtype=dtype) + 3
+    weight, bias = random(6, dtype=dtype, seed=1), random(6, dtype=dtype, seed=2)
+    check(lambda x, w, b: F.group_norm(x, 2, w, b), x, weight, bias)
+    check(lambda x: F.group_norm(x, 3), x)
+
+
 SHAPES = [(6, 5), (3000, 33), (4, 3, 7, 7), (16, 3, 48, 48), (2, 2, 2, 3, 4), (2, 2, 3001)]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+import rushlight.nn.functional as F
 from rushlight import nn
 
 
@@ -64,7 +65,7 @@ def test_group_norm_keeps_channels_last(shape, memory_format) -> None:
     for input in (laid, x):
         layer(input).square().sum().backward()
     assert layer(laid).is_contiguous(memory_format=memory_format)
-    assert torch.equal(layer(laid), layer(x))
+    assert torch.allclose(layer(laid), layer(x), atol=1e-6)
     assert torch.allclose(laid.grad, x.grad, atol=1e-6)
 
 
@@ -123,3 +124,53 @@ def test_sizes_that_do_not_fit_are_errors() -> None:
 )
 def test_repr(layer, text) -> None:
     assert repr(layer) == text
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 40, 40), (2, 6, 2100), (5, 6)])
+@pytest.mark.parametrize("groups", [1, 2, 6])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_group_norm_equals_its_formula(shape, groups, channels_last) -> None:
+    if (channels_last and len(shape) != 4) or (groups == 6 and len(shape) == 2):
+        pytest.skip("no such order of memory, or no gradient where each element is its own mean")
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(shape), torch.randn(6), torch.randn(6)
+    if len(shape) > 2:
+        x += 100
+        x.view(-1)[0] += 900  # an outlier in front costs no digits
+    grad = torch.randn(shape)
+    if channels_last:
+        x, grad = (t.contiguous(memory_format=torch.channels_last) for t in (x, grad))
+
+    def formula(x, weight, bias):
+        rows = x.reshape(shape[0], groups, -1)
+        centred = rows - rows.mean(2, keepdim=True)
+        z = centred / ((centred * centred).mean(2, keepdim=True) + 1e-5).sqrt()
+        each = [1, 6, *[1] * (len(shape) - 2)]
+        return z.reshape(shape) * weight.view(each) + bias.view(each)
+
+    def gradients(function, dtype):
+        inputs = [t.to(dtype).requires_grad_() for t in (x, weight, bias)]
+        out = function(*inputs)
+        return [out, *torch.autograd.grad(out, inputs, grad.to(dtype))]
+
+    ours = gradients(lambda *a: F.group_norm(a[0], groups, *a[1:]), torch.float32)
+    theirs = gradients(formula, torch.float64)
+    for mine, expected in zip(ours, theirs, strict=True):
+        expected = expected.float()
+        assert torch.allclose(mine, expected, rtol=1e-4, atol=2e-4 * expected.abs().max().item())
+
+
+@pytest.mark.parametrize("shape", [(0, 4, 3), (2, 4, 0)])
+def test_batch_norm_evaluates_nothing(shape) -> None:
+    x = torch.zeros(shape)
+    assert F.batch_norm(x, torch.zeros(4), torch.ones(4)).shape == x.shape
+
+
+def test_group_norm_of_samples_with_their_own_parameters() -> None:
+    x, weight, bias = torch.randn(3, 2, 4, 5), torch.randn(3, 4), torch.randn(3, 4)
+    mine = torch.func.vmap(lambda x, w, b: F.group_norm(x, 2, w, b))(x, weight, bias)
+    each = [F.group_norm(x[i], 2, weight[i], bias[i]) for i in range(3)]
+    assert torch.allclose(mine, torch.stack(each), atol=1e-6)
+    mine = torch.func.vmap(lambda x: F.group_norm(x, 2, weight[0], bias[0]))(x)
+    each = [F.group_norm(x[i], 2, weight[0], bias[0]) for i in range(3)]
+    assert torch.allclose(mine, torch.stack(each), atol=1e-6)

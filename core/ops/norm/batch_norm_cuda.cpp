@@ -44,9 +44,9 @@ void* address_or_null(const Tensor& t) { return t.defined() ? t.address() : null
 struct PlanePieces {
   int64_t count, length;
 
-  PlanePieces(ChannelView view, int unit) {
+  PlanePieces(const ChannelView& view, int unit) {
     constexpr int64_t kBlocks = 1024, kLeast = 8 * kThreads, kMost = 64 * kThreads;
-    int64_t total = view.outer * view.inner / unit;
+    int64_t total = view.samples * view.inner / unit;
     length = (total * view.channels + kBlocks - 1) / kBlocks;
     length = std::clamp<int64_t>(length, kLeast, kMost);
     length = std::max(length, (total + 65534) / 65535);  // what a grid takes
@@ -58,17 +58,17 @@ struct PlanePieces {
 struct Run {
   BatchNormKernels& kernels;
   const Tensor& input;
-  ChannelView view;
+  const ChannelView& view;
   int chunk;
   bool by_columns, vectors;
   size_t item;
 
-  Run(const Tensor& x, ChannelView v, const Tensor& grad, const Tensor& output)
+  Run(const Tensor& x, const ChannelView& v, const Tensor& grad, const Tensor& output)
       : kernels(cuda::kernels_of<BatchNormKernels>(x.dtype())),
         input(x),
         view(v),
         chunk(chunk_of({x.dtype()})),
-        by_columns(v.inner == 1),
+        by_columns(v.by_columns),
         vectors((by_columns ? v.channels : v.inner) % chunk == 0 &&
                 starts_at_chunk(chunk, {&x, &grad, &output})),
         item(dtype_size(compute_dtype(x.dtype()))) {}
@@ -76,7 +76,7 @@ struct Run {
   // Calls take(grid, block, length of a piece) to fill the pieces, then merge(pieces, count).
   template <class Take, class Merge>
   void reduce(size_t numbers, Take&& take, Merge&& merge) const {
-    ColumnPieces columns(view.outer, view.channels);
+    ColumnPieces columns(view.inner, view.channels);
     PlanePieces planes(view, vectors ? chunk : 1);
     int64_t count = by_columns ? columns.count : planes.count;
     cuda::CudaBuffer pieces(numbers * size_t(count * view.channels) * item, input.device().index);
@@ -89,8 +89,8 @@ struct Run {
   void apply(const Tensor& grad, const cuda::CudaBuffer& changes, const Tensor& output) const {
     unsigned blocks = cuda::blocks_for(input.numel(), int64_t(kThreads) * (vectors ? chunk : 1));
     kernels.apply.launch({blocks}, {kThreads}, 0, address_or_null(grad), input.address(),
-                         changes.data(), output.address(), input.numel(), view.channels, view.inner,
-                         vectors);
+                         changes.data(), output.address(), input.numel(), view.channels,
+                         by_columns ? int64_t(1) : view.inner, vectors);
   }
 
   unsigned channel_blocks() const {
@@ -100,7 +100,7 @@ struct Run {
 
 }  // namespace
 
-void batch_norm_cuda(const Tensor& input, ChannelView view, const Tensor& weight,
+void batch_norm_cuda(const Tensor& input, const ChannelView& view, const Tensor& weight,
                      const Tensor& bias, const Tensor& running_mean, const Tensor& running_var,
                      bool training, double momentum, double eps, const Tensor& output,
                      const Tensor& mean, const Tensor& rstd) {
@@ -124,10 +124,10 @@ void batch_norm_cuda(const Tensor& input, ChannelView view, const Tensor& weight
         [&](cuda::Dim3 grid, cuda::Dim3 block, int64_t length, void* pieces) {
           if (run.by_columns)
             run.kernels.moments_of_columns.launch(grid, block, 0, input.address(), pieces,
-                                                  view.outer, view.channels, length);
+                                                  view.inner, view.channels, length);
           else
             run.kernels.moments_of_planes.launch(grid, block, 0, input.address(), pieces,
-                                                 view.outer, view.channels, view.inner, length,
+                                                 view.samples, view.channels, view.inner, length,
                                                  run.vectors);
         },
         prepare);
@@ -143,8 +143,8 @@ void batch_norm_cuda(const Tensor& input, ChannelView view, const Tensor& weight
 }
 
 std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(const Tensor& grad, const Tensor& input,
-                                                            ChannelView view, const Tensor& mean,
-                                                            const Tensor& rstd,
+                                                            const ChannelView& view,
+                                                            const Tensor& mean, const Tensor& rstd,
                                                             const Tensor& weight, bool training) {
   DType dtype = compute_dtype(input.dtype());
   Device device = input.device();
@@ -160,18 +160,18 @@ std::tuple<Tensor, Tensor, Tensor> batch_norm_backward_cuda(const Tensor& grad, 
       [&](cuda::Dim3 grid, cuda::Dim3 block, int64_t length, void* pieces) {
         if (run.by_columns)
           run.kernels.sums_of_columns.launch(grid, block, 0, grad.address(), input.address(),
-                                             mean.address(), pieces, view.outer, view.channels,
+                                             mean.address(), pieces, view.inner, view.channels,
                                              length);
         else
           run.kernels.sums_of_planes.launch(grid, block, 0, grad.address(), input.address(),
-                                            mean.address(), pieces, view.outer, view.channels,
+                                            mean.address(), pieces, view.samples, view.channels,
                                             view.inner, length, run.vectors);
       },
       [&](void* pieces, int64_t count) {
         run.kernels.prepare_backward.launch(
             {run.channel_blocks()}, ColumnPieces::block(), 0, pieces, count, view.channels,
             mean.address(), rstd.address(), address_or_null(w),
-            training ? view.outer * view.inner : int64_t(0), grad_weight.address(),
+            training ? view.samples * view.inner : int64_t(0), grad_weight.address(),
             grad_bias.address(), changes.data());
       });
   run.apply(grad, changes, grad_input);

@@ -1,10 +1,11 @@
 // Owns batch_norm, layer_norm, group_norm, instance_norm and rms_norm: shapes, dtypes, running
-// statistics and gradients. norm_cpu.cpp, batch_norm_cuda.cpp and layer_norm_cuda.cpp have the
-// kernels.
+// statistics and gradients. norm_cpu.cpp and the files named *_norm_cuda.cpp have the kernels.
 #include "core/ops/norm/norm.h"
 
 #include <cmath>
 
+#include "core/ops/joined_samples.h"
+#include "core/ops/norm/by_channel.h"
 #include "core/ops/op.h"
 #include "core/ops/operands.h"
 #include "core/tensor/memory_order.h"
@@ -48,38 +49,12 @@ Tensor in_kernel_order(const Tensor& t, DType dtype, bool channels_last) {
   MemoryFormat format = channels_last ? channels_last_for(t.dim()) : MemoryFormat::contiguous;
   return in_format(to_dtype(t, dtype), format);
 }
-ChannelView view_of(const Tensor& t, bool channels_last) {
-  int64_t channels = t.sizes()[1];
-  if (t.numel() == 0) return {0, channels, 1};
-  int64_t inner = t.numel() / (t.sizes()[0] * channels);
-  if (channels_last) return {t.sizes()[0] * inner, channels, 1};
-  return {t.sizes()[0], channels, inner};
-}
-
-Shape all_but_channel(int64_t ndim) {
-  Shape dims{0};
-  for (int64_t d = 2; d < ndim; ++d) dims.push_back(d);
-  return dims;
-}
-// (channels) as (1, channels, 1, ...).
-Tensor by_channel(const Tensor& t, int64_t ndim) {
-  Shape sizes(size_t(ndim), 1);
-  sizes[1] = t.numel();
-  return reshape(t, sizes);
-}
-Tensor scaled_by_channel(Tensor z, const Tensor& weight, const Tensor& bias) {
-  if (weight.defined()) z = z * by_channel(weight, z.dim());
-  return bias.defined() ? z + by_channel(bias, z.dim()) : z;
-}
-
-Tensor inverse_root(const Tensor& var, double eps) {
-  Tensor out = empty(var.sizes(), var.dtype());
-  visit_dtype(var.dtype(), [&]<class T>(Tag<T>) {
-    if constexpr (std::is_floating_point_v<T>)
-      for (int64_t i = 0; i < var.numel(); ++i)
-        out.data<T>()[i] = T(1 / std::sqrt(double(var.data<T>()[i]) + eps));
-  });
-  return out;
+ChannelView view_of(const Tensor& t, bool channels_last, int64_t groups = 0) {
+  int64_t samples = t.sizes()[0], channels = t.sizes()[1];
+  int64_t inner = t.numel() == 0 ? 0 : t.numel() / (samples * channels);
+  bool by_columns = channels_last || inner <= 1;
+  if (by_columns && groups == 0) return {1, channels, samples * inner, groups, by_columns};
+  return {samples, channels, inner, groups, by_columns};
 }
 
 // running = (1 - momentum) * running + momentum * value * scale
@@ -178,20 +153,17 @@ OP(batch_norm_kernel,
                         output, mean, rstd);
       return std::tuple(output, mean, rstd);
     }
-    Tensor mean, var;
+    // A result is not its own argument, so the running mean is a tensor of its own.
+    Tensor mean = training ? empty(channels, dtype) : detach(prepared(running_mean, dtype));
+    Tensor var = training ? empty(channels, dtype) : prepared(running_var, dtype);
+    Tensor rstd = empty(channels, dtype);
+    channel_norm_cpu(x, view, prepared(weight, dtype), prepared(bias, dtype), training, eps, mean,
+                     var, rstd, output);
     if (training) {
-      ChannelStats stats = channel_stats_cpu(x, view);
-      mean = stats.mean;
-      var = stats.var;
-      double count = double(view.outer * view.inner);
+      double count = double(view.numel_of_cell());
       update_running(running_mean, mean, momentum, 1);
       update_running(running_var, var, momentum, count / (count - 1));
-    } else {
-      mean = detach(prepared(running_mean, dtype));  // a result is not its own argument
-      var = prepared(running_var, dtype);
     }
-    Tensor rstd = inverse_root(var, eps);
-    batch_norm_cpu(x, view, mean, rstd, prepared(weight, dtype), prepared(bias, dtype), output);
     return std::tuple(output, mean, rstd);
   },
   .saves   = saves<"input", "weight", "mean", "rstd">,
@@ -223,7 +195,7 @@ OP(batch_norm_kernel,
         }
         if (x.device().is_cuda())
           return batch_norm_backward_cuda(h, x, view, mean, rstd, weight, training);
-        return batch_norm_backward_cpu(h, x, view, mean, rstd, prepared(weight, dtype), training);
+        return channel_norm_backward_cpu(h, x, view, mean, rstd, prepared(weight, dtype), training);
       }),
       no_grad<"running_mean">, no_grad<"running_var">),
 })
@@ -346,6 +318,82 @@ input does not end in it.)",
   },
 })
 
+OP(group_norm_kernel,
+   "_group_norm(Tensor input, int groups, Tensor? weight, Tensor? bias, float eps) -> "
+   "(Tensor output, Tensor mean, Tensor rstd)", {
+  .home    = "core",
+  .doc     = R"(group_norm with the statistics that its gradient needs, of shape (N, groups).)",
+  .dtypes  = floating,
+  .batch   = [](const Batch& batch, const Tensor&, int64_t groups, const Tensor& weight,
+                const Tensor& bias, double eps) {
+    Tensor samples = batch.full("input");
+    int64_t each = samples.sizes()[1], rank = samples.dim() - 1;
+    bool own = batch.has("weight") || batch.has("bias");
+    auto [out, mean, rstd] = call<"group_norm_kernel", Normalized>(
+        joined_samples(samples), groups, own ? Tensor() : weight, own ? Tensor() : bias, eps);
+    auto parted = [&](const Tensor& t) { return parted_samples(t, batch.size(), each); };
+    Tensor result = parted(out);
+    auto by_sample = [&](std::string_view name) {
+      Shape sizes(size_t(rank + 1), 1);
+      sizes[0] = batch.size();
+      sizes[2] = samples.sizes()[2];
+      return reshape(batch.full(name), sizes);
+    };
+    if (own && weight.defined()) result = result * by_sample("weight");
+    if (own && bias.defined()) result = result + by_sample("bias");
+    return std::tuple(result, parted(mean), parted(rstd));
+  },
+  .forward = [](const Tensor& input, int64_t groups, const Tensor& weight, const Tensor& bias,
+                double eps) {
+    check_same_device(input, {&weight, &bias});
+    DType dtype = kernel_dtype(input);
+    bool channels_last = is_rows_of_channels(input);
+    Tensor x = in_kernel_order(input, input.dtype(), channels_last);
+    Tensor output = empty_strided(x.sizes(), x.strides(), x.dtype(), x.device());
+    Shape stats{x.sizes()[0], groups};
+    if (x.numel() == 0)
+      return std::tuple(output, zeros(stats, dtype, x.device()), zeros(stats, dtype, x.device()));
+    Tensor mean = empty(stats, dtype, x.device()), rstd = empty(stats, dtype, x.device());
+    if (x.device().is_cpu()) {
+      channel_norm_cpu(x, view_of(x, channels_last, groups), prepared(weight, dtype),
+                       prepared(bias, dtype), true, eps, mean, empty(stats, dtype), rstd, output);
+    } else if (x.device().is_cuda()) {
+      output = in_kernel_order(group_norm_cuda(x, weight, bias, eps, mean, rstd), x.dtype(),
+                               channels_last);
+    }
+    return std::tuple(output, mean, rstd);
+  },
+  .saves   = saves<"input", "weight", "mean", "rstd">,
+  .grads   = grads(d<"input", "weight", "bias">(
+      [](TensorList grads, const Tensor& input, const Tensor& weight, const Tensor& mean,
+         const Tensor& rstd, int64_t groups, double eps, GradMask<3>) {
+        const Tensor& g = grads[0];
+        DType dtype = kernel_dtype(input);
+        if (input.numel() == 0 || input.device().is_meta()) {
+          Tensor by_channel = zeros(Shape{input.sizes()[1]}, dtype, input.device());
+          return std::tuple(zeros_like(input), by_channel, by_channel);
+        }
+        if (gradients_as_ops()) {  // as ops, so that it can be differentiated again
+          Shape sizes = input.sizes(), rows{sizes[0], groups, -1}, last{2};
+          Tensor x = reshape(input, rows), centred = x - rushlight::mean(x, last, true);
+          Tensor r = rsqrt(rushlight::mean(centred * centred, last, true) + eps);
+          Tensor z = centred * r;
+          Tensor h = weight.defined() ? g * by_channel(weight, input.dim()) : g;
+          Tensor grad_input = through_statistics(reshape(h, rows), z, r, last);
+          Shape dims = all_but_channel(input.dim());
+          return std::tuple(reshape(grad_input, sizes), sum(g * reshape(z, sizes), dims),
+                            sum(g, dims));
+        }
+        if (input.device().is_cuda())
+          return group_norm_backward_cuda(cast(g, input.dtype()), input, mean, rstd, weight);
+        bool channels_last = is_rows_of_channels(input);
+        Tensor x = in_kernel_order(input, input.dtype(), channels_last);
+        Tensor h = in_kernel_order(g, x.dtype(), channels_last);
+        return channel_norm_backward_cpu(h, x, view_of(x, channels_last, groups), mean, rstd,
+                                         prepared(weight, dtype), true);
+      })),
+})
+
 OP(group_norm,
    "(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> "
    "Tensor", {
@@ -365,12 +413,7 @@ input: (N, C, *). Raises RuntimeError when num_groups does not divide C.)",
           "shape ", input.sizes(), " and num_groups=", groups);
     check_channels(weight, channels, "weight");
     check_channels(bias, channels, "bias");
-    if (input.numel() == 0) return scaled_by_channel(clone(input), weight, bias);
-    Tensor rows = reshape(input, Shape{input.sizes()[0], groups, -1});
-    Tensor z = reshape(layer_normalized(rows, 1, Tensor(), Tensor(), eps), input.sizes());
-    if (MemoryFormat format = suggested_format(input); format != MemoryFormat::contiguous)
-      z = call<"contiguous", Tensor>(z, std::optional(format));
-    return scaled_by_channel(z, weight, bias);
+    return std::get<0>(call<"group_norm_kernel", Normalized>(input, groups, weight, bias, eps));
   },
 })
 

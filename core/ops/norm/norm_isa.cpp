@@ -1,4 +1,4 @@
-// Owns the vectorised loops of batch_norm and layer_norm.
+// Owns the vectorised loops of batch_norm, group_norm and layer_norm.
 #include "core/ops/norm/norm_loops.h"
 
 #include "core/tensor/formula.h"
@@ -50,10 +50,14 @@ void column_sum(const T* x, int64_t rows, int64_t n, T* into) {
 }
 
 template <class T>
-void column_squares(const T* x, const T* mean, int64_t rows, int64_t n, T* into) {
+void column_moments(const T* x, const T* shift, int64_t rows, int64_t n, T* sum, T* squares) {
   for (int64_t r = 0; r < rows; ++r, x += n)
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) into[i] += (x[i] - mean[i]) * (x[i] - mean[i]);
+    for (int64_t i = 0; i < n; ++i) {
+      T distance = x[i] - shift[i];
+      sum[i] += distance;
+      squares[i] += distance * distance;
+    }
 }
 
 template <class T>
@@ -135,7 +139,7 @@ void layer_grad(const T* g, const T* x, T mean, T rstd, const T* weight, T* grad
 template <class T>
 constexpr NormLoopsOf<T> loops_of() {
   return {sum<T>,        squares<T>,        dot<T>,        affine<T>,        combine<T>,
-          column_sum<T>, column_squares<T>, column_dot<T>, column_affine<T>, column_combine<T>,
+          column_sum<T>, column_moments<T>, column_dot<T>, column_affine<T>, column_combine<T>,
           layer<T>,      layer_grad<T>};
 }
 

@@ -21,7 +21,8 @@ struct NormLoopsOf {
 
   // Over `rows` rows of n columns that have one mean each; sums are added to `into`.
   void (*column_sum)(const T* x, int64_t rows, int64_t n, T* into);
-  void (*column_squares)(const T* x, const T* mean, int64_t rows, int64_t n, T* into);
+  void (*column_moments)(const T* x, const T* shift, int64_t rows, int64_t n, T* sum,
+                         T* squares);  // of x - shift
   void (*column_dot)(const T* g, const T* x, const T* mean, int64_t rows, int64_t n, T* into);
   void (*column_affine)(const T* x, const T* scale, const T* shift, T* y, int64_t rows, int64_t n);
   void (*column_combine)(const T* g, const T* x, const T* a, const T* b, const T* c, T* y,
