@@ -216,7 +216,7 @@ void channel_norm_cpu(const Tensor& input, const ChannelView& v, const Tensor& w
     const T* b = data_or_null<T>(bias);
     T *means = mean.data<T>(), *vars = var.data<T>(), *rstds = rstd.data<T>();
     Staged<T, 0> x(input);
-    Staged<T, 1> y(output);
+    Staged<T, 0> y(output);  // element by element, so in the buffer of x
     auto set_rstd = [&](int64_t cell) { rstds[cell] = T(1 / std::sqrt(double(vars[cell]) + eps)); };
     auto keep = [&](int64_t cell, const Moments& moments) {
       means[cell] = T(moments.mean());
@@ -300,7 +300,7 @@ std::tuple<Tensor, Tensor, Tensor> channel_norm_backward_cpu(const Tensor& grad,
     Tensor grad_input = empty_strided(input.sizes(), input.strides(), input.dtype());
     Staged<T, 0> x(input);
     Staged<T, 1> g(grad);
-    Staged<T, 2> y(grad_input);
+    Staged<T, 0> y(grad_input);  // element by element, so in the buffer of x
     // Of each plane: the sums of grad and of grad * (input - mean), and what becomes of its
     // elements: grad_input = scale grad + slope input + rest.
     size_t planes = size_t(v.samples * v.channels);
