@@ -14,6 +14,7 @@ namespace detail {
 template <int64_t lanes, class T, class Element, class Merge>
 [[gnu::always_inline]] inline T fold_lanes(int64_t n, const Element& element, const Merge& merge) {
   T lane[lanes];
+#pragma omp simd
   for (int64_t l = 0; l < lanes; ++l) lane[l] = element(l);
   for (int64_t i = lanes; i + lanes <= n; i += lanes) {
 #pragma omp simd

@@ -12,7 +12,8 @@ namespace {
 template <class R, class T>
 struct Fold {
   static constexpr int64_t kAccumulatorBytes = sizeof(T);
-  static constexpr int64_t kWide = 256 / sizeof(T);  // columns that are kept in registers
+  static constexpr int64_t kWide = 256 / sizeof(T);   // columns that are kept in registers
+  static constexpr int64_t kVector = 64 / sizeof(T);  // those of the rest
 
   static void columns_of_each_row(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
                                   double parameter, void* accumulators) {
@@ -80,6 +81,7 @@ struct Fold {
       };
       int64_t j = 0;
       for (; j + kWide <= columns; j += kWide) fold_chunk(j, kWide);
+      for (; j + kVector <= columns; j += kVector) fold_chunk(j, kVector);
       if (j < columns) fold_chunk(j, columns - j);
     }
   }
