@@ -130,6 +130,56 @@ def layer_norm_large(torch: Any) -> Call:
     return lambda: layer_norm(a, (1000,), weight, bias)
 
 
+def group_norm(torch: Any, dtype: Any, channels_last: bool = False, backward: bool = False) -> Call:
+    """As in the U-Net of a diffusion model."""
+    x = torch.randn(8, 320, 32, 32).to(dtype)
+    if channels_last:
+        x = x.contiguous(memory_format=torch.channels_last)
+    weight, bias = torch.randn(320).to(dtype), torch.randn(320).to(dtype)
+    normalise, inputs = torch.nn.functional.group_norm, (x, weight, bias)
+    if not backward:
+        return lambda: normalise(x, 32, weight, bias)
+    for input in inputs:
+        input.requires_grad_()
+    grad = torch.randn(8, 320, 32, 32).to(dtype)
+    return lambda: torch.autograd.grad(normalise(x, 32, weight, bias), inputs, grad)
+
+
+@case("group_norm, 8x320x32x32", "ops", 1.0)
+def group_norm_large(torch: Any) -> Call:
+    return group_norm(torch, torch.float32)
+
+
+@case("group_norm, 8x320x32x32, backward", "ops", 1.0)
+def group_norm_backward(torch: Any) -> Call:
+    return group_norm(torch, torch.float32, backward=True)
+
+
+@case("group_norm, 8x320x32x32, channels_last", "ops", 1.0)
+def group_norm_channels_last(torch: Any) -> Call:
+    return group_norm(torch, torch.float32, channels_last=True)
+
+
+@case("group_norm, 8x320x32x32, bfloat16", "ops", 1.0)
+def group_norm_bfloat16(torch: Any) -> Call:
+    return group_norm(torch, torch.bfloat16)
+
+
+@case("layer_norm, 8x10000, backward", "ops", 1.0)
+def layer_norm_long_rows(torch: Any) -> Call:
+    x, weight, bias = (torch.randn(n, requires_grad=True) for n in ((8, 10_000), 10_000, 10_000))
+    layer_norm, grad = torch.nn.functional.layer_norm, torch.randn(8, 10_000)
+    return lambda: torch.autograd.grad(
+        layer_norm(x, (10_000,), weight, bias), (x, weight, bias), grad
+    )
+
+
+@case("nansum(1), 65536x16", "ops", 1.0)
+def nansum_short_rows(torch: Any) -> Call:
+    a = torch.randn(65_536, 16)
+    return lambda: a.nansum(1)
+
+
 def attention(torch: Any, *shape: int, backward: bool) -> Call:
     q, k, v = (torch.randn(shape, requires_grad=backward) for _ in range(3))
     attend, grad = torch.nn.functional.scaled_dot_product_attention, torch.randn(shape)
