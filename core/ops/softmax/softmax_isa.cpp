@@ -27,13 +27,27 @@ void softmax_along(const T* x, T* y, int64_t rows, int64_t n) {
   }
 }
 
+// Short rows share the vectors of log; all lanes are always there, so that digits never depend on
+// how many rows there are.
 template <class T>
 void log_softmax_along(const T* x, T* y, int64_t rows, int64_t n) {
-  for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-    const T shift = largest(x, n);
-    const T log_total = log(sum<T>(n, [=](int64_t i) { return exp_nonpositive(x[i] - shift); }));
+  constexpr int64_t kTogether = 16, kRun = 1024;
+  const int64_t most = n * kTogether <= kRun ? kTogether : 1;
+  for (int64_t r = 0; r < rows; r += most, x += most * n, y += most * n) {
+    const int64_t count = rows - r < most ? rows - r : most;
+    T shift[kTogether], total[kTogether];
+    for (T& value : total) value = T(1);  // whose log is cheap
+    for (int64_t k = 0; k < count; ++k) {
+      const T* row = x + k * n;
+      const T above = shift[k] = largest(row, n);
+      total[k] = sum<T>(n, [=](int64_t i) { return exp_nonpositive(row[i] - above); });
+    }
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - shift) - log_total;
+    for (int64_t k = 0; k < kTogether; ++k) total[k] = log(total[k]);
+    for (int64_t k = 0; k < count; ++k) {
+#pragma omp simd
+      for (int64_t i = k * n; i < (k + 1) * n; ++i) y[i] = (x[i] - shift[k]) - total[k];
+    }
   }
 }
 
