@@ -36,12 +36,12 @@ class OptimizedModule(Module):
         return self._run(*args, **kwargs)
 
     @property
-    def training(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def training(self) -> bool:
         """Whether the module is training."""
         return self._orig_mod.training
 
     @training.setter
-    def training(self, value: bool) -> None:
+    def training(self, value: bool) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         if "_orig_mod" in self.__dict__:
             self._orig_mod.training = value
 

@@ -38,9 +38,9 @@ def register_backend(
     """
     if compiler_fn is None:
         return lambda function: register_backend(function, name, tags)
-    name = name or compiler_fn.__name__
-    _back_ends[name] = compiler_fn
-    _tags[name] = tuple(tags)
+    key: str = name or compiler_fn.__name__
+    _back_ends[key] = compiler_fn
+    _tags[key] = tuple(tags)
     return compiler_fn
 
 
