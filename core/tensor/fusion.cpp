@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/device/allocator.h"
 #include "core/tensor/pointwise.h"
+#include "core/tensor/tile_program.h"
 
 namespace rushlight {
 
@@ -153,63 +153,10 @@ void count_parts(DeferredFormula& formula, const Visit& visit, int& steps,
 // library calls it back, and it may wait for locks of its own.
 using Discarded = std::vector<std::unique_ptr<DeferredFormula>>;
 
-// ---- programs for tiles -------------------------------------------------------------------------
+// ---- groups of formulas that one program computes -----------------------------------------------
 
-constexpr int64_t kProgramTile = 1024;
-constexpr int64_t kBufferGap = 64;  // so that buffers do not all begin at the same place of a page
-
-// Where a step finds or leaves elements.
-struct Place {
-  enum Kind : uint8_t { lane, buffer, number, result } kind;
-  int index = 0;       // of a lane or buffer
-  int64_t offset = 0;  // of a buffer in the scratch memory, or of a number among the numbers
-  int64_t item = 0;    // bytes of an element; no matter for a number
-};
-
-struct Step {
-  PointwiseLoop loop = nullptr;
-  CastLoop cast = nullptr;  // in place of a loop
-  const void* scalars = nullptr;
-  int input_count = 0;
-  Place inputs[kMaxOperands];
-  Place output;
-};
-
-// Steps that run on a tile one after the other, as the loop driver's kernel sees them.
-struct Program {
-  std::vector<Step> steps;
-  std::vector<char> numbers;
-  int64_t scratch = 0;
-
-  static void run(const void* const* lanes, const void* program, void* result, int64_t n) {
-    static_cast<const Program*>(program)->run_on(lanes, static_cast<char*>(result), n);
-  }
-
- private:
-  void run_on(const void* const* lanes, char* result, int64_t n) const {
-    CpuBuffer buffers{size_t(scratch)};
-    char* here = static_cast<char*>(buffers.data());
-    for (int64_t begin = 0; begin < n; begin += kProgramTile) {
-      int64_t count = std::min(kProgramTile, n - begin);
-      auto at = [&](const Place& place) -> char* {
-        switch (place.kind) {
-          case Place::lane:
-            return static_cast<char*>(const_cast<void*>(lanes[place.index])) + begin * place.item;
-          case Place::buffer: return here + place.offset;
-          case Place::number: return const_cast<char*>(numbers.data()) + place.offset;
-          case Place::result: return result + begin * place.item;
-        }
-        __builtin_unreachable();
-      };
-      for (const Step& step : steps) {
-        const void* inputs[kMaxOperands];
-        for (int k = 0; k < step.input_count; ++k) inputs[k] = at(step.inputs[k]);
-        if (step.cast) step.cast(inputs[0], at(step.output), count);
-        else step.loop(inputs, step.scalars, at(step.output), count);
-      }
-    }
-  }
-};
+using Place = TileProgram::Place;
+using Step = TileProgram::Step;
 
 // Numbers the formulas of a group, decides what they store, and writes the program.
 class Group {
@@ -227,23 +174,19 @@ class Group {
   }
   Group(const Group&) = delete;
 
-  // Computes all members; afterwards stored() have their elements.
+  // Computes all members, and stores those that somebody may read.
   void run() {
     values_.resize(members_.size());
     results_.reserve(members_.size());
     lanes_.reserve(kMaxLanes);
     for (DeferredFormula* member : members_) compile(*member);
-    place_buffers();
-    run_tile_loop({&results_.back(), root_.written}, lanes_, {&Program::run}, &program_);
+    program_.finish();
+    run_tile_loop({&results_.back(), root_.written}, lanes_, {&TileProgram::run}, &program_);
   }
 
-  // Calls f(member, result) for those whose elements were stored.
-  template <class F>
-  void for_each_stored(F&& f) {
-    size_t i = 0;
-    for (DeferredFormula* member : members_)
-      if (is_stored(*member)) f(*member, results_[i++]);
-  }
+  // Which were stored, and their elements.
+  std::span<DeferredFormula* const> stored() const { return stored_; }
+  std::span<const Tensor> results() const { return results_; }
 
  private:
   void add(DeferredFormula& formula) {
@@ -254,14 +197,14 @@ class Group {
     members_.push_back(&formula);
   }
 
-  bool is_stored(const DeferredFormula& member) const {
+  bool is_to_be_stored(const DeferredFormula& member) const {
     if (&member == &root_ || member.is_held()) return true;
     bool is_read_later =
         member.readers > uses_[size_t(member.member)] || member.storage->saved_windows.load() > 0;
     return is_read_later && !member.is_repeatable();
   }
 
-  void compile(const DeferredFormula& member) {
+  void compile(DeferredFormula& member) {
     Step step;
     step.loop = member.kernel.run;
     step.scalars = member.scalars;
@@ -280,23 +223,26 @@ class Group {
       int k = int(number - member.operands);
       PointwiseLoop repeating = k < kMaxRepeating ? member.kernel.repeating[k] : nullptr;
       if (numbers == 1 && repeating) step.loop = repeating;
-      int64_t copies = step.loop == repeating ? 1 : kProgramTile;
+      int64_t copies = step.loop == repeating ? 1 : TileProgram::kTile;
       for (k = 0; k < step.input_count; ++k)
         if (!member.operands[k].tensor->storage()->deferred() &&
             member.operands[k].tensor->numel() == 1)
-          step.inputs[k] = number_of(member.operands[k], copies);
+          step.inputs[k] = program_.add_number(member.operands[k], copies);
     }
 
-    bool is_stored = this->is_stored(member);
-    if (is_stored) results_.push_back(empty_strided(member.sizes, member.strides, member.result));
+    bool is_stored = is_to_be_stored(member);
+    if (is_stored) {
+      stored_.push_back(&member);
+      results_.push_back(empty_strided(member.sizes, member.strides, member.result));
+    }
     Place place;  // of the elements in the dtype of the result
     if (&member == &root_) place = {Place::result, 0, 0, int64_t(dtype_size(member.written))};
     else if (is_stored) place = lane_of({&results_.back(), member.result});
-    else place = new_buffer(member.result);
+    else place = program_.new_buffer(member.result);
     bool casts = &member != &root_ && member.written != member.result;
-    step.output = casts ? new_buffer(member.written) : place;
+    step.output = casts ? program_.new_buffer(member.written) : place;
     Place written = step.output;
-    program_.steps.push_back(step);
+    program_.add(step);
     if (casts) cast(written, member.written, place, member.result);
     values_[size_t(member.member)] = place;
   }
@@ -305,7 +251,7 @@ class Group {
   Place value_as(const DeferredFormula& member, DType dtype) {
     Place value = values_[size_t(member.member)];
     if (member.result == dtype) return value;
-    Place converted = new_buffer(dtype);
+    Place converted = program_.new_buffer(dtype);
     cast(value, member.result, converted, dtype);
     return converted;
   }
@@ -315,7 +261,7 @@ class Group {
     step.input_count = 1;
     step.inputs[0] = from;
     step.output = to;
-    program_.steps.push_back(step);
+    program_.add(step);
   }
 
   Place lane_of(const TileOperand& operand) {
@@ -324,69 +270,14 @@ class Group {
     return {Place::lane, int(lane - lanes_.begin()), 0, int64_t(dtype_size(operand.kernel_dtype))};
   }
 
-  Place number_of(const TileOperand& operand, int64_t copies) {
-    int64_t item = int64_t(dtype_size(operand.kernel_dtype)), aligned = (item + 15) & ~int64_t(15);
-    int64_t offset = int64_t(program_.numbers.size());
-    program_.numbers.resize(size_t(offset + std::max(aligned, item * copies)));
-    char* at = program_.numbers.data() + offset;
-    cast_loop(operand.tensor->dtype(), operand.kernel_dtype)(operand.tensor->data(), at, 1);
-    copy_run(at, item, at, 0, item, copies);
-    return {Place::number, 0, offset, 0};
-  }
-
-  Place new_buffer(DType dtype) {
-    return {Place::buffer, buffers_++, 0, int64_t(dtype_size(dtype))};
-  }
-
-  // Gives every buffer memory that nobody needs any more, or new memory.
-  void place_buffers() {
-    std::vector<size_t> last_use(size_t(buffers_), 0);
-    auto& steps = program_.steps;
-    for (size_t i = 0; i < steps.size(); ++i)
-      for (int k = 0; k < steps[i].input_count; ++k)
-        if (steps[i].inputs[k].kind == Place::buffer)
-          last_use[size_t(steps[i].inputs[k].index)] = i;
-
-    std::vector<int64_t> offsets(size_t(buffers_), -1);
-    std::vector<Place> free;
-    for (size_t i = 0; i < steps.size(); ++i) {
-      Step& step = steps[i];
-      std::vector<Place> ended;
-      for (int k = 0; k < step.input_count; ++k) {
-        Place& input = step.inputs[k];
-        if (input.kind != Place::buffer) continue;
-        input.offset = offsets[size_t(input.index)];
-        bool is_known = std::any_of(ended.begin(), ended.end(),
-                                    [&](const Place& e) { return e.index == input.index; });
-        if (last_use[size_t(input.index)] == i && !is_known) ended.push_back(input);
-      }
-      // A loop may write what it reads, element by element; a cast changes the size of elements.
-      if (step.loop) free.insert(free.end(), ended.begin(), ended.end());
-      if (step.output.kind == Place::buffer) {
-        Place& output = step.output;
-        auto fits = std::find_if(free.begin(), free.end(),
-                                 [&](const Place& f) { return f.item == output.item; });
-        if (fits != free.end()) {
-          output.offset = fits->offset;
-          free.erase(fits);
-        } else {
-          output.offset = program_.scratch;
-          program_.scratch += kProgramTile * output.item + kBufferGap;
-        }
-        offsets[size_t(output.index)] = output.offset;
-      }
-      if (step.cast) free.insert(free.end(), ended.begin(), ended.end());
-    }
-  }
-
   DeferredFormula& root_;
   std::vector<DeferredFormula*> members_;  // each after those that it reads
   std::vector<int> uses_;                  // how many operands of members each is
-  std::vector<Tensor> results_;            // of those that are stored
+  std::vector<DeferredFormula*> stored_;   // decided once: other threads let go meanwhile
+  std::vector<Tensor> results_;            // of these
   std::vector<TileOperand> lanes_;         // what is read, and what is stored but the root
   std::vector<Place> values_;              // where each member's elements are
-  int buffers_ = 0;
-  Program program_;
+  TileProgram program_;
 };
 
 // ---- settling, under the lock -------------------------------------------------------------------
@@ -416,11 +307,13 @@ void settle_locked(DeferredFormula& root, Discarded& discarded) {
   settle_others(root, root, Visit(), discarded);
   Group group(root);
   group.run();
-  group.for_each_stored([&](DeferredFormula& member, const Tensor& result) {
-    member.storage->settle_with(*result.storage());
-    unlink(&member);
-    discarded.emplace_back(&member);
-  });
+  discarded.reserve(discarded.size() + group.stored().size());
+  for (size_t i = 0; i < group.stored().size(); ++i) {
+    DeferredFormula* member = group.stored()[i];
+    member->storage->settle_with(*group.results()[i].storage());
+    unlink(member);
+    discarded.emplace_back(member);
+  }
 }
 
 // Settles those for which is_due(formula), the newest first.

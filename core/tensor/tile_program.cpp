@@ -1,0 +1,89 @@
+// Defines how programs for tiles find memory for their buffers, and how they run.
+#include "core/tensor/tile_program.h"
+
+#include <algorithm>
+
+#include "core/device/allocator.h"
+
+namespace rushlight {
+namespace {
+
+constexpr int64_t kBufferGap = 64;  // so that buffers do not all begin at the same place of a page
+constexpr int64_t kNumberGap = 16;  // numbers are aligned to this
+
+}  // namespace
+
+TileProgram::Place TileProgram::add_number(const TileOperand& operand, int64_t copies) {
+  int64_t item = int64_t(dtype_size(operand.kernel_dtype)), offset = int64_t(numbers_.size());
+  numbers_.resize(size_t(offset + std::max(kNumberGap, item * copies)));
+  char* at = numbers_.data() + offset;
+  cast_loop(operand.tensor->dtype(), operand.kernel_dtype)(operand.tensor->data(), at, 1);
+  copy_run(at, item, at, 0, item, copies);
+  return {Place::number, 0, offset, 0};
+}
+
+// A buffer takes the memory of one that nobody reads any more, or new memory.
+void TileProgram::finish() {
+  std::vector<size_t> last_use(size_t(buffers_), 0);
+  for (size_t i = 0; i < steps_.size(); ++i)
+    for (const Place& input : std::span(steps_[i].inputs, size_t(steps_[i].input_count)))
+      if (input.kind == Place::buffer) last_use[size_t(input.index)] = i;
+
+  std::vector<int64_t> offsets(size_t(buffers_), -1);
+  std::vector<Place> free;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    Step& step = steps_[i];
+    std::vector<Place> ended;
+    for (Place& input : std::span(step.inputs, size_t(step.input_count))) {
+      if (input.kind != Place::buffer) continue;
+      input.offset = offsets[size_t(input.index)];
+      bool is_known = std::ranges::any_of(
+          ended, [&](const Place& other) { return other.index == input.index; });
+      if (last_use[size_t(input.index)] == i && !is_known) ended.push_back(input);
+    }
+    // A loop may write what it reads, element by element; a cast changes the size of elements.
+    if (step.loop) free.insert(free.end(), ended.begin(), ended.end());
+    if (Place& output = step.output; output.kind == Place::buffer) {
+      auto fits = std::ranges::find_if(free, [&](const Place& f) { return f.item == output.item; });
+      if (fits != free.end()) {
+        output.offset = fits->offset;
+        free.erase(fits);
+      } else {
+        output.offset = scratch_;
+        scratch_ += kTile * output.item + kBufferGap;
+      }
+      offsets[size_t(output.index)] = output.offset;
+    }
+    if (step.cast) free.insert(free.end(), ended.begin(), ended.end());
+  }
+}
+
+void TileProgram::run(const void* const* lanes, const void* program, void* result, int64_t n) {
+  static_cast<const TileProgram*>(program)->run_on(lanes, static_cast<char*>(result), n);
+}
+
+void TileProgram::run_on(const void* const* lanes, char* result, int64_t n) const {
+  CpuBuffer buffers{size_t(scratch_)};
+  char* here = static_cast<char*>(buffers.data());
+  for (int64_t begin = 0; begin < n; begin += kTile) {
+    int64_t count = std::min(kTile, n - begin);
+    auto at = [&](const Place& place) -> char* {
+      switch (place.kind) {
+        case Place::lane:
+          return static_cast<char*>(const_cast<void*>(lanes[place.index])) + begin * place.item;
+        case Place::buffer: return here + place.offset;
+        case Place::number: return const_cast<char*>(numbers_.data()) + place.offset;
+        case Place::result: return result + begin * place.item;
+      }
+      __builtin_unreachable();
+    };
+    for (const Step& step : steps_) {
+      const void* inputs[kMaxOperands];
+      for (int k = 0; k < step.input_count; ++k) inputs[k] = at(step.inputs[k]);
+      if (step.cast) step.cast(inputs[0], at(step.output), count);
+      else step.loop(inputs, step.scalars, at(step.output), count);
+    }
+  }
+}
+
+}  // namespace rushlight

@@ -1,0 +1,54 @@
+// Owns programs for tiles: loops that run one after the other on about a thousand elements, as one
+// kernel of the loop driver sees them. What goes from loop to loop stays in the L1 cache.
+#pragma once
+
+#include <vector>
+
+#include "core/tensor/tile_loop.h"
+
+namespace rushlight {
+
+class TileProgram {
+ public:
+  static constexpr int64_t kTile = 1024;
+
+  // Where a step finds or leaves elements. Lanes are the operands of the kernel; a step may write
+  // one, too, if it is dense and in the order of the result.
+  struct Place {
+    enum Kind : uint8_t { lane, buffer, number, result } kind;
+    int index = 0;       // of a lane or buffer
+    int64_t offset = 0;  // of a number among the numbers, or of a buffer in the scratch memory
+    int64_t item = 0;    // bytes of an element; no matter for a number
+  };
+  struct Step {
+    PointwiseLoop loop = nullptr;
+    CastLoop cast = nullptr;  // in place of a loop
+    const void* scalars = nullptr;
+    int input_count = 0;
+    Place inputs[kMaxOperands];
+    Place output;
+  };
+
+  // A buffer that one step writes and later ones read.
+  Place new_buffer(DType dtype) {
+    return {Place::buffer, buffers_++, 0, int64_t(dtype_size(dtype))};
+  }
+  // The one element of a tensor on the CPU; kTile copies of it for loops that want a tile.
+  Place add_number(const TileOperand& operand, int64_t copies);
+  void add(const Step& step) { steps_.push_back(step); }
+  // Finds memory for the buffers. Nothing is added afterwards.
+  void finish();
+
+  // The kernel: `program` is a finished TileProgram.
+  static void run(const void* const* lanes, const void* program, void* result, int64_t n);
+
+ private:
+  void run_on(const void* const* lanes, char* result, int64_t n) const;
+
+  std::vector<Step> steps_;
+  std::vector<char> numbers_;
+  int buffers_ = 0;
+  int64_t scratch_ = 0;  // bytes for all buffers
+};
+
+}  // namespace rushlight
