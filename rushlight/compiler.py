@@ -73,9 +73,9 @@ def compile(
             graph, raises instead of running as it is.
         backend: "inductor", the same as None; "eager" and "aot_eager" run the program as it is; or
             a function that gets a rushlight.fx.GraphModule and a list of example inputs and returns
-            what is called with such inputs. It is called once for every set of shapes, dtypes and
-            other arguments. The graph has the ops of the program without its control flow, and no
-            gradients are recorded inside a back end unless it does so itself.
+            what is called with such inputs. It is called once for every set of shapes, strides,
+            dtypes and other arguments. The graph has the ops of the program without its control
+            flow. Gradients are recorded when the graph runs, as ever.
         disable: return the model as it is.
         dynamic, mode, options, name, recompile_limit, isolate_recompiles, shapes_spec: accepted for
             PyTorch's sake.
@@ -88,7 +88,7 @@ def compile(
         >>> @torch.compile
         ... def gelu(x):
         ...     return 0.5 * x * (1 + torch.tanh(0.79788456 * (x + 0.044715 * x**3)))
-        >>> x = torch.linspace(-3, 3, 10000)
+        >>> x = torch.linspace(-3, 3, 100000)
         >>> torch.equal(gelu(x), gelu.__wrapped__(x))
         True
     """
@@ -253,7 +253,7 @@ is_recording: ContextVar[bool] = ContextVar("is_recording", default=False)
 
 
 def reset() -> None:
-    """Forgets what was compiled, which is nothing."""
+    """Changes nothing: a graph lives as long as the function that was compiled."""
 
 
 def cudagraph_mark_step_begin() -> None:

@@ -8,14 +8,16 @@ from rushlight._dynamo.backends.registry import list_backends as list_backends
 from rushlight._dynamo.backends.registry import lookup_backend as lookup_backend
 from rushlight._dynamo.backends.registry import register_backend as register_backend
 from rushlight._dynamo.eval_frame import OptimizedModule as OptimizedModule
+from rushlight._dynamo.eval_frame import is_dynamo_supported as is_dynamo_supported
 from rushlight.compiler import allow_in_graph as allow_in_graph
+from rushlight.compiler import assume_constant_result as assume_constant_result
 from rushlight.compiler import disable as disable
 from rushlight.compiler import is_compiling as is_compiling
 from rushlight.compiler import reset as reset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import Any
 
     from rushlight import Tensor
@@ -51,13 +53,3 @@ maybe_mark_dynamic = mark_static = mark_dynamic
 
 def mark_static_address(t: Tensor, guard: bool = True) -> None:
     """Tells a compiler that a tensor stays where it is."""
-
-
-def assume_constant_result(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Tells a compiler that a function always gives the same; here it is called each time."""
-    return fn
-
-
-def is_dynamo_supported() -> bool:
-    """Returns False: programs run as they are, nothing looks into their frames."""
-    return False

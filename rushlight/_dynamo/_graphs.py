@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import copy
 
-from rushlight import Tensor, get_autocast_dtype, is_autocast_enabled, is_grad_enabled, nn
+from rushlight import (
+    Tensor,
+    get_autocast_dtype,
+    is_autocast_enabled,
+    is_grad_enabled,
+    nn,
+    strided,
+)
 from rushlight._dynamo.exc import Unsupported
 from rushlight.export._program import record_program
 from rushlight.export._recording import RefusedError
-from rushlight.fx._code import CodeGen
+from rushlight.fx._code import CodeGen, Identity
 from rushlight.utils._pytree import tree_flatten, tree_unflatten
 
 TYPE_CHECKING = False
@@ -76,9 +83,18 @@ class Graphs:
 
 
 def _describe(leaf: Any) -> Any:
+    """A key that two arguments share only if a program cannot tell them apart by it."""
     if isinstance(leaf, Tensor):
-        return (leaf.shape, leaf.dtype, leaf.device, leaf.requires_grad)
-    return leaf if getattr(type(leaf), "__hash__", None) else id(leaf)
+        strides = leaf.stride() if leaf.layout is strided else None
+        kind = (type(leaf), leaf.layout, leaf.dtype, leaf.device)
+        return (*kind, leaf.shape, strides, leaf.requires_grad)
+    if isinstance(leaf, (float, complex)):
+        return type(leaf), repr(leaf)  # of two zeros and of NaN, == says the wrong thing
+    try:
+        hash(leaf)
+    except TypeError:
+        return Identity(leaf)
+    return type(leaf), leaf
 
 
 def _refuse_read(how: str, site: str) -> None:

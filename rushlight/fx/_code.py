@@ -238,7 +238,7 @@ class _Writer:
         return self._plain_global(name, value)
 
     def _plain_global(self, name: str, value: Any) -> str:
-        plain = self._names.create_name(name, _Identity(value))
+        plain = self._names.create_name(name, Identity(value))
         self._globals[plain] = value
         return plain
 
@@ -250,7 +250,7 @@ class _Verbatim(str):
         return str(self)
 
 
-class _Identity:
+class Identity:
     """Stands for an object among names, also for one that has no hash."""
 
     def __init__(self, value: Any) -> None:
@@ -260,7 +260,7 @@ class _Identity:
         return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Identity) and other.value is self.value
+        return isinstance(other, Identity) and other.value is self.value
 
 
 def last_uses(nodes: Sequence[Node]) -> dict[Node, list[Node]]:

@@ -123,6 +123,32 @@ def test_back_ends_get_graphs() -> None:
     assert len(graphs) == 3
 
 
+def test_graphs_are_for_arguments_like_those_of_their_recording() -> None:
+    counter = CompileCounter()
+    scaled = torch.compile(lambda x, factor: x * factor, backend=counter)
+    x = torch.ones(3, dtype=torch.int64)
+    results = [scaled(x, factor).dtype for factor in (1, True, 1.0, 1)]
+    assert results == [torch.int64, torch.int64, torch.float32, torch.int64]
+    divided = torch.compile(lambda x, divisor: x / divisor, backend=counter)
+    y = torch.ones(2)
+    assert divided(y, 0.0).tolist() == [torch.inf] * 2
+    assert divided(y, -0.0).tolist() == [-torch.inf] * 2
+
+    counter.clear()
+    flat = torch.compile(
+        lambda x: x.view(-1) if x.is_contiguous() else x.reshape(-1), backend=counter
+    )
+    z = torch.arange(6.0).reshape(2, 3)
+    for image in (z, z.t().contiguous().t(), z):
+        assert flat(image).tolist() == [0, 1, 2, 3, 4, 5]
+    with_list = torch.compile(lambda x, names: x + len(names), backend=counter)
+    names = {"a", "b"}
+    assert with_list(y, names).tolist() == with_list(y, names).tolist() == [3, 3]
+    unless_nan = torch.compile(lambda x, bound: x if bound != bound else x * bound, backend=counter)
+    assert unless_nan(y, torch.nan).tolist() == unless_nan(y, torch.nan).tolist() == [1, 1]
+    assert counter.frame_count == 4
+
+
 def test_programs_without_a_graph_run_as_they_are() -> None:
     def signed(x: Tensor) -> Tensor:
         return x if x.sum() > 0 else -x
