@@ -209,8 +209,10 @@ void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
     const Tensor& grad = grads[0];
     before = meta.grad();
     if (!before.defined()) {
-      // One owner: the engine's buffer. Anyone else might see a write to it.
-      bool unshared = grad.impl()->use_count() == 1 && grad.storage()->use_count() == 1;
+      // One owner: the engine's buffer. Anyone else might see a write to it, but for deferred ops,
+      // which are settled before.
+      size_t owners = grad.storage()->use_count() - deferred_readers(*grad.storage());
+      bool unshared = grad.impl()->use_count() == 1 && owners == 1;
       bool lies_right = grad.strides() == variable.strides() || !grad_mode.keeps_grad_layout;
       Tensor own = unshared && grad.is_dense() && lies_right ? grad : clone_for(variable, grad);
       meta.set_grad(is_grad_enabled() ? own : detach(own));

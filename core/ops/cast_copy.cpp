@@ -1,6 +1,7 @@
 // Owns the ops that copy elements: to another dtype, layout or tensor.
 #include "core/device/cuda.h"
 #include "core/ops/op.h"
+#include "core/tensor/fusion.h"
 #include "core/tensor/memory_order.h"
 
 namespace rushlight {
@@ -12,6 +13,8 @@ OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
   .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
     if (!dtype || *dtype == input.dtype()) return input;
+    if (is_fusing() && input.device().is_cpu() && input.numel() >= kLeastDeferred)
+      return defer_cast(input, *dtype, strides_after(input));
     Tensor out = empty_after(input, *dtype);
     copy_into(out, input);
     return out;

@@ -1,4 +1,4 @@
-// Defines how deferred formulas are collected, made a program for tiles, and run.
+// Defines how deferred ops are collected, made a program for tiles, and run.
 // See Note [Fusion].
 #include "core/tensor/fusion.h"
 
@@ -8,11 +8,13 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/tensor/pointwise.h"
+#include "core/tensor/reduce_split.h"
 #include "core/tensor/tile_program.h"
 
 namespace rushlight {
@@ -25,27 +27,35 @@ static_assert(kMostSteps + int(kMostLeaves) <= kMaxLanes);
 // What takes more steps than this from what is in memory is not computed a second time.
 constexpr int kMostRepeated = 8;
 
-class DeferredFormula {
- public:
-  DeferredFormula(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
-                  std::span<const TileOperand> operands, const void* scalars);
+// What a loop computes, or a reduction.
+struct DeferredCall {
+  PointwiseKernel kernel{nullptr};           // null for a conversion or a reduction
+  std::optional<ReduceCall> reduction = {};  // of the one operand
+  bool is_cheap;
+  DType compute, result, written;  // see Typing
+  int scalar_count = 0;
+};
 
-  const Formula& formula;
-  const PointwiseKernel kernel;
-  const DType compute, result, written;
+class DeferredOp {
+ public:
+  DeferredOp(const DeferredCall& call, ShapeRef sizes, ShapeRef strides,
+             std::span<const TileOperand> operands, const void* scalars);
+
+  const DeferredCall call;
   const Shape sizes, strides;
   TileOperand operands[kMaxOperands];
+  const int operand_count;
   alignas(16) char scalars[kMaxScalars * sizeof(std::complex<double>)];
 
   int steps = 1;       // of a program for this, if nothing were settled before
-  int readers = 0;     // operands of deferred formulas that this is
+  int readers = 0;     // operands of deferred ops that this is
   int member = -1;     // its number while it is part of a group
   uint64_t visit = 0;  // the last one that came by, see Visit
   StorageImpl* storage = nullptr;
   const void* scope = &detail::fusion_depth;  // of its thread
-  DeferredFormula *older = nullptr, *newer = nullptr;
+  DeferredOp *older = nullptr, *newer = nullptr;
 
-  std::span<const TileOperand> reads() const { return {operands, size_t(formula.counts.operands)}; }
+  std::span<const TileOperand> reads() const { return {operands, size_t(operand_count)}; }
 
   // Whether somebody may read it who neither waits for it here nor is backward.
   bool is_held() const {
@@ -56,28 +66,22 @@ class DeferredFormula {
     auto is_shared = [](const TileOperand& operand) {
       return operand.tensor->storage()->is_shared();
     };
-    return formula.is_cheap && steps <= kMostRepeated && std::ranges::none_of(reads(), is_shared);
+    return call.is_cheap && steps <= kMostRepeated && std::ranges::none_of(reads(), is_shared);
   }
 
  private:
   Tensor tensors_[kMaxOperands];  // with impls of their own, which nobody changes
 };
 
-DeferredFormula::DeferredFormula(const Formula& formula, const Typing& typing, ShapeRef sizes,
-                                 ShapeRef strides, std::span<const TileOperand> reads,
-                                 const void* numbers)
-    : formula(formula),
-      kernel(typing.kernel),
-      compute(typing.compute),
-      result(typing.result),
-      written(typing.written),
-      sizes(sizes),
-      strides(strides) {
+DeferredOp::DeferredOp(const DeferredCall& call, ShapeRef sizes, ShapeRef strides,
+                       std::span<const TileOperand> reads, const void* numbers)
+    : call(call), sizes(sizes), strides(strides), operand_count(int(reads.size())) {
   for (size_t k = 0; k < reads.size(); ++k) {
     tensors_[k] = shallow_copy(*reads[k].tensor);
     operands[k] = {&tensors_[k], reads[k].kernel_dtype};
   }
-  std::memcpy(scalars, numbers, size_t(formula.counts.scalars) * dtype_size(compute));
+  if (call.scalar_count)
+    std::memcpy(scalars, numbers, size_t(call.scalar_count) * dtype_size(call.compute));
 }
 
 namespace {
@@ -97,31 +101,29 @@ std::mutex& lock() {
 }
 using Locked = std::lock_guard<std::mutex>;
 
-DeferredFormula* newest = nullptr;
+DeferredOp* newest = nullptr;
 
-void link(DeferredFormula* formula) {
-  for (const TileOperand& operand : formula->reads())
-    if (DeferredFormula* read = operand.tensor->storage()->deferred()) ++read->readers;
-  formula->older = newest;
-  if (newest) newest->newer = formula;
-  newest = formula;
+void link(DeferredOp* op) {
+  for (const TileOperand& operand : op->reads())
+    if (DeferredOp* read = operand.tensor->storage()->deferred()) ++read->readers;
+  op->older = newest;
+  if (newest) newest->newer = op;
+  newest = op;
   detail::deferred_count.fetch_add(1, std::memory_order_relaxed);
 }
-void unlink(DeferredFormula* formula) {
-  for (const TileOperand& operand : formula->reads())
-    if (DeferredFormula* read = operand.tensor->storage()->deferred()) --read->readers;
-  if (formula->older) formula->older->newer = formula->newer;
-  (formula->newer ? formula->newer->older : newest) = formula->older;
+void unlink(DeferredOp* op) {
+  for (const TileOperand& operand : op->reads())
+    if (DeferredOp* read = operand.tensor->storage()->deferred()) --read->readers;
+  if (op->older) op->older->newer = op->newer;
+  (op->newer ? op->newer->older : newest) = op->older;
   detail::deferred_count.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// A walk over what a formula reads, that comes to each deferred formula once.
+// A walk over what an op reads, that comes to each deferred op once.
 class Visit {
  public:
   Visit() : number_(++count) {}
-  bool is_first(DeferredFormula& formula) const {
-    return std::exchange(formula.visit, number_) != number_;
-  }
+  bool is_first(DeferredOp& op) const { return std::exchange(op.visit, number_) != number_; }
 
  private:
   inline static uint64_t count = 0;
@@ -136,12 +138,12 @@ bool is_same(const TileOperand& one, const TileOperand& other) {
          a.strides() == b.strides();
 }
 
-// Adds what a program for the formula would run and read, if nothing were settled before.
-void count_parts(DeferredFormula& formula, const Visit& visit, int& steps,
+// Adds what a program for the op would run and read, if nothing were settled before.
+void count_parts(DeferredOp& op, const Visit& visit, int& steps,
                  std::vector<const TileOperand*>& leaves) {
   ++steps;
-  for (const TileOperand& operand : formula.reads()) {
-    DeferredFormula* read = operand.tensor->storage()->deferred();
+  for (const TileOperand& operand : op.reads()) {
+    DeferredOp* read = operand.tensor->storage()->deferred();
     if (read && visit.is_first(*read)) count_parts(*read, visit, steps, leaves);
     else if (!read && operand.tensor->numel() != 1 &&
              std::ranges::none_of(leaves, [&](auto* leaf) { return is_same(*leaf, operand); }))
@@ -151,26 +153,32 @@ void count_parts(DeferredFormula& formula, const Visit& visit, int& steps,
 
 // What a lock holder is done with. It goes after the lock: the last reference to memory of another
 // library calls it back, and it may wait for locks of its own.
-using Discarded = std::vector<std::unique_ptr<DeferredFormula>>;
+using Discarded = std::vector<std::unique_ptr<DeferredOp>>;
 
-// ---- groups of formulas that one program computes -----------------------------------------------
+// ---- groups of ops that one program computes ----------------------------------------------------
 
 using Place = TileProgram::Place;
 using Step = TileProgram::Step;
 
-// Numbers the formulas of a group, decides what they store, and writes the program.
+// The op whose elements a program ends with: itself, or what a reduction reads where that is
+// deferred.
+DeferredOp& body_of(DeferredOp& op) {
+  DeferredOp* read = op.call.reduction ? op.operands[0].tensor->storage()->deferred() : nullptr;
+  return read ? *read : op;
+}
+
+// Numbers the ops of a group, decides what they store, and writes the program.
 class Group {
  public:
-  explicit Group(DeferredFormula& root) : root_(root) {
+  explicit Group(DeferredOp& root) : root_(root), body_(body_of(root)) {
     add(root);
     uses_.resize(members_.size());
-    for (DeferredFormula* member : members_)
+    for (DeferredOp* member : members_)
       for (const TileOperand& operand : member->reads())
-        if (DeferredFormula* read = operand.tensor->storage()->deferred())
-          ++uses_[size_t(read->member)];
+        if (DeferredOp* read = operand.tensor->storage()->deferred()) ++uses_[size_t(read->member)];
   }
   ~Group() {
-    for (DeferredFormula* member : members_) member->member = -1;
+    for (DeferredOp* member : members_) member->member = -1;
   }
   Group(const Group&) = delete;
 
@@ -179,41 +187,47 @@ class Group {
     values_.resize(members_.size());
     results_.reserve(members_.size());
     lanes_.reserve(kMaxLanes);
-    for (DeferredFormula* member : members_) compile(*member);
+    for (DeferredOp* member : members_)
+      if (!member->call.reduction) compile(*member);
     program_.finish();
-    run_tile_loop({&results_.back(), root_.written}, lanes_, {&TileProgram::run}, &program_);
+    if (root_.call.reduction) reduce();
+    else run_tile_loop({&results_.back(), root_.call.written}, lanes_, kKernel, &program_);
   }
 
   // Which were stored, and their elements.
-  std::span<DeferredFormula* const> stored() const { return stored_; }
+  std::span<DeferredOp* const> stored() const { return stored_; }
   std::span<const Tensor> results() const { return results_; }
 
  private:
-  void add(DeferredFormula& formula) {
-    for (const TileOperand& operand : formula.reads())
-      if (DeferredFormula* read = operand.tensor->storage()->deferred())
+  static constexpr PointwiseKernel kKernel{&TileProgram::run};
+
+  void add(DeferredOp& op) {
+    for (const TileOperand& operand : op.reads())
+      if (DeferredOp* read = operand.tensor->storage()->deferred())
         if (read->member < 0) add(*read);
-    formula.member = int(members_.size());
-    members_.push_back(&formula);
+    op.member = int(members_.size());
+    members_.push_back(&op);
   }
 
-  bool is_to_be_stored(const DeferredFormula& member) const {
+  bool is_to_be_stored(const DeferredOp& member) const {
     if (&member == &root_ || member.is_held()) return true;
     bool is_read_later =
         member.readers > uses_[size_t(member.member)] || member.storage->saved_windows.load() > 0;
     return is_read_later && !member.is_repeatable();
   }
 
-  void compile(DeferredFormula& member) {
+  void compile(DeferredOp& member) {
+    const DeferredCall& call = member.call;
     Step step;
-    step.loop = member.kernel.run;
+    step.loop = call.kernel.run;
+    if (!step.loop) step.cast = cast_loop(call.compute, call.result);
     step.scalars = member.scalars;
-    step.input_count = member.formula.counts.operands;
+    step.input_count = member.operand_count;
     const TileOperand* number = nullptr;
     int numbers = 0;
     for (int k = 0; k < step.input_count; ++k) {
       const TileOperand& operand = member.operands[k];
-      if (DeferredFormula* read = operand.tensor->storage()->deferred())
+      if (DeferredOp* read = operand.tensor->storage()->deferred())
         step.inputs[k] = value_as(*read, operand.kernel_dtype);
       else if (operand.tensor->numel() != 1) step.inputs[k] = lane_of(operand);
       else ++numbers, number = &operand;
@@ -221,7 +235,7 @@ class Group {
     if (numbers) {
       // One number has a loop of its own, where there is one; else it fills a tile.
       int k = int(number - member.operands);
-      PointwiseLoop repeating = k < kMaxRepeating ? member.kernel.repeating[k] : nullptr;
+      PointwiseLoop repeating = k < kMaxRepeating ? call.kernel.repeating[k] : nullptr;
       if (numbers == 1 && repeating) step.loop = repeating;
       int64_t copies = step.loop == repeating ? 1 : TileProgram::kTile;
       for (k = 0; k < step.input_count; ++k)
@@ -233,26 +247,26 @@ class Group {
     bool is_stored = is_to_be_stored(member);
     if (is_stored) {
       stored_.push_back(&member);
-      results_.push_back(empty_strided(member.sizes, member.strides, member.result));
+      results_.push_back(empty_strided(member.sizes, member.strides, call.result));
     }
     Place place;  // of the elements in the dtype of the result
-    if (&member == &root_) place = {Place::result, 0, 0, int64_t(dtype_size(member.written))};
-    else if (is_stored) place = lane_of({&results_.back(), member.result});
-    else place = program_.new_buffer(member.result);
-    bool casts = &member != &root_ && member.written != member.result;
-    step.output = casts ? program_.new_buffer(member.written) : place;
+    if (&member == &body_) place = {Place::result, 0, 0, int64_t(dtype_size(call.written))};
+    else if (is_stored) place = lane_of({&results_.back(), call.result});
+    else place = program_.new_buffer(call.result);
+    bool casts = &member != &body_ && call.written != call.result;
+    step.output = casts ? program_.new_buffer(call.written) : place;
     Place written = step.output;
     program_.add(step);
-    if (casts) cast(written, member.written, place, member.result);
+    if (casts) cast(written, call.written, place, call.result);
     values_[size_t(member.member)] = place;
   }
 
   // A member's elements in the dtype that a reader takes.
-  Place value_as(const DeferredFormula& member, DType dtype) {
+  Place value_as(const DeferredOp& member, DType dtype) {
     Place value = values_[size_t(member.member)];
-    if (member.result == dtype) return value;
+    if (member.call.result == dtype) return value;
     Place converted = program_.new_buffer(dtype);
-    cast(value, member.result, converted, dtype);
+    cast(value, member.call.result, converted, dtype);
     return converted;
   }
   void cast(Place from, DType from_dtype, Place to, DType to_dtype) {
@@ -270,85 +284,100 @@ class Group {
     return {Place::lane, int(lane - lanes_.begin()), 0, int64_t(dtype_size(operand.kernel_dtype))};
   }
 
-  DeferredFormula& root_;
-  std::vector<DeferredFormula*> members_;  // each after those that it reads
-  std::vector<int> uses_;                  // how many operands of members each is
-  std::vector<DeferredFormula*> stored_;   // decided once: other threads let go meanwhile
-  std::vector<Tensor> results_;            // of these
-  std::vector<TileOperand> lanes_;         // what is read, and what is stored but the root
-  std::vector<Place> values_;              // where each member's elements are
+  // Has the reduction take what the program computes, or what is there already.
+  void reduce() {
+    const ReduceCall& call = *root_.call.reduction;
+    const Tensor& operand = *root_.operands[0].tensor;
+    Tensor result = empty(root_.sizes, call.dtype), input = operand;
+    std::optional<RangedLoop> source;
+    if (&body_ != &root_) {
+      bool is_stored = !stored_.empty() && stored_.back() == &body_;
+      Tensor elements = is_stored ? results_.back()
+                                  : empty_strided(body_.sizes, body_.strides, body_.call.result,
+                                                  {DeviceType::meta});
+      input = on_storage(elements.storage(), operand.sizes(), operand.strides(), operand.dtype());
+      source.emplace(TileOperand{&elements, body_.call.written}, lanes_, kKernel, &program_);
+    }
+    run_reduce_cpu(call.reduction, input, call.dims, dtype_of_compute(compute_of(call.dtype)),
+                   call.parameter, result, {}, source ? &*source : nullptr);
+    stored_.push_back(&root_);
+    results_.push_back(result);
+  }
+
+  DeferredOp& root_;
+  DeferredOp& body_;                  // see body_of
+  std::vector<DeferredOp*> members_;  // each after those that it reads
+  std::vector<int> uses_;             // how many operands of members each is
+  std::vector<DeferredOp*> stored_;   // decided once: other threads let go meanwhile
+  std::vector<Tensor> results_;       // of these
+  std::vector<TileOperand> lanes_;    // what is read, and what is stored but the root
+  std::vector<Place> values_;         // where each member's elements are
   TileProgram program_;
 };
 
 // ---- settling, under the lock -------------------------------------------------------------------
 
-void settle_locked(DeferredFormula& root, Discarded& discarded);
+void settle_locked(DeferredOp& root, Discarded& discarded);
 
 // Whether an operand is all of what a deferred formula gives, in the order of `root`.
-bool fits(const DeferredFormula& read, const Tensor& operand, const DeferredFormula& root) {
-  return operand.dtype() == read.result && operand.offset() == 0 && operand.sizes() == root.sizes &&
-         operand.strides() == root.strides && read.sizes == root.sizes &&
-         read.strides == root.strides;
+bool fits(const DeferredOp& read, const Tensor& operand, const DeferredOp& root) {
+  return !read.call.reduction && operand.dtype() == read.call.result && operand.offset() == 0 &&
+         operand.sizes() == root.sizes && operand.strides() == root.strides &&
+         read.sizes == root.sizes && read.strides == root.strides;
 }
 
 // Settles what cannot be computed along with the root, such as views and broadcast operands.
-void settle_others(DeferredFormula& formula, const DeferredFormula& root, const Visit& visit,
+void settle_others(DeferredOp& op, const DeferredOp& root, const Visit& visit,
                    Discarded& discarded) {
-  if (!visit.is_first(formula)) return;
-  for (const TileOperand& operand : formula.reads()) {
-    DeferredFormula* read = operand.tensor->storage()->deferred();
+  if (!visit.is_first(op)) return;
+  for (const TileOperand& operand : op.reads()) {
+    DeferredOp* read = operand.tensor->storage()->deferred();
     if (!read) continue;
     if (fits(*read, *operand.tensor, root)) settle_others(*read, root, visit, discarded);
     else settle_locked(*read, discarded);
   }
 }
 
-void settle_locked(DeferredFormula& root, Discarded& discarded) {
-  settle_others(root, root, Visit(), discarded);
+void settle_locked(DeferredOp& root, Discarded& discarded) {
+  DeferredOp& body = body_of(root);
+  settle_others(body, body, Visit(), discarded);
   Group group(root);
   group.run();
   discarded.reserve(discarded.size() + group.stored().size());
   for (size_t i = 0; i < group.stored().size(); ++i) {
-    DeferredFormula* member = group.stored()[i];
+    DeferredOp* member = group.stored()[i];
     member->storage->settle_with(*group.results()[i].storage());
     unlink(member);
     discarded.emplace_back(member);
   }
 }
 
-// Settles those for which is_due(formula), the newest first.
+// Settles those for which is_due(op), the newest first.
 template <class F>
 void settle_all(F&& is_due) {
   std::vector<Storage> due;
   {
     Locked locked(lock());
-    for (DeferredFormula* formula = newest; formula; formula = formula->older)
-      if (is_due(*formula) && formula->storage->try_retain())
-        due.push_back(Storage::adopt(formula->storage));
+    for (DeferredOp* op = newest; op; op = op->older)
+      if (is_due(*op) && op->storage->try_retain()) due.push_back(Storage::adopt(op->storage));
   }
   for (const Storage& storage : due) settle(*storage);
 }
 
-}  // namespace
-
-// ---- the public functions -----------------------------------------------------------------------
-
-void end_fusion() noexcept {
-  if (--detail::fusion_depth > 0) return;
-  try {
-    auto is_ours = [](const DeferredFormula& f) { return f.scope == &detail::fusion_depth; };
-    settle_all([&](const DeferredFormula& f) { return is_ours(f) && f.is_held(); });
-    // What is left waits for backward, if it may.
-    settle_all([&](const DeferredFormula& f) { return is_ours(f) && !f.is_repeatable(); });
-  } catch (...) {  // it stays deferred, and who asks for it will hear of this
-  }
+// Whether the tensor is all that a deferred formula gives, in any order.
+bool is_whole_deferred(const Tensor& tensor) {
+  if (!tensor.storage()->deferred()) return false;
+  Locked locked(lock());
+  const DeferredOp* op = tensor.storage()->deferred();
+  return op && !op->call.reduction && tensor.dtype() == op->call.result && tensor.offset() == 0 &&
+         tensor.is_dense() &&
+         tensor.storage()->bytes() == size_t(tensor.numel()) * tensor.itemsize();
 }
 
-Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
+Tensor defer(const DeferredCall& call, ShapeRef sizes, ShapeRef strides,
              std::span<const TileOperand> operands, const void* scalars) {
-  auto deferred =
-      std::make_unique<DeferredFormula>(formula, typing, sizes, strides, operands, scalars);
-  size_t bytes = size_t(checked_numel(sizes)) * dtype_size(typing.result);
+  auto deferred = std::make_unique<DeferredOp>(call, sizes, strides, operands, scalars);
+  size_t bytes = size_t(checked_numel(sizes)) * dtype_size(call.result);
   Storage storage;
   {
     Discarded discarded;
@@ -358,7 +387,7 @@ Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, Shape
     count_parts(*deferred, Visit(), steps, leaves);
     if (steps > kMostSteps || leaves.size() > kMostLeaves) {
       for (const TileOperand& operand : deferred->reads())
-        if (DeferredFormula* read = operand.tensor->storage()->deferred())
+        if (DeferredOp* read = operand.tensor->storage()->deferred())
           settle_locked(*read, discarded);
       steps = 1;
     }
@@ -367,25 +396,78 @@ Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, Shape
     deferred->storage = storage.get();
     link(deferred.release());
   }
-  return on_storage(std::move(storage), sizes, strides, typing.result);
+  return on_storage(std::move(storage), sizes, strides, call.result);
+}
+
+}  // namespace
+
+// ---- the public functions -----------------------------------------------------------------------
+
+void end_fusion() noexcept {
+  if (--detail::fusion_depth > 0) return;
+  try {
+    auto is_ours = [](const DeferredOp& op) { return op.scope == &detail::fusion_depth; };
+    settle_all([&](const DeferredOp& op) { return is_ours(op) && op.is_held(); });
+    // What is left waits for backward, if it may.
+    settle_all([&](const DeferredOp& op) { return is_ours(op) && !op.is_repeatable(); });
+  } catch (...) {  // it stays deferred, and who asks for it will hear of this
+  }
+}
+
+Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
+             std::span<const TileOperand> operands, const void* scalars) {
+  return defer({.kernel = typing.kernel,
+                .is_cheap = formula.is_cheap,
+                .compute = typing.compute,
+                .result = typing.result,
+                .written = typing.written,
+                .scalar_count = formula.counts.scalars},
+               sizes, strides, operands, scalars);
+}
+
+Tensor defer_cast(const Tensor& input, DType dtype, ShapeRef strides) {
+  TileOperand operand{&input, input.dtype()};
+  return defer({.is_cheap = true, .compute = input.dtype(), .result = dtype, .written = dtype},
+               input.sizes(), strides, {&operand, 1}, nullptr);
+}
+
+Tensor defer(const ReduceCall& call, const Tensor& input, ShapeRef sizes) {
+  if (!is_whole_deferred(input) ||
+      !reads_ranges(input, call.dims, dtype_of_compute(compute_of(call.dtype))))
+    return {};
+  reducer_of(call.reduction, call.dtype);
+  TileOperand operand{&input, input.dtype()};
+  return defer({.reduction = call,
+                .is_cheap = false,
+                .compute = input.dtype(),
+                .result = call.dtype,
+                .written = call.dtype},
+               sizes, contiguous_strides(sizes), {&operand, 1}, nullptr);
+}
+
+size_t deferred_readers(const StorageImpl& storage) {
+  if (!storage.deferred()) return 0;
+  Locked locked(lock());
+  const DeferredOp* op = storage.deferred();
+  return op ? size_t(op->readers) : 0;
 }
 
 void settle(const StorageImpl& storage) {
   Discarded discarded;
   Locked locked(lock());
-  if (DeferredFormula* formula = storage.deferred()) settle_locked(*formula, discarded);
+  if (DeferredOp* op = storage.deferred()) settle_locked(*op, discarded);
 }
 
 void discard_deferred(StorageImpl& storage) {
-  std::unique_ptr<DeferredFormula> discarded;
+  std::unique_ptr<DeferredOp> discarded;
   Locked locked(lock());
   discarded.reset(storage.deferred());
   if (discarded) unlink(discarded.get());
 }
 
 void detail::settle_readers(const StorageImpl& storage) {
-  settle_all([&](const DeferredFormula& formula) {
-    return std::ranges::any_of(formula.reads(), [&](const TileOperand& operand) {
+  settle_all([&](const DeferredOp& op) {
+    return std::ranges::any_of(op.reads(), [&](const TileOperand& operand) {
       return operand.tensor->storage().get() == &storage;
     });
   });

@@ -1,16 +1,20 @@
-// Owns deferred formulas: in a FusionScope, formulas over large tensors only note what to compute,
-// and a chain of them runs tile by tile, in one pass over memory, when somebody asks for elements.
+// Owns deferred ops: in a FusionScope, formulas over large tensors only note what to compute, and a
+// chain of them runs tile by tile, in one pass over memory, when somebody asks for elements.
 //
 // Note [Fusion]
 // A chain of formulas such as 0.5 * x * (1 + tanh(x * c)) computes little and moves much: each op
 // reads and writes whole tensors. In a scope, pointwise() checks its arguments as ever and returns
-// a tensor whose storage is deferred: it has a DeferredFormula in place of memory. Tensor::data(),
-// on the way to any other op, to NumPy or to print(), settles it: the formula and the deferred ones
-// it reads, as far back as they go, become one program that runs on tiles of the L1 cache. The
-// loops are those that would have run, so every bit of the result is the same.
+// a tensor whose storage is deferred: it has a DeferredOp in place of memory. Tensor::data(), on
+// the way to any other op, to NumPy or to print(), settles it: the formula and the deferred ones it
+// reads, as far back as they go, become one program that runs on tiles of the L1 cache. The loops
+// are those that would have run, so every bit of the result is the same. A conversion to another
+// dtype is a formula, too.
+//
+// A reduction of what is deferred is deferred as well, and always ends a chain: it runs the program
+// block by block as it comes by, and adds up each block while it is in the cache.
 //
 // What the program computes on the way is stored only if somebody else still holds it, a variable
-// for one. What only backward will read again, or another deferred formula, is stored too if
+// for one. What only backward will read again, or another deferred op, is stored too if
 // computing it is costly. Arithmetic is not: it stays deferred, until backward computes it a second
 // time together with the gradients that need it. Most of what a chain of ops keeps for backward is
 // never in memory then.
@@ -25,6 +29,7 @@
 #include <atomic>
 #include <span>
 
+#include "core/tensor/reduce.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -68,6 +73,21 @@ inline constexpr int64_t kLeastDeferred = 16384;
 Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
              std::span<const TileOperand> operands, const void* scalars);
 
+// The input in another dtype, deferred. Its strides are dense, and its elements on the CPU.
+Tensor defer_cast(const Tensor& input, DType dtype, ShapeRef strides);
+
+// What a reduction does, see reduce().
+struct ReduceCall {
+  Reduction reduction;
+  DimSet dims;
+  DType dtype;
+  double parameter;
+};
+// Its result, of these sizes, deferred; undefined where the input is not, or no better for it.
+Tensor defer(const ReduceCall& call, const Tensor& input, ShapeRef sizes);
+
+// How many operands of deferred ops a deferred storage is.
+size_t deferred_readers(const StorageImpl& storage);
 // Computes what a deferred storage shall hold.
 void settle(const StorageImpl& storage);
 // Forgets about it, when its storage is destroyed.

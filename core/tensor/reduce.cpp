@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/tensor/dims.h"
+#include "core/tensor/fusion.h"
 #include "core/tensor/pointwise.h"
 #include "core/tensor/reduce_split.h"
 #include "core/tensor/tile_loop.h"
@@ -106,7 +107,12 @@ ReduceSplit split_dims(const Tensor& input, DimSet reduced) {
 
 Tensor reduce(Reduction reduction, const Tensor& input, DimSet dims, bool keepdim, DType dtype,
               double parameter) {
-  Tensor result = empty(reduced_sizes(input.sizes(), dims, keepdim), dtype, input.device());
+  Shape sizes = reduced_sizes(input.sizes(), dims, keepdim);
+  if (is_fusing()) [[unlikely]]
+    if (Tensor deferred = defer({reduction, dims, dtype, parameter}, input, sizes);
+        deferred.defined())
+      return deferred;
+  Tensor result = empty(sizes, dtype, input.device());
   run_reduce(reduction, input, dims, dtype, parameter, result, {});
   return result;
 }

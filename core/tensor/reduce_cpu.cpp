@@ -33,6 +33,7 @@ constexpr int64_t kMaxRows = 256;    // or, where there are few columns to share
 constexpr int64_t kMaxGroup = 1024;  // results that one task makes
 constexpr int64_t kShortRow = 8;     // rows below this do not fill a vector
 constexpr int64_t kShortRun = 16;    // runs below this are gathered several at a time
+constexpr int64_t kSourceRun = 256;  // runs below this are not worth a call of a source
 constexpr int64_t kMaxItem = sizeof(std::complex<double>);
 constexpr int64_t kMaxAccumulator = 16;  // bytes
 constexpr int64_t kWord = 8;             // bytes of the widest number in an accumulator
@@ -46,8 +47,10 @@ struct Target {
 struct Plan : ReduceSplit {
   const Reducer* reducer;
   double parameter;
-  char* data;
-  int64_t item;  // bytes of an element in memory
+  char* data;  // only a name for the first element, unless it is in memory
+  bool in_memory;
+  const RangedLoop* source;  // null: the elements are there already
+  int64_t item;              // bytes of an element in memory
   int64_t kernel_item;
   CastLoop cast = nullptr;  // null: the kernel reads the memory's own dtype
   bool by_rows;             // the rows of the matrices run along reduced dims
@@ -78,6 +81,17 @@ void choose_rows(Plan& plan) {
   const ReduceSpace& inner = plan.by_rows ? plan.reduced : plan.outputs;
   bool one_element = plan.reduced.sizes.empty() && plan.outputs.sizes.empty();
   plan.unit_stride = one_element || inner.run_stride() == plan.item;
+}
+
+// How the elements of the input are read.
+Plan plan_reading(const Tensor& input, DimSet dims, DType compute) {
+  Plan plan;
+  static_cast<ReduceSplit&>(plan) = split_dims(input, dims);
+  plan.item = int64_t(input.itemsize());
+  plan.kernel_item = int64_t(dtype_size(compute));
+  if (input.dtype() != compute) plan.cast = cast_loop(input.dtype(), compute);
+  choose_rows(plan);
+  return plan;
 }
 
 int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -116,14 +130,30 @@ void divide_work(Plan& plan) {
 
 // Where the kernel finds a matrix whose rows are `stride` elements apart.
 struct Matrix {
-  const char* data;
+  char* data;
   int64_t stride;
 };
 
-// The buffers of one thread, for what does not lie right in memory.
+// The buffers of one thread, for what is not in memory or does not lie right there.
 class Tiles {
  public:
-  explicit Tiles(const Plan& plan) : plan_(plan) {}
+  explicit Tiles(const Plan& plan)
+      : plan_(plan),
+        computed_(plan.source
+                      ? size_t(plan.group * std::min(plan.block, plan.reduced.numel) * plan.item)
+                      : 0) {}
+
+  // Has the source compute a matrix, and says where it is.
+  Matrix compute(char* from, int64_t stride, int64_t rows, int64_t columns) {
+    Matrix matrix{from, stride};
+    if (!plan_.in_memory) matrix = {static_cast<char*>(computed_.data()), columns};
+    bool one_run = stride == columns;
+    int64_t runs = one_run ? 1 : rows, n = one_run ? rows * columns : columns;
+    int64_t begin = (from - plan_.data) / plan_.item;
+    for (int64_t r = 0; r < runs; ++r, begin += stride)
+      plan_.source->run(begin, begin + n, matrix.data + r * matrix.stride * plan_.item);
+    return matrix;
+  }
 
   // Brings reduced elements [begin, begin + n) of `results` results, at most kTile in all.
   Matrix load(char* from, int64_t results, int64_t begin, int64_t n) {
@@ -145,13 +175,14 @@ class Tiles {
   }
 
   // Brings `n` elements that lie side by side.
-  const char* convert(const char* from, int64_t n) {
+  char* convert(const char* from, int64_t n) {
     plan_.cast(from, converted_, n);
     return converted_;
   }
 
  private:
-  void fetch(const char* from, int64_t stride, int64_t n, int64_t at) {
+  void fetch(char* from, int64_t stride, int64_t n, int64_t at) {
+    if (plan_.source) from = compute(from, n, 1, n).data;
     char* to = converted_ + at * plan_.kernel_item;
     if (!plan_.cast) {
       copy_run(to, plan_.item, from, stride, plan_.item, n);
@@ -164,6 +195,7 @@ class Tiles {
   }
 
   const Plan& plan_;
+  CpuBuffer computed_;
   alignas(64) char gathered_[kTile * kMaxItem];
   alignas(64) char converted_[kTile * kMaxItem];
 };
@@ -251,9 +283,10 @@ void run_block(const Plan& plan, Tiles* tiles, const Group& group, int64_t begin
   Matrix matrix;
   if (plan.unit_stride && one_run &&
       (!plan.cast || rows == 1 || outer.run_stride() == columns * plan.item)) {
-    const char* from = group.from + offset_of(plan.reduced.sizes, plan.reduced.strides, begin);
+    char* from = group.from + offset_of(plan.reduced.sizes, plan.reduced.strides, begin);
     matrix = {from, outer.run_stride() / plan.item};
-    if (plan.cast) matrix = {tiles->convert(from, rows * columns), columns};
+    if (plan.source) matrix = tiles->compute(from, matrix.stride, rows, columns);
+    if (plan.cast) matrix = {tiles->convert(matrix.data, rows * columns), columns};
   } else {
     matrix = tiles->load(group.from, group.results, begin, n);
   }
@@ -359,7 +392,7 @@ template <class F>
 }
 template <class F>
 void with_tiles_if_needed(const Plan& plan, F&& f) {
-  if (plan.is_direct() && plan.reduced.sizes.size() <= 1) f(nullptr);
+  if (plan.is_direct() && plan.reduced.sizes.size() <= 1 && !plan.source) f(nullptr);
   else with_tiles(plan, f);
 }
 
@@ -408,9 +441,10 @@ const Reducer& reducer_of(Reduction reduction, DType dtype) {
 }
 
 void run_reduce_cpu(Reduction reduction, const Tensor& input, DimSet dims, DType compute,
-                    double parameter, const Tensor& first, const Tensor& second) {
+                    double parameter, const Tensor& first, const Tensor& second,
+                    const RangedLoop* source) {
   const Reducer& reducer = reducer_of(reduction, compute);
-  if (first.numel() == 1 && input.is_contiguous() && input.numel() <= kTile &&
+  if (first.numel() == 1 && input.is_contiguous() && input.numel() <= kTile && !source &&
       input.dtype() == compute && first.dtype() == compute) {
     // Small and in one run: no plan is needed.
     alignas(16) char accumulator[kMaxAccumulator];
@@ -421,19 +455,26 @@ void run_reduce_cpu(Reduction reduction, const Tensor& input, DimSet dims, DType
                    second.defined() ? second.data() : &ignored);
     return;
   }
-  Plan plan;
-  static_cast<ReduceSplit&>(plan) = split_dims(input, dims);
+  Plan plan = plan_reading(input, dims, compute);
   plan.reducer = &reducer;
   plan.parameter = parameter;
-  plan.data = static_cast<char*>(input.data());
-  plan.item = int64_t(input.itemsize());
-  plan.kernel_item = int64_t(dtype_size(compute));
-  if (input.dtype() != compute) plan.cast = cast_loop(input.dtype(), compute);
+  static char no_memory;
+  plan.in_memory = input.device().is_cpu();
+  plan.data = plan.in_memory ? input.data<char>() : &no_memory;
+  plan.source = source;
   plan.targets[0] = target_of(first, compute);
   plan.targets[1] = target_of(second, compute);
-  choose_rows(plan);
   divide_work(plan);
   run(plan);
+}
+
+bool reads_ranges(const Tensor& input, DimSet dims, DType compute) {
+  Plan plan = plan_reading(input, dims, compute);
+  const ReduceSpace& inner = plan.by_rows ? plan.reduced : plan.outputs;
+  const ReduceSpace& outer = plan.by_rows ? plan.outputs : plan.reduced;
+  bool one_run = inner.sizes.size() <= 1 && outer.sizes.size() <= 1 &&
+                 (outer.sizes.empty() || outer.run_stride() == inner.run() * plan.item);
+  return plan.unit_stride && (one_run || inner.run() >= kSourceRun);
 }
 
 }  // namespace rushlight

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/tensor/reduce.h"
+#include "core/tensor/tile_loop.h"
 
 namespace rushlight {
 
@@ -36,8 +37,13 @@ ReduceSplit split_dims(const Tensor& input, DimSet reduced);
 const Reducer& reducer_of(Reduction reduction, DType dtype);
 
 // Reduce elements, of which there are some, in the dtype `compute`; `second` may be undefined.
+// With a `source`, the elements of the input, which is dense, are computed when their turn comes;
+// they are left in the memory of the input, if it has any.
 void run_reduce_cpu(Reduction reduction, const Tensor& input, DimSet dims, DType compute,
-                    double parameter, const Tensor& first, const Tensor& second);
+                    double parameter, const Tensor& first, const Tensor& second,
+                    const RangedLoop* source = nullptr);
+// Whether a reduction reads its input in ranges that are long enough for a source.
+bool reads_ranges(const Tensor& input, DimSet dims, DType compute);
 void run_reduce_cuda(Reduction reduction, const Tensor& input, DimSet dims, DType compute,
                      double parameter, const Tensor& first, const Tensor& second);
 

@@ -2,6 +2,7 @@
 #include "core/tensor/storage.h"
 
 #include <algorithm>
+#include <cstring>
 #include <new>
 
 #include "core/base/error.h"
@@ -55,21 +56,26 @@ Storage StorageImpl::none(Device device) {
   return storage;
 }
 
-Storage StorageImpl::defer(size_t bytes, Device device, DeferredFormula* formula) {
+Storage StorageImpl::defer(size_t bytes, Device device, DeferredOp* op) {
   auto* storage = new (cpu_allocate(kHeader)) StorageImpl();
   storage->bytes_ = bytes;
   storage->device_ = device;
   storage->on_cpu_ = device.is_cpu();
-  storage->deferred_ = formula;
+  storage->deferred_ = op;
   return Storage::adopt(storage);
 }
 
 void StorageImpl::settle() const { rushlight::settle(*this); }
 
 void StorageImpl::settle_with(StorageImpl& filled) {
-  data_ = std::exchange(filled.data_, nullptr);
-  block_ = std::exchange(filled.block_, nullptr);
-  capacity_ = std::exchange(filled.capacity_, 0);
+  if (filled.inline_bytes_) {  // for its life
+    data_ = cpu_allocate(capacity_ = bytes_);
+    std::memcpy(data_, filled.data_, bytes_);
+  } else {
+    data_ = std::exchange(filled.data_, nullptr);
+    block_ = std::exchange(filled.block_, nullptr);
+    capacity_ = std::exchange(filled.capacity_, 0);
+  }
   deferred_.store(nullptr, std::memory_order_release);
 }
 

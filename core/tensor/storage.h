@@ -18,7 +18,7 @@ struct Block;
 }
 
 // What computes the elements of a deferred storage; defined in tensor/fusion.cpp.
-class DeferredFormula;
+class DeferredOp;
 
 class StorageImpl : public RefCounted {
  public:
@@ -31,7 +31,7 @@ class StorageImpl : public RefCounted {
   // No memory, for a tensor whose elements are not in its storage.
   static IntrusivePtr<StorageImpl> none(Device device);
   // Memory that is allocated and filled when somebody asks for it.
-  static IntrusivePtr<StorageImpl> defer(size_t bytes, Device device, DeferredFormula* formula);
+  static IntrusivePtr<StorageImpl> defer(size_t bytes, Device device, DeferredOp* op);
   // Foreign memory; `readonly` refuses in-place writes.
   static IntrusivePtr<StorageImpl> wrap(void* data, size_t bytes, Device device, Deleter deleter,
                                         void* context, bool readonly);
@@ -43,7 +43,7 @@ class StorageImpl : public RefCounted {
     return data_;
   }
   // Null when the memory is there.
-  DeferredFormula* deferred() const { return deferred_.load(std::memory_order_acquire); }
+  DeferredOp* deferred() const { return deferred_.load(std::memory_order_acquire); }
   // How many tensors are windows on this that only backward will read, see Note [Fusion].
   std::atomic<int32_t> saved_windows{0};
   // Takes the memory of another storage, which holds the elements; there are no deferred ones then.
@@ -97,7 +97,7 @@ class StorageImpl : public RefCounted {
   Deleter deleter_ = nullptr;
   void* context_ = nullptr;
   cuda::Block* block_ = nullptr;
-  std::atomic<DeferredFormula*> deferred_{nullptr};
+  std::atomic<DeferredOp*> deferred_{nullptr};
   const char* last_writer_ = "";
   CallSite last_write_site_;
   std::atomic<uint32_t> version_{0};

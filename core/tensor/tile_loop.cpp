@@ -25,7 +25,7 @@ constexpr size_t kAlignment = 64;  // of the buffers
 
 // One tensor of the loop.
 struct Lane {
-  char* data;
+  char* data;               // of an operand; where the result goes is said when the loop runs
   int64_t item;             // bytes of an element in memory
   int64_t kernel_item;      // bytes of an element in the kernel
   CastLoop cast = nullptr;  // null: the kernel reads the memory's own dtype
@@ -47,18 +47,13 @@ struct Plan {
   const Lane& result() const { return lanes[operand_count]; }
 };
 
-// Calls f(pointer into the lane, stride in bytes, count, elements done) for each piece of a row
-// that [begin, begin + n) covers.
-template <class F>
-void for_each_run(const Plan& plan, const Lane& lane, int64_t begin, int64_t n, F&& f) {
-  for_each_run(lane.data, plan.sizes, lane.strides, begin, n, f);
-}
-
 // The buffers of one thread: one block, cut into what the lanes need, which are at most kLanes.
 template <int kLanes>
 class Tiles {
  public:
-  Tiles(const Plan& plan, int64_t most) : plan_(plan), most_(std::min(most, kTile)) {
+  // The result goes where its first element is at `result`.
+  Tiles(const Plan& plan, char* result, int64_t most)
+      : plan_(plan), result_(result), most_(std::min(most, kTile)) {
     for (const Lane& lane : plan.lanes) {
       if (!lane.linear && !lane.single) bytes_ += tile_bytes(lane.item);
       if (lane.cast || lane.single) bytes_ += tile_bytes(lane.kernel_item);
@@ -90,12 +85,14 @@ class Tiles {
       from = gathered_[k];
       if (n > plan_.inner()) gather_rows(k, begin, n);
       else
-        for_each_run(
-            plan_, lane, begin, n, [&](const char* p, int64_t stride, int64_t run, int64_t done) {
-              if (run == n && stride == lane.item) from = p;  // one contiguous piece
-              else if (run == n && stride == 0) repeat(k, p, n);
-              else copy_run(gathered_[k] + done * lane.item, lane.item, p, stride, lane.item, run);
-            });
+        for_each_run(lane.data, plan_.sizes, lane.strides, begin, n,
+                     [&](const char* p, int64_t stride, int64_t run, int64_t done) {
+                       if (run == n && stride == lane.item) from = p;  // one contiguous piece
+                       else if (run == n && stride == 0) repeat(k, p, n);
+                       else
+                         copy_run(gathered_[k] + done * lane.item, lane.item, p, stride, lane.item,
+                                  run);
+                     });
     }
     bool is_here = lane.cast || from == gathered_[k];
     prepared_[k] = is_here && begin % plan_.inner() == 0 ? n : 0;
@@ -108,11 +105,12 @@ class Tiles {
   void* target(int64_t begin, int64_t n) {
     const Lane& lane = plan_.result();
     if (lane.cast) return converted_[plan_.operand_count];
-    if (lane.linear) return lane.data + begin * lane.item;
+    if (lane.linear) return result_ + begin * lane.item;
     char* target = gathered_[plan_.operand_count];
-    for_each_run(plan_, lane, begin, n, [&](char* p, int64_t stride, int64_t run, int64_t) {
-      if (run == n && stride == lane.item) target = p;
-    });
+    for_each_run(result_, plan_.sizes, lane.strides, begin, n,
+                 [&](char* p, int64_t stride, int64_t run, int64_t) {
+                   if (run == n && stride == lane.item) target = p;
+                 });
     return target;
   }
 
@@ -121,15 +119,16 @@ class Tiles {
     const Lane& lane = plan_.result();
     const char* from = static_cast<const char*>(written);
     if (lane.cast) {
-      char* to = lane.linear ? lane.data + begin * lane.item : gathered_[plan_.operand_count];
+      char* to = lane.linear ? result_ + begin * lane.item : gathered_[plan_.operand_count];
       lane.cast(written, to, n);
       from = to;
     }
     if (lane.linear) return;
-    for_each_run(plan_, lane, begin, n, [&](char* p, int64_t stride, int64_t run, int64_t done) {
-      const char* piece = from + done * lane.item;
-      if (piece != p) copy_run(p, stride, piece, lane.item, lane.item, run);
-    });
+    for_each_run(result_, plan_.sizes, lane.strides, begin, n,
+                 [&](char* p, int64_t stride, int64_t run, int64_t done) {
+                   const char* piece = from + done * lane.item;
+                   if (piece != p) copy_run(p, stride, piece, lane.item, lane.item, run);
+                 });
   }
 
  private:
@@ -171,6 +170,7 @@ class Tiles {
   }
 
   const Plan& plan_;
+  char* result_;
   int64_t most_;
   size_t bytes_ = 0;
   char* block_;
@@ -183,8 +183,8 @@ class Tiles {
 };
 
 template <int kLanes>
-void run_tiles(const Plan& plan, int64_t begin, int64_t end) {
-  Tiles<kLanes> tiles(plan, end - begin);
+void run_tiles(const Plan& plan, char* result, int64_t begin, int64_t end) {
+  Tiles<kLanes> tiles(plan, result, end - begin);
   int64_t inner = plan.inner(), most = inner < kRowTile ? kTile / inner * inner : kTile;
   for (int64_t i = begin; i < end;) {
     // A piece of one row, or whole rows.
@@ -216,7 +216,7 @@ PointwiseLoop row_loop(const Plan& plan) {
   return loop;
 }
 
-void run_rows(const Plan& plan, PointwiseLoop loop, int64_t begin, int64_t end) {
+void run_rows(const Plan& plan, PointwiseLoop loop, char* result, int64_t begin, int64_t end) {
   int64_t inner = plan.inner();
   size_t last = plan.sizes.size() - 1, next = last ? last - 1 : 0;
   int64_t most = last ? plan.sizes[next] : 1;
@@ -227,16 +227,16 @@ void run_rows(const Plan& plan, PointwiseLoop loop, int64_t begin, int64_t end) 
     // Rows, or a part of one, that lie at equal distances.
     int64_t row = i / inner, column = i % inner, n = std::min(inner - column, end - i);
     int64_t rows = n < inner ? 1 : std::min((end - i) / inner, most - row % most);
-    auto start = [&](int k) {
+    auto start = [&](char* data, int k) {
       const Lane& lane = plan.lanes[k];
-      return lane.data + offset_of(outer, ShapeRef(lane.strides).first(next), row / most) +
+      return data + offset_of(outer, ShapeRef(lane.strides).first(next), row / most) +
              row % most * steps[k] + column * lane.strides[last];
     };
     const void* operands[kMaxLanes];
-    for (int k = 0; k < plan.operand_count; ++k) operands[k] = start(k);
-    char* result = start(plan.operand_count);
-    for (int64_t r = 0; r < rows; ++r, result += steps[plan.operand_count]) {
-      loop(operands, plan.scalars, result, n);
+    for (int k = 0; k < plan.operand_count; ++k) operands[k] = start(plan.lanes[k].data, k);
+    char* to = start(result, plan.operand_count);
+    for (int64_t r = 0; r < rows; ++r, to += steps[plan.operand_count]) {
+      loop(operands, plan.scalars, to, n);
       for (int k = 0; k < plan.operand_count; ++k)
         operands[k] = static_cast<const char*>(operands[k]) + steps[k];
     }
@@ -246,7 +246,7 @@ void run_rows(const Plan& plan, PointwiseLoop loop, int64_t begin, int64_t end) 
 
 void describe(Lane& lane, const TileOperand& operand, bool is_result) {
   const Tensor& tensor = *operand.tensor;
-  lane.data = static_cast<char*>(tensor.data());
+  if (!is_result) lane.data = static_cast<char*>(tensor.data());
   lane.item = int64_t(tensor.itemsize());
   lane.kernel_item = int64_t(dtype_size(operand.kernel_dtype));
   if (tensor.dtype() != operand.kernel_dtype)
@@ -264,12 +264,14 @@ bool is_direct(const TileOperand& result, std::span<const TileOperand> operands)
   return true;
 }
 
-void run_direct(const TileOperand& result, std::span<const TileOperand> operands,
-                PointwiseLoop loop, const void* scalars, int64_t begin, int64_t end) {
-  auto at = [&](const Tensor& t) { return t.data<char>() + begin * int64_t(t.itemsize()); };
+void run_direct(char* to, std::span<const TileOperand> operands, PointwiseLoop loop,
+                const void* scalars, int64_t begin, int64_t end) {
   const void* in[kMaxLanes];
-  for (size_t k = 0; k < operands.size(); ++k) in[k] = at(*operands[k].tensor);
-  loop(in, scalars, at(*result.tensor), end - begin);
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const Tensor& tensor = *operands[k].tensor;
+    in[k] = tensor.data<char>() + begin * int64_t(tensor.itemsize());
+  }
+  loop(in, scalars, to, end - begin);
 }
 
 // Brings every lane into the iteration order of the result and finds the linear ones.
@@ -328,6 +330,14 @@ Plan make_plan(std::span<Lane> lanes, const TileOperand& result,
   return plan;
 }
 
+// Runs a plan on elements [begin, end) of a result whose first element is at `result`.
+void run_plan(const Plan& plan, PointwiseLoop row_loop, char* result, int64_t begin, int64_t end) {
+  if (row_loop) run_rows(plan, row_loop, result, begin, end);
+  else if (plan.operand_count <= kMaxOperands)
+    run_tiles<kMaxOperands + 1>(plan, result, begin, end);
+  else run_tiles<kMaxLanes + 1>(plan, result, begin, end);
+}
+
 }  // namespace
 
 bool same_order(const Tensor& tensor, const Tensor& out) {
@@ -349,9 +359,11 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
                    const PointwiseKernel& kernel, const void* scalars) {
   int64_t numel = result.tensor->numel();
   if (numel == 0) return;
+  char* data = result.tensor->data<char>();
   if (is_direct(result, operands)) {
+    int64_t item = int64_t(result.tensor->itemsize());
     parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) {
-      run_direct(result, operands, kernel.run, scalars, begin, end);
+      run_direct(data + begin * item, operands, kernel.run, scalars, begin, end);
     });
     return;
   }
@@ -361,11 +373,42 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
   std::span<Lane> lanes = many.empty() ? std::span(few, operands.size() + 1) : std::span(many);
   Plan plan = make_plan(lanes, result, operands, kernel, scalars);
   PointwiseLoop loop = row_loop(plan);
-  parallel_for(0, numel, kGrain, [&](int64_t begin, int64_t end) {
-    if (loop) run_rows(plan, loop, begin, end);
-    else if (many.empty()) run_tiles<kMaxOperands + 1>(plan, begin, end);
-    else run_tiles<kMaxLanes + 1>(plan, begin, end);
-  });
+  parallel_for(0, numel, kGrain,
+               [&](int64_t begin, int64_t end) { run_plan(plan, loop, data, begin, end); });
+}
+
+// ---- loops by ranges ----------------------------------------------------------------------------
+
+struct RangedLoop::Parts {
+  std::vector<TileOperand> operands;
+  PointwiseKernel kernel;
+  const void* scalars;
+  int64_t item;  // bytes of an element of the result
+  bool is_direct;
+  // Of a loop that is not direct:
+  std::vector<Lane> lanes = {};
+  Plan plan = {};
+  PointwiseLoop row_loop = nullptr;
+};
+
+RangedLoop::RangedLoop(const TileOperand& result, std::span<const TileOperand> operands,
+                       const PointwiseKernel& kernel, const void* scalars)
+    : parts_(new Parts{{operands.begin(), operands.end()},
+                       kernel,
+                       scalars,
+                       int64_t(result.tensor->itemsize()),
+                       is_direct(result, operands)}) {
+  if (parts_->is_direct) return;
+  parts_->lanes.resize(operands.size() + 1);
+  parts_->plan = make_plan(parts_->lanes, result, operands, kernel, scalars);
+  parts_->row_loop = row_loop(parts_->plan);
+}
+RangedLoop::~RangedLoop() = default;
+
+void RangedLoop::run(int64_t begin, int64_t end, char* to) const {
+  const Parts& p = *parts_;
+  if (p.is_direct) run_direct(to, p.operands, p.kernel.run, p.scalars, begin, end);
+  else run_plan(p.plan, p.row_loop, to - begin * p.item, begin, end);
 }
 
 }  // namespace rushlight

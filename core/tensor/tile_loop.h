@@ -6,6 +6,7 @@
 // never the tiles.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <type_traits>
 
@@ -25,6 +26,22 @@ inline constexpr int kMaxLanes = 48;  // formulas have fewer, fused ones may hav
 // but must not overlap one in any other way.
 void run_tile_loop(const TileOperand& result, std::span<const TileOperand> operands,
                    const PointwiseKernel& kernel, const void* scalars);
+
+// The same loop, run range by range by whoever takes the elements on. The result is dense and need
+// not have memory; its elements come in the order in which they would lie there. What the loop is
+// made of must outlive it.
+class RangedLoop {
+ public:
+  RangedLoop(const TileOperand& result, std::span<const TileOperand> operands,
+             const PointwiseKernel& kernel, const void* scalars);
+  ~RangedLoop();
+  // Computes elements [begin, end) to `to`, on this thread.
+  void run(int64_t begin, int64_t end, char* to) const;
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 // Whether element i of both in memory is the same element; `out` is dense.
 bool same_order(const Tensor& tensor, const Tensor& out);

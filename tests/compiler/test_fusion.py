@@ -75,6 +75,17 @@ def mixed_dtypes(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return (counts * 3 // 2) % 5, counts * y + (x > y)
 
 
+def huber(x: Tensor, y: Tensor) -> Tensor:
+    apart = (x - y).abs()
+    return torch.where(apart < 1, 0.5 * apart * apart, apart - 0.5).mean()
+
+
+def rms_norm(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    wide = x.float().unflatten(0, (-1, 239))[:, :].square()
+    scale = (wide.mean(-1, keepdim=True) + 1e-6).rsqrt()
+    return (wide * scale).to(x.dtype), (wide.double() * scale).sum(0).to(y.dtype)
+
+
 def many_operands(*xs: Tensor) -> Tensor:
     total = xs[0]
     for i in range(40):
@@ -83,7 +94,7 @@ def many_operands(*xs: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("function", [gelu, long_chain, diamond, masks, many_operands])
+@pytest.mark.parametrize("function", [gelu, long_chain, diamond, masks, huber, many_operands])
 def test_floats(function, dtype: torch.dtype) -> None:
     count = function.__code__.co_argcount or 3
     inputs = tensors(dtype, count)
@@ -115,6 +126,100 @@ def test_layouts() -> None:
     assert_same(lambda x: (x * bias + x.contiguous()).sigmoid() * x, image)
     assert_same(lambda x: x.expand(500, 301) * 2 + x, row[None].clone())
     assert_same(lambda x: (torch.zeros_like(x) + x * column).expand(3, 300, 301) * row, square)
+
+
+def reductions(*dim: int | tuple[int, ...]) -> list:
+    def shared(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+        product = (a * b).exp()
+        return product, product.sum(*dim), (product - b).mean(*dim) * 2
+
+    return [
+        shared,
+        lambda a, b: (a * b + a).sum(*dim),
+        lambda a, b: (a * b + a).mean(*dim),
+        lambda a, b: (a * b + a).var(*dim),
+        lambda a, b: (a * b + a).amax(*dim),
+        lambda a, b: torch.linalg.vector_norm(a * b + a, 3, *dim),
+        lambda a, b: torch.logsumexp(a * b + a, *(dim or (tuple(range(a.ndim)),))),
+        lambda a, b: (a - b).permute(*reversed(range(a.ndim))).sum(*dim),
+        lambda a, b: (a - b).abs().sum(*dim, dtype=torch.float64),
+    ]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(N,), (1500, 64), (64, 1500), (9, 5, 700), (8, 16, 33, 35)])
+def test_reductions(shape: tuple, dtype: torch.dtype) -> None:
+    x, y, _ = tensors(dtype, shape=shape)
+    inputs = [(x, y), (x.transpose(0, -1).contiguous().transpose(0, -1), y)]
+    if len(shape) == 4:
+        inputs.append((x.to(memory_format=torch.channels_last), y))
+    dims = [(), *((d,) for d in range(len(shape))), ((0, len(shape) - 1),) * (len(shape) > 1)]
+    for a, b in inputs:
+        for dim in dims:
+            for function in reductions(*dim):
+                assert_same(function, a, b)
+        assert_same(lambda a, b: (a * b.mean(0)).sum(), a.requires_grad_(), b.requires_grad_())
+
+
+def test_reductions_of_other_dtypes() -> None:
+    x, y, _ = tensors(shape=(401, 250))
+    assert_same(lambda a, b: ((a > b).sum(), (a > b).sum(0), (a > b).any(1)), x, y)
+    assert_same(lambda a, b: ((a * b).sum(), (a * b).amin(0)), x.int(), y.int())
+    assert_same(lambda a, b: ((a * b).prod(0), (a * b).mean(1)), x.cfloat() / 9, y.cfloat() / 9)
+
+
+def test_writes_wait_for_sums() -> None:
+    x, y, _ = tensors()
+
+    def program(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+        difference = a - b
+        total, mean = difference.sum(), difference.exp().mean()
+        a.add_(1)
+        difference.mul_(2)
+        return total, mean, difference, total * 2 + mean
+
+    assert_same(program, x, y)
+
+
+def test_sums_store_nothing_else() -> None:
+    program = """if True:
+        import rushlight as torch
+        from rushlight import _C
+        x = torch.randn(1 << 20)
+        result = torch.compile(lambda x: ((x - 1).exp().mean(), (x > 0).sum()))(x)
+        print(_C._memory_stats()["peak"] // x.nbytes)
+    """
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert int(output.stdout) == 1
+
+
+def test_casts() -> None:
+    for dtype in (torch.float32, torch.bfloat16):
+        x, y = tensors(dtype, 2, shape=(239 * 400,))
+        assert_same(rms_norm, x, y)
+        assert_same(rms_norm, x.requires_grad_(), y)
+    x, y, _ = tensors()
+    assert_same(
+        lambda a, b: (a.half() * b.half()).float() + a.int() - b.bool() * a.to(torch.uint8),
+        x.abs(),
+        y,
+    )
+    with torch.autocast("cpu", torch.bfloat16):
+        weight = torch.randn(300, 301, requires_grad=True)
+        square = x[: 300 * 301].view(300, 301)
+        assert_same(lambda a, w: ((a @ w.t()).sigmoid() * a.exp()[:, :300]).mean(), square, weight)
+
+
+def test_gradients_are_not_copied() -> None:
+    program = """if True:
+        import rushlight as torch
+        from rushlight import _C
+        x, y = (torch.randn(1 << 20, requires_grad=True) for _ in range(2))
+        torch.compile(lambda x, y: (x - y).square().mean())(x, y).backward()
+        print(_C._memory_stats()["peak"] // x.nbytes)
+    """
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert int(output.stdout) == 4
 
 
 def test_numbers() -> None:
