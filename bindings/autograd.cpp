@@ -252,8 +252,10 @@ PyObject* set_anomaly_mode(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyObject* begin_fusion_py(PyObject*, PyObject*) {
-  begin_fusion();
+PyObject* begin_fusion_py(PyObject*, PyObject* args) {
+  long long least = kLeastDeferred;
+  if (!PyArg_ParseTuple(args, "|L", &least)) return nullptr;
+  begin_fusion(std::max(least, 1LL));
   Py_RETURN_NONE;
 }
 PyObject* end_fusion_py(PyObject*, PyObject*) {
@@ -285,8 +287,9 @@ PyMethodDef methods[] = {
     {"_is_grad_layout_kept", is_grad_layout_kept, METH_NOARGS,
      "Whether a new .grad is laid out in memory like its leaf."},
     {"_keep_grad_layout", keep_grad_layout, METH_O, "Sets that for this thread."},
-    {"_begin_fusion", begin_fusion_py, METH_NOARGS,
-     "From now on formulas of this thread are deferred, to run several in one pass."},
+    {"_begin_fusion", begin_fusion_py, METH_VARARGS,
+     "From now on formulas of this thread are deferred, to run several in one pass; those for so "
+     "many elements at least."},
     {"_end_fusion", end_fusion_py, METH_NOARGS, "Ends that; what is deferred is computed."},
     {"_is_fusing", is_fusing_py, METH_NOARGS, "Whether formulas are deferred."},
     {"_anomaly_mode", anomaly_mode_py, METH_NOARGS, "(enabled, check_nan) of anomaly detection."},

@@ -13,7 +13,7 @@ OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
   .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
     if (!dtype || *dtype == input.dtype()) return input;
-    if (is_fusing() && input.device().is_cpu() && input.numel() >= kLeastDeferred)
+    if (defers(input.numel(), input.device())) [[unlikely]]
       return defer_cast(input, *dtype, strides_after(input));
     Tensor out = empty_after(input, *dtype);
     copy_into(out, input);

@@ -47,13 +47,20 @@ struct Typing {
 
 namespace detail {
 inline thread_local int fusion_depth = 0;
+inline thread_local int64_t least_deferred = 0;
 inline std::atomic<int> deferred_count{0};
 [[gnu::cold]] void settle_readers(const StorageImpl& storage);
 }  // namespace detail
 
-// Begins a scope on this thread; they may nest. Every one must be ended. What cannot be computed at
-// the end, for want of memory, raises when somebody asks for it.
-inline void begin_fusion() { ++detail::fusion_depth; }
+// Formulas over fewer elements gain nothing from being deferred.
+inline constexpr int64_t kLeastDeferred = 16384;
+
+// Begins a scope on this thread; they may nest, and the outermost says how many elements a tensor
+// must have to be deferred. Every one must be ended. What cannot be computed at the end, for want
+// of memory, raises when somebody asks for it.
+inline void begin_fusion(int64_t least_deferred = kLeastDeferred) {
+  if (detail::fusion_depth++ == 0) detail::least_deferred = least_deferred;
+}
 void end_fusion() noexcept;
 
 class FusionScope {
@@ -65,9 +72,11 @@ class FusionScope {
 };
 
 inline bool is_fusing() { return detail::fusion_depth > 0; }
+// Whether a formula for so many elements on the device is deferred now.
+inline bool defers(int64_t numel, Device device) {
+  return is_fusing() && device.is_cpu() && numel >= detail::least_deferred;
+}
 
-// Formulas over fewer elements gain nothing from being deferred.
-inline constexpr int64_t kLeastDeferred = 16384;
 // The result of a formula over CPU tensors, deferred. Its strides are dense; scalars are in the
 // compute dtype.
 Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
