@@ -41,3 +41,27 @@ def density(torch: Any) -> Call:
     x, g = torch.randn(1 << 20, requires_grad=True), torch.randn(1 << 20)
     compiled = torch.compile(lambda x: torch.exp(-0.5 * ((x - 0.3) / 1.7) ** 2) / (1.7 * 2.5066))
     return lambda: torch.autograd.grad(compiled(x), x, g)
+
+
+@case("compiled: mean of a Huber loss by hand, 1M floats, forward + backward", "ops", 1.5)
+def huber(torch: Any) -> Call:
+    x, y = (torch.randn(1 << 20, requires_grad=True) for _ in range(2))
+
+    def loss(x: Any, y: Any) -> Any:
+        apart = (x - y).abs()
+        return torch.where(apart < 1, 0.5 * apart * apart, apart - 0.5).mean()
+
+    compiled = torch.compile(loss)
+    return lambda: torch.autograd.grad(compiled(x, y), (x, y))
+
+
+@case("compiled: RMS norm by hand, 2048x1024, bfloat16", "ops", 1.5)
+def rms_norm(torch: Any) -> Call:
+    x, weight = torch.randn(2048, 1024).bfloat16(), torch.ones(1024).bfloat16()
+
+    def norm(x: Any, weight: Any) -> Any:
+        wide = x.float()
+        return (wide * (wide.square().mean(-1, keepdim=True) + 1e-6).rsqrt()).to(x.dtype) * weight
+
+    compiled = torch.compile(norm)
+    return lambda: compiled(x, weight)
