@@ -210,10 +210,13 @@ class Group {
   }
 
   bool is_to_be_stored(const DeferredOp& member) const {
-    if (&member == &root_ || member.is_held()) return true;
-    bool is_read_later =
-        member.readers > uses_[size_t(member.member)] || member.storage->saved_windows.load() > 0;
-    return is_read_later && !member.is_repeatable();
+    if (&member == &root_) return true;
+    bool is_held = member.is_held();
+    bool is_read_later = is_held || member.readers > uses_[size_t(member.member)] ||
+                         member.storage->saved_windows.load() > 0;
+    // While the program goes on, a variable may come to its end without being read.
+    bool may_wait = member.is_repeatable() && (is_fusing() || !is_held);
+    return is_read_later && !may_wait;
   }
 
   void compile(DeferredOp& member) {

@@ -13,11 +13,10 @@
 // A reduction of what is deferred is deferred as well, and always ends a chain: it runs the program
 // block by block as it comes by, and adds up each block while it is in the cache.
 //
-// What the program computes on the way is stored only if somebody else still holds it, a variable
-// for one. What only backward will read again, or another deferred op, is stored too if
-// computing it is costly. Arithmetic is not: it stays deferred, until backward computes it a second
-// time together with the gradients that need it. Most of what a chain of ops keeps for backward is
-// never in memory then.
+// What the program computes on the way is stored if computing it again is costly and somebody will
+// read it: a variable, another deferred op, or backward. Arithmetic is not. It stays deferred, in a
+// variable to the end of the scope, else until backward computes it a second time together with the
+// gradients that need it. Most of what a chain of ops keeps for backward is never in memory then.
 //
 // Whoever is about to write in place calls check_writable(), which settles those that have yet to
 // read the old elements; memory that others may write behind our back, as NumPy can, makes nothing
