@@ -24,7 +24,7 @@ namespace rushlight {
 constexpr int kMostSteps = 32;
 constexpr size_t kMostLeaves = 16;
 static_assert(kMostSteps + int(kMostLeaves) <= kMaxLanes);
-// What takes more steps than this from what is in memory is not computed a second time.
+// What takes more passes than this from what is in memory is not computed a second time.
 constexpr int kMostRepeated = 8;
 
 // What a loop computes, or a reduction.
@@ -47,7 +47,8 @@ class DeferredOp {
   const int operand_count;
   alignas(16) char scalars[kMaxScalars * sizeof(std::complex<double>)];
 
-  int steps = 1;       // of a program for this, if nothing were settled before
+  int passes = 0;      // over a tile, of a program for this if nothing were settled before
+  int full_reads = 0;  // tensors of this size that it would read
   int readers = 0;     // operands of deferred ops that this is
   int member = -1;     // its number while it is part of a group
   uint64_t visit = 0;  // the last one that came by, see Visit
@@ -66,7 +67,7 @@ class DeferredOp {
     auto is_shared = [](const TileOperand& operand) {
       return operand.tensor->storage()->is_shared();
     };
-    return call.is_cheap && steps <= kMostRepeated && std::ranges::none_of(reads(), is_shared);
+    return call.is_cheap && passes <= kMostRepeated && std::ranges::none_of(reads(), is_shared);
   }
 
  private:
@@ -138,18 +139,31 @@ bool is_same(const TileOperand& one, const TileOperand& other) {
          a.strides() == b.strides();
 }
 
-// Adds what a program for the op would run and read, if nothing were settled before.
-void count_parts(DeferredOp& op, const Visit& visit, int& steps,
-                 std::vector<const TileOperand*>& leaves) {
-  ++steps;
-  for (const TileOperand& operand : op.reads()) {
-    DeferredOp* read = operand.tensor->storage()->deferred();
-    if (read && visit.is_first(*read)) count_parts(*read, visit, steps, leaves);
-    else if (!read && operand.tensor->numel() != 1 &&
-             std::ranges::none_of(leaves, [&](auto* leaf) { return is_same(*leaf, operand); }))
-      leaves.push_back(&operand);
+// What a program for an op would be made of, if nothing were settled before.
+struct Parts {
+  int steps = 0;
+  int passes = 0;  // over a tile: those of the steps, and of conversions between them
+  std::vector<const TileOperand*> leaves;
+
+  explicit Parts(DeferredOp& op) { add(op, Visit()); }
+
+  bool fit_one_program() const { return steps <= kMostSteps && leaves.size() <= kMostLeaves; }
+
+ private:
+  void add(DeferredOp& op, const Visit& visit) {
+    ++steps;
+    passes += 1 + (op.call.written != op.call.result);
+    for (const TileOperand& operand : op.reads()) {
+      DeferredOp* read = operand.tensor->storage()->deferred();
+      if (!read && operand.tensor->numel() == 1) continue;
+      passes += operand.tensor->dtype() != operand.kernel_dtype;
+      if (read && visit.is_first(*read)) add(*read, visit);
+      else if (!read &&
+               std::ranges::none_of(leaves, [&](auto* leaf) { return is_same(*leaf, operand); }))
+        leaves.push_back(&operand);
+    }
   }
-}
+};
 
 // What a lock holder is done with. It goes after the lock: the last reference to memory of another
 // library calls it back, and it may wait for locks of its own.
@@ -214,9 +228,9 @@ class Group {
     bool is_held = member.is_held();
     bool is_read_later = is_held || member.readers > uses_[size_t(member.member)] ||
                          member.storage->saved_windows.load() > 0;
-    // While the program goes on, a variable may come to its end without being read.
-    bool may_wait = member.is_repeatable() && (is_fusing() || !is_held);
-    return is_read_later && !may_wait;
+    // While the function goes on, a variable may be read once more, many times or never.
+    bool may_wait = !is_held || (is_fusing() && member.full_reads <= 1);
+    return is_read_later && !(may_wait && member.is_repeatable());
   }
 
   void compile(DeferredOp& member) {
@@ -380,21 +394,22 @@ bool is_whole_deferred(const Tensor& tensor) {
 Tensor defer(const DeferredCall& call, ShapeRef sizes, ShapeRef strides,
              std::span<const TileOperand> operands, const void* scalars) {
   auto deferred = std::make_unique<DeferredOp>(call, sizes, strides, operands, scalars);
-  size_t bytes = size_t(checked_numel(sizes)) * dtype_size(call.result);
+  int64_t numel = checked_numel(sizes);
+  size_t bytes = size_t(numel) * dtype_size(call.result);
   Storage storage;
   {
     Discarded discarded;
     Locked locked(lock());
-    int steps = 0;
-    std::vector<const TileOperand*> leaves;
-    count_parts(*deferred, Visit(), steps, leaves);
-    if (steps > kMostSteps || leaves.size() > kMostLeaves) {
+    std::optional<Parts> parts(*deferred);
+    if (!parts->fit_one_program()) {
       for (const TileOperand& operand : deferred->reads())
         if (DeferredOp* read = operand.tensor->storage()->deferred())
           settle_locked(*read, discarded);
-      steps = 1;
+      parts.emplace(*deferred);
     }
-    deferred->steps = steps;
+    deferred->passes = parts->passes;
+    deferred->full_reads = int(std::ranges::count_if(
+        parts->leaves, [&](auto* leaf) { return leaf->tensor->numel() == numel; }));
     storage = StorageImpl::defer(bytes, {DeviceType::cpu}, deferred.get());
     deferred->storage = storage.get();
     link(deferred.release());

@@ -14,9 +14,10 @@
 // block by block as it comes by, and adds up each block while it is in the cache.
 //
 // What the program computes on the way is stored if computing it again is costly and somebody will
-// read it: a variable, another deferred op, or backward. Arithmetic is not. It stays deferred, in a
-// variable to the end of the scope, else until backward computes it a second time together with the
-// gradients that need it. Most of what a chain of ops keeps for backward is never in memory then.
+// read it: a variable, another deferred op, or backward. Arithmetic is not. It stays deferred until
+// backward computes it a second time together with the gradients that need it; in a variable, whose
+// readers are yet unknown, to the end of the scope, and only if that reads no more than one tensor.
+// Most of what a chain of ops keeps for backward is never in memory then.
 //
 // Whoever is about to write in place calls check_writable(), which settles those that have yet to
 // read the old elements; memory that others may write behind our back, as NumPy can, makes nothing
