@@ -47,6 +47,9 @@ RUSHLIGHT_VECTOR_MATH(RUSHLIGHT_DECLARE)
   RUSHLIGHT_SIMD double name(double, double) noexcept;
 RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_DECLARE)
 #undef RUSHLIGHT_DECLARE
+// The library has none: fmod_isa.cpp.
+RUSHLIGHT_SIMD float rushlight_fmodf(float, float) noexcept;
+RUSHLIGHT_SIMD double rushlight_fmod(double, double) noexcept;
 }
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -98,15 +101,8 @@ inline double round(double x) { return __builtin_rint(x); }
 inline float abs(float x) { return __builtin_fabsf(x); }
 inline double abs(double x) { return __builtin_fabs(x); }
 
-// Below 2^28 the quotient of floats, in double, is cut to the exact whole number, and what is left
-// has no more than 53 bits. The library's way is bit by bit.
-inline float fmod(float x, float y) {
-  double quotient = double(x) / double(y);
-  if (!(__builtin_fabs(quotient) < 0x1p28 && __builtin_fabsf(y) < __builtin_inff()))
-    return __builtin_fmodf(x, y);
-  return __builtin_copysignf(float(double(x) - double(int32_t(quotient)) * double(y)), x);
-}
-inline double fmod(double x, double y) { return __builtin_fmod(x, y); }
+inline float fmod(float x, float y) { return ::rushlight_fmodf(x, y); }
+inline double fmod(double x, double y) { return ::rushlight_fmod(x, y); }
 
 inline double lgamma(double x) {
   int sign;  // lgamma itself would write it to a global variable

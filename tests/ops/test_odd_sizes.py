@@ -2,6 +2,8 @@
 index tensors with one column, and quotients too large for one division; NumPy is the oracle.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 from ops.matrix import ROWS, SAMPLED, call, each_sample, tensors_in
@@ -94,13 +96,16 @@ def test_extremes_of_rows_keep_nan() -> None:
         assert np.array_equal(actual.numpy(), expected, equal_nan=True)
 
 
-def test_remainders_are_exact_for_all_quotients() -> None:
-    bits = rng.integers(0, 1 << 32, 20000, dtype=np.uint32)
-    special = np.array([np.inf, np.nan, 5, -5, 0, -0.0, 1e38], np.float32)
-    x = np.concatenate([bits.view(np.float32), special])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_remainders_are_exact_for_all_quotients(dtype: Any) -> None:
+    bits = rng.integers(0, 256, 20000 * np.dtype(dtype).itemsize, dtype=np.uint8)
+    special = np.array([np.inf, np.nan, 5, -5, 0, -0.0, 1e38], dtype)
+    x = np.concatenate([bits.view(dtype), special])
+    wholes = dtype(0.7) * rng.integers(-(1 << 20), 1 << 20, 20000).astype(dtype)
+    x = np.concatenate([x, wholes, np.nextafter(wholes, dtype(0))])
     with np.errstate(all="ignore"):
         for y in [0.7, -3.0, 1e-40, 3e38, np.inf, -np.inf, 0.0, np.nan]:
-            y = np.float32(y)
+            y = dtype(y)
             actual = torch.fmod(torch.tensor(x), torch.tensor(y)).numpy()
             assert np.array_equal(actual, np.fmod(x, y), equal_nan=True)
             if np.isfinite(y):
