@@ -11,6 +11,18 @@ namespace {
 // Positions summed in one piece; fixed, so that sums do not depend on the number of threads.
 constexpr int64_t kBlock = 4096;
 
+// Calls f(i, n, s) for positions i = n * inner + s, of which dividing each would take longest.
+template <class F>
+void for_each_position(int64_t begin, int64_t end, int64_t inner, F&& f) {
+  int64_t n = begin / inner, s = begin % inner;
+  for (int64_t i = begin; i < end; ++i) {
+    f(i, n, s);
+    if (++s < inner) continue;
+    s = 0;
+    ++n;
+  }
+}
+
 }  // namespace
 
 void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weight, NllShape shape,
@@ -23,16 +35,21 @@ void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weigh
     int64_t positions = shape.batch * shape.inner, blocks = (positions + kBlock - 1) / kBlock;
     std::vector<double> losses(static_cast<size_t>(blocks)), weights(static_cast<size_t>(blocks));
     parallel_for(0, blocks, 4, [&](int64_t begin, int64_t end) {
-      for (int64_t b = begin; b < end; ++b)
-        for (int64_t i = b * kBlock; i < std::min(positions, (b + 1) * kBlock); ++i) {
-          int64_t c = classes[i], n = i / shape.inner, s = i % shape.inner;
+      for (int64_t b = begin; b < end; ++b) {
+        int64_t first = b * kBlock, last = std::min(positions, first + kBlock);
+        double loss_of_block = 0, weight_of_block = 0;
+        for_each_position(first, last, shape.inner, [&](int64_t i, int64_t n, int64_t s) {
+          int64_t c = classes[i];
           bool ignored = !is_class(c, shape.classes, ignore_index);
           T scale = ignored ? T(0) : w ? w[c] : T(1);
           T loss = ignored ? T(0) : -x[(n * shape.classes + c) * shape.inner + s] * scale;
           if (reduction == LossReduction::none) output.data<T>()[i] = loss;
-          losses[size_t(b)] += double(loss);
-          weights[size_t(b)] += double(scale);
-        }
+          loss_of_block += double(loss);
+          weight_of_block += double(scale);
+        });
+        losses[size_t(b)] = loss_of_block;
+        weights[size_t(b)] = weight_of_block;
+      }
     });
     double loss = 0, total = 0;
     for (size_t b = 0; b < losses.size(); ++b) {
@@ -57,12 +74,12 @@ void nll_loss_backward_cpu(const Tensor& grad, const Tensor& target, const Tenso
     const int64_t* classes = target.data<int64_t>();
     T divisor = reduction == LossReduction::mean ? *total_weight.data<T>() : T(1);
     parallel_for(0, shape.batch * shape.inner, 4 * kBlock, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        int64_t c = classes[i], n = i / shape.inner, s = i % shape.inner;
-        if (!is_class(c, shape.classes, ignore_index)) continue;
+      for_each_position(begin, end, shape.inner, [&](int64_t i, int64_t n, int64_t s) {
+        int64_t c = classes[i];
+        if (!is_class(c, shape.classes, ignore_index)) return;
         T slope = (reduction == LossReduction::none ? g[i] : *g) * (w ? w[c] : T(1)) / divisor;
         out[(n * shape.classes + c) * shape.inner + s] = -slope;
-      }
+      });
     });
   });
 }
