@@ -35,6 +35,9 @@ class Staged {
     if (!load_) return reinterpret_cast<const T*>(data_) + at;
     T* buffer = place(at, n);
     load_(data_ + at * item_, buffer, n);
+    // The next run is most often the next in memory, and comes while the kernel computes.
+    const char* next = data_ + (at + n) * item_;
+    for (int64_t i = 0; i < n * item_; i += 64) __builtin_prefetch(next + i);
     return buffer;
   }
   // Where the kernel may write elements [at, at + n); store() brings them home.
