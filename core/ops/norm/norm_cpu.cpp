@@ -187,9 +187,8 @@ ColumnSums<T> column_grad_sums(const ChannelView& v, const Staged<T, 1>& g, cons
   sums.blocks.for_each([&](int64_t block) {
     const T* mean = &mean_of_plane[size_t(block / sums.blocks.of_sample * n)];
     sums.blocks.for_each_piece(block, sums.blocks.rows(block), [&](int64_t at, int64_t count) {
-      const T* from = g.read(at, count * n);
-      k.column_sum(from, count, n, sums.of(block, 0));
-      k.column_dot(from, x.read(at, count * n), mean, count, n, sums.of(block, 1));
+      k.column_grad_sums(g.read(at, count * n), x.read(at, count * n), mean, count, n,
+                         sums.of(block, 0), sums.of(block, 1));
     });
   });
   return sums;
@@ -353,9 +352,10 @@ std::tuple<Tensor, Tensor, Tensor> channel_norm_backward_cpu(const Tensor& grad,
       for_each_cell(v, [&](int64_t cell) {
         for_each_plane(v, cell, [&](int64_t plane) {
           for_each_run(plane * v.inner, v.inner, [&](int64_t at, int64_t n) {
-            const T* from = g.read(at, n);
-            sums[size_t(plane)] += double(k.sum(from, n));
-            dots[size_t(plane)] += double(k.dot(from, x.read(at, n), means[cell], n));
+            T sum, dot;
+            k.grad_sums(g.read(at, n), x.read(at, n), means[cell], n, &sum, &dot);
+            sums[size_t(plane)] += double(sum);
+            dots[size_t(plane)] += double(dot);
           });
         });
         change(cell);

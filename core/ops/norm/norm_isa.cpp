@@ -7,6 +7,9 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
 template <class T>
+constexpr int64_t kChunk = 128 / sizeof(T);  // columns
+
+template <class T>
 T sum(const T* x, int64_t n) {
   T total = 0;
 #pragma omp simd reduction(+ : total)
@@ -23,11 +26,15 @@ T squares(const T* x, T mean, int64_t n) {
 }
 
 template <class T>
-T dot(const T* g, const T* x, T mean, int64_t n) {
-  T total = 0;
-#pragma omp simd reduction(+ : total)
-  for (int64_t i = 0; i < n; ++i) total += g[i] * (x[i] - mean);
-  return total;
+void grad_sums(const T* g, const T* x, T mean, int64_t n, T* sum, T* dot) {
+  T total = 0, product = 0;
+#pragma omp simd reduction(+ : total, product)
+  for (int64_t i = 0; i < n; ++i) {
+    total += g[i];
+    product += g[i] * (x[i] - mean);
+  }
+  *sum = total;
+  *dot = product;
 }
 
 template <class T>
@@ -42,29 +49,61 @@ void combine(const T* g, const T* x, T a, T b, T c, T* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = a * g[i] + b * x[i] + c;
 }
 
+// Calls f(first column, how many) for pieces of n columns whose sums stay in registers.
+template <class T, class F>
+[[gnu::always_inline]] inline void for_each_chunk(int64_t n, const F& f) {
+  int64_t j = 0;
+  for (; j + kChunk<T> <= n; j += kChunk<T>) f(j, kChunk<T>);
+  if (j < n) f(j, n - j);
+}
+
 template <class T>
 void column_sum(const T* x, int64_t rows, int64_t n, T* into) {
-  for (int64_t r = 0; r < rows; ++r, x += n)
+  for_each_chunk<T>(n, [=](int64_t j, int64_t width) __attribute__((always_inline)) {
+    T sum[kChunk<T>];
+    for (int64_t l = 0; l < width; ++l) sum[l] = into[j + l];
+    for (int64_t r = 0; r < rows; ++r)
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) into[i] += x[i];
+      for (int64_t l = 0; l < width; ++l) sum[l] += x[r * n + j + l];
+    for (int64_t l = 0; l < width; ++l) into[j + l] = sum[l];
+  });
+}
+
+// What f(element, column, sum a, sum b) adds to two sums down each column.
+template <class T, class F>
+[[gnu::always_inline]] inline void two_sums(int64_t rows, int64_t n, T* a, T* b, const F& f) {
+  for_each_chunk<T>(n, [=](int64_t j, int64_t width) __attribute__((always_inline)) {
+    T sum_a[kChunk<T>], sum_b[kChunk<T>];
+    for (int64_t l = 0; l < width; ++l) {
+      sum_a[l] = a[j + l];
+      sum_b[l] = b[j + l];
+    }
+    for (int64_t r = 0; r < rows; ++r)
+#pragma omp simd
+      for (int64_t l = 0; l < width; ++l) f(r * n + j + l, j + l, sum_a[l], sum_b[l]);
+    for (int64_t l = 0; l < width; ++l) {
+      a[j + l] = sum_a[l];
+      b[j + l] = sum_b[l];
+    }
+  });
 }
 
 template <class T>
 void column_moments(const T* x, const T* shift, int64_t rows, int64_t n, T* sum, T* squares) {
-  for (int64_t r = 0; r < rows; ++r, x += n)
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) {
-      T distance = x[i] - shift[i];
-      sum[i] += distance;
-      squares[i] += distance * distance;
-    }
+  two_sums(rows, n, sum, squares, [=](int64_t i, int64_t column, T& total, T& of_squares) {
+    T distance = x[i] - shift[column];
+    total += distance;
+    of_squares += distance * distance;
+  });
 }
 
 template <class T>
-void column_dot(const T* g, const T* x, const T* mean, int64_t rows, int64_t n, T* into) {
-  for (int64_t r = 0; r < rows; ++r, g += n, x += n)
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i) into[i] += g[i] * (x[i] - mean[i]);
+void column_grad_sums(const T* g, const T* x, const T* mean, int64_t rows, int64_t n, T* sum,
+                      T* dot) {
+  two_sums(rows, n, sum, dot, [=](int64_t i, int64_t column, T& total, T& product) {
+    total += g[i];
+    product += g[i] * (x[i] - mean[column]);
+  });
 }
 
 template <class T>
@@ -148,9 +187,9 @@ void layer_grad(const T* g, const T* x, T mean, T rstd, const T* weight, T* grad
 
 template <class T>
 constexpr NormLoopsOf<T> loops_of() {
-  return {sum<T>,        squares<T>,        dot<T>,        affine<T>,        combine<T>,
-          column_sum<T>, column_moments<T>, column_dot<T>, column_affine<T>, column_combine<T>,
-          layer<T>,      layer_grad<T>};
+  return {sum<T>,           squares<T>,        grad_sums<T>,      affine<T>,
+          combine<T>,       column_sum<T>,     column_moments<T>, column_grad_sums<T>,
+          column_affine<T>, column_combine<T>, layer<T>,          layer_grad<T>};
 }
 
 }  // namespace

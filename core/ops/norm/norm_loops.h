@@ -14,8 +14,9 @@ template <class T>
 struct NormLoopsOf {
   // Over a run of n elements that share one mean.
   T (*sum)(const T* x, int64_t n);
-  T (*squares)(const T* x, T mean, int64_t n);          // of x - mean
-  T (*dot)(const T* g, const T* x, T mean, int64_t n);  // g * (x - mean)
+  T (*squares)(const T* x, T mean, int64_t n);  // of x - mean
+  // Of g, and of g * (x - mean).
+  void (*grad_sums)(const T* g, const T* x, T mean, int64_t n, T* sum, T* dot);
   void (*affine)(const T* x, T scale, T shift, T* y, int64_t n);
   void (*combine)(const T* g, const T* x, T a, T b, T c, T* y, int64_t n);  // a g + b x + c
 
@@ -23,7 +24,8 @@ struct NormLoopsOf {
   void (*column_sum)(const T* x, int64_t rows, int64_t n, T* into);
   void (*column_moments)(const T* x, const T* shift, int64_t rows, int64_t n, T* sum,
                          T* squares);  // of x - shift
-  void (*column_dot)(const T* g, const T* x, const T* mean, int64_t rows, int64_t n, T* into);
+  void (*column_grad_sums)(const T* g, const T* x, const T* mean, int64_t rows, int64_t n, T* sum,
+                           T* dot);
   void (*column_affine)(const T* x, const T* scale, const T* shift, T* y, int64_t rows, int64_t n);
   void (*column_combine)(const T* g, const T* x, const T* a, const T* b, const T* c, T* y,
                          int64_t rows, int64_t n);
