@@ -76,9 +76,26 @@ void cast<float, Half>(const void* from, void* to, int64_t n) {
 }
 #endif
 
+// Between a short float and another dtype, as convert() goes: by way of floats, but in two loops,
+// which the compiler vectorises.
+template <class From, class To>
+constexpr bool kPassesFloat = (kShort<From> || kShort<To>) && !detail::kSame<From, float> &&
+                              !detail::kSame<To, float> && !detail::kSame<From, To>;
+template <class From, class To>
+void cast_by_float(const void* from, void* to, int64_t n) {
+  constexpr int64_t kRun = 256;
+  float floats[kRun];
+  for (int64_t i = 0; i < n; i += kRun) {
+    const int64_t run = n - i < kRun ? n - i : kRun;
+    cast<From, float>(static_cast<const From*>(from) + i, floats, run);
+    cast<float, To>(floats, static_cast<To*>(to) + i, run);
+  }
+}
+
 template <class From, class To>
 constexpr CastLoop cast_loop() {
   if constexpr (detail::kSame<From, Absent> || detail::kSame<To, Absent>) return nullptr;
+  else if constexpr (kPassesFloat<From, To>) return &cast_by_float<From, To>;
   else return &cast<From, To>;
 }
 
