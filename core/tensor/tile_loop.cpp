@@ -22,6 +22,7 @@ constexpr int64_t kShortRow = 16;  // shorter rows cost more by their calls than
 constexpr int64_t kGrain = 32768;  // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
 constexpr size_t kAlignment = 64;  // of the buffers
+constexpr int64_t kCrossing = 16;  // elements side by side that are worth moving in squares
 
 // One tensor of the loop.
 struct Lane {
@@ -330,6 +331,40 @@ Plan make_plan(std::span<Lane> lanes, const TileOperand& result,
   return plan;
 }
 
+// Whether the neighbours of an operand lie across the rows of the result, so that each element of a
+// row would touch a cache line of its own.
+bool lies_across(const Plan& plan, const Lane& lane) {
+  size_t last = plan.sizes.size() - 1;
+  if (lane.single || plan.sizes[last] < kCrossing || lane.strides[last] <= lane.item) return false;
+  bool crosses = false;
+  for (size_t d = 0; d < last; ++d) {
+    if (lane.strides[d] == 0) return false;
+    crosses |= lane.strides[d] == lane.item && plan.sizes[d] >= kCrossing;
+  }
+  return crosses;
+}
+
+// Gives the loop a copy of an operand in the order of the result.
+Tensor reorder(const Plan& plan, Lane& lane, DType dtype) {
+  Tensor copy = empty(plan.sizes, dtype);
+  Shape strides = copy.strides();
+  for (int64_t& stride : strides) stride *= lane.item;
+  copy_strided(plan.sizes, lane.item, copy.data<char>(), strides, lane.data, lane.strides);
+  lane.data = copy.data<char>();
+  lane.strides = strides;
+  lane.linear = true;
+  return copy;
+}
+
+// Reorders those operands that need it; they live as long as what is returned.
+std::vector<Tensor> reorder_crossing(Plan& plan, std::span<const TileOperand> operands) {
+  std::vector<Tensor> copies;
+  for (size_t k = 0; k < operands.size(); ++k)
+    if (lies_across(plan, plan.lanes[k]))
+      copies.push_back(reorder(plan, plan.lanes[k], operands[k].tensor->dtype()));
+  return copies;
+}
+
 // Runs a plan on elements [begin, end) of a result whose first element is at `result`.
 void run_plan(const Plan& plan, PointwiseLoop row_loop, char* result, int64_t begin, int64_t end) {
   if (row_loop) run_rows(plan, row_loop, result, begin, end);
@@ -372,6 +407,7 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
   if (operands.size() > kMaxOperands) many.resize(operands.size() + 1);
   std::span<Lane> lanes = many.empty() ? std::span(few, operands.size() + 1) : std::span(many);
   Plan plan = make_plan(lanes, result, operands, kernel, scalars);
+  std::vector<Tensor> copies = reorder_crossing(plan, operands);
   PointwiseLoop loop = row_loop(plan);
   parallel_for(0, numel, kGrain,
                [&](int64_t begin, int64_t end) { run_plan(plan, loop, data, begin, end); });
@@ -388,6 +424,7 @@ struct RangedLoop::Parts {
   // Of a loop that is not direct:
   std::vector<Lane> lanes = {};
   Plan plan = {};
+  std::vector<Tensor> copies = {};
   PointwiseLoop row_loop = nullptr;
 };
 
@@ -401,6 +438,7 @@ RangedLoop::RangedLoop(const TileOperand& result, std::span<const TileOperand> o
   if (parts_->is_direct) return;
   parts_->lanes.resize(operands.size() + 1);
   parts_->plan = make_plan(parts_->lanes, result, operands, kernel, scalars);
+  parts_->copies = reorder_crossing(parts_->plan, operands);
   parts_->row_loop = row_loop(parts_->plan);
 }
 RangedLoop::~RangedLoop() = default;

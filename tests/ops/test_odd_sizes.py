@@ -84,6 +84,29 @@ def test_indices_with_dims_of_size_one(dim: int) -> None:
         assert np.array_equal(most.numpy(), written)
 
 
+@pytest.mark.parametrize("order", [(0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8"])
+def test_operands_in_another_order_of_dims(order: tuple[int, ...], dtype: str) -> None:
+    x, y, column = (rng.integers(-8, 8, shape).astype(dtype) for shape in [(33, 20, 17)] * 2 + [17])
+    other = np.ascontiguousarray(y.transpose(order))
+    back = torch.tensor(other).permute([int(d) for d in np.argsort(order)])
+    tensor = torch.tensor(x)
+    assert np.array_equal((tensor - back).numpy(), x - y)
+    assert np.array_equal((back < tensor).numpy(), y < x)
+    assert np.array_equal((back[:, :, :1] + tensor).numpy(), y[:, :, :1] + x)
+    assert np.array_equal((back[0] * tensor + torch.tensor(column)).numpy(), y[0] * x + column)
+    assert np.array_equal(tensor.sub_(back).numpy(), x - y)
+
+
+@pytest.mark.parametrize("length", [1, 15, 16, 255, 256, 257, 1000])
+@pytest.mark.parametrize("name", ["bool", "uint8", "int16", "int32", "int64", "float64"])
+def test_conversions_from_and_to_float16(name: str, length: int) -> None:
+    x = (normal(length) * 30).astype(name)
+    half = torch.tensor(x).to(torch.float16)
+    assert np.array_equal(half.numpy(), x.astype(np.float16))
+    assert np.array_equal(half.to(getattr(torch, name)).numpy(), x.astype(np.float16).astype(name))
+
+
 def test_extremes_of_rows_keep_nan() -> None:
     x, values = np.zeros((3, 20), "float32"), normal(5, 20)
     values[1, 3] = x[2, 4] = np.nan
