@@ -14,6 +14,7 @@
 #include "core/device/threads.h"
 #include "core/tensor/dims.h"
 #include "core/tensor/pointwise.h"
+#include "core/tensor/prefetch.h"
 #include "core/tensor/reduce_split.h"
 #include "core/tensor/tile_loop.h"
 
@@ -34,6 +35,7 @@ constexpr int64_t kMaxGroup = 1024;  // results that one task makes
 constexpr int64_t kShortRow = 8;     // rows below this do not fill a vector
 constexpr int64_t kShortRun = 16;    // runs below this are gathered several at a time
 constexpr int64_t kSourceRun = 256;  // runs below this are not worth a call of a source
+constexpr int64_t kRowsAhead = 4;    // that are asked for before they are gathered
 constexpr int64_t kMaxItem = sizeof(std::complex<double>);
 constexpr int64_t kMaxAccumulator = 16;  // bytes
 constexpr int64_t kWord = 8;             // bytes of the widest number in an accumulator
@@ -168,8 +170,10 @@ class Tiles {
     }
     for_each_run(from, plan_.reduced.sizes, plan_.reduced.strides, begin, n,
                  [&](char* p, int64_t stride, int64_t run, int64_t done) {
-                   for (int64_t k = 0; k < run; ++k)
+                   for (int64_t k = 0; k < run; ++k) {
+                     prefetch(p + (k + kRowsAhead) * stride, results * plan_.item);
                      fetch(p + k * stride, result_stride, results, (done + k) * results);
+                   }
                  });
     return {converted_, results};
   }

@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "core/tensor/prefetch.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -36,8 +37,7 @@ class Staged {
     T* buffer = place(at, n);
     load_(data_ + at * item_, buffer, n);
     // The next run is most often the next in memory, and comes while the kernel computes.
-    const char* next = data_ + (at + n) * item_;
-    for (int64_t i = 0; i < n * item_; i += 64) __builtin_prefetch(next + i);
+    prefetch(data_ + (at + n) * item_, n * item_);
     return buffer;
   }
   // Where the kernel may write elements [at, at + n); store() brings them home.

@@ -9,6 +9,7 @@
 #include "core/device/threads.h"
 #include "core/ops/index/visit_combination.h"
 #include "core/tensor/dims.h"
+#include "core/tensor/prefetch.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -75,10 +76,7 @@ int64_t bytes_after(const Rows& rows) { return checked_numel(rows.after) * rows.
 // Rows at random places arrive late from memory, so some are asked for ahead of their copy; the
 // processor itself sees the rest of a long row coming.
 constexpr int64_t kRowsAhead = 8;
-void prefetch(const char* row, int64_t bytes) {
-  constexpr int64_t kCacheLine = 64, kMost = 512;
-  for (int64_t i = 0; i < std::min(bytes, kMost); i += kCacheLine) __builtin_prefetch(row + i);
-}
+constexpr int64_t kBytesAhead = 512;
 
 // Calls write(picked, other) for the elements of all index positions, on several threads. Each has
 // its rows of `before`, or else the elements within a range of offsets, so that no two write one
@@ -237,7 +235,8 @@ void read_picked_cpu(const Tensor& input, const Picked& picked, const Tensor& ou
   }
   for_each_part([&](char* source, const int64_t* offsets, char* row, int64_t n) {
     for (int64_t i = 0; i < n; ++i, row += rows.step) {
-      if (i + kRowsAhead < n) prefetch(source + offsets[i + kRowsAhead] * rows.item, row_bytes);
+      if (i + kRowsAhead < n)
+        prefetch(source + offsets[i + kRowsAhead] * rows.item, std::min(row_bytes, kBytesAhead));
       char* found = source + offsets[i] * rows.item;
       if (in_one_piece) {
         std::memcpy(row, found, size_t(row_bytes));
