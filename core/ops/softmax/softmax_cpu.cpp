@@ -17,6 +17,7 @@ namespace {
 constexpr int64_t kGrain = 16384;     // elements that are worth a thread
 constexpr int64_t kColumns = 1024;    // that are normalised side by side: memory is read in streams
 constexpr int64_t kCopied = 1 << 18;  // elements of a block that is converted: they stay in L2
+constexpr int64_t kCopiedRows = 4096;  // elements of whole rows that are converted together
 
 template <class T>
 const SoftmaxLoopsOf<T>& loops() {
@@ -61,6 +62,30 @@ Lane result_lane(const Tensor& t) {
           t.dtype() == dtype_of<T> ? nullptr : cast_loop(dtype_of<T>, t.dtype())};
 }
 
+// Converts between the memory of a lane and a copy of n elements.
+template <class T>
+void convert(const Lane& lane, const void* from, void* to, int64_t n) {
+  CastLoop cast = lane.cast ? lane.cast : cast_loop(dtype_of<T>, dtype_of<T>);
+  cast(from, to, n);
+}
+
+// Calls along() for rows [begin, end), as many at a time as are converted well together.
+template <class T, size_t N, class Along>
+void along_copies(const std::array<Lane, N>& lanes, int64_t begin, int64_t end, int64_t length,
+                  const Along& along) {
+  int64_t most = std::max<int64_t>(kCopiedRows / length, 1);
+  Buffer<T> copies(most * length * int64_t(N));
+  std::array<T*, N> at;
+  for (size_t k = 0; k < N; ++k) at[k] = copies.data() + int64_t(k) * most * length;
+  for (int64_t row = begin; row < end; row += most) {
+    int64_t rows = std::min(most, end - row), first = row * length, n = rows * length;
+    for (size_t k = 0; k < N - 1; ++k)
+      convert<T>(lanes[k], lanes[k].template at<char>(first), at[k], n);
+    along(at, rows, length);
+    convert<T>(lanes[N - 1], at[N - 1], lanes[N - 1].template at<char>(first), n);
+  }
+}
+
 // Calls along(lanes..., rows, columns) for rows that are normalised along their length, or
 // down(lanes..., stride, rows, columns, scratch) for columns. The last lane is the result.
 template <class T, size_t N, class Along, class Down>
@@ -79,6 +104,7 @@ void walk(const AroundDim& blocks, const std::array<Lane, N>& lanes, Along&& alo
       along(at, end - begin, rows);
       return;
     }
+    if (columns == 1) return along_copies<T>(lanes, begin, end, rows, along);
     Buffer<T> scratch(2 * width), copies(converts ? int64_t(N) * rows * width : 0);
     for (int64_t i = begin; i < end; ++i) {
       int64_t first = i % tiles * width, n = std::min(width, columns - first);
@@ -94,16 +120,15 @@ void walk(const AroundDim& blocks, const std::array<Lane, N>& lanes, Along&& alo
         at[k] =
             converts ? copies.data() + int64_t(k) * rows * width : lanes[k].template at<T>(start);
         if (!converts || k == N - 1) continue;
-        CastLoop cast = lanes[k].cast ? lanes[k].cast : cast_loop(dtype_of<T>, dtype_of<T>);
-        for_each_piece(k,
-                       [&](char* memory, T* copy, int64_t length) { cast(memory, copy, length); });
+        for_each_piece(k, [&](char* memory, T* copy, int64_t length) {
+          convert<T>(lanes[k], memory, copy, length);
+        });
       }
-      if (columns == 1) along(at, 1, rows);
-      else down(at, stride, rows, n, scratch.data());
+      down(at, stride, rows, n, scratch.data());
       if (!converts) continue;
-      CastLoop cast = lanes[N - 1].cast ? lanes[N - 1].cast : cast_loop(dtype_of<T>, dtype_of<T>);
-      for_each_piece(N - 1,
-                     [&](char* memory, T* copy, int64_t length) { cast(copy, memory, length); });
+      for_each_piece(N - 1, [&](char* memory, T* copy, int64_t length) {
+        convert<T>(lanes[N - 1], copy, memory, length);
+      });
     }
   });
 }

@@ -31,7 +31,7 @@ void softmax_along(const T* x, T* y, int64_t rows, int64_t n) {
 // how many rows there are.
 template <class T>
 void log_softmax_along(const T* x, T* y, int64_t rows, int64_t n) {
-  constexpr int64_t kTogether = 16, kRun = 1024;
+  constexpr int64_t kTogether = 16, kRun = 8192;
   const int64_t most = n * kTogether <= kRun ? kTogether : 1;
   for (int64_t r = 0; r < rows; r += most, x += most * n, y += most * n) {
     const int64_t count = rows - r < most ? rows - r : most;
