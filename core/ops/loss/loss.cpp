@@ -14,11 +14,6 @@ NllShape nll_shape(const Shape& sizes) {
   return {sizes[0], sizes[1], inner};
 }
 
-// That of input and output in the kernels of a device.
-DType input_dtype(const Tensor& t) {
-  return t.device().is_cpu() ? compute_dtype(t.dtype()) : t.dtype();
-}
-
 Shape without_class(const Shape& sizes) {
   Shape out = sizes;
   out.erase(sizes.size() == 1 ? 0 : 1);
@@ -137,14 +132,14 @@ The caller has checked the targets.)",
     Device device = input.device();
     LossReduction how{reduction};
     Shape sizes = how == LossReduction::none ? without_class(input.sizes()) : Shape();
-    Tensor x = prepared(input, input_dtype(input));
-    Tensor output = empty(sizes, x.dtype(), device), total_weight = empty(Shape(), dtype, device);
+    Tensor output = empty(sizes, input.dtype(), device);
+    Tensor total_weight = empty(Shape(), dtype, device);
     if (!device.is_meta()) {
       auto run = device.is_cuda() ? nll_loss_cuda : nll_loss_cpu;
-      run(x, prepared(target, DType::int64), prepared(weight, dtype), nll_shape(input.sizes()),
-          ignore_index, how, output, total_weight);
+      run(to_contiguous(input), prepared(target, DType::int64), prepared(weight, dtype),
+          nll_shape(input.sizes()), ignore_index, how, output, total_weight);
     }
-    return std::tuple(to_dtype(output, input.dtype()), total_weight);
+    return std::tuple(output, total_weight);
   },
   .saves   = saves<"input.shape", "target", "weight", "total_weight">,
   .grads   = grads(
@@ -179,14 +174,14 @@ OP(nll_loss_backward,
     check_class_sizes(Shape(sizes), target, weight);
     DType dtype = compute_dtype(grad.dtype());
     Device device = grad.device();
-    Tensor g = prepared(grad, input_dtype(grad)), grad_input = empty(sizes, g.dtype(), device);
+    Tensor grad_input = empty(sizes, grad.dtype(), device);
     if (!device.is_meta()) {
       auto run = device.is_cuda() ? nll_loss_backward_cuda : nll_loss_backward_cpu;
-      run(g, prepared(target, DType::int64), prepared(weight, dtype),
+      run(to_contiguous(grad), prepared(target, DType::int64), prepared(weight, dtype),
           prepared(total_weight, dtype), nll_shape(Shape(sizes)), ignore_index,
           LossReduction{reduction}, grad_input);
     }
-    return to_dtype(grad_input, grad.dtype());
+    return grad_input;
   },
   .saves   = saves<"target", "weight">,
   .grads   = grads(

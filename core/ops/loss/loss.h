@@ -1,9 +1,9 @@
 // Declares what the losses share, and the kernels of nll_loss and cross_entropy. All tensors of
-// nll_loss are row-major: input (N, C, S), target (N, S) of
-// int64, weight (C) or undefined. On the CPU the others are all float32 or all float64; the classes
+// nll_loss are row-major: input (N, C, S) and its gradient, of any one floating-point dtype, target
+// (N, S) of int64, weight (C) or undefined, of float64 with float64 and else float32. The classes
 // have been checked, and one that was written since, by another thread or through memory that
-// target shares, counts as ignored. On CUDA input, output and gradients have any one floating-point
-// dtype, weights float64 with float64 and else float32, and a class that does not exist gives NaN.
+// target shares, counts as ignored on the CPU; on CUDA a class that does not exist gives NaN.
+// Tensors of cross_entropy are all float32 or all float64.
 #pragma once
 
 #include "core/base/error.h"

@@ -1,15 +1,36 @@
 // Owns the loops of nll_loss: one element picked per position, so there is nothing to vectorise.
+#include <cstring>
 #include <vector>
 
 #include "core/device/threads.h"
 #include "core/ops/loss/loss.h"
-#include "core/ops/operands.h"
 
 namespace rushlight {
 namespace {
 
 // Positions summed in one piece; fixed, so that sums do not depend on the number of threads.
 constexpr int64_t kBlock = 4096;
+
+// Calls f(type of the elements, type of the sums).
+template <class F>
+void by_element(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::float64: return f(Tag<double>{}, Tag<double>{});
+    case DType::float16: return f(Tag<Half>{}, Tag<float>{});
+    case DType::bfloat16: return f(Tag<BFloat16>{}, Tag<float>{});
+    default: ASSERT(dtype == DType::float32); return f(Tag<float>{}, Tag<float>{});
+  }
+}
+template <class T, class E>
+T number(E x) {
+  if constexpr (std::is_same_v<T, E>) return x;
+  else return to_float(x);
+}
+template <class E, class T>
+E element(T x) {
+  if constexpr (std::is_same_v<T, E>) return x;
+  else return from_float<E>(x);
+}
 
 // Calls f(i, n, s) for positions i = n * inner + s, of which dividing each would take longest.
 template <class F>
@@ -28,8 +49,8 @@ void for_each_position(int64_t begin, int64_t end, int64_t inner, F&& f) {
 void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weight, NllShape shape,
                   int64_t ignore_index, LossReduction reduction, const Tensor& output,
                   const Tensor& total_weight) {
-  by_type(input.dtype(), [&]<class T>(Tag<T>) {
-    const T* x = input.data<T>();
+  by_element(input.dtype(), [&]<class E, class T>(Tag<E>, Tag<T>) {
+    const E* x = input.data<E>();
     const T* w = weight.defined() ? weight.data<T>() : nullptr;
     const int64_t* classes = target.data<int64_t>();
     int64_t positions = shape.batch * shape.inner, blocks = (positions + kBlock - 1) / kBlock;
@@ -42,8 +63,9 @@ void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weigh
           int64_t c = classes[i];
           bool ignored = !is_class(c, shape.classes, ignore_index);
           T scale = ignored ? T(0) : w ? w[c] : T(1);
-          T loss = ignored ? T(0) : -x[(n * shape.classes + c) * shape.inner + s] * scale;
-          if (reduction == LossReduction::none) output.data<T>()[i] = loss;
+          int64_t at = (n * shape.classes + c) * shape.inner + s;
+          T loss = ignored ? T(0) : -number<T>(x[at]) * scale;
+          if (reduction == LossReduction::none) output.data<E>()[i] = element<E>(loss);
           loss_of_block += double(loss);
           weight_of_block += double(scale);
         });
@@ -59,17 +81,17 @@ void nll_loss_cpu(const Tensor& input, const Tensor& target, const Tensor& weigh
     *total_weight.data<T>() = T(total);
     // The mean over nothing is 0 / 0 = NaN, as in PyTorch.
     if (reduction != LossReduction::none)
-      *output.data<T>() = T(reduction == LossReduction::mean ? loss / total : loss);
+      *output.data<E>() = element<E>(T(reduction == LossReduction::mean ? loss / total : loss));
   });
 }
 
 void nll_loss_backward_cpu(const Tensor& grad, const Tensor& target, const Tensor& weight,
                            const Tensor& total_weight, NllShape shape, int64_t ignore_index,
                            LossReduction reduction, const Tensor& grad_input) {
-  by_type(grad_input.dtype(), [&]<class T>(Tag<T>) {
-    T* out = grad_input.data<T>();
-    std::fill(out, out + grad_input.numel(), T(0));
-    const T* g = grad.data<T>();
+  by_element(grad_input.dtype(), [&]<class E, class T>(Tag<E>, Tag<T>) {
+    E* out = grad_input.data<E>();
+    std::memset(out, 0, size_t(grad_input.numel()) * sizeof(E));
+    const E* g = grad.data<E>();
     const T* w = weight.defined() ? weight.data<T>() : nullptr;
     const int64_t* classes = target.data<int64_t>();
     T divisor = reduction == LossReduction::mean ? *total_weight.data<T>() : T(1);
@@ -77,8 +99,8 @@ void nll_loss_backward_cpu(const Tensor& grad, const Tensor& target, const Tenso
       for_each_position(begin, end, shape.inner, [&](int64_t i, int64_t n, int64_t s) {
         int64_t c = classes[i];
         if (!is_class(c, shape.classes, ignore_index)) return;
-        T slope = (reduction == LossReduction::none ? g[i] : *g) * (w ? w[c] : T(1)) / divisor;
-        out[(n * shape.classes + c) * shape.inner + s] = -slope;
+        T slope = number<T>(reduction == LossReduction::none ? g[i] : *g) * (w ? w[c] : T(1));
+        out[(n * shape.classes + c) * shape.inner + s] = element<E>(-slope / divisor);
       });
     });
   });
