@@ -219,6 +219,28 @@ OP(rot90, "(Tensor input, int k=1, int[] dims=(0, 1)) -> Tensor", {
   },
 })
 
+OP(_roll, "(Tensor input, int[] shifts, int[] dims) -> Tensor", {
+  .home    = "core",
+  .doc     = R"(roll, along as many dims as there are shifts.)",
+  .batch   = by_dims,
+  .forward = [](const Tensor& input, ShapeRef shifts, ShapeRef dims) {
+    Tensor out = input;
+    for (size_t i = 0; i < shifts.size(); ++i) {
+      int64_t dim = dim_of(input, dims[i]), size = input.size(dim);
+      int64_t shift = size ? (shifts[i] % size + size) % size : 0;
+      if (shift == 0) continue;
+      const Tensor parts[] = {narrow(out, dim, size - shift, shift),
+                              narrow(out, dim, 0, size - shift)};
+      out = cat(parts, dim);
+    }
+    return out.is(input) ? clone(input) : out;
+  },
+  .grads   = grads(d<"input">([](const Tensor& g, Shape shifts, const Shape& dims) {
+    for (int64_t& shift : shifts) shift = -shift;
+    return call<"_roll", Tensor>(g, ShapeRef(shifts), ShapeRef(dims));
+  })),
+})
+
 OP(roll, "(Tensor input, int[1] shifts, int[1]? dims=None) -> Tensor", {
   .doc     = R"(Moves elements along dims, those that leave come back at the other end.
 
@@ -228,23 +250,13 @@ Without dims the tensor is rolled as if it were flat.)",
     if (!dims || dims->empty()) {
       CHECK(shifts.size() == 1, "shifts and dimensions must align. shifts: ", shifts.size(),
             ", dims: 0");
-      Tensor rolled = call<"roll", Tensor>(reshape(input, Shape{-1}), shifts,
-                                           std::optional<ShapeRef>(Shape{0}));
-      return view(rolled, input.sizes());
+      Tensor flat = reshape(input, Shape{-1});
+      return view(call<"_roll", Tensor>(flat, shifts, ShapeRef(Shape{0})), input.sizes());
     }
     CHECK(shifts.size() == dims->size(), "shifts and dimensions must align. shifts: ",
           shifts.size(),
           ", dims: ", dims->size());
-    Tensor out = input;
-    for (size_t i = 0; i < shifts.size(); ++i) {
-      int64_t dim = dim_of(input, (*dims)[i]), size = input.size(dim);
-      int64_t shift = size ? (shifts[i] % size + size) % size : 0;
-      if (shift == 0) continue;
-      const Tensor parts[] = {narrow(out, dim, size - shift, shift),
-                              narrow(out, dim, 0, size - shift)};
-      out = cat(parts, dim);
-    }
-    return out.is(input) ? clone(input) : out;
+    return call<"_roll", Tensor>(input, shifts, *dims);
   },
 })
 
