@@ -21,7 +21,7 @@ def lu(
     get_infos: bool = False,
     out: tuple[Tensor, ...] | None = None,
 ) -> tuple[Tensor, ...]:
-    """Returns the compact LU factorisation of matrices: see linalg.lu_factor.
+    """Returns the compact LU factorization of matrices: see linalg.lu_factor.
 
     Args:
         A: (*, m, n).

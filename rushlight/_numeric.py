@@ -29,7 +29,7 @@ def gradient(
 
     Args:
         input: real or complex values.
-        spacing: distance of neighbours, one for all dims or one for each; or a vector of places for
+        spacing: distance of neighbors, one for all dims or one for each; or a vector of places for
             each dim.
         dim: the dims to differentiate along; all of them unless given.
         edge_order: 1 or 2, the order of the estimates at the edges.
@@ -89,7 +89,7 @@ def _wrapped(dim: int, ndim: int) -> int:
 
 
 def _slope(f: Tensor, places: Any, edge_order: int) -> list[Tensor]:
-    """The derivative along the last dim, in pieces, from places or the distance of neighbours."""
+    """The derivative along the last dim, in pieces, from places or the distance of neighbors."""
     steps: Any
     if isinstance(places, Tensor) and places.dim() > 0:
         if places.dim() != 1 or len(places) != f.shape[-1]:

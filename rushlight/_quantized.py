@@ -328,7 +328,7 @@ def quantize_per_tensor(input: Any, scale: Any, zero_point: Any, dtype: Any) -> 
 
     Args:
         input: a float32 tensor, or a list of them.
-        scale: the distance of two neighbours; a number, a tensor of one, or one for each of a list.
+        scale: the distance of two neighbors; a number, a tensor of one, or one for each of a list.
         zero_point: the integer that stands for 0.
         dtype: torch.quint8, qint8 or qint32.
 
@@ -433,7 +433,7 @@ def dequantize(input: Any) -> Any:
 def _empty_affine_quantized(
     size: Sequence[int], *, scale: float = 1, zero_point: int = 0, dtype: Any = None, **kwargs: Any
 ) -> QuantizedTensor:
-    """Returns an uninitialised quantized tensor of a shape."""
+    """Returns an uninitialized quantized tensor of a shape."""
     integers = _check_dtype("_empty_affine_quantized", dtype)
     form = _checked_form("_empty_affine_quantized", scale, zero_point, integers)
     return wrap(rl.empty(*([size] if isinstance(size, int) else size), dtype=integers), form)

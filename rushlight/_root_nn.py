@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _REDUCTIONS = ("none", "mean", "sum")
 
-# Normalisation
+# Normalization
 
 
 @overridable

@@ -56,7 +56,7 @@ def _removed_method(name: str) -> Callable[..., Any]:
 class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, QuantizedMethods):
     """A multi-dimensional array of numbers of one type, with gradients.
 
-    Made by torch.tensor and the functions beside it. Tensor(2, 3) makes an uninitialised one of
+    Made by torch.tensor and the functions beside it. Tensor(2, 3) makes an uninitialized one of
     that shape, Tensor([1, 2]) one with these values, in the default dtype.
 
     Example:
@@ -419,7 +419,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
     # Linear algebra
 
     def lu(self, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
-        """Returns the compact LU factorisation; see torch.lu."""
+        """Returns the compact LU factorization; see torch.lu."""
         from rushlight._linalg import lu
 
         return lu(self, pivot, get_infos)

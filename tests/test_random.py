@@ -213,8 +213,8 @@ def test_continuous_numbers_follow_their_distribution(
     assert scipy.stats.kstest(numbers, distribution.cdf).pvalue > 1e-3
     assert numbers.mean() == pytest.approx(distribution.mean(), abs=0.03)
     assert numbers.std() == pytest.approx(distribution.std(), rel=0.02)
-    neighbours = np.corrcoef(numbers[:-1], numbers[1:])[0, 1]
-    assert abs(neighbours) < 0.015
+    neighbors = np.corrcoef(numbers[:-1], numbers[1:])[0, 1]
+    assert abs(neighbors) < 0.015
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])

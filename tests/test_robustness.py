@@ -213,8 +213,8 @@ def test_wrong_arguments_name_the_argument() -> None:
         TypeError, match=r"softplus\(\): argument 'beta' \(position 2\) must be float, not str"
     ):
         torch.nn.functional.softplus(x, "a")
-    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
-        torch.exp(x, colour=1)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'color'"):
+        torch.exp(x, color=1)
     with pytest.raises(TypeError, match="missing required argument"):
         torch.exp()
     with pytest.raises(TypeError, match="must be Tensor, not list"):

@@ -2,7 +2,7 @@
 
 Two things let that happen. The linker keeps one copy of an inline function or template, so a copy
 compiled with AVX may serve every caller, unless its name holds the instruction set's namespace. And
-a static initialiser runs at import, before any instruction set is chosen.
+a static initializer runs at import, before any instruction set is chosen.
 
 Usage: check_isa.py BUILD_FOLDER
 """
@@ -28,7 +28,7 @@ def violations(object_file: Path, isa: str) -> list[str]:
         if kind == "W" and f"isa_v{isa}" not in symbol:
             found.append(f"{object_file}: {demangled(symbol)} is shared code outside isa_v{isa}.")
         elif symbol.startswith("_GLOBAL__sub_I_"):
-            found.append(f"{object_file}: a static initialiser would run at import.")
+            found.append(f"{object_file}: a static initializer would run at import.")
     return found
 
 

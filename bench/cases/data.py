@@ -8,7 +8,7 @@ from cases.case import Call, case
 
 
 class Images:
-    """Labelled images that cost little to make, so that the loader is what is timed."""
+    """Labeled images that cost little to make, so that the loader is what is timed."""
 
     def __init__(self, torch: Any, size: int, width: int) -> None:
         self.images = torch.randint(0, 256, (size, 3, width, width), dtype=torch.uint8)

@@ -136,13 +136,13 @@ def group_norm(torch: Any, dtype: Any, channels_last: bool = False, backward: bo
     if channels_last:
         x = x.contiguous(memory_format=torch.channels_last)
     weight, bias = torch.randn(320).to(dtype), torch.randn(320).to(dtype)
-    normalise, inputs = torch.nn.functional.group_norm, (x, weight, bias)
+    normalize, inputs = torch.nn.functional.group_norm, (x, weight, bias)
     if not backward:
-        return lambda: normalise(x, 32, weight, bias)
+        return lambda: normalize(x, 32, weight, bias)
     for input in inputs:
         input.requires_grad_()
     grad = torch.randn(8, 320, 32, 32).to(dtype)
-    return lambda: torch.autograd.grad(normalise(x, 32, weight, bias), inputs, grad)
+    return lambda: torch.autograd.grad(normalize(x, 32, weight, bias), inputs, grad)
 
 
 @case("group_norm, 8x320x32x32", "ops", 1.0)

@@ -192,7 +192,7 @@ def full(
 
 
 def empty_like(x: Tensor, /, *, dtype: rl.dtype | None = None, device: Any | None = None) -> Tensor:
-    """Returns an uninitialised array with the shape, and by default dtype and device, of x."""
+    """Returns an uninitialized array with the shape, and by default dtype and device, of x."""
     return rl.empty_like(x, dtype=dtype, device=device)
 
 

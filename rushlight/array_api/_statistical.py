@@ -1,4 +1,4 @@
-"""Sums, means and what else takes many elements to one, and differences between neighbours."""
+"""Sums, means and what else takes many elements to one, and differences between neighbors."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def diff(
     prepend: Tensor | None = None,
     append: Tensor | None = None,
 ) -> Tensor:
-    """Returns the n-th differences between neighbours along an axis.
+    """Returns the n-th differences between neighbors along an axis.
 
     Args:
         prepend: what stands before x along the axis.

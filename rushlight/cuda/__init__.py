@@ -214,7 +214,7 @@ def is_initialized() -> bool:
 
 
 def init() -> None:
-    """Initialises the current GPU, which the first use does otherwise.
+    """Initializes the current GPU, which the first use does otherwise.
 
     Raises:
         RuntimeError: when CUDA cannot be used, with what is missing and what helps.

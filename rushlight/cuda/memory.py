@@ -277,7 +277,7 @@ _handed_out: dict[int, int] = {}  # blocks by address
 
 
 def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -> int:
-    """Returns the address of uninitialised memory, for other libraries.
+    """Returns the address of uninitialized memory, for other libraries.
 
     Args:
         size: bytes.

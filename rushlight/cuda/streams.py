@@ -106,7 +106,7 @@ class Event:
             )
         if interprocess:
             raise NotImplementedError(
-                "Event: interprocess=True is not supported. Synchronise before handing data over."
+                "Event: interprocess=True is not supported. Synchronize before handing data over."
             )
         self._event = _C._CudaEvent(enable_timing, blocking)
 

@@ -30,7 +30,7 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[ProcessGroup, list[Any]]:
-    """Makes groups of `group_size` neighbouring ranks each.
+    """Makes groups of `group_size` neighboring ranks each.
 
     Args:
         group_size: how many; those of a machine (LOCAL_WORLD_SIZE) by default.

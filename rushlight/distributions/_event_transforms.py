@@ -99,7 +99,7 @@ class ReshapeTransform(Transform):
 class SoftmaxTransform(ParameterFree):
     """y = softmax(x), which is not one to one: the inverse is x = log(y).
 
-    It serves to optimise well; for samplers there is StickBreakingTransform.
+    It serves to optimize well; for samplers there is StickBreakingTransform.
     """
 
     domain = constraints.real_vector

@@ -1,7 +1,7 @@
 """Transforms to constrained values: biject_to and transform_to.
 
 `biject_to(constraint)` is one to one, with a log determinant, for samplers; `transform_to` may
-have more inputs than it needs, for optimisers. Both take any real numbers.
+have more inputs than it needs, for optimizers. Both take any real numbers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reductions and normalisations that leave out masked elements.
+"""Reductions and normalizations that leave out masked elements.
 
 Each fills what the mask leaves out with the value that does not change its result, by the table
 _IDENTITIES, and runs the plain op; mean and variance count what is left.
@@ -407,7 +407,7 @@ def logaddexp(
     return rl.logaddexp(a, b).to(dtype or input.dtype)
 
 
-# ---- normalisations -----------------------------------------------------------------------------
+# ---- normalizations -----------------------------------------------------------------------------
 
 
 def softmax(
@@ -425,38 +425,38 @@ def softmax(
         >>> torch.masked.softmax(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
         tensor([0.5000, 0.0000, 0.5000])
     """
-    return _normalised("amax", "softmax", rl.nn.functional.softmax, input, dim, dtype, mask)
+    return _normalized("amax", "softmax", rl.nn.functional.softmax, input, dim, dtype, mask)
 
 
 def log_softmax(
     input: Tensor, dim: int, *, dtype: rl.dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Returns the logarithm of softmax(), -inf for what is masked."""
-    return _normalised("amax", "log_softmax", rl.nn.functional.log_softmax, input, dim, dtype, mask)
+    return _normalized("amax", "log_softmax", rl.nn.functional.log_softmax, input, dim, dtype, mask)
 
 
 def softmin(
     input: Tensor, dim: int, *, dtype: rl.dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Returns softmax() of the negative."""
-    return _normalised("amin", "softmin", rl.nn.functional.softmin, input, dim, dtype, mask)
+    return _normalized("amin", "softmin", rl.nn.functional.softmin, input, dim, dtype, mask)
 
 
 def cumsum(
     input: Tensor, dim: int, *, dtype: rl.dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Returns the sums up to each place along a dim, of what the mask keeps; see softmax."""
-    return _normalised("sum", "cumsum", rl.cumsum, input, dim, dtype or input.dtype, mask)
+    return _normalized("sum", "cumsum", rl.cumsum, input, dim, dtype or input.dtype, mask)
 
 
 def cumprod(
     input: Tensor, dim: int, *, dtype: rl.dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Returns the products up to each place along a dim, of what the mask keeps; see softmax."""
-    return _normalised("prod", "cumprod", rl.cumprod, input, dim, dtype or input.dtype, mask)
+    return _normalized("prod", "cumprod", rl.cumprod, input, dim, dtype or input.dtype, mask)
 
 
-def _normalised(
+def _normalized(
     op: str,
     name: str,
     function: Callable[..., Tensor],

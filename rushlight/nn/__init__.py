@@ -1,4 +1,4 @@
-"""Layers, losses, their functions and what initialises them."""
+"""Layers, losses, their functions and what initializes them."""
 
 from __future__ import annotations
 

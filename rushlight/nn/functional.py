@@ -162,7 +162,7 @@ def gumbel_softmax(
     It is softmax((logits + g) / tau), where g are draws of the Gumbel distribution.
 
     Args:
-        logits: logarithms of probabilities, not necessarily normalised.
+        logits: logarithms of probabilities, not necessarily normalized.
         tau: temperature; close to 0 the samples are close to one-hot.
         hard: whether the result is one-hot, with the gradient of the soft sample.
         eps: has no effect.

@@ -261,12 +261,12 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
             f"dirac_: dim 0 must be divisible by groups, but got {out_channels} and {groups}."
         )
     per_group = out_channels // groups
-    centre = tuple(size // 2 for size in kernel)
+    center = tuple(size // 2 for size in kernel)
     with rl.no_grad():
         tensor.zero_()
         for group in range(groups):
             for channel in range(min(per_group, in_channels)):
-                tensor[(group * per_group + channel, channel, *centre)] = 1.0
+                tensor[(group * per_group + channel, channel, *center)] = 1.0
     return tensor
 
 

@@ -117,7 +117,7 @@ class UninitializedTensorMixin(Tensor):
         device: rl.device | str | None = None,
         dtype: rl.dtype | None = None,
     ) -> None:
-        """Gives the tensor memory of this shape, not initialised.
+        """Gives the tensor memory of this shape, not initialized.
 
         Args:
             shape: sizes.

@@ -1,6 +1,6 @@
 """How a Graph of rushlight.utils.graph is written: Graphviz's language, and plain text.
 
-Owns colours, escapes and columns. Fills are light and letters dark, lines are grey and the ground
+Owns colors, escapes and columns. Fills are light and letters dark, lines are gray and the ground
 is transparent: the picture can be read on a white page and on a black one.
 """
 
@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight.utils.graph import Arrow, Box, Graph
 
-# Each kind: form, fill, line, colour of the title.
+# Each kind: form, fill, line, color of the title.
 _LOOKS = {
     "input": ("box", "filled", "#d9f2e3", "#2f9e5f", "#14532d"),
     "parameter": ("box", "filled", "#dbe7fb", "#4278d0", "#1e3a70"),
@@ -64,9 +64,9 @@ def to_dot(graph: Graph) -> str:
 def _attributes(box: Box, remark: str = "") -> str:
     shape, style, fill, line, ink = _LOOKS[box.kind]
     rows = [f'<FONT COLOR="{ink}"><B>{_markup(_title(box))}</B></FONT>']
-    for text, colour in (("\n".join(box.results), "#4a5360"), (remark or box.site, "#6a7480")):
+    for text, color in (("\n".join(box.results), "#4a5360"), (remark or box.site, "#6a7480")):
         rows += [
-            f'<FONT POINT-SIZE="9.5" COLOR="{colour}">{_markup(row)}</FONT>'
+            f'<FONT POINT-SIZE="9.5" COLOR="{color}">{_markup(row)}</FONT>'
             for row in text.split("\n")
             if row
         ]

@@ -44,7 +44,7 @@ def _palette(count: int) -> list[tuple[int, ...]]:
 
 
 def _parse_colors(colors: Any, count: int) -> list[tuple[int, ...]]:
-    """A colour (red, green, blue) in [0, 255] for each of several things."""
+    """A color (red, green, blue) in [0, 255] for each of several things."""
     if colors is None:
         return _palette(count)
     if isinstance(colors, list):
@@ -57,7 +57,7 @@ def _parse_colors(colors: Any, count: int) -> list[tuple[int, ...]]:
         each = [colors] * count
     else:
         raise ValueError(
-            f"colors: got {colors!r}. A colour is a name or (red, green, blue); a list has several."
+            f"colors: got {colors!r}. A color is a name or (red, green, blue); a list has several."
         )
     names = pillow("colors", "ImageColor")
     return [names.getrgb(color) if isinstance(color, str) else tuple(color) for color in each]
@@ -133,13 +133,13 @@ def draw_bounding_boxes(
         image: the image, (3, H, W) or (1, H, W), uint8 or floating-point numbers in [0, 1].
         boxes: (N, 4) left, top, right, bottom, or (N, 8) the corners of rotated boxes.
         labels: a text for each, which may be None.
-        colors: a colour for all, a list of one for each, or None for a palette.
+        colors: a color for all, a list of one for each, or None for a palette.
         fill: whether boxes are filled, half transparent.
         width: how thick lines are, in pixels.
         font: the file of a TrueType font; by default Pillow's own.
         font_size: its size.
-        label_colors: the colours of labels, by default those of the boxes, or black on a ground.
-        label_background_colors: the colours of the ground, by default those of the boxes.
+        label_colors: the colors of labels, by default those of the boxes, or black on a ground.
+        label_background_colors: the colors of the ground, by default those of the boxes.
         fill_labels: whether labels have a ground.
 
     Returns:
@@ -148,7 +148,7 @@ def draw_bounding_boxes(
     Raises:
         TypeError: if the image is no tensor.
         ValueError: for other shapes and dtypes, boxes that end before they begin, or a wrong number
-            of labels or colours.
+            of labels or colors.
     """
     _check_image("draw_bounding_boxes", image, (1, 3))
     if boxes.shape[-1] == 4 and bool((boxes[:, :2] > boxes[:, 2:]).any()):
@@ -196,20 +196,20 @@ def draw_bounding_boxes(
 def draw_segmentation_masks(
     image: Tensor, masks: Tensor, alpha: float = 0.8, colors: Colors = None
 ) -> Tensor:
-    """Colour the pixels of masks on an image; where masks overlap it is black.
+    """Color the pixels of masks on an image; where masks overlap it is black.
 
     Args:
         image: the image, (3, H, W), uint8 or floating-point numbers in [0, 1].
         masks: (H, W) or (N, H, W) bools.
-        alpha: how much of the colour is mixed in: 0 gives the image, 1 hides it.
-        colors: a colour for all, a list of one for each, or None for a palette.
+        alpha: how much of the color is mixed in: 0 gives the image, 1 hides it.
+        colors: a color for all, a list of one for each, or None for a palette.
 
     Returns:
         The picture, of the image's dtype.
 
     Raises:
         TypeError: if the image is no tensor.
-        ValueError: for other shapes and dtypes, or too few colours.
+        ValueError: for other shapes and dtypes, or too few colors.
     """
     _check_image("draw_segmentation_masks", image, (3,))
     masks = masks[None] if masks.ndim == 2 else masks
@@ -247,7 +247,7 @@ def draw_keypoints(
         image: the image, (3, H, W), uint8 or floating-point numbers in [0, 1].
         keypoints: (N, K, 2), the x and y of K points of each instance.
         connectivity: pairs of indices of points that a line connects.
-        colors: the colour of points.
+        colors: the color of points.
         radius: how large points are, in pixels.
         width: how thick lines are, in pixels.
         visibility: (N, K) whether points are drawn, and lines that end in them.

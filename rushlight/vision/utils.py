@@ -1,4 +1,4 @@
-"""Pictures to look at: grids of images, drawn boxes, masks and points, optical flow as colours."""
+"""Pictures to look at: grids of images, drawn boxes, masks and points, optical flow as colors."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def save_image(
 
 
 # Baker et al., "A Database and Evaluation Methodology for Optical Flow", 2007: how many steps lead
-# from each colour of the wheel to the next.
+# from each color of the wheel to the next.
 _WHEEL = (
     (15, (255, 0, 0)),
     (6, (255, 255, 0)),
@@ -137,7 +137,7 @@ _WHEEL = (
 
 
 def _color_wheel() -> Tensor:
-    """The colours of directions, (55, 3), from 0 to 255."""
+    """The colors of directions, (55, 3), from 0 to 255."""
     colors = []
     following = [*_WHEEL[1:], _WHEEL[0]]
     for (steps, start), (_, end) in zip(_WHEEL, following, strict=True):
@@ -149,7 +149,7 @@ def _color_wheel() -> Tensor:
 
 @rl.no_grad()
 def flow_to_image(flow: Tensor) -> Tensor:
-    """Optical flow as colours: the hue is the direction, the saturation the speed.
+    """Optical flow as colors: the hue is the direction, the saturation the speed.
 
     Args:
         flow: the flow, (2, H, W) or (N, 2, H, W) float32.

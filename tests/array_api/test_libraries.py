@@ -1,4 +1,4 @@
-"""SciPy, scikit-learn and array-api-compat recognise tensors and compute with them."""
+"""SciPy, scikit-learn and array-api-compat recognize tensors and compute with them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def leaf(*values: float) -> torch.Tensor:
 # Nodes and edges
 
 
-def test_nodes_tell_their_name_class_and_neighbours() -> None:
+def test_nodes_tell_their_name_class_and_neighbors() -> None:
     x = leaf(1.0)
     node = x.exp().sum().grad_fn
     assert isinstance(node, graph.Node)

@@ -137,7 +137,7 @@ ACCEPTED = [
     ("^(atleast_|block_diag).*one less", "^TypeError", GIVES),
     # Matrices without elements that are not square.
     ("^(cholesky|linalg.cond)", "square matrices|at least 2 dimensions", GIVES),
-    # Sizes that a call cannot mean: images of nothing, huge strides, one value to normalise.
+    # Sizes that a call cannot mean: images of nothing, huge strides, one value to normalize.
     ("adaptive_.* 0: (no|one dim less)", "^RuntimeError: .*Expected .D or .D", GIVES),
     ("conv.*(9223372036854775807|4611686018427387904)", "is out of range", GIVES),
     ("cross_entropy .*label_smoothing", "must be between 0.0 and 1.0", GIVES),

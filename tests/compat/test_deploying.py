@@ -101,7 +101,7 @@ def test_errors_have_the_classes_of_pytorch(programs: tuple[Any, Any]) -> None:
             library.export.Dim("a", min=3, max=2)
 
 
-def test_traces_generalise_to_other_batches_as_pytorch_does() -> None:
+def test_traces_generalize_to_other_batches_as_pytorch_does() -> None:
     for library in (rushlight, torch):
 
         def rows(x: Any) -> Any:

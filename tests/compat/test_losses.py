@@ -309,7 +309,7 @@ DIFFERENT = {
     "huber_loss[(4,5),(4,5)]{}1": "PyTorch has no gradient for integer targets",
     "cross_entropy[(4,5),(4,)]{'label_smoothing':-0.1}": "PyTorch ignores negative smoothing",
     "soft_margin_loss[(4,5),(4,5)]{}1": "PyTorch overflows",
-    "multi_margin_loss[(0,5)": "PyTorch's mean of nothing is not initialised",
+    "multi_margin_loss[(0,5)": "PyTorch's mean of nothing is not initialized",
 }
 
 

@@ -228,7 +228,7 @@ ACCEPTED = {
     # PyTorch rolls along one dim of two as along one, and sorts the index among the other dims.
     "roll along two": {"one sample"},
     "some channels": {"decoded image"},
-    # One image is normalised as one of as many channels.
+    # One image is normalized as one of as many channels.
     "F.instance_norm": {"one sample"},
     # Scaled and shifted, each by an op of its own.
     "F.alpha_dropout": {"expanded rows"},

@@ -132,7 +132,7 @@ def test_fake_quantization_and_its_gradients() -> None:
 
 
 @pytest.mark.parametrize("per_channel", [False, True])
-def test_gradients_of_scales_that_are_learnt(per_channel: bool) -> None:
+def test_gradients_of_scales_that_are_learned(per_channel: bool) -> None:
     x, count = normal(4, 3, scale=3), 3 if per_channel else 1
     scales, zero_points = rng.uniform(0.01, 0.02, count), rng.uniform(50, 200, count)
 

@@ -69,7 +69,7 @@ TRAINED = ["resnet18", "googlenet", "mobilenet_v3_small", "swin_t"]
 
 
 def make_theirs(name, is_filled=True, **config):
-    """A model of torchvision's; its slowest initialisation is replaced, or all are left out."""
+    """A model of torchvision's; its slowest initialization is replaced, or all are left out."""
     draws = {
         "trunc_normal_": lambda x, mean=0.0, std=1.0, **_: pytorch.nn.init.normal_(x, mean, std)
     }

@@ -40,7 +40,7 @@ FILES = {
     "gif": encoded(PICTURE, "GIF"),
     "gif frames": encoded(PICTURE, "GIF", save_all=True, append_images=[PICTURE.rotate(90)]),
 }
-# torchvision leaves the colours of WebP, the alpha of JPEG and of palettes and bits aside.
+# torchvision leaves the colors of WebP, the alpha of JPEG and of palettes and bits aside.
 GRAY_OF_WEBP = {("webp", "GRAY"), ("webp alpha", "GRAY")}
 
 

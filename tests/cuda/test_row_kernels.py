@@ -1,4 +1,4 @@
-"""Softmax, normalisations and losses on CUDA in the sizes that take other paths of their kernels.
+"""Softmax, normalizations and losses on CUDA in the sizes that take other paths of their kernels.
 
 The op matrix covers arguments with small tensors; here are rows of a part of a warp, of a block and
 longer than its registers, odd lengths without vectors, columns, and sums in several pieces.
@@ -119,14 +119,14 @@ def test_batch_norm(shape: tuple[int, ...], dtype: Any, training: bool) -> None:
     x, channels = 2 * random(*shape, dtype=dtype) + 3, shape[1]
     mean, var = random(channels, seed=3), random(channels, seed=4).abs() + 1
 
-    def normalise(x: Any, weight: Any, bias: Any) -> Any:
+    def normalize(x: Any, weight: Any, bias: Any) -> Any:
         place = {"device": x.device, "dtype": weight.dtype}
         return F.batch_norm(x, mean.to(**place), var.to(**place), weight, bias, training)
 
-    check(normalise, x, random(channels, seed=1), random(channels, seed=2))
+    check(normalize, x, random(channels, seed=1), random(channels, seed=2))
     if len(shape) == 4:
         check(
-            normalise,
+            normalize,
             x,
             random(channels, seed=1),
             random(channels, seed=2),

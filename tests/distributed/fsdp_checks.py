@@ -409,7 +409,7 @@ def the_wrapper_makes_what_is_on_meta() -> None:
     low = MixedPrecision(torch.bfloat16, torch.float32)
     policy = ModuleWrapPolicy({nn.Linear})
     model = FSDP(build("cpu"), auto_wrap_policy=policy, mixed_precision=low)
-    assert [type(part) for part in model.module] == [FSDP] * 3  # the normalisation too
+    assert [type(part) for part in model.module] == [FSDP] * 3  # the normalization too
     assert model(torch.randn(4, 3)).dtype == torch.bfloat16
     assert model.module[1].running_mean.dtype == torch.float32
     plain = build("cpu")

@@ -37,7 +37,7 @@ def test_all_places_that_look_like_a_pattern_are_replaced() -> None:
     assert traced(torch.zeros(()), torch.tensor([2.0]), torch.tensor([3.0])).item() == 12
 
 
-def test_neighbouring_matches_feed_each_other() -> None:
+def test_neighboring_matches_feed_each_other() -> None:
     traced = fx.symbolic_trace(lambda x: torch.relu(torch.relu(torch.relu(x))))
     assert len(replace_pattern(traced, torch_relu, lambda x: x * 2)) == 3
     traced.graph.lint()

@@ -74,7 +74,7 @@ def test_read_only_memory_stays_read_only() -> None:
     torch.from_dlpack(tensor, copy=True).add_(1)
 
 
-def test_copy_and_device_are_honoured() -> None:
+def test_copy_and_device_are_honored() -> None:
     array = np.arange(3.0)
     assert np.shares_memory(torch.from_dlpack(array, copy=False).numpy(), array)
     assert not np.shares_memory(torch.from_dlpack(array, copy=True).numpy(), array)

@@ -70,7 +70,7 @@ def test_reduction_over_several_dims(dims: Any) -> None:
     assert masked.prod(data, dims, keepdim=True, mask=mask).dim() == 3
 
 
-NORMALISATIONS: dict[str, Callable[[Any], Any]] = {
+NORMALIZATIONS: dict[str, Callable[[Any], Any]] = {
     "softmax": lambda x: np.exp(x) / np.exp(x).sum(1, keepdims=True),
     "log_softmax": lambda x: x - np.ma.log(np.exp(x).sum(1, keepdims=True)),
     "softmin": lambda x: np.exp(-x) / np.exp(-x).sum(1, keepdims=True),
@@ -79,10 +79,10 @@ NORMALISATIONS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", NORMALISATIONS)
-def test_normalisation_leaves_masked_elements_out(name: str) -> None:
+@pytest.mark.parametrize("name", NORMALIZATIONS)
+def test_normalization_leaves_masked_elements_out(name: str) -> None:
     data, mask = tensors()
-    theirs = NORMALISATIONS[name](np.ma.array(DATA, mask=~MASK))
+    theirs = NORMALIZATIONS[name](np.ma.array(DATA, mask=~MASK))
     ours = getattr(masked, name)(data, 1, mask=mask).numpy()
     np.testing.assert_allclose(ours[MASK], theirs.data[MASK])
     if name in ("softmax", "softmin"):

@@ -1,4 +1,4 @@
-"""Batch normalisation: batch statistics, running statistics and their settings."""
+"""Batch normalization: batch statistics, running statistics and their settings."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def per_channel(values, dims):
 
 
 @pytest.mark.parametrize(("cls", "shape"), CASES)
-def test_training_normalises_by_the_batch(cls, shape) -> None:
+def test_training_normalizes_by_the_batch(cls, shape) -> None:
     layer, x = cls(3, eps=1e-3), torch.randn(*shape) * 3 + 1
     with torch.no_grad():
         layer.weight.copy_(torch.tensor([1.0, 2.0, 3.0]))
@@ -34,7 +34,7 @@ def test_training_normalises_by_the_batch(cls, shape) -> None:
 
 
 @pytest.mark.parametrize(("cls", "shape"), CASES)
-def test_evaluation_normalises_by_the_running_statistics(cls, shape) -> None:
+def test_evaluation_normalizes_by_the_running_statistics(cls, shape) -> None:
     layer, x = cls(3).eval(), torch.randn(*shape)
     layer.running_mean.copy_(torch.tensor([1.0, 2.0, 3.0]))
     layer.running_var.copy_(torch.tensor([4.0, 9.0, 16.0]))
@@ -120,7 +120,7 @@ def test_repr() -> None:
     )
 
 
-def test_synchronised_batch_norms_keep_the_state_of_those_they_replace() -> None:
+def test_synchronized_batch_norms_keep_the_state_of_those_they_replace() -> None:
     net = torch.nn.Sequential(
         torch.nn.Conv2d(2, 3, 1), torch.nn.Sequential(torch.nn.BatchNorm2d(3)), torch.nn.ReLU()
     )
@@ -138,7 +138,7 @@ def test_synchronised_batch_norms_keep_the_state_of_those_they_replace() -> None
     assert all(torch.equal(value, state[name]) for name, value in net.state_dict().items())
 
 
-def test_synchronised_batch_norm_takes_any_input_with_channels() -> None:
+def test_synchronized_batch_norm_takes_any_input_with_channels() -> None:
     layer = torch.nn.SyncBatchNorm(3, affine=False)
     for shape in ((4, 3), (4, 3, 2), (4, 3, 2, 2, 2)):
         assert layer(torch.rand(*shape)).shape == shape

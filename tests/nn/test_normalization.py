@@ -143,8 +143,8 @@ def test_group_norm_equals_its_formula(shape, groups, channels_last) -> None:
 
     def formula(x, weight, bias):
         rows = x.reshape(shape[0], groups, -1)
-        centred = rows - rows.mean(2, keepdim=True)
-        z = centred / ((centred * centred).mean(2, keepdim=True) + 1e-5).sqrt()
+        centered = rows - rows.mean(2, keepdim=True)
+        z = centered / ((centered * centered).mean(2, keepdim=True) + 1e-5).sqrt()
         each = [1, 6, *[1] * (len(shape) - 2)]
         return z.reshape(shape) * weight.view(each) + bias.view(each)
 

@@ -376,22 +376,22 @@ def test_matrices_of_low_rank() -> None:
         U, S, V = torch.svd_lowrank(tensor_of(matrix), q=5)
         close((U * S[..., None, :]) @ V.mH, matrix)
     U, S, V = torch.pca_lowrank(tensor_of(A), q=4)
-    centred = A - A.mean(-2, keepdims=True)
-    close((U * S[..., None, :]) @ V.mH, centred)
+    centered = A - A.mean(-2, keepdims=True)
+    close((U * S[..., None, :]) @ V.mH, centered)
 
 
 @pytest.mark.parametrize("largest", [True, False])
-@pytest.mark.parametrize("generalised", [True, False])
-def test_lobpcg_finds_the_extreme_eigenvalues(generalised, largest) -> None:
+@pytest.mark.parametrize("generalized", [True, False])
+def test_lobpcg_finds_the_extreme_eigenvalues(generalized, largest) -> None:
     A = normal(2, 30, 30)
     A = A + adjoint(A)
     B = normal(30, 30, seed=1)
-    B = B @ B.T + np.eye(30) * 5 if generalised else np.eye(30)
+    B = B @ B.T + np.eye(30) * 5 if generalized else np.eye(30)
     L = np.linalg.cholesky(B)
     expected = np.linalg.eigvalsh(np.linalg.inv(L) @ A @ np.linalg.inv(L).T)
     expected = expected[:, ::-1][:, :3] if largest else expected[:, :3]
     torch.manual_seed(0)
-    b = tensor_of(B) if generalised else None
+    b = tensor_of(B) if generalized else None
     values, X = torch.lobpcg(tensor_of(A), k=3, B=b, largest=largest, tol=1e-10)
     np.testing.assert_allclose(values.numpy(), expected, rtol=1e-6)
     residual = tensor_of(A) @ X - tensor_of(B) @ X * values[:, None]

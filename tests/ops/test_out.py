@@ -23,7 +23,7 @@ def filled(*shape: int, dtype: Any = rl.float32) -> rl.Tensor:
 
 
 def check(op: Op, *args: Any, out: rl.Tensor, **kwargs: Any) -> None:
-    """Checks that `out` holds the result of op and that its neighbours in memory are untouched."""
+    """Checks that `out` holds the result of op and that its neighbors in memory are untouched."""
     copies = [a.clone() if isinstance(a, rl.Tensor) else a for a in args]
     expected = op(*copies, **kwargs).to(out.dtype)
     address, version, strides = out.data_ptr(), out._version, out.stride()

@@ -190,7 +190,7 @@ def test_nextafter_of_every_float16_equals_numpy(device: str) -> None:
         np.testing.assert_array_equal(np.signbit(actual)[matters], np.signbit(expected)[matters])
 
 
-def test_nextafter_of_bfloat16_is_its_neighbour() -> None:
+def test_nextafter_of_bfloat16_is_its_neighbor() -> None:
     x = torch.tensor([1.0, 0.0, -1.0], dtype=torch.bfloat16)
     y = torch.nextafter(x, torch.tensor(2.0, dtype=torch.bfloat16))
     assert y.tolist() == [1 + 2**-7, 2.0**-133, -1 + 2**-8]

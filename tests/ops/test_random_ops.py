@@ -39,7 +39,7 @@ def test_numbers_follow_their_distribution(dtype: Any) -> None:
     fits(torch.empty(N, dtype=dtype).exponential_(4), "expon", 0, 0.25)
 
 
-def test_neighbours_are_independent() -> None:
+def test_neighbors_are_independent() -> None:
     x = torch.randn(N).numpy()
     pairs = [(x[:-1], x[1:]), (x[:-1:2] ** 2, x[1::2] ** 2), (x[:-4], x[4:])]
     for a, b in pairs:

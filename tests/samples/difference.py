@@ -1,4 +1,4 @@
-"""Samples of differences of neighbours and of integrals."""
+"""Samples of differences of neighbors and of integrals."""
 
 from __future__ import annotations
 

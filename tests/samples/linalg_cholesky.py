@@ -1,4 +1,4 @@
-"""Samples of Cholesky and LDL factorisations."""
+"""Samples of Cholesky and LDL factorizations."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -57,7 +57,7 @@ def cholesky_inverse() -> Iterator[Any]:
 
 
 def solved(op: Any, A: Any, **kwargs: Any) -> Any:
-    """The inverse by the factorisation, which is not unique itself."""
+    """The inverse by the factorization, which is not unique itself."""
     LD, pivots, *_ = op(A, **kwargs)
     eye = rl.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape)
     return rl.linalg.ldl_solve(LD, pivots, eye, **kwargs)
@@ -78,7 +78,7 @@ def ldl_factor() -> Iterator[Any]:
 
 
 def ldl(A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The factorisation of a definite matrix without exchanges."""
+    """The factorization of a definite matrix without exchanges."""
     L = np.linalg.cholesky(A)
     d = np.diagonal(L, axis1=-2, axis2=-1)
     LD = np.tril(L / d[..., None, :], -1) + np.eye(A.shape[-1]) * (d * d)[..., None, :]

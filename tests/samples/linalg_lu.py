@@ -1,4 +1,4 @@
-"""Samples of LU factorisations and triangular systems."""
+"""Samples of LU factorizations and triangular systems."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Samples of normalisations."""
+"""Samples of normalizations."""
 
 from collections.abc import Iterator
 from typing import Any

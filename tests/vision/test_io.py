@@ -53,7 +53,7 @@ def test_modes_choose_the_channels(mode, pillow) -> None:
         np.testing.assert_array_equal(vio.decode_png(data, given).numpy(), expected)
 
 
-def test_a_palette_gives_indices_or_colours() -> None:
+def test_a_palette_gives_indices_or_colors() -> None:
     palette = PICTURE.quantize(8)
     data = encoded(palette, "PNG")
     np.testing.assert_array_equal(vio.decode_image(data).numpy()[0], np.asarray(palette))

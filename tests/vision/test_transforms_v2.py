@@ -87,8 +87,8 @@ def test_what_is_expanded_has_the_size_of_the_image(center) -> None:
 
 
 def test_arguments_that_a_functional_has_not_are_refused() -> None:
-    with pytest.raises(TypeError, match="colour"):
-        F.resize(box_at(1, 1, 2, 2), [3, 3], colour=1)
+    with pytest.raises(TypeError, match="color"):
+        F.resize(box_at(1, 1, 2, 2), [3, 3], color=1)
     with pytest.raises(TypeError, match="9 arguments"):
         F.crop(box_at(1, 1, 2, 2), 1, 2, 3, 4, 5, 6, 7, 8)
 

@@ -1,4 +1,4 @@
-"""Grids, drawings and flow colours are what they should look like."""
+"""Grids, drawings and flow colors are what they should look like."""
 
 import colorsys
 import io
@@ -44,7 +44,7 @@ def test_a_saved_image_holds_rounded_bytes() -> None:
     assert np.asarray(Image.open(file))[0, :, 0].tolist() == [0, 128, 255]
 
 
-def test_boxes_are_outlined_in_their_colours() -> None:
+def test_boxes_are_outlined_in_their_colors() -> None:
     image = torch.zeros(3, 20, 20, dtype=torch.uint8)
     boxes = torch.tensor([[2, 3, 8, 9], [10, 10, 18, 18]])
     drawn = utils.draw_bounding_boxes(image, boxes, colors=["red", (0, 0, 255)])
@@ -62,10 +62,10 @@ def test_labels_and_rotated_boxes_leave_marks() -> None:
     drawn = utils.draw_bounding_boxes(image, corners, colors="white")
     assert drawn.shape == (3, 40, 40)
     assert drawn[0, 20, 35] == 1.0
-    labelled = utils.draw_bounding_boxes(
+    labeled = utils.draw_bounding_boxes(
         image, torch.tensor([[1, 1, 38, 38]]), ["cat"], "white", fill_labels=True
     )
-    assert labelled[0, 2:20].sum() > drawn[0, 2:20].sum()
+    assert labeled[0, 2:20].sum() > drawn[0, 2:20].sum()
 
 
 def test_masks_are_mixed_in_and_black_where_they_overlap() -> None:

@@ -215,7 +215,7 @@ class ParamGroup:
             if part.is_meta:
                 raise RuntimeError(
                     f"FSDP parameters should be materialized from meta device before training, but "
-                    f"{param.name} is on meta device. Call to_empty(device=...), then initialise "
+                    f"{param.name} is on meta device. Call to_empty(device=...), then initialize "
                     "or load the parameters."
                 )
         self.state = self._state()

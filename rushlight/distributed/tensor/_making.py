@@ -208,7 +208,7 @@ def empty(
     device_mesh: DeviceMesh | None = None,
     placements: Sequence[Placement] | None = None,
 ) -> DTensor:
-    """Returns a tensor on a mesh whose memory is not initialised; see ones."""
+    """Returns a tensor on a mesh whose memory is not initialized; see ones."""
     return _made("empty", size, (), dtype, layout, requires_grad, device_mesh, placements)
 
 

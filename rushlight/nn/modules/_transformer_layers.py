@@ -65,7 +65,7 @@ class _Layer(Module):
         self.activation = _get_activation_fn(activation)
 
     def _add(self, x: Tensor, block: Callable[[Tensor], Tensor], norm: Module) -> Tensor:
-        """x plus what a block makes of it, normalised before or after."""
+        """x plus what a block makes of it, normalized before or after."""
         return x + block(norm(x)) if self.norm_first else norm(x + block(x))
 
     def _maps(self, x: Tensor) -> Tensor:
@@ -86,7 +86,7 @@ class TransformerEncoderLayer(_Layer):
         activation: "relu", "gelu" or a function.
         layer_norm_eps: eps of the norms.
         batch_first: whether the batch is the first dimension, not the second.
-        norm_first: whether to normalise before the blocks.
+        norm_first: whether to normalize before the blocks.
         bias: whether maps and norms have a bias.
         device: where to put the parameters.
         dtype: their dtype.
@@ -178,7 +178,7 @@ class TransformerDecoderLayer(_Layer):
         activation: "relu", "gelu" or a function.
         layer_norm_eps: eps of the norms.
         batch_first: whether the batch is the first dimension, not the second.
-        norm_first: whether to normalise before the blocks.
+        norm_first: whether to normalize before the blocks.
         bias: whether maps and norms have a bias.
         device: where to put the parameters.
         dtype: their dtype.

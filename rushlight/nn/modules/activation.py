@@ -66,7 +66,7 @@ class ReLU(_Inplace):
 
 
 class SELU(_Inplace):
-    """Self-normalising ELU: scale * (x if x > 0 else alpha * (exp(x) - 1)).
+    """Self-normalizing ELU: scale * (x if x > 0 else alpha * (exp(x) - 1)).
 
     alpha = 1.6733 and scale = 1.0507 keep mean 0 and variance 1 (Klambauer et al. 2017).
 

@@ -1,4 +1,4 @@
-"""Normalisation over the batch, with running statistics for evaluation."""
+"""Normalization over the batch, with running statistics for evaluation."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ class _BatchNorm(_NormBase):
     def _normalize(
         self, input: Tensor, mean: Tensor | None, var: Tensor | None, momentum: float
     ) -> Tensor:
-        """Normalises by the batch in training or without running statistics, else by these."""
+        """Normalizes by the batch in training or without running statistics, else by these."""
         uses_batch = self.training or mean is None
         return F.batch_norm(
             input, mean, var, self.weight, self.bias, uses_batch, momentum, self.eps
@@ -141,7 +141,7 @@ class _BatchNorm(_NormBase):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalises each channel of vectors or sequences over the batch (Ioffe and Szegedy 2015).
+    """Normalizes each channel of vectors or sequences over the batch (Ioffe and Szegedy 2015).
 
     y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and (biased) variance of the batch
     in training, and the running ones in evaluation.
@@ -173,7 +173,7 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Normalises each channel of images over the batch (Ioffe and Szegedy 2015).
+    """Normalizes each channel of images over the batch (Ioffe and Szegedy 2015).
 
     y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and (biased) variance of the batch
     in training, and the running ones in evaluation.
@@ -197,7 +197,7 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Normalises each channel of volumes over the batch (Ioffe and Szegedy 2015).
+    """Normalizes each channel of volumes over the batch (Ioffe and Szegedy 2015).
 
     y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and (biased) variance of the batch
     in training, and the running ones in evaluation.
@@ -221,7 +221,7 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Normalises each channel over the batches of all processes together.
+    """Normalizes each channel over the batches of all processes together.
 
     In training its results and gradients are those of one process with the joined batch. In
     evaluation, and without a process group, it is BatchNorm1d to BatchNorm3d. It works on the CPU
@@ -304,7 +304,7 @@ class SyncBatchNorm(_BatchNorm):
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Returns the module with all its batch norms replaced by ones that synchronise.
+        """Returns the module with all its batch norms replaced by ones that synchronize.
 
         Args:
             module: a batch norm, of which a new layer is made, or what contains some, in which they

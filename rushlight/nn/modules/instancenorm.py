@@ -1,4 +1,4 @@
-"""Normalisation of each channel of each sample."""
+"""Normalization of each channel of each sample."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Normalises each channel of each of some sequences by itself (Ulyanov et al. 2016).
+    """Normalizes each channel of each of some sequences by itself (Ulyanov et al. 2016).
 
     y = (x - mean) / sqrt(var + eps) * weight + bias, with the mean and (biased) variance of the
     channel.
@@ -118,7 +118,7 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Normalises each channel of each of some images by itself (Ulyanov et al. 2016).
+    """Normalizes each channel of each of some images by itself (Ulyanov et al. 2016).
 
     y = (x - mean) / sqrt(var + eps) * weight + bias, with the mean and (biased) variance of the
     channel.
@@ -142,7 +142,7 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Normalises each channel of each of some volumes by itself (Ulyanov et al. 2016).
+    """Normalizes each channel of each of some volumes by itself (Ulyanov et al. 2016).
 
     y = (x - mean) / sqrt(var + eps) * weight + bias, with the mean and (biased) variance of the
     channel.

@@ -25,7 +25,7 @@ class LazyModuleMixin(Module):
     """What modules share that learn shapes from the first input they see.
 
     A subclass assigns UninitializedParameter and UninitializedBuffer members, and defines
-    initialize_parameters, which materialises them and is given the arguments of the first forward.
+    initialize_parameters, which materializes them and is given the arguments of the first forward.
     Afterwards the module gets the class cls_to_become, unless that is None.
 
     Example:
@@ -55,7 +55,7 @@ class LazyModuleMixin(Module):
         )
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Materialises and fills the parameters; override it.
+        """Materializes and fills the parameters; override it.
 
         Args:
             args: the arguments of the first forward.

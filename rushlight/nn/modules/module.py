@@ -273,7 +273,7 @@ class Module(Stateful):
         return self._apply(convert)
 
     def to_empty(self, *, device: rl.device | str | None, recurse: bool = True) -> Self:
-        """Gives parameters and buffers fresh, uninitialised memory on a device.
+        """Gives parameters and buffers fresh, uninitialized memory on a device.
 
         Args:
             device: where to put them.

@@ -1,4 +1,4 @@
-"""Normalisation of each sample by itself, independent of the batch."""
+"""Normalization of each sample by itself, independent of the batch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _shape(normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
 
 
 class LayerNorm(Module):
-    """Normalises the last dimensions of each sample (Ba et al. 2016).
+    """Normalizes the last dimensions of each sample (Ba et al. 2016).
 
     y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and (biased) variance over
     normalized_shape.
@@ -82,7 +82,7 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Normalises groups of channels of each sample (Wu and He 2018).
+    """Normalizes groups of channels of each sample (Wu and He 2018).
 
     y = (x - mean) / sqrt(var + eps) * weight + bias, with mean and (biased) variance over a group's
     channels and all positions; weight and bias are per channel.

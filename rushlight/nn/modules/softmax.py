@@ -10,7 +10,7 @@ __all__ = ["LogSoftmax", "Softmax", "Softmax2d", "Softmin"]
 
 
 class _AlongDim(Module):
-    """What the layers that normalise along one dimension share."""
+    """What the layers that normalize along one dimension share."""
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()

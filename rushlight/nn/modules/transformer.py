@@ -235,7 +235,7 @@ class Transformer(Module):
         custom_decoder: replaces the decoder.
         layer_norm_eps: eps of the norms.
         batch_first: whether the batch is the first dimension, not the second.
-        norm_first: whether to normalise before the blocks.
+        norm_first: whether to normalize before the blocks.
         bias: whether maps and norms have a bias.
         device: where to put the parameters.
         dtype: their dtype.

@@ -14,7 +14,7 @@ __all__ = ["skip_init"]
 
 
 def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
-    """Returns a module whose parameters and buffers are not initialised.
+    """Returns a module whose parameters and buffers are not initialized.
 
     Args:
         module_cls: class of the module; it takes an argument `device`.

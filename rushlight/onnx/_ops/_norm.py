@@ -1,4 +1,4 @@
-"""Normalisation layers in eval mode."""
+"""Normalization layers in eval mode."""
 
 from __future__ import annotations
 

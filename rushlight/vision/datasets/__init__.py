@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rushlight.vision.datasets._arrays import FER2013, SEMEION, STL10, SVHN, USPS
     from rushlight.vision.datasets._captions import SBU, Flickr8k, Flickr30k
     from rushlight.vision.datasets._faces import CelebA, LFWPairs, LFWPeople, WIDERFace
-    from rushlight.vision.datasets._labelled import (
+    from rushlight.vision.datasets._labeled import (
         DTD,
         GTSRB,
         SUN397,
@@ -152,7 +152,7 @@ _MODULES = {
     "_arrays": "FER2013 SEMEION STL10 SVHN USPS",
     "_captions": "Flickr30k Flickr8k SBU",
     "_faces": "CelebA LFWPairs LFWPeople WIDERFace",
-    "_labelled": "CLEVRClassification DTD FGVCAircraft Food101 GTSRB Imagenette Omniglot "
+    "_labeled": "CLEVRClassification DTD FGVCAircraft Food101 GTSRB Imagenette Omniglot "
     "RenderedSST2 SUN397 StanfordCars",
     "_large_arrays": "MovingMNIST PCAM PhotoTour",
     "_optical_flow": "FlyingChairs FlyingThings3D HD1K KittiFlow Sintel",

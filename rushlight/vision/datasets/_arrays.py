@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class SVHN(DownloadableDataset):
-    """House numbers, 32 x 32 colour pictures of digits: Netzer et al. 2011.
+    """House numbers, 32 x 32 color pictures of digits: Netzer et al. 2011.
 
     Args:
         root: folder of the files.
@@ -79,7 +79,7 @@ class SVHN(DownloadableDataset):
 
 
 class STL10(DownloadableDataset):
-    """96 x 96 colour pictures in ten classes, most without a label: Coates et al. 2011.
+    """96 x 96 color pictures in ten classes, most without a label: Coates et al. 2011.
 
     Args:
         root: folder of the data set's folder, stl10_binary.
@@ -174,7 +174,7 @@ class STL10(DownloadableDataset):
         return len(self.data)
 
 
-class _GreyPictures(DownloadableDataset):
+class _GrayPictures(DownloadableDataset):
     """`data`, (N, height, width) uint8, and as many labels."""
 
     data: np.ndarray
@@ -189,8 +189,8 @@ class _GreyPictures(DownloadableDataset):
         return len(self.data)
 
 
-class USPS(_GreyPictures):
-    """Digits from envelopes, 16 x 16 grey pictures: Hull 1994.
+class USPS(_GrayPictures):
+    """Digits from envelopes, 16 x 16 gray pictures: Hull 1994.
 
     Args:
         root: folder of the file.
@@ -249,7 +249,7 @@ class USPS(_GreyPictures):
         return int(self.targets[index])
 
 
-class SEMEION(_GreyPictures):
+class SEMEION(_GrayPictures):
     """1,593 digits from Italy, 16 x 16 black and white pictures: Buscema 1998.
 
     Args:
@@ -291,7 +291,7 @@ class SEMEION(_GreyPictures):
 
 
 class FER2013(DownloadableDataset):
-    """Faces with one of seven emotions, 48 x 48 grey pictures: Goodfellow et al. 2013.
+    """Faces with one of seven emotions, 48 x 48 gray pictures: Goodfellow et al. 2013.
 
     It comes from a contest at kaggle.com/c/challenges-in-representation-learning-facial-expression-
     recognition-challenge. The labels of the test set are in fer2013.csv and icml_face_data.csv;

@@ -10,7 +10,7 @@ import os
 from html.parser import HTMLParser
 from pathlib import Path
 
-from rushlight.vision.datasets._files import LabelledFiles, Source, read_lines, told_with_path
+from rushlight.vision.datasets._files import LabeledFiles, Source, read_lines, told_with_path
 from rushlight.vision.datasets.folder import default_loader
 from rushlight.vision.datasets.utils import download_url
 
@@ -54,7 +54,7 @@ class Flickr8kParser(HTMLParser):
             self.annotations[self._picture].append(data.strip())
 
 
-class _Captioned(LabelledFiles):
+class _Captioned(LabeledFiles):
     """Pictures with all their captions as the target, which _read returns by picture."""
 
     def __init__(
@@ -81,7 +81,7 @@ class _Captioned(LabelledFiles):
 class Flickr8k(_Captioned):
     """8,092 photographs with five captions each: Hodosh et al. 2013.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         root: folder of the pictures.
         ann_file: web page with the captions.
 
@@ -101,7 +101,7 @@ class Flickr8k(_Captioned):
 class Flickr30k(_Captioned):
     """31,783 photographs with five captions each: Young et al. 2014.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         root: folder of the pictures.
         ann_file: text with a name, "#", a number, a tab and a caption in each line.
 
@@ -117,10 +117,10 @@ class Flickr30k(_Captioned):
         return captions
 
 
-class SBU(LabelledFiles):
+class SBU(LabeledFiles):
     """A million photographs with a caption each: Ordonez et al. 2011.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         download: whether to download the list and the pictures, as far as they still exist.
 
     Attributes:

@@ -139,7 +139,7 @@ class DownloadableDataset(VisionDataset):
         self.class_to_idx = {name: index for index, name in enumerate(self.classes)}
 
 
-class LabelledFiles(DownloadableDataset):
+class LabeledFiles(DownloadableDataset):
     """Files with a label each: a subclass fills `_samples` with pairs of both.
 
     Args:

@@ -95,7 +95,7 @@ def _h5py() -> Any:
 
 
 class PCAM(DownloadableDataset):
-    """Tissue of lymph nodes with or without cancer, 96 x 96 colour pictures: Veeling et al. 2018.
+    """Tissue of lymph nodes with or without cancer, 96 x 96 color pictures: Veeling et al. 2018.
 
     Args:
         root: folder of the data set's folder, pcam.
@@ -174,7 +174,7 @@ _MOMENTS = {
 
 
 class PhotoTour(DownloadableDataset):
-    """64 x 64 grey patches of photographs that show the same place or not: Brown et al. 2011.
+    """64 x 64 gray patches of photographs that show the same place or not: Brown et al. 2011.
 
     Args:
         root: folder of the data set's folders.

@@ -1,6 +1,6 @@
 """Collections of photographs whose labels come from folders, lists or tables of several kinds.
 
-Owns no mechanism, like _labelled.py: each data set says what to download and lists its pictures.
+Owns no mechanism, like _labeled.py: each data set says what to download and lists its pictures.
 """
 
 # The class attributes are torchvision's, which programs change.
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rushlight.vision.datasets._files import (
     DownloadableDataset,
-    LabelledFiles,
+    LabeledFiles,
     Source,
     one_or_tuple,
     read_lines,
@@ -112,10 +112,10 @@ class EuroSAT(_DownloadableFolder):
         self._list("eurosat/2750", transform, target_transform, loader)
 
 
-class Places365(LabelledFiles):
+class Places365(LabeledFiles):
     """1.8 million photographs of 365 kinds of places: Zhou et al. 2017.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         split: "train-standard", "train-challenge", "val" or "test", whose labels are None.
         small: whether to take pictures of 256 x 256 pixels, not the large ones.
         download: whether to download the lists and pictures that are not there.
@@ -225,10 +225,10 @@ cyclamen, watercress, canna lily, hippeastrum, bee balm, ball moss, foxglove, bo
 camellia, mallow, mexican petunia, bromelia, blanket flower, trumpet creeper, blackberry lily"""
 
 
-class Flowers102(LabelledFiles):
+class Flowers102(LabeledFiles):
     """8,189 photographs of 102 kinds of flowers: Nilsback and Zisserman 2008.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         split: "train", "val" or "test".
         download: whether to download the files that are not there.
 
@@ -276,10 +276,10 @@ class Flowers102(LabelledFiles):
         self._samples = [(folder / "jpg" / f"image_{i:05d}.jpg", labels[i - 1] - 1) for i in ids]
 
 
-class Caltech256(LabelledFiles):
+class Caltech256(LabeledFiles):
     """30,607 photographs of 256 kinds of objects: Griffin et al. 2007.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         root: folder of the data set's folder, caltech256.
         download: whether to download the archive if the pictures are not there.
 
@@ -320,10 +320,10 @@ class Caltech256(LabelledFiles):
         self.y = self._labels
 
 
-class Caltech101(LabelledFiles):
+class Caltech101(LabeledFiles):
     """8,677 photographs of 101 kinds of objects and their outlines: Li et al. 2004.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         root: folder of the data set's folder, caltech101.
         target_type: "category", "annotation" (the points of the outline), or a list of these.
         download: whether to download the archive if the pictures are not there.

@@ -103,7 +103,7 @@ class StereoMatchingDataset(VisionDataset):
 
 
 def _read_png(path: str, divisor: float, dtype: Any = np.float32) -> Disparity:
-    """A disparity whose unit is a fraction of a pixel, from a grey PNG."""
+    """A disparity whose unit is a fraction of a pixel, from a gray PNG."""
     return (np.asarray(read_image(path), dtype) / dtype(divisor))[None], None
 
 

@@ -114,7 +114,7 @@ def _renamed(old: str, new: str) -> property:
 
 
 class MNIST(DownloadableDataset):
-    """Handwritten digits, 60,000 and 10,000 grey pictures of 28 x 28 pixels: LeCun et al. 1998.
+    """Handwritten digits, 60,000 and 10,000 gray pictures of 28 x 28 pixels: LeCun et al. 1998.
 
     The files are in root/MNIST/raw; root/FashionMNIST/raw and so on for the data sets below.
 

@@ -69,7 +69,7 @@ def _make_divisible(v: float, divisor: int, min_value: int | None = None) -> int
 
 
 def init_by_fan_out(model: nn.Module, init_linear: Callable[[Tensor], Any]) -> None:
-    """Initialises convolutions by fan out (He et al. 2015), linear layers as given, biases as 0."""
+    """Initializes convolutions by fan out (He et al. 2015), linear layers as given, biases as 0."""
     for layer in model.modules():
         if isinstance(layer, nn.Conv2d | nn.Conv3d):
             nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")

@@ -48,7 +48,7 @@ class BasicConv2d(nn.Module):
 
 
 def scale_as_tensorflow(x: Tensor) -> Tensor:
-    """Returns pictures normalised with ImageNet's mean and std, normalised to [-1, 1] instead.
+    """Returns pictures normalized with ImageNet's mean and std, normalized to [-1, 1] instead.
 
     The published weights were trained in TensorFlow, where that is the custom.
     """
@@ -210,9 +210,9 @@ class Inception3(nn.Module):
     Args:
         num_classes: size of the result.
         aux_logits: whether there is a second classifier.
-        transform_input: whether to take pictures normalised with ImageNet's mean and std.
+        transform_input: whether to take pictures normalized with ImageNet's mean and std.
         inception_blocks: replaces BasicConv2d, InceptionA to InceptionE and InceptionAux.
-        init_weights: whether to initialise as the paper does; None does.
+        init_weights: whether to initialize as the paper does; None does.
         dropout: probability to zero an element before the linear layer.
 
     Returns:

@@ -77,7 +77,7 @@ class MBConv(nn.Module):
 
 
 class RelativePositionalMultiHeadAttention(nn.Module):
-    """Attention among the places of each group, with a learnt bias for each distance.
+    """Attention among the places of each group, with a learned bias for each distance.
 
     Args:
         feat_dim: channels.
@@ -155,7 +155,7 @@ class PartitionAttentionLayer(nn.Module):
         in_channels: channels.
         head_dim: channels of a head.
         partition_size: height and width of a group, in places.
-        partition_type: "window" groups neighbours, "grid" places that lie a group apart.
+        partition_type: "window" groups neighbors, "grid" places that lie a group apart.
         grid_size: height and width of the input.
         mlp_ratio: how many times wider the middle of the two linear layers is.
         activation_layer: makes the activation between them.

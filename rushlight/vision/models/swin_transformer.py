@@ -1,7 +1,7 @@
 """Swin transformers, v1 and v2.
 
 Liu et al. 2021, Hierarchical Vision Transformer using Shifted Windows: attention within windows of
-7x7 places; every second block shifts the windows, so neighbours meet. Liu et al. 2022, Scaling Up
+7x7 places; every second block shifts the windows, so neighbors meet. Liu et al. 2022, Scaling Up
 Capacity and Resolution (v2): cosine attention, norms after the branches, and a small network for
 the positions.
 """
@@ -40,11 +40,11 @@ __all__ = [
 MakeLayer = Callable[..., nn.Module]
 
 # What torch.fx records as one node.
-__fx_wrapped__ = {"shifted_window_attention", "_gather_neighbours"}
+__fx_wrapped__ = {"shifted_window_attention", "_gather_neighbors"}
 
 
 class ShiftedWindowAttention(nn.Module):
-    """Attention within shifted windows, with a learnt bias for each distance.
+    """Attention within shifted windows, with a learned bias for each distance.
 
     Args:
         dim: channels.
@@ -167,8 +167,8 @@ class ShiftedWindowAttentionV2(ShiftedWindowAttention):
 # The network
 
 
-def _gather_neighbours(x: Tensor) -> Tensor:
-    """(..., H, W, C) to (..., H / 2, W / 2, 4 C): four neighbours side by side as channels."""
+def _gather_neighbors(x: Tensor) -> Tensor:
+    """(..., H, W, C) to (..., H / 2, W / 2, 4 C): four neighbors side by side as channels."""
     height, width = x.shape[-3:-1]
     x = F.pad(x, [0, 0, 0, width % 2, 0, height % 2])
     corners = [x[..., i::2, j::2, :] for j in (0, 1) for i in (0, 1)]
@@ -185,7 +185,7 @@ class PatchMerging(nn.Module):
         self.norm = norm_layer(4 * dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.reduction(self.norm(_gather_neighbours(x)))
+        return self.reduction(self.norm(_gather_neighbors(x)))
 
 
 class PatchMergingV2(nn.Module):
@@ -198,7 +198,7 @@ class PatchMergingV2(nn.Module):
         self.norm = norm_layer(2 * dim)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.norm(self.reduction(_gather_neighbours(x)))
+        return self.norm(self.reduction(_gather_neighbors(x)))
 
 
 class SwinTransformerBlock(nn.Module):
@@ -301,7 +301,7 @@ def make_stages(
 
 
 def init_linear_layers(model: nn.Module) -> None:
-    """Initialises the linear layers of a Swin transformer."""
+    """Initializes the linear layers of a Swin transformer."""
     for layer in model.modules():
         if isinstance(layer, nn.Linear):
             nn.init.trunc_normal_(layer.weight, std=0.02)

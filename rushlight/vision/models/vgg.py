@@ -47,7 +47,7 @@ class VGG(nn.Module):
     Args:
         features: the convolutions, (N, 3, H, W) to (N, 512, ..., ...).
         num_classes: size of the result.
-        init_weights: whether to initialise as the paper does.
+        init_weights: whether to initialize as the paper does.
         dropout: probability to zero an element in the classifier.
     """
 

@@ -1,7 +1,7 @@
 """The vision transformer: Dosovitskiy et al. 2020, An Image is Worth 16x16 Words.
 
 A picture is cut into patches, each becomes a vector, and a transformer's encoder reads them as it
-would read words. What it makes of one more, learnt vector is classified.
+would read words. What it makes of one more, learned vector is classified.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class EncoderBlock(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Learnt vectors that tell the places, then blocks, then a norm."""
+    """Learned vectors that tell the places, then blocks, then a norm."""
 
     def __init__(
         self,

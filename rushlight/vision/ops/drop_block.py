@@ -1,4 +1,4 @@
-"""DropBlock: dropout of whole blocks of neighbours, which share what they know.
+"""DropBlock: dropout of whole blocks of neighbors, which share what they know.
 
 Source: Ghiasi et al., "DropBlock: A regularization method for convolutional networks", 2018.
 """

@@ -75,7 +75,7 @@ def check_ranges(scale: Any, ratio: Any) -> None:
 
 
 def check_affine(translate: Any, scale: Any, center: Any) -> None:
-    """Refuse bounds of translation and scale, and centres, that no affine map has."""
+    """Refuse bounds of translation and scale, and centers, that no affine map has."""
     if translate is not None:
         check_sequence(translate, "translate", (2,))
         if not all(0.0 <= part <= 1.0 for part in translate):

@@ -1,4 +1,4 @@
-"""Transforms of colours and sharpness; functional says what each does to an image."""
+"""Transforms of colors and sharpness; functional says what each does to an image."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ColorJitter(Module):
 
 
 class Grayscale(Module):
-    """Take the colours out of an image.
+    """Take the colors out of an image.
 
     Args:
         num_output_channels: 1, or 3 for equal red, green and blue.
@@ -93,7 +93,7 @@ class Grayscale(Module):
 
 
 class RandomGrayscale(WithProbability):
-    """Take the colours out of an image, which keeps its number of channels.
+    """Take the colors out of an image, which keeps its number of channels.
 
     Args:
         p: the probability of doing it.

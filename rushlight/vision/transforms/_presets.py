@@ -33,7 +33,7 @@ def _as_floats(img: Any) -> Tensor:
 
 
 class _Prepared(nn.Module):
-    """Attributes that tell how to resize, crop and normalise; None is left out."""
+    """Attributes that tell how to resize, crop and normalize; None is left out."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class _Prepared(nn.Module):
 
 
 class ImageClassification(_Prepared):
-    """Resizes, crops the centre and normalises."""
+    """Resizes, crops the center and normalizes."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class ImageClassification(_Prepared):
 
 
 class VideoClassification(_Prepared):
-    """Resizes, crops the centre and normalises (..., T, C, H, W); returns (..., C, T, H, W)."""
+    """Resizes, crops the center and normalizes (..., T, C, H, W); returns (..., C, T, H, W)."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class VideoClassification(_Prepared):
 
 
 class SemanticSegmentation(_Prepared):
-    """Resizes and normalises."""
+    """Resizes and normalizes."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class SemanticSegmentation(_Prepared):
 
 
 class ObjectDetection(nn.Module):
-    """Brings the values to 0 to 1; the models resize and normalise by themselves."""
+    """Brings the values to 0 to 1; the models resize and normalize by themselves."""
 
     def forward(self, img: Any) -> Tensor:
         return _as_floats(img)

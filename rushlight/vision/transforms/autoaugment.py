@@ -133,7 +133,7 @@ class AugMix(_Augmentation):
         mixture_width: the number of chains.
         chain_depth: the number of operations of each; a negative one draws it from 1 to 3.
         alpha: how even the weights of the mixture are, the parameter of their distribution.
-        all_ops: whether brightness, contrast, colour and sharpness are among the operations.
+        all_ops: whether brightness, contrast, color and sharpness are among the operations.
         interpolation: how pixels are found.
         fill: the value outside the image; by default zero.
 

@@ -364,12 +364,12 @@ def adjust_contrast(img: Any, contrast_factor: float) -> Any:
 
 
 def adjust_saturation(img: Any, saturation_factor: float) -> Any:
-    """Multiply the distance of colours to their gray: a factor of 0 gives gray, 1 the image."""
+    """Multiply the distance of colors to their gray: a factor of 0 gives gray, 1 the image."""
     return color.adjust_saturation(img, saturation_factor)
 
 
 def adjust_hue(img: Any, hue_factor: float) -> Any:
-    """Turn the colours around the wheel of hues by a part of a turn, from -0.5 to 0.5."""
+    """Turn the colors around the wheel of hues by a part of a turn, from -0.5 to 0.5."""
     return color.adjust_hue(img, hue_factor)
 
 
@@ -380,13 +380,13 @@ def adjust_gamma(img: Any, gamma: float, gain: float = 1) -> Any:
 
 
 def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """Take the colours out of an image, which then has one channel or three equal ones."""
+    """Take the colors out of an image, which then has one channel or three equal ones."""
     _check_colors("rgb_to_grayscale", img)
     return color.rgb_to_grayscale(img, num_output_channels)
 
 
 def to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
-    """Take the colours out of a Pillow image; tensors have rgb_to_grayscale."""
+    """Take the colors out of a Pillow image; tensors have rgb_to_grayscale."""
     if not is_pil_image(img):
         raise TypeError(
             f"to_grayscale: got {type(img).__name__}. It must be a Pillow image. "

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class BoundingBoxFormat(Enum):
     """What the numbers of a box are.
 
-    XYXY is left, top, right, bottom; W and H are width and height, CX and CY the centre. R is an
+    XYXY is left, top, right, bottom; W and H are width and height, CX and CY the center. R is an
     angle in degrees, counter-clockwise; with it X and Y are the corner that is left and top before
     the rotation. XYXYXYXY are the corners in their order.
     """

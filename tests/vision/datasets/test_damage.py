@@ -13,7 +13,7 @@ from PIL import Image
 from vision.datasets.small_data import BUILDERS
 from vision.datasets.small_data.arrays import old_pickle
 from vision.datasets.small_data.motion import motion_png
-from vision.datasets.small_data.writing import colored, grey, idx, picture, text
+from vision.datasets.small_data.writing import colored, gray, idx, picture, text
 
 import rushlight as torch
 from rushlight.vision import datasets
@@ -56,7 +56,7 @@ def test_an_empty_folder_is_told(name, tmp_path) -> None:
 
 def test_idx_files_are_as_long_as_they_say(tmp_path) -> None:
     path = tmp_path / "images"
-    idx(path, grey(3))
+    idx(path, gray(3))
     whole = path.read_bytes()
     assert read_sn3_pascalvincent_tensor(str(path)).shape == (3, 28, 28)
     for kind, dtype in ((9, "i1"), (11, ">i2"), (12, ">i4"), (13, ">f4"), (14, ">f8")):

@@ -15,7 +15,7 @@ import pytest
 from local_site import Site
 from vision.datasets.small_data import BUILDERS
 from vision.datasets.small_data.arrays import old_pickle
-from vision.datasets.small_data.writing import colored, grey
+from vision.datasets.small_data.writing import colored, gray
 
 from rushlight import _download, _unpack
 from rushlight.vision import datasets
@@ -183,7 +183,7 @@ HOSTILE_TARS = {
     "backslashes": [("..\\evil", b"x")],
     "drive": [("C:/evil", b"x")],
     "symbolic link": [link("a", "/etc"), ("a/passwd", b"x")],
-    "link to a neighbour": [("b", b"x"), link("a", "b")],
+    "link to a neighbor": [("b", b"x"), link("a", "b")],
     "hard link": [link("a", "/etc/passwd", tarfile.LNKTYPE)],
     "device": [special("null", tarfile.CHRTYPE)],
     "pipe": [special("pipe", tarfile.FIFOTYPE)],
@@ -281,7 +281,7 @@ def idx_bytes(values: np.ndarray) -> bytes:
 @pytest.fixture
 def small_mnist(site, monkeypatch):
     """MNIST on two mirrors, of which the first lacks a file and has another damaged."""
-    values = [grey(3), np.arange(3, dtype=np.uint8), grey(2), np.arange(2, dtype=np.uint8)]
+    values = [gray(3), np.arange(3, dtype=np.uint8), gray(2), np.arange(2, dtype=np.uint8)]
     names = [name for name, _ in datasets.MNIST.resources]
     files = dict(zip(names, map(idx_bytes, values), strict=True))
     for name, data in files.items():
@@ -374,7 +374,7 @@ def test_emnist_and_qmnist_are_unpacked_where_they_are_read(site, tmp_path, monk
         for part in ("train", "test")
         for kind in ("images-idx3", "labels-idx1")
     ]
-    files = [idx_bytes(grey(2)), idx_bytes(np.array([3, 1], np.uint8))] * 2
+    files = [idx_bytes(gray(2)), idx_bytes(np.array([3, 1], np.uint8))] * 2
     archive = zipped(*zip(names, files, strict=True))
     site.pages["/gzip.zip"] = 200, archive
     monkeypatch.setattr(datasets.EMNIST, "url", f"{site.url}/gzip.zip")

@@ -76,8 +76,8 @@ def test_what_has_no_meaning_is_refused(build, tmp_path) -> None:
     with pytest.raises(TypeError, match="No wrapper exists for dataset class Food101"):
         wrap_dataset_for_transforms_v2(build("food101", "Food101"))
     data = build("voc", "VOCDetection")
-    with pytest.raises(ValueError, match=r"keys \['colour'\] are not available"):
-        wrap_dataset_for_transforms_v2(data, ["colour"])
+    with pytest.raises(ValueError, match=r"keys \['color'\] are not available"):
+        wrap_dataset_for_transforms_v2(data, ["color"])
     with pytest.raises(ValueError, match="can be None, 'all'"):
         wrap_dataset_for_transforms_v2(data, [1])
     with pytest.raises(ValueError, match="only supported for"):

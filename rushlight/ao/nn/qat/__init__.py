@@ -58,7 +58,7 @@ class WithFakeQuant:
         return result
 
     def to_float(self) -> Any:
-        """Returns the float layer with the parameters learnt."""
+        """Returns the float layer with the parameters learned."""
         return self._to_float()
 
 

@@ -36,7 +36,7 @@ class Quantize(nn.Module):
     """Makes floats quantized numbers of its scale and zero point.
 
     Args:
-        scale: the distance of neighbours.
+        scale: the distance of neighbors.
         zero_point: what stands for 0.
         dtype: torch.quint8 or qint8.
 

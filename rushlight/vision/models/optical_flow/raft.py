@@ -276,7 +276,7 @@ class UpdateBlock(nn.Module):
 
 
 class MaskPredictor(nn.Module):
-    """Weights with which each of 8x8 fine places sums its 3x3 coarse neighbours.
+    """Weights with which each of 8x8 fine places sums its 3x3 coarse neighbors.
 
     Args:
         in_channels: channels of the hidden state.

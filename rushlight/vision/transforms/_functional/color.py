@@ -1,4 +1,4 @@
-"""Colours of images: brightness, contrast, saturation, hue, gamma and what counts levels.
+"""Colors of images: brightness, contrast, saturation, hue, gamma and what counts levels.
 
 Values are [0, max_value(dtype)]; integers are computed as float32 and truncated, as in torchvision.
 """
@@ -51,7 +51,7 @@ def _blend(image: Tensor, other: Tensor, ratio: float) -> Tensor:
 
 @functional
 def rgb_to_grayscale(inpt: Any, num_output_channels: int = 1) -> Any:
-    """Take the colours out of an image.
+    """Take the colors out of an image.
 
     Args:
         inpt: an image.
@@ -130,7 +130,7 @@ def _whole_gray(image: Tensor) -> Tensor:
 
 @functional
 def adjust_saturation(inpt: Any, saturation_factor: float) -> Any:
-    """Multiply the distance of colours to their gray by a factor: 0 gives gray, 1 the image.
+    """Multiply the distance of colors to their gray by a factor: 0 gives gray, 1 the image.
 
     Args:
         inpt: an image or a video of one or three channels.
@@ -147,7 +147,7 @@ def adjust_saturation_image(image: Tensor, saturation_factor: float) -> Tensor:
 
 @functional
 def adjust_hue(inpt: Any, hue_factor: float) -> Any:
-    """Turn the colours of an image around the wheel of hues.
+    """Turn the colors of an image around the wheel of hues.
 
     Args:
         inpt: an image or a video of one or three channels.

@@ -1,4 +1,4 @@
-"""Normalization, blurring, sharpening, noise and JPEG artefacts of images."""
+"""Normalization, blurring, sharpening, noise and JPEG artifacts of images."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ gaussian_noise_video = gaussian_noise_image
 
 @functional
 def jpeg(inpt: Any, quality: int) -> Any:
-    """Compress an image as JPEG and read it again, for the artefacts of it.
+    """Compress an image as JPEG and read it again, for the artifacts of it.
 
     Args:
         inpt: an image or a video of bytes.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class AffineMap:
-    """Rotation by an angle, shear, scaling and translation about a centre, checked.
+    """Rotation by an angle, shear, scaling and translation about a center, checked.
 
     Args:
         angle: degrees, clockwise.

@@ -228,7 +228,7 @@ class CutMix(_Mixing):
 
 
 class JPEG(Transform):
-    """Compress images as JPEG and read them again, for the artefacts of it.
+    """Compress images as JPEG and read them again, for the artifacts of it.
 
     Args:
         quality: from 1, small and bad, to 100; or the bounds of it.

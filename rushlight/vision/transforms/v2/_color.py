@@ -1,4 +1,4 @@
-"""Transforms of colours and sharpness; functional says what each does to an image."""
+"""Transforms of colors and sharpness; functional says what each does to an image."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Grayscale(Transform):
-    """Take the colours out of images.
+    """Take the colors out of images.
 
     Args:
         num_output_channels: 1, or 3 for equal red, green and blue.
@@ -35,7 +35,7 @@ class Grayscale(Transform):
 
 
 class RandomGrayscale(RandomApplyTransform):
-    """Take the colours out of images, which keep their number of channels.
+    """Take the colors out of images, which keep their number of channels.
 
     Args:
         p: the probability of doing it.
@@ -121,7 +121,7 @@ class RandomChannelPermutation(Transform):
 
 
 class RandomPhotometricDistort(Transform):
-    """Distort the colours of images as photographs do (Howard, 2013; Liu et al., SSD, 2015).
+    """Distort the colors of images as photographs do (Howard, 2013; Liu et al., SSD, 2015).
 
     Args:
         brightness: the bounds of its factor.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from PIL import Image
-from vision.datasets.small_data.writing import Case, builder, colored, grey, idx, mat, text
+from vision.datasets.small_data.writing import Case, builder, colored, gray, idx, mat, text
 
 
 @builder
@@ -17,7 +17,7 @@ def mnist(root: Path) -> Iterator[Case]:
     for name in ("MNIST", "FashionMNIST", "KMNIST"):
         for part, count in (("train", 3), ("t10k", 2)):
             raw = root / name / "raw"
-            idx(raw / f"{part}-images-idx3-ubyte", grey(count))
+            idx(raw / f"{part}-images-idx3-ubyte", gray(count))
             idx(raw / f"{part}-labels-idx1-ubyte", np.arange(count, dtype=np.uint8) + 4)
         yield Case(name, {}, [(0, 4), (1, 5), (2, 6)])
         yield Case(name, {"train": False}, [(0, 4), (1, 5)])
@@ -28,7 +28,7 @@ def emnist(root: Path) -> Iterator[Case]:
     for split in ("byclass", "bymerge", "balanced", "letters", "digits", "mnist"):
         for part in ("train", "test"):
             stem = root / "EMNIST" / "raw" / f"emnist-{split}-{part}"
-            idx(stem.with_name(f"{stem.name}-images-idx3-ubyte"), grey(2))
+            idx(stem.with_name(f"{stem.name}-images-idx3-ubyte"), gray(2))
             idx(stem.with_name(f"{stem.name}-labels-idx1-ubyte"), np.array([3, 1], np.uint8))
         yield Case("EMNIST", {"split": split}, [(0, 3), (1, 1)])
         yield Case("EMNIST", {"split": split, "train": False}, [(0, 3), (1, 1)])
@@ -39,7 +39,7 @@ def qmnist(root: Path) -> Iterator[Case]:
     raw = root / "QMNIST" / "raw"
     labels = (np.arange(16).reshape(2, 8) * 100000).astype(">i4")
     for stem in ("qmnist-train", "qmnist-test", "xnist"):
-        idx(raw / f"{stem}-images-idx3-ubyte", grey(2))
+        idx(raw / f"{stem}-images-idx3-ubyte", gray(2))
         idx(raw / f"{stem}-labels-idx2-int", labels, kind=12)
     for what in (None, "train", "test", "test10k", "nist"):
         yield Case("QMNIST", {"what": what}, [(0, 0), (1, 800000)])
@@ -110,11 +110,11 @@ def stl10(root: Path) -> Iterator[Case]:
             (base / f"{part}_y.bin").write_bytes(bytes([2, 1, 10]))
     text(base / "class_names.txt", "airplane\nbird\n")
     text(base / "fold_indices.txt", "\n".join(["2 0"] * 10))
-    labelled, unlabelled = [(0, 1), (1, 0), (2, 9)], [(0, -1), (1, -1), (2, -1)]
-    yield Case("STL10", {}, labelled)
-    yield Case("STL10", {"split": "test"}, labelled)
-    yield Case("STL10", {"split": "unlabeled"}, unlabelled)
-    yield Case("STL10", {"split": "train+unlabeled"}, labelled + unlabelled)
+    labeled, unlabeled = [(0, 1), (1, 0), (2, 9)], [(0, -1), (1, -1), (2, -1)]
+    yield Case("STL10", {}, labeled)
+    yield Case("STL10", {"split": "test"}, labeled)
+    yield Case("STL10", {"split": "unlabeled"}, unlabeled)
+    yield Case("STL10", {"split": "train+unlabeled"}, labeled + unlabeled)
     yield Case("STL10", {"folds": 4}, [(2, 9), (0, 1)])
 
 

@@ -154,7 +154,7 @@ def hd1k(root: Path) -> Iterator[Case]:
 # Two cameras
 
 
-def grey16(path: Path, value: int) -> None:
+def gray16(path: Path, value: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(np.full((4, 5), value, np.uint16)).save(path)
 
@@ -182,7 +182,7 @@ def kitti_stereo(root: Path) -> Iterator[Case]:
             for side, folder in enumerate(folders):
                 picture(root / name / part / folder / "000000_10.png", side + 1)
         for number, folder in enumerate(maps):
-            grey16(root / name / "training" / folder / "000000_10.png", 640 + number)
+            gray16(root / name / "training" / folder / "000000_10.png", 640 + number)
         yield Case(f"{name}Stereo", {}, [([1, 2], [disparity(2.5), None])])
         yield Case(f"{name}Stereo", {"split": "test"}, [([1, 2], [None, None])])
 
@@ -211,14 +211,14 @@ def other_stereo(root: Path) -> Iterator[Case]:
     for kind in ("shapenet", "reflective", "tree", "hole"):
         for side, name in enumerate(("left", "right")):
             picture(root / "CREStereo" / kind / f"0_{name}.jpg", side + 1)
-            grey16(root / "CREStereo" / kind / f"0_{name}.disp.png", 80)
+            gray16(root / "CREStereo" / kind / f"0_{name}.disp.png", 80)
     yield Case("CREStereo", {}, [([1, 2], [disparity(2.5), None])] * 4)
     settings = {"camera_settings": [{"intrinsic_settings": {"fx": 700.0}}]}
     for part in ("single/can/kitchen", "mixed/kitchen"):
         folder = root / "FallingThings" / part
         for side, name in enumerate(("left", "right")):
             picture(folder / f"0.{name}.jpg", side + 1)
-            grey16(folder / f"0.{name}.depth.png", 1000)
+            gray16(folder / f"0.{name}.depth.png", 1000)
         text(folder / "_camera_settings.json", json.dumps(settings))
     yield Case("FallingThingsStereo", {"variant": "both"}, [([1, 2], [disparity(420)])] * 2)
     for variant, part in (("Monkaa", "a"), ("Driving", "a/b/c"), ("FlyingThings3D", "a/b/c")):
@@ -245,7 +245,7 @@ def more_stereo(root: Path) -> Iterator[Case]:
     for split in ("train", "test"):
         for side, name in enumerate(("left", "right")):
             picture(root / "InStereo2k" / split / "000" / f"{name}.png", side + 1)
-            grey16(root / "InStereo2k" / split / "000" / f"{name}_disp.png", 512)
+            gray16(root / "InStereo2k" / split / "000" / f"{name}_disp.png", 512)
         yield Case("InStereo2k", {"split": split}, [([1, 2], [disparity(0.5)])])
     for split, folder in (("train", "two_view_training"), ("test", "two_view_test")):
         for side in range(2):

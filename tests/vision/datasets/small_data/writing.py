@@ -1,6 +1,6 @@
 """How small data sets are written to disk, and what is expected of each.
 
-Pictures are of one colour, whose red is their number; they are PNG whatever their names end in, so
+Pictures are of one color, whose red is their number; they are PNG whatever their names end in, so
 that nothing is lost. A case is the class, its arguments, and pairs of that number and the target.
 MD5s are not right, so the checks of them must be turned off.
 """
@@ -53,8 +53,8 @@ def idx(path: Path, values: np.ndarray, kind: int = 8) -> None:
     path.write_bytes(header + struct.pack(f">{values.ndim}I", *values.shape) + values.tobytes())
 
 
-def grey(count: int, size: int = 28) -> np.ndarray:
-    """Grey pictures, the number of each its value."""
+def gray(count: int, size: int = 28) -> np.ndarray:
+    """Gray pictures, the number of each its value."""
     return np.broadcast_to(np.arange(count, dtype=np.uint8)[:, None, None], (count, size, size))
 
 

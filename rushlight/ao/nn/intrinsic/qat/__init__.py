@@ -1,7 +1,7 @@
 """torch.ao.nn.intrinsic.qat: fused layers that train with the rounding of their quantized forms.
 
 A layer and its batch norm round the weight as it will be once the norm is folded into it: scaled
-by the running statistics. The batch's own statistics still normalise what comes out (Krishnamoorthi
+by the running statistics. The batch's own statistics still normalize what comes out (Krishnamoorthi
 2018, section 3.2).
 """
 
@@ -84,14 +84,14 @@ class _WithBatchNorm(nnqat.WithFakeQuant):
             self.freeze_bn_stats()
 
     def freeze_bn_stats(self) -> Any:
-        """Normalises by the running statistics from now on."""
+        """Normalizes by the running statistics from now on."""
         layer: Any = self
         layer.freeze_bn = True
         layer.bn.training = False
         return self
 
     def update_bn_stats(self) -> Any:
-        """Normalises by the batch's statistics again."""
+        """Normalizes by the batch's statistics again."""
         layer: Any = self
         layer.freeze_bn = False
         layer.bn.training = True

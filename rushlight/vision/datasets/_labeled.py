@@ -11,7 +11,7 @@ import json
 import os
 from pathlib import Path
 
-from rushlight.vision.datasets._files import LabelledFiles, Source, read_lines, read_mat
+from rushlight.vision.datasets._files import LabeledFiles, Source, read_lines, read_mat
 from rushlight.vision.datasets.folder import (
     default_loader,
     find_classes,
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from rushlight.vision.datasets.vision import AnyPath, Loader, Transform
 
 
-class Food101(LabelledFiles):
+class Food101(LabeledFiles):
     """101,000 pictures of food in 101 classes: Bossard et al. 2014.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         split: "train" or "test".
         download: whether to download the archive if the pictures are not there.
 
@@ -69,10 +69,10 @@ class Food101(LabelledFiles):
         ]
 
 
-class DTD(LabelledFiles):
+class DTD(LabeledFiles):
     """5,640 pictures of textures in 47 classes: Cimpoi et al. 2014.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         split: "train", "val" or "test".
         partition: which of ten ways to split them, 1 to 10.
         download: whether to download the archive if the pictures are not there.
@@ -121,10 +121,10 @@ class DTD(LabelledFiles):
         ]
 
 
-class FGVCAircraft(LabelledFiles):
+class FGVCAircraft(LabeledFiles):
     """10,000 pictures of aircraft in 100 variants of 70 families: Maji et al. 2013.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         split: "train", "val", "trainval" or "test".
         annotation_level: whether a label is the "variant", "family" or "manufacturer".
         download: whether to download the archive if the pictures are not there.
@@ -164,10 +164,10 @@ class FGVCAircraft(LabelledFiles):
         ]
 
 
-class SUN397(LabelledFiles):
+class SUN397(LabeledFiles):
     """108,754 pictures of scenes in 397 classes: Xiao et al. 2010.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         download: whether to download the archive if the pictures are not there.
 
     Raises:
@@ -200,10 +200,10 @@ class SUN397(LabelledFiles):
         ]
 
 
-class CLEVRClassification(LabelledFiles):
+class CLEVRClassification(LabeledFiles):
     """100,000 pictures of solids, with how many there are: Johnson et al. 2017.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         split: "train", "val" or "test", whose labels are None.
         download: whether to download the archive if the pictures are not there.
 
@@ -242,10 +242,10 @@ class CLEVRClassification(LabelledFiles):
         self._samples = [(p, counts[p.name] if split != "test" else None) for p in paths]
 
 
-class RenderedSST2(LabelledFiles):
+class RenderedSST2(LabeledFiles):
     """9,613 pictures of sentences that praise or blame a film: Radford et al. 2021.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         split: "train", "val" or "test".
         download: whether to download the archive if the pictures are not there.
 
@@ -279,10 +279,10 @@ class RenderedSST2(LabelledFiles):
         self._samples = make_dataset(os.path.join(self.root, folder), extensions=("png",))
 
 
-class GTSRB(LabelledFiles):
+class GTSRB(LabeledFiles):
     """51,839 pictures of German traffic signs in 43 classes: Stallkamp et al. 2012.
 
-    Args as for LabelledFiles without the loader, and:
+    Args as for LabeledFiles without the loader, and:
         split: "train" or "test".
         download: whether to download the archives if the pictures are not there.
 
@@ -326,10 +326,10 @@ class GTSRB(LabelledFiles):
             ]
 
 
-class StanfordCars(LabelledFiles):
+class StanfordCars(LabeledFiles):
     """16,185 pictures of cars in 196 classes: Krause et al. 2013. It is no longer online.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         split: "train" or "test".
         download: must be False.
 
@@ -369,10 +369,10 @@ class StanfordCars(LabelledFiles):
         )
 
 
-class Imagenette(LabelledFiles):
+class Imagenette(LabeledFiles):
     """13,394 pictures of ImageNet in ten classes that are easily told apart: Howard 2019.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         split: "train" or "val".
         size: "full", or "320px" or "160px" for the shorter side.
         download: whether to download the archive if the pictures are not there.
@@ -432,14 +432,14 @@ class Imagenette(LabelledFiles):
         self._samples = make_dataset(folder, self.wnid_to_idx, extensions=".jpeg")
 
 
-class Omniglot(LabelledFiles):
+class Omniglot(LabeledFiles):
     """1,623 handwritten characters of 50 alphabets, twenty pictures of each: Lake et al. 2015.
 
-    Args as for LabelledFiles, and:
+    Args as for LabeledFiles, and:
         root: folder of the data set's folder, omniglot-py.
         background: whether to take the background set, not the evaluation set.
         download: whether to download the archive if it is not there.
-        loader: function of a path that returns the picture, by default Pillow's in grey.
+        loader: function of a path that returns the picture, by default Pillow's in gray.
 
     Raises:
         RuntimeError: if the files are not there or damaged.
@@ -462,7 +462,7 @@ class Omniglot(LabelledFiles):
         loader: Loader | None = None,
     ) -> None:
         super().__init__(
-            os.path.join(root, self.folder), transform, target_transform, loader or _grey
+            os.path.join(root, self.folder), transform, target_transform, loader or _gray
         )
         self.background = background
         name = "images_background" if background else "images_evaluation"
@@ -483,5 +483,5 @@ class Omniglot(LabelledFiles):
         ]
 
 
-def _grey(path: AnyPath) -> Any:
+def _gray(path: AnyPath) -> Any:
     return read_image(path, "L")
