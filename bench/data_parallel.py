@@ -141,7 +141,7 @@ class Job:
         processes = self.processes[:1] if case[1] == "alone" else self.processes
         for process in processes:
             print(json.dumps(case), file=process.stdin, flush=True)
-        return max(float(process.stdout.readline()) for process in processes)  # type: ignore
+        return max(float(process.stdout.readline()) for process in processes)
 
     def close(self) -> None:
         for process in self.processes:

@@ -163,7 +163,7 @@ class QuantizedTensor(Tensor):
         return _BY_INTEGERS[_integer_dtype(self)]
 
     @property
-    def is_quantized(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def is_quantized(self) -> bool:
         return True
 
     @property

@@ -38,4 +38,4 @@ class QuantizedMethods(_C.TensorBase):
 
     def dequantize(self) -> Any:
         """Returns what a quantized tensor stands for; other tensors in float32."""
-        return self.float()  # pyright: ignore[reportAttributeAccessIssue]
+        return self.float()

@@ -57,7 +57,7 @@ def each(
 
         signature = inspect.signature(test)
         left = [p for p in signature.parameters.values() if p.name not in taken]
-        run.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+        run.__signature__ = signature.replace(parameters=left)
         return run
 
     return decorate

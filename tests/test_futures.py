@@ -32,7 +32,7 @@ def test_callbacks_run_in_order_and_pass_errors_on() -> None:
     with pytest.raises(ZeroDivisionError):
         failed.wait()
     with pytest.raises(TypeError, match="not an exception"):
-        Future().set_exception("no")  # pyright: ignore[reportArgumentType]
+        Future().set_exception("no")
 
 
 def test_several_are_waited_for() -> None:

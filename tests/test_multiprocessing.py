@@ -73,7 +73,7 @@ def test_what_a_tensor_is_arrives() -> None:
         if tensor.device.type == "cpu":
             assert torch.equal(found.to_dense(), tensor.to_dense())
     named = torch.ones(2)
-    named.name_of_it = "x"  # pyright: ignore[reportAttributeAccessIssue]
+    named.name_of_it = "x"
     assert pass_through(named).name_of_it == "x"
     storage = torch.arange(4, dtype=torch.int32).untyped_storage()
     found = pass_through([storage, torch.FloatStorage([1, 2])])

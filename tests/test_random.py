@@ -81,13 +81,13 @@ def test_seeds_count_from_zero_down_and_fill_64_bits() -> None:
         assert g.manual_seed(seed) is g
         assert g.initial_seed() == stored
     assert g.manual_seed(np.int64(5)).initial_seed() == 5
-    assert torch.manual_seed(1.9).initial_seed() == 1  # type: ignore[arg-type]
+    assert torch.manual_seed(1.9).initial_seed() == 1
     for seed in (2**64, -(2**63) - 1):
         with pytest.raises(ValueError, match="Overflow when unpacking"):
             g.manual_seed(seed)
     for wrong in (1.5, "1", True, None):
         with pytest.raises(RuntimeError, match="manual_seed expected a long"):
-            g.manual_seed(wrong)  # type: ignore[arg-type]
+            g.manual_seed(wrong)
     assert g.initial_seed() == 5
 
 

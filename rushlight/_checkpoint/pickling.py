@@ -64,7 +64,7 @@ class _SavedStorage:
 
 
 # The pickler in C insists on importing the names that it writes.
-_PythonPickler: Any = pickle._Pickler  # pyright: ignore[reportAttributeAccessIssue]
+_PythonPickler: Any = pickle._Pickler
 
 _PLAIN = (Tensor.__reduce_ex__, Parameter.__reduce_ex__)
 

@@ -60,7 +60,7 @@ class Variable(metaclass=_VariableMeta):
 
     _execution_engine = _ExecutionEngine()
 
-    def __new__(  # pyright: ignore[reportInconsistentConstructor]
+    def __new__(
         cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False
     ) -> Tensor:
         if volatile:

@@ -46,7 +46,7 @@ def flags_frozen() -> bool:
 
 def set_flags(_fp32_precision: str | None = None) -> tuple[str]:
     """Sets what is not None, and returns the setting from before."""
-    return _switches.change(_Backends, fp32_precision=_fp32_precision)  # pyright: ignore
+    return _switches.change(_Backends, fp32_precision=_fp32_precision)
 
 
 def flags(fp32_precision: str = "none") -> AbstractContextManager[None]:

@@ -95,7 +95,8 @@ class CategoryChances(_Chances):
         validate_args: bool | None,
     ) -> None:
         check_one(self, probs, logits)
-        given: Tensor = logits if probs is None else probs  # type: ignore[assignment]
+        given = logits if probs is None else probs
+        assert given is not None
         if given.dim() < 1:
             name = "logits" if probs is None else "probs"
             raise ValueError(

@@ -26,7 +26,7 @@ class _Increasing(ParameterFree):
 
     domain = constraints.real
     bijective = True
-    sign = 1  # type: ignore[assignment]
+    sign = 1
 
 
 class ExpTransform(_Increasing):
@@ -150,7 +150,7 @@ class PowerTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and _equal(self.exponent, other.exponent)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def _call(self, x: Tensor) -> Tensor:
         return x.pow(self.exponent)
@@ -210,7 +210,7 @@ class AffineTransform(Transform):
             and _equal(self.scale, other.scale)
         )
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     @property
     def sign(self) -> int | Tensor:
@@ -254,7 +254,7 @@ class CumulativeDistributionTransform(Transform):
 
     bijective = True
     codomain = constraints.unit_interval
-    sign = 1  # type: ignore[assignment]
+    sign = 1
 
     def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size)

@@ -55,7 +55,7 @@ def _binomial(p: Binomial, q: Binomial) -> Tensor:
         raise NotImplementedError(
             "KL between Binomials where q.total_count > p.total_count is not implemented"
         )
-    kl = p.total_count * _bernoulli(p, q)  # type: ignore[arg-type]
+    kl = p.total_count * _bernoulli(p, q)
     return rl.where(p.total_count > q.total_count, math.inf, kl)
 
 
@@ -158,7 +158,7 @@ def _normal(p: Normal, q: Normal) -> Tensor:
 
 @register_kl(HalfNormal, HalfNormal)
 def _half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
-    return _normal(p.base_dist, q.base_dist)  # type: ignore[arg-type]
+    return _normal(p.base_dist, q.base_dist)
 
 
 @register_kl(Laplace, Laplace)

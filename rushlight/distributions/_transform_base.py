@@ -106,7 +106,7 @@ class Transform:
     def __eq__(self, other: object) -> bool:
         return self is other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __call__(self, x: Tensor) -> Tensor:
         """Returns y = t(x)."""
@@ -184,7 +184,7 @@ class _InverseTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _InverseTransform) and self._inv == other._inv
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __call__(self, x: Tensor) -> Tensor:
         return self._inv._inv_call(x)
@@ -208,7 +208,7 @@ class ParameterFree(Transform):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 # ---- made of other transforms --------------------------------------------------------------------
@@ -242,7 +242,7 @@ class ComposeTransform(Transform):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ComposeTransform) and self.parts == other.parts
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     # The event dims of an end are at least its own; what a part in the middle needs, or adds, is
     # carried to the end.

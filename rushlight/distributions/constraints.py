@@ -139,7 +139,7 @@ class _DependentProperty(property, _Dependent):
         property.__init__(self, fn)
         _Dependent.__init__(self, is_discrete=is_discrete, event_dim=event_dim)
 
-    def __call__(self, fn: Any) -> _DependentProperty:  # type: ignore[override]
+    def __call__(self, fn: Any) -> _DependentProperty:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Makes a property of a method: what is known was said before, in a decorator."""
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 

@@ -43,9 +43,9 @@ class LogisticNormal(TransformedDistribution):
     @property
     def loc(self) -> Tensor:
         """The means."""
-        return self.base_dist.base_dist.loc  # type: ignore[attr-defined]
+        return self.base_dist.base_dist.loc  # pyright: ignore[reportAttributeAccessIssue]
 
     @property
     def scale(self) -> Tensor:
         """The standard deviations."""
-        return self.base_dist.base_dist.scale  # type: ignore[attr-defined]
+        return self.base_dist.base_dist.scale  # pyright: ignore[reportAttributeAccessIssue]

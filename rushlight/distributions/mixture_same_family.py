@@ -85,7 +85,7 @@ class MixtureSameFamily(Distribution):
 
     @constraints.dependent_property
     def support(self) -> constraints.Constraint:
-        return MixtureSameFamilyConstraint(self._component_distribution.support)  # type: ignore[arg-type]
+        return MixtureSameFamilyConstraint(self._component_distribution.support)
 
     @property
     def mixture_distribution(self) -> Categorical:

@@ -167,7 +167,7 @@ class lazy_property:
 
     def __init__(self, wrapped: Callable[[Any], Any]) -> None:
         self.wrapped = wrapped
-        functools.update_wrapper(self, wrapped)  # type: ignore[arg-type]
+        functools.update_wrapper(self, wrapped)  # pyright: ignore[reportArgumentType]
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:

@@ -171,7 +171,7 @@ class _Merge:
         elif isinstance(metas[0], (tuple, list)):
             row[0].meta["shape"] = [
                 self._shape([getattr(meta, "shape", ()) for meta in items])
-                for items in zip(*metas, strict=True)  # pyright: ignore[reportArgumentType]
+                for items in zip(*metas, strict=True)
             ]
 
     def _shape(self, shapes: Sequence[Sequence[int]]) -> tuple[int | str, ...]:

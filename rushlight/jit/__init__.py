@@ -178,7 +178,7 @@ def save(m: Any, f: FileLike, _extra_files: dict[str, Any] | None = None) -> Non
             f"save: {type(m).__name__} was not recorded. Give save what torch.jit.trace(module, "
             "example_inputs) returns; torch.jit.script leaves modules as they are."
         )
-    m.save(f, _extra_files)  # pyright: ignore[reportAttributeAccessIssue]
+    m.save(f, _extra_files)
 
 
 def load(

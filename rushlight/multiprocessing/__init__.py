@@ -32,7 +32,7 @@ __all__ = [
     "spawn",
     "start_processes",
 ]
-__all__ += multiprocessing.__all__  # pyright: ignore[reportUnsupportedDunderAll]
+__all__ += multiprocessing.__all__
 
 _strategies = ("file_descriptor", "file_system")
 _strategy = _strategies[0]

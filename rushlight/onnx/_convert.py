@@ -176,11 +176,11 @@ class Converter:
         if node.op == "call_method":  # only size is recorded so
             source, place = node.args
             assert isinstance(source, Node)
-            return self.builder.size(self._current(source), place)  # pyright: ignore[reportArgumentType]
+            return self.builder.size(self._current(source), place)
         if node.target is operator.getitem:
-            source = self._current(node.args[0])  # pyright: ignore[reportArgumentType]
+            source = self._current(node.args[0])
             if isinstance(source, (tuple, list)):
-                return source[node.args[1]]  # pyright: ignore[reportArgumentType, reportCallIssue]
+                return source[node.args[1]]
         args, kwargs = map_arg((node.args, node.kwargs), self._current)
         return self._call(node, args, kwargs)
 

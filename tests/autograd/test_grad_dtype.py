@@ -82,4 +82,4 @@ def test_only_leaves_have_it() -> None:
     with pytest.raises(RuntimeError, match="set on leaf"):
         y.grad_dtype = torch.float32
     with pytest.raises(TypeError, match="must be a dtype or None, not int"):
-        leaf().grad_dtype = 3  # pyright: ignore[reportAttributeAccessIssue]
+        leaf().grad_dtype = 3

@@ -105,7 +105,7 @@ def test_multi_grad_hook_calls_for_the_first_gradient_of_each_backward() -> None
         (2 * x + 3 * y).sum().backward()
     assert len(calls) == 2
     with pytest.raises(ValueError, match="Expects mode to be one of"):
-        graph.register_multi_grad_hook([x], print, mode="some")  # pyright: ignore[reportArgumentType]
+        graph.register_multi_grad_hook([x], print, mode="some")
 
 
 def test_multi_grad_hook_does_not_keep_the_graph() -> None:
@@ -227,7 +227,7 @@ def test_bad_hooks_raise() -> None:
 def test_saving_hooks_must_be_functions() -> None:
     with (
         pytest.raises(TypeError, match="both hooks must be functions, not int"),
-        graph.saved_tensors_hooks(lambda t: t, 2),  # pyright: ignore[reportArgumentType]
+        graph.saved_tensors_hooks(lambda t: t, 2),
     ):
         pass
     assert torch.ones(1, requires_grad=True).exp().requires_grad

@@ -21,7 +21,7 @@ import rushlight as torch
 
 pytorch = pytest.importorskip("torch")
 # The databases inherit from a class of this module, which is for PyTorch's developers.
-sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))  # type: ignore[arg-type]
+sys.modules.setdefault("expecttest", types.SimpleNamespace(TestCase=unittest.TestCase))
 
 # They freeze the switches of PyTorch's back ends, which other tests here set.
 importlib.import_module("torch.testing._internal.common_utils")

@@ -104,7 +104,7 @@ def graph_of(torch: Any, make: Any) -> list[Any]:
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    path = importlib.util.find_spec("torchvision").submodule_search_locations[0]  # pyright: ignore
+    path = importlib.util.find_spec("torchvision").submodule_search_locations[0]
     if sys.argv[1] == "rushlight":
         sys.meta_path.insert(0, InsteadOfTorch())
     import torch

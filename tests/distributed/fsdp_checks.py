@@ -295,7 +295,7 @@ def by_hand() -> None:
     speaker.set_gradient_divide_factor(1.0)
     speaker.speak(x).sum().backward()
     plain.speak(x).sum().backward()
-    expected = plain.weight.grad * dist.get_world_size()  # pyright: ignore
+    expected = plain.weight.grad * dist.get_world_size()
     assert torch.allclose(whole(speaker.weight.grad), expected)
 
 
@@ -324,7 +324,7 @@ def other_dims() -> None:
     reference = nn.Sequential(nn.Linear(2 * size, 3), nn.Linear(3, 2))
     reference.load_state_dict(model.state_dict())
     fully_shard(model, shard_placement_fn=lambda p: Shard(-1) if p.shape[-1] == 2 * size else None)
-    assert model[0].weight.placements == (Shard(1),)  # pyright: ignore
+    assert model[0].weight.placements == (Shard(1),)
     x = torch.arange(4.0 * size).view(2, -1)
     model(x).sum().backward()
     reference(x).sum().backward()

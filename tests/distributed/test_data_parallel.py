@@ -197,7 +197,7 @@ def check_start_and_buffers() -> None:
     assert net.mark.tolist() == [dist.get_rank()] * 3  # as after no_sync: nothing has changed
     for options in {"broadcast_buffers": False}, {"forward_sync_buffers": False}:
         net.mark.fill_(dist.get_rank())
-        model = DistributedDataParallel(net, **options)  # pyright: ignore[reportArgumentType]
+        model = DistributedDataParallel(net, **options)
         model(torch.randn(4, 2))
         kept = dist.get_rank() if "broadcast_buffers" in options else 0
         assert net.mark.tolist() == [kept] * 3
@@ -238,10 +238,10 @@ def check_refusals() -> None:
         DistributedDataParallel(build(), param_to_hook_all_reduce=torch.ones(1))
     model = DistributedDataParallel(build())
     with pytest.raises(TypeError, match="must be callable"):
-        model.register_comm_hook(None, 3)  # pyright: ignore[reportArgumentType]
-    model.register_comm_hook(None, print)  # pyright: ignore[reportArgumentType]
+        model.register_comm_hook(None, 3)
+    model.register_comm_hook(None, print)
     with pytest.raises(RuntimeError, match="only be called once"):
-        model.register_comm_hook(None, print)  # pyright: ignore[reportArgumentType]
+        model.register_comm_hook(None, print)
 
 
 def test_mistakes_are_refused(two_ranks: RankPool) -> None:

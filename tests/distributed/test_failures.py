@@ -231,11 +231,11 @@ def test_arguments_are_checked() -> None:
     with pytest.raises(ValueError, match="twice"):
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     with pytest.raises(TypeError, match=r"parameter `tensor` of type torch.Tensor"):
-        dist.all_reduce([1.0])  # pyright: ignore[reportArgumentType]
+        dist.all_reduce([1.0])
     with pytest.raises(TypeError, match=r"List\[torch.Tensor\]"):
-        dist.all_gather(x, x)  # pyright: ignore[reportArgumentType]
+        dist.all_gather(x, x)
     with pytest.raises(TypeError, match="ReduceOp"):
-        dist.all_reduce(x, "sum")  # pyright: ignore[reportArgumentType]
+        dist.all_reduce(x, "sum")
     with pytest.raises(TypeError, match="meta"):
         dist.all_reduce(torch.empty(2, device="meta"))
     with pytest.raises(TypeError, match="sparse"):
@@ -271,7 +271,7 @@ def test_arguments_are_checked() -> None:
     with pytest.raises(ValueError, match="isend"):
         dist.P2POp(dist.send, x, 0)
     with pytest.raises(TypeError, match="timedelta"):
-        dist.barrier(timeout=3)  # pyright: ignore[reportArgumentType]
+        dist.barrier(timeout=3)
     outside: Any = dist.GroupMember.NON_GROUP_MEMBER
     with pytest.warns(UserWarning, match="does not belong to the given group"):
         dist.all_reduce(x, group=outside)

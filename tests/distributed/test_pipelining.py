@@ -253,7 +253,7 @@ def test_a_pipe_refuses_what_cannot_be_cut() -> None:
     with pytest.raises(AttributeError):
         pipeline(net, x, split_spec={"7": SplitPoint.BEGINNING})
     with pytest.raises(ValueError, match="no SplitPoint"):
-        pipeline(net, x, split_spec={"1": 1})  # pyright: ignore
+        pipeline(net, x, split_spec={"1": 1})
     with pytest.raises(ValueError, match="Cannot specify both"):
         pipeline(net, x, split_spec={}, split_policy=lambda graph: graph)
 

@@ -97,9 +97,9 @@ def test_processes_have_different_names(tmp_path: Path) -> None:
 def test_arguments_of_init_rpc_are_checked() -> None:
     assert rpc.is_available() and not rpc._is_current_rpc_agent_set()
     with pytest.raises(TypeError, match="must be a member of BackendType"):
-        rpc.init_rpc("name", "tensorpipe")  # pyright: ignore
+        rpc.init_rpc("name", "tensorpipe")
     with pytest.raises(TypeError, match="not TensorPipeRpcBackendOptions"):
-        rpc.init_rpc("name", rpc_backend_options={})  # pyright: ignore
+        rpc.init_rpc("name", rpc_backend_options={})
     with pytest.raises(TypeError, match="It is a text"):
         rpc.init_rpc("")
     with pytest.raises(RuntimeError, match="Call torch.distributed.rpc.init_rpc first"):

@@ -172,4 +172,4 @@ def test_handlers_of_other_schemes() -> None:
     with pytest.raises(AssertionError, match="node-specific"):
         dist.rendezvous("tcp://127.0.0.1:1?rank=0", rank=1, world_size=2)
     with pytest.raises(RuntimeError, match="must be a string"):
-        dist.rendezvous(None)  # pyright: ignore[reportArgumentType]
+        dist.rendezvous(None)

@@ -168,7 +168,7 @@ def check_join() -> None:
     with pytest.raises(ValueError, match="at least one joinable"):
         Join([])
     with pytest.raises(TypeError, match="expected a Joinable, but got int"):
-        Join([3])  # pyright: ignore[reportArgumentType]
+        Join([3])
 
 
 def test_join_of_anything(two_ranks: RankPool) -> None:

@@ -294,9 +294,9 @@ def test_arguments_must_fit_the_recording() -> None:
 
 def test_mistakes_in_the_call_of_export() -> None:
     with pytest.raises(ValueError, match="instance of"):
-        export(lambda x: x, (torch.ones(2),))  # pyright: ignore[reportArgumentType]
+        export(lambda x: x, (torch.ones(2),))
     with pytest.raises(RuntimeError, match="Expecting `args`"):
-        export(nn.ReLU(), torch.ones(2))  # pyright: ignore[reportArgumentType]
+        export(nn.ReLU(), torch.ones(2))
     for shapes in (
         {"z": None},
         ({0: BATCH}, None),
@@ -315,7 +315,7 @@ def test_mistakes_in_the_call_of_export() -> None:
     with pytest.raises(TypeError, match=r"export: got an unexpected .* ReLU.forward\(input\)"):
         export(nn.ReLU(), (torch.ones(2),), {"z": torch.ones(2)})
     with pytest.raises(TypeError, match="kwargs is"):
-        export(nn.ReLU(), (), [torch.ones(2)])  # pyright: ignore[reportArgumentType]
+        export(nn.ReLU(), (), [torch.ones(2)])
     with pytest.raises(RuntimeError, match="returns <object"):
         exported(Calls(lambda x: [x, object()]), torch.ones(2))
     with pytest.raises(ValueError, match="no value of"):

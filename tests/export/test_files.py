@@ -116,7 +116,7 @@ def test_extra_files_are_kept(tmp_path: Path) -> None:
     torch.export.load(tmp_path / "a.pt2", extra_files=extra)
     assert extra == {"labels.txt": b"cat\ndog", "missing": None}
     with pytest.raises(TypeError, match="ExportedProgram"):
-        torch.export.save(nn.ReLU(), tmp_path / "b")  # pyright: ignore[reportArgumentType]
+        torch.export.save(nn.ReLU(), tmp_path / "b")
     with pytest.raises(TypeError, match=r"extra file 'labels.txt' is <class 'int'>"):
         torch.export.save(program, tmp_path / "b", extra_files={"labels.txt": 3})
     assert not (tmp_path / "b").exists()

@@ -204,7 +204,7 @@ def test_what_cannot_be_recorded_says_so() -> None:
     with pytest.raises(NotImplementedError, match="top level"):
         fx.wrap("max")
     with pytest.raises(RuntimeError, match="Unsupported type"):
-        fx.wrap(3)  # pyright: ignore
+        fx.wrap(3)
     stray = nn.Linear(2, 2)
     with pytest.raises(NameError, match="not installed as a submodule"):
         fx.symbolic_trace(lambda x: stray(x))

@@ -121,11 +121,11 @@ def test_frombuffer_names_what_does_not_fit(buffer: Any, window: Any, message: s
 
 def test_frombuffer_refuses_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="does not implement Python buffer protocol"):
-        torch.frombuffer(3, dtype=torch.uint8)  # pyright: ignore
+        torch.frombuffer(3, dtype=torch.uint8)
     with pytest.raises(TypeError, match="missing required argument: 'dtype'"):
-        torch.frombuffer(bytearray(4))  # pyright: ignore
+        torch.frombuffer(bytearray(4))
     with pytest.raises(TypeError, match="must be torch.dtype"):
-        torch.frombuffer(bytearray(4), dtype="int8")  # pyright: ignore
+        torch.frombuffer(bytearray(4), dtype="int8")
     with pytest.raises(RuntimeError, match="could not retrieve buffer"):
         torch.frombuffer(memoryview(bytearray(8))[::2], dtype=torch.uint8)
     with pytest.raises(RuntimeError, match="floating point and complex dtype can require"):

@@ -50,7 +50,7 @@ def test_every_protocol_pickles(protocol: int) -> None:
 @WAYS
 def test_duplicates_keep_class_attributes_and_requires_grad(duplicate: Any) -> None:
     x = torch.ones(2, requires_grad=True)
-    x.note = ["text"]  # pyright: ignore
+    x.note = ["text"]
     y = duplicate(x)
     assert y.requires_grad and y.is_leaf
     assert y.note == ["text"]

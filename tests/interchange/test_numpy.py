@@ -120,7 +120,7 @@ def test_arrays_of_another_byte_order_are_refused(dtype: str) -> None:
 def test_other_objects_are_no_arrays() -> None:
     for junk in ([1, 2], 3, "text", None, torch.ones(2)):
         with pytest.raises(TypeError, match="expected np.ndarray"):
-            torch.from_numpy(junk)  # pyright: ignore
+            torch.from_numpy(junk)
 
 
 def test_strides_between_elements_are_refused_and_copied() -> None:

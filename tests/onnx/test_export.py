@@ -155,8 +155,8 @@ def test_modules_that_keep_state_are_refused() -> None:
             self.register_buffer("calls", torch.zeros(1))
 
         def forward(self, x: Tensor) -> Tensor:
-            self.calls.add_(1)  # pyright: ignore
-            return x * self.calls  # pyright: ignore
+            self.calls.add_(1)
+            return x * self.calls
 
     with pytest.raises(UnsupportedOperatorError, match=r"add_ at .*writes to calls"):
         torch.onnx.export(Counts(), torch.ones(1))
@@ -195,7 +195,7 @@ def test_mistakes() -> None:
     with pytest.raises(TypeError, match="Give it a module"):
         torch.onnx.export(3, x)
     with pytest.raises(OnnxExporterError, match="opset_version is '18'"):
-        torch.onnx.export(net, x, opset_version="18")  # pyright: ignore[reportArgumentType]
+        torch.onnx.export(net, x, opset_version="18")
     with pytest.raises(OnnxExporterError, match=r"output_names are \['a', 'b'\]"):
         torch.onnx.export(net, x, output_names=["a", "b"])
     with pytest.raises(OnnxExporterError, match="some are the same"):

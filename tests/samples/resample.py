@@ -127,7 +127,7 @@ def padded(how: str) -> Callable[..., np.ndarray]:
         )
         added = [(max(before, 0), max(after, 0)) for before, after in amounts]
         keywords = {"constant_values": value} if how == "constant" else {}
-        return np.pad(x[kept], added, mode=how, **keywords)  # type: ignore[call-overload]
+        return np.pad(x[kept], added, mode=how, **keywords)
 
     return ref
 

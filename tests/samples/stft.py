@@ -37,7 +37,7 @@ def stft_ref(
     weights, left, right = framed(n_fft, win_length, window)
     edges = [(0, 0)] * (x.ndim - 1)
     if center:
-        x = np.pad(x, [*edges, (n_fft // 2,) * 2], mode=PAD_MODE[pad_mode])  # pyright: ignore[reportCallIssue, reportArgumentType]
+        x = np.pad(x, [*edges, (n_fft // 2,) * 2], mode=PAD_MODE[pad_mode])
     elif align_to_window:
         x = np.pad(x, [*edges, (left, right)])
     starts = range(0, x.shape[-1] - n_fft + 1, hop)

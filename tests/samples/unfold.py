@@ -30,7 +30,7 @@ def places(
 def unfolded(
     x: np.ndarray, kernel: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> np.ndarray:
-    at = places(x.shape[-2:], kernel, dilation, padding, stride)  # type: ignore[arg-type]
+    at = places(x.shape[-2:], kernel, dilation, padding, stride)
     amounts = [(0, 0)] * (x.ndim - 2) + [(p, p) for p in pair(padding)]
     columns = np.pad(x, amounts)[..., at[..., 0], at[..., 1]]
     return columns.reshape(*x.shape[:-3], x.shape[-3] * len(at), at.shape[1])

@@ -80,7 +80,7 @@ def rois(count: int, images: int, size: float) -> np.ndarray:
     return np.concatenate([integers(0, images, count, 1), boxes], 1)
 
 
-def roi_align_reference(x, boxes, scale, height, width, ratio, aligned):  # type: ignore[no-untyped-def]
+def roi_align_reference(x, boxes, scale, height, width, ratio, aligned):
     least = -np.inf if aligned else 1.0
     return sampled(x, boxes, scale, (height, width), ratio, aligned, least, False)
 
@@ -166,7 +166,7 @@ def batched_nms() -> Iterator[Any]:
     yield Sample(np.zeros((0, 4)), np.zeros(0), np.zeros(0, dtype=np.int64), 0.5)
 
 
-def bent(x, weight, offset, mask, bias, stride, padding, dilation):  # type: ignore[no-untyped-def]
+def bent(x, weight, offset, mask, bias, stride, padding, dilation):
     n, channels = x.shape[:2]
     outputs, per_group, *kernel = weight.shape
     taps = kernel[0] * kernel[1]

@@ -118,7 +118,7 @@ def test_tables_have_rows_columns_and_threads() -> None:
     table.colorize(rowwise=True)
     assert "\033[92m\033[1m" in str(table)
     with pytest.raises(ValueError, match="Expected an instance of `Measurement`"):
-        table.extend_results([3])  # pyright: ignore
+        table.extend_results([3])
 
 
 def test_mistakes_are_told() -> None:
@@ -127,7 +127,7 @@ def test_mistakes_are_told() -> None:
     with pytest.raises(ValueError, match="global_setup is C\\+\\+ only"):
         benchmark.Timer("x", global_setup="int x;")
     with pytest.raises(ValueError, match="only a `str`"):
-        benchmark.Timer(lambda: 3)  # pyright: ignore
+        benchmark.Timer(lambda: 3)
     timer = benchmark.Timer("unknown_name")
     with pytest.raises(NameError):
         timer.timeit(1)

@@ -522,7 +522,7 @@ def test_helpers_for_custom_checkpoints() -> None:
     (detached, three) = checkpoints.detach_variable((x * 2, 3))
     assert detached.is_leaf and detached.requires_grad and three == 3
     with pytest.raises(RuntimeError, match="Only tuple of tensors is supported"):
-        checkpoints.detach_variable([x])  # type: ignore[arg-type]
+        checkpoints.detach_variable([x])
     with pytest.warns(UserWarning, match="None of the inputs"):
         checkpoints.check_backward_validity([torch.ones(1), 3])
     with warnings.catch_warnings():

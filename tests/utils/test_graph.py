@@ -124,7 +124,7 @@ def test_what_has_no_graph_is_refused(
     tensors: object, error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=f"draw: {message}"):
-        draw(tensors)  # type: ignore[arg-type]
+        draw(tensors)
 
 
 def test_options_are_checked() -> None:
@@ -132,7 +132,7 @@ def test_options_are_checked() -> None:
     with pytest.raises(ValueError, match="max_nodes is 0"):
         draw(x, max_nodes=0)
     with pytest.raises(ValueError, match="direction is 'up'"):
-        draw(x, direction="up")  # type: ignore[arg-type]
+        draw(x, direction="up")
 
 
 HOSTILE = [

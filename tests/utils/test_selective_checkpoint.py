@@ -215,7 +215,7 @@ def test_memory_lies_between_all_and_nothing() -> None:
 
 def test_policies_are_checked() -> None:
     with pytest.raises(ValueError, match="contains 3 of type int"):
-        create_selective_checkpoint_contexts([torch.mm, 3])  # type: ignore[list-item]
+        create_selective_checkpoint_contexts([torch.mm, 3])
     with pytest.raises(TypeError, match="either a function or a list of ops"):
-        create_selective_checkpoint_contexts(3)  # type: ignore[arg-type]
+        create_selective_checkpoint_contexts(3)
     assert torch.Tensor.detach in SAC_IGNORED_OPS

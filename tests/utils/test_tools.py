@@ -93,12 +93,12 @@ def test_tensors_change_places() -> None:
     layer = nn.Linear(2, 1)
     held = layer.weight
     other = torch.zeros(3, dtype=torch.float64)
-    other.note = "mine"  # pyright: ignore
+    other.note = "mine"
     held.grad = torch.ones(1, 2)
     values = held.tolist()
     torch.utils.swap_tensors(held, other)
     assert held is layer.weight and type(held) is torch.Tensor and held.dtype == torch.float64
-    assert held.note == "mine" and held.grad is None and not held.requires_grad  # pyright: ignore
+    assert held.note == "mine" and held.grad is None and not held.requires_grad
     assert type(other) is nn.Parameter and other.tolist() == values and other.requires_grad
     assert other.grad is not None and other.grad.tolist() == [[1, 1]] and not hasattr(other, "note")
     assert (held + 1).tolist() == [1, 1, 1]
@@ -115,7 +115,7 @@ def test_tensors_that_others_use_stay() -> None:
         torch.utils.swap_tensors(a, y)
     assert reference() is y
     with pytest.raises(TypeError, match="t2 must be Tensor"):
-        torch.utils.swap_tensors(torch.ones(1), 3)  # pyright: ignore
+        torch.utils.swap_tensors(torch.ones(1), 3)
 
 
 def test_dicts_know_tensors_by_identity_and_let_them_go() -> None:
@@ -134,7 +134,7 @@ def test_dicts_know_tensors_by_identity_and_let_them_go() -> None:
     gc.collect()
     assert len(names) == 0 and reference() is None
     with pytest.raises(AssertionError, match=r"expected torch\.Tensor"):
-        TensorWeakRef(3)  # pyright: ignore
+        TensorWeakRef(3)
 
 
 def test_the_environment_is_printed() -> None:

@@ -75,7 +75,7 @@ def make(kind: str) -> nn.Module:
     if kind == "SSD":
         boxes = anchor_utils.DefaultBoxGenerator([[2], [2]])
         backbone = Pyramid()
-        backbone.out_channels = [16, 16]  # type: ignore[assignment]
+        backbone.out_channels = [16, 16]
         return detection.SSD(backbone, boxes, (48, 48), 3)
     if kind == "RetinaNet":
         made = anchors(((16,), (32,)), (0.5, 1.0))

@@ -76,7 +76,7 @@ def call_name(node: fx.Node) -> str:
         name = str(node.target)
     elif node.op == "call_function":
         target = node.target
-        name = _OPERATORS.get(target) or getattr(target, "__name__", "")  # pyright: ignore
+        name = _OPERATORS.get(target) or getattr(target, "__name__", "")
     else:
         return ""
     return _SYNONYMS.get(name, name)

@@ -121,7 +121,7 @@ def distribute_module(
         module.register_forward_pre_hook(lambda mod, inputs: input_fn(mod, inputs, mesh))
     if output_fn is not None:
         module.register_forward_hook(lambda mod, _, outputs: output_fn(mod, outputs, mesh))
-    module._distribute_module_applied = True  # pyright: ignore[reportArgumentType]
+    module._distribute_module_applied = True
     return module
 
 

@@ -128,7 +128,7 @@ class VideoClips:
 
     def _look_at_videos(self) -> None:
         loader = rl.utils.data.DataLoader(
-            _Timestamps(self.video_paths),  # pyright: ignore[reportArgumentType]
+            _Timestamps(self.video_paths),
             batch_size=16,
             num_workers=self.num_workers,
             collate_fn=list,

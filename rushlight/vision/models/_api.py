@@ -217,7 +217,7 @@ def builder(
         parameters = inspect.signature(build, follow_wrapped=False).parameters
         weights = parameters["weights"].replace(annotation=Optional[weights_enum])  # noqa: UP045
         signature = inspect.Signature([weights, *list(parameters.values())[1:]])
-        build.__signature__ = signature  # type: ignore[attr-defined]
+        build.__signature__ = signature  # pyright: ignore[reportAttributeAccessIssue]
         default = weights_enum.__members__.get(legacy)
         return register_model()(handle_legacy_interface(weights=("pretrained", default))(build))
 

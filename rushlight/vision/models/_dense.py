@@ -83,7 +83,7 @@ def dense_builder(
             annotation=Optional[weights_enum],  # noqa: UP045
         )
         shown = [p for name, p in parameters.items() if name != "is_trained"]
-        build.__signature__ = inspect.Signature([weights, *shown])  # type: ignore[attr-defined]
+        build.__signature__ = inspect.Signature([weights, *shown])  # pyright: ignore[reportAttributeAccessIssue]
         take_old_arguments = handle_legacy_interface(
             weights=("pretrained", legacy),
             weights_backbone=("pretrained_backbone", backbone_enum[legacy_backbone]),

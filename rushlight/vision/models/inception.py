@@ -196,7 +196,7 @@ class InceptionAux(nn.Module):
         self.conv0 = conv(in_channels, 128, kernel_size=1)
         self.conv1 = conv(128, 768, kernel_size=5)
         self.fc = nn.Linear(768, num_classes)
-        self.fc.stddev = 0.001  # type: ignore[assignment]  # of its initial weights
+        self.fc.stddev = 0.001  # of its initial weights
 
     def forward(self, x: Tensor) -> Tensor:
         x = F.avg_pool2d(x, kernel_size=5, stride=3)
@@ -279,8 +279,7 @@ class Inception3(nn.Module):
         x = self.Mixed_5d(self.Mixed_5c(self.Mixed_5b(self.maxpool2(x))))  # (N, 288, 35, 35)
         x = self.Mixed_6c(self.Mixed_6b(self.Mixed_6a(x)))
         x = self.Mixed_6e(self.Mixed_6d(x))  # (N, 768, 17, 17)
-        wants_aux = self.training and self.AuxLogits is not None
-        aux = self.AuxLogits(x) if wants_aux else None  # type: ignore[misc]
+        aux = self.AuxLogits(x) if self.training and self.AuxLogits is not None else None
         x = self.Mixed_7c(self.Mixed_7b(self.Mixed_7a(x)))  # (N, 2048, 8, 8)
         x = self.fc(rl.flatten(self.dropout(self.avgpool(x)), 1))
         return InceptionOutputs(x, aux) if self.training and self.aux_logits else x

@@ -218,8 +218,8 @@ class VisionTransformer(nn.Module):
             nn.init.zeros_(last.bias)
         if self.representation_size is not None:
             _init_by_fan_in(self.heads.pre_logits)
-        nn.init.zeros_(self.heads.head.weight)  # type: ignore[arg-type]
-        nn.init.zeros_(self.heads.head.bias)  # type: ignore[arg-type]
+        nn.init.zeros_(self.heads.head.weight)
+        nn.init.zeros_(self.heads.head.bias)
 
     def _process_input(self, x: Tensor) -> Tensor:
         """(N, 3, H, W) to a sequence of patches (N, H * W / patch_size ** 2, hidden_dim)."""

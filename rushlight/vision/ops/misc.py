@@ -119,7 +119,7 @@ def _same_padding(
     """The padding that keeps the size of the input at stride 1: (kernel - 1) // 2 * dilation."""
     if isinstance(kernel_size, int) and isinstance(dilation, int):
         return (kernel_size - 1) // 2 * dilation
-    dims = len(kernel_size) if isinstance(kernel_size, Sequence) else len(dilation)  # type: ignore[arg-type]
+    dims = len(kernel_size) if isinstance(kernel_size, Sequence) else len(dilation)  # pyright: ignore[reportArgumentType]
     kernels = (kernel_size,) * dims if isinstance(kernel_size, int) else kernel_size
     dilations = (dilation,) * dims if isinstance(dilation, int) else dilation
     return tuple((k - 1) // 2 * d for k, d in zip(kernels, dilations, strict=True))

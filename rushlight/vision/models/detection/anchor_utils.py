@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor, nn
@@ -40,12 +41,10 @@ class AnchorGenerator(nn.Module):
         aspect_ratios: Sequence[float | Sequence[float]] = ((0.5, 1.0, 2.0),),
     ) -> None:
         super().__init__()
-        if not isinstance(sizes[0], (list, tuple)):
-            sizes = tuple((size,) for size in sizes)  # type: ignore[misc]
-        if not isinstance(aspect_ratios[0], (list, tuple)):
-            aspect_ratios = (aspect_ratios,) * len(sizes)  # type: ignore[assignment]
-        self.sizes: Sequence[Sequence[int]] = sizes  # type: ignore[assignment]
-        self.aspect_ratios: Sequence[Sequence[float]] = aspect_ratios  # type: ignore[assignment]
+        are_lists = isinstance(sizes[0], (list, tuple))
+        self.sizes: Any = sizes if are_lists else tuple((size,) for size in sizes)
+        are_lists = isinstance(aspect_ratios[0], (list, tuple))
+        self.aspect_ratios: Any = aspect_ratios if are_lists else (aspect_ratios,) * len(sizes)
         self.cell_anchors = [
             self.generate_anchors(s, a)
             for s, a in zip(self.sizes, self.aspect_ratios, strict=False)

@@ -186,7 +186,7 @@ def _mobilenet_extractor(
     out_channels = 256
     if not fpn:
         model = nn.Sequential(features, nn.Conv2d(features[-1].out_channels, out_channels, 1))
-        model.out_channels = out_channels  # type: ignore[assignment]
+        model.out_channels = out_channels
         return model
     returned_layers = returned_layers or [len(starts) - 2, len(starts) - 1]
     if min(returned_layers) < 0 or max(returned_layers) >= len(starts):

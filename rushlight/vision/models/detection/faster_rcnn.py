@@ -131,7 +131,7 @@ class FasterRCNN(GeneralizedRCNN):
             raise ValueError(
                 f"{name}: num_classes should not be None when box_predictor is not specified."
             )
-        channels: int = backbone.out_channels  # type: ignore[assignment]
+        channels: int = backbone.out_channels
         anchors = rpn_anchor_generator or _default_anchorgen()
         rpn = RegionProposalNetwork(
             anchors,
@@ -281,7 +281,7 @@ def resnet50_pyramid_v2(
 
 def heads_v2(backbone: nn.Module) -> dict[str, Any]:
     """Returns the heads of version 2, as arguments."""
-    channels: int = backbone.out_channels  # type: ignore[assignment]
+    channels: int = backbone.out_channels
     anchors = _default_anchorgen()
     rpn_head = RPNHead(channels, anchors.num_anchors_per_location()[0], conv_depth=2)
     box_head = FastRCNNConvFCHead((channels, 7, 7), [256] * 4, [1024], nn.BatchNorm2d)

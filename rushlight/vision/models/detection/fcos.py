@@ -130,7 +130,7 @@ def _tower(in_channels: int, num_convs: int, norm_layer: MakeLayer | None) -> nn
 
 def _init_convolution(conv: nn.Conv2d, bias: float = 0.0) -> None:
     nn.init.normal_(conv.weight, std=0.01)
-    nn.init.constant_(conv.bias, bias)  # type: ignore[arg-type]
+    nn.init.constant_(conv.bias, bias)  # pyright: ignore[reportArgumentType]
 
 
 class FCOSClassificationHead(nn.Module):
@@ -235,7 +235,7 @@ class FCOS(SingleStageDetector):
                 "FCOS: anchor_generator.num_anchors_per_location()[0] should be 1, but is "
                 f"{per_place}."
             )
-        channels: int = backbone.out_channels  # type: ignore[assignment]
+        channels: int = backbone.out_channels
         self.head = head or FCOSHead(channels, per_place, num_classes)
         self.box_coder = BoxLinearCoder(normalize_by_size=True)
         mean, std = image_mean or [0.485, 0.456, 0.406], image_std or [0.229, 0.224, 0.225]

@@ -56,7 +56,7 @@ class KeypointRCNN(FasterRCNN):
             )
         sizes = min_size or (640, 672, 704, 736, 768, 800)
         super().__init__(backbone, num_classes, sizes, *args, **kwargs)
-        channels: int = backbone.out_channels  # type: ignore[assignment]
+        channels: int = backbone.out_channels
         heads = self.roi_heads
         heads.keypoint_roi_pool = keypoint_roi_pool or MultiScaleRoIAlign(
             ["0", "1", "2", "3"], 14, 2
@@ -82,7 +82,7 @@ class KeypointRCNNHeads(nn.Sequential):
 
 def _init_convolution(conv: nn.Conv2d | nn.ConvTranspose2d) -> None:
     nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
-    nn.init.zeros_(conv.bias)  # type: ignore[arg-type]
+    nn.init.zeros_(conv.bias)  # pyright: ignore[reportArgumentType]
 
 
 class KeypointRCNNPredictor(nn.Module):

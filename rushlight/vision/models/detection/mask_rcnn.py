@@ -61,7 +61,7 @@ class MaskRCNN(FasterRCNN):
                 "MaskRCNN: num_classes should be None when mask_predictor is specified."
             )
         super().__init__(backbone, num_classes, *args, **kwargs)
-        channels: int = backbone.out_channels  # type: ignore[assignment]
+        channels: int = backbone.out_channels
         if mask_predictor is None:
             classes = self.roi_heads.box_predictor.cls_score.out_features
             mask_predictor = MaskRCNNPredictor(256, 256, classes)
@@ -191,7 +191,7 @@ def maskrcnn_resnet50_fpn_v2(
 ) -> MaskRCNN:
     """Mask R-CNN with a ResNet-50, a pyramid and larger heads; kwargs are MaskRCNN's."""
     backbone = resnet50_pyramid_v2(weights_backbone, progress, trainable_backbone_layers)
-    channels: int = backbone.out_channels  # type: ignore[assignment]
+    channels: int = backbone.out_channels
     mask_head = MaskRCNNHeads(channels, (256,) * 4, 1, norm_layer=nn.BatchNorm2d)
     heads: dict[str, Any] = heads_v2(backbone) | {"mask_head": mask_head}
     return MaskRCNN(backbone, num_classes=num_classes, **(heads | kwargs))

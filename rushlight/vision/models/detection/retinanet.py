@@ -269,7 +269,7 @@ class RetinaNet(SingleStageDetector):
         check_anchor_generator(anchor_generator, AnchorGenerator, "RetinaNet")
         self.backbone = backbone
         self.anchor_generator = anchor_generator or _default_anchorgen()
-        channels: int = backbone.out_channels  # type: ignore[assignment]
+        channels: int = backbone.out_channels
         per_place = self.anchor_generator.num_anchors_per_location()[0]
         self.head = head or RetinaNetHead(channels, per_place, num_classes)
         self.proposal_matcher = proposal_matcher or Matcher(

@@ -300,8 +300,8 @@ class RoIHeads(nn.Module):
         losses: Any,
     ) -> None:
         """Adds the loss of the masks, or the masks."""
-        logits = self.mask_predictor(  # type: ignore[misc]
-            self.mask_head(self.mask_roi_pool(features, boxes, image_shapes))  # type: ignore[misc]
+        logits = self.mask_predictor(  # pyright: ignore[reportOptionalCall]
+            self.mask_head(self.mask_roi_pool(features, boxes, image_shapes))  # pyright: ignore[reportOptionalCall]
         )
         if self.training:
             masks, labels = ([target[name] for target in targets] for name in ("masks", "labels"))
@@ -322,8 +322,8 @@ class RoIHeads(nn.Module):
         losses: Any,
     ) -> None:
         """Adds the loss of the keypoints, or the keypoints."""
-        logits = self.keypoint_predictor(  # type: ignore[misc]
-            self.keypoint_head(self.keypoint_roi_pool(features, boxes, image_shapes))  # type: ignore[misc]
+        logits = self.keypoint_predictor(  # pyright: ignore[reportOptionalCall]
+            self.keypoint_head(self.keypoint_roi_pool(features, boxes, image_shapes))  # pyright: ignore[reportOptionalCall]
         )
         if self.training:
             points = [target["keypoints"] for target in targets]

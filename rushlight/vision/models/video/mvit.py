@@ -72,7 +72,7 @@ class Pool(nn.Module):
         x = _to_sequence(places, x)
         if not self.norm_before_pool and self.norm_act is not None:
             x = self.norm_act(x)
-        return x, places.shape[2:]  # type: ignore[return-value]
+        return x, places.shape[2:]
 
 
 def _to_places(x: Tensor, thw: Sizes) -> Tensor:
@@ -140,9 +140,9 @@ class MultiscaleAttention(nn.Module):
             conv = nn.Conv3d(
                 self.head_dim,
                 self.head_dim,
-                tuple(kernel),  # type: ignore[arg-type]
-                stride=tuple(stride),  # type: ignore[arg-type]
-                padding=tuple(size // 2 for size in kernel),  # type: ignore[arg-type]
+                tuple(kernel),
+                stride=tuple(stride),
+                padding=tuple(size // 2 for size in kernel),
                 groups=self.head_dim,
                 bias=False,
             )
@@ -219,7 +219,7 @@ class MultiscaleBlock(nn.Module):
         if math.prod(cnf.stride_q) > 1:
             kernel = [step + 1 if step > 1 else step for step in cnf.stride_q]
             padding = [size // 2 for size in kernel]
-            self.pool_skip = Pool(nn.MaxPool3d(kernel, stride=cnf.stride_q, padding=padding), None)  # type: ignore[arg-type]
+            self.pool_skip = Pool(nn.MaxPool3d(kernel, stride=cnf.stride_q, padding=padding), None)  # pyright: ignore[reportArgumentType]
         width = cnf.output_channels if proj_after_attn else cnf.input_channels
         self.norm1 = norm_layer(cnf.input_channels)
         self.norm2 = norm_layer(width)

@@ -228,7 +228,7 @@ class VideoResNet(nn.Module):
         if zero_init_residual:
             for layer in self.modules():
                 if isinstance(layer, Bottleneck):
-                    nn.init.zeros_(layer.conv3[1].weight)  # type: ignore[arg-type]
+                    nn.init.zeros_(layer.conv3[1].weight)
 
     def _make_layer(
         self,

@@ -45,7 +45,7 @@ class AffineMap:
             raise ValueError(f"affine: scale is {scale}. It must be positive.")
         if not isinstance(shear, (numbers.Number, list, tuple)):
             raise TypeError(f"affine: shear is {shear!r}. It must be a number or (x, y).")
-        shears: Any = (shear, 0.0) if isinstance(shear, numbers.Number) else tuple(shear)  # pyright: ignore[reportArgumentType]
+        shears: Any = (shear, 0.0) if isinstance(shear, numbers.Number) else tuple(shear)
         shears = shears * 2 if len(shears) == 1 else shears
         if len(shears) != 2:
             raise ValueError(f"affine: shear is {shear!r}. It must be a number or (x, y).")

@@ -167,7 +167,7 @@ def moving_mnist(root: Path) -> Iterator[Case]:
 
 @builder
 def pcam(root: Path) -> Iterator[Case]:
-    import h5py  # pyright: ignore[reportMissingImports]
+    import h5py
 
     (root / "pcam").mkdir()
     for part in ("train", "test", "valid"):

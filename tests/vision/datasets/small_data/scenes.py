@@ -216,7 +216,7 @@ def sbu(root: Path) -> Iterator[Case]:
 
 @builder
 def lsun(root: Path) -> Iterator[Case]:
-    import lmdb  # pyright: ignore[reportMissingImports]
+    import lmdb
 
     for name, count in (("bedroom_train", 2), ("tower_train", 1), ("test", 1)):
         path = str(root / f"{name}_lmdb")
