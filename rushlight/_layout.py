@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class layout:  # noqa: N801
+class layout:
     """How a tensor's elements are stored.
 
     Example:

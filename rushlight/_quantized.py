@@ -60,7 +60,7 @@ qint32 = QuantizedDType("qint32", rl.int32)
 _BY_INTEGERS = {rl.int8: qint8, rl.uint8: quint8, rl.int32: qint32}
 
 
-class qscheme:  # noqa: N801 - PyTorch's name
+class qscheme:
     """How scales and zero points belong to elements, torch.per_tensor_affine for one."""
 
     def __init__(self, name: str) -> None:

@@ -147,7 +147,7 @@ def _fused(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-class set_stance:  # noqa: N801 - PyTorch's name
+class set_stance:
     """Sets how compiled functions run from now on, or inside a with block or a function.
 
     Args:

@@ -208,7 +208,7 @@ def clear_safe_globals() -> None:
     _safe_globals.clear()
 
 
-class safe_globals:  # noqa: N801 - PyTorch's name
+class safe_globals:
     """Lets files name classes and functions inside a with block.
 
     Args:
@@ -404,7 +404,7 @@ class _Setting:
         _settings[self._name] = self._before
 
 
-class set_default_mmap_options(_Setting):  # noqa: N801 - PyTorch's name
+class set_default_mmap_options(_Setting):
     """Sets how load(..., mmap=True) maps files; also for a block.
 
     Args:
@@ -429,7 +429,7 @@ def get_default_mmap_options() -> int | None:
     return _settings["mmap_flags"]
 
 
-class skip_data:  # noqa: N801 - PyTorch's name
+class skip_data:
     """A block in which save and load leave out the bytes of tensors, which are zero then.
 
     Args:

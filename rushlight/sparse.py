@@ -159,7 +159,7 @@ def spdiags(
     return made.coalesce() if layout is None else made.to_sparse(layout=layout)
 
 
-class check_sparse_tensor_invariants:  # noqa: N801
+class check_sparse_tensor_invariants:
     """Switches PyTorch's checks of indices on and off; here they are always on.
 
     It remembers what it was told, so that programs which ask get their answer. It is a context

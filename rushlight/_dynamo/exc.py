@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class TorchDynamoException(RuntimeError):  # noqa: N818 - PyTorch's name
+class TorchDynamoException(RuntimeError):
     """What torch.compile raises."""
 
 

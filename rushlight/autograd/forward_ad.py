@@ -59,7 +59,7 @@ def exit_dual_level(*, level: int | None = None) -> None:
     _level = None
 
 
-class dual_level:  # noqa: N801 (PyTorch's name)
+class dual_level:
     """The scope in which dual tensors live.
 
     Example:

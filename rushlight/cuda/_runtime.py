@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class cudaStatus:  # noqa: N801 (PyTorch's name)
+class cudaStatus:
     """Results of the runtime's functions.
 
     Example:

@@ -135,7 +135,7 @@ class CUDAGraph:
         return self._graph.exec_handle()
 
 
-class graph:  # noqa: N801 (PyTorch's name)
+class graph:
     """A context whose work on the GPU is captured into a CUDAGraph, and not done.
 
     An error inside ends the capture, and the stream can be used as before.

@@ -47,7 +47,7 @@ DTYPE_NUMBERS = {dtype: i for i, dtype in enumerate(DTYPES)}
 _NOTE = struct.Struct("<IBBBxiiQ8x")
 
 
-class DifferentCalls(DistBackendError):  # noqa: N818
+class DifferentCalls(DistBackendError):
     """That all ranks found, before any data moved, that their calls do not fit together."""
 
 

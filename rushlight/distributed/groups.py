@@ -63,11 +63,11 @@ class _Meta(type):
     """Gives a class the attribute WORLD, the default group of the moment."""
 
     @property
-    def WORLD(cls) -> ProcessGroup | None:  # noqa: N802
+    def WORLD(cls) -> ProcessGroup | None:
         return _state.default
 
 
-class group(metaclass=_Meta):  # noqa: N801
+class group(metaclass=_Meta):
     """Holds WORLD, the group of all processes."""
 
 

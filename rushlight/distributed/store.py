@@ -36,7 +36,7 @@ def seconds_of(timeout: timedelta) -> float:
     return timeout.total_seconds()
 
 
-class Missing(Exception):  # noqa: N818
+class Missing(Exception):
     """That an operation must wait for a key."""
 
 

@@ -17,7 +17,7 @@ def _refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
     )
 
 
-class immutable_list(list):  # noqa: N801  PyTorch's name
+class immutable_list(list):
     """A list that refuses to be changed.
 
     Example:
@@ -35,7 +35,7 @@ class immutable_list(list):  # noqa: N801  PyTorch's name
         return type(self), (tuple(self),)
 
 
-class immutable_dict(dict):  # noqa: N801  PyTorch's name
+class immutable_dict(dict):
     """A dict that refuses to be changed.
 
     Example:

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-class ProcessException(Exception):  # noqa: N818
+class ProcessException(Exception):
     """That a process failed.
 
     Args:

@@ -83,7 +83,7 @@ class NodeDef(NamedTuple):
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
 
 
-class structseq(tuple[Any, ...]):  # noqa: N801, PyTorch's name
+class structseq(tuple[Any, ...]):
     """Stands in SUPPORTED_NODES for the classes of what ops with several results return."""
 
 
@@ -156,7 +156,7 @@ class TreeSpec:
 _LEAF = TreeSpec(None, None, [])
 
 
-def LeafSpec() -> TreeSpec:  # noqa: N802, a class in PyTorch
+def LeafSpec() -> TreeSpec:
     """The spec of a tree that is one leaf."""
     return _LEAF
 

@@ -278,7 +278,7 @@ def _place(tensor: Tensor) -> tuple[Any, ...]:
 # Reading
 
 
-class safe_open:  # noqa: N801 - the package's name
+class safe_open:
     """A file of tensors, which are read when they are asked for.
 
     Args:

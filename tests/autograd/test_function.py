@@ -84,7 +84,7 @@ class MyReLU(Function):
         return grad_input
 
 
-class Double_(Function):  # noqa: N801
+class Double_(Function):
     @staticmethod
     def forward(ctx, x):
         ctx.mark_dirty(x)

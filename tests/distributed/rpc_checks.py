@@ -18,7 +18,7 @@ from rushlight.distributed.rpc import _rref
 from rushlight.futures import Future, wait_all
 
 
-class Misfit(Exception):  # noqa: N818
+class Misfit(Exception):
     """Cannot be made of a text alone."""
 
     def __init__(self, first: int, second: int) -> None:

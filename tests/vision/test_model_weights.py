@@ -133,7 +133,7 @@ def test_models_are_listed_by_patterns():
 
 
 def test_own_models_can_be_registered():
-    class Own_Weights(WeightsEnum):  # noqa: N801
+    class Own_Weights(WeightsEnum):
         DEFAULT = Weights("file", lambda: None, {})
 
     def own(*, weights: Own_Weights | None = None) -> torch.nn.Module:

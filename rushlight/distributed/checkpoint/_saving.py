@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 
-class CheckpointException(RuntimeError):  # noqa: N818 - PyTorch's name
+class CheckpointException(RuntimeError):
     """Raised by save on all ranks when one could not do its part, and by load.
 
     Args:

@@ -47,7 +47,7 @@ class PostLocalSGDState:
         self.iter += bucket.is_last()
 
 
-def post_localSGD_hook(state: PostLocalSGDState, bucket: GradBucket) -> Future:  # noqa: N802
+def post_localSGD_hook(state: PostLocalSGDState, bucket: GradBucket) -> Future:
     """Averages over all processes before start_localSGD_iter, and within the subgroup afterwards.
 
     Args:

@@ -112,7 +112,7 @@ def _average_all(state: PowerSGDState, tensors: Sequence[Tensor]) -> None:
         tensor.copy_(part.view(tensor.shape))
 
 
-def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:  # noqa: N802
+def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:
     """Averages each matrix of gradients by its low-rank approximation, vectors as they are.
 
     Tensors of more dims are matrices of their first dim and all others.
@@ -168,7 +168,7 @@ def powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:  # noqa: 
     return done
 
 
-def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:  # noqa: N802
+def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future:
     """Averages the gradients of a bucket as one square matrix, by its low-rank approximation.
 
     This is faster than powerSGD_hook, and loses more.
