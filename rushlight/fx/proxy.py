@@ -231,7 +231,7 @@ class Proxy:
         count = _unpacked_by(sys._getframe(1))
         if count is None:
             return self.tracer.iter(self)
-        return iter([operator.getitem(self, i) for i in range(count)])  # pyright: ignore
+        return iter([operator.getitem(self, i) for i in range(count)])  # pyright: ignore[reportArgumentType, reportCallIssue]
 
     def __bool__(self) -> bool:
         return self.tracer.to_bool(self)

@@ -71,7 +71,7 @@ class Parameter:
     mark: str = ""
 
     def __str__(self) -> str:
-        base, suffix = re.fullmatch(r"(\w+)(.*)", self.type).groups()  # pyright: ignore
+        base, suffix = re.fullmatch(r"(\w+)(.*)", self.type).groups()  # pyright: ignore[reportOptionalMemberAccess]
         text = f"{base}{self.mark}{suffix} {self.name}"
         if self.default is inspect.Parameter.empty:
             return text

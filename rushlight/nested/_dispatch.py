@@ -129,7 +129,7 @@ def _from_end(x: Nested) -> int:
 
 
 def _shape(x: Nested) -> tuple[Any, ...]:
-    return tuple(x.shape) if isinstance(x, NestedTensor) else x._shapes  # pyright: ignore
+    return tuple(x.shape) if isinstance(x, NestedTensor) else x._shapes  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _by_part(tensor: Tensor, like: Nested) -> Sequence[Tensor]:

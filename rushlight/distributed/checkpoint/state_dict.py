@@ -248,7 +248,7 @@ def _fill(optimizer: Optimizer) -> None:
 
 def _listed(optimizers: Optimizer | Iterable[Optimizer]) -> list[Optimizer]:
     is_many = isinstance(optimizers, list | tuple | set)
-    return list(optimizers) if is_many else [optimizers]  # pyright: ignore
+    return list(optimizers) if is_many else [optimizers]  # pyright: ignore[reportReturnType]
 
 
 def _name_of(names: dict[Parameter, str], param: Any) -> str:

@@ -201,7 +201,7 @@ class FSDPModule:
         return state
 
     def _states(self, recurse: bool) -> Iterator[ShardState]:
-        yield from states_in(self) if recurse else [self._state]  # pyright: ignore
+        yield from states_in(self) if recurse else [self._state]  # pyright: ignore[reportArgumentType]
 
     def _groups(self, recurse: bool) -> Iterator[ParamGroup]:
         for state in self._states(recurse):

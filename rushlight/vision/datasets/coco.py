@@ -49,7 +49,7 @@ class CocoDetection(VisionDataset):
     ) -> None:
         super().__init__(root, transforms, transform, target_transform)
         try:
-            from pycocotools.coco import COCO  # pyright: ignore
+            from pycocotools.coco import COCO  # pyright: ignore[reportMissingModuleSource]
         except ImportError as error:
             raise RuntimeError(
                 f"{type(self).__name__} needs pycocotools. Install it: pip install pycocotools"

@@ -21,14 +21,14 @@ class Quantizable:
         self.quant, self.dequant = q.QuantStub(), q.DeQuantStub()
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.dequant(super().forward(self.quant(x)))  # pyright: ignore
+        return self.dequant(super().forward(self.quant(x)))  # pyright: ignore[reportAttributeAccessIssue]
 
     def fuse_model(self, is_qat: bool | None = None) -> None:
         """Fuses layers in place: batch norms are folded in, or kept to train if is_qat.
 
         is_qat is that of the model's mode if None.
         """
-        for part in self.modules():  # pyright: ignore
+        for part in self.modules():  # pyright: ignore[reportAttributeAccessIssue]
             if part is not self and hasattr(part, "fuse_model"):
                 part.fuse_model(is_qat)
 
