@@ -21,7 +21,7 @@ class CopyMethods(_C.TensorBase):
 
     def __copy__(self) -> Tensor:
         with DisableTorchFunctionSubclass():
-            result = _as_class(type(self), self.detach(), self.requires_grad)
+            result = as_class(type(self), self.detach(), self.requires_grad)
         result.__dict__.update(self.__dict__)
         return result
 
@@ -35,7 +35,7 @@ class CopyMethods(_C.TensorBase):
             )
         with DisableTorchFunctionSubclass():
             copied = _copy_memory(self.detach(), memo)
-            result = _as_class(type(self), copied, self.requires_grad)
+            result = as_class(type(self), copied, self.requires_grad)
         memo[id(self)] = result
         import copy
 
@@ -51,7 +51,7 @@ class CopyMethods(_C.TensorBase):
                 from rushlight._sparse import parts_of, rebuild_leaf
 
                 return rebuild_leaf, (*parts_of(data), self.requires_grad)
-            strides = data.stride() if _is_dense(data) else None
+            strides = data.stride() if is_dense(data) else None
             layout = (self.dtype, tuple(self.shape), strides, str(self.device))
             payload = None if self.device.type == "meta" else _bytes_of(data.cpu())
         return _rebuild, (type(self), payload, *layout, self.requires_grad), self.__dict__ or None
@@ -84,7 +84,7 @@ class CopyMethods(_C.TensorBase):
             return self.copy_(other).detach()
 
 
-def _as_class(cls: Any, tensor: Tensor, requires_grad: bool) -> Tensor:
+def as_class(cls: Any, tensor: Tensor, requires_grad: bool) -> Tensor:
     """A tensor as one of a subclass, on the same memory."""
     import rushlight as rl
 
@@ -108,7 +108,7 @@ def _copy_memory(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:
     return whole.as_strided(sizes, strides, offset).detach()
 
 
-def _is_dense(tensor: Tensor) -> bool:
+def is_dense(tensor: Tensor) -> bool:
     """Whether the elements lie side by side in some order of the dims."""
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
@@ -120,7 +120,7 @@ def _is_dense(tensor: Tensor) -> bool:
 
 def _bytes_of(tensor: Tensor) -> bytes:
     """The elements of a tensor on the CPU, in the order of memory if it is dense."""
-    if _is_dense(tensor):
+    if is_dense(tensor):
         flat = tensor.as_strided((tensor.numel(),), (1,), tensor.storage_offset())
     else:
         flat = tensor.contiguous().flatten()
@@ -145,4 +145,4 @@ def _rebuild(
         flat = rl.frombuffer(bytearray(payload), dtype=dtype)
         tensor = flat.reshape(sizes) if strides is None else flat.as_strided(sizes, strides)
         tensor = tensor.to(device)
-    return _as_class(cls, tensor.detach(), requires_grad)
+    return as_class(cls, tensor.detach(), requires_grad)

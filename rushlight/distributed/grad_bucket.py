@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from rushlight._copying import is_dense
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,23 +17,12 @@ def lay_out(flat: Tensor, params: Sequence[Tensor]) -> list[Tensor]:
     """Returns views of memory, one after another, with the shapes and strides of parameters."""
     views, offset = [], 0
     for param in params:
-        if param.is_contiguous() or not _is_dense(param):
+        if param.is_contiguous() or not is_dense(param):
             views.append(flat[offset : offset + param.numel()].view(param.shape))
         else:
             views.append(flat.as_strided(param.shape, param.stride(), offset))
         offset += param.numel()
     return views
-
-
-def _is_dense(tensor: Tensor) -> bool:
-    """Whether the elements fill their memory, in whatever order."""
-    expected = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size != 1:
-            if stride != expected:
-                return False
-            expected *= size
-    return True
 
 
 class GradBucket:

@@ -291,7 +291,7 @@ class Mesh:
         """Reads what one rank sends, until it ends."""
         sender = -1
         try:
-            hello = _exactly(connection, bytearray(_HELLO.size))
+            hello = read_exactly(connection, bytearray(_HELLO.size))
             secret, sender, own_channel = _HELLO.unpack(hello)
             if secret != self._secret or sender >= self._size:
                 connection.close()  # a stranger
@@ -302,22 +302,22 @@ class Mesh:
                     self._changed.notify_all()
                 return
             while True:
-                header = _exactly(connection, bytearray(_HEADER.size))
+                header = read_exactly(connection, bytearray(_HEADER.size))
                 channel, tag, size, note = _HEADER.unpack(header)
                 receipt = self._awaited(sender, channel, tag)
                 if receipt is None:
-                    data = _exactly(connection, bytearray(size))
+                    data = read_exactly(connection, bytearray(size))
                     with self._changed:
                         self._put_aside(sender, channel, tag, note, data)
                 elif receipt.fits(sender, note, size):
                     try:
-                        _exactly(connection, receipt.memory)
+                        read_exactly(connection, receipt.memory)
                     except (OSError, EOFError):
                         receipt.set_exception(DistNetworkError(_lost_reason(sender)))
                         raise
                     receipt.arrived(sender)
                 else:
-                    _exactly(connection, bytearray(size))
+                    read_exactly(connection, bytearray(size))
         except (OSError, EOFError):
             if sender >= 0:
                 self._lose(sender)
@@ -379,7 +379,7 @@ def _wants(receipt: Receipt, sender: int, channel: int, tag: int) -> bool:
     return same_source and receipt.channel == channel and receipt.tag == tag
 
 
-def _exactly(connection: socket.socket, memory: bytearray | memoryview) -> bytearray:
+def read_exactly(connection: socket.socket, memory: bytearray | memoryview) -> bytearray:
     """Fills the memory."""
     rest = memoryview(memory)
     while rest:

@@ -13,7 +13,7 @@ from multiprocessing.reduction import DupFd, ForkingPickler
 
 import rushlight as rl
 from rushlight import _C, Tensor
-from rushlight._copying import _as_class
+from rushlight._copying import as_class
 from rushlight._storage import UntypedStorage
 
 TYPE_CHECKING = False
@@ -100,7 +100,7 @@ def _rebuild_tensor(
 ) -> Tensor:
     tensor = rl.empty(0, dtype=dtype)
     _C._set_storage(tensor, _C._open_shared_bytes(memory.number, nbytes), offset, sizes, strides)
-    return _as_class(cls, tensor, requires_grad)
+    return as_class(cls, tensor, requires_grad)
 
 
 def _rebuild_storage(memory: Descriptor, nbytes: int) -> UntypedStorage:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import rushlight as rl
 from rushlight import _C, Tensor
-from rushlight._copying import _is_dense
+from rushlight._copying import is_dense
 from rushlight.multiprocessing.reductions import Descriptor
 
 TYPE_CHECKING = False
@@ -73,7 +73,7 @@ class Lender:
                 file = Descriptor(_C._storage_shared_file(memory), memory)
             self._lent[number] = memory
         flat = memory[:nbytes].view(tensor.dtype)
-        strides = tensor.stride() if _is_dense(tensor) else flat.view(sizes).stride()
+        strides = tensor.stride() if is_dense(tensor) else flat.view(sizes).stride()
         flat.as_strided(sizes, strides).copy_(tensor)
         return Loan(number, file, nbytes, tensor.dtype, sizes, strides)
 

@@ -19,8 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from rushlight.distributed.errors import DistNetworkError
-from rushlight.distributed.mesh import Mesh, channel_of
-from rushlight.distributed.mesh import _exactly as read_exactly
+from rushlight.distributed.mesh import Mesh, channel_of, read_exactly
 from rushlight.distributed.rpc._pickling import copied, read, room_for, written
 from rushlight.futures import Future
 
