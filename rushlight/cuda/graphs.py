@@ -13,6 +13,7 @@ import rushlight as rl
 from rushlight import _C
 from rushlight.cuda.memory import empty_cache
 from rushlight.cuda.streams import Stream, StreamContext
+from rushlight.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -269,7 +270,7 @@ class _Graphed:
     """One callable with its graphs, and the tensors that they read and write."""
 
     def __init__(self, function: Any, args: tuple[Any, ...], allow_unused: bool) -> None:
-        if not all(isinstance(arg, rl.Tensor) for arg in _leaves(args)):
+        if not all(isinstance(arg, rl.Tensor) for arg in tree_leaves(args)):
             raise TypeError(
                 "make_graphed_callables: sample_args must hold tensors, in lists, tuples or dicts."
             )
@@ -280,9 +281,9 @@ class _Graphed:
         if isinstance(function, rl.nn.Module):
             _refuse_hooks(function)
             self.parameters = tuple(p for p in function.parameters() if p.requires_grad)
-        self.inputs = (*_leaves(args), *self.parameters)
+        self.inputs = (*tree_leaves(args), *self.parameters)
         self.forward_graph, self.backward_graph = CUDAGraph(), CUDAGraph()
-        self.outputs: tuple[Tensor, ...] = ()
+        self.outputs: list[Tensor] = []
         self.structure: Any = None
         self.output_grads: list[Tensor | None] = []
         self.input_grads: list[Tensor | None] = []
@@ -305,14 +306,13 @@ class _Graphed:
     def warm_up(self, count: int) -> None:
         """Compiles kernels and takes handles, which a capture cannot."""
         for _ in range(count):
-            outputs = _leaves(self.function(*self.args))
+            outputs = tree_leaves(self.function(*self.args))
             self._grads(outputs, [_grad_like(output) for output in outputs])
 
     def capture_forward(self, pool: PoolHandle) -> None:
         with graph(self.forward_graph, pool):
             outputs = self.function(*self.args)
-        self.structure = outputs
-        self.outputs = _leaves(outputs)
+        self.outputs, self.structure = tree_flatten(outputs)
 
     def capture_backward(self, pool: PoolHandle) -> None:
         self.output_grads = [_grad_like(output) for output in self.outputs]
@@ -321,8 +321,7 @@ class _Graphed:
                 self.input_grads = self._grads(self.outputs, self.output_grads)
         else:
             self.input_grads = [None] * len(self.inputs)
-        self.structure = _rebuilt(self.structure, iter(t.detach() for t in self.outputs))
-        self.outputs = tuple(output.detach() for output in self.outputs)
+        self.outputs = [output.detach() for output in self.outputs]
 
     def replacement(self) -> Any:
         """Returns the callable with its forward replaced, for modules, or a function."""
@@ -365,35 +364,15 @@ class _Graphed:
                 return tuple(g if g is None else g.detach() for g in graphed.input_grads)
 
         def replay(*args: Any) -> Any:
-            given = _leaves(args)
+            given = tree_leaves(args)
             if len(given) != count:
                 raise TypeError(
                     f"make_graphed_callables: the graph takes {count} tensors, got {len(given)}."
                 )
             outputs = Replay.apply(*given, *graphed.parameters)
-            return _rebuilt(graphed.structure, iter(outputs))
+            return tree_unflatten(outputs, graphed.structure)
 
         return replay
-
-
-def _leaves(nested: Any) -> tuple[Any, ...]:
-    """Returns what lies in lists, tuples and dicts."""
-    if isinstance(nested, dict):
-        nested = nested.values()
-    elif not isinstance(nested, (list, tuple)):
-        return (nested,)
-    return tuple(leaf for part in nested for leaf in _leaves(part))
-
-
-def _rebuilt(structure: Any, leaves: Any) -> Any:
-    """Returns the structure with other leaves, the next ones of an iterator."""
-    if isinstance(structure, dict):
-        return {key: _rebuilt(part, leaves) for key, part in structure.items()}
-    if isinstance(structure, (list, tuple)):
-        parts = [_rebuilt(part, leaves) for part in structure]
-        is_named = hasattr(structure, "_fields")
-        return type(structure)(*parts) if is_named else type(structure)(parts)
-    return next(leaves)
 
 
 def _grad_like(output: Tensor) -> Tensor | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rushlight import _C, Tensor
-from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
+from rushlight.utils._pytree import tree_flatten, tree_map_only, tree_unflatten
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def split_aux(result: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
 
 
 def detached(tree: Any) -> Any:
-    return tree_map(lambda x: _C._without_history(x) if isinstance(x, Tensor) else x, tree)
+    return tree_map_only(Tensor, _C._without_history, tree)
 
 
 class OwnTape:

@@ -17,6 +17,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.overrides import TorchFunctionMode
 from rushlight.random import get_rng_state, set_rng_state
+from rushlight.utils._pytree import tree_leaves, tree_map_only
 from rushlight.utils._recompute import Frame, running
 
 
@@ -206,7 +207,7 @@ class _Replay(TorchFunctionMode):
             requires_grad, device = next(marks)
             return tensor.to(device).detach().requires_grad_(requires_grad)
 
-        result = _map_tensors(op.result, fresh)
+        result = tree_map_only(Tensor, fresh, op.result)
         inputs, outputs = _tensors_in((args, kwargs)), _tensors_in(result)
         for item in op.saved:
             kept = isinstance(item, Tensor)
@@ -225,7 +226,7 @@ def _keep(
     offload: bool,
 ) -> None:
     op.is_kept = True
-    op.result = _map_tensors(result, lambda t: t.detach().cpu() if offload else t.detach())
+    op.result = tree_map_only(Tensor, lambda t: t.detach().cpu() if offload else t.detach(), result)
     op.versions = _versions(op.result)
     op.requires_grad = tuple(tensor.requires_grad for tensor in outputs)
     op.devices = tuple(tensor.device for tensor in outputs)
@@ -260,26 +261,8 @@ def _overlap(inputs: list[Tensor], outputs: list[Tensor]) -> bool:
 
 
 def _tensors_in(value: Any) -> list[Tensor]:
-    """The tensors in nested lists, tuples and dicts, from left to right."""
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return [tensor for item in value for tensor in _tensors_in(item)]
-    return []
+    return [leaf for leaf in tree_leaves(value) if isinstance(leaf, Tensor)]
 
 
 def _versions(value: Any) -> tuple[int, ...]:
     return tuple(tensor._version for tensor in _tensors_in(value))
-
-
-def _map_tensors(value: Any, function: Callable[[Tensor], Tensor]) -> Any:
-    """The same nest of lists and tuples, with a function of each tensor."""
-    if isinstance(value, Tensor):
-        return function(value)
-    if isinstance(value, (list, tuple)):
-        items = [_map_tensors(item, function) for item in value]
-        kind: Any = type(value)
-        return kind(*items) if hasattr(value, "_fields") else kind(items)
-    return value
