@@ -65,6 +65,19 @@ class _WithWeights(Module):
         super().__init__()
         self._weights: dict[str, list[PackedWeight]] = {}
 
+    @classmethod
+    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+        """Returns the quantized form of a float network or cell."""
+        result = cls.__new__(cls)
+        _WithWeights.__init__(result)
+        result._become(mod)
+        result.training = mod.training
+        return result
+
+    def _become(self, mod: Any) -> None:
+        """Takes the sizes and the weights of a float module."""
+        raise NotImplementedError
+
     def _take_weights(self, mod: Any, suffixes: list[str]) -> None:
         for suffix in suffixes:
             self._weights[suffix] = [
@@ -128,15 +141,6 @@ class _Recurrent(_WithWeights):
             raise NotImplementedError(f"{type(self).__name__}: proj_size is not supported.")
         ends = ("", "_reverse") if mod.bidirectional else ("",)
         self._take_weights(mod, [f"_l{i}{end}" for i in range(mod.num_layers) for end in ends])
-
-    @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Returns the quantized form of a float network."""
-        result = cls.__new__(cls)
-        _WithWeights.__init__(result)
-        result._become(mod)
-        result.training = mod.training
-        return result
 
     def _run(self, input: Any, states: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Runs all layers over (T, N, features); states are (layers * directions, N, hidden)."""
@@ -245,15 +249,6 @@ class _Cell(_WithWeights):
         self.input_size, self.hidden_size, self.bias = mod.input_size, mod.hidden_size, mod.bias
         self.nonlinearity = getattr(mod, "nonlinearity", "tanh")
         self._take_weights(mod, [""])
-
-    @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        """Returns the quantized form of a float cell."""
-        result = cls.__new__(cls)
-        _WithWeights.__init__(result)
-        result._become(mod)
-        result.training = mod.training
-        return result
 
     def _forward(self, input: Tensor, states: Any, count: int) -> Any:
         if states is None:
