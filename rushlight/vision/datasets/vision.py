@@ -94,11 +94,7 @@ class VisionDataset(Dataset):
 
     def _transformed(self, sample: Any, target: Any) -> tuple[Any, Any]:
         """The sample and its target after transform and target_transform."""
-        if self.transform is not None:
-            sample = self.transform(sample)
-        if self.target_transform is not None:
-            target = self.target_transform(target)
-        return sample, target
+        return StandardTransform(self.transform, self.target_transform)(sample, target)
 
     def _transformed_together(self, sample: Any, target: Any) -> tuple[Any, Any]:
         """The sample and its target after transforms, which may treat them as one."""
