@@ -136,12 +136,8 @@ class _Allowance:
 def _told_as_damage(path: str, caller: str) -> Iterator[None]:
     try:
         yield
-    except (*_DAMAGE, gzip.BadGzipFile) as error:
-        raise RuntimeError(
-            f"{caller}: {path} is damaged: {error}. Remove it and download it again."
-        ) from error
-    except OSError as error:
-        if error.errno is not None:  # the disk's trouble; bz2 tells of damage without a number
+    except (*_DAMAGE, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # the disk's trouble: damage has no number
             raise
         raise RuntimeError(
             f"{caller}: {path} is damaged: {error}. Remove it and download it again."
