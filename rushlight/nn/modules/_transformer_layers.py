@@ -29,8 +29,33 @@ def _get_activation_fn(name: Activation) -> Callable[[Tensor], Tensor]:
     return getattr(F, name)
 
 
+def _attend(
+    attention: MultiheadAttention,
+    x: Tensor,
+    memory: Tensor,
+    attn_mask: Tensor | None,
+    key_padding_mask: Tensor | None,
+    is_causal: bool,
+) -> Tensor:
+    return attention(
+        x,
+        memory,
+        memory,
+        attn_mask=attn_mask,
+        key_padding_mask=key_padding_mask,
+        is_causal=is_causal,
+        need_weights=False,
+    )[0]
+
+
 class _Layer(Module):
     """What layers of encoders and decoders share: attention to themselves and the two maps."""
+
+    self_attn: MultiheadAttention
+    norm1: LayerNorm
+    norm2: LayerNorm
+    dropout1: Dropout
+    dropout2: Dropout
 
     def __init__(
         self,
@@ -68,6 +93,15 @@ class _Layer(Module):
         """x plus what a block makes of it, normalized before or after."""
         return x + block(norm(x)) if self.norm_first else norm(x + block(x))
 
+    def _sa_block(
+        self,
+        x: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        return self.dropout1(_attend(self.self_attn, x, x, attn_mask, key_padding_mask, is_causal))
+
     def _maps(self, x: Tensor) -> Tensor:
         return self.linear2(self.dropout(self.activation(self.linear1(x))))
 
@@ -99,12 +133,6 @@ class TransformerEncoderLayer(_Layer):
         >>> tuple(layer(torch.zeros(5, 3, 4)).shape)
         (5, 3, 4)
     """
-
-    self_attn: MultiheadAttention
-    norm1: LayerNorm
-    norm2: LayerNorm
-    dropout1: Dropout
-    dropout2: Dropout
 
     def __init__(
         self,
@@ -149,20 +177,15 @@ class TransformerEncoderLayer(_Layer):
         )
         src_mask = F._canonical_mask(src_mask, "src_mask", None, "", src.dtype, False)
 
-        def attend(x: Tensor) -> Tensor:
-            out, _ = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=src_mask,
-                key_padding_mask=src_key_padding_mask,
-                is_causal=is_causal,
-                need_weights=False,
-            )
-            return self.dropout1(out)
+        x = self._add(
+            src,
+            lambda x: self._sa_block(x, src_mask, src_key_padding_mask, is_causal),
+            self.norm1,
+        )
+        return self._add(x, self._ff_block, self.norm2)
 
-        x = self._add(src, attend, self.norm1)
-        return self._add(x, lambda x: self.dropout2(self._maps(x)), self.norm2)
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout2(self._maps(x))
 
 
 class TransformerDecoderLayer(_Layer):
@@ -192,13 +215,8 @@ class TransformerDecoderLayer(_Layer):
         (5, 3, 4)
     """
 
-    self_attn: MultiheadAttention
     multihead_attn: MultiheadAttention
-    norm1: LayerNorm
-    norm2: LayerNorm
     norm3: LayerNorm
-    dropout1: Dropout
-    dropout2: Dropout
     dropout3: Dropout
 
     def __init__(
@@ -243,31 +261,30 @@ class TransformerDecoderLayer(_Layer):
             tgt_is_causal: a hint that tgt_mask is the causal one.
             memory_is_causal: a hint that memory_mask is the causal one.
         """
+        x = self._add(
+            tgt,
+            lambda x: self._sa_block(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal),
+            self.norm1,
+        )
+        x = self._add(
+            x,
+            lambda x: self._mha_block(
+                x, memory, memory_mask, memory_key_padding_mask, memory_is_causal
+            ),
+            self.norm2,
+        )
+        return self._add(x, self._ff_block, self.norm3)
 
-        def attend(x: Tensor) -> Tensor:
-            out, _ = self.self_attn(
-                x,
-                x,
-                x,
-                attn_mask=tgt_mask,
-                key_padding_mask=tgt_key_padding_mask,
-                is_causal=tgt_is_causal,
-                need_weights=False,
-            )
-            return self.dropout1(out)
+    def _mha_block(
+        self,
+        x: Tensor,
+        mem: Tensor,
+        attn_mask: Tensor | None,
+        key_padding_mask: Tensor | None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        attention = self.multihead_attn
+        return self.dropout2(_attend(attention, x, mem, attn_mask, key_padding_mask, is_causal))
 
-        def remember(x: Tensor) -> Tensor:
-            out, _ = self.multihead_attn(
-                x,
-                memory,
-                memory,
-                attn_mask=memory_mask,
-                key_padding_mask=memory_key_padding_mask,
-                is_causal=memory_is_causal,
-                need_weights=False,
-            )
-            return self.dropout2(out)
-
-        x = self._add(tgt, attend, self.norm1)
-        x = self._add(x, remember, self.norm2)
-        return self._add(x, lambda x: self.dropout3(self._maps(x)), self.norm3)
+    def _ff_block(self, x: Tensor) -> Tensor:
+        return self.dropout3(self._maps(x))
