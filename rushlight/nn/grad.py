@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rushlight import _C, Tensor
+from rushlight.nn.modules.utils import _ntuple
 
 Sizes = int | Sequence[int]
-
-
-def _each(value: Sizes, dims: int) -> list[int]:
-    return [value] * dims if isinstance(value, int) else list(value)
 
 
 def _input_grad(
@@ -23,8 +20,7 @@ def _input_grad(
     dilation: Sizes,
     groups: int,
 ) -> Tensor:
-    around = _each(padding, dims)
-    steps, gaps = _each(stride, dims), _each(dilation, dims)
+    steps, around, gaps = map(_ntuple(dims), (stride, padding, dilation))
     size = list(input_size)[-dims:]
     grad = _C._conv_input(grad_output, weight, size, steps, around, around, gaps, groups)
     return _checked("input_size", input_size, grad)
@@ -40,8 +36,7 @@ def _weight_grad(
     dilation: Sizes,
     groups: int,
 ) -> Tensor:
-    around = _each(padding, dims)
-    steps, gaps = _each(stride, dims), _each(dilation, dims)
+    steps, around, gaps = map(_ntuple(dims), (stride, padding, dilation))
     kernel = list(weight_size)[-dims:]
     weight, _ = _C._conv_weight(
         input, grad_output, kernel, steps, around, around, gaps, groups, False

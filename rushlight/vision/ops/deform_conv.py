@@ -7,17 +7,13 @@ from collections.abc import Sequence
 
 import rushlight as rl
 from rushlight import _C, Tensor, nn
+from rushlight.nn.modules.utils import _pair
 
 __all__ = ["DeformConv2d", "deform_conv2d"]
 
 Pair = int | Sequence[int]
 
 _deform_conv2d = _C.ops("vision.ops")["_deform_conv2d"]
-
-
-def _pair(value: Pair) -> tuple[int, int]:
-    first, second = (value, value) if isinstance(value, int) else value
-    return first, second
 
 
 def deform_conv2d(

@@ -7,17 +7,13 @@ from rushlight import Tensor
 from rushlight._quantized import integers_of, wrap
 from rushlight.ao.nn.quantized._base import QuantizedLayer, form_of, take
 from rushlight.ao.nn.quantized._packed import PackedWeight, quantize_weight, weight_observer_of
+from rushlight.nn.modules.utils import _ntuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d"]
-
-
-def _numbers(value: int | Sequence[int], dims: int) -> tuple[int, ...]:
-    return (value,) * dims if isinstance(value, int) else tuple(value)
 
 
 class _ConvNd(QuantizedLayer):
@@ -48,9 +44,8 @@ class _ConvNd(QuantizedLayer):
         if padding_mode not in ("zeros", "reflect"):
             raise ValueError(f"{name}: padding_mode must be 'zeros' or 'reflect'.")
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
-        self.kernel_size = _numbers(kernel_size, dims)
-        self.stride = _numbers(stride, dims)
-        self.dilation = _numbers(dilation, dims)
+        window = (kernel_size, stride, dilation)
+        self.kernel_size, self.stride, self.dilation = map(_ntuple(dims), window)
         self.padding = self._named_padding(padding)
         self.padding_mode = padding_mode
         sizes = (out_channels, in_channels // groups, *self.kernel_size)
@@ -59,7 +54,7 @@ class _ConvNd(QuantizedLayer):
 
     def _named_padding(self, padding: Any) -> tuple[int, ...]:
         if not isinstance(padding, str):
-            return _numbers(padding, self._dims)
+            return _ntuple(self._dims)(padding)
         totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
         if padding == "valid":
             return (0,) * self._dims

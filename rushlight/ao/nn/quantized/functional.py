@@ -20,6 +20,7 @@ from rushlight.nn.functional import (
     upsample_bilinear,
     upsample_nearest,
 )
+from rushlight.nn.modules.utils import _ntuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _conv(
         raise NotImplementedError(f"{name}: dtype must be torch.quint8, but is {dtype}.")
     if input.dim() != dims + 2:
         raise ValueError(f"{name}: Input shape must be `(N, C, ...)` of {dims + 2} dims!")
-    lists = [[n] * dims if isinstance(n, int) else list(n) for n in window]
+    lists = [list(_ntuple(dims)(n)) for n in window]
     if dims == 1:  # sequences are images of one line
         input, weight = input.unsqueeze(2), wrap(integers_of(weight).unsqueeze(2), weight.form)
         lists = [[1, *lists[0]], [0, *lists[1]], [1, *lists[2]]]
