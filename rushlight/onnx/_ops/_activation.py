@@ -169,6 +169,6 @@ def dropout(
     return input
 
 
-@converts("feature_dropout", "native_dropout")
+@converts("feature_dropout")
 def feature_dropout(g: Builder, input: Value, p: float, train: bool = True) -> Value:
     return dropout(g, input, p, train)
