@@ -213,7 +213,7 @@ class Tracer(TracerBase):
         self.graph = Graph(tracer_cls=cls if "<locals>" not in cls.__qualname__ else None)
         self._paths = {module: name for name, module in self.root.named_modules()}
         self._tensor_paths: dict[Any, str] = {}
-        self._note_tensors(self.root, "")
+        self._note_tensors(self.root)
         self.module_stack = {}
         if not isinstance(function, FunctionType):
             function = _as_function(function)
@@ -230,7 +230,7 @@ class Tracer(TracerBase):
         self.create_node("output", "output", (result,), {}, type_expr=annotation)
         return self.graph
 
-    def _note_tensors(self, module: nn.Module, prefix: str) -> None:
+    def _note_tensors(self, module: nn.Module) -> None:
         """Notes the paths of parameters, buffers and tensors that are plain attributes."""
         for name, value in (*module.named_parameters(), *module.named_buffers()):
             self._tensor_paths.setdefault(value, name)

@@ -203,7 +203,7 @@ class _TransformerTracer(Tracer):
         self.root = module
         self._paths = {child: name for name, child in module.named_modules()}
         self._tensor_paths = {}
-        self._note_tensors(module, "")
+        self._note_tensors(module)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         return True

@@ -12,7 +12,7 @@ from rushlight.optim._scheduler import (
     LRScheduler,
     check_optimizer,
     rates,
-    set_option,
+    set_lr,
     warn_of_epoch,
 )
 
@@ -113,7 +113,7 @@ class SequentialLR(_Compound):
         self.last_epoch = last_epoch + 1
         # Each of them has taken its first step; take it back, and let the one that is due do it.
         for group in optimizer.param_groups:
-            set_option(group, "lr", group["initial_lr"])
+            set_lr(group, group["initial_lr"])
         _undo_first_step(self)
         first = schedulers[bisect_right(milestones, 0)]
         called, optimizer._opt_called = optimizer._opt_called, None  # none has been missed yet
@@ -299,7 +299,7 @@ class ReduceLROnPlateau(LRScheduler):
             old = float(group["lr"])
             new = max(old * self.factor, least)
             if old - new > self.eps:
-                set_option(group, "lr", new)
+                set_lr(group, new)
 
     def _is_better(self, value: float, best: float) -> bool:
         sign = -1.0 if self.mode == "min" else 1.0

@@ -12,7 +12,7 @@ from rushlight.optim._scheduler import (
     check_optimizer,
     for_groups,
     load_functions,
-    set_option,
+    set_lr,
     state_of_function,
 )
 
@@ -105,7 +105,7 @@ class CyclicLR(_WithMomentum):
         base_lrs = for_groups("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for group, lr in zip(optimizer.param_groups, base_lrs, strict=True):
-                set_option(group, "lr", lr)
+                set_lr(group, lr)
         self.max_lrs = for_groups("max_lr", optimizer, max_lr)
         up = float(step_size_up)
         self.total_size = up + (up if step_size_down is None else float(step_size_down))

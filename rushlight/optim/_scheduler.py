@@ -141,7 +141,7 @@ class LRScheduler:
         finally:
             self._get_lr_called_within_step = False
         for group, value in zip(self.optimizer.param_groups, values, strict=True):
-            set_option(group, "lr", value)
+            set_lr(group, value)
         self._last_lr = rates(self.optimizer)
 
     def _warn_outside_step(self) -> None:
@@ -171,12 +171,12 @@ def rates(optimizer: Optimizer, name: str = "lr") -> list[Any]:
     return [copied(group[name]) for group in optimizer.param_groups]
 
 
-def set_option(group: dict[str, Any], name: str, value: Any) -> None:
-    """Sets an option of a group; one that is a tensor stays that tensor."""
-    if isinstance(group[name], Tensor):
-        group[name].fill_(float(value))
+def set_lr(group: dict[str, Any], lr: Any) -> None:
+    """Sets the rate of a group; one that is a tensor stays that tensor."""
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(float(lr))
     else:
-        group[name] = value
+        group["lr"] = lr
 
 
 def for_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:

@@ -86,12 +86,12 @@ class _Ranks:
         dist.all_gather_object(values, value, self.group)
         return values
 
-    def agree(self, what: str, error: Exception | None) -> None:
+    def agree(self, error: Exception | None) -> None:
         """Raises CheckpointException on all ranks if one has an error."""
         told = self.gather(None if error is None else f"{type(error).__name__}: {error}")
         failures = {rank: text for rank, text in enumerate(told) if text is not None}
         if failures:
-            raise CheckpointException(what, failures) from error
+            raise CheckpointException("save", failures) from error
 
 
 def _states(state_dict: Any, function: str) -> dict[str, Any]:
@@ -212,7 +212,7 @@ class _Save:
             told = self.plan.described()
         except Exception as raised:
             error = raised
-        ranks.agree("save", error)
+        ranks.agree(error)
         names, plans = zip(*ranks.gather((os.urandom(4).hex(), told)), strict=True)
         self.name = names[0]
         self.metadata, self.owners = _divided(list(plans), self.name, self.writer)
@@ -230,13 +230,13 @@ class _Save:
                 self.writer.write_tensors(file, boxes)
         except Exception as raised:
             error = raised
-        ranks.agree("save", error)
+        ranks.agree(error)
         try:
             if ranks.rank == 0:
                 self.writer.write_metadata(self.metadata)
         except Exception as raised:
             error = raised
-        ranks.agree("save", error)
+        ranks.agree(error)
         return self.metadata
 
 

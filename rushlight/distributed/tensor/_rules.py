@@ -296,7 +296,7 @@ def _as_shape(args: Any, kwargs: Any, shape: rl.Size, specs: list[DTensorSpec]) 
     return args[0].reshape(shape)
 
 
-def _from_dims(order: Callable[[Any, int], list[int | None]], linear: str = "all") -> Rule:
+def _from_dims(order: Callable[[Any, int], list[int | None]]) -> Rule:
     """The rule of views: which dim of the tensor each dim of the result is, None for others."""
 
     def rule(call: Call) -> Signature | None:
@@ -304,7 +304,7 @@ def _from_dims(order: Callable[[Any, int], list[int | None]], linear: str = "all
         output = tuple(order(call, x.dim()))
         if len(call.tensors) > 1:
             return None
-        return Signature([tuple(range(x.dim()))], output, linear=linear)
+        return Signature([tuple(range(x.dim()))], output, linear="all")
 
     return rule
 

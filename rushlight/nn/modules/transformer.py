@@ -38,9 +38,7 @@ __all__ = [
 ]
 
 
-def _causal_mask(
-    size: int, device: rl.device | str | None = None, dtype: rl.dtype | None = None
-) -> Tensor:
+def _causal_mask(size: int, device: rl.device | str | None, dtype: rl.dtype | None) -> Tensor:
     return rl.full((size, size), -math.inf, device=device, dtype=dtype).triu(1)
 
 
