@@ -202,8 +202,8 @@ def list_backends(exclude_tags: Iterable[str] = ("debug", "experimental")) -> li
         exclude_tags: () lists those that run programs as they are, too.
 
     Example:
-        >>> torch.compiler.list_backends()
-        ['inductor']
+        >>> "inductor" in torch.compiler.list_backends(), "eager" in torch.compiler.list_backends()
+        (True, False)
     """
     from rushlight._dynamo.backends.registry import list_backends
 

@@ -34,7 +34,8 @@ def memory_allocated(device: Any = None) -> int:
         device: which GPU; the current one without it.
 
     Example:
-        >>> torch.cuda.memory_allocated()
+        >>> before = torch.cuda.memory_allocated()
+        >>> torch.cuda.memory_allocated() - before
         0
     """
     return memory_stats(device)["allocated_bytes.all.current"]

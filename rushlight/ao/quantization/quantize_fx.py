@@ -113,7 +113,7 @@ def fuse_fx(
         >>> network = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3), torch.nn.BatchNorm2d(2))
         >>> graph = torch.ao.quantization.quantize_fx.fuse_fx(network.eval())
         >>> [node.target for node in graph.graph.nodes]
-        ['input_1', '0', 'output']
+        ['input', '0', 'output']
     """
     result = _traced(model, None)
     fuse_graph(result, is_qat=False)
