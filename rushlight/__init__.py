@@ -139,17 +139,20 @@ _SUBMODULES = (
 _NAMES_IN = {
     "_accelerator": "Event",
     "_checkpoint.file_reader": "PyTorchFileReader",
+    "_conditions": """
+        _assert _assert_async _check _check_index _check_is_size _check_not_implemented
+        _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with
+    """,
     "_creation": "asarray from_file range",
+    "_distinct": "unique unique_consecutive",
     "_dtype_names": """
         chalf complex32 float4_e2m1fn_x2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu int1 int2
         int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7
     """,
+    "_einsum": "einsum tensordot",
     "_functional": """
-        _assert _assert_async _check _check_index _check_is_size _check_not_implemented
-        _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with
-        _segment_reduce broadcast_shapes detach_ einsum
-        get_default_device is_complex is_floating_point is_storage is_tensor numel
-        set_default_device tensordot typename unique unique_consecutive
+        _segment_reduce broadcast_shapes detach_ is_complex is_floating_point is_storage is_tensor
+        numel typename
     """,
     "_higher_order_ops": "cond while_loop",
     "_legacy": """
@@ -176,14 +179,14 @@ _NAMES_IN = {
         triplet_margin_loss
     """,
     "_settings": """
-        SymBool SymFloat SymInt are_deterministic_algorithms_enabled compiled_with_cxx11_abi
+        are_deterministic_algorithms_enabled compiled_with_cxx11_abi get_default_device
         get_deterministic_debug_mode get_device_module get_float32_matmul_precision
         get_num_interop_threads has_lapack has_mkl has_openmp has_spectral
         is_anomaly_check_nan_enabled is_anomaly_enabled
         is_deterministic_algorithms_warn_only_enabled is_vulkan_available is_warn_always_enabled
-        set_anomaly_enabled set_deterministic_debug_mode set_float32_matmul_precision
-        set_num_interop_threads set_warn_always sym_float sym_int sym_ite sym_max sym_min sym_not
-        sym_sqrt sym_sum use_deterministic_algorithms
+        set_anomaly_enabled set_default_device set_deterministic_debug_mode
+        set_float32_matmul_precision set_num_interop_threads set_warn_always
+        use_deterministic_algorithms
     """,
     "_sparse": """
         _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo dsmm resize_as_sparse_
@@ -193,6 +196,9 @@ _NAMES_IN = {
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage
         DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage Storage
         StorageBase TypedStorage UntypedStorage
+    """,
+    "_symbolic": """
+        SymBool SymFloat SymInt sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum
     """,
     "_view_copies": """
         alias_copy as_strided_copy ccol_indices_copy col_indices_copy crow_indices_copy detach_copy

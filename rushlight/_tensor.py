@@ -468,7 +468,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
         dim: int | None = None,
     ) -> Any:
         """Returns the different elements, in order; see torch.unique."""
-        from rushlight._functional import unique
+        from rushlight._distinct import unique
 
         return unique(self, sorted, return_inverse, return_counts, dim)
 
@@ -476,7 +476,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
         self, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
     ) -> Any:
         """Returns the elements that differ from the one before; see torch.unique_consecutive."""
-        from rushlight._functional import unique_consecutive
+        from rushlight._distinct import unique_consecutive
 
         return unique_consecutive(self, return_inverse, return_counts, dim)
 

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight._settings import SymInt
+from rushlight._symbolic import SymInt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
