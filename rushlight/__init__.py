@@ -53,6 +53,7 @@ from rushlight._C import uint64 as uint64
 
 _C._set_library_search_path([_sys.prefix + "/lib", *_sys.path])
 
+from rushlight import _later
 from rushlight._dtype_info import finfo, iinfo
 from rushlight._errors import AcceleratorError as AcceleratorError
 from rushlight._errors import OutOfMemoryError
@@ -228,21 +229,16 @@ _NAMES_IN = {
     "serialization": "load save",
     "utils.dlpack": "from_dlpack to_dlpack",
 }
-_LAZY = {name: module for module, names in _NAMES_IN.items() for name in names.split()}
+_find = _later.imports(__name__, _SUBMODULES, _NAMES_IN)
 
 
 def __getattr__(name: str) -> Any:
-    import importlib
+    if name.startswith("_foreach_"):
+        from rushlight import _foreach
 
-    if name in _SUBMODULES:
-        return importlib.import_module(f"rushlight.{name}")
-    home = "_foreach" if name.startswith("_foreach_") else _LAZY.get(name)
-    if home:
-        value = getattr(importlib.import_module(f"rushlight.{home}"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'rushlight' has no attribute '{name}'")
+        return globals().setdefault(name, getattr(_foreach, name))
+    return _find(name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_SUBMODULES, *_LAZY})
+    return sorted({*globals(), *_SUBMODULES, *" ".join(_NAMES_IN.values()).split()})

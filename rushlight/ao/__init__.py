@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from rushlight import _later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from rushlight.ao import nn, quantization
 
 __all__ = ["nn", "quantization"]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in __all__:
-        return import_module(f"rushlight.ao.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, __all__)

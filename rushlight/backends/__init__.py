@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 
+from rushlight import _later
 from rushlight.backends import _switches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
-    from typing import Any
 
 _MODULES = (
     "cpu",
@@ -64,12 +64,5 @@ class _Backends(_switches.SwitchModule):
     fp32_precision = _switches.Precision(_tell)
 
 
-def __getattr__(name: str) -> Any:
-    import importlib
-
-    if name in _MODULES:
-        return importlib.import_module(f"rushlight.backends.{name}")
-    raise AttributeError(f"module 'rushlight.backends' has no attribute '{name}'")
-
-
+__getattr__ = _later.imports(__name__, _MODULES)
 sys.modules[__name__].__class__ = _Backends

@@ -6,7 +6,8 @@ Programs that ask for the module of a device's kind find the same names here.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
+
+from rushlight import _later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,8 +86,4 @@ def stream(stream: Stream | None) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def __getattr__(name: str) -> Any:
-    """Imports torch.cpu.amp when asked for."""
-    if name == "amp":
-        return import_module("rushlight.cpu.amp")
-    raise AttributeError(f"module 'rushlight.cpu' has no attribute '{name}'")
+__getattr__ = _later.imports(__name__, ("amp",))

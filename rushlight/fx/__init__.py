@@ -6,8 +6,7 @@ GraphModule runs a graph as generated Python. Nothing here computes: the ops do,
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from rushlight import _later
 from rushlight.fx import immutable_collections
 from rushlight.fx._symbolic_trace import PH, Tracer, symbolic_trace
 from rushlight.fx._wrapping import wrap
@@ -17,10 +16,6 @@ from rushlight.fx.interpreter import Interpreter, Transformer
 from rushlight.fx.node import Node, has_side_effect, map_arg
 from rushlight.fx.proxy import Proxy
 from rushlight.fx.subgraph_rewriter import replace_pattern
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
 
 __all__ = [
     "PH",
@@ -41,7 +36,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in ("experimental", "passes"):  # imported when first used
-        return import_module(f"rushlight.fx.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, ("experimental", "passes"))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from rushlight import _later
 from rushlight.onnx import errors
 from rushlight.onnx.errors import OnnxExporterError
 
@@ -112,9 +113,4 @@ def is_in_onnx_export() -> bool:
     return is_exporting.get()
 
 
-def __getattr__(name: str) -> Any:
-    if name == "ONNXProgram":
-        from rushlight.onnx._program import ONNXProgram
-
-        return ONNXProgram
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, names_in={"_program": "ONNXProgram"})

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module as _import_module
-
+from rushlight import _later
 from rushlight.utils import hooks
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rushlight.utils import (
         benchmark,
         checkpoint,
@@ -60,9 +57,5 @@ _LATER = (
 )
 
 
-def __getattr__(name: str) -> Any:
-    if name in _LATER:  # imported when first used, as nn imports this package
-        return _import_module(f"rushlight.utils.{name}")
-    if name == "swap_tensors":
-        return _import_module("rushlight.utils._swap").swap_tensors
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# As nn imports this package.
+__getattr__ = _later.imports(__name__, _LATER, {"_swap": "swap_tensors"})

@@ -6,14 +6,10 @@ when first used; reading and writing pictures needs Pillow (`pip install rushlig
 
 from __future__ import annotations
 
-from importlib import import_module as _import_module
-
-from rushlight import __version__
+from rushlight import __version__, _later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from rushlight.vision import datasets, io, models, ops, transforms, tv_tensors, utils
 
 __all__ = [
@@ -63,10 +59,7 @@ def disable_beta_transforms_warning() -> None:
     """Do nothing: transforms.v2 warns of nothing, and old programs still call this."""
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in _LATER:
-        return _import_module(f"rushlight.vision.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, _LATER)
 
 
 def __dir__() -> list[str]:

@@ -6,18 +6,13 @@ layers fused with what follows them, qat trains with fake quantization.
 
 from __future__ import annotations
 
-from importlib import import_module
+from rushlight import _later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from rushlight.ao.nn import intrinsic, qat, quantized
 
 __all__ = ["intrinsic", "qat", "quantized"]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in __all__:
-        return import_module(f"rushlight.ao.nn.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, __all__)

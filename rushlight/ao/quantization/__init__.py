@@ -6,8 +6,7 @@ scales, fake_quantize.py trains with them, qconfig.py says which of them a layer
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from rushlight import _later
 from rushlight.ao.quantization.fake_quantize import (
     FakeQuantize,
     FakeQuantizeBase,
@@ -140,10 +139,6 @@ from rushlight.ao.quantization.stubs import (
     QuantWrapper,
 )
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-
 __all__ = [
     "AffineQuantizedObserverBase",
     "DeQuantStub",
@@ -261,7 +256,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name == "quantize_fx":
-        return import_module("rushlight.ao.quantization.quantize_fx")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, ("quantize_fx",))

@@ -6,6 +6,7 @@ models and optimizers in state_dict.py, files for other programs in hf_storage.p
 
 from __future__ import annotations
 
+from rushlight import _later
 from rushlight.distributed.checkpoint._saving import (
     CheckpointException,
     DefaultLoadPlanner,
@@ -40,9 +41,4 @@ for _public in (CheckpointException, async_save, load, save):
     _public.__module__ = __name__
 
 
-def __getattr__(name: str) -> object:
-    if name in ("default_planner", "hf_storage", "state_dict", "stateful"):
-        import importlib
-
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+__getattr__ = _later.imports(__name__, ("default_planner", "hf_storage", "state_dict", "stateful"))

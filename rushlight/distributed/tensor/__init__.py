@@ -6,6 +6,7 @@ in _dispatch.py and _rules.py.
 
 from __future__ import annotations
 
+from rushlight import _later
 from rushlight.distributed.device_mesh import DeviceMesh as DeviceMesh
 from rushlight.distributed.device_mesh import init_device_mesh as init_device_mesh
 from rushlight.distributed.tensor._api import DTensor
@@ -41,9 +42,4 @@ for _public in (DTensor, distribute_module, distribute_tensor):
     _public.__module__ = __name__
 
 
-def __getattr__(name: str) -> object:
-    if name in ("device_mesh", "experimental", "parallel"):
-        import importlib
-
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+__getattr__ = _later.imports(__name__, ("device_mesh", "experimental", "parallel"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight import _later
 from rushlight.nn.parallel.data_parallel import DataParallel, data_parallel
 from rushlight.nn.parallel.parallel_apply import parallel_apply
 from rushlight.nn.parallel.replicate import replicate
@@ -9,8 +10,6 @@ from rushlight.nn.parallel.scatter_gather import gather, scatter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from rushlight.nn.parallel.distributed import DistributedDataParallel
 
 __all__ = [
@@ -24,10 +23,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in ("DistributedDataParallel", "distributed"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    module = import_module("rushlight.nn.parallel.distributed")  # imports distributed, when used
-    return module if name == "distributed" else module.DistributedDataParallel
+__getattr__ = _later.imports(__name__, ("distributed",), {"distributed": "DistributedDataParallel"})

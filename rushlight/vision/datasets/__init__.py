@@ -5,7 +5,7 @@ Each is in a file with its relatives, which is imported when the data set is fir
 
 from __future__ import annotations
 
-from importlib import import_module as _import_module
+from rushlight import _later
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -172,19 +172,8 @@ _MODULES = {
     "mnist": "EMNIST FashionMNIST KMNIST MNIST QMNIST",
     "vision": "VisionDataset",
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
-_SUBMODULES = ("samplers", "utils", "video_utils")
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOME:
-        value = getattr(_import_module(f"{__name__}.{_HOME[name]}"), name)
-        globals()[name] = value
-        return value
-    if name in _SUBMODULES or name in _MODULES:
-        return _import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, (*_MODULES, "samplers", "utils", "video_utils"), _MODULES)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_SUBMODULES, "folder", "vision"})
+    return sorted({*globals(), *__all__, "folder", "samplers", "utils", "video_utils", "vision"})

@@ -5,9 +5,9 @@ size. What all builders share stands in _api.py.
 """
 
 # ruff: noqa: F401, F403
-
 from typing import Any
 
+from rushlight import _later
 from rushlight.vision.models import detection, optical_flow, segmentation, video
 from rushlight.vision.models._api import (
     Weights,
@@ -35,10 +35,4 @@ from rushlight.vision.models.swin_transformer import *
 from rushlight.vision.models.vgg import *
 from rushlight.vision.models.vision_transformer import *
 
-
-def __getattr__(name: str) -> Any:
-    if name == "quantization":  # imported when first used
-        import importlib
-
-        return importlib.import_module("rushlight.vision.models.quantization")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, ("quantization",))

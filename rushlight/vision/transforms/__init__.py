@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module as _import_module
-
+from rushlight import _later
 from rushlight.vision.transforms.autoaugment import (
     AugMix,
     AutoAugment,
@@ -52,8 +51,6 @@ from rushlight.vision.transforms.transforms import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from rushlight.vision.transforms import v2
 
 __all__ = [
@@ -102,7 +99,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name == "v2":  # imported when first used
-        return _import_module("rushlight.vision.transforms.v2")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, ("v2",))

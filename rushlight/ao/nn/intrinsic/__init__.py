@@ -5,13 +5,10 @@ fuse_modules makes them. qat has the forms for training, quantized those with 8-
 
 from __future__ import annotations
 
-from importlib import import_module
-
-from rushlight import nn
+from rushlight import _later, nn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import ModuleType
     from typing import Any
 
 __all__ = [
@@ -70,7 +67,4 @@ BNReLU3d = _fused("BNReLU3d", nn.BatchNorm3d, nn.ReLU)
 LinearBn1d = _fused("LinearBn1d", nn.Linear, nn.BatchNorm1d)
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in ("qat", "quantized"):
-        return import_module(f"rushlight.ao.nn.intrinsic.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, ("qat", "quantized"))

@@ -7,8 +7,7 @@ through floats and round once.
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from rushlight import _later
 from rushlight.ao.nn.quantized.conv import Conv1d, Conv2d, Conv3d
 from rushlight.ao.nn.quantized.embedding import Embedding, EmbeddingBag
 from rushlight.ao.nn.quantized.functional_modules import (
@@ -36,10 +35,6 @@ from rushlight.ao.nn.quantized.layers import (
     Softmax,
 )
 from rushlight.ao.nn.quantized.linear import Linear
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
 
 __all__ = [
     "BatchNorm2d",
@@ -71,7 +66,4 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name in ("dynamic", "functional"):
-        return import_module(f"rushlight.ao.nn.quantized.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, ("dynamic", "functional"))

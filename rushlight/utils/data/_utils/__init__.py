@@ -1,20 +1,8 @@
 """What happens between a dataset and a loader: fetching, collation and worker processes.
 
-The places are PyTorch's, which libraries import from.
+The places are PyTorch's, which libraries import from. A process without workers needs no worker.
 """
 
-from __future__ import annotations
+from rushlight import _later
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-
-_LATER = ("collate", "fetch", "pin_memory", "worker")
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name in _LATER:  # imported when first used: a process without workers needs no worker
-        from importlib import import_module
-
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, ("collate", "fetch", "pin_memory", "worker"))

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from rushlight import _later
 from rushlight.ao.nn import quantized as nnq
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
 
 __all__ = ["BNReLU2d", "BNReLU3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d", "LinearReLU"]
 
@@ -49,7 +44,4 @@ class BNReLU3d(nnq.BatchNorm3d):
     _relu = True
 
 
-def __getattr__(name: str) -> ModuleType:
-    if name == "dynamic":
-        return import_module("rushlight.ao.nn.intrinsic.quantized.dynamic")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = _later.imports(__name__, ("dynamic",))
