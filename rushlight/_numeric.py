@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._dims import wrapped_dim
 from rushlight._overridable import overridable
 
 TYPE_CHECKING = False
@@ -51,7 +52,7 @@ def gradient(
             f"gradient: only supports edge_order=1 and edge_order=2, not {edge_order}."
         )
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
-    dims = [_wrapped(d, input.dim()) for d in dims]
+    dims = [wrapped_dim(d, input.dim()) for d in dims]
     if len(set(dims)) < len(dims):
         raise RuntimeError(f"gradient: dims must be different, but are {dims}.")
     for d in dims:
@@ -77,15 +78,6 @@ def gradient(
         parts = _slope(input.movedim(d, -1), places, edge_order)
         slopes.append(rl.cat([part.movedim(-1, d) for part in parts], d))
     return tuple(slopes)
-
-
-def _wrapped(dim: int, ndim: int) -> int:
-    if not -ndim <= dim < ndim:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], "
-            f"but got {dim})"
-        )
-    return dim % ndim
 
 
 def _slope(f: Tensor, places: Any, edge_order: int) -> list[Tensor]:
@@ -163,7 +155,7 @@ def hash_tensor(
     is_float = input.dtype.is_floating_point
     bits = input.detach().double().view(rl.int64) if is_float else input.to(rl.int64)
     dims = range(input.dim()) if dim is None else [dim] if isinstance(dim, int) else dim
-    dims = sorted((_wrapped(d, input.dim()) for d in dims), reverse=True) if input.dim() else []
+    dims = sorted((wrapped_dim(d, input.dim()) for d in dims), reverse=True) if input.dim() else []
     for d in dims:
         while bits.shape[d] > 1:  # halves upon each other
             half = bits.shape[d] // 2

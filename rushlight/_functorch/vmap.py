@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any
 
 from rushlight import _C, Tensor
+from rushlight._dims import wrapped_dim
 from rushlight.utils._pytree import (
     TreeSpec,
     _broadcast_to_and_flatten,
@@ -116,13 +117,8 @@ def _create_batched_inputs(
 def _remove_batch_dim(tensor: Tensor, level: int, batch_size: int, out_dim: int) -> Tensor:
     """All samples of a tensor, along a dim; a tensor that is the same for all is repeated."""
     samples = _C._samples_of(tensor, level)
-    dim = samples.dim()
-    if not -dim <= out_dim < dim:
-        raise IndexError(
-            f"vmap: Dimension out of range (expected to be in range of [{-dim}, {dim - 1}], but "
-            f"got out_dims={out_dim})"
-        )
-    return samples if out_dim == 0 else samples.movedim(0, out_dim)
+    dim = wrapped_dim(out_dim, samples.dim())
+    return samples if dim == 0 else samples.movedim(0, dim)
 
 
 def _maybe_remove_batch_dim(

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._dims import wrapped_dim
 from rushlight.array_api._data_types import promoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-
-def wrapped_axis(axis: int, ndim: int) -> int:
-    """The axis counted from the first; an IndexError if there is none."""
-    if not -ndim <= axis < ndim:
-        raise IndexError(
-            f"Dimension out of range: axis {axis} of {ndim} dims. It must be in "
-            f"[{-ndim}, {ndim - 1}]."
-        )
-    return axis % ndim
 
 
 def concat(arrays: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
@@ -33,7 +24,7 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     """Returns a view with dims of size one at some axes of the result."""
     axes = (axis,) if isinstance(axis, int) else axis
     ndim = x.ndim + len(axes)
-    wrapped = sorted({wrapped_axis(a, ndim) for a in axes})
+    wrapped = sorted({wrapped_dim(a, ndim) for a in axes})
     if len(wrapped) < len(axes):
         raise ValueError(f"expand_dims: axis {axis} names a dim twice.")
     for a in wrapped:
@@ -116,7 +107,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     Raises:
         ValueError: if one of them has another size.
     """
-    axes = tuple(wrapped_axis(a, x.ndim) for a in ((axis,) if isinstance(axis, int) else axis))
+    axes = tuple(wrapped_dim(a, x.ndim) for a in ((axis,) if isinstance(axis, int) else axis))
     for a in axes:
         if x.shape[a] != 1:
             raise ValueError(f"squeeze: dim {a} has size {x.shape[a]}. Only size 1 can go.")

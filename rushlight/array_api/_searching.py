@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._dims import wrapped_dim
 from rushlight.array_api._data_types import Number, as_arrays, promoted
-from rushlight.array_api._manipulation import wrapped_axis
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
         if x.ndim != 1:
             raise ValueError(f"take: axis is required for an array of {x.ndim} dims.")
         axis = 0
-    axis = wrapped_axis(axis, x.ndim)
+    axis = wrapped_dim(axis, x.ndim)
     flat = _from_front(indices, x.shape[axis]).reshape(-1)
     taken = rl.index_select(x, axis, flat)
     return taken.reshape(*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
@@ -46,7 +46,7 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
         tensor([[1, 3],
                 [5, 7]])
     """
-    axis = wrapped_axis(axis, x.ndim)
+    axis = wrapped_dim(axis, x.ndim)
     return rl.take_along_dim(x, _from_front(indices, x.shape[axis]), axis)
 
 

@@ -7,8 +7,8 @@ from math import nan
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._dims import wrapped_dim
 from rushlight.array_api._data_types import UNSIGNED, is_integral, promoted
-from rushlight.array_api._manipulation import wrapped_axis
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def _sum_dtype(x: Tensor, dtype: rl.dtype | None) -> rl.dtype:
 def _reduced(function: Callable[..., Tensor], x: Tensor, axis: Axes, keepdims: bool) -> Tensor:
     """function(x, dim, keepdim) over several axes, taken as one for functions of one dim."""
     axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    axes = sorted(wrapped_axis(a, x.ndim) for a in axes)
+    axes = sorted(wrapped_dim(a, x.ndim) for a in axes)
     if len(set(axes)) < len(axes):
         raise ValueError(f"axis {axis} names a dim twice.")
     others = [d for d in range(x.ndim) if d not in axes]
@@ -199,7 +199,7 @@ def diff(
     """
     if n < 0:
         raise ValueError(f"diff: n must not be negative, but is {n}.")
-    axis = wrapped_axis(axis, x.ndim)
+    axis = wrapped_dim(axis, x.ndim)
     parts = [part for part in (prepend, x, append) if part is not None]
     x = rl.cat(promoted(*parts), axis) if len(parts) > 1 else x
     for _ in range(n):

@@ -10,6 +10,7 @@ import math
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._dims import wrapped_dim
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,16 +91,11 @@ def _dims(dim: Dims, count: int) -> tuple[int, ...]:
     if dim is None or dim == ():
         return tuple(range(count))
     found: list[int] = []
-    count = max(count, 1)
     for d in (dim,) if isinstance(dim, int) else dim:
-        if not -count <= d < count:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but "
-                f"got {d})"
-            )
-        if d % count in found:
+        place = wrapped_dim(d, max(count, 1))
+        if place in found:
             raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
-        found.append(d % count)
+        found.append(place)
     return tuple(sorted(found))
 
 

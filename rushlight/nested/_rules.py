@@ -10,6 +10,7 @@ from functools import partial
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._dims import wrapped_dim
 from rushlight.nested import _products
 from rushlight.nested._dispatch import has_ragged_size, renested, same_parts
 from rushlight.nested._ragged import NestedInt, Ragged
@@ -29,13 +30,7 @@ def _dims_in(x: Nested, dims: Any, name: str, extra: int = 0) -> list[int]:
     """The dims as numbers from 0."""
     count = x.dim() + extra
     given = [dims] if isinstance(dims, int) else list(dims)
-    for dim in given:
-        if not -count <= dim < count:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but "
-                f"got {dim})"
-            )
-    found = [dim % count for dim in given]
+    found = [wrapped_dim(dim, count) for dim in given]
     if len(set(found)) < len(found):
         raise RuntimeError(f"{name}: dim {given} appears multiple times in the list of dims")
     return found

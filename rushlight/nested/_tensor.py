@@ -14,6 +14,7 @@ import math
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._dims import wrapped_dim
 from rushlight._layout import jagged, strided
 from rushlight._printing import nested_repr
 from rushlight.nested._ragged import Ragged
@@ -395,15 +396,10 @@ class StridedNestedTensor(Nested):
         """
         if dim is None:
             return self.shape
-        dims = self.dim()
-        if not -dims <= dim < dims:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-dims}, {dims - 1}], but "
-                f"got {dim})"
-            )
-        if dim % dims == 0:
+        place = wrapped_dim(dim, self.dim())
+        if place == 0:
             return self._batch()
-        found = {shape[dim % dims - 1] for shape in self._shapes}
+        found = {shape[place - 1] for shape in self._shapes}
         if len(found) > 1:
             raise RuntimeError(f"Given dimension {dim} is irregular and does not have a size.")
         return found.pop()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._dims import wrapped_dim
 from rushlight.nn import functional as F
 from rushlight.nn.modules.conv import _ConvTransposeNd
 from rushlight.nn.modules.module import Module
@@ -125,16 +126,10 @@ class _SpectralNorm(Module):
         self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12
     ) -> None:
         super().__init__()
-        ndim = weight.ndim
-        if not -ndim <= dim < ndim:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [-{ndim}, {ndim - 1}] but "
-                f"got {dim})"
-            )
+        self.dim = wrapped_dim(dim, weight.ndim)
         check_steps(n_power_iterations)
-        self.dim = dim % ndim
         self.eps = eps
-        if ndim == 1:
+        if weight.ndim == 1:
             return  # the norm of a vector needs no estimate
         self.n_power_iterations = n_power_iterations
         matrix = as_matrix(weight.detach(), self.dim)
