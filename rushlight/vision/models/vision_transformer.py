@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from rushlight import Tensor, nn
 from rushlight.nn import functional as F
 from rushlight.vision.models._api import WeightsEnum, builder, published
 from rushlight.vision.models._utils import _ovewrite_named_param
+from rushlight.vision.ops._older_names import OlderNames
 from rushlight.vision.ops.misc import MLP, Conv2dNormActivation
 
 __all__ = [
@@ -50,10 +51,8 @@ class ConvStemConfig(NamedTuple):
     activation_layer: MakeLayer = nn.ReLU
 
 
-class MLPBlock(MLP):
+class MLPBlock(OlderNames, MLP):
     """Two linear layers with gelu between them."""
-
-    _version = 2
 
     def __init__(self, in_dim: int, mlp_dim: int, dropout: float) -> None:
         super().__init__(in_dim, [mlp_dim, in_dim], activation_layer=nn.GELU, dropout=dropout)
@@ -62,21 +61,8 @@ class MLPBlock(MLP):
                 nn.init.xavier_uniform_(layer.weight)
                 nn.init.normal_(layer.bias, std=1e-6)
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        if local_metadata.get("version", 1) < 2:  # the layers had names once: linear_1, linear_2
-            for new, old in (("0", "linear_1"), ("3", "linear_2")):
-                for kind in ("weight", "bias"):
-                    if f"{prefix}{old}.{kind}" in state_dict:
-                        value = state_dict.pop(f"{prefix}{old}.{kind}")
-                        state_dict[f"{prefix}{new}.{kind}"] = value
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args, **kwargs)
+    def _older_names(self) -> Iterable[tuple[str, str]]:
+        return (("linear_1", "0"), ("linear_2", "3"))
 
 
 class EncoderBlock(nn.Module):

@@ -6,11 +6,11 @@ Source: Lin et al., "Feature Pyramid Networks for Object Detection", 2017.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
 
 from rushlight import Tensor, nn
 from rushlight.nn import functional as F
+from rushlight.vision.ops._older_names import OlderNames
 from rushlight.vision.ops.misc import Conv2dNormActivation
 
 __all__ = ["ExtraFPNBlock", "FeaturePyramidNetwork", "LastLevelMaxPool", "LastLevelP6P7"]
@@ -26,7 +26,7 @@ class ExtraFPNBlock(nn.Module):
         raise NotImplementedError
 
 
-class FeaturePyramidNetwork(nn.Module):
+class FeaturePyramidNetwork(OlderNames):
     """Makes maps of one number of channels from those of a backbone, the smallest ones first.
 
     Each is a 1x1 convolution of the backbone's map, plus the next smaller one enlarged, and then a
@@ -50,8 +50,6 @@ class FeaturePyramidNetwork(nn.Module):
         >>> [(name, x.shape) for name, x in maps.items()]
         [('low', torch.Size([1, 5, 16, 16])), ('high', torch.Size([1, 5, 8, 8]))]
     """
-
-    _version = 2
 
     def __init__(
         self,
@@ -88,22 +86,10 @@ class FeaturePyramidNetwork(nn.Module):
                     nn.init.zeros_(module.bias)
         self.extra_blocks = extra_blocks
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        if local_metadata.get("version", 1) < 2:  # the convolutions had no block around them
-            for blocks in ("inner_blocks", "layer_blocks"):
-                for i in range(len(self.inner_blocks)):
-                    for name in ("weight", "bias"):
-                        old = f"{prefix}{blocks}.{i}.{name}"
-                        if old in state_dict:
-                            state_dict[f"{prefix}{blocks}.{i}.0.{name}"] = state_dict.pop(old)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args, **kwargs)
+    def _older_names(self) -> Iterable[tuple[str, str]]:
+        for blocks in ("inner_blocks", "layer_blocks"):  # there were no blocks around convolutions
+            for i in range(len(self.inner_blocks)):
+                yield f"{blocks}.{i}", f"{blocks}.{i}.0"
 
     def forward(self, x: dict[str, Tensor]) -> OrderedDict[str, Tensor]:
         names, maps = list(x), list(x.values())

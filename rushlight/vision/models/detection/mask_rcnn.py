@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from rushlight import nn
@@ -16,6 +16,7 @@ from rushlight.vision.models.detection.faster_rcnn import (
 )
 from rushlight.vision.models.resnet import ResNet50_Weights
 from rushlight.vision.ops import Conv2dNormActivation, MultiScaleRoIAlign
+from rushlight.vision.ops._older_names import OlderNames
 
 __all__ = [
     "MaskRCNN",
@@ -72,7 +73,7 @@ class MaskRCNN(FasterRCNN):
         self.roi_heads.mask_predictor = mask_predictor
 
 
-class MaskRCNNHeads(nn.Sequential):
+class MaskRCNNHeads(OlderNames, nn.Sequential):
     """Convolutions of the features of a box.
 
     Args:
@@ -81,8 +82,6 @@ class MaskRCNNHeads(nn.Sequential):
         dilation: of all of them.
         norm_layer: makes their norms.
     """
-
-    _version = 2
 
     def __init__(
         self,
@@ -106,21 +105,8 @@ class MaskRCNNHeads(nn.Sequential):
         super().__init__(*blocks)
         _init_convolutions(self)
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        if local_metadata.get("version", 1) < 2:  # the convolutions had names, and no blocks
-            for i in range(len(self)):
-                for name in ("weight", "bias"):
-                    old = f"{prefix}mask_fcn{i + 1}.{name}"
-                    if old in state_dict:
-                        state_dict[f"{prefix}{i}.0.{name}"] = state_dict.pop(old)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args, **kwargs)
+    def _older_names(self) -> Iterable[tuple[str, str]]:
+        return ((f"mask_fcn{i + 1}", f"{i}.0") for i in range(len(self)))
 
 
 def _init_convolutions(module: nn.Module) -> None:

@@ -7,7 +7,7 @@ Detection.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from rushlight.vision.models.detection.backbone_utils import _resnet_fpn_extract
 from rushlight.vision.models.detection.rpn import by_anchors
 from rushlight.vision.models.detection.transform import GeneralizedRCNNTransform
 from rushlight.vision.models.resnet import ResNet50_Weights, resnet50
+from rushlight.vision.ops._older_names import OlderNames
 from rushlight.vision.ops.feature_pyramid_network import LastLevelP6P7
 
 __all__ = [
@@ -121,29 +122,12 @@ class RetinaNetHead(nn.Module):
         }
 
 
-class _OldNames(nn.Module):
-    """Loads state_dicts of the time when the convolutions had no blocks around them."""
-
-    _version = 2
-
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        if local_metadata.get("version", 1) < 2:
-            for i in range(4):
-                for name in ("weight", "bias"):
-                    old = f"{prefix}conv.{2 * i}.{name}"
-                    if old in state_dict:
-                        state_dict[f"{prefix}conv.{i}.0.{name}"] = state_dict.pop(old)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args, **kwargs)
+class _Head(OlderNames):
+    def _older_names(self) -> Iterable[tuple[str, str]]:
+        return ((f"conv.{2 * i}", f"conv.{i}.0") for i in range(4))  # without blocks around them
 
 
-class RetinaNetClassificationHead(_OldNames):
+class RetinaNetClassificationHead(_Head):
     """Says of each anchor what is there."""
 
     def __init__(
@@ -183,7 +167,7 @@ class RetinaNetClassificationHead(_OldNames):
         return rl.cat(scores, dim=1)
 
 
-class RetinaNetRegressionHead(_OldNames):
+class RetinaNetRegressionHead(_Head):
     """Says of each anchor how the box must move."""
 
     def __init__(

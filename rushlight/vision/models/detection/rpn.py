@@ -5,7 +5,7 @@ Source: Ren et al., "Faster R-CNN", 2015.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import rushlight as rl
 from rushlight import Tensor, nn
@@ -19,13 +19,14 @@ from rushlight.vision.models.detection._utils import (
 )
 from rushlight.vision.models.detection.anchor_utils import AnchorGenerator
 from rushlight.vision.models.detection.image_list import ImageList
+from rushlight.vision.ops._older_names import OlderNames
 
 __all__ = ["AnchorGenerator", "RPNHead", "RegionProposalNetwork"]
 
 Target = dict[str, Tensor]
 
 
-class RPNHead(nn.Module):
+class RPNHead(OlderNames):
     """Says for each anchor whether something is there, and how the box must move.
 
     Args:
@@ -33,8 +34,6 @@ class RPNHead(nn.Module):
         num_anchors: anchors of a place.
         conv_depth: number of convolutions before the two that answer.
     """
-
-    _version = 2
 
     def __init__(self, in_channels: int, num_anchors: int, conv_depth: int = 1) -> None:
         super().__init__()
@@ -51,20 +50,8 @@ class RPNHead(nn.Module):
                 nn.init.normal_(layer.weight, std=0.01)
                 nn.init.zeros_(layer.bias)  # pyright: ignore[reportArgumentType]
 
-    def _load_from_state_dict(
-        self,
-        state_dict: dict[str, Any],
-        prefix: str,
-        local_metadata: dict[str, Any],
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        if local_metadata.get("version", 1) < 2:  # the convolution had no block around it
-            for name in ("weight", "bias"):
-                old = f"{prefix}conv.{name}"
-                if old in state_dict:
-                    state_dict[f"{prefix}conv.0.0.{name}"] = state_dict.pop(old)
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args, **kwargs)
+    def _older_names(self) -> Iterable[tuple[str, str]]:
+        return (("conv", "conv.0.0"),)  # there was no block around the convolution
 
     def forward(self, x: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
         """Returns for each map scores (N, A, H, W) and codes (N, 4 * A, H, W)."""
