@@ -30,7 +30,7 @@ LIBRARY = re.compile(r"/lib(cu|nv|nccl)[^/]*$")
 PIECE_LIMIT = 90  # seconds, compiling included
 
 
-# ---- facts --------------------------------------------------------------------------------------
+# Facts
 
 
 def check_facts() -> dict[str, Any]:
@@ -60,7 +60,7 @@ def check_facts() -> dict[str, Any]:
     return found
 
 
-# ---- the first work ever done there --------------------------------------------------------------
+# The first work ever done there
 
 
 def run_piece(name: str) -> str:
@@ -96,7 +96,7 @@ def check_first(only: str, here: bool) -> dict[str, Any]:
     return {"wrong": wrong, "right": [name for name in PIECES if name not in wrong]}
 
 
-# ---- training, graphs, NCCL ----------------------------------------------------------------------
+# Training, graphs, NCCL
 
 
 def train(torch: Any, net: Any, device: str, images: Any, labels: Any) -> dict[str, float]:

@@ -42,7 +42,7 @@ def lu(
     return tuple(rl.linalg.lu_factor(A, pivot=pivot, out=out))
 
 
-# ---- low rank ------------------------------------------------------------------------------------
+# Low rank
 
 
 @overridable
@@ -112,7 +112,7 @@ def pca_lowrank(
     return svd_lowrank(A, q, niter, A.mean(-2, keepdim=True) if center else None)
 
 
-# ---- the largest or smallest eigenvalues ---------------------------------------------------------
+# The largest or smallest eigenvalues
 
 
 @overridable
@@ -249,7 +249,7 @@ def _lobpcg(
     return values[:k], X[:, :k]
 
 
-# ---- removed -------------------------------------------------------------------------------------
+# Removed
 
 _REPLACEMENTS = {
     "eig": "L, V = torch.linalg.eig(A), which are complex",

@@ -138,7 +138,7 @@ def test_bools_are_0_or_1_whatever_the_file_says() -> None:
     assert result.view(torch.uint8).tolist() == [1, 0, 1]
 
 
-# ---- hostile pickles ----
+# Hostile pickles
 
 STORAGE = (
     tuple_of(text("storage"), name("torch", "FloatStorage"), text("0"), text("cpu"), number(4))
@@ -302,7 +302,7 @@ def test_what_pytorch_has_and_we_have_not_is_named() -> None:
         loaded(checkpoint(program(name("torch", "QUInt4x2Storage"))))
 
 
-# ---- fuzzing ----
+# Fuzzing
 
 X = torch.arange(6.0)
 VALID = saved(

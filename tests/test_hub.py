@@ -57,7 +57,7 @@ def repository(config=CONFIG):
     return zipped(**{"me-repo-1a2b/hubconf.py": config, "me-repo-1a2b/helper.py": HELPER})
 
 
-# ---- files ----
+# Files
 
 
 def test_weights_are_downloaded_once(site, capsys) -> None:
@@ -112,7 +112,7 @@ def test_the_cache_is_where_pytorch_has_it(monkeypatch) -> None:
     assert torch.hub.get_dir() == "/home/x/hub"
 
 
-# ---- repositories ----
+# Repositories
 
 
 def test_models_of_a_folder(tmp_path) -> None:

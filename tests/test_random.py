@@ -71,7 +71,7 @@ def test_thread_safe_generator_is_the_default_one_outside_of_workers() -> None:
     assert torch.thread_safe_generator is torch.random.thread_safe_generator
 
 
-# ---- generators ----------------------------------------------------------------------------------
+# Generators
 
 
 def test_seeds_count_from_zero_down_and_fill_64_bits() -> None:
@@ -161,7 +161,7 @@ def test_a_draw_uses_up_the_counters_that_the_note_says() -> None:
         assert g.get_offset() - before == counters
 
 
-# ---- distributions -------------------------------------------------------------------------------
+# Distributions
 
 COUNT = 100_000
 
@@ -284,7 +284,7 @@ def test_impossible_parameters_raise(draw: Callable[[], Any]) -> None:
         draw()
 
 
-# ---- dropout -------------------------------------------------------------------------------------
+# Dropout
 
 
 def test_dropout_scales_what_it_keeps_and_its_gradient_alike() -> None:
@@ -313,7 +313,7 @@ def test_alpha_dropout_keeps_mean_and_variance(name: str) -> None:
     assert y.std().item() == pytest.approx(1.0, abs=0.02)
 
 
-# ---- the same numbers everywhere -----------------------------------------------------------------
+# The same numbers everywhere
 
 DRAWS = """
 import hashlib, sys

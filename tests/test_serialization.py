@@ -48,7 +48,7 @@ class Slotted:
     __slots__ = ("x",)
 
 
-# ---- what comes back ----
+# What comes back
 
 
 @pytest.mark.parametrize("name", DTYPES)
@@ -198,7 +198,7 @@ def test_a_file_of_pytorch_is_read() -> None:
     assert result["conjugate"].tolist() == [1 - 2j]
 
 
-# ---- the file ----
+# The file
 
 
 def test_entries_are_stored_plainly_and_aligned() -> None:
@@ -328,7 +328,7 @@ def test_options_that_would_write_something_else_are_refused(options, message) -
         saved(1, **options)
 
 
-# ---- load's options ----
+# Load's options
 
 
 def test_map_location_in_all_its_forms() -> None:

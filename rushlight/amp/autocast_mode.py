@@ -166,7 +166,7 @@ class autocast(_Region):
         return call  # pyright: ignore[reportReturnType]
 
 
-# ---- the switches of a thread -------------------------------------------------------------------
+# The switches of a thread
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
@@ -279,7 +279,7 @@ def set_autocast_gpu_dtype(dtype: rl.dtype) -> None:
     set_autocast_dtype("cuda", dtype)
 
 
-# ---- autograd.Function --------------------------------------------------------------------------
+# autograd.Function
 
 
 def _cast(value: Any, device_type: str, dtype: rl.dtype) -> Any:

@@ -35,7 +35,7 @@ def _binary(
     return apply
 
 
-# ---- one array ----------------------------------------------------------------------------------
+# One array
 
 abs = _unary("abs", "the magnitude of each element.", rl.abs)
 acos = _unary("acos", "the inverse cosine of each element.", rl.acos)
@@ -99,7 +99,7 @@ def sign(x: Tensor, /) -> Tensor:
     return rl.sgn(x)
 
 
-# ---- two arrays ---------------------------------------------------------------------------------
+# Two arrays
 
 
 def _floor_divide(x1: Tensor, x2: Tensor) -> Tensor:

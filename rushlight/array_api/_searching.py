@@ -127,7 +127,7 @@ def _over(x: Tensor, axis: int | tuple[int, ...] | None) -> tuple[int, ...]:
     return (axis,) if isinstance(axis, int) else axis
 
 
-# ---- sets ---------------------------------------------------------------------------------------
+# Sets
 
 
 class UniqueAllResult(NamedTuple):

@@ -35,7 +35,7 @@ CONSTANT_JACOBIAN = (
 )
 
 
-# ---- arguments and results ----------------------------------------------------------------------
+# Arguments and results
 
 
 def as_tensors(value: Any, what: str, function: str) -> tuple[bool, Tensors]:
@@ -132,7 +132,7 @@ def given_back(tensors: Tensors, create_graph: bool, several: bool) -> TensorOrT
     return tensors if several else tensors[0]
 
 
-# ---- gradients ----------------------------------------------------------------------------------
+# Gradients
 
 
 def gradients_of(

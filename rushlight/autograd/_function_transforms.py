@@ -56,7 +56,7 @@ def apply_lifted(cls: type[Function], args: tuple[Any, ...], kwargs: dict[str, A
     return _apply_to_duals(cls, values, tangents, level)
 
 
-# ---- vmap ---------------------------------------------------------------------------------------
+# vmap
 
 
 def _apply_to_samples(
@@ -183,7 +183,7 @@ def _restored(ctx: Any, given: tuple[Any, ...], samples: tuple[Tensor, ...]) -> 
     return [None if x is None else next(left) for x in given]
 
 
-# ---- forward mode -------------------------------------------------------------------------------
+# Forward mode
 
 
 def _apply_to_duals(cls: type[Function], values: list[Any], tangents: list[Any], level: int) -> Any:

@@ -63,7 +63,7 @@ def _one_hot(shape: Sequence[int], number: int, value: complex, like: Tensor) ->
     return one
 
 
-# ---- inputs -------------------------------------------------------------------------------------
+# Inputs
 
 
 def _numbers(tensor: Tensor) -> Tensor:
@@ -178,7 +178,7 @@ def check_points(points: list[Point]) -> None:
             )
 
 
-# ---- the function -------------------------------------------------------------------------------
+# The function
 
 
 class Function:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
 
 
-# ---- products with the Jacobian -----------------------------------------------------------------
+# Products with the Jacobian
 
 
 def vjp(
@@ -133,7 +133,7 @@ def jvp(
     )
 
 
-# ---- the Jacobian and the Hessian ---------------------------------------------------------------
+# The Jacobian and the Hessian
 
 
 def _rows(i: int, output: Tensor, inputs: Tensors, strict: bool, create_graph: bool) -> Tensors:

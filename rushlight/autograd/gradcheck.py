@@ -51,7 +51,7 @@ class _Check:
         self.nondet_tol = nondet_tol
         self.check_grad_dtypes = check_grad_dtypes
 
-    # -- whole Jacobians
+    # Whole Jacobians
 
     def jacobians(self, backward: bool, forward: bool) -> None:
         """Compares every element of every Jacobian."""
@@ -115,7 +115,7 @@ class _Check:
                 f"The tolerance for nondeterminism was {self.nondet_tol}."
             )
 
-    # -- fast mode
+    # Fast mode
 
     def projections(self, backward: bool, forward: bool) -> None:
         """Compares v^T J u of every Jacobian for one random u and v; on failure, all elements."""
@@ -150,7 +150,7 @@ class _Check:
                     )
         self._check_determinism()
 
-    # -- absent, zero and batched gradients
+    # Absent, zero and batched gradients
 
     def zero_gradients(self) -> None:
         """Checks that gradients of zero come out of gradients of zero."""

@@ -207,7 +207,7 @@ class graph:
             self.stream_ctx.__exit__()
 
 
-# ---- graphed callables ---------------------------------------------------------------------------
+# Graphed callables
 
 
 def make_graphed_callables(

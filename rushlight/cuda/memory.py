@@ -227,7 +227,7 @@ def memory_snapshot(
     return sorted(segments, key=lambda segment: (segment["device"], segment["address"]))
 
 
-# ---- limits ------------------------------------------------------------------------------------
+# Limits
 
 _fractions: dict[int, float] = {}  # by GPU
 
@@ -272,7 +272,7 @@ def get_allocator_backend() -> str:
     return "cudaMallocAsync"
 
 
-# ---- memory by hand ----------------------------------------------------------------------------
+# Memory by hand
 
 _handed_out: dict[int, int] = {}  # blocks by address
 

@@ -154,7 +154,7 @@ class Mesh:
         _meshes.add(self)
         threading.Thread(target=self._accept, name="mesh", daemon=True).start()
 
-    # ---- connecting and sending -----------------------------------------------------------------
+    # Connecting and sending
 
     def own_connection(self, rank: int, channel: int, timeout: float) -> socket.socket:
         """Returns a connection that goes both ways, for a channel that has no others.
@@ -229,7 +229,7 @@ class Mesh:
         """Returns the thread that sends to a rank what need not be waited for."""
         return self._senders.setdefault(rank, Worker())
 
-    # ---- receiving ------------------------------------------------------------------------------
+    # Receiving
 
     def receive(self, receipt: Receipt) -> Receipt:
         """Begins to wait for a message."""
@@ -347,7 +347,7 @@ class Mesh:
         for receipt in failed:
             receipt.set_exception(DistNetworkError(reason))
 
-    # ---- the end --------------------------------------------------------------------------------
+    # The end
 
     def close(self) -> None:
         """Sends what is begun, and ends all connections."""

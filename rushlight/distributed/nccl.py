@@ -464,7 +464,7 @@ class NcclWork(Work):
         return self.get_future().then(callback)
 
 
-# ---- the thread that watches -------------------------------------------------------------------
+# The thread that watches
 
 _cliques: weakref.WeakSet[Clique] = weakref.WeakSet()
 _lock = threading.Lock()

@@ -93,7 +93,7 @@ class ReshapeTransform(Transform):
         return Size((*shape[:cut], *new))
 
 
-# ---- vectors -------------------------------------------------------------------------------------
+# Vectors
 
 
 class SoftmaxTransform(ParameterFree):
@@ -158,7 +158,7 @@ class StickBreakingTransform(ParameterFree):
         return Size((*shape[:-1], shape[-1] - 1))
 
 
-# ---- matrices ------------------------------------------------------------------------------------
+# Matrices
 
 
 class CorrCholeskyTransform(ParameterFree):
@@ -240,7 +240,7 @@ class PositiveDefiniteTransform(ParameterFree):
         return LowerCholeskyTransform().inv(rl.linalg.cholesky(y))
 
 
-# ---- pieces --------------------------------------------------------------------------------------
+# Pieces
 
 
 class _PiecesTransform(Transform):

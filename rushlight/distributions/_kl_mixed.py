@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# ---- means under p -------------------------------------------------------------------------------
+# Means under p
 
 
 def _mean_log(p: Any) -> Tensor:
@@ -85,7 +85,7 @@ def _mean_distance(p: Normal, center: Tensor) -> Tensor:
     return p.scale * (bell + z * rl.erf(z / math.sqrt(2)))
 
 
-# ---- means of log q ------------------------------------------------------------------------------
+# Means of log q
 
 
 def _of_beta(p: Any, q: Beta) -> Tensor:
@@ -141,7 +141,7 @@ _MEAN_LOG_PROB: dict[type[Distribution], Callable[[Any, Any], Tensor]] = {
     Uniform: _of_uniform,
 }
 
-# ---- supports ------------------------------------------------------------------------------------
+# Supports
 
 
 def _ends(d: Any) -> tuple[Any, Any]:

@@ -36,7 +36,7 @@ from rushlight.distributions.transformed_distribution import TransformedDistribu
 from rushlight.distributions.uniform import Uniform
 from rushlight.distributions.utils import euler_constant, sum_rightmost
 
-# ---- discrete ------------------------------------------------------------------------------------
+# Discrete
 
 
 def _x_log_ratio(x: Tensor, y: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ def _poisson(p: Poisson, q: Poisson) -> Tensor:
     return _x_log_ratio(p.rate, q.rate) - (p.rate - q.rate)
 
 
-# ---- continuous ----------------------------------------------------------------------------------
+# Continuous
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
@@ -189,7 +189,7 @@ def _uniform(p: Uniform, q: Uniform) -> Tensor:
     return rl.where((q.low > p.low) | (q.high < p.high), math.inf, kl)
 
 
-# ---- multivariate normal -------------------------------------------------------------------------
+# Multivariate normal
 
 
 def _check_event_shapes(p: Distribution, q: Distribution) -> None:
@@ -253,7 +253,7 @@ def _low_rank_multivariate_normal(
     return 0.5 * (_log_det(q) - _log_det(p) + trace + distance - p.event_shape[0])
 
 
-# ---- of other distributions ----------------------------------------------------------------------
+# Of other distributions
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)

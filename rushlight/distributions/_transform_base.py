@@ -211,7 +211,7 @@ class ParameterFree(Transform):
     __hash__ = None
 
 
-# ---- made of other transforms --------------------------------------------------------------------
+# Made of other transforms
 
 
 def widened(constraint: Constraint, event_dim: int) -> Constraint:

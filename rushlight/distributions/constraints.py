@@ -76,7 +76,7 @@ class Constraint:
         return type(self).__name__.removeprefix("_") + "()"
 
 
-# ---- constraints that an instance decides --------------------------------------------------------
+# Constraints that an instance decides
 
 
 def _known(value: Any, name: str) -> Any:
@@ -144,7 +144,7 @@ class _DependentProperty(property, _Dependent):
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
-# ---- constraints made of others ------------------------------------------------------------------
+# Constraints made of others
 
 
 class _Wrapping(Constraint):
@@ -274,7 +274,7 @@ class _Stack(_Pieces):
         return rl.stack([c.check(p) for c, p in zip(self.cseq, pieces, strict=True)], self.dim)
 
 
-# ---- numbers -------------------------------------------------------------------------------------
+# Numbers
 
 
 class _Real(Constraint):
@@ -384,7 +384,7 @@ class _IntegerInterval(_Between):
         return _integers_of(inside, value)
 
 
-# ---- vectors -------------------------------------------------------------------------------------
+# Vectors
 
 
 class _OneHot(Constraint):
@@ -419,7 +419,7 @@ class _Multinomial(Constraint):
         return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
-# ---- matrices ------------------------------------------------------------------------------------
+# Matrices
 
 
 class _LowerTriangular(Constraint):

@@ -70,7 +70,7 @@ def _op_names() -> dict[int, str]:
     return {id(op): name for name, op in _ops().items()}
 
 
-# ---- writing -------------------------------------------------------------------------------------
+# Writing
 
 
 def write(program: Program, file: FileLike, extra: dict[str, Any] | None) -> None:
@@ -190,7 +190,7 @@ def _dim_data(dim: Dim) -> Any:
     return [root.__name__, root.min, high, dim.scale, dim.offset]
 
 
-# ---- reading -------------------------------------------------------------------------------------
+# Reading
 
 
 def read(file: FileLike, extra: dict[str, Any] | None, device: Any = None) -> Program:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["grad", "grad_and_value", "jvp", "linearize", "vjp"]
 
-# ---- reverse mode -------------------------------------------------------------------------------
+# Reverse mode
 
 
 def grad_and_value(
@@ -142,7 +142,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> tuple
     return (output, vjp_fn, run.aux_output()) if has_aux else (output, vjp_fn)
 
 
-# ---- forward mode -------------------------------------------------------------------------------
+# Forward mode
 
 
 def jvp(

@@ -220,7 +220,7 @@ def is_masked_tensor(obj: Any, /) -> TypeGuard[MaskedTensor]:
     return isinstance(obj, MaskedTensor)
 
 
-# ---- ops ----------------------------------------------------------------------------------------
+# Ops
 
 
 def _data_of(value: Any) -> Any:
@@ -289,7 +289,7 @@ def _reduced(name: str, input: MaskedTensor, *args: Any, **kwargs: Any) -> Maske
     return _masked(data, kept)
 
 
-# ---- text ---------------------------------------------------------------------------------------
+# Text
 
 
 def _text(value: Any, is_kept: bool) -> str:

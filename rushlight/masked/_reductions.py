@@ -104,7 +104,7 @@ def _summed_dtype(dtype: rl.dtype) -> rl.dtype:
     return dtype if dtype.is_floating_point or dtype.is_complex else rl.int64
 
 
-# ---- reductions ---------------------------------------------------------------------------------
+# Reductions
 
 
 def sum(
@@ -403,7 +403,7 @@ def logaddexp(
     return rl.logaddexp(a, b).to(dtype or input.dtype)
 
 
-# ---- normalizations -----------------------------------------------------------------------------
+# Normalizations
 
 
 def softmax(

@@ -57,7 +57,7 @@ def dispatch(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     )
 
 
-# ---- elementwise --------------------------------------------------------------------------------
+# Elementwise
 
 
 def _by_elements(func: Callable[..., Any], name: str, args: Any, kwargs: Any) -> Any:
@@ -168,7 +168,7 @@ def _rows_of(tensor: Tensor, like: NestedTensor, name: str) -> Tensor:
     return spread.index_copy(like._row_dim, ragged.rows, rows)
 
 
-# ---- results of parts ---------------------------------------------------------------------------
+# Results of parts
 
 
 def renested(results: Sequence[Any], like: Nested, ragged_idx: int | None = None) -> Any:

@@ -120,7 +120,7 @@ def _jagged(result: Any, ragged: Ragged, position: int) -> Any:
     return kind([jagged_of(item, ragged, position) for item in result])
 
 
-# ---- along dims ---------------------------------------------------------------------------------
+# Along dims
 
 
 def _reduce(position: int, func: Any, args: Any, kwargs: Any) -> Any:
@@ -376,7 +376,7 @@ def _cat(func: Any, args: Any, kwargs: Any) -> Any:
     return renested([rl.cat(items, dim - 1) for items in parts], like)
 
 
-# ---- the others ---------------------------------------------------------------------------------
+# The others
 
 
 def _embedding(func: Any, args: Any, kwargs: Any) -> Any:

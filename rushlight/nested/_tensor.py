@@ -50,7 +50,7 @@ class Nested(Tensor):
             return NotImplemented
         return dispatch(func, args, kwargs or {})
 
-    # ---- what the layouts answer ----------------------------------------------------------------
+    # What the layouts answer
 
     def _like(self, plain: Tensor) -> Self:
         """The nested tensor that is divided like this one and holds another plain tensor."""
@@ -100,7 +100,7 @@ class Nested(Tensor):
     def _padded(self, padding: float, sizes: list[int]) -> Tensor:
         raise NotImplementedError
 
-    # ---- questions ------------------------------------------------------------------------------
+    # Questions
 
     @property
     def _plain(self) -> Tensor:
@@ -158,7 +158,7 @@ class Nested(Tensor):
     def __format__(self, spec: str) -> str:
         return object.__format__(self, spec)
 
-    # ---- conversions, gradients, copies ---------------------------------------------------------
+    # Conversions, gradients, copies
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
         """Returns the tensor with another dtype or device, itself when nothing changes."""

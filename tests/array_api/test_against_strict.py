@@ -37,7 +37,7 @@ import rushlight.array_api as xp
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # NumPy's, of values that are tested here
 
-# ---- signatures ---------------------------------------------------------------------------------
+# Signatures
 
 # Where ours take more than the standard's: positions or defaults that it does not have.
 WIDER = {"astype", "expand_dims", "from_dlpack"}
@@ -75,7 +75,7 @@ def test_signature_is_the_standard_s(name: str) -> None:
     assert parameters(function_of(name, xp)) == parameters(function_of(name, strict))
 
 
-# ---- element by element -------------------------------------------------------------------------
+# Element by element
 
 UNARY = {
     "abs": NUMERIC,
@@ -182,7 +182,7 @@ def test_where(dtype: str) -> None:
     check("where", condition, numbers(dtype, (4,)), 1 if dtype != "bool" else True)
 
 
-# ---- reductions ---------------------------------------------------------------------------------
+# Reductions
 
 REDUCTIONS = {
     "sum": NUMERIC,
@@ -233,7 +233,7 @@ def test_diff(dtype: str) -> None:
     check("diff", x, prepend=numbers(dtype, (3, 1)), append=numbers(dtype, (3, 2)))
 
 
-# ---- searching, sorting, sets -------------------------------------------------------------------
+# Searching, sorting, sets
 
 
 @pytest.mark.parametrize("dtype", ORDERED)
@@ -288,7 +288,7 @@ def test_take(dtype: str) -> None:
     check("take_along_axis", x, np.array([[0, 1, 2, -1, 0]]), axis=0)
 
 
-# ---- creation and manipulation ------------------------------------------------------------------
+# Creation and manipulation
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -408,7 +408,7 @@ def test_what_is_out_of_range_is_refused() -> None:
         xp.add(1, 2)
 
 
-# ---- dtypes -------------------------------------------------------------------------------------
+# Dtypes
 
 
 @pytest.mark.parametrize("dtype", ALL)
@@ -470,7 +470,7 @@ def test_kinds_and_limits(dtype: str) -> None:
             assert xp.can_cast(d, ours_) == strict.can_cast(other, reference), target
 
 
-# ---- linear algebra -----------------------------------------------------------------------------
+# Linear algebra
 
 
 @pytest.mark.parametrize("dtype", NUMERIC)

@@ -359,7 +359,7 @@ def test_other_function_of_complex_numbers(
     check(getattr(xp, name)(filled(x, dtype)), expected)
 
 
-# ---- reductions ---------------------------------------------------------------------------------
+# Reductions
 
 REDUCTIONS: list[tuple[str, list[float], dict[str, Any], float]] = [
     ("sum", [], {}, 0.0),

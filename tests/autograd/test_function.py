@@ -111,7 +111,7 @@ class Pair(Function):
         return sum(k * g for k, g in ((2, a), (3, b)) if g is not None), None
 
 
-# ---- programs -----------------------------------------------------------------------------------
+# Programs
 
 
 def test_exp_and_legendre_polynomials_have_their_gradients() -> None:
@@ -184,7 +184,7 @@ def test_a_backward_may_call_backward() -> None:
     assert x.grad.item() == pytest.approx(np.e)
 
 
-# ---- what is passed -----------------------------------------------------------------------------
+# What is passed
 
 
 def test_needs_input_grad_has_a_place_for_every_argument() -> None:
@@ -274,7 +274,7 @@ def test_arguments_by_name_and_defaults() -> None:
     assert (y.item(), x.grad.item()) == (4.0, 1.0)
 
 
-# ---- what backward returns ----------------------------------------------------------------------
+# What backward returns
 
 
 @pytest.mark.parametrize(
@@ -325,7 +325,7 @@ def test_no_gradient_leaves_grad_alone() -> None:
     assert x.grad is None
 
 
-# ---- saved tensors ------------------------------------------------------------------------------
+# Saved tensors
 
 
 def test_saved_tensors_are_inputs_results_others_and_none() -> None:
@@ -378,7 +378,7 @@ def test_what_is_saved_must_be_tensors() -> None:
         function(lambda ctx, x: ctx.set_materialize_grads("no"), None).apply(x)
 
 
-# ---- views and writes in place ------------------------------------------------------------------
+# Views and writes in place
 
 
 def test_an_input_returned_as_it_is_becomes_a_view() -> None:
@@ -494,7 +494,7 @@ def test_results_marked_as_not_differentiable_do_not_require_grad() -> None:
     assert x.grad.tolist() == [-2.0, 2.0]
 
 
-# ---- the node -----------------------------------------------------------------------------------
+# The node
 
 
 def test_the_node_is_the_context() -> None:
@@ -592,7 +592,7 @@ def test_a_long_chain_is_walked_and_freed_without_recursion() -> None:
     del y
 
 
-# ---- mistakes -----------------------------------------------------------------------------------
+# Mistakes
 
 
 def test_what_is_not_implemented_says_so() -> None:

@@ -20,7 +20,7 @@ RUNTIME = "^RuntimeError"
 DTYPE = "^NotImplementedError: .*(not implemented for|does not support)"
 
 ACCEPTED = [
-    # ---- classes --------------------------------------------------------------------------------
+    # Classes
     # A dtype that an op does not take is a NotImplementedError, which is a RuntimeError, whatever
     # else is wrong with the call; in PyTorch the class depends on which check comes first.
     (ANY, DTYPE, RUNTIME),
@@ -50,7 +50,7 @@ ACCEPTED = [
     ("slice_", "^ValueError: .*step must be positive", RUNTIME),
     (ANY, "^OutOfMemoryError", RUNTIME),
     ("norm", "^IndexError: .*reduction dim", RUNTIME),
-    # ---- what we take and PyTorch does not ------------------------------------------------------
+    # What we take and PyTorch does not
     # A number stands for a tensor in all ops of elements, in any place: torch.eq(2, x).
     (ANY, GIVES, "^TypeError: .*must be Tensor, not (int|float|bool|complex|numpy)"),
     (
@@ -109,7 +109,7 @@ ACCEPTED = [
     # It gets a wrong product of one row with a transposed matrix.
     ("^_int_mm .*one row", GIVES, VALUES),
     ("^_int_mm .*an (empty out|out of another shape)", GIVES, "Expected result.size"),
-    # ---- what PyTorch takes and we do not -------------------------------------------------------
+    # What PyTorch takes and we do not
     # Dtypes and mixtures that test_dtypes.py lists as lacking.
     (
         r"^(adaptive_avg_pool1d|affine_grid_generator|rnn_relu(_cell|\.(data|input))|rnn_tanh_cell"
@@ -281,7 +281,7 @@ ACCEPTED = [
     # Values of padding are numbers of the dtype of the input.
     (r"functional\.pad .*value: 1180591620717411303424", "^OverflowError", GIVES),
     (r"functional\.pad .*value: 1j", "cannot be converted to type float64", "^TypeError"),
-    # ---- values ---------------------------------------------------------------------------------
+    # Values
     # Factors of NaN and of singular matrices are what LAPACK happens to leave.
     (r"^(linalg\.|cholesky|geqrf|qr|svd|slogdet|inverse|lu|triangular|ormqr).*NaN", GIVES, GIVEN),
     (r"^(linalg\.(cond|lu|lu_factor|qr)|qr|geqrf) .*twice as many", GIVES, GIVEN),
@@ -350,7 +350,7 @@ ACCEPTED = [
 # What may differ besides in the calls of PyTorch's op database. Where both libraries give
 # something, only these lines count.
 DATABASE = [
-    # ---- errors ---------------------------------------------------------------------------------
+    # Errors
     # Of several mistakes another one is found first; any argument of another type is a TypeError.
     ("^narrow .error", "^TypeError", "must be an 0-dim integral Tensor"),
     ("^narrow_copy .error", "^IndexError: .*out of range", "Expected dim <"),
@@ -365,7 +365,7 @@ DATABASE = [
     ("^cat .error", GIVES, "resize storage that is not resizable"),
     # One dim is no batch of channels.
     ("^nn.functional.batch_norm ", "at least 2 dims", GIVES),
-    # ---- values ---------------------------------------------------------------------------------
+    # Values
     # Which of equal elements comes first, where no order was asked for.
     (r"^((arg)?sort|kthvalue|topk|mode) \[", GIVES, r"^gives (1: )?values of int64$"),
     # There is no complex32.
@@ -391,7 +391,7 @@ DATABASE = [
     ("^unique .* strides", GIVES, GIVEN),
     # Factors are resized here into the order of the result, there row-major in old functions.
     (r"^(cholesky\w*|geqrf|ormqr|lu) .* out.* strides", GIVES, GIVEN),
-    # ---- gradients ------------------------------------------------------------------------------
+    # Gradients
     # PyTorch's is 0 beside the places and has that of another element in them.
     ("^as_strided_scatter .* gradient", GIVES, GIVEN),
     # Statistics and windows have gradients; residuals that are not there, and A^0, have none.

@@ -53,7 +53,7 @@ def differs(ours, theirs):
     return theirs not in (ours, "raises") and "complex32" not in str(theirs)
 
 
-# ---- one dtype ----------------------------------------------------------------------------------
+# One dtype
 
 
 def tensor_of(library, array, dtype):
@@ -90,7 +90,7 @@ def test_dtypes_of_an_op_are_those_of_pytorch(name) -> None:
     assert not wrong, "ours, PyTorch's"
 
 
-# ---- two dtypes ---------------------------------------------------------------------------------
+# Two dtypes
 
 BINARY = [
     "add", "sub", "mul", "div", "true_divide", "floor_divide", "remainder", "fmod", "pow", "rsub",

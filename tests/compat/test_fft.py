@@ -156,7 +156,7 @@ def test_shifts(name, dim) -> None:
     check(call(name, np.array(1.0), dim))
 
 
-# ---- frames -------------------------------------------------------------------------------------
+# Frames
 
 SIGNAL = RNG.normal(size=(2, 100))
 WINDOW = RNG.uniform(0.5, 1, size=16)
@@ -259,7 +259,7 @@ def test_gradients_of_frames() -> None:
         np.testing.assert_allclose(mine.numpy(), expected.numpy(), rtol=1e-9)
 
 
-# ---- windows ------------------------------------------------------------------------------------
+# Windows
 
 OLD = ["hann_window", "hamming_window", "blackman_window", "bartlett_window", "kaiser_window"]
 

@@ -18,7 +18,7 @@ def program(run: Program) -> Program:
     return run
 
 
-# ---- autograd.Function --------------------------------------------------------------------------
+# autograd.Function
 
 
 def cube(t: Any, **options: Any) -> Any:
@@ -207,7 +207,7 @@ def function_with_numpy_and_vmap(t):
     ]
 
 
-# ---- forward_ad ---------------------------------------------------------------------------------
+# forward_ad
 
 
 @program

@@ -15,7 +15,7 @@ def program(run: Program) -> Program:
     return run
 
 
-# ---- grad ---------------------------------------------------------------------------------------
+# grad
 
 
 @program
@@ -398,7 +398,7 @@ def seen_inside_grad(t):
     return [s[0] for s in seen] + [s[2:5] for s in seen]
 
 
-# ---- vjp ----------------------------------------------------------------------------------------
+# vjp
 
 
 @program
@@ -477,7 +477,7 @@ def vjp_integer(t):
     return t.func.vjp(lambda x: x * 2, t.arange(3))[0]
 
 
-# ---- forward mode -------------------------------------------------------------------------------
+# Forward mode
 
 
 @program

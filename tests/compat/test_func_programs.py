@@ -15,7 +15,7 @@ def program(run: Program) -> Program:
     return run
 
 
-# ---- Jacobians ----------------------------------------------------------------------------------
+# Jacobians
 
 
 @program
@@ -210,7 +210,7 @@ def hvp_forward_over_reverse(t):
     return hvp(lambda x: (x.sin() ** 3).sum(), (x,), (v,)), rev
 
 
-# ---- programs after the tutorials ---------------------------------------------------------------
+# Programs after the tutorials
 
 
 @program

@@ -142,7 +142,7 @@ def test_strategies_equal(strategy: str, how: dict[str, Any]) -> None:
     compare("hessian", "cubic", False, False, "none", outer_jacobian_strategy=strategy, **how)
 
 
-# ---- gradcheck ----------------------------------------------------------------------------------
+# gradcheck
 
 
 def verdict(library: Any, check: str, func: Any, *arrays: np.ndarray, **how: Any) -> Any:

@@ -157,7 +157,7 @@ def test_values_do_not_depend_on_memory_order(name) -> None:
             np.testing.assert_allclose(a, b, rtol=2e-3, atol=2e-4 * finite, err_msg=layout)
 
 
-# ---- modules ------------------------------------------------------------------------------------
+# Modules
 
 CASES = [
     pytest.param(case, id=case.expression)

@@ -64,7 +64,7 @@ def full_name(op: Any) -> str:
 OPS = {full_name(op): op for op in database.op_db if not LEFT_OUT.match(full_name(op))}
 
 
-# ---- forms of a function ------------------------------------------------------------------------
+# Forms of a function
 
 
 def function_of(op: Any) -> Any:
@@ -128,7 +128,7 @@ def unique(op: Any, sample: Any, function: Any, convert: Any) -> Any:
     return lambda *args, **options: process(prepare(function, *args, **options))
 
 
-# ---- what comes of a call -----------------------------------------------------------------------
+# What comes of a call
 
 
 def without_values(value: Any) -> Any:
@@ -171,7 +171,7 @@ def differences(
             yield f"{summary}\n  ours:      {texts[0]}\n  PyTorch's: {texts[1][:300]}"
 
 
-# ---- the samples --------------------------------------------------------------------------------
+# The samples
 
 
 def samples_of(op: Any, dtype: str) -> Iterator[tuple[int, Any, bool]]:

@@ -15,7 +15,7 @@ def program(run: Program) -> Program:
     return run
 
 
-# ---- vmap ---------------------------------------------------------------------------------------
+# vmap
 
 
 @program
@@ -322,7 +322,7 @@ def root_vmap(t):
     return t.vmap(t.sin)(data(t, 3))
 
 
-# ---- modules ------------------------------------------------------------------------------------
+# Modules
 
 
 @program

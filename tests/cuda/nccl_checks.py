@@ -71,7 +71,7 @@ def both(work: Callable[[Callable[[torch.Tensor], torch.Tensor]], Any]) -> None:
         same(mine, theirs)
 
 
-# ---- collectives -------------------------------------------------------------------------------
+# Collectives
 
 
 def every_reduction() -> None:
@@ -176,7 +176,7 @@ def uneven() -> None:
     raised(ValueError, dist.all_gather, outs, torch.ones(rank + 2, device=gpu))
 
 
-# ---- work that goes on -------------------------------------------------------------------------
+# Work that goes on
 
 
 def asynchronous() -> None:
@@ -314,7 +314,7 @@ def groups_and_objects() -> None:
     assert z.tolist() == [3.0, 3.0]
 
 
-# ---- data parallelism --------------------------------------------------------------------------
+# Data parallelism
 
 
 def _net() -> nn.Module:

@@ -321,7 +321,7 @@ def test_the_library_can_be_asked_about() -> None:
         assert not cudnn.is_acceptable(x)
 
 
-# ---- in processes of their own -----------------------------------------------------------------
+# In processes of their own
 
 CONVOLVES = """
 import rushlight as torch

@@ -271,7 +271,7 @@ def test_least_squares_assume_full_rank_on_cuda_unless_told() -> None:
     assert found.rank.numel() == found.singular_values.numel() == 0
 
 
-# ---- what cannot be solved ----------------------------------------------------------------------
+# What cannot be solved
 
 
 def indefinite(n: int = 4) -> Any:
@@ -384,7 +384,7 @@ def test_work_goes_to_the_current_stream_and_device() -> None:
         assert_same(linalg.svdvals(A.cuda()), linalg.svdvals(A))
 
 
-# ---- without the library ------------------------------------------------------------------------
+# Without the library
 
 FAILS = """
     import rushlight as torch

@@ -47,7 +47,7 @@ def assert_product(a: Any, b: Any) -> None:
     assert_close(rl.matmul(a.cuda(), b.cuda()), rl.matmul(a, b), a.shape[-1] + 1)
 
 
-# ---- matrix products ---------------------------------------------------------------------------
+# Matrix products
 
 
 FLOATING = ["float32", "float64", "float16", "bfloat16", "complex64", "complex128"]
@@ -125,7 +125,7 @@ def test_operands_of_two_devices_are_refused() -> None:
         F.conv1d(numbers(1, 1, 3).cuda(), numbers(1, 1, 1))
 
 
-# ---- convolutions by our own kernels; those of cuDNN are in test_cudnn.py -----------------------
+# Convolutions by our own kernels; those of cuDNN are in test_cudnn.py
 
 
 def convolved(device: str, function: Any, x: Any, w: Any, bias: Any, **options: Any) -> list[Any]:
@@ -202,7 +202,7 @@ def test_a_convolution_of_no_images() -> None:
     assert of_x.shape == x.shape and not of_w.cpu().numpy().any()
 
 
-# ---- pooling -----------------------------------------------------------------------------------
+# Pooling
 
 POOLINGS = [
     pytest.param(lambda x: F.max_pool2d(x, 3, 2, 1), id="max"),

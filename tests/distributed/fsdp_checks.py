@@ -63,7 +63,7 @@ def refused(kind: type[Exception], call: Callable[[], Any], text: str | None = N
         call()
 
 
-# ---- fully_shard --------------------------------------------------------------------------------
+# fully_shard
 
 
 def parameters_are_parts() -> None:
@@ -357,7 +357,7 @@ def mistakes() -> None:
     trains(sharded(made(), offload_policy=CPUOffloadPolicy()))
 
 
-# ---- FullyShardedDataParallel -------------------------------------------------------------------
+# FullyShardedDataParallel
 
 
 def the_wrapper_trains() -> None:
@@ -513,7 +513,7 @@ def parameters_are_summoned() -> None:
     assert model.state_dict()["head.bias"].tolist() == [1.0] * 7
 
 
-# ---- several dims -------------------------------------------------------------------------------
+# Several dims
 
 
 def on_meshes_of_two_dims() -> None:

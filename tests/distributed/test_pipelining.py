@@ -59,7 +59,7 @@ def test_stages_may_be_averaged_over_replicas_or_sharded() -> None:
     run_world(4, checks.replicas, timeout=60)
 
 
-# ---- what goes wrong -------------------------------------------------------------------------
+# What goes wrong
 
 
 def schedule_of(rank: int, group: Any = None) -> Any:
@@ -126,7 +126,7 @@ def test_stages_return_tensors() -> None:
     run_world(2, return_no_tensors)
 
 
-# ---- without ranks ---------------------------------------------------------------------------
+# Without ranks
 
 
 def test_orders_that_cannot_be_followed_are_refused() -> None:

@@ -19,7 +19,7 @@ DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64
           "float16", "float32", "float64", "complex64", "complex128"]  # fmt: skip
 
 
-# ---- with other libraries -----------------------------------------------------------------------
+# With other libraries
 
 
 @given(
@@ -136,7 +136,7 @@ def test_a_producer_from_before_version_1_is_understood() -> None:
     assert torch.from_dlpack(OldProducer(np.arange(3))).tolist() == [0, 1, 2]
 
 
-# ---- capsules -----------------------------------------------------------------------------------
+# Capsules
 
 INVALID = "from_dlpack received an invalid capsule"
 

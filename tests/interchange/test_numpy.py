@@ -21,7 +21,7 @@ NUMPY_DTYPES = [
 ]  # fmt: skip
 
 
-# ---- arrays to tensors --------------------------------------------------------------------------
+# Arrays to tensors
 
 
 @pytest.mark.parametrize("name", NUMPY_DTYPES)
@@ -189,7 +189,7 @@ def test_memory_outlives_the_object_that_lent_it() -> None:
     assert array.sum() == 499500.0
 
 
-# ---- numbers and arrays in lists ----------------------------------------------------------------
+# Numbers and arrays in lists
 
 
 def test_numpy_numbers_keep_their_dtype() -> None:
@@ -229,7 +229,7 @@ def test_data_without_numbers_is_refused() -> None:
         torch.tensor("text")
 
 
-# ---- tensors to arrays --------------------------------------------------------------------------
+# Tensors to arrays
 
 
 def test_asarray_shares_memory() -> None:
@@ -275,7 +275,7 @@ def test_force_makes_an_array_of_any_tensor() -> None:
         assert x.cuda().numpy(force=True).tolist() == [1, 1]
 
 
-# ---- functions and operators of NumPy -----------------------------------------------------------
+# Functions and operators of NumPy
 
 
 def test_functions_of_numpy_return_tensors() -> None:
@@ -323,7 +323,7 @@ def test_arrays_and_their_numbers_index_tensors() -> None:
     assert torch.zeros(np.int64(2), np.int32(3)).sum(np.int64(0)).shape == (3,)
 
 
-# ---- torch.asarray ------------------------------------------------------------------------------
+# torch.asarray
 
 
 @pytest.mark.skipif(not hasattr(torch, "asarray"), reason="asarray is not there yet")

@@ -153,7 +153,7 @@ def test_mistake_says_what_to_do(index: int) -> None:
         call(*tensors())
 
 
-# ---- MaskedTensor -------------------------------------------------------------------------------
+# MaskedTensor
 
 
 def same(ours: MaskedTensor, theirs: Any) -> None:

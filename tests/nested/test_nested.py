@@ -262,7 +262,7 @@ def test_multihead_attention_takes_nested_tensors_without_weights() -> None:
         torch.nn.MultiheadAttention(4, 2, dtype=torch.float64)(x, x, x, need_weights=False)
 
 
-# ---- making, sizes, copies ----------------------------------------------------------------------
+# Making, sizes, copies
 
 
 def test_ragged_size_is_equal_only_to_itself() -> None:
@@ -366,7 +366,7 @@ def test_text_is_pytorchs() -> None:
     )
 
 
-# ---- mistakes -----------------------------------------------------------------------------------
+# Mistakes
 
 
 MISTAKES: list[tuple[Callable[[Any], Any], type[Exception], str]] = [

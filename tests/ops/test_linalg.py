@@ -155,7 +155,7 @@ def test_callers_in_several_threads() -> None:
         close(values, np.linalg.svd(A, compute_uv=False))
 
 
-# ---- gradients ----------------------------------------------------------------------------------
+# Gradients
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
@@ -217,7 +217,7 @@ def test_logarithm_of_a_negative_determinant_is_nan() -> None:
     assert torch.logdet(torch.tensor([[-1.0 + 0j]])).item() == pytest.approx(np.pi * 1j)
 
 
-# ---- errors -------------------------------------------------------------------------------------
+# Errors
 
 
 def in_batch(matrix: np.ndarray) -> Any:
@@ -316,7 +316,7 @@ def test_removed_functions_say_what_to_use(name) -> None:
             getattr(torch.eye(2), name)()
 
 
-# ---- results ------------------------------------------------------------------------------------
+# Results
 
 
 def test_least_squares_by_singular_values() -> None:

@@ -61,7 +61,7 @@ def references(op: Any, sample: Sample) -> list[np.ndarray]:
     return [np.asarray(e) for e in expected]
 
 
-# ---- completeness -------------------------------------------------------------------------------
+# Completeness
 
 
 @each("name", sorted(ROWS), ids=str)
@@ -93,7 +93,7 @@ def test_an_alias_is_the_op_that_it_stands_for(name: str) -> None:
         all_close(arrays_of(call(name, sample)), arrays_of(call(original, sample)), 0)
 
 
-# ---- values -------------------------------------------------------------------------------------
+# Values
 
 
 @each_sample
@@ -171,7 +171,7 @@ def test_formula_works_on_empty_and_single_elements(name: str, shape: tuple[int,
     assert tuple(result.shape) == shape
 
 
-# ---- gradients ----------------------------------------------------------------------------------
+# Gradients
 
 
 @pytest.mark.parametrize("name", SAMPLED)
@@ -250,7 +250,7 @@ def test_complex_gradients_equal_finite_differences(name: str, sample: Sample) -
         assert gradgradcheck(f, leaves, fast_mode=True)
 
 
-# ---- in-place and out= --------------------------------------------------------------------------
+# In-place and out=
 
 
 @pytest.mark.parametrize("name", [n for n in SAMPLED if ROWS[n]["inplace"]])
@@ -299,7 +299,7 @@ def test_out_argument_gets_the_result(name: str) -> None:
     close(array_of(out), array_of(plain), 1e-12)
 
 
-# ---- dtypes -------------------------------------------------------------------------------------
+# Dtypes
 
 
 def whole(array: np.ndarray, count: int) -> np.ndarray:
@@ -379,7 +379,7 @@ def test_8_bit_floats_give_the_numbers_or_are_refused(name: str, dtype: Any) -> 
         close(mine, theirs, 0.5)
 
 
-# ---- wrong arguments ----------------------------------------------------------------------------
+# Wrong arguments
 
 ODD_SHAPES = [(0,), (), (7, 5, 3), (1, 1, 1, 1, 1, 1)]
 EXTREMES = [-(2**63), 2**63 - 1, 2**62, -1]

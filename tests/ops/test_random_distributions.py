@@ -191,7 +191,7 @@ def test_dirichlet_numbers_are_beta_distributed_and_sum_to_one() -> None:
     assert stats.chisquare(np.bincount(winners.numpy())).pvalue > LIKELY
 
 
-# ---- gradients -----------------------------------------------------------------------------------
+# Gradients
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.3, 1.0, 1.4, 1.6, 3.0, 30.0, 1000.0, 1e5])
@@ -233,7 +233,7 @@ def test_counts_pass_no_gradient() -> None:
     assert mean.grad.tolist() == [0, 0, 0]
 
 
-# ---- extremes ------------------------------------------------------------------------------------
+# Extremes
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)

@@ -20,7 +20,7 @@ def array(t: Any) -> np.ndarray:
     return t.detach().to(rl.float64).numpy()
 
 
-# ---- dtypes
+# Dtypes
 
 
 @pytest.mark.parametrize("dtype", [rl.bool, rl.uint8, rl.int8, rl.int16, rl.int32, rl.int64])
@@ -65,7 +65,7 @@ def test_complex_numbers_are_added_and_measured() -> None:
         x.max()
 
 
-# ---- NaN, ties and infinities
+# NaN, ties and infinities
 
 
 def test_nan_is_the_largest_and_the_smallest() -> None:
@@ -131,7 +131,7 @@ def test_softmax_ignores_minus_infinity() -> None:
     assert x.grad.tolist() == [[0.25, 0.0, -0.25]]
 
 
-# ---- nothing
+# Nothing
 
 
 def test_nothing_reduces_to_the_neutral_element() -> None:
@@ -163,7 +163,7 @@ def test_variance_of_one_element_is_nan_but_not_of_a_population() -> None:
     assert x.var(correction=0).item() == 0.0
 
 
-# ---- dims
+# Dims
 
 
 def test_truth_over_no_dims_is_that_of_each_element() -> None:
@@ -287,7 +287,7 @@ def test_variance_keeps_its_digits_far_from_zero() -> None:
         )
 
 
-# ---- gradients beside the matrix
+# Gradients beside the matrix
 
 
 def test_norm_at_zero_has_gradient_zero() -> None:

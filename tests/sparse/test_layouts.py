@@ -13,7 +13,7 @@ from sparse_matrices import LAYOUTS, coo, in_layout, matrices, same, scipy_of
 
 import rushlight as torch
 
-# ---- making and taking apart ---
+# Making and taking apart
 
 
 def test_parts_come_back() -> None:
@@ -195,7 +195,7 @@ def test_values_share_memory() -> None:
     assert x.clone()._values().data_ptr() != x._values().data_ptr()
 
 
-# ---- layouts ---
+# Layouts
 
 
 @given(matrices())

@@ -14,7 +14,7 @@ from sparse_matrices import LAYOUTS, coo, in_layout, matrices, same
 
 import rushlight as torch
 
-# ---- arithmetic ---
+# Arithmetic
 
 
 @given(matrices(), st.data(), st.sampled_from(LAYOUTS))
@@ -185,7 +185,7 @@ def test_softmax_is_over_the_entries(dim: int) -> None:
     )
 
 
-# ---- picking and joining ---
+# Picking and joining
 
 
 def test_rows_columns_and_slices_can_be_picked() -> None:

@@ -214,7 +214,7 @@ def test_constructors_refuse_what_does_not_fit() -> None:
         anchors(((4,), (8,))).grid_anchors([(2, 2)], [(4, 4)])
 
 
-# ---- parts, against NumPy ------------------------------------------------------------------------
+# Parts, against NumPy
 
 
 def test_anchors_are_of_the_sizes_and_ratios() -> None:
@@ -324,7 +324,7 @@ def test_keypoints_come_back_from_heatmaps() -> None:
     assert scores[0, 0].item() == pytest.approx(1.0, abs=1e-3)
 
 
-# ---- builders -----------------------------------------------------------------------------------
+# Builders
 
 
 def test_builders_of_all_models_on_meta() -> None:

@@ -143,7 +143,7 @@ def test_drop_block(dims: int) -> None:
     assert drop(torch.zeros(0, 1, *[5] * dims), 0.2, 3).numel() == 0
 
 
-# ---- what the native ops refuse ------------------------------------------------------------------
+# What the native ops refuse
 
 IMAGE = torch.zeros(2, 4, 5, 6)
 

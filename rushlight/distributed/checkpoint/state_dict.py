@@ -70,7 +70,7 @@ class StateDictOptions:
             )
 
 
-# ---- values -------------------------------------------------------------------------------------
+# Values
 
 
 def as_asked(tree: Any, is_full: bool, on_cpu: bool) -> Any:
@@ -137,7 +137,7 @@ class _Described:
     dtype: rl.dtype
 
 
-# ---- models -------------------------------------------------------------------------------------
+# Models
 
 
 def _inner(model: Module) -> Module:
@@ -220,7 +220,7 @@ def set_model_state_dict(
     return model.load_state_dict(state, strict=options.strict)
 
 
-# ---- optimizers ---------------------------------------------------------------------------------
+# Optimizers
 
 
 def _names(model: Module) -> dict[Parameter, str]:
@@ -401,7 +401,7 @@ def loadable(
     return {"state": state, "param_groups": groups}
 
 
-# ---- both ---------------------------------------------------------------------------------------
+# Both
 
 
 def get_state_dict(

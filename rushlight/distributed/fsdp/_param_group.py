@@ -204,7 +204,7 @@ class ParamGroup:
         is_offloaded = isinstance(self.offload, CPUOffloadPolicy) and self.offload.pin_memory
         return is_offloaded and self.device.type == "cuda"
 
-    # ---- whole parameters -----------------------------------------------------------------------
+    # Whole parameters
 
     def begin_gather(self, async_op: bool = True) -> None:
         """Begins to bring the parts of all ranks together, if that was not done."""
@@ -355,7 +355,7 @@ class ParamGroup:
             param.stand(param.sharded)
             param.sharded = None
 
-    # ---- gradients ------------------------------------------------------------------------------
+    # Gradients
 
     @property
     def trained(self) -> list[ShardedParam]:

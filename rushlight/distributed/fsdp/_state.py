@@ -181,7 +181,7 @@ class ShardState:
         """Returns the sharded parameters."""
         return (param.current for group in self.groups for param in group.params)
 
-    # ---- forward --------------------------------------------------------------------------------
+    # Forward
 
     def before_forward(self, module: Module, args: Any, kwargs: Any) -> Any:
         self.join().enter(self)
@@ -232,7 +232,7 @@ class ShardState:
         wanted = self.reshards_after_forward
         return not self.is_root if wanted is None else wanted
 
-    # ---- backward -------------------------------------------------------------------------------
+    # Backward
 
     def comes_by_output(self, number: int) -> None:
         """When backward reaches an output: brings the whole parameters, and begins with others."""
@@ -274,7 +274,7 @@ class ShardState:
                 group.conceal()
         self.after_backward()
 
-    # ---- by hand --------------------------------------------------------------------------------
+    # By hand
 
     def begin_gather(self) -> None:
         for group in self.groups:

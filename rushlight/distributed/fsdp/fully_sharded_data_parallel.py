@@ -332,7 +332,7 @@ class FullyShardedDataParallel(Wrapper):
                 for group in state.groups:
                     group.dismiss(writeback)
 
-    # ---- state dicts ----------------------------------------------------------------------------
+    # State dicts
 
     @staticmethod
     def set_state_dict_type(

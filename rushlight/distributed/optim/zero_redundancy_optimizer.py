@@ -79,7 +79,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self.optim = optimizer_class([self._share_of(g) for g in self.param_groups], **defaults)
         self._arrange()
 
-    # ---- shares ----------------------------------------------------------------------------------
+    # Shares
 
     def _share_of(self, group: dict[str, Any]) -> dict[str, Any]:
         """A group with those of its parameters that this process updates."""
@@ -118,7 +118,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             self.optim.add_param_group(self._share_of(self.param_groups[-1]))
             self._arrange()
 
-    # ---- steps -----------------------------------------------------------------------------------
+    # Steps
 
     def step(self, closure: Callable[[], Any] | None = None, **kwargs: Any) -> Any:
         """Updates the parameters of this process and receives those of the others.
@@ -138,7 +138,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             parcel.broadcast(self.process_group, sender)
         return loss
 
-    # ---- state -----------------------------------------------------------------------------------
+    # State
 
     def _own_positions(self) -> list[int]:
         """Where in all parameters those of the local optimizer are, in its order."""
@@ -191,7 +191,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self._local.load_state_dict({"state": own, "param_groups": groups})
         self._all_state = None
 
-    # ---- uneven inputs ---------------------------------------------------------------------------
+    # Uneven inputs
 
     @property
     def join_device(self) -> rl.device:

@@ -71,7 +71,7 @@ class Messages:
         while self._going:
             self._going.popleft().wait()
 
-    # ---- forward --------------------------------------------------------------------------------
+    # Forward
 
     def send_outputs(self, stage: int, i: int, outputs: Sequence[Tensor], trains: bool) -> None:
         """Sends what a stage returned for microbatch i to the next one."""
@@ -109,7 +109,7 @@ class Messages:
             tensor.requires_grad_(kind.requires_grad)
         return tensors
 
-    # ---- backward -------------------------------------------------------------------------------
+    # Backward
 
     def send_input_grads(self, stage: int, i: int, grads: Sequence[Tensor]) -> None:
         """Sends the gradients of those inputs of a stage that require them to the one before."""
@@ -127,7 +127,7 @@ class Messages:
         """Waits for the gradients of those outputs of a stage that require them."""
         return self._take(stage, _BACKWARD, i)
 
-    # ---- messages -------------------------------------------------------------------------------
+    # Messages
 
     def _tag(self, receiver: int, what: int, i: int) -> int:
         return _FIRST_TAG + (receiver * 3 + what) * self._count + i

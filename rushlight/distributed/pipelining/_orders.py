@@ -64,7 +64,7 @@ class _Action(NamedTuple):
     __repr__ = __str__
 
 
-# ---- which rank has which stages ----------------------------------------------------------------
+# Which rank has which stages
 
 
 def loop_of(num_stages: int, size: int) -> dict[int, int]:
@@ -77,7 +77,7 @@ def v_of(num_stages: int) -> dict[int, int]:
     return {stage: min(stage, num_stages - 1 - stage) for stage in range(num_stages)}
 
 
-# ---- orders -------------------------------------------------------------------------------------
+# Orders
 
 
 def one_forward_one_backward(
@@ -195,7 +195,7 @@ def with_whole_backwards(orders: Orders) -> Orders:
     return result
 
 
-# ---- messages -----------------------------------------------------------------------------------
+# Messages
 
 
 def _before(action: _Action, last_stage: int) -> list[tuple[int, str, int]]:

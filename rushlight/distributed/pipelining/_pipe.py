@@ -229,7 +229,7 @@ def build_stage(
     return _PipelineStage(stage_module, stage_index, pipe_info.num_stages, device, group=group)
 
 
-# ---- dividing a graph ---------------------------------------------------------------------------
+# Dividing a graph
 
 
 def _divided(program: Program, graph: Graph) -> list[Program]:

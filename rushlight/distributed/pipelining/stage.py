@@ -130,7 +130,7 @@ class PipelineStage:
             module.set_requires_gradient_sync(averages, recurse=False)
             module.set_reshard_after_backward(averages, recurse=False)
 
-    # ---- forward --------------------------------------------------------------------------------
+    # Forward
 
     def forward_one_chunk(
         self, fwd_chunk_id: int, args: Sequence[Any], kwargs: dict[str, Any] | None = None
@@ -165,7 +165,7 @@ class PipelineStage:
                     "All stages but the last return a tensor or a tuple of tensors."
                 )
 
-    # ---- backward -------------------------------------------------------------------------------
+    # Backward
 
     def backward_one_chunk(
         self,

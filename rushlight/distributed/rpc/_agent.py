@@ -131,7 +131,7 @@ class Agent:
     def _start_thread(self, function: Callable[..., None], *args: Any) -> None:
         threading.Thread(target=function, args=args, name="rpc", daemon=True).start()
 
-    # ---- calling --------------------------------------------------------------------------------
+    # Calling
 
     def worker(self, to: str | int | WorkerInfo) -> WorkerInfo:
         """Returns a process by its name, number or itself.
@@ -237,7 +237,7 @@ class Agent:
                 )
                 self._settle(number, error=error)
 
-    # ---- being called ---------------------------------------------------------------------------
+    # Being called
 
     def _read(self, sender: int) -> None:
         """Reads what a process sends, until it ends."""
@@ -331,7 +331,7 @@ class Agent:
             error = RuntimeError(text)
         self._settle(number, error=error)
 
-    # ---- the end --------------------------------------------------------------------------------
+    # The end
 
     def wait_for_all(self, timeout: float) -> None:
         """Waits until no process has calls to make or to answer: each has called this, and made no

@@ -67,7 +67,7 @@ class DTensor(Tensor):
 
         return dispatch(func, args, kwargs or {})
 
-    # ---- the layout -----------------------------------------------------------------------------
+    # The layout
 
     @staticmethod
     def from_local(
@@ -210,7 +210,7 @@ class DTensor(Tensor):
         """How the tensor lies along each dim of the mesh."""
         return self._spec.placements
 
-    # ---- what is asked of the whole tensor ------------------------------------------------------
+    # What is asked of the whole tensor
 
     @property
     def shape(self) -> rl.Size:
@@ -279,7 +279,7 @@ class DTensor(Tensor):
             f"placements={self.placements})"
         )
 
-    # ---- gradients and copies -------------------------------------------------------------------
+    # Gradients and copies
 
     @property
     def grad(self) -> DTensor | None:

@@ -118,7 +118,7 @@ def dispatch(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     return _in_parts(call, signature, *chosen)
 
 
-# ---- in parts -----------------------------------------------------------------------------------
+# In parts
 
 
 def _choices(call: Call, signature: Signature) -> tuple[list[Placements], Placements] | None:
@@ -252,7 +252,7 @@ def _wrapped(
     )
 
 
-# ---- on whole copies ----------------------------------------------------------------------------
+# On whole copies
 
 
 def _on_whole(call: Call) -> Any:

@@ -55,7 +55,7 @@ class Signature:
     local: Callable[[Any, Any, rl.Size, list[DTensorSpec]], Any] | None = None
 
 
-# ---- element by element -------------------------------------------------------------------------
+# Element by element
 
 # With reduction="none".
 LOSSES = frozenset(
@@ -119,7 +119,7 @@ def _by_elements(call: Call) -> Signature | None:
     return Signature(inputs, tuple(range(-len(shape), 0)), linear=linear, shape=shape)
 
 
-# ---- products -----------------------------------------------------------------------------------
+# Products
 
 
 def _batch_dims(a: Sequence[int], b: Sequence[int]) -> tuple[Labels, Labels, Labels]:
@@ -205,7 +205,7 @@ def _embedding(call: Call) -> Signature | None:
     )
 
 
-# ---- reductions, and what works along some dims --------------------------------------------------
+# Reductions, and what works along some dims
 
 
 def _dims(value: Any, count: int) -> set[int]:
@@ -289,7 +289,7 @@ def _cross_entropy(call: Call) -> Signature | None:
     return Signature([("batch", None, *rest), ("batch", *rest)], ("batch", *rest))
 
 
-# ---- views --------------------------------------------------------------------------------------
+# Views
 
 
 def _as_shape(args: Any, kwargs: Any, shape: rl.Size, specs: list[DTensorSpec]) -> Any:

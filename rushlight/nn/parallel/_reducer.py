@@ -185,7 +185,7 @@ class Reducer:
         if agreed[0].item() >= 0:
             self.arrange(agreed.tolist())
 
-    # ---- backward --------------------------------------------------------------------------------
+    # Backward
 
     def prepare(self, outputs: Any, tensors_in: Callable[[Any], Iterable[Tensor]]) -> None:
         """Expects a backward from the outputs of a forward."""

@@ -207,7 +207,7 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
             utils._sync_params_and_buffers(self.process_group, [p for _, p in self._delayed])
         self._build()
 
-    # ---- construction ----------------------------------------------------------------------------
+    # Construction
 
     def _averaged_parameters(self) -> list[tuple[str, Tensor]]:
         """The parameters that buckets are made for, with their names."""
@@ -285,7 +285,7 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
         self.require_forward_param_sync = self.require_backward_grad_sync = True
         self._build()
 
-    # ---- calls -----------------------------------------------------------------------------------
+    # Calls
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         with record_function("DistributedDataParallel.forward"):
@@ -360,7 +360,7 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
         for parcel in self._buffer_parcels:
             parcel.broadcast(self.process_group, source)
 
-    # ---- hooks -----------------------------------------------------------------------------------
+    # Hooks
 
     def register_comm_hook(self, state: object, hook: Callable[[Any, GradBucket], Future]) -> None:
         """Averages gradients by a function in place of an all_reduce.
@@ -411,7 +411,7 @@ class DistributedDataParallel(Module, Joinable, Generic[T]):
         self.static_graph = True
         self._build()
 
-    # ---- uneven inputs ---------------------------------------------------------------------------
+    # Uneven inputs
 
     @property
     def join_device(self) -> rl.device:

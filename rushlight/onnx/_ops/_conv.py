@@ -88,7 +88,7 @@ def conv_transpose(
     )  # fmt: skip
 
 
-# ---- pooling -------------------------------------------------------------------------------------
+# Pooling
 
 
 def _spatial(g: Builder) -> int:
@@ -230,7 +230,7 @@ def adaptive_max_pool(g: Builder, input: Value, output_size: Any, *args: Any) ->
     return _max_pool(g, input, wants_indices, kernel)
 
 
-# ---- windows -------------------------------------------------------------------------------------
+# Windows
 
 
 @converts("nn.functional.unfold")

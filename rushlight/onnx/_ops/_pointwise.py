@@ -34,7 +34,7 @@ def floating(g: Builder, value: Value) -> Value:
     return value if value.dtype.is_floating_point else g.cast(value, rl.get_default_dtype())
 
 
-# ---- functions of one tensor ---------------------------------------------------------------------
+# Functions of one tensor
 
 
 def _unary(kind: str, converts_ints: bool = True) -> Callable[..., Any]:
@@ -204,7 +204,7 @@ def cast(g: Builder, input: Value, dtype: Any = None, **options: Any) -> Value:
     return input if dtype is None else g.cast(input, getattr(dtype, "dtype", dtype))
 
 
-# ---- arithmetic ----------------------------------------------------------------------------------
+# Arithmetic
 
 
 def _binary(kind: str, for_bool: str | None = None) -> Callable[..., Any]:
@@ -375,7 +375,7 @@ def copy(g: Builder, input: Value, src: Value, non_blocking: bool = False) -> Va
     return src if same else g.op("Expand", g.cast(src, input.dtype), g.shape(input))
 
 
-# ---- comparisons and logic -----------------------------------------------------------------------
+# Comparisons and logic
 
 
 def _equal(g: Builder, a: Value, b: Value) -> Value:

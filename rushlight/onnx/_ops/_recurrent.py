@@ -123,7 +123,7 @@ TABLE["gru"] = _one_state("GRU", None)
 TABLE["rnn_tanh"], TABLE["rnn_relu"] = _one_state("RNN", "Tanh"), _one_state("RNN", "Relu")
 
 
-# ---- cells ---------------------------------------------------------------------------------------
+# Cells
 
 
 def _gates(g: Builder, x: Value, weight: Value, bias: Value | None, count: int) -> Any:

@@ -124,7 +124,7 @@ def logsumexp(g: Builder, input: Value, dim: Any, keepdim: bool = False) -> Valu
     return g.reduce("ReduceLogSumExp", floating(g, input), _dims(input, dim), keepdim)
 
 
-# ---- moments and norms ---------------------------------------------------------------------------
+# Moments and norms
 
 
 @converts("var_mean")
@@ -201,7 +201,7 @@ def norm(
     return g.op("Pow", powers, g.number(1 / p, x))
 
 
-# ---- along a dimension ---------------------------------------------------------------------------
+# Along a dimension
 
 
 @converts("cumsum")

@@ -164,7 +164,7 @@ def joined(g: Builder, tensors: Any) -> Value:
     return g.op("Concat", *tensors, axis=0 if tensors[0].rank == 1 else 1)
 
 
-# ---- parts ---------------------------------------------------------------------------------------
+# Parts
 
 
 def _split(g: Builder, input: Value, dim: int) -> Any:
@@ -205,7 +205,7 @@ def unbind(g: Builder, input: Value, dim: int = 0) -> Any:
     return tuple(g.op("Gather", input, g.constant(place), axis=dim) for place in range(count))
 
 
-# ---- repeats and order ---------------------------------------------------------------------------
+# Repeats and order
 
 
 @converts("repeat", "tile")
