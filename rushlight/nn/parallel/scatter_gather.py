@@ -6,6 +6,7 @@ import warnings
 
 from rushlight import Tensor
 from rushlight.nn.parallel import comm
+from rushlight.utils._pytree import is_namedtuple_instance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,10 +14,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["gather", "scatter", "scatter_kwargs"]
-
-
-def _is_namedtuple(value: Any) -> bool:
-    return isinstance(value, tuple) and hasattr(value, "_fields")
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
@@ -40,7 +37,7 @@ def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     def parts(values: Any) -> Any:
         return zip(*(scatter(value, target_gpus, dim) for value in values), strict=False)
 
-    if _is_namedtuple(inputs):
+    if is_namedtuple_instance(inputs):
         return [type(inputs)(*part) for part in parts(inputs)]
     if isinstance(inputs, tuple) and inputs:
         return list(parts(inputs))
@@ -94,7 +91,7 @@ def gather(outputs: Any, target_device: Any, dim: int = 0) -> Any:
             (key, gather([output[key] for output in outputs], target_device, dim)) for key in first
         )
     parts = (gather(values, target_device, dim) for values in zip(*outputs, strict=True))
-    return type(first)(*parts) if _is_namedtuple(first) else type(first)(parts)
+    return type(first)(*parts) if is_namedtuple_instance(first) else type(first)(parts)
 
 
 def _join(tensors: Sequence[Tensor], device: Any, dim: int) -> Tensor:
