@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from compat.ranks import results_of
 
 pytest.importorskip("torch")
 
-ROOT = Path(__file__).resolve().parents[2]
+FRAMEWORKS = ("rushlight", "torch")
 
 PROGRAM = r"""
 import importlib, json, sys, warnings
-framework, path, rank, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+framework, path, rank, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), 2
 torch = importlib.import_module(framework)
 dist = importlib.import_module(framework + ".distributed")
 F = importlib.import_module(framework + ".distributed.nn.functional")
@@ -128,22 +124,6 @@ print(json.dumps(results))
 """
 
 
-def results_of(framework: str, path: Path) -> list[dict[str, Any]]:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, framework, str(path / framework), str(rank), "2"],
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    texts = [process.communicate(timeout=120)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    return [json.loads(text.splitlines()[-1]) for text in texts]
-
-
 def test_two_ranks_agree_with_gloo(tmp_path: Path) -> None:
-    ours, theirs = (results_of(framework, tmp_path) for framework in ("rushlight", "torch"))
-    for rank in range(2):
-        assert ours[rank] == theirs[rank]
+    ours, theirs = (results_of(PROGRAM, name, tmp_path / name) for name in FRAMEWORKS)
+    assert ours == theirs

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from compat.ranks import check_agreement, results_of
 
 pytest.importorskip("torch")
 
-ROOT = Path(__file__).resolve().parents[2]
+FRAMEWORKS = ("rushlight", "torch")
 
 PROGRAM = r"""
 import importlib, json, sys, warnings
@@ -172,36 +168,6 @@ print(json.dumps(results))
 """
 
 
-def results_of(framework: str, path: Path) -> list[dict[str, Any]]:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, framework, str(path / framework), str(rank)],
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    texts = [process.communicate(timeout=120)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    return [json.loads(text.splitlines()[-1]) for text in texts]
-
-
-def near(mine: Any, other: Any) -> bool:
-    if isinstance(mine, list) and isinstance(other, list):
-        return len(mine) == len(other) and all(map(near, mine, other))
-    if isinstance(mine, float):
-        return abs(mine - other) <= 1e-4 * (1 + abs(other))
-    return mine == other
-
-
 def test_two_ranks_agree_with_gloo(tmp_path: Path) -> None:
-    ours, theirs = (results_of(framework, tmp_path) for framework in ("rushlight", "torch"))
-    for rank in range(2):
-        assert ours[rank].keys() == theirs[rank].keys()
-        different = {
-            name: (ours[rank][name], theirs[rank][name])
-            for name in ours[rank]
-            if not near(ours[rank][name], theirs[rank][name])
-        }
-        assert not different
+    ours, theirs = (results_of(PROGRAM, name, tmp_path / name) for name in FRAMEWORKS)
+    check_agreement(ours, theirs, lambda name: 1e-4)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from compat.ranks import check_agreement, results_of
 
 pytest.importorskip("torch")
-
-ROOT = Path(__file__).resolve().parents[2]
 
 PROGRAM = r"""
 import functools, importlib, json, os, sys, warnings
@@ -247,45 +241,10 @@ print(json.dumps(results))
 """
 
 
-def results_of(framework: str, path: Path) -> list[dict[str, Any]]:
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, framework, str(path), str(rank)],
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    texts = [process.communicate(timeout=240)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    return [json.loads(text.splitlines()[-1]) for text in texts]
-
-
-def near(mine: Any, other: Any, tolerance: float) -> bool:
-    if isinstance(mine, dict) and isinstance(other, dict):
-        return mine.keys() == other.keys() and all(near(mine[k], other[k], tolerance) for k in mine)
-    if isinstance(mine, list) and isinstance(other, list):
-        pairs = zip(mine, other, strict=False)
-        return len(mine) == len(other) and all(near(a, b, tolerance) for a, b in pairs)
-    if isinstance(mine, int | float) and isinstance(other, int | float):
-        return abs(mine - other) <= tolerance * (1 + abs(other))
-    return mine == other
-
-
 def test_two_ranks_agree_with_gloo(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
-    theirs = results_of("torch", path)  # it writes a checkpoint first
-    ours = results_of("rushlight", path)
-    for rank in range(2):
-        assert ours[rank].keys() == theirs[rank].keys()
-        different = {
-            name: (ours[rank][name], theirs[rank][name])
-            for name in ours[rank]
-            if not near(
-                ours[rank][name],
-                theirs[rank][name],
-                0.02 if name.startswith(("low", "precision")) else 1e-4,
-            )
-        }
-        assert not different
+    theirs = results_of(PROGRAM, "torch", path)  # it writes a checkpoint first
+    ours = results_of(PROGRAM, "rushlight", path)
+    check_agreement(
+        ours, theirs, lambda name: 0.02 if name.startswith(("low", "precision")) else 1e-4
+    )

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from compat.ranks import results_of
 
 pytest.importorskip("torch")
 
-ROOT = Path(__file__).resolve().parents[2]
+FRAMEWORKS = ("rushlight", "torch")
 
 PROGRAM = r"""
 import importlib, json, operator, os, pickle, sys, time, warnings
@@ -93,22 +89,6 @@ print(json.dumps(results))
 """
 
 
-def results_of(framework: str, path: Path) -> list[dict[str, Any]]:
-    program = path.parent / "program.py"
-    program.write_text(PROGRAM)
-    processes = [
-        subprocess.Popen(
-            [sys.executable, str(program), framework, str(path), str(rank)],
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    texts = [process.communicate(timeout=120)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    return [json.loads(text.splitlines()[-1]) for text in texts]
-
-
 def test_two_processes_agree_with_pytorch(tmp_path: Path) -> None:
-    assert results_of("rushlight", tmp_path / "store") == results_of("torch", tmp_path / "store")
+    ours, theirs = (results_of(PROGRAM, name, tmp_path / "store") for name in FRAMEWORKS)
+    assert ours == theirs
