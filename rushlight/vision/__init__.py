@@ -1,7 +1,7 @@
 """Images and videos: data sets, models, detection's ops and transforms, as in torchvision.
 
 `import rushlight.vision as torchvision` runs ordinary torchvision programs. Submodules are imported
-when first used; reading and writing pictures needs Pillow (`pip install rushlight[vision]`).
+when first used; reading and writing images needs Pillow (`pip install rushlight[vision]`).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _LATER = ("datasets", "io", "models", "ops", "transforms", "tv_tensors", "utils"
 
 
 def get_image_backend() -> str:
-    """Return the name of the library that opens pictures: "PIL"."""
+    """Return the name of the library that opens images: "PIL"."""
     return "PIL"
 
 
 def set_image_backend(backend: str) -> None:
-    """Choose the library that opens pictures; Pillow is the only one.
+    """Choose the library that opens images; Pillow is the only one.
 
     Raises:
         ValueError: For any other name than "PIL".
     """
     if backend != "PIL":
-        raise ValueError(f"set_image_backend: got {backend!r}. Pillow opens pictures; pass 'PIL'.")
+        raise ValueError(f"set_image_backend: got {backend!r}. Pillow opens images; pass 'PIL'.")
 
 
 def get_video_backend() -> str:

@@ -143,7 +143,7 @@ def draw_bounding_boxes(
         fill_labels: whether labels have a ground.
 
     Returns:
-        The picture, (3, H, W), of the image's dtype.
+        The drawing, (3, H, W), of the image's dtype.
 
     Raises:
         TypeError: if the image is no tensor.
@@ -205,7 +205,7 @@ def draw_segmentation_masks(
         colors: a color for all, a list of one for each, or None for a palette.
 
     Returns:
-        The picture, of the image's dtype.
+        The drawing, of the image's dtype.
 
     Raises:
         TypeError: if the image is no tensor.
@@ -253,7 +253,7 @@ def draw_keypoints(
         visibility: (N, K) whether points are drawn, and lines that end in them.
 
     Returns:
-        The picture, of the image's dtype.
+        The drawing, of the image's dtype.
 
     Raises:
         TypeError: if the image is no tensor.

@@ -1,4 +1,4 @@
-"""Pillow, which opens, draws and transforms pictures: found when it is first needed.
+"""Pillow, which opens, draws and transforms images: found when it is first needed.
 
 Nothing here imports it for a question; what is not loaded cannot have made an image.
 """
@@ -35,6 +35,6 @@ def pillow(asking: str, module: str = "Image") -> Any:
         return import_module(f"PIL.{module}")
     except ImportError as error:
         raise ImportError(
-            f"{asking}: Pillow is not installed. Pictures are opened and saved by it. "
+            f"{asking}: Pillow is not installed. Images are opened and saved by it. "
             "Install it with `pip install pillow`."
         ) from error

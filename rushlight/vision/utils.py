@@ -1,4 +1,4 @@
-"""Pictures to look at: grids of images, drawn boxes, masks and points, optical flow as colors."""
+"""Images to look at: grids, drawn boxes, masks and points, optical flow as colors."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def make_grid(
         pad_value: the value between the images.
 
     Returns:
-        The picture, (C, rows * (H + padding) + padding, columns * (W + padding) + padding).
+        The image, (C, rows * (H + padding) + padding, columns * (W + padding) + padding).
 
     Raises:
         TypeError: if there are other things than tensors, or value_range is no tuple.
@@ -155,7 +155,7 @@ def flow_to_image(flow: Tensor) -> Tensor:
         flow: the flow, (2, H, W) or (N, 2, H, W) float32.
 
     Returns:
-        The pictures, (3, H, W) or (N, 3, H, W) uint8; the fastest pixel of all is saturated.
+        The images, (3, H, W) or (N, 3, H, W) uint8; the fastest pixel of all is saturated.
 
     Raises:
         ValueError: for another dtype or shape.

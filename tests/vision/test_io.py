@@ -129,7 +129,7 @@ PNG = encoded(PICTURE, "PNG")
         (lambda: vio.decode_image(PNG[:0]), RuntimeError, "0 bytes"),
         (lambda: vio.decode_image(torch.zeros(9)), RuntimeError, "1-D tensor of torch.uint8"),
         (lambda: vio.decode_image(PNG[None]), RuntimeError, "1-D tensor of torch.uint8"),
-        (lambda: vio.decode_jpeg(PNG), RuntimeError, "cannot be read as a picture"),
+        (lambda: vio.decode_jpeg(PNG), RuntimeError, "cannot be read as an image"),
         (lambda: vio.decode_jpeg([]), ValueError, "the list is empty"),
         (lambda: vio.decode_image(PNG, "GREY"), ValueError, "'GREY'"),
         (lambda: vio.encode_png(torch.zeros(3, 2, 2)), RuntimeError, "torch.float32"),

@@ -1,4 +1,4 @@
-"""Data sets of pictures and videos, with torchvision's names, arguments and files.
+"""Data sets of images and videos, with torchvision's names, arguments and files.
 
 Each is in a file with its relatives, which is imported when the data set is first used.
 """

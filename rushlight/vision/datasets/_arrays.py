@@ -1,6 +1,6 @@
-"""Data sets whose pictures are all in one file: numbers as text, plain bytes or .mat.
+"""Data sets whose images are all in one file: numbers as text, plain bytes or .mat.
 
-Owns the reading of these files into arrays, from which pictures are made when asked for.
+Owns the reading of these files into arrays, from which images are made when asked for.
 """
 
 # The class attributes are torchvision's, which programs change.
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class SVHN(DownloadableDataset):
-    """House numbers, 32 x 32 color pictures of digits: Netzer et al. 2011.
+    """House numbers, 32 x 32 color images of digits: Netzer et al. 2011.
 
     Args:
         root: folder of the files.
         split: "train", "test" or "extra".
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the digit.
         download: whether to download the file if it is not there.
 
@@ -79,13 +79,13 @@ class SVHN(DownloadableDataset):
 
 
 class STL10(DownloadableDataset):
-    """96 x 96 color pictures in ten classes, most without a label: Coates et al. 2011.
+    """96 x 96 color images in ten classes, most without a label: Coates et al. 2011.
 
     Args:
         root: folder of the data set's folder, stl10_binary.
         split: "train", "test", "unlabeled" or "train+unlabeled".
         folds: which thousand of the training set to take, 0 to 9, by default all of it.
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the number of the class, -1 where it has none.
         download: whether to download the files that are not there.
 
@@ -159,7 +159,7 @@ class STL10(DownloadableDataset):
             return data, np.full(len(data), -1)
         labels = np.fromfile(self._path(f"{part}_y.bin"), np.uint8) - np.uint8(1)
         if len(labels) != len(data):
-            raise ValueError(f"{path} has {len(data)} pictures for {len(labels)} labels.")
+            raise ValueError(f"{path} has {len(data)} images for {len(labels)} labels.")
         if part == "test" or self.folds is None:
             return data, labels
         lines = Path(self._path(self.folds_list_file)).read_text().splitlines()
@@ -174,7 +174,7 @@ class STL10(DownloadableDataset):
         return len(self.data)
 
 
-class _GrayPictures(DownloadableDataset):
+class _GrayImages(DownloadableDataset):
     """`data`, (N, height, width) uint8, and as many labels."""
 
     data: np.ndarray
@@ -189,13 +189,13 @@ class _GrayPictures(DownloadableDataset):
         return len(self.data)
 
 
-class USPS(_GrayPictures):
-    """Digits from envelopes, 16 x 16 gray pictures: Hull 1994.
+class USPS(_GrayImages):
+    """Digits from envelopes, 16 x 16 gray images: Hull 1994.
 
     Args:
         root: folder of the file.
         train: whether to take the training set, not the test set.
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the digit.
         download: whether to download the file if it is not there.
 
@@ -249,12 +249,12 @@ class USPS(_GrayPictures):
         return int(self.targets[index])
 
 
-class SEMEION(_GrayPictures):
-    """1,593 digits from Italy, 16 x 16 black and white pictures: Buscema 1998.
+class SEMEION(_GrayImages):
+    """1,593 digits from Italy, 16 x 16 black and white images: Buscema 1998.
 
     Args:
         root: folder of the file, semeion.data.
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the digit.
         download: whether to download the file if it is not there.
 
@@ -291,7 +291,7 @@ class SEMEION(_GrayPictures):
 
 
 class FER2013(DownloadableDataset):
-    """Faces with one of seven emotions, 48 x 48 gray pictures: Goodfellow et al. 2013.
+    """Faces with one of seven emotions, 48 x 48 gray images: Goodfellow et al. 2013.
 
     It comes from a contest at kaggle.com/c/challenges-in-representation-learning-facial-expression-
     recognition-challenge. The labels of the test set are in fer2013.csv and icml_face_data.csv;
@@ -300,7 +300,7 @@ class FER2013(DownloadableDataset):
     Args:
         root: folder of the data set's folder, fer2013.
         split: "train" or "test".
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the number of the emotion.
 
     Raises:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Flickr8kParser(HTMLParser):
-    """Reads Flickr8k's web page: in a table, links to pictures with lists of captions."""
+    """Reads Flickr8k's web page: in a table, links to images with lists of captions."""
 
     def __init__(self, root: AnyPath) -> None:
         super().__init__()
@@ -55,7 +55,7 @@ class Flickr8kParser(HTMLParser):
 
 
 class _Captioned(LabeledFiles):
-    """Pictures with all their captions as the target, which _read returns by picture."""
+    """Images with all their captions as the target, which _read returns by image."""
 
     def __init__(
         self,
@@ -82,11 +82,11 @@ class Flickr8k(_Captioned):
     """8,092 photographs with five captions each: Hodosh et al. 2013.
 
     Args as for LabeledFiles, and:
-        root: folder of the pictures.
+        root: folder of the images.
         ann_file: web page with the captions.
 
     Raises:
-        ValueError: if this page is damaged, or a picture in it is not there.
+        ValueError: if this page is damaged, or an image in it is not there.
     """
 
     def _read(self) -> dict[str, list[str]]:
@@ -102,7 +102,7 @@ class Flickr30k(_Captioned):
     """31,783 photographs with five captions each: Young et al. 2014.
 
     Args as for LabeledFiles, and:
-        root: folder of the pictures.
+        root: folder of the images.
         ann_file: text with a name, "#", a number, a tab and a caption in each line.
 
     Raises:
@@ -121,10 +121,10 @@ class SBU(LabeledFiles):
     """A million photographs with a caption each: Ordonez et al. 2011.
 
     Args as for LabeledFiles, and:
-        download: whether to download the list and the pictures, as far as they still exist.
+        download: whether to download the list and the images, as far as they still exist.
 
     Attributes:
-        photos: names of the pictures that are there.
+        photos: names of the images that are there.
         captions: their captions.
 
     Raises:

@@ -43,14 +43,14 @@ class CelebA(DownloadableDataset):
         root: folder of the data set's folder, celeba.
         split: "train", "valid", "test" or "all".
         target_type: "attr" ((40,), 0 or 1), "identity" (number of the person), "bbox" ((4,), x, y,
-            width and height, in the uncropped picture), "landmarks" ((10,), x and y of the eyes,
+            width and height, in the uncropped image), "landmarks" ((10,), x and y of the eyes,
             the nose and the corners of the mouth), or a list of these; [] for None.
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the target.
         download: whether to download the files that are not there.
 
     Attributes:
-        filename: names of the pictures.
+        filename: names of the images.
         attr, identity, bbox, landmarks_align: all targets of each kind.
         attr_names: names of the attributes.
 
@@ -254,10 +254,10 @@ class LFWPeople(_LFW):
         root: folder of the data set's folder, lfw-py.
         split: "train", "test" or "10fold" for all.
         image_set: how faces are aligned, "original", "funneled" or "deepfunneled".
-        transform: function of the picture.
+        transform: function of the image.
         target_transform: function of the number of the person.
         download: must be False.
-        loader: function of a path that returns the picture.
+        loader: function of a path that returns the image.
 
     Raises:
         ValueError: if there is no such split or set, or it is to be downloaded.
@@ -342,7 +342,7 @@ class WIDERFace(DownloadableDataset):
     Args:
         root: folder of the data set's folder, widerface.
         split: "train", "val" or "test", whose targets are None.
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the target: of all faces "bbox" (x, y, width, height),
             "blur", "expression", "illumination", "occlusion", "pose" and "invalid".
         download: whether to download the archives if the files are not there.
@@ -395,7 +395,7 @@ class WIDERFace(DownloadableDataset):
         self.img_info = told_with_path(path, lambda: self._list(read_lines(path)))
 
     def _list(self, lines: list[str]) -> list[dict[str, Any]]:
-        """Reads of each picture its path, the number of faces, and a line of numbers for each."""
+        """Reads of each image its path, the number of faces, and a line of numbers for each."""
         if self.split == "test":
             return [{"img_path": os.path.join(self._images, line)} for line in lines]
         found = []

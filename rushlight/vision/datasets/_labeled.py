@@ -1,6 +1,6 @@
-"""Collections of pictures with one label each, in files of their own.
+"""Collections of images with one label each, in files of their own.
 
-Owns no mechanism: each data set says what to download, and lists its pictures and their labels.
+Owns no mechanism: each data set says what to download, and lists its images and their labels.
 """
 
 # The class attributes are torchvision's, which programs change.
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 class Food101(LabeledFiles):
-    """101,000 pictures of food in 101 classes: Bossard et al. 2014.
+    """101,000 images of food in 101 classes: Bossard et al. 2014.
 
     Args as for LabeledFiles, and:
         split: "train" or "test".
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Raises:
         RuntimeError: if the files are not there.
@@ -70,12 +70,12 @@ class Food101(LabeledFiles):
 
 
 class DTD(LabeledFiles):
-    """5,640 pictures of textures in 47 classes: Cimpoi et al. 2014.
+    """5,640 images of textures in 47 classes: Cimpoi et al. 2014.
 
     Args as for LabeledFiles, and:
         split: "train", "val" or "test".
         partition: which of ten ways to split them, 1 to 10.
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Raises:
         ValueError: if there is no such split or partition.
@@ -122,12 +122,12 @@ class DTD(LabeledFiles):
 
 
 class FGVCAircraft(LabeledFiles):
-    """10,000 pictures of aircraft in 100 variants of 70 families: Maji et al. 2013.
+    """10,000 images of aircraft in 100 variants of 70 families: Maji et al. 2013.
 
     Args as for LabeledFiles, and:
         split: "train", "val", "trainval" or "test".
         annotation_level: whether a label is the "variant", "family" or "manufacturer".
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Raises:
         RuntimeError: if the files are not there.
@@ -165,10 +165,10 @@ class FGVCAircraft(LabeledFiles):
 
 
 class SUN397(LabeledFiles):
-    """108,754 pictures of scenes in 397 classes: Xiao et al. 2010.
+    """108,754 images of scenes in 397 classes: Xiao et al. 2010.
 
     Args as for LabeledFiles, and:
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Raises:
         RuntimeError: if the files are not there.
@@ -201,11 +201,11 @@ class SUN397(LabeledFiles):
 
 
 class CLEVRClassification(LabeledFiles):
-    """100,000 pictures of solids, with how many there are: Johnson et al. 2017.
+    """100,000 images of solids, with how many there are: Johnson et al. 2017.
 
     Args as for LabeledFiles, and:
         split: "train", "val" or "test", whose labels are None.
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Raises:
         RuntimeError: if the files are not there.
@@ -243,11 +243,11 @@ class CLEVRClassification(LabeledFiles):
 
 
 class RenderedSST2(LabeledFiles):
-    """9,613 pictures of sentences that praise or blame a film: Radford et al. 2021.
+    """9,613 images of sentences that praise or blame a film: Radford et al. 2021.
 
     Args as for LabeledFiles, and:
         split: "train", "val" or "test".
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Raises:
         RuntimeError: if the files are not there.
@@ -280,11 +280,11 @@ class RenderedSST2(LabeledFiles):
 
 
 class GTSRB(LabeledFiles):
-    """51,839 pictures of German traffic signs in 43 classes: Stallkamp et al. 2012.
+    """51,839 images of German traffic signs in 43 classes: Stallkamp et al. 2012.
 
     Args as for LabeledFiles without the loader, and:
         split: "train" or "test".
-        download: whether to download the archives if the pictures are not there.
+        download: whether to download the archives if the images are not there.
 
     Raises:
         RuntimeError: if the files are not there.
@@ -327,7 +327,7 @@ class GTSRB(LabeledFiles):
 
 
 class StanfordCars(LabeledFiles):
-    """16,185 pictures of cars in 196 classes: Krause et al. 2013. It is no longer online.
+    """16,185 images of cars in 196 classes: Krause et al. 2013. It is no longer online.
 
     Args as for LabeledFiles, and:
         split: "train" or "test".
@@ -370,12 +370,12 @@ class StanfordCars(LabeledFiles):
 
 
 class Imagenette(LabeledFiles):
-    """13,394 pictures of ImageNet in ten classes that are easily told apart: Howard 2019.
+    """13,394 images of ImageNet in ten classes that are easily told apart: Howard 2019.
 
     Args as for LabeledFiles, and:
         split: "train" or "val".
         size: "full", or "320px" or "160px" for the shorter side.
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Attributes:
         classes: names of the classes, a tuple for each.
@@ -433,13 +433,13 @@ class Imagenette(LabeledFiles):
 
 
 class Omniglot(LabeledFiles):
-    """1,623 handwritten characters of 50 alphabets, twenty pictures of each: Lake et al. 2015.
+    """1,623 handwritten characters of 50 alphabets, twenty images of each: Lake et al. 2015.
 
     Args as for LabeledFiles, and:
         root: folder of the data set's folder, omniglot-py.
         background: whether to take the background set, not the evaluation set.
         download: whether to download the archive if it is not there.
-        loader: function of a path that returns the picture, by default Pillow's in gray.
+        loader: function of a path that returns the image, by default Pillow's in gray.
 
     Raises:
         RuntimeError: if the files are not there or damaged.

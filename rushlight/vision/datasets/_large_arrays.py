@@ -95,12 +95,12 @@ def _h5py() -> Any:
 
 
 class PCAM(DownloadableDataset):
-    """Tissue of lymph nodes with or without cancer, 96 x 96 color pictures: Veeling et al. 2018.
+    """Tissue of lymph nodes with or without cancer, 96 x 96 color images: Veeling et al. 2018.
 
     Args:
         root: folder of the data set's folder, pcam.
         split: "train", "test" or "val".
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the label, 0 or 1.
         download: whether to download the files that are not there.
 
@@ -228,7 +228,7 @@ class PhotoTour(DownloadableDataset):
         self.data, self.labels, self.matches = rl.load(self.data_file, weights_only=True)
 
     def cache(self) -> None:
-        """Reads the pictures and tables, and keeps them as tensors in one file."""
+        """Reads the images and tables, and keeps them as tensors in one file."""
         info = os.path.join(self.data_dir, self.info_file)
         matches = os.path.join(self.data_dir, self.matches_files)
         labels = told_with_path(info, lambda: [int(row[0]) for row in self._rows(info)])
@@ -243,7 +243,7 @@ class PhotoTour(DownloadableDataset):
         return [line.split() for line in Path(path).read_text().splitlines()]
 
     def _patches(self) -> Tensor:
-        """The patches of all pictures, which are grids of them, row by row."""
+        """The patches of all images, which are grids of them, row by row."""
         patches = []
         for path in sorted(Path(self.data_dir).glob(f"*{self.image_ext}")):
             grid = np.asarray(read_image(path))
@@ -251,7 +251,7 @@ class PhotoTour(DownloadableDataset):
             cut = grid[: rows * 64, : columns * 64].reshape(rows, 64, columns, 64)
             patches.append(cut.swapaxes(1, 2).reshape(-1, 64, 64))
         if not patches:
-            raise ValueError(f"{self.data_dir} has no pictures in .{self.image_ext}.")
+            raise ValueError(f"{self.data_dir} has no images in .{self.image_ext}.")
         return rl.from_numpy(np.concatenate(patches)[: self.lens[self.name]])
 
     def __getitem__(self, index: int) -> Any:

@@ -1,4 +1,4 @@
-"""Pairs of pictures with the motion between them: Sintel, KITTI, Flying Chairs and Things, HD1K.
+"""Pairs of images with the motion between them: Sintel, KITTI, Flying Chairs and Things, HD1K.
 
 Owns the formats of motion: .flo (https://vision.middlebury.edu/flow), .pfm, and KITTI's PNG.
 """
@@ -74,15 +74,15 @@ def read_png_flow(path: AnyPath) -> tuple[np.ndarray, np.ndarray]:
 
 
 class FlowDataset(VisionDataset):
-    """Pairs of pictures with the motion of each pixel of the first.
+    """Pairs of images with the motion of each pixel of the first.
 
-    A sample is both pictures, the motion and, where the data set knows it or a transform made it,
+    A sample is both images, the motion and, where the data set knows it or a transform made it,
     the mask of the pixels whose motion is known. Without targets motion and mask are None.
 
     Args:
         root: folder of the data set's folder.
-        transforms: function of both pictures, the motion and the mask that returns all four.
-        loader: function of a path that returns the picture.
+        transforms: function of both images, the motion and the mask that returns all four.
+        loader: function of a path that returns the image.
     """
 
     _has_builtin_flow_mask = False
@@ -285,7 +285,7 @@ class HD1K(FlowDataset):
         verify_str_arg(split, "split", ("train", "test"))
         folder = Path(self.root) / "hd1k"
         if split == "train":
-            for number in range(36):  # films, whose pictures must not be paired
+            for number in range(36):  # films, whose images must not be paired
                 flows = listed(folder / "hd1k_flow_gt" / "flow_occ", f"{number:06d}_*.png")
                 images = listed(folder / "hd1k_input" / "image_2", f"{number:06d}_*.png")
                 self._add_successive(images[: len(flows)])

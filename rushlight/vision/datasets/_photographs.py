@@ -1,6 +1,6 @@
 """Collections of photographs whose labels come from folders, lists or tables of several kinds.
 
-Owns no mechanism, like _labeled.py: each data set says what to download and lists its pictures.
+Owns no mechanism, like _labeled.py: each data set says what to download and lists its images.
 """
 
 # The class attributes are torchvision's, which programs change.
@@ -49,7 +49,7 @@ class Country211(_DownloadableFolder):
     Args as for ImageFolder, and:
         root: folder of the data set's folder, country211.
         split: "train", "valid" or "test".
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Raises:
         RuntimeError: if the files are not there.
@@ -79,11 +79,11 @@ class Country211(_DownloadableFolder):
 
 
 class EuroSAT(_DownloadableFolder):
-    """27,000 satellite pictures of ten kinds of land: Helber et al. 2019.
+    """27,000 satellite images of ten kinds of land: Helber et al. 2019.
 
     Args as for ImageFolder, and:
         root: folder of the data set's folder, eurosat.
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Raises:
         RuntimeError: if the files are not there.
@@ -117,14 +117,14 @@ class Places365(LabeledFiles):
 
     Args as for LabeledFiles, and:
         split: "train-standard", "train-challenge", "val" or "test", whose labels are None.
-        small: whether to take pictures of 256 x 256 pixels, not the large ones.
-        download: whether to download the lists and pictures that are not there.
+        small: whether to take images of 256 x 256 pixels, not the large ones.
+        download: whether to download the lists and images that are not there.
 
     Attributes:
         classes: names of the classes.
         class_to_idx: number of each class.
         imgs: pairs of a path and the number of its class.
-        targets: numbers of the classes of all pictures.
+        targets: numbers of the classes of all images.
 
     Raises:
         RuntimeError: if the lists are not there or damaged.
@@ -137,7 +137,7 @@ class Places365(LabeledFiles):
         "challenge": "70a8307e459c3de41690a7c76c931734",
     }
     _CATEGORIES = ("categories_places365.txt", "06c963b85866bd0649f97cb43dd16673")
-    # The list of a split, its MD5, the archives of its large and small pictures and their MD5.
+    # The list of a split, its MD5, the archives of its large and small images and their MD5.
     _SPLITS = {
         "train-standard": (
             ("places365_train_standard.txt", "30f37515461640559006b8329efbed1a"),
@@ -200,7 +200,7 @@ class Places365(LabeledFiles):
 
     @property
     def images_dir(self) -> str:
-        """The folder of the pictures."""
+        """The folder of the images."""
         size = "256" if self.small else "large"
         is_train = self.split.startswith("train")
         name = f"data_{size}_{self.variant}" if is_train else f"{self.split}_{size}"
@@ -281,12 +281,12 @@ class Caltech256(LabeledFiles):
 
     Args as for LabeledFiles, and:
         root: folder of the data set's folder, caltech256.
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Attributes:
         categories: names of the classes.
-        index: number of each picture within its class.
-        y: number of the class of each picture.
+        index: number of each image within its class.
+        y: number of the class of each image.
 
     Raises:
         RuntimeError: if the files are not there.
@@ -326,12 +326,12 @@ class Caltech101(LabeledFiles):
     Args as for LabeledFiles, and:
         root: folder of the data set's folder, caltech101.
         target_type: "category", "annotation" (the points of the outline), or a list of these.
-        download: whether to download the archive if the pictures are not there.
+        download: whether to download the archive if the images are not there.
 
     Attributes:
         categories: names of the classes.
-        index: number of each picture within its class.
-        y: number of the class of each picture.
+        index: number of each image within its class.
+        y: number of the class of each image.
 
     Raises:
         RuntimeError: if the files are not there, or SciPy is needed but not installed.
@@ -404,9 +404,9 @@ class OxfordIIITPet(DownloadableDataset):
 
     Args as for VisionDataset, and:
         split: "trainval" or "test".
-        target_types: "category", "binary-category" (cat or dog), "segmentation" (a picture of
+        target_types: "category", "binary-category" (cat or dog), "segmentation" (an image of
             what is the animal, its border and the rest), or a list of these.
-        download: whether to download the archives if the pictures are not there.
+        download: whether to download the archives if the images are not there.
 
     Raises:
         RuntimeError: if the files are not there.

@@ -1,4 +1,4 @@
-"""PNG pictures of three channels with 16 bits each, of which Pillow keeps only eight.
+"""PNG images of three channels with 16 bits each, of which Pillow keeps only eight.
 
 Owns the part of the format (https://www.w3.org/TR/png) that KITTI's motion needs.
 """
@@ -20,7 +20,7 @@ _MAX_RATIO = 1040  # beyond which deflate cannot compress
 
 
 def read_png16(path: str | Path) -> np.ndarray:
-    """Reads a picture, (3, height, width) uint16.
+    """Reads an image, (3, height, width) uint16.
 
     Raises:
         ValueError: if it is not a whole PNG of that kind.

@@ -1,4 +1,4 @@
-"""Pictures with what is where in them: Pascal VOC, SBD, Cityscapes and KITTI's objects.
+"""Images with what is where in them: Pascal VOC, SBD, Cityscapes and KITTI's objects.
 
 Owns the reading of boxes, outlines and classes of pixels from XML, .mat, JSON and text.
 """
@@ -109,7 +109,7 @@ class VOCSegmentation(_VOC):
         download: whether to download the archive if the files are not there.
 
     Attributes:
-        images, masks: paths of the pictures and of the targets, which are pictures too.
+        images, masks: paths of the images and of the targets, which are images too.
 
     Raises:
         ValueError: if there is no such year or set.
@@ -136,7 +136,7 @@ class VOCDetection(_VOC):
     A target is a dict of what the XML file says, as text.
 
     Attributes:
-        images, annotations: paths of the pictures and of the XML files.
+        images, annotations: paths of the images and of the XML files.
     """
 
     _SPLITS_DIR = "Main"
@@ -181,12 +181,12 @@ class SBDataset(DownloadableDataset):
         root: folder of the files.
         image_set: "train", "val" or "train_noval", which leaves out what VOC 2012 evaluates on.
         mode: "boundaries" for (20, height, width), the border of each class, or "segmentation"
-            for a picture of the classes of the pixels.
+            for an image of the classes of the pixels.
         download: whether to download the archive if the files are not there.
-        transforms: function of the picture and its target.
+        transforms: function of the image and its target.
 
     Attributes:
-        images, masks: paths of the pictures and of the .mat files.
+        images, masks: paths of the images and of the .mat files.
 
     Raises:
         ValueError: if there is no such set or mode.
@@ -269,10 +269,10 @@ class Cityscapes(DownloadableDataset):
     Args as for VisionDataset, and:
         split: "train", "val" or "test"; with coarse outlines "train", "train_extra" or "val".
         mode: "fine" or "coarse" outlines.
-        target_type: "instance", "semantic", "color" (all pictures), "polygon" (a dict), or a list.
+        target_type: "instance", "semantic", "color" (all images), "polygon" (a dict), or a list.
 
     Attributes:
-        images: paths of the pictures.
+        images: paths of the images.
         targets: paths of the targets of each.
         classes: list of CityscapesClass.
 
@@ -409,7 +409,7 @@ class Kitti(DownloadableDataset):
         download: whether to download the archives if the files are not there.
 
     Returns:
-        Of each sample the picture and a list of dicts with "type", "truncated", "occluded",
+        Of each sample the image and a list of dicts with "type", "truncated", "occluded",
         "alpha", "bbox" (left, top, right, bottom), "dimensions", "location" and "rotation_y".
 
     Raises:

@@ -1,7 +1,7 @@
-"""Pairs of pictures of two cameras side by side, with the disparity of each pixel.
+"""Pairs of images of two cameras side by side, with the disparity of each pixel.
 
 Owns what the files of disparities mean; each data set says by patterns where they are. A disparity
-is how many pixels further left the same point lies in the right picture.
+is how many pixels further left the same point lies in the right image.
 """
 
 # The class attributes are torchvision's, which programs change.
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class StereoMatchingDataset(VisionDataset):
-    """Pictures of a left and a right camera with the disparity of the left one.
+    """Images of a left and a right camera with the disparity of the left one.
 
-    A sample is both pictures, the disparity, (1, height, width), and, where the data set knows it
+    A sample is both images, the disparity, (1, height, width), and, where the data set knows it
     or a transform made it, the mask of the pixels that have one. Test sets have None for both.
 
     Args:
         root: folder of the data set's folder.
-        transforms: function of both pictures, both disparities and both masks, as three pairs.
+        transforms: function of both images, both disparities and both masks, as three pairs.
 
     Raises:
         FileNotFoundError: if the files are not there.
@@ -53,7 +53,7 @@ class StereoMatchingDataset(VisionDataset):
         self._disparities: list[tuple[str | None, str | None]] = []
 
     def _add(self, folder: Path, images: tuple[str, str], *disparities: str) -> None:
-        """Adds what matches the patterns of both pictures, and of one, both or no disparities."""
+        """Adds what matches the patterns of both images, and of one, both or no disparities."""
         left, right = (self._found(folder, pattern) for pattern in images)
         self._images += self._paired(left, right, folder, images)
         maps: list[Any] = [self._found(folder, pattern) for pattern in disparities]
@@ -158,7 +158,7 @@ class Middlebury2014Stereo(StereoMatchingDataset):
     Args:
         split: "train", "additional" or "test".
         calibration: "perfect", "imperfect" or "both"; None for the test set.
-        use_ambient_views: whether to take, at random, a right picture in other light.
+        use_ambient_views: whether to take, at random, a right image in other light.
         download: whether to download the scenes that are not there.
     """
 

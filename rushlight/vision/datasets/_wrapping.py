@@ -204,7 +204,7 @@ def _video(dataset: Any, target_keys: Any) -> Wrap:
 
 
 def _by_type(kinds: list[str], wraps: dict[str, Any]) -> Wrap:
-    """Wraps each target by its kind, if there is a function for that, given it and the picture."""
+    """Wraps each target by its kind, if there is a function for that, given it and the image."""
 
     def wrap(index: int, sample: tuple[Any, ...]) -> tuple[Any, ...]:
         image, target = sample

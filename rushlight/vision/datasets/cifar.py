@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100: small color pictures in pickles of Python 2.
+"""CIFAR-10 and CIFAR-100: small color images in pickles of Python 2.
 
 Owns how these are read without running code from them: the machine that reads checkpoints is given
 stand-ins for the three names of NumPy that an array in a pickle uses.
@@ -70,14 +70,14 @@ def _read_batch(path: str) -> dict[str, Any]:
 
 
 class CIFAR10(DownloadableDataset):
-    """Color pictures of 32 x 32 pixels, 50,000 and 10,000 in ten classes: Krizhevsky 2009.
+    """Color images of 32 x 32 pixels, 50,000 and 10,000 in ten classes: Krizhevsky 2009.
 
     The files are in root/cifar-10-batches-py.
 
     Args:
         root: folder of the data set's folder.
         train: whether to take the training set, not the test set.
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the number of the class.
         download: whether to download the files that are not there.
 

@@ -25,15 +25,15 @@ class CocoDetection(VisionDataset):
     """COCO's photographs with their objects: Lin et al. 2014.
 
     Args:
-        root: folder of the pictures.
+        root: folder of the images.
         annFile: JSON file of the annotations.
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the target, a list of COCO's dicts.
         transforms: function of both, in place of the other two.
 
     Attributes:
         coco: the pycocotools.coco.COCO of the annotations.
-        ids: numbers of the pictures.
+        ids: numbers of the images.
 
     Raises:
         RuntimeError: if pycocotools is not installed.

@@ -1,4 +1,4 @@
-"""Pictures of noise, to try a program without any files."""
+"""Images of noise, to try a program without any files."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["FakeData"]
 
 
 class FakeData(VisionDataset):
-    """Random pictures with random classes, the same ones every time.
+    """Random images with random classes, the same ones every time.
 
     Args:
         size: number of samples.
         image_size: channels, height and width.
         num_classes: number of classes.
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the class, a 0-d int64 tensor.
         random_offset: added to the index of a sample, which is the seed that makes it.
 
     Example:
         >>> data = torch.vision.datasets.FakeData(size=2, image_size=(3, 4, 6))
-        >>> picture, target = data[0]
-        >>> len(data), picture.size, 0 <= target < 10
+        >>> image, target = data[0]
+        >>> len(data), image.size, 0 <= target < 10
         (2, (6, 4), True)
     """
 

@@ -1,6 +1,6 @@
-"""Folders of files with a class each, and how a picture is read from a file.
+"""Folders of files with a class each, and how an image is read from a file.
 
-Owns the walk over such folders, which other data sets use for theirs. Pictures are read whole and
+Owns the walk over such folders, which other data sets use for theirs. Images are read whole and
 their files closed; what cannot be read is named in the error.
 """
 
@@ -36,14 +36,14 @@ IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tif
 
 
 def read_image(path: AnyPath, mode: str | None = None) -> Image.Image:
-    """Reads a picture with Pillow and closes its file.
+    """Reads an image with Pillow and closes its file.
 
     Args:
         path: the file.
-        mode: what to convert the picture to, such as "RGB" or "L"; by default it stays as it is.
+        mode: what to convert the image to, such as "RGB" or "L"; by default it stays as it is.
 
     Raises:
-        OSError: if there is no such file or it holds no whole picture.
+        OSError: if there is no such file or it holds no whole image.
     """
     try:
         with Image.open(path) as image:
@@ -54,23 +54,23 @@ def read_image(path: AnyPath, mode: str | None = None) -> Image.Image:
     except (OSError, SyntaxError, ValueError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise OSError(f"read_image: the picture {path} is damaged: {error}.") from error
+        raise OSError(f"read_image: the image {path} is damaged: {error}.") from error
 
 
 def pil_loader(path: AnyPath) -> Image.Image:
-    """Returns the picture in a file, in RGB.
+    """Returns the image in a file, in RGB.
 
     Args:
         path: file of any format that Pillow reads.
 
     Raises:
-        OSError: if there is no such file or it holds no whole picture.
+        OSError: if there is no such file or it holds no whole image.
     """
     return read_image(path, "RGB")
 
 
 def default_loader(path: AnyPath) -> Any:
-    """Returns the picture in a file: what data sets call unless they are given another loader."""
+    """Returns the image in a file: what data sets call unless they are given another loader."""
     return pil_loader(path)
 
 
@@ -88,7 +88,7 @@ def has_file_allowed_extension(filename: str, extensions: str | tuple[str, ...])
 
 
 def is_image_file(filename: str) -> bool:
-    """Returns whether a name ends as those of pictures do: see IMG_EXTENSIONS."""
+    """Returns whether a name ends as those of images do: see IMG_EXTENSIONS."""
     return has_file_allowed_extension(filename, IMG_EXTENSIONS)
 
 
@@ -229,13 +229,13 @@ class DatasetFolder(VisionDataset):
 
 
 class ImageFolder(DatasetFolder):
-    """Pictures in one folder for each class: root/dog/xxx.png, root/cat/123.jpg.
+    """Images in one folder for each class: root/dog/xxx.png, root/cat/123.jpg.
 
     Args:
         root: the folder.
-        transform: function of the picture.
+        transform: function of the image.
         target_transform: function of the number of the class.
-        loader: function of a path that returns the picture, by default Pillow's in RGB.
+        loader: function of a path that returns the image, by default Pillow's in RGB.
         is_valid_file: function of a path that says whether it counts, by default those with an
             ending of IMG_EXTENSIONS.
         allow_empty: whether a class may have no files.
@@ -244,7 +244,7 @@ class ImageFolder(DatasetFolder):
         classes: names of the classes, sorted.
         class_to_idx: number of each class.
         imgs: pairs of a path and the number of its class; also `samples`.
-        targets: numbers of the classes of all pictures.
+        targets: numbers of the classes of all images.
 
     Raises:
         FileNotFoundError: if there are no classes, or one has no files and that is not allowed.
@@ -256,11 +256,11 @@ class ImageFolder(DatasetFolder):
         >>> for name in ("cat", "dog"):
         ...     os.mkdir(os.path.join(root, name))
         ...     Image.new("RGB", (4, 3)).save(os.path.join(root, name, "0.png"))
-        >>> pictures = torch.vision.datasets.ImageFolder(root)
-        >>> pictures.classes, len(pictures)
+        >>> images = torch.vision.datasets.ImageFolder(root)
+        >>> images.classes, len(images)
         (['cat', 'dog'], 2)
-        >>> picture, target = pictures[1]
-        >>> picture.size, target
+        >>> image, target = images[1]
+        >>> image.size, target
         ((4, 3), 1)
     """
 

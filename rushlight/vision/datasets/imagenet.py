@@ -81,14 +81,14 @@ class ImageNet(ImageFolder):
 
     @property
     def split_folder(self) -> str:
-        """The folder of the pictures."""
+        """The folder of the images."""
         return os.path.join(self.root, self.split)
 
 
 def load_meta_file(
     root: AnyPath, file: str | None = None
 ) -> tuple[dict[str, tuple[str, ...]], list[str]]:
-    """Returns the names of each class, by WordNet's numbers, and the numbers of the val pictures.
+    """Returns the names of each class, by WordNet's numbers, and the numbers of the val images.
 
     Raises:
         RuntimeError: if the file is not there, which parse_devkit_archive writes.
@@ -115,7 +115,7 @@ def _archive(root: AnyPath, kind: str, file: str | None) -> str:
 
 
 def parse_devkit_archive(root: AnyPath, file: str | None = None) -> None:
-    """Writes the names of the classes and the labels of the val pictures to root/meta.bin.
+    """Writes the names of the classes and the labels of the val images to root/meta.bin.
 
     Args:
         root: folder of the archive.
@@ -139,7 +139,7 @@ def parse_devkit_archive(root: AnyPath, file: str | None = None) -> None:
 
 
 def parse_train_archive(root: AnyPath, file: str | None = None, folder: str = "train") -> None:
-    """Unpacks the training pictures, which are in one archive for each class within one.
+    """Unpacks the training images, which are in one archive for each class within one.
 
     Args:
         root: folder of the archive.
@@ -160,12 +160,12 @@ def parse_train_archive(root: AnyPath, file: str | None = None, folder: str = "t
 def parse_val_archive(
     root: AnyPath, file: str | None = None, wnids: list[str] | None = None, folder: str = "val"
 ) -> None:
-    """Unpacks the val pictures and moves them to one folder for each class.
+    """Unpacks the val images and moves them to one folder for each class.
 
     Args:
         root: folder of the archive.
         file: its name, by default ILSVRC2012_img_val.tar.
-        wnids: WordNet's number of the class of each picture, by default those of root/meta.bin.
+        wnids: WordNet's number of the class of each image, by default those of root/meta.bin.
         folder: name of the folder to make.
 
     Raises:
@@ -178,7 +178,7 @@ def parse_val_archive(
     pictures = sorted(os.listdir(incomplete))
     if len(pictures) != len(wnids):
         raise RuntimeError(
-            f"parse_val_archive: the archive has {len(pictures)} pictures for {len(wnids)} labels."
+            f"parse_val_archive: the archive has {len(pictures)} images for {len(wnids)} labels."
         )
     for wnid in set(wnids):
         os.mkdir(os.path.join(incomplete, wnid))

@@ -49,10 +49,10 @@ class INaturalist(DownloadableDataset):
         version: "2017", "2018", "2019", "2021_train", "2021_train_mini" or "2021_valid".
         target_type: "full" for the species, or its "kingdom", "phylum", "class", "order",
             "family" or "genus"; before 2021 only "super", such as birds; or a list of these.
-        transform: function of the picture.
+        transform: function of the image.
         target_transform: function of the target.
-        download: whether to download the archive if the pictures are not there.
-        loader: function of a path that returns the picture, by default Pillow's.
+        download: whether to download the archive if the images are not there.
+        loader: function of a path that returns the image, by default Pillow's.
 
     Attributes:
         all_categories: folders of the species.

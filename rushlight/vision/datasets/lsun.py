@@ -45,7 +45,7 @@ class LSUNClass(VisionDataset):
 
     Args:
         root: folder of the database.
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the target.
 
     Raises:
@@ -101,7 +101,7 @@ class LSUN(VisionDataset):
     Args:
         root: folder of the databases, such as bedroom_train_lmdb.
         classes: "train", "val" or "test", or a list such as ["bedroom_train", "tower_train"].
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the number of the class.
 
     Raises:

@@ -96,7 +96,7 @@ def read_label_file(path: str) -> Tensor:
 
 
 def read_image_file(path: str) -> Tensor:
-    """Reads pictures, (N, height, width) uint8, from a file in MNIST's format."""
+    """Reads images, (N, height, width) uint8, from a file in MNIST's format."""
     return _read(path, 3)
 
 
@@ -114,14 +114,14 @@ def _renamed(old: str, new: str) -> property:
 
 
 class MNIST(DownloadableDataset):
-    """Handwritten digits, 60,000 and 10,000 gray pictures of 28 x 28 pixels: LeCun et al. 1998.
+    """Handwritten digits, 60,000 and 10,000 gray images of 28 x 28 pixels: LeCun et al. 1998.
 
     The files are in root/MNIST/raw; root/FashionMNIST/raw and so on for the data sets below.
 
     Args:
         root: folder of the data set's folder.
         train: whether to take the training set, not the test set.
-        transform: function of the picture, a PIL image.
+        transform: function of the PIL image.
         target_transform: function of the number of the class.
         download: whether to download the files that are not there.
 
@@ -198,7 +198,7 @@ class MNIST(DownloadableDataset):
 
     @property
     def images_file(self) -> str:
-        """The file of the pictures."""
+        """The file of the images."""
         return os.path.join(self.raw_folder, _unpacked(_FILES[0 if self.train else 2]))
 
     @property
@@ -218,7 +218,7 @@ class MNIST(DownloadableDataset):
         data, targets = read_image_file(self.images_file), read_label_file(self.labels_file)
         if len(data) != len(targets):
             raise ValueError(
-                f"{type(self).__name__}: {self.images_file} has {len(data)} pictures, but "
+                f"{type(self).__name__}: {self.images_file} has {len(data)} images, but "
                 f"{self.labels_file} has {len(targets)} labels. Download both again."
             )
         return data, targets
@@ -239,7 +239,7 @@ class MNIST(DownloadableDataset):
 
 
 class FashionMNIST(MNIST):
-    """Pictures of clothes in MNIST's format: Xiao et al. 2017. Arguments as for MNIST."""
+    """Images of clothes in MNIST's format: Xiao et al. 2017. Arguments as for MNIST."""
 
     mirrors = ["http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"]
     resources = [

@@ -1,4 +1,4 @@
-"""Clips of videos: which frames they are, and their pictures and sound.
+"""Clips of videos: which frames they are, and their images and sound.
 
 Owns the numbering of clips over many videos. The videos are decoded by PyAV.
 """

@@ -1,4 +1,4 @@
-"""The base class of all data sets of pictures, and what their transforms are put together to."""
+"""The base class of all data sets of images, and what their transforms are put together to."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["StandardTransform", "VisionDataset"]
 
 
 class VisionDataset(Dataset):
-    """Base class of data sets of pictures: a folder, and transforms for samples and targets.
+    """Base class of data sets of images: a folder, and transforms for samples and targets.
 
     A subclass defines __getitem__ and __len__.
 

@@ -1,4 +1,4 @@
-"""Reading and writing pictures as tensors."""
+"""Reading and writing images as tensors."""
 
 from rushlight.vision.io.image import (
     ImageReadMode,

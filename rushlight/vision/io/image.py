@@ -1,4 +1,4 @@
-"""Pictures as tensors of bytes (C, H, W): files, decoders and encoders. Pillow does the work.
+"""Images as tensors of bytes (C, H, W): files, decoders and encoders. Pillow does the work.
 
 Encoded data are 1-D tensors of bytes, as they stand in the file.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ImageReadMode(Enum):
-    """The channels that a picture is decoded to.
+    """The channels that an image is decoded to.
 
     UNCHANGED leaves them as they are in the file: a palette gives its indices, one channel.
     """
@@ -41,7 +41,7 @@ _PILLOW_MODES = {
     ImageReadMode.RGB_ALPHA: "RGBA",
 }
 
-# Pillow's modes whose bytes are not what a picture holds; a palette stays indices, as in masks.
+# Pillow's modes whose bytes are not what an image holds; a palette stays indices, as in masks.
 _RESOLVED = {"1": "L", "PA": "RGBA", "La": "LA", "RGBa": "RGBA", "RGBX": "RGB"}
 _DEEP = ("I", "I;16", "I;16B", "I;16L")
 
@@ -98,7 +98,7 @@ def _reading(name: str, data: Tensor) -> Iterator[None]:
         yield
     except Exception as error:
         raise RuntimeError(
-            f"{name}: {data.numel()} bytes cannot be read as a picture: {error}. "
+            f"{name}: {data.numel()} bytes cannot be read as an image: {error}. "
             "The file is damaged or of another kind."
         ) from error
 
@@ -122,7 +122,7 @@ def _parse_mode(mode: Any) -> ImageReadMode:
 
 
 def _pixels(image: Any, mode: ImageReadMode) -> Tensor:
-    """A decoded picture in a mode, (C, H, W)."""
+    """A decoded image in a mode, (C, H, W)."""
     from rushlight.vision.transforms._functional.conversions import pil_to_tensor
 
     wanted = _PILLOW_MODES.get(mode, _RESOLVED.get(image.mode, image.mode))
@@ -155,7 +155,7 @@ def decode_image(
     mode: ImageReadMode | str = ImageReadMode.UNCHANGED,
     apply_exif_orientation: bool = False,
 ) -> Tensor:
-    """Decode a picture of any format that Pillow knows.
+    """Decode an image of any format that Pillow knows.
 
     Args:
         input: the encoded bytes, or a file.
@@ -163,11 +163,11 @@ def decode_image(
         apply_exif_orientation: whether it is turned as its EXIF data say.
 
     Returns:
-        The picture (C, H, W) uint8, uint16 for PNG of 16 bits; frames (N, 3, H, W) for an animated
+        The image (C, H, W) uint8, uint16 for PNG of 16 bits; frames (N, 3, H, W) for an animated
         GIF.
 
     Raises:
-        RuntimeError: if the bytes are no picture or the file cannot be read.
+        RuntimeError: if the bytes are no image or the file cannot be read.
         ValueError: for another mode.
     """
     data = input if isinstance(input, Tensor) else read_file(input)
@@ -182,7 +182,7 @@ def read_image(
     mode: ImageReadMode | str = ImageReadMode.UNCHANGED,
     apply_exif_orientation: bool = False,
 ) -> Tensor:
-    """Read a picture from a file; the arguments are those of decode_image."""
+    """Read an image from a file; the arguments are those of decode_image."""
     return decode_image(read_file(path), mode, apply_exif_orientation)
 
 
@@ -210,7 +210,7 @@ def decode_jpeg(
         apply_exif_orientation: whether it is turned as its EXIF data say.
 
     Returns:
-        The picture (C, H, W) uint8, or a list of them.
+        The image (C, H, W) uint8, or a list of them.
 
     Raises:
         RuntimeError: if the bytes are no JPEG.
@@ -268,10 +268,10 @@ def decode_heic(input: Tensor, mode: ImageReadMode | str = ImageReadMode.UNCHANG
 def _encode(name: str, image: Any, format: str, **options: Any) -> Tensor:
     if not isinstance(image, Tensor) or image.dtype != rl.uint8:
         what = image.dtype if isinstance(image, Tensor) else type(image).__name__
-        raise RuntimeError(f"{name}: got {what}. A picture is a tensor of torch.uint8.")
+        raise RuntimeError(f"{name}: got {what}. An image is a tensor of torch.uint8.")
     if image.ndim != 3 or image.shape[0] not in (1, 3):
         raise RuntimeError(
-            f"{name}: the shape is {tuple(image.shape)}. A picture has one or three channels, "
+            f"{name}: the shape is {tuple(image.shape)}. An image has one or three channels, "
             "(C, H, W)."
         )
     from rushlight.vision.transforms._functional.conversions import to_pil_image
@@ -283,17 +283,17 @@ def _encode(name: str, image: Any, format: str, **options: Any) -> Tensor:
 
 
 def encode_png(input: Tensor, compression_level: int = 6) -> Tensor:
-    """Encode a picture as PNG.
+    """Encode an image as PNG.
 
     Args:
-        input: the picture, (1, H, W) or (3, H, W) uint8.
+        input: the image, (1, H, W) or (3, H, W) uint8.
         compression_level: from 0, large, to 9, small and slow.
 
     Returns:
         The bytes, (size,) uint8.
 
     Raises:
-        RuntimeError: if it is no such picture or level.
+        RuntimeError: if it is no such image or level.
 
     Example:
         >>> from rushlight.vision import io
@@ -309,33 +309,33 @@ def encode_png(input: Tensor, compression_level: int = 6) -> Tensor:
 
 
 def encode_jpeg(input: Tensor | list[Tensor], quality: int = 75) -> Any:
-    """Encode a picture, or a list of them, as JPEG.
+    """Encode an image, or a list of them, as JPEG.
 
     Args:
-        input: the picture, (1, H, W) or (3, H, W) uint8.
+        input: the image, (1, H, W) or (3, H, W) uint8.
         quality: from 1, small and bad, to 100.
 
     Returns:
         The bytes, (size,) uint8, or a list of them.
 
     Raises:
-        RuntimeError: if it is no such picture.
+        RuntimeError: if it is no such image.
         ValueError: for another quality or an empty list.
     """
     if not 1 <= quality <= 100:
         raise ValueError(f"encode_jpeg: quality is {quality}. It must be from 1 to 100.")
     if isinstance(input, list):
         if not input:
-            raise ValueError("encode_jpeg: the list is empty. It must hold pictures.")
+            raise ValueError("encode_jpeg: the list is empty. It must hold images.")
         return [encode_jpeg(each, quality) for each in input]
     return _encode("encode_jpeg", input, "JPEG", quality=quality)
 
 
 def write_png(input: Tensor, filename: str | Path, compression_level: int = 6) -> None:
-    """Encode a picture as PNG and write it to a file; the arguments are those of encode_png."""
+    """Encode an image as PNG and write it to a file; the arguments are those of encode_png."""
     write_file(filename, encode_png(input, compression_level))
 
 
 def write_jpeg(input: Tensor, filename: str | Path, quality: int = 75) -> None:
-    """Encode a picture as JPEG and write it to a file; the arguments are those of encode_jpeg."""
+    """Encode an image as JPEG and write it to a file; the arguments are those of encode_jpeg."""
     write_file(filename, encode_jpeg(input, quality))

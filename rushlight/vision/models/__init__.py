@@ -1,4 +1,4 @@
-"""Models for pictures and videos, with torchvision's names, state_dicts and published weights.
+"""Models for images and videos, with torchvision's names, state_dicts and published weights.
 
 A family of models is a file: its blocks, its network, its weights and a short builder for each
 size. What all builders share stands in _api.py.

@@ -1,6 +1,6 @@
-"""Attention within windows: what the Swin transformers for pictures and for videos share.
+"""Attention within windows: what the Swin transformers for images and for videos share.
 
-Places have any number of axes, 2 in pictures and 3 in videos. A window holds L of them.
+Places have any number of axes, 2 in images and 3 in videos. A window holds L of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """EfficientNet v1 and v2.
 
 Tan and Le 2019, Rethinking Model Scaling: one network (B0), made wider, deeper and for larger
-pictures together (B1 to B7). Tan and Le 2021, Smaller Models and Faster Training: its first blocks
+images together (B1 to B7). Tan and Le 2021, Smaller Models and Faster Training: its first blocks
 join the 1x1 and the depthwise convolution into one, which processors run faster (V2).
 """
 

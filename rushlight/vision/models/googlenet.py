@@ -113,7 +113,7 @@ class GoogLeNet(nn.Module):
     Args:
         num_classes: size of the result.
         aux_logits: whether there are two more classifiers.
-        transform_input: whether to take pictures normalized with ImageNet's mean and std.
+        transform_input: whether to take images normalized with ImageNet's mean and std.
         init_weights: whether to initialize as the published models were; None does.
         blocks: replaces BasicConv2d, Inception and InceptionAux.
         dropout: probability to zero an element before the linear layer.

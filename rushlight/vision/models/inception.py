@@ -48,7 +48,7 @@ class BasicConv2d(nn.Module):
 
 
 def scale_as_tensorflow(x: Tensor) -> Tensor:
-    """Returns pictures normalized with ImageNet's mean and std, normalized to [-1, 1] instead.
+    """Returns images normalized with ImageNet's mean and std, normalized to [-1, 1] instead.
 
     The published weights were trained in TensorFlow, where that is the custom.
     """
@@ -210,7 +210,7 @@ class Inception3(nn.Module):
     Args:
         num_classes: size of the result.
         aux_logits: whether there is a second classifier.
-        transform_input: whether to take pictures normalized with ImageNet's mean and std.
+        transform_input: whether to take images normalized with ImageNet's mean and std.
         inception_blocks: replaces BasicConv2d, InceptionA to InceptionE and InceptionAux.
         init_weights: whether to initialize as the paper does; None does.
         dropout: probability to zero an element before the linear layer.
@@ -305,5 +305,5 @@ def _adapt(kwargs: dict[str, Any], weights: WeightsEnum) -> Callable[[Inception3
 
 @builder(Inception_V3_Weights, adapt=_adapt)
 def inception_v3(**kwargs: Any) -> Inception3:
-    """Inception v3, for pictures of 299 x 299 pixels."""
+    """Inception v3, for images of 299 x 299 pixels."""
     return Inception3(**kwargs)

@@ -336,7 +336,7 @@ class MaxVit(nn.Module):
     """Two convolutions, blocks of layers, a mean and two linear layers.
 
     Args:
-        input_size: height and width of the pictures.
+        input_size: height and width of the images.
         stem_channels: channels of the convolutions.
         partition_size: height and width of a window, in places.
         block_channels: channels of each block.

@@ -172,7 +172,7 @@ class ResNet(nn.Module):
         groups: groups of the 3x3 convolutions.
         width_per_group: channels of a group in the first layer.
         replace_stride_with_dilation: for the last three layers, whether they dilate, which keeps
-            the size of the picture, instead of halving it.
+            the size of the image, instead of halving it.
         norm_layer: makes a norm from the number of channels, by default BatchNorm2d.
     """
 

@@ -1,6 +1,6 @@
 """VGG: Simonyan and Zisserman 2014, Very Deep Convolutional Networks for Large-Scale Recognition.
 
-Stacks of 3x3 convolutions, a pool that halves the picture after each stack, three linear layers.
+Stacks of 3x3 convolutions, a pool that halves the image after each stack, three linear layers.
 """
 
 from __future__ import annotations

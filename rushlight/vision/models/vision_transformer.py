@@ -1,6 +1,6 @@
 """The vision transformer: Dosovitskiy et al. 2020, An Image is Worth 16x16 Words.
 
-A picture is cut into patches, each becomes a vector, and a transformer's encoder reads them as it
+An image is cut into patches, each becomes a vector, and a transformer's encoder reads them as it
 would read words. What it makes of one more, learned vector is classified.
 """
 
@@ -127,7 +127,7 @@ class VisionTransformer(nn.Module):
     """Patches, an encoder over them and a class token, a linear layer.
 
     Args:
-        image_size: height and width of the pictures, in pixels.
+        image_size: height and width of the images, in pixels.
         patch_size: height and width of a patch, which divides image_size.
         num_layers: number of blocks.
         num_heads: number of heads of the attention.
@@ -223,7 +223,7 @@ def _check_size(x: Tensor, image_size: int) -> None:
     height, width = x.shape[-2:]
     if (height, width) != (image_size, image_size):
         raise AssertionError(
-            f"VisionTransformer: the pictures are {height} x {width}, but the model was made for "
+            f"VisionTransformer: the images are {height} x {width}, but the model was made for "
             f"image_size={image_size}. Resize them, or see interpolate_embeddings."
         )
 
@@ -331,10 +331,10 @@ def interpolate_embeddings(
     interpolation_mode: str = "bicubic",
     reset_heads: bool = False,
 ) -> OrderedDict[str, Tensor]:
-    """Returns a model's weights for pictures of another size: the places are interpolated.
+    """Returns a model's weights for images of another size: the places are interpolated.
 
     Args:
-        image_size: height and width of the new pictures.
+        image_size: height and width of the new images.
         patch_size: height and width of a patch.
         model_state: state_dict of a VisionTransformer; its places are replaced.
         interpolation_mode: as in nn.functional.interpolate.

@@ -27,7 +27,7 @@ _IMAGES = (
 
 
 def _as_floats(img: Any) -> Tensor:
-    """A picture as a tensor of floats from 0 to 1."""
+    """An image as a tensor of floats from 0 to 1."""
     tensor = img if isinstance(img, Tensor) else F.pil_to_tensor(img)
     return F.convert_image_dtype(tensor, rl.float32)
 
@@ -165,7 +165,7 @@ class ObjectDetection(nn.Module):
 
 
 class OpticalFlow(nn.Module):
-    """Brings the values of two pictures to -1 to 1."""
+    """Brings the values of two images to -1 to 1."""
 
     def forward(self, img1: Any, img2: Any) -> tuple[Tensor, Tensor]:
         first, second = (_as_floats(img) * 2 - 1 for img in (img1, img2))

@@ -37,7 +37,7 @@ class _Pixels(TVTensor):
 
 
 class Image(_Pixels):
-    """A picture or a batch of them, (..., C, H, W).
+    """An image or a batch of them, (..., C, H, W).
 
     Args:
         data: what as_tensor takes, or a Pillow image; (H, W) becomes (1, H, W).

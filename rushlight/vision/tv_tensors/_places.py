@@ -1,4 +1,4 @@
-"""Bounding boxes and keypoints: the TVTensors that hold places in a picture of known size."""
+"""Bounding boxes and keypoints: the TVTensors that hold places in an image of known size."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def parse_format(format: BoundingBoxFormat | str) -> BoundingBoxFormat:
 
 
 class BoundingBoxes(TVTensor):
-    """The boxes of one picture, (N, 4), or (N, 5) and (N, 8) for the rotated formats.
+    """The boxes of one image, (N, 4), or (N, 5) and (N, 8) for the rotated formats.
 
     Args:
         data: what as_tensor takes; one box alone becomes (1, ...).
         format: what the numbers are, a BoundingBoxFormat or its name.
-        canvas_size: (height, width) of the picture.
-        clamping_mode: how transforms keep the boxes inside the picture: "soft", the default, keeps
+        canvas_size: (height, width) of the image.
+        clamping_mode: how transforms keep the boxes inside the image: "soft", the default, keeps
             rotated boxes that are partly outside large, "hard" cuts them, None leaves all alone.
         dtype: the dtype; by default that of the data.
         device: the device; by default that of the data.
@@ -108,7 +108,7 @@ class BoundingBoxes(TVTensor):
             tensor = tensor.unsqueeze(0)
         elif tensor.ndim != 2:
             raise ValueError(
-                f"BoundingBoxes: got {tensor.ndim} dimensions. The boxes of a picture have the "
+                f"BoundingBoxes: got {tensor.ndim} dimensions. The boxes of an image have the "
                 "shape (N, 4), (N, 5) or (N, 8)."
             )
         mode = known["clamping_mode"]
@@ -129,11 +129,11 @@ class BoundingBoxes(TVTensor):
 
 
 class KeyPoints(TVTensor):
-    """Points (x, y) in one picture, (..., 2).
+    """Points (x, y) in one image, (..., 2).
 
     Args:
         data: what as_tensor takes; one point alone becomes (1, 2).
-        canvas_size: (height, width) of the picture.
+        canvas_size: (height, width) of the image.
         dtype: the dtype; by default that of the data.
         device: the device; by default that of the data.
         requires_grad: whether to record; by default what the data does.

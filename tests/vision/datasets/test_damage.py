@@ -79,7 +79,7 @@ def test_idx_files_are_as_long_as_they_say(tmp_path) -> None:
 def test_mnist_has_a_label_for_each_picture(tmp_path) -> None:
     next(BUILDERS["mnist"](tmp_path))
     idx(tmp_path / "MNIST" / "raw" / "train-labels-idx1-ubyte", np.arange(2, dtype=np.uint8))
-    with pytest.raises(ValueError, match="has 3 pictures, but .* has 2 labels"):
+    with pytest.raises(ValueError, match="has 3 images, but .* has 2 labels"):
         datasets.MNIST(tmp_path)
     idx(tmp_path / "MNIST" / "raw" / "train-images-idx3-ubyte", np.zeros(3, np.uint8))
     with pytest.raises(ValueError, match="should have 3 dimensions"):

@@ -1,4 +1,4 @@
-"""Models that tell where each pixel of a picture went in the next one."""
+"""Models that tell where each pixel of an image went in the next one."""
 
 # ruff: noqa: F403
 

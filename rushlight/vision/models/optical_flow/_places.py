@@ -1,4 +1,4 @@
-"""Places of pictures: comparing all pairs of them, and bringing a flow to finer ones."""
+"""Places of images: comparing all pairs of them, and bringing a flow to finer ones."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CorrBlock(nn.Module):
 
 
 def _sample(img: Tensor, places: Tensor) -> Tensor:
-    """Pictures interpolated at places (N, h, w, 2), counted in pixels as (x, y)."""
+    """Images interpolated at places (N, h, w, 2), counted in pixels as (x, y)."""
     height, width = img.shape[-2:]
     last = rl.tensor([width - 1, max(height - 1, 1)], dtype=places.dtype, device=places.device)
     return F.grid_sample(img, 2 * places / last - 1, mode="bilinear", align_corners=True)
@@ -76,7 +76,7 @@ def make_places(batch: int, height: int, width: int, device: rl.device) -> Tenso
 
 
 def upsample(flow: Tensor, mask: Tensor | None, factor: int = 8) -> Tensor:
-    """A flow (N, 2, H, W) of a picture 8 times as large, each fine place a mean of coarse ones."""
+    """A flow (N, 2, H, W) of an image 8 times as large, each fine place a mean of coarse ones."""
     N, C, H, W = flow.shape
     if mask is None:
         size = (H * factor, W * factor)

@@ -1,6 +1,6 @@
 """RAFT: Teed and Deng 2020, Recurrent All-Pairs Field Transforms for Optical Flow.
 
-All pairs of places of the two pictures are compared once; a recurrent cell looks the comparisons up
+All pairs of places of the two images are compared once; a recurrent cell looks the comparisons up
 around the present estimate of the flow, again and again, and corrects it.
 """
 
@@ -89,7 +89,7 @@ class BottleneckBlock(nn.Module):
 
 
 class FeatureEncoder(nn.Module):
-    """A picture to features at an eighth of its size: a convolution and six blocks.
+    """An image to features at an eighth of its size: a convolution and six blocks.
 
     Args:
         block: makes a block.
@@ -298,11 +298,11 @@ class RAFT(nn.Module):
     """Optical flow by repeated corrections.
 
     Args:
-        feature_encoder: a picture to features at an eighth of its size.
-        context_encoder: the first picture to the first hidden state and the context.
-        corr_block: compares the features of the two pictures.
+        feature_encoder: an image to features at an eighth of its size.
+        context_encoder: the first image to the first hidden state and the context.
+        corr_block: compares the features of the two images.
         update_block: corrects the flow; has the attribute hidden_state_size.
-        mask_predictor: tells how to bring the flow to the size of the pictures; None interpolates.
+        mask_predictor: tells how to bring the flow to the size of the images; None interpolates.
 
     Returns:
         From forward, a list of flows (N, 2, H, W) in pixels, one after each correction.
@@ -473,7 +473,7 @@ def raft_large(**kwargs: Any) -> RAFT:
 
 @builder(Raft_Small_Weights, legacy="C_T_V2")
 def raft_small(**kwargs: Any) -> RAFT:
-    """RAFT with fewer channels and bottlenecks, interpolated to the size of the pictures."""
+    """RAFT with fewer channels and bottlenecks, interpolated to the size of the images."""
     return _make(
         layers=(32, 32, 64, 96, 128),
         context_layers=(32, 32, 64, 96, 160),

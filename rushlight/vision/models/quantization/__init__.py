@@ -1,4 +1,4 @@
-"""Models for pictures that are made to be quantized module by module, with torchvision's names.
+"""Models for images that are made to be quantized module by module, with torchvision's names.
 
 Their sums are FloatFunctionals, stubs mark where integers begin and end, and fuse_model() fuses
 layers. There are no published weights; load those of the float model.

@@ -402,7 +402,7 @@ class MViT(nn.Module):
 
 
 def _as_video(x: Tensor) -> Tensor:
-    """Pictures are videos of one frame."""
+    """Images are videos of one frame."""
     if x.dim() not in (4, 5):
         raise ValueError(f"Unsupported input dimension {x.shape}")
     return x.unsqueeze(2) if x.dim() == 4 else x

@@ -1,6 +1,6 @@
 """Swin transformers for videos: Liu et al. 2021, Video Swin Transformer.
 
-The blocks of the Swin transformer for pictures, with windows over time, height and width.
+The blocks of the Swin transformer for images, with windows over time, height and width.
 """
 
 from __future__ import annotations

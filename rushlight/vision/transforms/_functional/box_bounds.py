@@ -1,4 +1,4 @@
-"""Rotated boxes as rectangles again: after a map that skews them, and cut at the picture's border.
+"""Rotated boxes as rectangles again: after a map that skews them, and cut at the image's border.
 
 Boxes are corners, (N, 8): x and y of four points in turn.
 """
@@ -39,9 +39,9 @@ def rectangle_around(corners: Tensor) -> Tensor:
 
 
 def clamp_rotated(corners: Tensor, canvas_size: tuple[int, int], mode: str) -> Tensor:
-    """Boxes cut at the border of a picture.
+    """Boxes cut at the border of an image.
 
-    The picture is turned by a quarter four times, so that each of its sides is once the one at the
+    The image is turned by a quarter four times, so that each of its sides is once the one at the
     left, where boxes are cut. The uncut boxes turn with them: they bound what may change.
     """
     boxes, whole = corners.clone(), corners.clone()
@@ -109,7 +109,7 @@ def _cut_intercepts(boxes: Tensor, whole: Tensor, canvas: tuple[int, int], mode:
 
 
 def _cut_at_left(boxes: Tensor, whole: Tensor, canvas: tuple[int, int], mode: str) -> Tensor:
-    """Boxes whose first point is the leftmost, without what lies left of the picture."""
+    """Boxes whose first point is the leftmost, without what lies left of the image."""
     slope, _ = _lines(boxes)
     slanted = _meetings(slope, _cut_intercepts(boxes, whole, canvas, mode))
     x1, y1, x2, y2, x3, y3, x4, y4 = boxes.unbind(-1)

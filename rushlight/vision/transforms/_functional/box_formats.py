@@ -1,4 +1,4 @@
-"""What boxes and points are, apart from pictures: formats, bounds, which of them are sound.
+"""What boxes and points are, apart from images: formats, bounds, which of them are sound.
 
 A rotated box in corners lists them counter-clockwise on the wheel of angles: the left upper one of
 the box before its rotation, then right upper, right lower, left lower. Angles are degrees.
@@ -204,12 +204,12 @@ def clamp_bounding_boxes(
     canvas_size: tuple[int, int] | None = None,
     clamping_mode: str | None = "auto",
 ) -> Any:
-    """Hold boxes inside the picture.
+    """Hold boxes inside the image.
 
     Args:
         inpt: BoundingBoxes, or a plain tensor.
         format: the format of a plain tensor.
-        canvas_size: (height, width) of the picture of a plain tensor.
+        canvas_size: (height, width) of the image of a plain tensor.
         clamping_mode: "soft" or "hard", which matters to rotated boxes, None to leave all alone, or
             "auto" for what BoundingBoxes say.
 
@@ -263,11 +263,11 @@ def _canvas_of(name: str, inpt: Any, cls: Any, canvas_size: Any) -> tuple[Tensor
 
 
 def clamp_keypoints(inpt: Tensor, canvas_size: tuple[int, int] | None = None) -> Any:
-    """Hold points inside the picture, on its last pixels at most.
+    """Hold points inside the image, on its last pixels at most.
 
     Args:
         inpt: KeyPoints, or a plain tensor (..., 2).
-        canvas_size: (height, width) of the picture of a plain tensor.
+        canvas_size: (height, width) of the image of a plain tensor.
 
     Raises:
         TypeError: if the input is neither.
@@ -286,7 +286,7 @@ def sound_boxes(
     min_size: float,
     min_area: float,
 ) -> Tensor:
-    """Which plain boxes lie inside the picture and are large enough, (N,) bools."""
+    """Which plain boxes lie inside the image and are large enough, (N,) bools."""
     height, width = canvas_size
     if is_rotated_bounding_format(format):
         corners = convert(boxes, format, _F.XYXYXYXY)
@@ -309,12 +309,12 @@ def sanitize_bounding_boxes(
     min_size: float = 1.0,
     min_area: float = 1.0,
 ) -> tuple[Any, Tensor]:
-    """Drop boxes that are too small or outside of the picture.
+    """Drop boxes that are too small or outside of the image.
 
     Args:
         bounding_boxes: BoundingBoxes, or a plain tensor.
         format: the format of a plain tensor.
-        canvas_size: (height, width) of the picture of a plain tensor.
+        canvas_size: (height, width) of the image of a plain tensor.
         min_size: the least width and height.
         min_area: the least area.
 
@@ -337,7 +337,7 @@ def sanitize_bounding_boxes(
 
 
 def sound_points(points: Tensor, canvas_size: tuple[int, int]) -> Tensor:
-    """Which entries of a plain tensor have all their points inside the picture, (N,) bools."""
+    """Which entries of a plain tensor have all their points inside the image, (N,) bools."""
     height, width = canvas_size
     x, y = points[..., 0], points[..., 1]
     inside = (x >= 0) & (x < width) & (y >= 0) & (y < height)
@@ -347,11 +347,11 @@ def sound_points(points: Tensor, canvas_size: tuple[int, int]) -> Tensor:
 def sanitize_keypoints(
     key_points: Tensor, canvas_size: tuple[int, int] | None = None
 ) -> tuple[Any, Tensor]:
-    """Drop points outside of the picture; of groups, those that have such a point.
+    """Drop points outside of the image; of groups, those that have such a point.
 
     Args:
         key_points: KeyPoints, or a plain tensor (N, ..., 2).
-        canvas_size: (height, width) of the picture of a plain tensor.
+        canvas_size: (height, width) of the image of a plain tensor.
 
     Returns:
         The points that are left and which of all they are, (N,) bools.

@@ -100,7 +100,7 @@ def _sample(image: Tensor, grid: Tensor, mode: InterpolationMode, fill: Any) -> 
     channels = batch.shape[1]
     values = fill_values(fill)
     # Outside the image grid_sample finds zero, so only another fill needs to know where that is;
-    # at the border of the bilinear picture the fill is mixed in, zero too.
+    # at the border of the bilinear image the fill is mixed in, zero too.
     needs_mask = fill is not None and (mode is _BILINEAR or any(values))
     if needs_mask:
         batch = rl.cat((batch, rl.ones_like(batch[:, :1])), dim=1)
@@ -332,7 +332,7 @@ elastic_transform = elastic
 
 
 def check_displacement(displacement: Any, size: Sequence[int]) -> None:
-    """Refuse what is no displacement of pictures of this (height, width)."""
+    """Refuse what is no displacement of images of this (height, width)."""
     if not isinstance(displacement, Tensor):
         raise TypeError(
             f"elastic: displacement is {type(displacement).__name__}. It must be a tensor."

@@ -186,7 +186,7 @@ class ConvertBoundingBoxFormat(Transform):
 
 
 class ClampBoundingBoxes(Transform):
-    """Hold boxes inside the picture.
+    """Hold boxes inside the image.
 
     Args:
         clamping_mode: "soft" or "hard", which matters to rotated boxes, None to leave all alone, or
@@ -204,7 +204,7 @@ class ClampBoundingBoxes(Transform):
 
 
 class SetClampingMode(Transform):
-    """Choose how the transforms that follow hold boxes inside the picture.
+    """Choose how the transforms that follow hold boxes inside the image.
 
     Args:
         clamping_mode: "soft", "hard" or None.
@@ -230,7 +230,7 @@ class SetClampingMode(Transform):
 
 
 class ClampKeyPoints(Transform):
-    """Hold points inside the picture."""
+    """Hold points inside the image."""
 
     _transformed_types = (KeyPoints,)
 

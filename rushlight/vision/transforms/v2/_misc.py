@@ -209,7 +209,7 @@ class _Sanitizer(Transform):
 
 
 class SanitizeBoundingBoxes(_Sanitizer):
-    """Drop boxes that are too small or outside of the picture, with their labels and masks.
+    """Drop boxes that are too small or outside of the image, with their labels and masks.
 
     Args:
         min_size: the least width and height.
@@ -254,13 +254,13 @@ class SanitizeBoundingBoxes(_Sanitizer):
 
     def _belongs(self, inpt: Any, count: int) -> bool:
         if isinstance(inpt, Mask):
-            # A mask of classes for the whole picture has no entry for each box.
+            # A mask of classes for the whole image has no entry for each box.
             return inpt.ndim > 0 and inpt.shape[0] == count
         return isinstance(inpt, BoundingBoxes)
 
 
 class SanitizeKeyPoints(_Sanitizer):
-    """Drop points outside of the picture, with their labels; of groups, those with such a point.
+    """Drop points outside of the image, with their labels; of groups, those with such a point.
 
     Args:
         labels_getter: a function that finds the labels in a sample, or "default"; by default there
