@@ -233,6 +233,10 @@ state = {"model": sharded(Net()).state_dict(), "rest": {"step": 0, "betas": None
          "list": [torch.zeros(2), {"x": torch.ones(3, dtype=torch.int64)}]}
 dcp.load(state, checkpoint_id=path)
 results["loaded"] = tree(state)
+if dist.get_rank() == 0:  # all of it as one file, nested as it was saved
+    file = path + f"-{framework}.pt"
+    importlib.import_module(dcp.__name__ + ".format_utils").dcp_to_torch_save(path, file)
+    results["one file"] = tree(torch.load(file))
 error("missing key", lambda: dcp.load({"nothing": torch.ones(2)}, checkpoint_id=path))
 if framework == "torch":
     results = {k: v for k, v in results.items() if not k.startswith("saved")}

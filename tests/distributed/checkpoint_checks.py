@@ -11,6 +11,7 @@ from distributed.fsdp_models import batches, loss_of, made, same, sharded, whole
 import rushlight as torch
 import rushlight.distributed.checkpoint as dcp
 from rushlight import distributed as dist
+from rushlight.distributed.checkpoint.format_utils import BroadcastingTorchSaveReader
 from rushlight.distributed.checkpoint.hf_storage import (
     HuggingFaceStorageReader,
     HuggingFaceStorageWriter,
@@ -187,6 +188,37 @@ def files_of_tensors_by_name(folder: str) -> None:
         dcp.save(state, storage_writer=HuggingFaceStorageWriter(f"{folder}/whole"))
 
 
+def one_rank_reads_a_file_for_all(folder: str) -> None:
+    """The others need not reach it; a file that cannot be read is told on all."""
+    table = torch.arange(21.0).view(7, 3)
+    here = f"{folder}/one{dist.get_rank()}.pt"
+    if dist.get_rank() == 1:
+        torch.save({"model": {"table": table}, "step": 3}, here)
+    reader = BroadcastingTorchSaveReader(here, coordinator_rank=1)
+    mesh = torch.distributed.init_device_mesh("cpu", (dist.get_world_size(),))
+    state = {"model": {"table": distribute_tensor(torch.zeros(7, 3), mesh, [Shard(0)])}, "step": 0}
+    dcp.load(state, storage_reader=reader)
+    assert state["step"] == 3 and torch.equal(state["model"]["table"].full_tensor(), table)
+    with pytest.raises(dcp.CheckpointException, match="cannot read"):
+        dcp.load(state, storage_reader=BroadcastingTorchSaveReader(f"{folder}/nothing.pt"))
+
+
+def optimizers_are_read_as_the_model_lies(folder: str) -> None:
+    """Of the states of parameters that are cut each rank reads its part."""
+    mesh = torch.distributed.init_device_mesh("cpu", (dist.get_world_size(),))
+    moment = torch.arange(21.0).view(7, 3)
+    state = {"w": {"exp_avg": moment, "step": torch.tensor(2.0)}}
+    dcp.save({"optim": {"state": state, "lr": 0.5}}, checkpoint_id=f"{folder}/moments")
+    model = {"w": distribute_tensor(torch.zeros(7, 3), mesh, [Shard(0)])}
+    found = dcp.load_sharded_optimizer_state_dict(
+        model, "optim", dcp.FileSystemReader(f"{folder}/moments")
+    )
+    read = found["optim"]["state"]["w"]
+    assert found["optim"]["lr"] == 0.5 and read["step"] == 2
+    assert read["exp_avg"].placements == (Shard(0),)
+    assert torch.equal(read["exp_avg"].full_tensor(), moment)
+
+
 def mistakes_are_told_on_all_ranks(folder: str) -> None:
     bad = object() if dist.get_rank() == 1 else 1
     with pytest.raises(dcp.CheckpointException, match="rank 1: TypeError: save: bad is <object"):
@@ -211,6 +243,8 @@ OF_TWO = [
     options_of_state_dicts,
     what_is_loaded_may_lie_otherwise,
     files_of_tensors_by_name,
+    one_rank_reads_a_file_for_all,
+    optimizers_are_read_as_the_model_lies,
     mistakes_are_told_on_all_ranks,
 ]
-OF_FOUR = [loads, what_is_loaded_may_lie_otherwise]
+OF_FOUR = [loads, what_is_loaded_may_lie_otherwise, one_rank_reads_a_file_for_all]

@@ -15,13 +15,19 @@ from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight._checkpoint.plain_data import dtype_of
 from rushlight.distributed.checkpoint import _tree
-from rushlight.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter, whole
+from rushlight.distributed.checkpoint.filesystem import (
+    FileSystemReader,
+    FileSystemWriter,
+    StorageReader,
+    whole,
+)
 from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntry
 from rushlight.distributed.checkpoint.stateful import Stateful
 from rushlight.distributed.tensor import DTensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
 __all__ = [
@@ -67,6 +73,22 @@ class DefaultLoadPlanner:
         allow_partial_load: bool = False,
     ) -> None:
         self.allow_partial_load = allow_partial_load
+
+
+class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
+    """Lets load put all that there is into an empty state dict.
+
+    Args:
+        keys: which parts of it; None for all.
+    """
+
+    def __init__(self, keys: Iterable[str] | None = None) -> None:
+        super().__init__()
+        self.keys = None if keys is None else set(keys)
+
+    def wants(self, key: str) -> bool:
+        """Returns whether a key, or what it is in, is among those that are wanted."""
+        return self.keys is None or any(f"{key}.".startswith(f"{part}.") for part in self.keys)
 
 
 class _Ranks:
@@ -129,10 +151,14 @@ class _Plan:
         self.boxes: dict[tuple[str, tuple[int, ...]], Tensor] = {}
         self.tensors: dict[str, tuple[str, tuple[int, ...]]] = {}
         self.values: dict[str, Any] = {}
-        for path, value in _tree.leaves(_states(state_dict, "save")):
+        self.paths: dict[str, tuple[str | int, ...]] = {}
+        states = _states(state_dict, "save")
+        for path, value in _tree.leaves(states):
             key = ".".join(map(str, path))
             if key in self.tensors or key in self.values:
                 raise ValueError(f"save: two values have the key {key}. Rename one.")
+            if len(path) > 1:
+                self.paths[key] = _tree.steps_of(states, path)
             if not isinstance(value, Tensor):
                 _tree.encoded(value, key)
                 self.values[key] = value
@@ -148,7 +174,7 @@ class _Plan:
     def described(self) -> Any:
         """Returns what other ranks need to know."""
         boxes = {place: (tuple(box.shape), box.nbytes) for place, box in self.boxes.items()}
-        return self.tensors, boxes, self.values
+        return self.tensors, boxes, self.values, self.paths
 
 
 def _divided(
@@ -157,9 +183,10 @@ def _divided(
     """What the checkpoint will be, and which rank writes which box."""
     tensors: dict[str, TensorEntry] = {}
     values: dict[str, Any] = {}
+    paths: dict[str, tuple[str | int, ...]] = {}
     owners: dict[Any, int] = {}
     holders: dict[Any, list[int]] = {}
-    for rank, (facts, boxes, others) in enumerate(plans):
+    for rank, (facts, boxes, others, ways) in enumerate(plans):
         for key, (dtype, shape) in facts.items():
             entry = tensors.setdefault(key, TensorEntry(dtype_of(dtype), shape))
             if (str(entry.dtype), entry.shape) != (dtype, shape):
@@ -171,6 +198,7 @@ def _divided(
             holders.setdefault(place, []).append(rank)
         for key, value in others.items():
             values.setdefault(key, value)
+        paths.update(ways)
     loads = [0] * len(plans)
     for place, ranks in holders.items():
         owner = min(ranks, key=lambda rank: loads[rank])
@@ -180,7 +208,7 @@ def _divided(
         key, offsets = place
         file = writer.file_of(save, owner, key)
         tensors[key].parts.append(Part(offsets, shape, file, writer.name_of(key, offsets)))
-    return Metadata(tensors, values), owners
+    return Metadata(tensors, values, paths), owners
 
 
 class _Save:
@@ -333,7 +361,7 @@ def load(
         state_dict: what is wanted: tensors are overwritten, other values replaced, objects with
             load_state_dict get theirs. DTensors may lie otherwise than those that were saved.
         checkpoint_id: the folder.
-        storage_reader: a FileSystemReader, in place of the folder.
+        storage_reader: a StorageReader such as FileSystemReader, in place of the folder.
         planner: a DefaultLoadPlanner.
         process_group, no_dist: accepted for PyTorch's sake; ranks do not wait for each other.
 
@@ -344,30 +372,33 @@ def load(
     """
     if storage_reader is None and checkpoint_id is None:
         raise ValueError("load: needs a checkpoint_id, the folder, or a storage_reader.")
-    if storage_reader is not None and not isinstance(storage_reader, FileSystemReader):
+    if storage_reader is not None and not isinstance(storage_reader, StorageReader):
         raise NotImplementedError(
             f"load: a {type(storage_reader).__name__} is not available. Use FileSystemReader."
         )
     reader = storage_reader or FileSystemReader(os.fspath(checkpoint_id or ""))
     if checkpoint_id is not None:
-        reader.path = os.fspath(checkpoint_id)
+        reader.reset(checkpoint_id)
     wanted = _states(state_dict, "load")
     try:
         with rl.no_grad():
-            _fill(wanted, reader, planner is not None and planner.allow_partial_load)
+            _fill(wanted, reader, planner or DefaultLoadPlanner())
     except (RuntimeError, ValueError, TypeError, OSError, NotImplementedError) as error:
         rank = dist.get_rank() if dist.is_initialized() else 0
         raise CheckpointException("load", {rank: f"{type(error).__name__}: {error}"}) from error
     for key, value in wanted.items():
-        target = state_dict[key]
+        target = state_dict.get(key)
         if isinstance(target, Stateful) and not isinstance(target, dict):
             target.load_state_dict(value)
         else:
             state_dict[key] = value
 
 
-def _fill(wanted: dict[str, Any], reader: FileSystemReader, is_partial: bool) -> None:
+def _fill(wanted: dict[str, Any], reader: StorageReader, planner: DefaultLoadPlanner) -> None:
     metadata = reader.read_metadata()
+    if isinstance(planner, _EmptyStateDictLoadPlanner):
+        wanted.update(_everything(reader, metadata, planner))
+        return
     for path, value in list(_tree.leaves(wanted)):
         key = ".".join(map(str, path))
         if key in metadata.values:
@@ -378,11 +409,21 @@ def _fill(wanted: dict[str, Any], reader: FileSystemReader, is_partial: bool) ->
                 _read(reader, entry, value, key)
             else:
                 _tree.replace_leaf(wanted, path, whole(reader, entry))
-        elif not is_partial:
+        elif not planner.allow_partial_load:
             raise RuntimeError(f"Missing key in checkpoint state_dict: {key}.")
 
 
-def _read(reader: FileSystemReader, entry: TensorEntry, target: Tensor, key: str) -> None:
+def _everything(
+    reader: StorageReader, metadata: Metadata, planner: _EmptyStateDictLoadPlanner
+) -> dict[str, Any]:
+    tensors = {
+        key: whole(reader, entry) for key, entry in metadata.tensors.items() if planner.wants(key)
+    }
+    values = {key: value for key, value in metadata.values.items() if planner.wants(key)}
+    return _tree.nested({**tensors, **values}, metadata.planner_data)
+
+
+def _read(reader: StorageReader, entry: TensorEntry, target: Tensor, key: str) -> None:
     if tuple(target.shape) != entry.shape:
         raise ValueError(
             f"Size mismatch between saved {entry.shape} and current: {tuple(target.shape)} for "
@@ -391,5 +432,4 @@ def _read(reader: FileSystemReader, entry: TensorEntry, target: Tensor, key: str
     box, offsets = _box(target)
     if box.is_meta:
         raise ValueError(f"load: {key} is on meta, without memory to fill. Call to_empty first.")
-    if box.numel():
-        reader.read_box(entry, box, offsets)
+    reader.read_box(entry, box, offsets)

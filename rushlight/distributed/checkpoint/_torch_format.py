@@ -13,7 +13,13 @@ from pickle import UnpicklingError
 
 import rushlight as rl
 from rushlight._checkpoint.unpickling import read_pickle
-from rushlight.distributed.checkpoint.metadata import Metadata, Part, TensorEntry, entry_is_whole
+from rushlight.distributed.checkpoint.metadata import (
+    Metadata,
+    Part,
+    TensorEntry,
+    entry_is_whole,
+    path_of,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,9 +100,10 @@ def read(folder: str) -> Metadata:
             else:
                 file_name, place = places[name, None]
                 values[name] = read_item(folder, file_name, place)
+        paths = {name: path_of(path) for name, path in (facts.get("planner_data") or {}).items()}
     except (LookupError, TypeError, AttributeError, ValueError, UnpicklingError) as error:
         raise ValueError(f"load: cannot read {path}: {error!r}.") from None
-    return Metadata(tensors, values)
+    return Metadata(tensors, values, paths)
 
 
 def _place(state: Any) -> tuple[str, tuple[int, int]]:

@@ -33,7 +33,33 @@ class StorageWriter:
 
 
 class StorageReader:
-    """What a checkpoint is read from: FileSystemReader."""
+    """What a checkpoint is read from.
+
+    Args:
+        path: where it is.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Begins anew, at another place if one is given."""
+        if checkpoint_id is not None:
+            self.path = os.fspath(checkpoint_id)
+
+    def read_metadata(self) -> Metadata:
+        """Returns what is in the checkpoint."""
+        raise NotImplementedError(f"load: {type(self).__name__} has no read_metadata.")
+
+    def read_box(self, entry: TensorEntry, target: Tensor, offsets: tuple[int, ...]) -> None:
+        """Fills a tensor with a box of one of the checkpoint's; all ranks call it for each.
+
+        Args:
+            entry: that one.
+            target: as large as the box.
+            offsets: where the box begins.
+        """
+        raise NotImplementedError(f"load: {type(self).__name__} has no read_box.")
 
 
 class FileSystemWriter(StorageWriter):
@@ -120,8 +146,13 @@ class FileSystemReader(StorageReader):
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
+        super().__init__(path)
         self._files: dict[str, safetensors.safe_open] = {}
+
+    def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
+        """Begins anew, in another folder if one is given."""
+        super().reset(checkpoint_id)
+        self._files.clear()
 
     def read_metadata(self) -> Metadata:
         """Returns what is in the checkpoint.
@@ -138,15 +169,10 @@ class FileSystemReader(StorageReader):
         return Metadata.read(self.path)
 
     def read_box(self, entry: TensorEntry, target: Tensor, offsets: tuple[int, ...]) -> None:
-        """Fills a tensor with a box of one of the checkpoint's.
-
-        Args:
-            entry: that one.
-            target: as large as the box.
-            offsets: where the box begins.
+        """See StorageReader.
 
         Raises:
-            ValueError: if the parts there are do not cover it.
+            ValueError: if the parts there are do not cover the box.
         """
         missing = target.numel()
         for part in entry.parts:
@@ -189,7 +215,7 @@ def _slices(begins: Any, ends: Any, offsets: Any) -> tuple[slice, ...]:
     return tuple(slice(b - o, e - o) for b, e, o in zip(begins, ends, offsets, strict=True))
 
 
-def whole(reader: FileSystemReader, entry: TensorEntry) -> Tensor:
+def whole(reader: StorageReader, entry: TensorEntry) -> Tensor:
     """Returns a tensor of the checkpoint."""
     target = rl.empty(entry.shape, dtype=entry.dtype)
     reader.read_box(entry, target, (0,) * len(entry.shape))

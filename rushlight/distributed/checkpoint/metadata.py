@@ -15,7 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Metadata", "Part", "TensorEntry"]
+__all__ = ["STATE_DICT_TYPE", "Metadata", "Part", "TensorEntry"]
+
+STATE_DICT_TYPE = dict[str, object]
 
 FILE = "metadata.json"
 _FORMAT = "rushlight.distributed.checkpoint"
@@ -55,10 +57,13 @@ class Metadata:
     Args:
         tensors: what is known of each.
         values: all else.
+        planner_data: the way to each in the state dict that was saved: the keys of dicts, and
+            numbers for places in lists. Keys without one were not nested.
     """
 
     tensors: dict[str, TensorEntry]
     values: dict[str, Any]
+    planner_data: dict[str, tuple[str | int, ...]] = field(default_factory=dict)
 
     @property
     def state_dict_metadata(self) -> dict[str, Any]:
@@ -84,7 +89,14 @@ class Metadata:
             for key, entry in self.tensors.items()
         }
         values = {key: encoded(value, key) for key, value in self.values.items()}
-        content = {"format": _FORMAT, "version": _VERSION, "tensors": tensors, "values": values}
+        paths = {key: list(path) for key, path in self.planner_data.items()}
+        content = {
+            "format": _FORMAT,
+            "version": _VERSION,
+            "tensors": tensors,
+            "values": values,
+            "paths": paths,
+        }
         with replace_when_complete(os.path.join(folder, FILE)) as file:
             file.write(json.dumps(content, allow_nan=False).encode())
 
@@ -105,9 +117,10 @@ class Metadata:
                 raise ValueError(f"it has version {content['version']} of {content['format']}")
             tensors = {key: _entry(facts) for key, facts in content["tensors"].items()}
             values = {key: decoded(value) for key, value in content["values"].items()}
+            paths = {key: path_of(path) for key, path in content.get("paths", {}).items()}
         except (ValueError, TypeError, LookupError, AttributeError, RuntimeError) as error:
             raise ValueError(f"load: cannot read {path}: {error}.") from None
-        return cls(tensors, values)
+        return cls(tensors, values, paths)
 
 
 def _entry(facts: Any) -> TensorEntry:
@@ -124,6 +137,18 @@ def _entry(facts: Any) -> TensorEntry:
 def _sizes(value: Any) -> tuple[int, ...]:
     if not isinstance(value, list) or not all(type(n) is int and 0 <= n < 2**63 for n in value):
         raise ValueError(f"{value!r} are no sizes")
+    return tuple(value)
+
+
+def path_of(value: Any) -> tuple[str | int, ...]:
+    """Returns the path that a file tells.
+
+    Raises:
+        ValueError: if it is none.
+    """
+    steps = isinstance(value, list | tuple) and value and all(type(s) in (str, int) for s in value)
+    if not steps:
+        raise ValueError(f"{value!r} is no path")
     return tuple(value)
 
 

@@ -1,0 +1,59 @@
+"""States of optimizers read by the layout of the model that they belong to."""
+
+from __future__ import annotations
+
+import rushlight as rl
+from rushlight import Tensor
+from rushlight.distributed.checkpoint import _tree
+from rushlight.distributed.checkpoint._saving import DefaultLoadPlanner, load
+from rushlight.distributed.tensor import DTensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from rushlight.distributed.checkpoint.filesystem import StorageReader
+
+__all__ = ["load_sharded_optimizer_state_dict"]
+
+
+def load_sharded_optimizer_state_dict(
+    model_state_dict: dict[str, Any],
+    optimizer_key: str,
+    storage_reader: StorageReader,
+    planner: DefaultLoadPlanner | None = None,
+) -> dict[str, Any]:
+    """Returns the state of an optimizer in a checkpoint, cut as the model's parameters are.
+
+    All ranks call it; each reads its own parts.
+
+    Args:
+        model_state_dict: state of the model; what its DTensors say of layouts is used.
+        optimizer_key: the key under which FSDP.optim_state_dict's result was saved.
+        storage_reader: where the checkpoint is.
+        planner: see load.
+
+    Returns:
+        {optimizer_key: state}, for FSDP.optim_state_dict_to_load. Tensors as large as their
+        DTensor parameter are DTensors too, all others whole.
+
+    Raises:
+        CheckpointException: if the checkpoint is damaged.
+    """
+    metadata = storage_reader.read_metadata()
+    prefix = f"{optimizer_key}."
+    flat: dict[str, Any] = {}
+    for key, entry in metadata.tensors.items():
+        if key.startswith(prefix):
+            path = metadata.planner_data[key]
+            param = model_state_dict.get(str(path[2])) if len(path) > 2 else None
+            flat[key] = _like(param, entry.dtype, entry.shape)
+    flat.update((key, None) for key in metadata.values if key.startswith(prefix))
+    load(flat, storage_reader=storage_reader, planner=planner)
+    return _tree.nested(flat, metadata.planner_data)
+
+
+def _like(param: Any, dtype: rl.dtype, shape: tuple[int, ...]) -> Tensor:
+    if isinstance(param, DTensor) and tuple(param.shape) == shape:
+        return rl.zeros_like(param, dtype=dtype, requires_grad=False)
+    return rl.empty(shape, dtype=dtype)
