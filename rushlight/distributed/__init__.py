@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from rushlight.distributed.gathering import *  # noqa: F403
     from rushlight.distributed.grad_bucket import GradBucket as GradBucket
     from rushlight.distributed.groups import *  # noqa: F403
+    from rushlight.distributed.groups import _rank_not_in_group as _rank_not_in_group
     from rushlight.distributed.objects import *  # noqa: F403
     from rushlight.distributed.point_to_point import *  # noqa: F403
     from rushlight.distributed.process_group import *  # noqa: F403

@@ -221,6 +221,23 @@ error("method", lambda: fsdp.register_fsdp_forward_method(sharded(Net()), "speak
 error("both", lambda: FSDP(Net(), process_group=dist.group.WORLD, device_mesh=mesh,
                            device_id=torch.device("cpu")))
 
+# States of optimizers by name and by number.
+net = Net()
+adam = torch.optim.Adam(net.parameters(), lr=0.1)
+sum(p.sum() for p in net.parameters()).backward()
+adam.step()
+kinds = importlib.import_module(framework + ".distributed.fsdp.fully_sharded_data_parallel")
+kinds = kinds.OptimStateKeyType
+for name, given in {"optim": {"optim": adam}, "input": {"optim_input": list(net.parameters())},
+                    "nothing": {}}.items():
+    named = FSDP.rekey_optim_state_dict(adam.state_dict(), kinds.PARAM_NAME, net, **given)
+    numbered = FSDP.rekey_optim_state_dict(named, kinds.PARAM_ID, net, **given)
+    results["rekeyed by " + name] = [tree(named["state"]), tree(numbered["state"]), sorted(named),
+                                     [[g["params"] for g in s["param_groups"]]
+                                      for s in (named, numbered)]]
+error("rekey both", lambda: FSDP.rekey_optim_state_dict(
+    {"state": {0: 1, "a": 2}, "param_groups": []}, kinds.PARAM_ID, net))
+
 # A checkpoint of PyTorch's, which both read.
 state = {"model": sharded(Net()).state_dict(), "rest": {"step": 3, "betas": (0.9, 0.99)},
          "list": [torch.ones(2), {"x": torch.zeros(3, dtype=torch.int64)}]}

@@ -15,6 +15,8 @@ from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
 from rushlight.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as local_sgd
 from rushlight.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_sgd
 from rushlight.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+from rushlight.distributed.algorithms.model_averaging.utils import get_params_to_average
+from rushlight.distributed.optim import PostLocalSGDOptimizer
 from rushlight.futures import Future
 from rushlight.nn.parallel import DistributedDataParallel
 
@@ -162,6 +164,45 @@ def check_post_local_sgd() -> None:
 
 def test_processes_learn_apart_and_are_averaged(two_ranks: RankPool) -> None:
     two_ranks.run(check_post_local_sgd)
+
+
+def check_post_local_sgd_optimizer() -> None:
+    """Its steps are those of an optimizer and an averager; its state counts the averager's."""
+    rank = dist.get_rank()
+    net = nn.Linear(3, 1)
+    with torch.no_grad():
+        net.weight.fill_(1.0)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.5)
+    optimizer = PostLocalSGDOptimizer(sgd, PeriodicModelAverager(period=2, warmup_steps=1))
+    are_equal = []
+    for _ in range(4):
+        optimizer.zero_grad()
+        net(torch.full((2, 3), 1.0 + rank)).square().mean().backward()
+        optimizer.step()
+        others = [torch.zeros(1, 3), torch.zeros(1, 3)]
+        dist.all_gather(others, net.weight.detach())
+        are_equal.append(torch.allclose(*others))
+    assert are_equal == [False, True, False, True]
+    saved = optimizer.state_dict()
+    assert saved["step"] == 4 and optimizer.state is sgd.state
+    averager = PeriodicModelAverager(period=2)
+    again = PostLocalSGDOptimizer(torch.optim.SGD(net.parameters(), lr=1.0, momentum=0.5), averager)
+    again.load_state_dict(saved)
+    assert averager.step == 4 and again.param_groups[0]["lr"] == 0.1
+    with pytest.warns(UserWarning, match="step counter"):
+        again.load_state_dict(sgd.state_dict())
+    assert averager.step == 0
+    again.add_param_group({"params": [nn.Parameter(torch.zeros(1))]})
+    assert len(again.param_groups) == 2 and repr(again) == repr(again.optim)
+
+
+def test_an_optimizer_averages_by_itself(two_ranks: RankPool) -> None:
+    two_ranks.run(check_post_local_sgd_optimizer)
+
+
+def test_only_parameters_are_averaged() -> None:
+    with pytest.raises(NotImplementedError, match="is not supported"):
+        get_params_to_average([3])  # pyright: ignore[reportArgumentType]
 
 
 def test_an_averager_needs_a_period() -> None:

@@ -23,6 +23,7 @@ __all__ = [
     "LocalStateDictConfig",
     "MixedPrecision",
     "OptimStateDictConfig",
+    "OptimStateKeyType",
     "ShardedOptimStateDictConfig",
     "ShardedStateDictConfig",
     "ShardingStrategy",
@@ -84,6 +85,13 @@ class CPUOffload:
     """Whether parts and their gradients are in the memory of the CPU."""
 
     offload_params: bool = False
+
+
+class OptimStateKeyType(Enum):
+    """What parameters are called in the state of an optimizer: by name, or by number."""
+
+    PARAM_NAME = auto()
+    PARAM_ID = auto()
 
 
 class StateDictType(Enum):

@@ -39,6 +39,7 @@ from rushlight.distributed.fsdp.api import (
     LocalStateDictConfig,
     MixedPrecision,
     OptimStateDictConfig,
+    OptimStateKeyType,
     ShardedOptimStateDictConfig,
     ShardedStateDictConfig,
     ShardingStrategy,
@@ -63,7 +64,7 @@ if TYPE_CHECKING:
     from rushlight.nn import Parameter
     from rushlight.optim import Optimizer
 
-__all__ = ["FullyShardedDataParallel"]
+__all__ = ["FullyShardedDataParallel", "OptimStateKeyType"]
 
 _KEPT = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
 _CONFIGS = {
@@ -491,6 +492,66 @@ class FullyShardedDataParallel(Wrapper):
             model, StateDictType.FULL_STATE_DICT, None, config
         ):
             return FullyShardedDataParallel.optim_state_dict(model, optim)
+
+    @staticmethod
+    def rekey_optim_state_dict(
+        optim_state_dict: dict[str, Any],
+        optim_state_key_type: OptimStateKeyType,
+        model: Module,
+        optim_input: Any = None,
+        optim: Optimizer | None = None,
+    ) -> dict[str, Any]:
+        """Returns the state of an optimizer with other keys of parameters.
+
+        Args:
+            optim_state_dict: the state, by the names of parameters or by their numbers.
+            optim_state_key_type: what is wanted; a state that has it is returned as it is.
+            model: whose parameters they are.
+            optim_input: what the optimizer was given; its parameters, or groups of them.
+            optim: the optimizer, in place of optim_input. Without either, the parameters are
+                the model's, in order.
+
+        Raises:
+            ValueError: if keys are of both kinds, or both optim_input and optim are given.
+            KeyError: for a parameter that the model or the optimizer has not.
+
+        Example:
+            >>> from rushlight.distributed.fsdp import FullyShardedDataParallel, OptimStateKeyType
+            >>> model = torch.nn.Linear(2, 1)
+            >>> state = torch.optim.SGD(model.parameters(), lr=0.1).state_dict()
+            >>> by_name = FullyShardedDataParallel.rekey_optim_state_dict(
+            ...     state, OptimStateKeyType.PARAM_NAME, model
+            ... )
+            >>> by_name["param_groups"][0]["params"]
+            ['bias', 'weight']
+        """
+        if optim is not None and optim_input is not None:
+            raise ValueError("rekey_optim_state_dict: give optim or optim_input, not both.")
+        wanted = str if optim_state_key_type is OptimStateKeyType.PARAM_NAME else int
+        groups = optim_state_dict["param_groups"]
+        keys = {*optim_state_dict["state"], *(key for group in groups for key in group["params"])}
+        kinds = {type(key) for key in keys}
+        if len(kinds) > 1:
+            raise ValueError(
+                f"rekey_optim_state_dict: Invalid parameter keys: {list(keys)}. They are all names "
+                "or all numbers."
+            )
+        if kinds <= {wanted}:
+            return optim_state_dict
+        given = list(model.parameters() if optim_input is None else optim_input)
+        if optim is not None:
+            given = optim.param_groups
+        elif not (given and isinstance(given[0], dict)):
+            given = [{"params": given}]
+        names = {param: clean(name) for name, param in model.named_parameters()}
+        ordered = [names[param] for group in given for param in group["params"]]
+        pairs = enumerate(ordered)
+        other: Any = dict(pairs) if wanted is str else {name: i for i, name in pairs}
+        copies = copy.deepcopy(groups)
+        for group in copies:
+            group["params"] = sorted(other[key] for key in group["params"])
+        state = {other[key]: value for key, value in optim_state_dict["state"].items()}
+        return {"state": state, "param_groups": copies}
 
 
 def _has_parts(module: Module) -> bool:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 
-import rushlight as rl
-from rushlight import distributed as dist
+from rushlight.distributed.algorithms.model_averaging.utils import (
+    average_parameters_or_parameter_groups,
+)
 from rushlight.distributed.groups import default_group
-from rushlight.nn import Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
+
+    from rushlight.nn import Parameter
 
 __all__ = ["ModelAverager", "PeriodicModelAverager"]
 
@@ -74,21 +76,5 @@ class PeriodicModelAverager(ModelAverager):
         """
         passed = self.step - self.warmup_steps
         if passed >= 0 and passed % self.period == 0:
-            _average_parameters(_with_gradients(params), self.process_group)
+            average_parameters_or_parameter_groups(params, self.process_group)
         self.step += 1
-
-
-def _with_gradients(params: Iterable[Any]) -> list[Parameter]:
-    groups = ([each] if isinstance(each, Parameter) else each["params"] for each in params)
-    return [param for group in groups for param in group if param.grad is not None]
-
-
-def _average_parameters(params: list[Parameter], group: Any) -> None:
-    if not params:
-        return
-    with rl.no_grad():
-        flat = rl.cat([param.reshape(-1) for param in params])
-        dist.all_reduce(flat, group=group)
-        flat /= dist.get_world_size(group)
-        for param, mean in zip(params, flat.split([p.numel() for p in params]), strict=True):
-            param.copy_(mean.view_as(param))
