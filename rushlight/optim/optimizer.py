@@ -16,6 +16,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from rushlight import Tensor
+from rushlight.optim._helpers import *  # noqa: F403 - libraries import them from here
+from rushlight.utils._foreach_utils import Indices, TensorListList
+from rushlight.utils._foreach_utils import _group_tensors_by_device_and_dtype as _grouped
 from rushlight.utils.hooks import RemovableHandle
 
 # What optimizers are given; programs annotate theirs with it.
@@ -41,14 +44,14 @@ _global_optimizer_pre_hooks: Hooks = OrderedDict()
 _global_optimizer_post_hooks: Hooks = OrderedDict()
 
 
-class _Required:
+class _RequiredParameter:
     """Stands in `defaults` for an option that every parameter group must give itself."""
 
     def __repr__(self) -> str:
         return "<required parameter>"
 
 
-required = _Required()
+required = _RequiredParameter()
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
@@ -383,6 +386,12 @@ class Optimizer:
     ) -> RemovableHandle:
         """Calls hook(optimizer) after load_state_dict, first of all hooks with prepend."""
         return _register(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(
+        tensorlistlist: TensorListList, with_indices: bool = False
+    ) -> dict[Any, tuple[TensorListList, Indices]]:
+        return _grouped(tensorlistlist, with_indices)
 
 
 def _register(hooks: Hooks, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:

@@ -6,9 +6,11 @@ Rushlight's own optimizers do not need it: their steps take tensors of any devic
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import Tensor, nn
 
-_foreach_supported_types = [Tensor]
+_foreach_supported_types = [Tensor, nn.Parameter]
+TensorListList = list[list[Tensor | None]]
+Indices = list[int]
 
 
 def _get_foreach_kernels_supported_devices() -> list[str]:
@@ -31,14 +33,14 @@ def _has_foreach_support(tensors: list[Tensor], device: rl.device) -> bool:
 
 
 def _group_tensors_by_device_and_dtype(
-    tensorlistlist: list[list[Tensor | None]], with_indices: bool = False
-) -> dict[tuple[rl.device, rl.dtype], tuple[list[list[Tensor | None]], list[int]]]:
+    tensorlistlist: TensorListList, with_indices: bool = False
+) -> dict[tuple[rl.device, rl.dtype], tuple[TensorListList, Indices]]:
     """Divides lists of tensors alike: by the device and dtype of those of the first list.
 
     Returns:
         For each device and dtype the parts of the lists, and where they stood if with_indices.
     """
-    groups: dict[tuple[rl.device, rl.dtype], tuple[list[list[Tensor | None]], list[int]]] = {}
+    groups: dict[tuple[rl.device, rl.dtype], tuple[TensorListList, Indices]] = {}
     for i, first in enumerate(tensorlistlist[0]):
         assert first is not None
         key = first.device, first.dtype
