@@ -273,7 +273,7 @@ const char* canonical_name(const char* name) {
                                               {"split_size", "split_size_or_sections"},
                                               {"indices", "indices_or_sections"},
                                               {"sections", "indices_or_sections"}};
-  for (auto [other, own] : kNames)
+  for (const auto& [other, own] : kNames)
     if (!std::strcmp(name, other)) return own;
   return name;
 }

@@ -1,6 +1,5 @@
 #include "core/device/threads.h"
 
-#include <omp.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/device/allocator.h"
 #include "core/device/machine.h"
+#include "core/device/openmp.h"
 
 namespace rushlight {
 namespace {
@@ -32,7 +32,7 @@ int default_count() {
 // libgomp's pool belongs to the thread that opened it. A child inherits the record of threads that
 // fork did not copy and would wait for them for ever, so the pool is closed before the fork; the
 // parent opens another at its next parallel region.
-void before_fork() { omp_pause_resource(omp_pause_soft, omp_get_initial_device()); }
+void before_fork() { omp_pause_resource(1, omp_get_initial_device()); }
 void in_child() { thread_count.store(1, std::memory_order_relaxed); }
 
 void register_fork_handlers() {
@@ -79,22 +79,23 @@ void run_ranges(int64_t begin, int64_t end, int64_t grain, RangeBody body, void*
 
   std::atomic_flag failed = ATOMIC_FLAG_INIT;
   std::exception_ptr failure;
-  // Always the whole team: libgomp ends threads that a smaller team leaves out, and starting them
-  // again costs more than letting them pass.
-#pragma omp parallel num_threads(num_threads())
-  {
+  auto run_one = [&] {
     int64_t ranges = std::min<int64_t>(omp_get_num_threads(), ranges_wanted);
     int64_t thread = omp_get_thread_num();
-    if (thread < ranges) {
-      int64_t from = begin + range / ranges * thread + std::min(thread, range % ranges);
-      int64_t to = from + range / ranges + (thread < range % ranges);
-      try {
-        body(context, from, to);
-      } catch (...) {
-        if (!failed.test_and_set()) failure = std::current_exception();
-      }
+    if (thread >= ranges) return;
+    int64_t from = begin + range / ranges * thread + std::min(thread, range % ranges);
+    int64_t to = from + range / ranges + (thread < range % ranges);
+    try {
+      body(context, from, to);
+    } catch (...) {
+      if (!failed.test_and_set()) failure = std::current_exception();
     }
-  }
+  };
+  // Always the whole team: libgomp ends threads that a smaller team leaves out, and starting them
+  // again costs more than letting them pass.
+  using RunOne = decltype(run_one);
+  GOMP_parallel([](void* self) { (*static_cast<RunOne*>(self))(); }, &run_one,
+                unsigned(num_threads()), 0);
   if (failure) std::rethrow_exception(failure);
 }
 

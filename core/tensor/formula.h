@@ -9,6 +9,8 @@
 #error "formula.h is for files compiled once per instruction set (RUSHLIGHT_ISA is set by CMake)"
 #endif
 
+#include <utility>
+
 #include "core/tensor/loops.h"
 
 #if RUSHLIGHT_ISA == 0
@@ -30,7 +32,7 @@
 // Scalar library functions: correct, not vectorised.
 #define RUSHLIGHT_SCALAR_MATH_2(_) _(nextafter)
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && __has_attribute(simd)
 #define RUSHLIGHT_SIMD __attribute__((simd("notinbranch"), const))
 #else
 #define RUSHLIGHT_SIMD __attribute__((const))
@@ -50,6 +52,7 @@ RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_DECLARE)
 // The library has none: fmod_isa.cpp.
 RUSHLIGHT_SIMD float rushlight_fmodf(float, float) noexcept;
 RUSHLIGHT_SIMD double rushlight_fmod(double, double) noexcept;
+double lgamma_r(double, int*) noexcept;
 }
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -81,14 +84,14 @@ RUSHLIGHT_DEFINE(copysign)
 
 // x * y + z, rounded once where the processor does that as fast as it multiplies.
 inline float multiply_add(float x, float y, float z) {
-#ifdef __FP_FAST_FMAF
+#if defined(__FP_FAST_FMAF) || defined(__FMA__)
   return __builtin_fmaf(x, y, z);
 #else
   return x * y + z;
 #endif
 }
 inline double multiply_add(double x, double y, double z) {
-#ifdef __FP_FAST_FMA
+#if defined(__FP_FAST_FMA) || defined(__FMA__)
   return __builtin_fma(x, y, z);
 #else
   return x * y + z;
@@ -106,7 +109,7 @@ inline double fmod(double x, double y) { return ::rushlight_fmod(x, y); }
 
 inline double lgamma(double x) {
   int sign;  // lgamma itself would write it to a global variable
-  return __builtin_lgamma_r(x, &sign);
+  return ::lgamma_r(x, &sign);
 }
 inline float lgamma(float x) { return float(lgamma(double(x))); }
 
@@ -127,9 +130,9 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace detail {
 
 template <size_t... I>
-struct Indices {};
+using Indices = std::index_sequence<I...>;
 template <size_t N>
-using IndicesTo = Indices<__integer_pack(N)...>;
+using IndicesTo = std::make_index_sequence<N>;
 
 template <class F, class T, size_t I, bool repeated>
 struct Operand {
@@ -226,8 +229,9 @@ struct Loop {
 
   // n is a multiple of the lanes, so that the compiler adds no scalar loop for a rest; nor may it
   // make another loop for the one vector of a rest, which would round otherwise.
-  [[gnu::noipa]] static void run_whole(const void* const* operands, const void* scalars,
-                                       void* result, int64_t n) {
+  [[gnu::noipa, gnu::noinline]] static void run_whole(const void* const* operands,
+                                                      const void* scalars, void* result,
+                                                      int64_t n) {
     run_all(operands, scalars, result, n & -kLanes);
   }
 };

@@ -82,6 +82,21 @@ template <class T>
   return detail::reversed<T>(a, detail::IndicesTo<size_t(kWidth<T>)>{});
 }
 
+// Lane order[i] of a followed by b, for each i.
+template <class T, class Order>
+[[gnu::always_inline]] inline Vector<T> pick(Vector<T> a, Vector<T> b, Order order) {
+#if __has_builtin(__builtin_shuffle)
+  return __builtin_shuffle(a, b, order);
+#else  // Clang has shuffles in known orders only
+  T both[2 * kWidth<T>];
+  store_vector(both, a);
+  store_vector(both + kWidth<T>, b);
+  Vector<T> picked;
+  for (int i = 0; i < kWidth<T>; ++i) picked[i] = both[order[i] & (2 * kWidth<T> - 1)];
+  return picked;
+#endif
+}
+
 // x * y + z, rounded once where the processor has an instruction for it.
 #if RUSHLIGHT_ISA == 4
 [[gnu::always_inline]] inline Vector<float> multiply_add(Vector<float> x, Vector<float> y,

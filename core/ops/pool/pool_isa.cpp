@@ -63,16 +63,17 @@ struct Vectors {
 
   [[gnu::always_inline]] static Value load(const T* p, int64_t stride) {
     if (stride == 1) return *reinterpret_cast<const Loose*>(p);
+    if (stride == 2) return every_second(p, detail::IndicesTo<size_t(kCount)>{});
     Value value;
-    if (stride == 2) {  // without reading past the last element
-      Index lanes;
-      for (int i = 0; i < kCount; ++i) lanes[i] = 2 * i < kCount ? 2 * i : 2 * i + 1;
-      Value low = *reinterpret_cast<const Loose*>(p);
-      Value high = *reinterpret_cast<const Loose*>(p + kCount - 1);
-      return __builtin_shuffle(low, high, lanes);
-    }
     for (int i = 0; i < kCount; ++i) value[i] = p[i * stride];
     return value;
+  }
+  template <size_t... I>
+  [[gnu::always_inline]] static Value every_second(const T* p, detail::Indices<I...>) {
+    Value low = *reinterpret_cast<const Loose*>(p);
+    Value high = *reinterpret_cast<const Loose*>(p + kCount - 1);  // not past the last element
+    return __builtin_shufflevector(low, high,
+                                   (2 * int(I) < kCount ? 2 * int(I) : 2 * int(I) + 1)...);
   }
   [[gnu::always_inline]] static void store(T* p, Value value) {
     *reinterpret_cast<Loose*>(p) = value;

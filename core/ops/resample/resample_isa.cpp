@@ -80,8 +80,8 @@ template <bool moves, bool has_gaps, class T>
   for (int64_t k = 0; k < block.taps; ++k) {
     Lanes order;
     __builtin_memcpy(&order, lanes + (block.at + k) * kWidth<T>, sizeof(order));
-    Vector<T> x = __builtin_shuffle(load_vector(row + base[k]),
-                                    load_vector(row + base[k] + kWidth<T>), order);
+    Vector<T> x =
+        pick<T>(load_vector(row + base[k]), load_vector(row + base[k] + kWidth<T>), order);
     if constexpr (has_gaps) x = order < 0 ? Vector<T>{} : x;
     if constexpr (moves) sum = x;
     else sum = multiply_add(x, load_vector(weights + (block.at + k) * kWidth<T>), sum);

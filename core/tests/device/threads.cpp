@@ -11,6 +11,7 @@
 
 #include "core/device/allocator.h"
 #include "core/device/machine.h"
+#include "core/device/openmp.h"
 #include "core/tests/device/fork.h"
 #include "core/tests/expect.h"
 
@@ -136,10 +137,8 @@ void threads_that_a_fork_ends_return_their_memory() {
 }
 
 int threads_of_a_library_region() {
-  int threads = 0;
-#pragma omp parallel
-#pragma omp atomic
-  ++threads;
+  std::atomic<int> threads = 0;
+  GOMP_parallel([](void* threads) { ++*static_cast<std::atomic<int>*>(threads); }, &threads, 0, 0);
   return threads;
 }
 
