@@ -283,9 +283,8 @@ PyObject* tensor_to_array(const Tensor& tensor) {
   return checked(PyObject_CallMethod(module.get(), "asarray", "O", view.get()));
 }
 
-void add_interchange(PyObject* module) {
-  TensorBaseType.tp_as_buffer = &buffer_methods;
-  checked(PyModule_AddFunctions(module, methods));
-}
+void install_buffer(PyTypeObject& type) { type.tp_as_buffer = &buffer_methods; }
+
+void add_interchange(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }
 
 }  // namespace rushlight::python

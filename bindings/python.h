@@ -198,8 +198,10 @@ const Value* op_defaults(const OpEntry& entry);
 // Notes the line of the user's program for the ops that follow. See call_site.cpp.
 void capture_call_site();
 
-// Gives the type of tensors its operators; before it is made ready.
+// Give the type of tensors its operators, and the buffer protocol; before it is made ready, since
+// subclasses inherit what Python finds then.
 void install_operators(PyTypeObject& type);
+void install_buffer(PyTypeObject& type);
 
 // Whether an operator on the two may write its result, of the same shape and dtype as `object`,
 // into that: nobody will see it again. See Note [Temporaries].

@@ -4,17 +4,18 @@
 // Storing a large result costs more than computing it, as fresh memory must come into the cache
 // first. So + - * / write into an operand that nobody can see afterwards. One reference does not
 // prove that: C code may own it and go on using the object, as NumPy does with arrays of objects.
-// The operand must also be the interpreter's, for an operator instruction that drops it. Python
-// 3.14 tells; before, we compare the instruction and the return addresses on the C stack.
+// The operand must also be the interpreter's, for an operator instruction that drops it: that of a
+// call, as of operator.add, leaves it to a C function. Python 3.14 tells whose it is; before, we
+// compare the return addresses on the C stack.
 #include "bindings/python.h"
 #include "core/autograd/grad_mode.h"
 #include "core/tensor/fusion.h"
 
+#include <opcode.h>
 #if PY_VERSION_HEX < 0x030E0000
 #include <dlfcn.h>
 #include <execinfo.h>
 #include <link.h>
-#include <opcode.h>
 #endif
 
 namespace rushlight::python {
@@ -22,10 +23,24 @@ namespace {
 
 constexpr size_t kWorthwhile = size_t(1) << 20;  // bytes, from which the test costs little
 
+bool at_operator_instruction() {
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  if (!frame) return false;
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  Ref bytes(PyCode_GetCode(code));
+  int at = PyFrame_GetLasti(frame);
+  bool found = bytes && at >= 0 && at < PyBytes_GET_SIZE(bytes.get()) &&
+               uint8_t(PyBytes_AS_STRING(bytes.get())[at]) == BINARY_OP;
+  PyErr_Clear();
+  Py_DECREF(code);
+  Py_DECREF(frame);
+  return found;
+}
+
 #if PY_VERSION_HEX >= 0x030E0000
 
 bool is_interpreters_own(PyObject* object) {
-  return PyUnstable_Object_IsUniqueReferencedTemporary(object);
+  return PyUnstable_Object_IsUniqueReferencedTemporary(object) && at_operator_instruction();
 }
 
 #else
@@ -83,20 +98,6 @@ struct CodeRanges {
     return false;
   }
 };
-
-bool at_operator_instruction() {
-  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
-  if (!frame) return false;
-  PyCodeObject* code = PyFrame_GetCode(frame);
-  Ref bytes(PyCode_GetCode(code));
-  int at = PyFrame_GetLasti(frame);
-  bool found = bytes && at >= 0 && at < PyBytes_GET_SIZE(bytes.get()) &&
-               uint8_t(PyBytes_AS_STRING(bytes.get())[at]) == BINARY_OP;
-  PyErr_Clear();
-  Py_DECREF(code);
-  Py_DECREF(frame);
-  return found;
-}
 
 // Whether the stack reads: our functions, at most one helper of Python's, PyNumber_Add or the like,
 // the interpreter's loop. Anything else in between may own the operand.

@@ -452,6 +452,7 @@ void add_tensor(PyObject* module) {
   checked(PyType_Ready(&TensorMetaType));
   TensorBaseType.tp_hash = PyBaseObject_Type.tp_hash;  // by identity, although == is elementwise
   install_operators(TensorBaseType);
+  install_buffer(TensorBaseType);
   Py_SET_TYPE(&TensorBaseType, &TensorMetaType);
   checked(PyType_Ready(&TensorBaseType));
   checked(

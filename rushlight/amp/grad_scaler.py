@@ -9,13 +9,13 @@ steps out by itself.
 from __future__ import annotations
 
 import enum
-import inspect
 import warnings
 from collections import defaultdict
 from collections.abc import Iterable
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._signatures import signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class GradScaler:
         It reads its attributes grad_scale, which may be None, and found_inf; or it takes the scaler
         as an argument, which is an older way.
         """
-        if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+        if "grad_scaler" in signature(optimizer.step).parameters:
             warnings.warn(
                 "GradScaler is going to stop passing itself as a keyword argument to the passed "
                 "optimizer. In the near future GradScaler registers `grad_scale: Tensor` and "

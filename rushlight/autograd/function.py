@@ -6,11 +6,11 @@ The call itself, contexts and their nodes are native: bindings/function.cpp.
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 
 from rushlight import _C, Tensor
 from rushlight._grad_mode import no_grad
+from rushlight._signatures import signature
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -275,7 +275,7 @@ def _bind(
     forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """The arguments with defaults filled in, and the names of the last of them."""
-    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound = signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return (*bound.args, *bound.kwargs.values()), tuple(bound.kwargs)
 

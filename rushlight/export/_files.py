@@ -7,7 +7,6 @@ few functions of operator; names become identifiers, and all else is plain data 
 from __future__ import annotations
 
 import functools
-import inspect
 import io
 import json
 import keyword
@@ -20,6 +19,7 @@ from collections import OrderedDict
 from rushlight import _C, Tensor, nn
 from rushlight._checkpoint.archive import replace_when_complete
 from rushlight._checkpoint.plain_data import decoded, dtype_of, encoded, tagged
+from rushlight._signatures import signature
 from rushlight.export._calling import Calling, Constant, Input
 from rushlight.export._program import Program
 from rushlight.export.dynamic_shapes import Dim
@@ -310,7 +310,7 @@ def _graph(rows: list[dict[str, Any]], tensors: dict[str, Tensor]) -> Graph:
         elif op == "placeholder":
             _check(not args and not kwargs, "an input has arguments")
         elif target in _OPERATORS.values():
-            inspect.signature(target).bind(*args, **kwargs)
+            signature(target).bind(*args, **kwargs)
         node = graph.create_node(op, target, args, kwargs, row["name"])
         node.meta["site"] = row["site"]
         nodes.append(node)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import rushlight as rl
 from rushlight import Tensor, nn
+from rushlight._signatures import signature
 from rushlight.export._calling import Calling, Constant, Input
 from rushlight.export._recording import Recording, RefusedError, record
 from rushlight.export._sizes import merge, resized, trial_sizes
@@ -188,18 +189,18 @@ def bind(
     """The arguments of a call by the names of the parameters, *args and **kwargs with stars."""
     called = function.forward if isinstance(function, nn.Module) else function
     try:
-        signature = inspect.signature(called)
+        found = signature(called)
     except ValueError:  # ops tell none
-        signature = inspect.signature(lambda *args, **kwargs: None)
+        found = signature(lambda *args, **kwargs: None)
     stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
     try:
-        given = signature.bind(*args, **kwargs).arguments
+        given = found.bind(*args, **kwargs).arguments
     except TypeError as error:
         name = getattr(called, "__qualname__", type(called).__name__)
         raise TypeError(
-            f"export: {error}. The program is {name}({', '.join(signature.parameters)})."
+            f"export: {error}. The program is {name}({', '.join(found.parameters)})."
         ) from None
-    return {stars.get(signature.parameters[n].kind, "") + n: value for n, value in given.items()}
+    return {stars.get(found.parameters[n].kind, "") + n: value for n, value in given.items()}
 
 
 def _fresh(leaf: Tensor, dims: dict[int, Dim], sizes: dict[Dim, int]) -> Tensor:

@@ -12,9 +12,11 @@ import inspect
 import math
 import threading
 from types import CodeType, FunctionType, ModuleType
+from typing import ForwardRef
 
 import rushlight as rl
 from rushlight import Tensor, nn
+from rushlight._signatures import annotations, signature
 from rushlight.fx._wrapping import Patches, patch_marked, recorded
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -286,7 +288,7 @@ class Tracer(TracerBase):
             concrete_args: values of arguments that are to be no inputs.
         """
         code = inspect.unwrap(root_fn).__code__
-        signature = inspect.signature(inspect.unwrap(root_fn))
+        parameters = signature(inspect.unwrap(root_fn)).parameters
         count = code.co_argcount + code.co_kwonlyargcount
         first = int(is_module)
         if is_module and code.co_argcount == 0:
@@ -309,7 +311,7 @@ class Tracer(TracerBase):
         for name in names:
             default = inspect.Parameter.empty
             if not name.startswith("*"):
-                default = signature.parameters[name].default
+                default = parameters[name].default
             args.append(self._input(name, default, _annotation(root_fn, name), given))
         if code.co_kwonlyargcount or stars > count:
             root_fn = _with_plain_parameters(root_fn, len(args))
@@ -346,7 +348,9 @@ def _assert_is_none(value: Any, msg: str) -> None:
 
 def _annotation(function: FunctionType, name: str) -> Any:
     """A parameter's annotation, or the result's; None for one that only type checkers can read."""
-    annotation = function.__annotations__.get(name)
+    annotation = annotations(function).get(name)
+    if isinstance(annotation, ForwardRef):
+        return None
     if not isinstance(annotation, str):
         return annotation
     try:
@@ -359,7 +363,7 @@ def _as_function(root: Callable[..., Any]) -> FunctionType:
     """A function with a signature for a callable of another kind, such as a bound method."""
     inside = inspect.unwrap(root)
     if inspect.ismethod(inside):
-        parameters = list(inspect.signature(inside).parameters)
+        parameters = list(signature(inside).parameters)
         line = f"lambda {', '.join(parameters)}: root({', '.join(parameters)})"
         return eval(line, {**inside.__func__.__globals__, "root": root})
     if not isinstance(inside, FunctionType):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -104,6 +105,15 @@ def test_batches_are_those_of_one_process(method: str) -> None:
         assert torch.equal(x[0], y[0]) and x[1].tolist() == y[1].tolist() and x[2] == y[2]
         workers |= set(y[3].tolist())
     assert workers == {0, 1}
+
+
+def test_an_error_says_what_must_be_picklable() -> None:
+    loader = DataLoader(
+        range(3), num_workers=1, collate_fn=lambda x: x, multiprocessing_context="spawn"
+    )
+    with pytest.raises((AttributeError, pickle.PicklingError), match="lambda") as raised:
+        list(loader)
+    assert 'multiprocessing_context="fork"' in "".join(raised.value.__notes__)
 
 
 def test_memory_is_used_again_when_nobody_holds_it() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
+from rushlight._signatures import signature
 from rushlight.distributed.tensor._api import DTensor, mesh_of, wrap
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, normalized
 from rushlight.distributed.tensor._redistribute import move
@@ -110,7 +109,7 @@ def distribute_module(
         )
     mesh = mesh_of("distribute_module", device_mesh)
     for name, hook in (("input_fn", input_fn), ("output_fn", output_fn)):
-        count = 3 if hook is None else len(inspect.signature(hook).parameters)
+        count = 3 if hook is None else len(signature(hook).parameters)
         if count != 3:
             raise ValueError(f"{name} should take in 3 arguments, but got {count} arguments!")
     for name, submodule in module.named_modules():

@@ -140,8 +140,10 @@ def create_mask(
 def _count_arguments(function: Callable[..., Any]) -> int:
     import inspect
 
+    from rushlight._signatures import signature
+
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(function).parameters.values()
+    parameters = signature(function).parameters.values()
     if any(p.kind == inspect.Parameter.VAR_POSITIONAL for p in parameters):
         return 4
     return sum(p.kind in kinds and p.default is inspect.Parameter.empty for p in parameters)

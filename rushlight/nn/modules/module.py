@@ -43,9 +43,9 @@ class _ForwardSignature:
     def __get__(self, module: Module | None, owner: type) -> Any:
         if module is None:
             raise AttributeError("__signature__")  # the class has its own: that of __init__
-        import inspect
+        from rushlight._signatures import signature
 
-        return inspect.signature(module.forward)
+        return signature(module.forward)
 
 
 class Module(Stateful):

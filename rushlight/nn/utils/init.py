@@ -30,9 +30,9 @@ def skip_init(module_cls: type[M], *args: Any, **kwargs: Any) -> M:
     """
     if not issubclass(module_cls, Module):
         raise RuntimeError(f"Expected a Module; got {module_cls}")
-    import inspect
+    from rushlight._signatures import signature
 
-    if "device" not in inspect.signature(module_cls).parameters:
+    if "device" not in signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
     device = kwargs.pop("device", "cpu")
     kwargs["device"] = "meta"

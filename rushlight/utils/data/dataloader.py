@@ -51,7 +51,8 @@ class DataLoader:
         timeout: seconds to wait for a worker at most; 0 waits on.
         worker_init_fn: called in each worker with its number, before the first batch.
         multiprocessing_context: how workers start: a context of the multiprocessing module or the
-            name of one, "fork", "spawn" or "forkserver".
+            name of one, "fork", "spawn" or "forkserver". Unless given it is Python's own choice,
+            "fork" before Python 3.14, then "forkserver", for which the dataset must be picklable.
         generator: source of the shuffle; None is the default generator.
         prefetch_factor: batches that each worker makes ahead, 2 unless given.
         persistent_workers: keep the workers for the next epoch.

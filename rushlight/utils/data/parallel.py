@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import time
 import weakref
 from collections import Counter
@@ -29,6 +30,11 @@ if TYPE_CHECKING:
 
 _SECONDS_TO_END = 5
 _PREFETCH_FACTOR = 2
+_WHAT_IS_PICKLED = (
+    "DataLoader: a worker that is not forked gets the dataset, collate_fn and worker_init_fn by "
+    "pickle, which takes functions and classes at the top of a module only. Put them there, or pass "
+    'multiprocessing_context="fork", the default before Python 3.14.'
+)
 
 
 class Workers:
@@ -58,7 +64,11 @@ class Workers:
                 args=(theirs, fetcher, i, loader.num_workers, seed + i, loader.worker_init_fn),
                 daemon=True,
             )
-            process.start()
+            try:
+                process.start()
+            except (pickle.PicklingError, AttributeError, TypeError) as error:
+                error.add_note(_WHAT_IS_PICKLED)
+                raise
             theirs.close()
             self.processes.append(process)
 

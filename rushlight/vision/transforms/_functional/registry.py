@@ -7,9 +7,9 @@ and tv_tensors. Kernels see plain tensors: what comes in as a tv_tensor goes out
 from __future__ import annotations
 
 import functools
-import inspect
 
 from rushlight import Tensor
+from rushlight._signatures import signature
 from rushlight.vision.tv_tensors import (
     BoundingBoxes,
     Image,
@@ -89,7 +89,7 @@ def kernel(function: Callable[..., Any], *types: type) -> Callable[[Kernel], Ker
             if cls in (Image, Video):
                 adapted = _of_pixels(implementation)
             elif issubclass(cls, TVTensor):
-                adapted = _of_known(implementation, list(inspect.signature(function).parameters))
+                adapted = _of_known(implementation, list(signature(function).parameters))
             _kernels[function][cls] = adapted
         return implementation
 
@@ -105,7 +105,7 @@ def _of_pixels(implementation: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _of_known(implementation: Callable[..., Any], names: list[str]) -> Callable[..., Any]:
-    accepted = set(inspect.signature(implementation).parameters)
+    accepted = set(signature(implementation).parameters)
 
     @functools.wraps(implementation)
     def call(inpt: TVTensor, *args: Any, **kwargs: Any) -> Any:
