@@ -7,6 +7,7 @@ VENV ?= .venv
 BUILD ?= build
 JOBS ?= $(shell nproc)
 CMAKE_ARGS ?=
+AARCH64_ROOT ?= /opt/aarch64
 ARGS ?=
 
 BIN := $(VENV)/bin
@@ -19,7 +20,8 @@ SANITIZER_ENV = PYTHONPATH=$(abspath $(SANITIZED)/package) \
   ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
   LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)"
 
-.PHONY: build $(EXAMPLES) test test-sanitize lint format bench stubs docs reference wheel clean
+.PHONY: build $(EXAMPLES) test test-sanitize test-aarch64 lint format bench stubs docs reference \
+  wheel clean
 .DEFAULT_GOAL := build
 export CXX
 
@@ -45,6 +47,14 @@ test-sanitize: $(SANITIZED)/build.ninja
 	git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t $(SANITIZED)/package
 	$(BIN)/cmake --install $(SANITIZED) --prefix $(SANITIZED)/package
 	cd $(SANITIZED)/package && $(SANITIZER_ENV) $(abspath $(BIN))/pytest -n 2 --dist worksteal $(ARGS)
+
+# The same for AArch64 on another processor: all but the compiler runs under QEMU, with the files of
+# AARCH64_ROOT. See CONTRIBUTING.md.
+test-aarch64: export QEMU_LD_PREFIX := $(AARCH64_ROOT)
+test-aarch64: export CXXFLAGS := -idirafter $(AARCH64_ROOT)/usr/include
+test-aarch64:
+	$(MAKE) test PYTHON=$(AARCH64_ROOT)/usr/bin/python3 VENV=$(VENV)-aarch64 \
+	  BUILD=$(BUILD)-aarch64 CXX=aarch64-linux-gnu-g++
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

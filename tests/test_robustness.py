@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -193,6 +194,43 @@ def test_every_instruction_set_gives_the_same_digits(isa: str) -> None:
         env={**os.environ, "RUSHLIGHT_CPU": isa},
     )
     assert lowered.stdout == run(program).stdout
+
+
+FLOATS = [-1.5, 300.5, -300.5, 3e9, -3e9, 1e19, -1e19, 3e19, float("inf"), float("nan")] * 5
+
+
+def integer_of(x: float, bits: int, signed: bool) -> int:
+    """The whole part as int32, where that holds the dtype, or int64; its least number beyond it."""
+    middle = 1 << (31 if bits < 32 or (signed and bits == 32) else 63)
+    if bits == 64 and not signed and x >= middle:
+        return int(x) if x < 2 * middle else 0
+    whole = int(x) if -middle <= x < middle else -middle
+    rest = whole % (1 << bits)  # integers wrap around
+    return rest - (1 << bits) if signed and rest >> (bits - 1) else rest
+
+
+@pytest.mark.parametrize("isa", ["baseline", "v3", "v4"])
+def test_floats_out_of_range_become_the_same_integers_everywhere(isa: str) -> None:
+    program = f"""
+        import rushlight as torch
+        x = torch.tensor({FLOATS}, dtype=torch.float64)
+        for bits in (8, 16, 32, 64):
+            for name in (f"int{{bits}}", f"uint{{bits}}"):
+                print(x.to(getattr(torch, name)).tolist())
+    """.replace("inf", "float('inf')").replace("nan", "float('nan')")
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "RUSHLIGHT_CPU": isa},
+    )
+    expected = [
+        [integer_of(x, bits, signed) for x in FLOATS]
+        for bits in (8, 16, 32, 64)
+        for signed in (True, False)
+    ]
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
 
 
 def test_import_is_light() -> None:

@@ -22,9 +22,9 @@
 #define RUSHLIGHT_ISA_NAMESPACE isa_v4
 #endif
 
-// libmvec has vector forms of these; the attribute lets the vectoriser call them. Not of exp: its
-// vector form calls the scalar one for every result that overflows or vanishes, and softmax has
-// many of those.
+// libmvec has vector forms of these on x86-64; the attribute lets the vectoriser call them. Not of
+// exp: its vector form calls the scalar one for every result that overflows or vanishes, and
+// softmax has many of those.
 #define RUSHLIGHT_VECTOR_MATH(_)                                                           \
   _(exp2) _(expm1) _(log) _(log2) _(log10) _(log1p) _(sin) _(cos) _(tan) _(asin)     \
   _(acos) _(atan) _(sinh) _(cosh) _(tanh) _(asinh) _(acosh) _(atanh) _(erf) _(erfc) _(cbrt)
@@ -33,8 +33,10 @@
 #define RUSHLIGHT_SCALAR_MATH_2(_) _(nextafter)
 
 #if defined(__x86_64__) && __has_attribute(simd)
+#define RUSHLIGHT_HAS_VECTOR_MATH 1
 #define RUSHLIGHT_SIMD __attribute__((simd("notinbranch"), const))
 #else
+#define RUSHLIGHT_HAS_VECTOR_MATH 0
 #define RUSHLIGHT_SIMD __attribute__((const))
 #endif
 
@@ -177,7 +179,8 @@ struct Loop {
                                                           : Stored::real;
 
   static void run(const void* const* operands, const void* scalars, void* result, int64_t n) {
-    if constexpr (calls_any(F::text, kVectorFunctions) && (kSame<T, float> || kSame<T, double>))
+    if constexpr (RUSHLIGHT_HAS_VECTOR_MATH && calls_any(F::text, kVectorFunctions) &&
+                  (kSame<T, float> || kSame<T, double>))
       run_padded(operands, scalars, result, n);
     else run_all(operands, scalars, result, n);
   }

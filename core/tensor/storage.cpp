@@ -108,7 +108,7 @@ void StorageImpl::destroy(StorageImpl* storage) {
 }
 
 void StorageImpl::check_not_borrowed() const {
-  CHECK(borrowers_.load(std::memory_order_relaxed) == 0,
+  CHECK(borrowers_.load(std::memory_order_acquire) == 0,
         "Trying to resize storage that is not resizable: an array or another library uses its "
         "memory. Clone the tensor first.");
 }

@@ -59,7 +59,7 @@ class StorageImpl : public RefCounted {
   void freeze() { readonly_ = true; }
   bool is_foreign() const { return deleter_ != nullptr; }
   // Whether others may write the elements and tell nobody.
-  bool is_shared() const { return is_foreign() || borrowers_.load(std::memory_order_relaxed); }
+  bool is_shared() const { return is_foreign() || borrowers_.load(std::memory_order_acquire); }
   // What frees foreign memory, and so what kind of memory it is; null for our own.
   Deleter deleter() const { return deleter_; }
   void* context() const { return context_; }
@@ -113,7 +113,7 @@ using Storage = IntrusivePtr<StorageImpl>;
 class BorrowedStorage {
  public:
   explicit BorrowedStorage(Storage storage);
-  ~BorrowedStorage() { storage_->borrowers_.fetch_sub(1, std::memory_order_relaxed); }
+  ~BorrowedStorage() { storage_->borrowers_.fetch_sub(1, std::memory_order_release); }
   BorrowedStorage(const BorrowedStorage&) = delete;
 
  private:

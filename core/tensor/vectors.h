@@ -6,8 +6,10 @@
 
 #include "core/tensor/formula.h"
 
-#ifdef __FMA__
+#if defined(__FMA__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -115,6 +117,15 @@ template <class T, class Order>
 [[gnu::always_inline]] inline Vector<double> multiply_add(Vector<double> x, Vector<double> y,
                                                           Vector<double> z) {
   return _mm256_fmadd_pd(x, y, z);
+}
+#elif defined(__aarch64__)
+[[gnu::always_inline]] inline Vector<float> multiply_add(Vector<float> x, Vector<float> y,
+                                                         Vector<float> z) {
+  return vfmaq_f32(z, x, y);
+}
+[[gnu::always_inline]] inline Vector<double> multiply_add(Vector<double> x, Vector<double> y,
+                                                          Vector<double> z) {
+  return vfmaq_f64(z, x, y);
 }
 #else
 template <class V>

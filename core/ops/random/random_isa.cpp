@@ -3,6 +3,10 @@
 #include "core/ops/random/random.h"
 #include "core/tensor/formula.h"
 
+#ifdef __aarch64__
+#include <arm_neon.h>
+#endif
+
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
@@ -18,7 +22,7 @@ typedef uint64_t Words __attribute__((vector_size(8 * kLanes)));
 // The compiler knows no vector type of 32-bit factors with a 64-bit product, the processor does. A
 // lambda, because a call through a function pointer is inlined only at higher optimisation levels.
 constexpr auto multiply = [](Words words, uint32_t factor) __attribute__((always_inline)) {
-  Words factors = Words{} + factor;
+  [[maybe_unused]] Words factors = Words{} + factor;
 #if RUSHLIGHT_ISA == 4
   typedef int Halves __attribute__((vector_size(64)));
   typedef long long Whole __attribute__((vector_size(64)));
@@ -29,6 +33,8 @@ constexpr auto multiply = [](Words words, uint32_t factor) __attribute__((always
 #elif defined(__x86_64__)
   typedef int Halves __attribute__((vector_size(16)));
   return Words(__builtin_ia32_pmuludq128(Halves(words), Halves(factors)));
+#elif defined(__aarch64__)
+  return Words(vmull_n_u32(vmovn_u64(uint64x2_t(words)), factor));
 #else
   return (words & 0xffffffff) * factors;
 #endif
