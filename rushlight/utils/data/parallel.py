@@ -32,8 +32,8 @@ _SECONDS_TO_END = 5
 _PREFETCH_FACTOR = 2
 _WHAT_IS_PICKLED = (
     "DataLoader: a worker that is not forked gets the dataset, collate_fn and worker_init_fn by "
-    "pickle, which takes functions and classes at the top of a module only. Put them there, or pass "
-    'multiprocessing_context="fork", the default before Python 3.14.'
+    "pickle, which takes functions and classes at the top of a module only. Put them there, or "
+    'pass multiprocessing_context="fork", the default before Python 3.14.'
 )
 
 
