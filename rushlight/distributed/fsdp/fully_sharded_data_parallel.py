@@ -543,7 +543,7 @@ class FullyShardedDataParallel(Wrapper):
             given = optim.param_groups
         elif not (given and isinstance(given[0], dict)):
             given = [{"params": given}]
-        names = {param: clean(name) for name, param in model.named_parameters()}
+        names: dict[Tensor, str] = {p: clean(name) for name, p in model.named_parameters()}
         ordered = [names[param] for group in given for param in group["params"]]
         pairs = enumerate(ordered)
         other: Any = dict(pairs) if wanted is str else {name: i for i, name in pairs}

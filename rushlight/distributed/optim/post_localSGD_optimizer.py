@@ -42,7 +42,7 @@ class PostLocalSGDOptimizer(Optimizer):
         self.averager = averager
 
     @property
-    def state(self) -> Any:
+    def state(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The state of the optimizer."""
         return self.optim.state
 
