@@ -173,6 +173,7 @@ _NAMES_IN = {
         quantize_per_tensor_dynamic quint8
     """,
     "_root_nn": """
+        _grouped_mm _log_softmax_backward_data _scaled_mm _shape_as_tensor _softmax_backward_data
         adaptive_max_pool1d alpha_dropout batch_norm binary_cross_entropy_with_logits convolution
         cosine_embedding_loss ctc_loss embedding feature_alpha_dropout group_norm
         hinge_embedding_loss instance_norm kl_div layer_norm margin_ranking_loss native_batch_norm

@@ -2,6 +2,7 @@
 
 They keep PyTorch's order of arguments, in which its own layers call them, and its numbers for
 reductions: 0 for none, 1 for the mean, 2 for the sum. Arguments that choose cuDNN are ignored.
+Those that begin with an underscore are inner names that libraries call.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight._overridable import overridable
 from rushlight.nn import functional as F
+from rushlight.nn._scaled_products import _scaled_mm as _scaled_mm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -368,3 +370,34 @@ def convolution(
         more = tuple(output_padding)
         return function(input, weight, bias, stride, padding, more, groups, dilation)
     return function(input, weight, bias, stride, padding, dilation, groups)
+
+
+def _grouped_mm(
+    input: Tensor,
+    mat2: Tensor,
+    offs: Tensor | None = None,
+    bias: Tensor | None = None,
+    out_dtype: rl.dtype | None = None,
+) -> Tensor:
+    """Returns nn.functional.grouped_mm."""
+    return F.grouped_mm(input, mat2, offs=offs, bias=bias, out_dtype=out_dtype)
+
+
+def _softmax_backward_data(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: rl.dtype
+) -> Tensor:
+    """Returns the gradient of softmax's input, from its result and the gradient of that."""
+    weighted = grad_output * output
+    return (weighted - output * weighted.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def _log_softmax_backward_data(
+    grad_output: Tensor, output: Tensor, dim: int, input_dtype: rl.dtype
+) -> Tensor:
+    """Returns the gradient of log_softmax's input, from its result and the gradient of that."""
+    return (grad_output - output.exp() * grad_output.sum(dim, keepdim=True)).to(input_dtype)
+
+
+def _shape_as_tensor(input: Tensor) -> Tensor:
+    """Returns the sizes of a tensor as int64."""
+    return rl.tensor(input.shape, dtype=rl.int64)

@@ -20,6 +20,7 @@ from rushlight.nn._ops import *  # noqa: F403
 from rushlight.nn._pooling import *  # noqa: F403  after the ops, in the place of some
 from rushlight.nn._pooling_places import *  # noqa: F403
 from rushlight.nn._products import *  # noqa: F403
+from rushlight.nn._scaled_products import *  # noqa: F403
 from rushlight.nn._vision import *  # noqa: F403
 
 # Products and distances
