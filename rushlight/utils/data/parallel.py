@@ -69,7 +69,8 @@ class Workers:
             except (pickle.PicklingError, AttributeError, TypeError) as error:
                 error.add_note(_WHAT_IS_PICKLED)
                 raise
-            theirs.close()
+            finally:
+                theirs.close()
             self.processes.append(process)
 
     def receive(self, among: set[int], timeout: float) -> list[tuple[int, int, Any]]:
