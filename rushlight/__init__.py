@@ -113,6 +113,7 @@ _SUBMODULES = (
     "linalg",
     "masked",
     "mps",
+    "mtia",
     "multiprocessing",
     "nested",
     "nn",

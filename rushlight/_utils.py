@@ -10,6 +10,47 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Tensor
+    from rushlight.nn import Parameter
+
+
+def _element_size(dtype: rl.dtype) -> int:
+    """The bytes of an element."""
+    return dtype.itemsize
+
+
+def _rebuild_tensor(storage: Any, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    """A tensor on a typed storage, which it shares."""
+    made = rl.empty(0, dtype=storage.dtype, device=storage.device)
+    return made.set_(storage.untyped(), storage_offset, tuple(size), tuple(stride))
+
+
+def _rebuild_tensor_v2(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> Tensor:
+    """_rebuild_tensor with what a pickled tensor says beside; hooks and metadata are not used."""
+    return _rebuild_tensor(storage, storage_offset, size, stride).requires_grad_(requires_grad)
+
+
+def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:
+    """A parameter that shares a tensor's memory."""
+    return rl.nn.Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(
+    data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any
+) -> Parameter:
+    """_rebuild_parameter with attributes: a dict, or a pair of those with slots beside."""
+    made = _rebuild_parameter(data, requires_grad, backward_hooks)
+    for part in state if isinstance(state, tuple) else (state,):
+        for name, value in (part or {}).items():
+            setattr(made, name, value)
+    return made
 
 
 def _flatten_dense_tensors(tensors: Sequence[Tensor]) -> Tensor:

@@ -55,11 +55,13 @@ _dir: str | None = None
 
 def get_dir() -> str:
     """Returns the folder of downloads: $TORCH_HOME/hub, by default ~/.cache/torch/hub."""
-    if _dir is not None:
-        return _dir
+    return os.path.join(_get_torch_home(), "hub") if _dir is None else _dir
+
+
+def _get_torch_home() -> str:
+    """Returns the folder of what is downloaded and cached: $TORCH_HOME, or ~/.cache/torch."""
     cache = os.getenv("XDG_CACHE_HOME", "~/.cache")
-    home = os.getenv("TORCH_HOME", os.path.join(cache, "torch"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.expanduser(os.getenv("TORCH_HOME", os.path.join(cache, "torch")))
 
 
 def set_dir(d: str | os.PathLike[str]) -> None:

@@ -253,3 +253,12 @@ def test_programs_annotate_what_optimizers_are_given() -> None:
     def make(params: ParamsT) -> None: ...
 
     assert "Tensor" in repr(get_type_hints(make)["params"])
+
+
+def test_what_runs_on_absent_devices_is_refused() -> None:
+    for call in torch.xpu.Stream, torch.xpu.synchronize, torch.mps.Event, torch.mtia.empty_cache:
+        with pytest.raises((RuntimeError, AssertionError), match=r"Ask \w+.is_available\(\)"):
+            call()
+    assert torch.xpu.Stream is torch.xpu.Stream and torch.xpu.manual_seed_all(3) is None
+    assert torch.xpu.memory_stats() is not torch.xpu.memory_stats()
+    assert not hasattr(torch.mps, "no_such_function")

@@ -26,7 +26,7 @@ from rushlight.nn.modules._hooks import Hooked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
     from rushlight.fx.node import Argument
@@ -45,6 +45,22 @@ PH = PHBase()
 
 _run_module: Any = Hooked.__call__
 _trace_lock = threading.RLock()
+_is_fx_tracing_flag = False
+
+
+def is_fx_tracing() -> bool:
+    """Returns whether a Tracer records."""
+    return _is_fx_tracing_flag
+
+
+@contextlib.contextmanager
+def _flag_set() -> Iterator[None]:
+    global _is_fx_tracing_flag
+    before, _is_fx_tracing_flag = _is_fx_tracing_flag, True
+    try:
+        yield
+    finally:
+        _is_fx_tracing_flag = before
 
 
 class Tracer(TracerBase):
@@ -227,6 +243,7 @@ class Tracer(TracerBase):
             patches = Patches(stack)
             self._patch_modules(patches)
             self._patch_functions(patches, original.__globals__)
+            stack.enter_context(_flag_set())
             result = self.create_arg(function(*args))
         annotation = _annotation(original, "return")
         self.create_node("output", "output", (result,), {}, type_expr=annotation)

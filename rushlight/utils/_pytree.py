@@ -2,7 +2,8 @@
 
 Lists, tuples, named tuples, dicts and their common kinds are containers; anything else is a leaf,
 None too. Other classes join by register_pytree_node. The module is private in PyTorch, but many
-libraries use it: names and fields are PyTorch's. Paths to leaves are in _pytree_paths.py.
+libraries use it: names and fields are PyTorch's. Paths to leaves are in _pytree_paths.py,
+texts of specs in _pytree_specs.py.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         tree_leaves_with_path,
         tree_map_with_path,
     )
+    from rushlight.utils._pytree_specs import treespec_dumps, treespec_loads
 
 __all__ = [
     "Context",
@@ -57,6 +59,8 @@ __all__ = [
     "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
+    "treespec_dumps",
+    "treespec_loads",
 ]
 
 PyTree = Any
@@ -80,6 +84,15 @@ class NodeDef(NamedTuple):
     flatten_with_keys_fn: Callable[[Any], tuple[list[tuple[Any, Any]], Any]] | None = None
 
 
+class Written(NamedTuple):
+    """How treespec_dumps writes the specs of a class: under a name, and what else there is."""
+
+    name: str | None
+    dump: Callable[[Any], Any] | None
+    load: Callable[[Any], Any] | None
+
+
+SUPPORTED_SERIALIZED_TYPES: dict[Any, Written] = {}
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
 
 
@@ -177,8 +190,9 @@ def register_pytree_node(
         cls: the class; its subclasses stay leaves.
         flatten_fn: gives the items and what else is needed to build an object again.
         unflatten_fn: builds one from items and that.
-        serialized_type_name, to_dumpable_context, from_dumpable_context: accepted for PyTorch's
-            sake: how specs are written to files.
+        serialized_type_name: what treespec_dumps calls the class; without it, it refuses.
+        to_dumpable_context, from_dumpable_context: turn what else is needed to build an object
+            into what JSON can tell, and back; not needed if it can.
         flatten_with_keys_fn: as flatten_fn, with (key, item) for each item.
 
     Raises:
@@ -187,9 +201,17 @@ def register_pytree_node(
     if cls in SUPPORTED_NODES:
         raise ValueError(f"register_pytree_node: {cls} is already registered.")
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    SUPPORTED_SERIALIZED_TYPES[cls] = Written(
+        serialized_type_name, to_dumpable_context, from_dumpable_context
+    )
 
 
 _register_pytree_node = register_pytree_node
+
+
+def _register_namedtuple(cls: type[Any], *, serialized_type_name: str) -> None:
+    """Gives a named tuple the name by which treespec_dumps writes it."""
+    SUPPORTED_SERIALIZED_TYPES[cls] = Written(serialized_type_name, None, None)
 
 
 def _list_flatten(d: Iterable[Any]) -> tuple[list[Any], None]:
@@ -471,7 +493,8 @@ def _broadcast_to_and_flatten(
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from rushlight.utils import _pytree_paths
+        from rushlight.utils import _pytree_paths, _pytree_specs
 
-        return getattr(_pytree_paths, name)
+        home = _pytree_specs if name.startswith("treespec_") else _pytree_paths
+        return getattr(home, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict, deque, namedtuple
 from typing import Any
 
@@ -125,3 +126,37 @@ def test_containers_of_libraries_say_their_keys() -> None:
         assert pytree.tree_map(str, Box(3)).value == "3"
     finally:
         del pytree.SUPPORTED_NODES[Box]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "3", "[1]", '[1, {"type": "builtins.list"}]', "[1, [",
+        '[1, {"type": "builtins.list", "context": "null", "children_spec": 3}]',
+        '[1, {"type": "builtins.dict", "context": 3, "children_spec": []}]',
+        '[1, {"type": ["x"], "context": null, "children_spec": []}]',
+        "[1, " + '{"type": "builtins.list", "context": "null", "children_spec": [' * 20000,
+    ],
+)  # fmt: skip
+def test_texts_that_are_no_specs_are_refused(text: str) -> None:
+    with pytest.raises((ValueError, NotImplementedError)):
+        pytree.treespec_loads(text)
+
+
+def test_a_text_makes_only_containers_of_known_classes() -> None:
+    content = {
+        "default_factory_module": "os",
+        "default_factory_name": "system",
+        "dict_context": [],
+    }
+    spec = {"type": "collections.defaultdict", "context": content, "children_spec": []}
+    with pytest.raises(NotImplementedError, match=r"os\.system"):
+        pytree.treespec_loads(json.dumps([1, spec]))
+
+
+def test_what_json_cannot_tell_is_not_written() -> None:
+    spec = pytree.tree_structure({(1, 2): 3, 2j: 4})
+    with pytest.raises(TypeError, match="Unable to serialize context"):
+        pytree.treespec_dumps(spec)
+    with pytest.raises(ValueError, match="Unknown protocol 7"):
+        pytree.treespec_dumps(spec, 7)
