@@ -122,5 +122,6 @@ _OLD = (
     "_all_gather_base",
     "_coalescing_manager",
     "_get_default_group",
+    "_rank_not_in_group",
     "_reduce_scatter_base",
 )  # used by programs

@@ -15,7 +15,10 @@ from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
 from rushlight.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as local_sgd
 from rushlight.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_sgd
 from rushlight.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
-from rushlight.distributed.algorithms.model_averaging.utils import get_params_to_average
+from rushlight.distributed.algorithms.model_averaging.utils import (
+    average_parameters,
+    get_params_to_average,
+)
 from rushlight.distributed.optim import PostLocalSGDOptimizer
 from rushlight.futures import Future
 from rushlight.nn.parallel import DistributedDataParallel
@@ -201,6 +204,10 @@ def test_an_optimizer_averages_by_itself(two_ranks: RankPool) -> None:
 
 
 def test_only_parameters_are_averaged() -> None:
+    outside = dist.GroupMember.NON_GROUP_MEMBER
+    assert dist._rank_not_in_group(outside) and not dist._rank_not_in_group(None)
+    param = nn.Parameter(torch.ones(2))
+    average_parameters([param], outside)  # which does nothing
     with pytest.raises(NotImplementedError, match="is not supported"):
         get_params_to_average([3])  # pyright: ignore[reportArgumentType]
 
