@@ -183,8 +183,9 @@ def test_graphs_train_modules() -> None:
 
 
 def test_names_of_back_ends() -> None:
-    assert torch.compiler.list_backends() == ["inductor"]
-    assert torch._dynamo.list_backends(None) == ["aot_eager", "eager", "inductor"]
+    debugging = {"aot_eager", "eager"}  # examples in docstrings register others
+    assert {"inductor"} == set(torch.compiler.list_backends()) & {"inductor", *debugging}
+    assert set(torch._dynamo.list_backends(None)) >= {"inductor", *debugging}
     calls = []
 
     @torch._dynamo.register_backend
