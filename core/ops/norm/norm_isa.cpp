@@ -6,8 +6,12 @@
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
+// Columns whose sums stay in registers while the rows go by.
 template <class T>
-constexpr int64_t kChunk = 128 / sizeof(T);  // columns
+constexpr int64_t kChunk = 128 / sizeof(T);
+// Wider rows are read one after the other, as streams; their sums stay in the L1 cache.
+template <class T>
+constexpr int64_t kWide = 512 / sizeof(T);
 
 template <class T>
 T sum(const T* x, int64_t n) {
@@ -49,7 +53,7 @@ void combine(const T* g, const T* x, T a, T b, T c, T* y, int64_t n) {
   for (int64_t i = 0; i < n; ++i) y[i] = a * g[i] + b * x[i] + c;
 }
 
-// Calls f(first column, how many) for pieces of n columns whose sums stay in registers.
+// Calls f(first column, how many) for chunks of n columns.
 template <class T, class F>
 [[gnu::always_inline]] inline void for_each_chunk(int64_t n, const F& f) {
   int64_t j = 0;
@@ -59,6 +63,12 @@ template <class T, class F>
 
 template <class T>
 void column_sum(const T* x, int64_t rows, int64_t n, T* into) {
+  if (n > kWide<T>) {
+    for (int64_t r = 0; r < rows; ++r)
+#pragma omp simd
+      for (int64_t j = 0; j < n; ++j) into[j] += x[r * n + j];
+    return;
+  }
   for_each_chunk<T>(n, [=](int64_t j, int64_t width) __attribute__((always_inline)) {
     T sum[kChunk<T>];
     for (int64_t l = 0; l < width; ++l) sum[l] = into[j + l];
@@ -72,6 +82,12 @@ void column_sum(const T* x, int64_t rows, int64_t n, T* into) {
 // What f(element, column, sum a, sum b) adds to two sums down each column.
 template <class T, class F>
 [[gnu::always_inline]] inline void two_sums(int64_t rows, int64_t n, T* a, T* b, const F& f) {
+  if (n > kWide<T>) {
+    for (int64_t r = 0; r < rows; ++r)
+#pragma omp simd
+      for (int64_t j = 0; j < n; ++j) f(r * n + j, j, a[j], b[j]);
+    return;
+  }
   for_each_chunk<T>(n, [=](int64_t j, int64_t width) __attribute__((always_inline)) {
     T sum_a[kChunk<T>], sum_b[kChunk<T>];
     for (int64_t l = 0; l < width; ++l) {
