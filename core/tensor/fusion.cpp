@@ -463,13 +463,6 @@ Tensor defer(const ReduceCall& call, const Tensor& input, ShapeRef sizes) {
                sizes, contiguous_strides(sizes), {&operand, 1}, nullptr);
 }
 
-size_t deferred_readers(const StorageImpl& storage) {
-  if (!storage.deferred()) return 0;
-  Locked locked(lock());
-  const DeferredOp* op = storage.deferred();
-  return op ? size_t(op->readers) : 0;
-}
-
 void settle(const StorageImpl& storage) {
   Discarded discarded;
   Locked locked(lock());
@@ -481,6 +474,12 @@ void discard_deferred(StorageImpl& storage) {
   Locked locked(lock());
   discarded.reset(storage.deferred());
   if (discarded) unlink(discarded.get());
+}
+
+size_t detail::count_readers(const StorageImpl& storage) {
+  Locked locked(lock());
+  const DeferredOp* op = storage.deferred();
+  return op ? size_t(op->readers) : 0;
 }
 
 void detail::settle_readers(const StorageImpl& storage) {

@@ -50,6 +50,7 @@ inline thread_local int fusion_depth = 0;
 inline thread_local int64_t least_deferred = 0;
 inline std::atomic<int> deferred_count{0};
 [[gnu::cold]] void settle_readers(const StorageImpl& storage);
+[[gnu::cold]] size_t count_readers(const StorageImpl& storage);
 }  // namespace detail
 
 // Formulas over fewer elements gain nothing from being deferred.
@@ -95,13 +96,15 @@ struct ReduceCall {
 // Its result, of these sizes, deferred; undefined where the input is not, or no better for it.
 Tensor defer(const ReduceCall& call, const Tensor& input, ShapeRef sizes);
 
-// How many operands of deferred ops a deferred storage is.
-size_t deferred_readers(const StorageImpl& storage);
 // Computes what a deferred storage shall hold.
 void settle(const StorageImpl& storage);
 // Forgets about it, when its storage is destroyed.
 void discard_deferred(StorageImpl& storage);
 
+// How many operands of deferred ops a deferred storage is.
+inline size_t deferred_readers(const StorageImpl& storage) {
+  return storage.deferred() ? detail::count_readers(storage) : 0;
+}
 // Settles what has yet to read a storage that is about to be written.
 inline void settle_before_write(const StorageImpl& storage) {
   if (detail::deferred_count.load(std::memory_order_relaxed)) [[unlikely]]

@@ -334,9 +334,9 @@ Plan make_plan(std::span<Lane> lanes, const TileOperand& result,
 // Whether the neighbours of an operand lie across the rows of the result, so that each element of a
 // row would touch a cache line of its own.
 bool lies_across(const Plan& plan, const Lane& lane) {
-  size_t last = plan.sizes.size() - 1;
-  if (lane.single || plan.sizes[last] < kCrossing || lane.strides[last] <= lane.item) return false;
+  if (lane.single || plan.inner() < kCrossing || lane.strides.back() <= lane.item) return false;
   bool crosses = false;
+  size_t last = plan.sizes.size() - 1;
   for (size_t d = 0; d < last; ++d) {
     if (lane.strides[d] == 0) return false;
     crosses |= lane.strides[d] == lane.item && plan.sizes[d] >= kCrossing;
