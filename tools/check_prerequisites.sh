@@ -28,10 +28,11 @@ fi
 
 if ! command -v "$cxx" >/dev/null; then
   need "a C++ compiler ($cxx)" "g++"
-elif ! echo 'consteval int one() { return 1; } int main() { return one() - 1; }' |
+elif ! echo 'consteval int one() { return 1; } int main() { return one() - 1; }
+             static_assert(__has_builtin(__builtin_shufflevector));' |
   "$cxx" -std=c++20 -x c++ -fsyntax-only - 2>/dev/null; then
-  echo "make: $cxx $("$cxx" -dumpfullversion) does not know C++20." \
-    "Install a newer one (apt-get install g++-11) and run: make CXX=g++-11" >&2
+  echo "make: $cxx $("$cxx" -dumpfullversion) is too old; GCC 12 is the oldest that will do." \
+    "Install a newer one (apt-get install g++-12) and run: make CXX=g++-12" >&2
   exit 1
 fi
 

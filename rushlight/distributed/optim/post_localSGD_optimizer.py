@@ -30,10 +30,18 @@ class PostLocalSGDOptimizer(Optimizer):
             start_localSGD_iter of the hook that averages gradients until then.
 
     Example:
+        >>> import rushlight.distributed as dist
         >>> from rushlight.distributed.algorithms.model_averaging import averagers
         >>> from rushlight.distributed.optim import PostLocalSGDOptimizer
-        >>> # averager = averagers.PeriodicModelAverager(period=4, warmup_steps=100)
-        >>> # optimizer = PostLocalSGDOptimizer(torch.optim.SGD(params, lr=0.1), averager)
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> weight = torch.nn.Parameter(torch.ones(2))
+        >>> averager = averagers.PeriodicModelAverager(period=4, warmup_steps=100)
+        >>> optimizer = PostLocalSGDOptimizer(torch.optim.SGD([weight], lr=0.5), averager)
+        >>> weight.sum().backward()
+        >>> optimizer.step()
+        >>> weight.tolist()
+        [0.5, 0.5]
+        >>> dist.destroy_process_group()
     """
 
     def __init__(self, optim: Optimizer, averager: ModelAverager) -> None:

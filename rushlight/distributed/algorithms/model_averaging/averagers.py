@@ -48,9 +48,17 @@ class PeriodicModelAverager(ModelAverager):
         ValueError: if period is not positive, or warmup_steps negative.
 
     Example:
+        >>> import rushlight.distributed as dist
         >>> from rushlight.distributed.algorithms.model_averaging import averagers
-        >>> # averager = averagers.PeriodicModelAverager(period=4, warmup_steps=100)
-        >>> # after each optimizer.step(): averager.average_parameters(model.parameters())
+        >>> dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
+        >>> model = torch.nn.Linear(2, 1)
+        >>> averager = averagers.PeriodicModelAverager(period=4, warmup_steps=100)
+        >>> for _ in range(3):
+        ...     # forward, backward, optimizer.step()
+        ...     averager.average_parameters(model.parameters())
+        >>> averager.step
+        3
+        >>> dist.destroy_process_group()
     """
 
     def __init__(self, period: int, warmup_steps: int = 0, process_group: Any = None) -> None:
