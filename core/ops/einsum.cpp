@@ -163,10 +163,14 @@ class Einsum {
     }
   }
 
-  // Takes the diagonal of repeated labels and drops dims that broadcast.
+  // Takes the diagonal of repeated labels and drops dims of size 1 that broadcast, or that are
+  // summed in a product.
   void simplify(Term& term) {
+    bool is_single = terms_.size() == 1;
     for (size_t d = 0; d < term.labels.size(); ++d)
-      if (term.tensor.sizes()[d] == 1 && sizes_[size_t(term.labels[d])] != 1) {
+      if (int64_t label = term.labels[d];
+          term.tensor.sizes()[d] == 1 &&
+          (sizes_[size_t(label)] != 1 || !(is_single || contains(output_, label)))) {
         term.tensor = squeeze(term.tensor, int64_t(d));
         term.labels.erase(d--);
       }

@@ -94,6 +94,7 @@ class Written(NamedTuple):
 
 SUPPORTED_SERIALIZED_TYPES: dict[Any, Written] = {}
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
+_DICTS = (dict, OrderedDict, defaultdict)
 
 
 class structseq(tuple[Any, ...]):
@@ -147,6 +148,35 @@ class TreeSpec:
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         return tree_unflatten(leaves, self)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """What a tree has where this spec has leaves: leaves or trees below them.
+
+        Dicts of any kind are taken by their keys.
+
+        Raises:
+            ValueError: where the tree has another container, or other keys.
+
+        Example:
+            >>> from rushlight.utils._pytree import tree_structure
+            >>> tree_structure({"a": 1, "b": 2}).flatten_up_to({"b": (3, 4), "a": None})
+            [None, (3, 4)]
+        """
+        if self.type is None:
+            return [tree]
+        node_type, items, fits = _get_node_type(tree), [], False
+        if node_type in _DICTS and self.type in _DICTS:
+            keys = self.context[1] if self.type is defaultdict else self.context
+            items = [tree[key] for key in keys if key in tree]
+            fits = len(items) == len(keys) == len(tree)
+        elif node_type is self.type:
+            items, context = SUPPORTED_NODES[node_type].flatten_fn(tree)
+            fits = len(items) == self.num_children
+            fits = fits and (context == self.context or node_type is deque)
+        if not fits:
+            raise ValueError(f"flatten_up_to: the trees differ: {self} and {tree_structure(tree)}.")
+        pairs = zip(self.children_specs, items, strict=True)
+        return [leaf for spec, item in pairs for leaf in spec.flatten_up_to(item)]
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -373,7 +403,10 @@ def tree_map(
     *rests: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """A tree of func(leaf, ...) for the leaves of one or several trees of one structure.
+    """A tree of func(leaf, ...) for the leaves of a tree and what others have in their places.
+
+    Raises:
+        ValueError: another tree lacks a place of the first.
 
     Example:
         >>> from rushlight.utils._pytree import tree_map
@@ -381,12 +414,7 @@ def tree_map(
         {'x': 3}
     """
     leaves, spec = tree_flatten(tree, is_leaf)
-    others = []
-    for rest in rests:
-        found, rest_spec = tree_flatten(rest, is_leaf)
-        if rest_spec != spec:
-            raise ValueError(f"tree_map: the trees differ: {spec} and {rest_spec}.")
-        others.append(found)
+    others = [spec.flatten_up_to(rest) for rest in rests]
     return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
 
 

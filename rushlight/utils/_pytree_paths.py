@@ -13,7 +13,6 @@ from rushlight.utils._pytree import (
     TreeSpec,
     _get_node_type,
     _list_flatten_with_keys,
-    tree_flatten,
     tree_is_leaf,
     tree_structure,
     tree_unflatten,
@@ -119,7 +118,7 @@ def tree_map_with_path(
     *rests: Any,
     is_leaf: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """A tree of func(path, leaf, ...) for the leaves of one or several trees of one structure.
+    """A tree of func(path, leaf, ...), as tree_map's of func(leaf, ...).
 
     Example:
         >>> from rushlight.utils._pytree import keystr, tree_map_with_path
@@ -127,11 +126,6 @@ def tree_map_with_path(
         {'x': ["['x'][0]", "['x'][1]"]}
     """
     leaves, spec = tree_flatten_with_path(tree, is_leaf)
-    others = []
-    for rest in rests:
-        found, rest_spec = tree_flatten(rest, is_leaf)
-        if rest_spec != spec:
-            raise ValueError(f"tree_map_with_path: the trees differ: {spec} and {rest_spec}.")
-        others.append(found)
+    others = [spec.flatten_up_to(rest) for rest in rests]
     results = [func(*leaf, *each) for leaf, *each in zip(leaves, *others, strict=True)]
     return tree_unflatten(results, spec)

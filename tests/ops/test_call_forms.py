@@ -79,6 +79,7 @@ def test_extremes_of_integers_without_the_input(dtype: Any) -> None:
     x = torch.tensor([100, 100, 100], dtype=dtype)
     index, src = torch.tensor([0, 0, 2]), torch.tensor([3, 5, 4], dtype=dtype)
     largest = x.scatter_reduce(0, index, src, "amax", include_self=False)
+    assert torch.equal(x.scatter_reduce(0, index, src, "max", include_self=False), largest)
     assert largest.dtype is dtype and largest.tolist() == [5, 100, 4]
     smallest = x.index_reduce(0, index, src, "amin", include_self=False)
     assert smallest.tolist() == [3, 100, 4]

@@ -80,6 +80,15 @@ def test_a_large_chain_takes_the_cheap_order() -> None:
     assert torch.einsum("ij,jk,kl->il", a, b, c).sum().item() == 4e8
 
 
+def test_sums_over_one_element_are_products_that_promote() -> None:
+    a, b = torch.ones(1, 3, 1, dtype=torch.int8), torch.ones(2, 1, 1)
+    assert torch.einsum("ijk,lkj->ijl", a[:, :1], b).dtype == torch.float32
+    assert torch.einsum("ik,ki->i", a[0], a[:, :, 0].short()).dtype == torch.int16
+    assert torch.einsum("ij->i", torch.ones(2, 1, dtype=torch.bool)).dtype == torch.int64
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch.einsum("ijk,jl->il", a, torch.ones(3, 2, dtype=torch.int32))
+
+
 def test_a_path_is_checked() -> None:
     a = torch.ones(2, 2)
     for path in ([0], [0, 1, 0, 5], [0, 0, 0, 1], [-1, 0, 0, 1]):

@@ -164,7 +164,7 @@ def test_a_gradient_through_an_index_reaches_every_use() -> None:
             "either add or multiply",
         ),
         (
-            lambda x: x.scatter_reduce(0, torch.tensor([[0]]), x, "max"),
+            lambda x: x.scatter_reduce(0, torch.tensor([[0]]), x, "add"),
             RuntimeError,
             "reduce argument",
         ),

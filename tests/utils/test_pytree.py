@@ -60,6 +60,17 @@ def test_classes_join() -> None:
         pytree.tree_map(max, [1], (1,))
 
 
+def test_other_trees_may_go_on_below_the_leaves_of_the_first() -> None:
+    assert pytree.tree_map(lambda *x: x, [1, None], [(2, 3), {}]) == [(1, (2, 3)), (None, {})]
+    spec = pytree.tree_structure({"a": 1, "b": (2, Pair(3, 4))})
+    same = OrderedDict(b=(5, Pair(6, [7])), a=8)
+    assert spec.flatten_up_to(same) == [8, 5, 6, [7]]
+    assert pytree.tree_structure(deque([1])).flatten_up_to(deque([2], maxlen=3)) == [2]
+    for other in (1, {"a": 1}, {"a": 1, "b": (2, (3, 4))}, {"a": 1, "b": 2}, {"a": 1, "c": 2}):
+        with pytest.raises(ValueError, match="the trees differ"):
+            spec.flatten_up_to(other)
+
+
 def test_nodes_and_specs_have_the_fields_that_libraries_read() -> None:
     def leaves_and_spec(tree: Any) -> tuple[list[Any], pytree.TreeSpec]:
         kind = pytree._get_node_type(tree)

@@ -84,8 +84,8 @@ Tensor scatter_extreme(const Tensor& input, int64_t dim, const Tensor& index, co
 
 Tensor scatter_reduced(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                        std::string_view reduce, bool include_self) {
-  bool largest = reduce == "amax", sums = reduce == "sum" || reduce == "mean";
-  CHECK(sums || largest || reduce == "amin" || reduce == "prod",
+  bool largest = reduce == "amax" || reduce == "max", sums = reduce == "sum" || reduce == "mean";
+  CHECK(sums || largest || reduce == "amin" || reduce == "min" || reduce == "prod",
         "reduce argument must be either sum, prod, mean, amax or amin, got '", reduce, "'.");
   Tensor base = input, values = src;
   for (int64_t d = 0; d < std::min(src.dim(), index.dim()); ++d)
