@@ -56,6 +56,22 @@ def pointwise(torch: Any) -> None:
 
 
 @piece
+def chains(torch: Any) -> None:
+    @torch.compile
+    def chain(x: Any, row: Any) -> Any:
+        return (x * row + 1).sigmoid() * x.to(torch.float16).float()
+
+    same(torch, chain, torch.randn(300, 1001), torch.randn(1001), tolerance=1e-2)
+    x = torch.randn(1000, 1001, device="cuda")
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        y = chain(x, x[0])
+    torch.cuda.current_stream().wait_stream(side)
+    assert torch.equal(y, (x * x[0] + 1).sigmoid() * x.half().float())
+
+
+@piece
 def reductions(torch: Any) -> None:
     x = torch.randn(300, 1000)
     same(torch, lambda a: (a.sum(), a.mean(0), a.var(1), a.logsumexp(1)), x)

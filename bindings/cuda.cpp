@@ -21,6 +21,7 @@
 #include "core/device/nvml.h"
 #include "core/device/nvrtc.h"
 #include "core/device/nvtx.h"
+#include "core/tensor/fusion.h"
 #include "core/tensor/generator.h"
 #include "core/tensor/tile_loop.h"
 
@@ -130,8 +131,12 @@ void add_devices(nb::module_& m) {
       "_cuda_properties", [](int device) { return describe(cuda::properties(device)); }, "device"_a,
       "What the driver says about a device.");
   m.def(
-      "_cuda_synchronize", [](int device) { cuda::synchronize(device); }, "device"_a, NoGil(),
-      "Waits for a device.");
+      "_cuda_synchronize",
+      [](int device) {
+        settle_device(device);
+        cuda::synchronize(device);
+      },
+      "device"_a, NoGil(), "Waits for a device.");
 }
 
 void add_memory(nb::module_& m) {
@@ -181,8 +186,9 @@ void add_memory(nb::module_& m) {
   m.def(
       "_cuda_record_stream",
       [](nb::handle tensor, int device, uintptr_t handle) {
-        cuda::record_stream(expect_tensor(tensor.ptr(), "self").storage()->cuda_block(),
-                            stream_of(device, handle));
+        const Storage& storage = expect_tensor(tensor.ptr(), "self").storage();
+        storage->data();  // is queued now, if it was deferred
+        cuda::record_stream(storage->cuda_block(), stream_of(device, handle));
       },
       "tensor"_a, "device"_a, "stream"_a, "Tells that a stream uses the tensor.");
   m.def(
@@ -295,17 +301,26 @@ void add_streams(nb::module_& m) {
       "device"_a, "stream"_a, "Sets the current stream of a device.");
   m.def(
       "_cuda_stream_synchronize",
-      [](int device, uintptr_t handle) { cuda::synchronize(stream_of(device, handle)); },
+      [](int device, uintptr_t handle) {
+        settle_device(device);
+        cuda::synchronize(stream_of(device, handle));
+      },
       "device"_a, "stream"_a, NoGil(), "Waits for a stream.");
   m.def(
       "_cuda_stream_is_done",
-      [](int device, uintptr_t handle) { return cuda::is_done(stream_of(device, handle)); },
+      [](int device, uintptr_t handle) {
+        settle_device(device);
+        return cuda::is_done(stream_of(device, handle));
+      },
       "device"_a, "stream"_a, "Whether a stream's work is done.");
 
   nb::class_<cuda::Event>(m, "_CudaEvent")
       .def(nb::init<bool, bool>(), "enable_timing"_a, "blocking"_a)
-      .def("record", [](cuda::Event& event, int device,
-                        uintptr_t handle) { event.record(stream_of(device, handle)); })
+      .def("record",
+           [](cuda::Event& event, int device, uintptr_t handle) {
+             settle_device(device);
+             event.record(stream_of(device, handle));
+           })
       .def("block", [](const cuda::Event& event, int device,
                        uintptr_t handle) { event.block(stream_of(device, handle)); })
       .def("synchronize", &cuda::Event::synchronize, NoGil())
@@ -342,9 +357,18 @@ void add_graphs(nb::module_& m) {
              auto take = [shared, take = source.take](uint64_t counters) { return take(counters); };
              graph.register_source({source.id, take});
            })
-      .def("capture_begin", [](cuda::Graph& graph, std::optional<cuda::PoolId> pool,
-                               int mode) { graph.capture_begin(pool, cuda::CaptureMode(mode)); })
-      .def("capture_end", &cuda::Graph::capture_end, "keeps"_a)
+      .def("capture_begin",
+           [](cuda::Graph& graph, std::optional<cuda::PoolId> pool, int mode) {
+             settle_device(cuda::current_device());
+             graph.capture_begin(pool, cuda::CaptureMode(mode));
+           })
+      .def(
+          "capture_end",
+          [](cuda::Graph& graph, bool keeps) {
+            settle_device(cuda::current_device());
+            graph.capture_end(keeps);
+          },
+          "keeps"_a)
       .def("abandon", &cuda::Graph::abandon)
       .def("instantiate", &cuda::Graph::instantiate)
       .def("replay", &cuda::Graph::replay)

@@ -66,6 +66,15 @@ def gpu_cross_entropy(torch: Any) -> Call:
     return lambda: torch.nn.functional.cross_entropy(a, labels)
 
 
+@case("gpu: compiled GELU by hand, 64M floats", "gpu", 1.1)
+def gpu_compiled_gelu(torch: Any) -> Call:
+    x = torch.randn(MILLIONS_64, device="cuda")
+    compiled = torch.compile(
+        lambda x: 0.5 * x * (1 + torch.tanh(0.79788456 * (x + 0.044715 * x * x * x)))
+    )
+    return lambda: compiled(x)
+
+
 @case("gpu: gelu, 64M bfloat16", "gpu", 1.0)
 def gpu_gelu_half(torch: Any) -> Call:
     a = torch.randn(MILLIONS_64, device="cuda").to(torch.bfloat16)

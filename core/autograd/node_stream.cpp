@@ -32,12 +32,14 @@ cuda::Stream stream_of(const Node& node, int device) {
   return cuda::default_stream(device);
 }
 
-// Memory that was allocated on one stream is used on another.
+// Memory that was allocated on one stream is used on another, which will wait for it.
 void share(std::span<const Tensor> tensors, cuda::Stream stream) {
   for (const Tensor& tensor : tensors) {
     bool is_there = tensor.defined() && !is_lifted(tensor) && !tensor.is_sparse() &&
                     tensor.device().is_cuda() && tensor.device().index == stream.device;
-    if (is_there) cuda::record_stream(tensor.storage()->cuda_block(), stream);
+    if (!is_there) continue;
+    tensor.storage()->data();  // is queued now, if it was deferred
+    cuda::record_stream(tensor.storage()->cuda_block(), stream);
   }
 }
 
@@ -64,16 +66,16 @@ NodeStream::NodeStream(const Node& node, TensorList grads) {
   own_ = stream_of(node, device);
   // What is captured into a graph goes to the streams of the capture.
   if (own_ == callers_ || cuda::is_capturing(callers_)) return;
-  cuda::order(callers_, own_);
   share(grads, own_);
+  cuda::order(callers_, own_);
   guard_.emplace(own_);
 }
 
 void NodeStream::finish(std::span<const Tensor> input_grads) {
   if (!guard_) return;
   guard_.reset();
-  cuda::order(own_, callers_);
   share(input_grads, callers_);
+  cuda::order(own_, callers_);
 }
 
 }  // namespace rushlight

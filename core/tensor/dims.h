@@ -4,9 +4,12 @@
 // A lane is one tensor of such a loop. Strides are in bytes or in elements, as the caller likes.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include "core/base/shape.h"
+#include "core/tensor/lane_layout.h"
 #include "core/tensor/tensor.h"
 
 namespace rushlight {
@@ -17,6 +20,27 @@ void join_dims(Shape& sizes, std::span<Shape* const> strides);
 
 // The strides of a tensor by dim of `sizes`, which it broadcasts to; 0 where it repeats.
 Shape broadcast_strides(const Tensor& tensor, ShapeRef sizes);
+
+// How a kernel walks lanes of these sizes: the last lane decides the order of the dims. Raises when
+// there are more than a kernel walks.
+template <int kLanes>
+LaneLayout<kLanes> kernel_layout(Shape sizes, std::span<Shape> strides) {
+  ASSERT(strides.size() <= kLanes);
+  Shape* lanes[kLanes];
+  for (size_t k = 0; k < strides.size(); ++k) lanes[strides.size() - 1 - k] = &strides[k];
+  join_dims(sizes, {lanes, strides.size()});
+  CHECK(sizes.size() <= kMaxKernelDims, ErrorKind::kNotImplemented, "a CUDA kernel walks at most ",
+        kMaxKernelDims, " dims that cannot be joined, but these tensors have ", sizes.size(),
+        ". Call contiguous() on them first.");
+  LaneLayout<kLanes> layout;
+  layout.dims = int32_t(sizes.size());
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    layout.sizes[d] = sizes[d];
+    layout.divisors[d] = Divisor::of(uint32_t(std::min<int64_t>(sizes[d], INT32_MAX)));
+    for (size_t k = 0; k < strides.size(); ++k) layout.strides[k][d] = strides[k][d];
+  }
+  return layout;
+}
 
 // A row-major shape as one dim sees it: blocks of `length` rows of `inner` elements.
 struct AroundDim {

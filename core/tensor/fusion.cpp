@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/device/cuda_stream.h"
+#include "core/tensor/fused_cuda.h"
 #include "core/tensor/pointwise.h"
 #include "core/tensor/reduce_split.h"
 #include "core/tensor/tile_program.h"
@@ -20,20 +22,23 @@
 namespace rushlight {
 
 // Formulas that one program runs, and tensors that it reads: with more of them the tiles would not
-// stay in the L1 cache.
-constexpr int kMostSteps = 32;
-constexpr size_t kMostLeaves = 16;
+// stay in the L1 cache, nor the values in a GPU's registers.
+constexpr int kMostSteps = kMaxFusedWrites;
+constexpr size_t kMostLeaves = kMaxFusedReads;
 static_assert(kMostSteps + int(kMostLeaves) <= kMaxLanes);
+constexpr int kMostNumbers = kMaxFusedNumbers;
 // What takes more passes than this from what is in memory is not computed a second time.
 constexpr int kMostRepeated = 8;
 
 // What a loop computes, or a reduction.
 struct DeferredCall {
-  PointwiseKernel kernel{nullptr};           // null for a conversion or a reduction
+  const Formula* formula = nullptr;          // null for a conversion or a reduction
+  PointwiseKernel kernel{nullptr};           // its loop
   std::optional<ReduceCall> reduction = {};  // of the one operand
   bool is_cheap;
   DType compute, result, written;  // see Typing
-  int scalar_count = 0;
+
+  int scalar_count() const { return formula ? formula->counts.scalars : 0; }
 };
 
 class DeferredOp {
@@ -53,6 +58,7 @@ class DeferredOp {
   int member = -1;     // its number while it is part of a group
   uint64_t visit = 0;  // the last one that came by, see Visit
   StorageImpl* storage = nullptr;
+  cuda::Stream stream;                        // that it is for, on a GPU
   const void* scope = &detail::fusion_depth;  // of its thread
   DeferredOp *older = nullptr, *newer = nullptr;
 
@@ -81,8 +87,8 @@ DeferredOp::DeferredOp(const DeferredCall& call, ShapeRef sizes, ShapeRef stride
     tensors_[k] = shallow_copy(*reads[k].tensor);
     operands[k] = {&tensors_[k], reads[k].kernel_dtype};
   }
-  if (call.scalar_count)
-    std::memcpy(scalars, numbers, size_t(call.scalar_count) * dtype_size(call.compute));
+  if (int count = call.scalar_count())
+    std::memcpy(scalars, numbers, size_t(count) * dtype_size(call.compute));
 }
 
 namespace {
@@ -139,23 +145,36 @@ bool is_same(const TileOperand& one, const TileOperand& other) {
          a.strides() == b.strides();
 }
 
+// Whether a program knows an operand's one element beforehand.
+bool is_number(const TileOperand& operand) {
+  return operand.tensor->numel() == 1 && operand.tensor->device().is_cpu() &&
+         !operand.tensor->storage()->deferred();
+}
+
 // What a program for an op would be made of, if nothing were settled before.
 struct Parts {
   int steps = 0;
+  int numbers = 0;
   int passes = 0;  // over a tile: those of the steps, and of conversions between them
   std::vector<const TileOperand*> leaves;
 
   explicit Parts(DeferredOp& op) { add(op, Visit()); }
 
-  bool fit_one_program() const { return steps <= kMostSteps && leaves.size() <= kMostLeaves; }
+  bool fit_one_program() const {
+    return steps <= kMostSteps && leaves.size() <= kMostLeaves && numbers <= kMostNumbers;
+  }
 
  private:
   void add(DeferredOp& op, const Visit& visit) {
     ++steps;
+    numbers += op.call.scalar_count();
     passes += 1 + (op.call.written != op.call.result);
     for (const TileOperand& operand : op.reads()) {
+      if (is_number(operand)) {
+        ++numbers;
+        continue;
+      }
       DeferredOp* read = operand.tensor->storage()->deferred();
-      if (!read && operand.tensor->numel() == 1) continue;
       passes += operand.tensor->dtype() != operand.kernel_dtype;
       if (read && visit.is_first(*read)) add(*read, visit);
       else if (!read &&
@@ -198,6 +217,7 @@ class Group {
 
   // Computes all members, and stores those that somebody may read.
   void run() {
+    if (root_.storage->device().is_cuda()) return run_on_cuda();
     values_.resize(members_.size());
     results_.reserve(members_.size());
     lanes_.reserve(kMaxLanes);
@@ -233,6 +253,38 @@ class Group {
     return is_read_later && !(may_wait && member.is_repeatable());
   }
 
+  // Makes room for a member's elements, unless nobody will read them.
+  bool store_if_wanted(DeferredOp& member) {
+    if (!is_to_be_stored(member)) return false;
+    stored_.push_back(&member);
+    results_.push_back(
+        empty_strided(member.sizes, member.strides, member.call.result, member.storage->device()));
+    return true;
+  }
+
+  // The members are the steps of the program.
+  void run_on_cuda() {
+    cuda::StreamGuard guard(root_.stream);
+    CudaProgram program;
+    for (DeferredOp* member : members_) {
+      std::vector<CudaProgram::Input> inputs;
+      for (const TileOperand& operand : member->reads()) {
+        DeferredOp* read = operand.tensor->storage()->deferred();
+        if (is_number(operand)) inputs.push_back(program.number(operand));
+        else if (read)
+          inputs.push_back({CudaProgram::Input::step, read->member, operand.kernel_dtype});
+        else
+          inputs.push_back({CudaProgram::Input::read,
+                            lane_of({operand.tensor, operand.tensor->dtype()}).index,
+                            operand.kernel_dtype});
+      }
+      program.add(member->call.formula, member->call.compute, member->call.result, inputs,
+                  member->scalars);
+      if (store_if_wanted(*member)) program.store();
+    }
+    program.run(lanes_, results_);
+  }
+
   void compile(DeferredOp& member) {
     const DeferredCall& call = member.call;
     Step step;
@@ -246,7 +298,7 @@ class Group {
       const TileOperand& operand = member.operands[k];
       if (DeferredOp* read = operand.tensor->storage()->deferred())
         step.inputs[k] = value_as(*read, operand.kernel_dtype);
-      else if (operand.tensor->numel() != 1) step.inputs[k] = lane_of(operand);
+      else if (!is_number(operand)) step.inputs[k] = lane_of(operand);
       else ++numbers, number = &operand;
     }
     if (numbers) {
@@ -256,16 +308,11 @@ class Group {
       if (numbers == 1 && repeating) step.loop = repeating;
       int64_t copies = step.loop == repeating ? 1 : TileProgram::kTile;
       for (k = 0; k < step.input_count; ++k)
-        if (!member.operands[k].tensor->storage()->deferred() &&
-            member.operands[k].tensor->numel() == 1)
+        if (is_number(member.operands[k]))
           step.inputs[k] = program_.add_number(member.operands[k], copies);
     }
 
-    bool is_stored = is_to_be_stored(member);
-    if (is_stored) {
-      stored_.push_back(&member);
-      results_.push_back(empty_strided(member.sizes, member.strides, call.result));
-    }
+    bool is_stored = store_if_wanted(member);
     Place place;  // of the elements in the dtype of the result
     if (&member == &body_) place = {Place::result, 0, 0, int64_t(dtype_size(call.written))};
     else if (is_stored) place = lane_of({&results_.back(), call.result});
@@ -338,9 +385,11 @@ void settle_locked(DeferredOp& root, Discarded& discarded);
 
 // Whether an operand is all of what a deferred formula gives, in the order of `root`.
 bool fits(const DeferredOp& read, const Tensor& operand, const DeferredOp& root) {
-  return !read.call.reduction && operand.dtype() == read.call.result && operand.offset() == 0 &&
-         operand.sizes() == root.sizes && operand.strides() == root.strides &&
-         read.sizes == root.sizes && read.strides == root.strides;
+  return !read.call.reduction && read.storage->device() == root.storage->device() &&
+         read.stream == root.stream && operand.dtype() == read.call.result &&
+         operand.offset() == 0 && operand.sizes() == root.sizes &&
+         operand.strides() == root.strides && read.sizes == root.sizes &&
+         read.strides == root.strides;
 }
 
 // Settles what cannot be computed along with the root, such as views and broadcast operands.
@@ -381,9 +430,9 @@ void settle_all(F&& is_due) {
   for (const Storage& storage : due) settle(*storage);
 }
 
-// Whether the tensor is all that a deferred formula gives, in any order.
+// Whether the tensor is all that a deferred formula gives, in any order, on the CPU.
 bool is_whole_deferred(const Tensor& tensor) {
-  if (!tensor.storage()->deferred()) return false;
+  if (!tensor.device().is_cpu() || !tensor.storage()->deferred()) return false;
   Locked locked(lock());
   const DeferredOp* op = tensor.storage()->deferred();
   return op && !op->call.reduction && tensor.dtype() == op->call.result && tensor.offset() == 0 &&
@@ -391,7 +440,7 @@ bool is_whole_deferred(const Tensor& tensor) {
          tensor.storage()->bytes() == size_t(tensor.numel()) * tensor.itemsize();
 }
 
-Tensor defer(const DeferredCall& call, ShapeRef sizes, ShapeRef strides,
+Tensor defer(const DeferredCall& call, Device device, ShapeRef sizes, ShapeRef strides,
              std::span<const TileOperand> operands, const void* scalars) {
   auto deferred = std::make_unique<DeferredOp>(call, sizes, strides, operands, scalars);
   int64_t numel = checked_numel(sizes);
@@ -410,8 +459,9 @@ Tensor defer(const DeferredCall& call, ShapeRef sizes, ShapeRef strides,
     deferred->passes = parts->passes;
     deferred->full_reads = int(std::ranges::count_if(
         parts->leaves, [&](auto* leaf) { return leaf->tensor->numel() == numel; }));
-    storage = StorageImpl::defer(bytes, {DeviceType::cpu}, deferred.get());
+    storage = StorageImpl::defer(bytes, device, deferred.get());
     deferred->storage = storage.get();
+    if (device.is_cuda()) deferred->stream = cuda::current_stream(device.index);
     link(deferred.release());
   }
   return on_storage(std::move(storage), sizes, strides, call.result);
@@ -432,21 +482,21 @@ void end_fusion() noexcept {
   }
 }
 
-Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
-             std::span<const TileOperand> operands, const void* scalars) {
-  return defer({.kernel = typing.kernel,
+Tensor defer(const Formula& formula, const Typing& typing, Device device, ShapeRef sizes,
+             ShapeRef strides, std::span<const TileOperand> operands, const void* scalars) {
+  return defer({.formula = &formula,
+                .kernel = typing.kernel,
                 .is_cheap = formula.is_cheap,
                 .compute = typing.compute,
                 .result = typing.result,
-                .written = typing.written,
-                .scalar_count = formula.counts.scalars},
-               sizes, strides, operands, scalars);
+                .written = typing.written},
+               device, sizes, strides, operands, scalars);
 }
 
 Tensor defer_cast(const Tensor& input, DType dtype, ShapeRef strides) {
   TileOperand operand{&input, input.dtype()};
   return defer({.is_cheap = true, .compute = input.dtype(), .result = dtype, .written = dtype},
-               input.sizes(), strides, {&operand, 1}, nullptr);
+               input.device(), input.sizes(), strides, {&operand, 1}, nullptr);
 }
 
 Tensor defer(const ReduceCall& call, const Tensor& input, ShapeRef sizes) {
@@ -460,13 +510,19 @@ Tensor defer(const ReduceCall& call, const Tensor& input, ShapeRef sizes) {
                 .compute = input.dtype(),
                 .result = call.dtype,
                 .written = call.dtype},
-               sizes, contiguous_strides(sizes), {&operand, 1}, nullptr);
+               input.device(), sizes, contiguous_strides(sizes), {&operand, 1}, nullptr);
 }
 
 void settle(const StorageImpl& storage) {
   Discarded discarded;
   Locked locked(lock());
   if (DeferredOp* op = storage.deferred()) settle_locked(*op, discarded);
+}
+
+void settle_device(int device) {
+  if (detail::deferred_count.load(std::memory_order_relaxed) == 0) return;
+  Device wanted{DeviceType::cuda, int8_t(device)};
+  settle_all([&](const DeferredOp& op) { return op.storage->device() == wanted; });
 }
 
 void discard_deferred(StorageImpl& storage) {

@@ -1,5 +1,5 @@
 // Owns deferred ops: in a FusionScope, formulas over large tensors only note what to compute, and a
-// chain of them runs tile by tile, in one pass over memory, when somebody asks for elements.
+// chain of them runs in one pass over memory when somebody asks for elements.
 //
 // Note [Fusion]
 // A chain of formulas such as 0.5 * x * (1 + tanh(x * c)) computes little and moves much: each op
@@ -22,6 +22,10 @@
 // Whoever is about to write in place calls check_writable(), which settles those that have yet to
 // read the old elements; memory that others may write behind our back, as NumPy can, makes nothing
 // wait for backward. When the scope ends, all is settled but what waits for backward.
+//
+// On a GPU the program is one kernel (fused_cuda.h), and a reduction runs by itself. An op is
+// queued on the stream that was current when it was called. Before anybody may count on what is
+// queued there, by an event for one, settle_device() queues what was deferred.
 //
 // One lock guards it all, since tensors go from thread to thread.
 #pragma once
@@ -75,15 +79,15 @@ class FusionScope {
 inline bool is_fusing() { return detail::fusion_depth > 0; }
 // Whether a formula for so many elements on the device is deferred now.
 inline bool defers(int64_t numel, Device device) {
-  return is_fusing() && device.is_cpu() && numel >= detail::least_deferred;
+  return is_fusing() && !device.is_meta() && numel >= detail::least_deferred;
 }
 
-// The result of a formula over CPU tensors, deferred. Its strides are dense; scalars are in the
-// compute dtype.
-Tensor defer(const Formula& formula, const Typing& typing, ShapeRef sizes, ShapeRef strides,
-             std::span<const TileOperand> operands, const void* scalars);
+// The result of a formula over tensors of a device, deferred. Its strides are dense; scalars are in
+// the compute dtype.
+Tensor defer(const Formula& formula, const Typing& typing, Device device, ShapeRef sizes,
+             ShapeRef strides, std::span<const TileOperand> operands, const void* scalars);
 
-// The input in another dtype, deferred. Its strides are dense, and its elements on the CPU.
+// The input in another dtype, deferred. Its strides are dense.
 Tensor defer_cast(const Tensor& input, DType dtype, ShapeRef strides);
 
 // What a reduction does, see reduce().
@@ -98,6 +102,8 @@ Tensor defer(const ReduceCall& call, const Tensor& input, ShapeRef sizes);
 
 // Computes what a deferred storage shall hold.
 void settle(const StorageImpl& storage);
+// Queues all that is deferred on a CUDA device.
+void settle_device(int device);
 // Forgets about it, when its storage is destroyed.
 void discard_deferred(StorageImpl& storage);
 

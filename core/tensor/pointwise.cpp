@@ -197,7 +197,7 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
   if (!into) {
     bool row_major = are_row_major(operands);
     if (is_fusing() && defers(checked_numel(*sizes), device)) [[unlikely]]
-      return defer(formula, typing, *sizes,
+      return defer(formula, typing, device, *sizes,
                    row_major ? contiguous_strides(*sizes) : strides_after(*sizes, operands),
                    {lanes, operands.size()}, scalar_bytes);
     Tensor result =

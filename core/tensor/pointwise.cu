@@ -149,18 +149,6 @@ Parameter<k> at(const PointwiseArgs& args, int64_t offset) {
   return convert<Parameter<k>>(static_cast<const Memory<k>*>(args.operands[k])[offset]);
 }
 
-// The quotient by the size of a dim, and what is left. Divisions of 64 bits are slow.
-uint32_t divide(const PointwiseLayout& layout, int d, uint32_t& number) {
-  uint32_t quotient = layout.divisors[d].quotient(number);
-  number -= quotient * uint32_t(layout.sizes[d]);
-  return quotient;
-}
-uint64_t divide(const PointwiseLayout& layout, int d, uint64_t& number) {
-  uint64_t quotient = number / uint64_t(layout.sizes[d]);
-  number -= quotient * uint64_t(layout.sizes[d]);
-  return quotient;
-}
-
 template <class T>
 struct Scattered {
   T of[kScattered];
@@ -198,7 +186,7 @@ void run_strided(const PointwiseArgs& args, const PointwiseLayout& layout, Indic
 #pragma unroll
     for (int e = 0; e < kScattered; ++e) {
       Index index = rest[e];
-      rest[e] = d > 0 ? divide(layout, d, index) : 0;
+      rest[e] = d > 0 ? layout.divide(d, index) : 0;
 #pragma unroll
       for (int k = 0; k < kLanes; ++k) offsets[k][e] += int64_t(index) * layout.strides[k][d];
     }

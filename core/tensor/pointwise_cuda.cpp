@@ -93,23 +93,11 @@ void write_number(const TileOperand& operand, char* to) {
 }
 
 PointwiseLayout layout_of(const Tensor& result, std::span<const TileOperand> operands) {
-  Shape sizes = result.sizes(), strides[kMaxOperands + 1];
-  Shape* lanes[kMaxOperands + 1];
-  lanes[0] = &(strides[operands.size()] = result.strides());
+  Shape strides[kMaxOperands + 1];
   for (size_t k = 0; k < operands.size(); ++k)
-    lanes[k + 1] = &(strides[k] = broadcast_strides(*operands[k].tensor, result.sizes()));
-  join_dims(sizes, {lanes, operands.size() + 1});
-  CHECK(sizes.size() <= kMaxKernelDims, ErrorKind::kNotImplemented, "a CUDA kernel walks at most ",
-        kMaxKernelDims, " dims that cannot be joined, but these tensors have ", sizes.size(),
-        ". Call contiguous() on them first.");
-  PointwiseLayout layout;
-  layout.dims = int32_t(sizes.size());
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    layout.sizes[d] = sizes[d];
-    layout.divisors[d] = Divisor::of(uint32_t(std::min<int64_t>(sizes[d], INT32_MAX)));
-    for (size_t k = 0; k <= operands.size(); ++k) layout.strides[k][d] = strides[k][d];
-  }
-  return layout;
+    strides[k] = broadcast_strides(*operands[k].tensor, result.sizes());
+  strides[operands.size()] = result.strides();
+  return kernel_layout<kMaxOperands + 1>(result.sizes(), {strides, operands.size() + 1});
 }
 
 }  // namespace

@@ -1,0 +1,111 @@
+// Owns what the kernels are written in that fused_cuda.cpp makes of chains of formulas.
+//
+// A kernel reads n neighboring elements of each tensor, computes value after value for each, and
+// writes those that are wanted. Where a tensor lies in another order than the results, its elements
+// are looked up one by one.
+#pragma once
+
+#include "core/tensor/formula.cuh"
+
+#include "core/tensor/convert.h"
+#include "core/tensor/fused_args.h"
+
+// A formula by its two texts.
+#define FORMULA(NAME, PARAMS, ...)                                                           \
+  struct NAME {                                                                              \
+    template <class T, class S, class B, class R = T, class N = T, class C = T, class I = T> \
+    static auto apply PARAMS {                                                               \
+      return __VA_ARGS__;                                                                    \
+    }                                                                                        \
+  };
+
+namespace rushlight::on_cuda {
+
+template <class T, int n>
+struct alignas(sizeof(T) * n) Vector {
+  T at[n];
+};
+
+// The first element of a thread that has n.
+template <int n>
+int64_t first_of_thread() {
+  return (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) * n;
+}
+
+template <class T, int n>
+Vector<T, n> read(const FusedArgs& args, int k, int64_t first) {
+  const T* data = static_cast<const T*>(args.reads[k]) + first;
+  if (first + n <= args.numel) return *reinterpret_cast<const Vector<T, n>*>(data);
+  Vector<T, n> vector;
+  for (int e = 0; e < n; ++e)
+    if (first + e < args.numel) vector.at[e] = data[e];
+  return vector;
+}
+
+template <class T>
+T read_single(const FusedArgs& args, int k) {
+  return *static_cast<const T*>(args.reads[k]);
+}
+
+// Where the elements of a thread lie in the tensors of a layout.
+template <int lanes, int n>
+struct Places {
+  int64_t of[lanes][n] = {};
+
+  Places(const FusedArgs& args, const FusedLayout& layout, int64_t first) {
+    // Also those numbers are below 2^31 that the last block has left over.
+    if (args.numel < (int64_t(1) << 31) - n * 1024) walk<uint32_t>(layout, first);
+    else walk<uint64_t>(layout, first);
+  }
+
+ private:
+  template <class Index>
+  void walk(const FusedLayout& layout, int64_t first) {
+    Index rest[n];
+    for (int e = 0; e < n; ++e) rest[e] = Index(first + e);
+#pragma unroll 1  // to save registers
+    for (int d = layout.dims - 1; d >= 0; --d) {
+#pragma unroll
+      for (int e = 0; e < n; ++e) {
+        Index index = rest[e];
+        rest[e] = d > 0 ? layout.divide(d, index) : 0;
+#pragma unroll
+        for (int k = 0; k < lanes; ++k) of[k][e] += int64_t(index) * layout.strides[k][d];
+      }
+    }
+  }
+};
+
+template <class T, int n>
+Vector<T, n> read_places(const FusedArgs& args, int k, int64_t first, const int64_t* places) {
+  const T* data = static_cast<const T*>(args.reads[k]);
+  Vector<T, n> vector;
+#pragma unroll
+  for (int e = 0; e < n; ++e)
+    if (first + e < args.numel) vector.at[e] = data[places[e]];
+  return vector;
+}
+
+template <class T>
+T number(const FusedArgs& args, int slot) {
+  return *reinterpret_cast<const T*>(args.numbers[slot]);
+}
+
+// What a formula gave, as the dtype of its result.
+template <class T, class Result>
+T stored(Result result) {
+  return convert<T>(typename detail::Given<Result>::type(result));
+}
+
+template <class T, int n>
+void write(const FusedArgs& args, int k, int64_t first, const Vector<T, n>& vector) {
+  T* data = static_cast<T*>(args.writes[k]) + first;
+  if (first + n <= args.numel) {
+    *reinterpret_cast<Vector<T, n>*>(data) = vector;
+  } else {
+    for (int e = 0; e < n; ++e)
+      if (first + e < args.numel) data[e] = vector.at[e];
+  }
+}
+
+}  // namespace rushlight::on_cuda
