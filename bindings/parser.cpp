@@ -260,11 +260,6 @@ bool read_value(const Arg& arg, PyObject* object, Arena& arena, Value& out) {
 
 // ---- all arguments of a call --------------------------------------------------------------------
 
-bool is_number(const Value& value) {
-  auto tensor = std::get_if<const Tensor*>(&value);
-  return tensor && (*tensor)->defined() && (*tensor)->impl()->wrapped_number;
-}
-
 // The names of arguments under others: NumPy's, and those of methods that say which kind they take.
 const char* canonical_name(const char* name) {
   static constexpr const char* kNames[][2] = {{"axis", "dim"},
@@ -337,8 +332,6 @@ bool Call::parse(PyObject* const* args, Py_ssize_t nargs, PyObject* keywords) {
     if (chooses && !std::get<bool>(values_[size_t(i)]))
       return fail("argument '" + std::string(arg.name) + "' must be True");
   }
-  if (is_number(values_[0]) && is_number(values_[1]))
-    return fail("at least one argument must be a Tensor");
   return true;
 }
 

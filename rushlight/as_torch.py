@@ -97,9 +97,10 @@ def _install() -> None:
     setattr(rushlight, "torch", rushlight)  # noqa: B010, some libraries say torch.torch
     # Libraries ask what the package is called, and whose a class is by the modules of its bases.
     rushlight.__name__ = "torch"
-    rushlight.Tensor.__module__ = "torch"
-    rushlight.nn.Parameter.__module__ = "torch.nn.parameter"
-    rushlight.nn.Module.__module__ = "torch.nn.modules.module"
+    data, optim = rushlight.utils.data, rushlight.optim
+    for cls in (rushlight.Tensor, rushlight.nn.Parameter, rushlight.nn.Module, data.Dataset,
+                data.IterableDataset, data.DataLoader, optim.Optimizer):  # fmt: skip
+        cls.__module__ = cls.__module__.replace("rushlight", "torch", 1)
     setattr(rushlight._C, "__getattr__", _inside)  # noqa: B010, the core does not declare it
     setattr(rushlight._C, "__path__", [])  # noqa: B010, it has parts that can be imported
     rushlight.__version__ = TorchVersion(f"{_VERSIONS['torch']}+rushlight.{rushlight.__version__}")

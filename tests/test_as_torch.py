@@ -163,11 +163,15 @@ def test_classes_say_that_they_are_of_torch(tmp_path: Path) -> None:
             modules = {base.__module__.partition(".")[0] for base in type(thing).mro()}
             print("torch" in modules, type(pickle.loads(pickle.dumps(thing))) is type(thing))
         print(torch.Tensor, torch.nn.Parameter)
+        print(torch.utils.data.Dataset.__module__, torch.utils.data.DataLoader.__module__)
+        print(torch.optim.Optimizer)
         """,
     )
     assert done.stdout == (
         "True True\nTrue True\nTrue True\n"
         "<class 'torch.Tensor'> <class 'torch.nn.parameter.Parameter'>\n"
+        "torch.utils.data.dataset torch.utils.data.dataloader\n"
+        "<class 'torch.optim.optimizer.Optimizer'>\n"
     ), done.stderr
 
 

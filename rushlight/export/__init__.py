@@ -33,7 +33,8 @@ def export(
     *,
     dynamic_shapes: Mapping[str, Any] | Sequence[Any] | None = None,
     strict: bool = False,
-    **options: Any,
+    preserve_module_call_signature: Sequence[str] = (),
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
 ) -> ExportedProgram:
     """Returns a module as the ops that it calls for some arguments.
 
@@ -49,8 +50,8 @@ def export(
             tensor a dict from dimensions to Dims. All other sizes are those of the example. The
             module runs at three sizes; integers in which the runs differ must be sizes of tensors,
             or products or sums of them.
-        strict: accepted for PyTorch's sake.
-        options: accepted for PyTorch's sake.
+        strict, preserve_module_call_signature, prefer_deferred_runtime_asserts_over_guards:
+            accepted for PyTorch's sake.
 
     Raises:
         ValueError: if mod is no module, or the program depends on a size in a way that cannot be

@@ -174,7 +174,10 @@ class TreeSpec:
             fits = len(items) == self.num_children
             fits = fits and (context == self.context or node_type is deque)
         if not fits:
-            raise ValueError(f"flatten_up_to: the trees differ: {self} and {tree_structure(tree)}.")
+            raise ValueError(
+                f"flatten_up_to: the trees differ: expected a {self.type.__name__}, {self}, "
+                f"but got {tree_structure(tree)}."
+            )
         pairs = zip(self.children_specs, items, strict=True)
         return [leaf for spec, item in pairs for leaf in spec.flatten_up_to(item)]
 

@@ -262,3 +262,10 @@ def test_named_results_have_types_of_public_names_and_are_pickled() -> None:
     assert type(found) is torch.return_types.max and found.indices.tolist() == [1]
     assert isinstance(torch.linalg.qr(torch.eye(2)), torch.return_types.linalg_qr)
     assert not hasattr(torch.return_types, "add")
+
+
+def test_numbers_alone_are_operands_too() -> None:
+    half = torch.div(1, 2)
+    assert half.item() == 0.5 and half.dtype == torch.get_default_dtype() and half.dim() == 0
+    assert torch.add(1, 2, alpha=3).item() == 7 and torch.mul(2, 3).dtype == torch.int64
+    assert torch.floor_divide(-7, 2).item() == -4 and torch.sub(1.5, 1).item() == 0.5
