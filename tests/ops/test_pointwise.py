@@ -490,8 +490,7 @@ def test_the_first_operand_may_be_a_number(name: str) -> None:
     function = getattr(torch, name)
     result = function(5, x)
     assert torch.equal(result, function(torch.full_like(x, 5), x))
-    with pytest.raises(TypeError):
-        function(5, 3)
+    assert torch.equal(function(5, 3), function(torch.tensor(5), torch.tensor(3)))
     with pytest.raises(TypeError):
         torch.relu(5)
 
