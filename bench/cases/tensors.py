@@ -164,6 +164,18 @@ def cast(torch: Any) -> Call:
     return lambda: a.bfloat16()
 
 
+@case("images of bytes, 16x3x224x224: (x + y).clamp(16, 235) where x > y", "ops", 1.0)
+def bytes_arithmetic(torch: Any) -> Call:
+    x, y = (torch.randint(0, 256, (16, 3, 224, 224), dtype=torch.uint8) for _ in range(2))
+    return lambda: torch.where(x > y, (x + y).clamp(16, 235), x)
+
+
+@case("int32 tokens, 1M: remainder and quotient by 1000", "ops", 1.0)
+def integer_division(torch: Any) -> Call:
+    tokens = torch.randint(0, 1 << 30, (1 << 20,), dtype=torch.int32)
+    return lambda: (tokens % 1000, tokens // 1000)
+
+
 @case("randn, 4M floats", "ops", 0.5)
 def randn(torch: Any) -> Call:
     return lambda: torch.randn(MILLIONS_4)

@@ -136,24 +136,34 @@ using Indices = std::index_sequence<I...>;
 template <size_t N>
 using IndicesTo = std::make_index_sequence<N>;
 
-template <class F, class T, size_t I, bool repeated>
+template <class F, class T, class Memory, size_t I, bool repeated>
 struct Operand {
   static constexpr bool kMask = read_params(F::params).is_mask[I];
   static auto at(const void* const* operands, int64_t i) {
     if constexpr (repeated) i = 0;
     // GCC has no vectors of bool, but of bytes.
     if constexpr (kMask) return static_cast<const uint8_t*>(operands[I])[i] != 0;
-    else return static_cast<const T*>(operands[I])[i];
+    else if constexpr (kSame<Memory, bool>)
+      return T(static_cast<const uint8_t*>(operands[I])[i] != 0);
+    else return T(static_cast<const Memory*>(operands[I])[i]);
   }
 };
 
-template <class F, class T, int repeated, size_t... I, size_t... J>
+template <class F, class T, class Memory, int repeated, size_t... I, size_t... J>
 auto evaluate(const void* const* operands, const T* scalars, int64_t i, Indices<I...>,
               Indices<J...>) {
   (void)scalars;
   auto result = F::template apply<T, T, bool>(
-      Operand<F, T, I, int(I) == repeated>::at(operands, i)..., scalars[J]...);
-  return typename Given<decltype(result)>::type(result);
+      Operand<F, T, Memory, I, int(I) == repeated>::at(operands, i)..., scalars[J]...);
+  if constexpr (!kSame<T, int32_t>) {
+    return typename Given<decltype(result)>::type(result);
+  } else {
+    // Here an int may be a number; int64 tells.
+    using Result = decltype(evaluate<F, int64_t, int64_t, repeated>(
+        nullptr, nullptr, 0, Indices<I...>{}, Indices<J...>{}));
+    if constexpr (kSame<Result, bool> || kSame<Memory, bool>) return uint8_t(result != 0);
+    else return Memory(result);
+  }
 }
 
 // What libmvec has, and the functions made of it whose loops the vectoriser takes: the others are
@@ -166,13 +176,14 @@ inline constexpr const char* kVectorFunctions =
     "(modified_bessel_k1)(scaled_modified_bessel_k0)(scaled_modified_bessel_k1)";
 #undef RUSHLIGHT_NAME
 
-// Operand number `repeated`, if there is one, is a single element.
-template <class F, class T, int repeated = -1>
+// Operand number `repeated`, if there is one, is a single element. The formula computes in T.
+template <class F, class T, int repeated = -1, class Memory = T>
 struct Loop {
   static constexpr FormulaParams kParams = read_params(F::params);
   using Operands = IndicesTo<size_t(kParams.operands)>;
   using Scalars = IndicesTo<size_t(kParams.scalars)>;
-  using Result = decltype(evaluate<F, T, repeated>(nullptr, nullptr, 0, Operands{}, Scalars{}));
+  using Result =
+      decltype(evaluate<F, T, Memory, repeated>(nullptr, nullptr, 0, Operands{}, Scalars{}));
 
   static constexpr Stored kStored = kSame<Result, T>      ? Stored::same
                                     : kSame<Result, bool> ? Stored::boolean
@@ -199,7 +210,7 @@ struct Loop {
     Result* out = static_cast<Result*>(result);
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i)
-      out[i] = evaluate<F, T, repeated>(in, s, i, Operands{}, Scalars{});
+      out[i] = evaluate<F, T, Memory, repeated>(in, s, i, Operands{}, Scalars{});
   }
 
   static constexpr int64_t kLanes = 16;  // of floats, in the longest vectors
@@ -256,6 +267,13 @@ constexpr void add_loop(PointwiseLoops& loops, Compute compute) {
   loops.stored[int(compute)] = Loop<F, T>::kStored;
 }
 
+template <class F, class... Memory>
+constexpr void add_narrow_loops(PointwiseLoops& loops) {
+  static_assert(sizeof...(Memory) == kNarrowCount);
+  int i = 0;
+  ((loops.narrow[i++] = &Loop<F, int32_t, -1, Memory>::run), ...);
+}
+
 template <class F>
 constexpr PointwiseLoops make_loops() {
   constexpr char kind = read_params(F::params).kind;
@@ -264,8 +282,11 @@ constexpr PointwiseLoops make_loops() {
     add_loop<F, float>(loops, Compute::f32);
     add_loop<F, double>(loops, Compute::f64);
   }
-  if constexpr (kind == 'I' || kind == 'R' || kind == 'N')
+  if constexpr (kind == 'I' || kind == 'R' || kind == 'N') {
     add_loop<F, int64_t>(loops, Compute::i64);
+    if constexpr (is_narrow(F::text))
+      add_narrow_loops<F, bool, uint8_t, int8_t, int16_t, int32_t>(loops);
+  }
 #if RUSHLIGHT_ISA == 0
   if constexpr (kind == 'I' || kind == 'R' || kind == 'N')
     add_loop<F, uint64_t>(loops, Compute::u64);

@@ -10,9 +10,10 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 inline constexpr double kInfinity = __builtin_bit_cast(double, uint64_t(0x7ff0000000000000));
 inline constexpr double kNaN = __builtin_bit_cast(double, uint64_t(0x7ff8000000000000));
 
-// Integers of both kinds that formulas compute in. uint64 differs from int64 in its order, in what
-// it divides to, and where a sign is looked at.
+// Integers that formulas compute in. uint64 differs from int64 in its order, in what it divides to,
+// and where a sign is looked at; int32 is for loops over narrow integers.
 #define RUSHLIGHT_DEFINE(name)                     \
+  inline int32_t name(int32_t x) { return x; }     \
   inline int64_t name(int64_t x) { return x; }     \
   inline uint64_t name(uint64_t x) { return x; }
 RUSHLIGHT_DEFINE(floor)
@@ -21,6 +22,7 @@ RUSHLIGHT_DEFINE(trunc)
 RUSHLIGHT_DEFINE(round)
 RUSHLIGHT_DEFINE(conj)
 #undef RUSHLIGHT_DEFINE
+inline int32_t abs(int32_t x) { return x < 0 ? int32_t(-uint32_t(x)) : x; }
 inline int64_t abs(int64_t x) { return x < 0 ? int64_t(-uint64_t(x)) : x; }
 inline uint64_t abs(uint64_t x) { return x; }
 
@@ -124,6 +126,7 @@ template <class T>
 inline T sign(T x) {
   return T((x > T(0)) - (x < T(0)));
 }
+inline int32_t sign(int32_t x) { return x > 1 ? 1 : x < -1 ? -1 : x; }  // vectors of bytes can
 template <class T>
 inline T sgn(T x) {
   return sign(x);
@@ -208,12 +211,21 @@ inline int64_t trunc_divide(int64_t x, int64_t y) {
   return y == -1 ? int64_t(-uint64_t(x)) : x / (y == 0 ? 1 : y);
 }
 inline uint64_t trunc_divide(uint64_t x, uint64_t y) { return x / (y == 0 ? 1 : y); }
+// By floats, for which there are vectors: the quotient is exact but for its last bits, which do not
+// reach the next integer.
+inline int32_t trunc_divide(int32_t x, int32_t y) {
+  return y == -1 ? int32_t(-uint32_t(x)) : int32_t(double(x) / double(y == 0 ? 1 : y));
+}
 template <class T>
 inline T trunc_divide(T x, T y) {
   return trunc(x / y);
 }
 inline int64_t floor_divide(int64_t x, int64_t y) {
   int64_t q = trunc_divide(x, y);
+  return q - ((q * y != x) & ((x < 0) != (y < 0)));
+}
+inline int32_t floor_divide(int32_t x, int32_t y) {
+  int32_t q = trunc_divide(x, y);
   return q - ((q * y != x) & ((x < 0) != (y < 0)));
 }
 inline uint64_t floor_divide(uint64_t x, uint64_t y) { return trunc_divide(x, y); }
@@ -230,6 +242,8 @@ inline T remainder(T x, T y) {
   T r = fmod(x, y);
   return r + where_true((r != T(0)) & ((r < T(0)) != (y < T(0))), y);
 }
+inline int32_t remainder(int32_t x, int32_t y) { return x - floor_divide(x, y) * y; }
+inline int32_t fmod(int32_t x, int32_t y) { return x - trunc_divide(x, y) * y; }
 inline int64_t remainder(int64_t x, int64_t y) {
   return int64_t(uint64_t(x) - uint64_t(floor_divide(x, y)) * uint64_t(y));
 }
@@ -263,6 +277,11 @@ inline uint64_t left_shift(uint64_t x, uint64_t by) { return by > 63 ? 0 : x << 
 inline int64_t left_shift(int64_t x, int64_t by) {
   return int64_t(left_shift(uint64_t(x), uint64_t(by)));
 }
+// What is as good as 64 bits when only 32 are kept.
+inline int32_t left_shift(int32_t x, int32_t by) {
+  return uint32_t(by) > 31 ? 0 : int32_t(uint32_t(x) << by);
+}
+inline int32_t right_shift(int32_t x, int32_t by) { return x >> (uint32_t(by) > 31 ? 31 : by); }
 inline uint64_t right_shift(uint64_t x, uint64_t by) { return by > 63 ? 0 : x >> by; }
 inline int64_t right_shift(int64_t x, int64_t by) { return x >> (uint64_t(by) > 63 ? 63 : by); }
 

@@ -43,7 +43,8 @@ struct Formula;
 // How a formula runs on operands of a dtype.
 struct Typing {
   DType common;   // of the operands, after int-to-float where the formula needs floats
-  DType compute;  // what the loop reads
+  DType compute;  // of the scalars, and of most loops
+  DType read;     // what the loop reads
   DType result;
   DType written;  // what the loop writes
   PointwiseKernel kernel;

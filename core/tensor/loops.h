@@ -56,9 +56,14 @@ struct PointwiseKernel {
   PointwiseLoop repeating[kMaxRepeating] = {};
 };
 
+// bool, uint8, int8, int16 and int32 have loops of their own, which compute in int32, for formulas
+// that give the same bits there: see is_narrow().
+inline constexpr int kNarrowCount = 5;
+
 struct PointwiseLoops {
   PointwiseKernel kernels[kComputeCount];
   Stored stored[kComputeCount];
+  PointwiseLoop narrow[kNarrowCount] = {};  // they store what that of int64 stores
 };
 
 // Converts n elements from one dtype to another; one entry per pair, in the order of DType.
@@ -139,8 +144,24 @@ consteval bool calls_any(const char* text, const char* list) {
 consteval bool calls_only(const char* text, const char* list) {
   return count_calls(text, list, false) == 0;
 }
+inline constexpr const char* kNarrowFunctions =
+    "(select)(min)(max)(fmin)(fmax)(clamp)(abs)(sign)(sgn)(floor)(ceil)(trunc)(round)(left_shift)"
+    "(right_shift)(floor_divide)(trunc_divide)(remainder)(fmod)";
 inline constexpr const char* kCheapFunctions =
     "(S)(T)(B)(select)(min)(max)(abs)(clamp)(sign)(square)(multiply_add)(conj)(isnan)";
+
+// Whether a formula of integers has the same low bits when it computes in fewer of them. Sums and
+// products do, and comparisons of what is read; but not comparisons of sums, which wrap around.
+consteval bool is_narrow(const char* text) {
+  bool sums = false, compares = calls_any(text, kNarrowFunctions), divides = false;
+  for (const char* p = text; *p; ++p) {
+    sums |= *p == '+' || *p == '-' || *p == '*';
+    compares |= *p == '<' || *p == '>' || *p == '=' || *p == '!';
+    divides |= *p == '/' || *p == '%';
+  }
+  return count_calls(text, kNarrowFunctions, false) == count_calls(text, "(S)", true) && !divides &&
+         !(sums && compares);
+}
 
 // What each instruction set defines under one name, and the host picks from. See ops/op.h.
 template <class Table>

@@ -38,12 +38,45 @@ struct Promotion {
   }
 };
 
+// Which of the narrow loops is for a dtype; -1 when there is none.
+int narrow_index(DType dtype) {
+  switch (dtype) {
+    case DType::bool_: return 0;
+    case DType::uint8: return 1;
+    case DType::int8: return 2;
+    case DType::int16: return 3;
+    case DType::int32: return 4;
+    default: return -1;
+  }
+}
+
+bool can_hold(DType narrow, int64_t number) {
+  return visit_dtype(narrow, [&]<class T>(Tag<T>) {
+    if constexpr (std::is_integral_v<T>) return int64_t(T(number)) == number;
+    else return false;
+  });
+}
+
+// Whether all numbers that come without promotion, 0-d tensors and scalars, are of a narrow dtype.
+bool are_narrow(DType narrow, const FormulaParams& counts, std::span<const Tensor* const> operands,
+                std::span<const Scalar> scalars) {
+  for (size_t k = 0; k < operands.size(); ++k) {
+    const Tensor& operand = *operands[k];
+    if (operand.dim() || operand.dtype() == narrow || counts.is_mask[k]) continue;
+    int64_t number;
+    cast_loop(operand.dtype(), DType::int64)(operand.data(), &number, 1);
+    if (!can_hold(narrow, number)) return false;
+  }
+  return std::ranges::all_of(
+      scalars, [&](const Scalar& scalar) { return can_hold(narrow, scalar.to<int64_t>()); });
+}
+
 Typing typing_of(const Formula& formula, DType common) {
   bool floats_only = formula.counts.kind == 'T' || formula.counts.kind == 'C';
   Typing t;
   t.common = floats_only && !is_differentiable(common) ? default_dtype() : common;
   Compute compute = compute_of(t.common);
-  t.compute = dtype_of_compute(compute);
+  t.read = t.compute = dtype_of_compute(compute);
   const PointwiseLoops* loops = formula.loops[active_isa_index()];
   // Complex numbers and uint64 have loops in the baseline set only.
   if (!loops->kernels[int(compute)].run) loops = formula.loops[0];
@@ -62,6 +95,16 @@ Typing typing_of(const Formula& formula, DType common) {
       break;
   }
   return t;
+}
+
+// The same with a loop that reads and writes a narrow dtype as it is, where there is one.
+void make_narrow(Typing& typing, const Formula& formula) {
+  PointwiseLoop loop = formula.loops[active_isa_index()]->narrow[narrow_index(typing.common)];
+  if (!loop) return;
+  typing.kernel = {loop};
+  typing.compute = DType::int32;
+  typing.read = typing.common;
+  if (typing.written == DType::int64) typing.written = typing.common;
 }
 
 // The dtype that the operands compute in; masks have no part in it.
@@ -188,11 +231,14 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
   }
   Device device = common_device(operands);
   Typing typing = typing_of(formula, common_dtype(counts, operands));
+  if (device.is_cpu() && narrow_index(typing.common) >= 0 &&
+      are_narrow(typing.common, counts, operands, scalars))
+    make_narrow(typing, formula);
   alignas(16) char scalar_bytes[kMaxScalars * sizeof(std::complex<double>)];
   if (!scalars.empty()) write_scalars(typing.compute, scalars, scalar_bytes);
   TileOperand lanes[kMaxOperands];
   for (size_t k = 0; k < operands.size(); ++k)
-    lanes[k] = {operands[k], counts.is_mask[k] ? DType::bool_ : typing.compute};
+    lanes[k] = {operands[k], counts.is_mask[k] ? DType::bool_ : typing.read};
 
   if (!into) {
     bool row_major = are_row_major(operands);
