@@ -327,6 +327,7 @@ def _parse(github: str) -> tuple[str, str, str]:
     except HTTPError as error:
         if error.code != 404:
             raise
+        error.close()
         return owner, name, "master"
     except URLError as error:
         for ref in ("main", "master"):
@@ -385,9 +386,10 @@ def _ask_github(url: str, headers: dict[str, str]) -> Any:
     try:
         with urlopen(Request(url, headers=headers)) as answer:
             return json.loads(answer.read())
-    except HTTPError:
+    except HTTPError as error:
         if headers.pop("Authorization", None) is None:
             raise
+        error.close()
         return _ask_github(url, headers)  # the token may not be allowed what anybody is
 
 
@@ -402,6 +404,7 @@ def _download_archive(owner: str, name: str, ref: str, place: str) -> None:
     except HTTPError as error:
         if error.code != 300:  # multiple choices
             raise
+        error.close()
         warnings.warn(
             f"The ref {ref} is ambiguous. Perhaps it is both a tag and a branch in the repo? "
             "Torchhub will now assume that it's a branch. You can disambiguate tags and branches "

@@ -84,8 +84,9 @@ def test_hashes_are_compared(site, tmp_path) -> None:
 
 
 def test_what_is_missing_or_cut_off_leaves_nothing(site, tmp_path) -> None:
-    with pytest.raises(urllib.error.HTTPError, match="404"):
+    with pytest.raises(urllib.error.HTTPError, match="404") as refused:
         hub.download_url_to_file(f"{site.url}/none.pth", str(tmp_path / "x"), progress=False)
+    refused.value.close()
     site.pages["/x.pth"] = 200, b"0123456789"
     site.missing = 5
     with pytest.raises(RuntimeError, match="cut off after 10 of 15 bytes"):
@@ -177,6 +178,31 @@ def test_archives_that_lead_elsewhere_are_refused(site, tmp_path) -> None:
         with pytest.raises(ValueError, match="leads out of the archive"):
             hub.load("me/repo:v1", "model", trust_repo=True, skip_validation=True)
     assert sorted(os.listdir(hub.get_dir())) == ["trusted_list"]
+
+
+def test_answers_that_are_not_passed_on_are_closed(site, monkeypatch) -> None:
+    errors: list[urllib.error.HTTPError] = []
+    make = urllib.error.HTTPError.__init__
+
+    def note(error: urllib.error.HTTPError, *args: object) -> None:
+        make(error, *args)
+        errors.append(error)
+
+    monkeypatch.setattr(urllib.error.HTTPError, "__init__", note)
+    monkeypatch.setenv("GITHUB_TOKEN", "secret")
+    site.pages["/me/repo/tree/main/"] = 404, b"no main"
+    site.pages["/repos/me/repo/branches"] = 403, b"no rights"
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        hub.load("me/repo", "model", trust_repo=True)
+    site.pages["/me/repo/zipball/master"] = 300, b"a tag and a branch"
+    site.pages["/me/repo/zipball/refs/heads/master"] = 200, repository()
+    with pytest.warns(UserWarning, match="The ref master is ambiguous"):
+        assert hub.load("me/repo", "model", skip_validation=True) == [7, 7]
+    passed_on = errors.pop(2)
+    assert [error.code for error in errors] == [404, 403, 404, 300]
+    assert passed_on.code == 403 and passed_on.read() == b"no rights"
+    passed_on.close()
+    assert all(error.fp.closed for error in errors)
 
 
 def test_without_a_network_the_cache_is_used(site, monkeypatch) -> None:
