@@ -223,9 +223,10 @@ def read(file: FileLike, extra: dict[str, Any] | None, device: Any = None) -> Pr
             raise ValueError(f"it has version {data['version']}, but version {_VERSION} is known")
         return _program(data, tensors, device)
     except Exception as error:  # whatever is wrong with what the file says
-        if isinstance(error, (OSError, RuntimeError)) and not isinstance(error, RecursionError):
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        if isinstance(reason, (OSError, RuntimeError)):
             raise
-        raise RuntimeError(f"load: the file is damaged or no saved program: {error}") from error
+        raise RuntimeError(f"load: the file is damaged or no saved program: {reason}") from error
 
 
 def _refuse_other(names: set[str]) -> None:

@@ -96,7 +96,7 @@ def test_other_files_are_named(tmp_path: Path) -> None:
             archive.writestr(name, b"")
         with pytest.raises(RuntimeError, match=word):
             torch.export.load(tmp_path / "file")
-    for text, word in [("[" * 10**5, "recursion"), ("{}" + " " * 10**5, "compressed")]:
+    for text, word in [("[" * 10**5, "nested too deeply"), ("{}" + " " * 10**5, "compressed")]:
         with zipfile.ZipFile(tmp_path / "file", "w") as archive:
             kind = zipfile.ZIP_DEFLATED if word == "compressed" else zipfile.ZIP_STORED
             archive.writestr("program.json", text, kind)
