@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
 
 if __name__ == "__main__":  # before the imports that take long: Ctrl-C is never a traceback
@@ -410,8 +411,11 @@ def parse_options(arguments: Sequence[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.save.suffix in (".png", ".npz"):
         raise InputError(f"argument --save: {options.save} would be a picture or data by its name")
+    writable = os.access(options.save.parent, os.W_OK)
     try:
-        writable = not options.save.is_dir() and os.access(options.save.parent, os.W_OK)
+        writable &= not stat.S_ISDIR(os.stat(options.save).st_mode)
+    except FileNotFoundError:
+        pass
     except OSError:  # the name is too long
         writable = False
     if not writable:
