@@ -5,6 +5,7 @@ python tests/messages/golden.py writes golden.txt anew: read the difference befo
 
 from __future__ import annotations
 
+import re
 import sys
 import warnings
 from pathlib import Path
@@ -231,9 +232,18 @@ def report() -> str:
                 eval(line, names)
                 said = "nothing"
             except Exception as error:
-                said = f"{type(error).__name__}: {error}"
+                said = f"{type(error).__name__}: {_as_newer_python(str(error))}"
         lines.append(f"{line}\n    " + said.replace("\n", "\n    "))
     return "\n".join(lines).lstrip() + "\n"
+
+
+def _as_newer_python(text: str) -> str:
+    """What Python itself says of an unknown keyword has had other words since 3.13."""
+    return re.sub(
+        r"('\w+') is an invalid keyword argument for (\w+\(\))",
+        r"\2 got an unexpected keyword argument \1",
+        text,
+    )
 
 
 if __name__ == "__main__":
