@@ -90,6 +90,49 @@ def act_wait() -> None:
     time.sleep(30)
 
 
+def same(sample: Any) -> Any:
+    return sample
+
+
+def its_worker(_: Any) -> torch.Tensor:
+    return torch.tensor(os.getpid())
+
+
+def long_text(_: Any) -> str:
+    return "x" * 5_000_000
+
+
+def change_random(worker: int) -> None:
+    if worker == 1:
+        raise ValueError("no")
+    random.random = lambda: 7.0
+
+
+class Uneven(Dataset):
+    """Number 0 is not made before number 2 is asked for, which is when 1 has come."""
+
+    def __init__(self) -> None:
+        self.later = multiprocessing.Event()
+
+    def __getitem__(self, index: int) -> int:
+        if index == 2:
+            self.later.set()
+        return index if index != 0 or self.later.wait(60) else -1
+
+
+class Rows(Dataset):
+    """Each of them a tensor of its own."""
+
+    def __init__(self, size: int) -> None:
+        self.rows = [torch.full((2,), float(i)) for i in range(size)]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return self.rows[index]
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_batches_are_those_of_one_process(method: str) -> None:
     def epochs(**options: Any) -> list[Any]:
@@ -116,6 +159,16 @@ def test_an_error_says_what_must_be_picklable() -> None:
     assert 'multiprocessing_context="fork"' in "".join(raised.value.__notes__)
 
 
+def test_a_dataset_of_many_tensors_goes_to_workers() -> None:
+    for method in ("fork", "spawn"):
+        loader = DataLoader(Rows(300), 50, num_workers=1, multiprocessing_context=method)
+        assert sum(batch.sum().item() for batch in loader) == 300 * 299
+    loader = DataLoader(Rows(300), 50, num_workers=1, multiprocessing_context="forkserver")
+    with pytest.raises(ValueError, match="too many fds") as raised:
+        list(loader)
+    assert "stack them" in "".join(raised.value.__notes__)
+
+
 def test_memory_is_used_again_when_nobody_holds_it() -> None:
     loader = DataLoader(Images(60), 2, num_workers=1, persistent_workers=True)
     addresses, kept, forked = set(), [], []
@@ -139,7 +192,8 @@ def test_batches_that_are_kept_do_not_use_up_the_open_files() -> None:
         "import resource, rushlight as torch\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))\n"
         "loader = torch.utils.data.DataLoader(range(400), None, num_workers=2,\n"
-        "    collate_fn=lambda i: torch.full((20000,), float(i)))\n"
+        "    collate_fn=lambda i: torch.full((20000,), float(i)),\n"
+        "    multiprocessing_context='fork')\n"
         "assert [x[7].item() for x in list(loader)] == list(range(400))\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
@@ -154,7 +208,7 @@ def test_single_samples_views_and_parameters_arrive() -> None:
     data = torch.arange(80000.0).reshape(4, 20000)
     rows = list(DataLoader(data, batch_size=None, num_workers=2, collate_fn=torch.nn.Parameter))
     assert [type(row) for row in rows] == [torch.nn.Parameter] * 4
-    views = list(DataLoader(data, batch_size=None, num_workers=1))
+    views = list(DataLoader(data, None, num_workers=1, multiprocessing_context="fork"))
     assert all(torch.equal(x, y) for x, y in zip(views, data, strict=True))
     assert not data.is_shared()
 
@@ -204,18 +258,13 @@ def test_what_goes_wrong_in_a_worker_is_told(
 ) -> None:
     monkeypatch.setattr("rushlight.utils.data.parallel._SECONDS_TO_END", 0.5)
     timeout = 0.5 if act is act_wait else 0
-    loader = DataLoader(Odd(act), None, num_workers=1, timeout=timeout, collate_fn=lambda x: x)
+    loader = DataLoader(Odd(act), None, num_workers=1, timeout=timeout, collate_fn=same)
     with pytest.raises((RuntimeError, AttributeError, TypeError), match=text):
         list(loader)
 
 
 def test_worker_init_fn_runs_before_the_first_batch() -> None:
-    def init(worker: int) -> None:
-        if worker == 1:
-            raise ValueError("no")
-        random.random = lambda: 7.0
-
-    batches = iter(DataLoader(Draws(), None, num_workers=2, worker_init_fn=init))
+    batches = iter(DataLoader(Draws(), None, num_workers=2, worker_init_fn=change_random))
     assert next(batches)[0] == 7
     with pytest.raises(ValueError, match="process 1(.|\n)*no"):
         next(batches)
@@ -228,7 +277,7 @@ def test_workers_end_with_their_epoch_unless_they_are_kept() -> None:
     def alive(pids: set[int]) -> bool:
         return any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
-    options: dict[str, Any] = {"num_workers": 2, "collate_fn": lambda _: torch.tensor(os.getpid())}
+    options: dict[str, Any] = {"num_workers": 2, "collate_fn": its_worker}
     loader = DataLoader(range(4), **options)
     assert not alive(workers(loader) | workers(loader))
     batches = iter(loader)
@@ -252,14 +301,6 @@ def test_workers_end_with_their_epoch_unless_they_are_kept() -> None:
 
 
 def test_batches_may_come_as_they_are_made() -> None:
-    later = multiprocessing.Event()
-
-    class Uneven(Dataset):
-        def __getitem__(self, index: int) -> int:
-            if index == 2:  # which is asked for when 1 has come
-                later.set()
-            return index if index != 0 or later.wait(60) else -1
-
     loader = DataLoader(
         Uneven(), None, sampler=range(8), num_workers=2, in_order=False, prefetch_factor=1
     )
@@ -271,24 +312,23 @@ def test_many_large_tensors_and_long_messages_pass() -> None:
     many = [torch.full((20000,), float(i)) for i in range(400)]
     for tensor in many[100:]:  # more than one message carries, after more than are lent at once
         tensor.share_memory_()
-    batch = next(iter(DataLoader([many], None, num_workers=1)))
+    batch = next(iter(DataLoader([many], None, num_workers=1, multiprocessing_context="fork")))
     assert [x[0].item() for x in batch] == list(range(400))
-    long = "x" * 5_000_000
-    loader = DataLoader([0] * 8, None, num_workers=2, collate_fn=lambda _: long)
-    assert all(text == long for text in loader)
+    loader = DataLoader([0] * 8, None, num_workers=2, collate_fn=long_text)
+    assert all(text == long_text(None) for text in loader)
 
 
-def test_a_program_that_leaves_ends_its_workers() -> None:
+@pytest.mark.parametrize("method", ["fork", "forkserver"])
+def test_a_program_that_leaves_ends_its_workers(method: str) -> None:
     program = (
-        "import os, rushlight as torch\n"
-        "batches = iter(torch.utils.data.DataLoader([1, 2, 3], None, num_workers=2,\n"
-        "    collate_fn=lambda _: os.getpid()))\n"
+        "import operator, os, rushlight as torch\n"
+        "batches = iter(torch.utils.data.DataLoader([os.getpid] * 3, None, num_workers=2,\n"
+        f"    collate_fn=operator.call, multiprocessing_context={method!r}))\n"
         "print(next(batches), flush=True)\n"
-        "{}\n"
     )
     for end in ("pass", "raise SystemExit(0)", "os._exit(0)", "os.kill(os.getpid(), 9)"):
         done = subprocess.run(
-            [sys.executable, "-c", program.format(end)], stdout=subprocess.PIPE, timeout=60
+            [sys.executable, "-c", program + end], stdout=subprocess.PIPE, timeout=60
         )
         for _ in range(400):
             if not os.path.exists(f"/proc/{int(done.stdout)}"):

@@ -35,6 +35,11 @@ _WHAT_IS_PICKLED = (
     "pickle, which takes functions and classes at the top of a module only. Put them there, or "
     'pass multiprocessing_context="fork", the default before Python 3.14.'
 )
+_WHAT_A_FORKSERVER_TAKES = (
+    "DataLoader: a forkserver takes at most 253 open files for a worker, and each tensor of the "
+    "dataset is one. Keep rows that belong together in one tensor (torch.stack them), or pass "
+    'multiprocessing_context="spawn" or "fork".'
+)
 
 
 class Workers:
@@ -68,6 +73,10 @@ class Workers:
                 process.start()
             except (pickle.PicklingError, AttributeError, TypeError) as error:
                 error.add_note(_WHAT_IS_PICKLED)
+                raise
+            except ValueError as error:
+                if str(error) == "too many fds":
+                    error.add_note(_WHAT_A_FORKSERVER_TAKES)
                 raise
             finally:
                 theirs.close()
