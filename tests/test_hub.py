@@ -6,6 +6,7 @@ import json
 import os
 import urllib.error
 import zipfile
+from typing import Any
 
 import pytest
 from local_site import Site
@@ -184,7 +185,7 @@ def test_answers_that_are_not_passed_on_are_closed(site, monkeypatch) -> None:
     errors: list[urllib.error.HTTPError] = []
     make = urllib.error.HTTPError.__init__
 
-    def note(error: urllib.error.HTTPError, *args: object) -> None:
+    def note(error: urllib.error.HTTPError, *args: Any) -> None:
         make(error, *args)
         errors.append(error)
 

@@ -237,7 +237,12 @@ def messages(rank: int) -> None:
     dist.barrier()
 
 
-def raised(kind: type[BaseException], function: Callable[..., Any], *args: Any, **kw: Any) -> str:
+def raised(
+    kind: type[BaseException] | tuple[type[BaseException], ...],
+    function: Callable[..., Any],
+    *args: Any,
+    **kw: Any,
+) -> str:
     try:
         function(*args, **kw)
     except kind as error:
