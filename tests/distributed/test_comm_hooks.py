@@ -157,12 +157,13 @@ def check_post_local_sgd() -> None:
         averager.average_parameters(model.parameters() if step % 2 else sgd.param_groups)
         others = [torch.zeros(1, 3), torch.zeros(1, 3)]
         dist.all_gather(others, model.module.weight.detach())
-        are_equal.append(torch.allclose(*others))
+        are_equal.append(torch.allclose(others[0], others[1]))
     assert are_equal == [True, True, True, False, True, False] and state.iter == 2
     state.post_local_gradient_allreduce = False
     sgd.zero_grad()
     model(torch.full((2, 3), 1.0 + rank)).sum().backward()
-    assert model.module.weight.grad.tolist() == [[2.0 + 2 * rank] * 3]
+    grad = model.module.weight.grad
+    assert grad is not None and grad.tolist() == [[2.0 + 2 * rank] * 3]
 
 
 def test_processes_learn_apart_and_are_averaged(two_ranks: RankPool) -> None:
@@ -184,7 +185,7 @@ def check_post_local_sgd_optimizer() -> None:
         optimizer.step()
         others = [torch.zeros(1, 3), torch.zeros(1, 3)]
         dist.all_gather(others, net.weight.detach())
-        are_equal.append(torch.allclose(*others))
+        are_equal.append(torch.allclose(others[0], others[1]))
     assert are_equal == [False, True, False, True]
     saved = optimizer.state_dict()
     assert saved["step"] == 4 and optimizer.state is sgd.state
