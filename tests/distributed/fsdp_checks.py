@@ -460,6 +460,16 @@ def the_wrapper_has_state_dicts() -> None:
         "Expected state_dict_config of type",
     )
     refused(
+        RuntimeError,
+        lambda: FSDP.set_state_dict_type(
+            model,
+            StateDictType.FULL_STATE_DICT,
+            FullStateDictConfig(),
+            FullStateDictConfig(),  # pyright: ignore[reportArgumentType]
+        ),
+        "Expected optim_state_dict_config of type",
+    )
+    refused(
         RuntimeError, lambda: model.load_state_dict({"head.bias": torch.ones(3)}), "size mismatch"
     )
 
@@ -483,6 +493,17 @@ def the_wrapper_has_optimizer_states() -> None:
     config = FullOptimStateDictConfig(rank0_only=True)
     with FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT, None, config):
         assert bool(FSDP.optim_state_dict(model, optimizer)) == (dist.get_rank() == 0)
+    assert FSDP.full_optim_state_dict(model, optimizer, None, False)["state"].keys() == (
+        state["state"].keys()
+    )
+    earlier = optimizer.state_dict()
+    earlier["param_groups"][0]["lr"] = 0.5
+    for values in earlier["state"].values():
+        values["exp_avg"] = torch.zeros_like(values["exp_avg"])
+    given = FSDP.optim_state_dict(model, optimizer, earlier)
+    assert given["param_groups"][0]["lr"] == 0.5 and name in given["param_groups"][0]["params"]
+    assert given["state"][name]["exp_avg"].tolist() == torch.zeros(5, WIDTH).tolist()
+    assert given["state"][name]["exp_avg_sq"].any()
 
 
 def parameters_are_summoned() -> None:

@@ -291,18 +291,26 @@ def get_optimizer_state_dict(
     groups: list[dict[str, Any]] = []
     for optimizer in _listed(optimizers):
         _fill(optimizer)
-        params = [param for group in optimizer.param_groups for param in group["params"]]
-        own = optimizer.state_dict()
-        by_number = dict(
-            zip((i for g in own["param_groups"] for i in g["params"]), params, strict=True)
-        )
-        for i, values in own["state"].items():
-            state[_name_of(names, by_number[i])] = values
-        for group in own["param_groups"]:
-            members = [_name_of(names, by_number[i]) for i in group["params"]]
-            groups.append({**group, "params": members})
+        own = named(optimizer, names, optimizer.state_dict())
+        state.update(own["state"])
+        groups.extend(own["param_groups"])
     result = _given({"state": state, "param_groups": groups}, options)
     return _flattened(result) if options.flatten_optimizer_state_dict and result else result
+
+
+def named(
+    optimizer: Optimizer, names: dict[Parameter, str], state_dict: dict[str, Any]
+) -> dict[str, Any]:
+    """Returns what optimizer.state_dict() did, with names of parameters for their numbers."""
+    params = (param for group in optimizer.param_groups for param in group["params"])
+    numbers = (i for group in state_dict["param_groups"] for i in group["params"])
+    found = {i: _name_of(names, param) for i, param in zip(numbers, params, strict=True)}
+    state = {found[i]: values for i, values in state_dict["state"].items()}
+    groups = [
+        {**group, "params": [found[i] for i in group["params"]]}
+        for group in state_dict["param_groups"]
+    ]
+    return {"state": state, "param_groups": groups}
 
 
 def _flattened(tree: dict[str, Any]) -> dict[str, Any]:

@@ -1,19 +1,17 @@
 """FullyShardedDataParallel: a wrapper that shards a module as fully_shard does.
 
-Owns the older interface, its options and state dicts; the sharding itself is that of fully_shard.
-The names of the wrapper's attribute stay out of state dicts.
+Owns the older interface and its options; _state_dicts.py has its state dicts, and the sharding
+itself is that of fully_shard.
 """
 
 from __future__ import annotations
 
 import contextlib
-import copy
 
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import distributed as dist
 from rushlight.distributed import utils
-from rushlight.distributed.checkpoint import state_dict as states
 from rushlight.distributed.fsdp._fully_shard import shard
 from rushlight.distributed.fsdp._options import (
     check_kind,
@@ -30,29 +28,23 @@ from rushlight.distributed.fsdp._policies import (
     OffloadPolicy,
 )
 from rushlight.distributed.fsdp._state import states_in
+from rushlight.distributed.fsdp._state_dicts import StateDicts
 from rushlight.distributed.fsdp.api import (
     BackwardPrefetch,
     CPUOffload,
     FullOptimStateDictConfig,
     FullStateDictConfig,
-    LocalOptimStateDictConfig,
-    LocalStateDictConfig,
     MixedPrecision,
-    OptimStateDictConfig,
     OptimStateKeyType,
-    ShardedOptimStateDictConfig,
-    ShardedStateDictConfig,
     ShardingStrategy,
-    StateDictConfig,
     StateDictSettings,
     StateDictType,
 )
 from rushlight.distributed.fsdp.wrap import ModuleWrapPolicy, wrap_below
 from rushlight.distributed.tensor import DTensor
-from rushlight.distributed.wrapper import Wrapper, clean, clean_items
+from rushlight.distributed.wrapper import clean_items
 from rushlight.nn import Module
 from rushlight.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm
-from rushlight.utils._pytree import tree_map
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,19 +54,13 @@ if TYPE_CHECKING:
     from rushlight.distributed.device_mesh import DeviceMesh
     from rushlight.distributed.process_group import ProcessGroup
     from rushlight.nn import Parameter
-    from rushlight.optim import Optimizer
 
 __all__ = ["FullyShardedDataParallel", "OptimStateKeyType"]
 
 _KEPT = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2)
-_CONFIGS = {
-    StateDictType.FULL_STATE_DICT: (FullStateDictConfig, FullOptimStateDictConfig),
-    StateDictType.LOCAL_STATE_DICT: (LocalStateDictConfig, LocalOptimStateDictConfig),
-    StateDictType.SHARDED_STATE_DICT: (ShardedStateDictConfig, ShardedOptimStateDictConfig),
-}
 
 
-class FullyShardedDataParallel(Wrapper):
+class FullyShardedDataParallel(StateDicts):
     """Wraps a module and cuts its parameters over ranks, as fully_shard does.
 
     Each rank keeps a part of every parameter, a DTensor. The parameters below a wrapper that are
@@ -115,8 +101,6 @@ class FullyShardedDataParallel(Wrapper):
         {'weight': (2, 4), 'bias': (2,)}
         >>> torch.distributed.destroy_process_group()
     """
-
-    _attribute = "_fsdp_wrapped_module"
 
     def __init__(
         self,
@@ -332,232 +316,6 @@ class FullyShardedDataParallel(Wrapper):
                 state.is_unsharded = False
                 for group in state.groups:
                     group.dismiss(writeback)
-
-    # State dicts
-
-    @staticmethod
-    def set_state_dict_type(
-        module: Module,
-        state_dict_type: StateDictType,
-        state_dict_config: StateDictConfig | None = None,
-        optim_state_dict_config: OptimStateDictConfig | None = None,
-    ) -> StateDictSettings:
-        """Sets what state dicts of the wrappers in a tree of modules hold.
-
-        Args:
-            module: the tree.
-            state_dict_type: what.
-            state_dict_config: options of state_dict, of the class that belongs to the type.
-            optim_state_dict_config: options of optim_state_dict, likewise.
-
-        Returns:
-            The settings before.
-
-        Raises:
-            RuntimeError: if a configuration is of another class.
-        """
-        kinds = _CONFIGS[state_dict_type]
-        configs: list[Any] = [state_dict_config, optim_state_dict_config]
-        for i, kind in enumerate(kinds):
-            if configs[i] is None:
-                configs[i] = kind()
-            elif type(configs[i]) is not kind:
-                raise RuntimeError(
-                    f"Expected state_dict_config of type {kind} but got {type(configs[i])}"
-                )
-        before = FullyShardedDataParallel.get_state_dict_type(module)
-        for wrapper in FullyShardedDataParallel.fsdp_modules(module):
-            wrapper._state_dict_settings = StateDictSettings(state_dict_type, *configs)
-        return before
-
-    @staticmethod
-    def get_state_dict_type(module: Module) -> StateDictSettings:
-        """Returns what state dicts of the wrappers in a tree of modules hold."""
-        found = FullyShardedDataParallel.fsdp_modules(module)
-        if not found:
-            return StateDictSettings(
-                StateDictType.FULL_STATE_DICT, FullStateDictConfig(), FullOptimStateDictConfig()
-            )
-        return copy.copy(found[0]._state_dict_settings)
-
-    @staticmethod
-    @contextlib.contextmanager
-    def state_dict_type(
-        module: Module,
-        state_dict_type: StateDictType,
-        state_dict_config: StateDictConfig | None = None,
-        optim_state_dict_config: OptimStateDictConfig | None = None,
-    ) -> Generator[None, None, None]:
-        """Does what set_state_dict_type does, in the scope of a `with`."""
-        before = FullyShardedDataParallel.set_state_dict_type(
-            module, state_dict_type, state_dict_config, optim_state_dict_config
-        )
-        try:
-            yield
-        finally:
-            for wrapper in FullyShardedDataParallel.fsdp_modules(module):
-                wrapper._state_dict_settings = before
-
-    def state_dict(
-        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
-    ) -> Any:
-        """Returns the state of the wrapped module, as state_dict_type says. All ranks call it."""
-        kind = self._state_dict_settings.state_dict_type
-        config = self._state_dict_settings.state_dict_config
-        result = super().state_dict(destination=destination, prefix=prefix, keep_vars=keep_vars)
-        if self._state.is_unsharded:
-            return result
-        leaves_out = getattr(config, "rank0_only", False) and dist.get_rank() > 0
-        for name in [name for name in result if name.startswith(prefix)]:
-            value = result[name]
-            if kind is StateDictType.LOCAL_STATE_DICT and isinstance(value, DTensor):
-                value = value.to_local()
-            value = states.as_asked(
-                value, kind is StateDictType.FULL_STATE_DICT, config.offload_to_cpu
-            )
-            result[name] = value
-            if leaves_out:
-                del result[name]
-        return result
-
-    def _load_tree(self, state: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Takes whole tensors or parts as state_dict_type says, and DTensors in any case."""
-        if not self._state.is_unsharded:
-            for name, param in self._wrapped.named_parameters(remove_duplicate=False):
-                key = prefix + clean(name)
-                if key in state:
-                    state[key] = states.cut_like(state[key], param, _has_parts(self))
-        super()._load_tree(state, prefix, *args, **kwargs)
-
-    @staticmethod
-    def optim_state_dict(
-        model: Module,
-        optim: Optimizer,
-        optim_state_dict: dict[str, Any] | None = None,
-        group: ProcessGroup | None = None,
-    ) -> dict[str, Any]:
-        """Returns the state of an optimizer by the names of parameters, as state_dict_type says.
-
-        Args:
-            model: whose parameters it updates.
-            optim: the optimizer.
-            optim_state_dict: accepted for PyTorch's sake; what optim.state_dict() returns.
-            group: accepted for PyTorch's sake.
-
-        Returns:
-            {"state": {name: state}, "param_groups": [{"params": names, option: value}]}
-        """
-        settings = FullyShardedDataParallel.get_state_dict_type(model)
-        config = settings.optim_state_dict_config
-        result = states.get_optimizer_state_dict(model, optim)
-        if _has_parts(model):
-            result = tree_map(lambda x: x.to_local() if isinstance(x, DTensor) else x, result)
-        is_full = settings.state_dict_type is StateDictType.FULL_STATE_DICT
-        result = states.as_asked(result, is_full, config.offload_to_cpu)
-        return {} if getattr(config, "rank0_only", False) and dist.get_rank() > 0 else result
-
-    @staticmethod
-    def optim_state_dict_to_load(
-        model: Module,
-        optim: Optimizer,
-        optim_state_dict: dict[str, Any],
-        is_named_optimizer: bool = False,
-        load_directly: bool = False,
-        group: ProcessGroup | None = None,
-    ) -> dict[str, Any]:
-        """Returns what optim.load_state_dict takes, from what optim_state_dict returned.
-
-        Args:
-            model: whose parameters it updates.
-            optim: the optimizer.
-            optim_state_dict: with whole tensors, this rank's parts, or DTensors; on all ranks.
-            is_named_optimizer: accepted for PyTorch's sake, False only.
-            load_directly: whether to load it, too.
-            group: accepted for PyTorch's sake.
-        """
-        names = {param: clean(name) for name, param in model.named_parameters()}
-        result = states.loadable(optim, names, optim_state_dict, _has_parts(model))
-        if load_directly:
-            optim.load_state_dict(result)
-        return result
-
-    @staticmethod
-    def full_optim_state_dict(
-        model: Module, optim: Optimizer, *args: Any, rank0_only: bool = True, **kwargs: Any
-    ) -> dict[str, Any]:
-        """Returns optim_state_dict with whole tensors on the CPU; elsewhere than on rank 0 an empty
-        one, with rank0_only."""
-        config = FullOptimStateDictConfig(rank0_only=rank0_only)
-        with FullyShardedDataParallel.state_dict_type(
-            model, StateDictType.FULL_STATE_DICT, None, config
-        ):
-            return FullyShardedDataParallel.optim_state_dict(model, optim)
-
-    @staticmethod
-    def rekey_optim_state_dict(
-        optim_state_dict: dict[str, Any],
-        optim_state_key_type: OptimStateKeyType,
-        model: Module,
-        optim_input: Any = None,
-        optim: Optimizer | None = None,
-    ) -> dict[str, Any]:
-        """Returns the state of an optimizer with other keys of parameters.
-
-        Args:
-            optim_state_dict: the state, by the names of parameters or by their numbers.
-            optim_state_key_type: what is wanted; a state that has it is returned as it is.
-            model: whose parameters they are.
-            optim_input: what the optimizer was given; its parameters, or groups of them.
-            optim: the optimizer, in place of optim_input. Without either, the parameters are
-                the model's, in order.
-
-        Raises:
-            ValueError: if keys are of both kinds, or both optim_input and optim are given.
-            KeyError: for a parameter that the model or the optimizer has not.
-
-        Example:
-            >>> from rushlight.distributed.fsdp import FullyShardedDataParallel, OptimStateKeyType
-            >>> model = torch.nn.Linear(2, 1)
-            >>> state = torch.optim.SGD(model.parameters(), lr=0.1).state_dict()
-            >>> by_name = FullyShardedDataParallel.rekey_optim_state_dict(
-            ...     state, OptimStateKeyType.PARAM_NAME, model
-            ... )
-            >>> by_name["param_groups"][0]["params"]
-            ['bias', 'weight']
-        """
-        if optim is not None and optim_input is not None:
-            raise ValueError("rekey_optim_state_dict: give optim or optim_input, not both.")
-        wanted = str if optim_state_key_type is OptimStateKeyType.PARAM_NAME else int
-        groups = optim_state_dict["param_groups"]
-        keys = {*optim_state_dict["state"], *(key for group in groups for key in group["params"])}
-        kinds = {type(key) for key in keys}
-        if len(kinds) > 1:
-            raise ValueError(
-                f"rekey_optim_state_dict: Invalid parameter keys: {list(keys)}. They are all names "
-                "or all numbers."
-            )
-        if kinds <= {wanted}:
-            return optim_state_dict
-        given = list(model.parameters() if optim_input is None else optim_input)
-        if optim is not None:
-            given = optim.param_groups
-        elif not (given and isinstance(given[0], dict)):
-            given = [{"params": given}]
-        names: dict[Tensor, str] = {p: clean(name) for name, p in model.named_parameters()}
-        ordered = [names[param] for group in given for param in group["params"]]
-        pairs = enumerate(ordered)
-        other: Any = dict(pairs) if wanted is str else {name: i for i, name in pairs}
-        copies = copy.deepcopy(groups)
-        for group in copies:
-            group["params"] = sorted(other[key] for key in group["params"])
-        state = {other[key]: value for key, value in optim_state_dict["state"].items()}
-        return {"state": state, "param_groups": copies}
-
-
-def _has_parts(module: Module) -> bool:
-    """Whether state dicts have this rank's parts as plain tensors."""
-    settings = FullyShardedDataParallel.get_state_dict_type(module)
-    return settings.state_dict_type is StateDictType.LOCAL_STATE_DICT
 
 
 def _wrap_below(
