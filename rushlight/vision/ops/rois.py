@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import rushlight as rl
 from rushlight import _C, Tensor, nn
+from rushlight._repr import Shown
 
 __all__ = [
     "PSRoIAlign",
@@ -178,17 +179,7 @@ def ps_roi_pool(
     return _ps_roi_pool(input, _rois(boxes, "ps_roi_pool"), spatial_scale, *_pair(output_size))
 
 
-class _RoILayer(nn.Module):
-    """Says its arguments, which its attributes have the names of."""
-
-    _shown: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        arguments = ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
-        return f"{type(self).__name__}({arguments})"
-
-
-class RoIAlign(_RoILayer):
+class RoIAlign(Shown, nn.Module):
     """Does roi_align.
 
     Example:
@@ -213,7 +204,7 @@ class RoIAlign(_RoILayer):
         return roi_align(input, rois, self.output_size, scale, ratio, self.aligned)
 
 
-class RoIPool(_RoILayer):
+class RoIPool(Shown, nn.Module):
     """Does roi_pool."""
 
     _shown = ("output_size", "spatial_scale")
@@ -227,7 +218,7 @@ class RoIPool(_RoILayer):
         return roi_pool(input, rois, self.output_size, self.spatial_scale)
 
 
-class PSRoIAlign(_RoILayer):
+class PSRoIAlign(Shown, nn.Module):
     """Does ps_roi_align."""
 
     _shown = ("output_size", "spatial_scale", "sampling_ratio")
@@ -243,7 +234,7 @@ class PSRoIAlign(_RoILayer):
         return ps_roi_align(input, rois, self.output_size, scale, ratio)
 
 
-class PSRoIPool(_RoILayer):
+class PSRoIPool(Shown, nn.Module):
     """Does ps_roi_pool."""
 
     _shown = ("output_size", "spatial_scale")

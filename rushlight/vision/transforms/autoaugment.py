@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight._repr import Shown
 from rushlight.nn import Module
 from rushlight.vision.transforms import _augmentation
 from rushlight.vision.transforms._augmentation import AutoAugmentPolicy
@@ -19,10 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["AugMix", "AutoAugment", "AutoAugmentPolicy", "RandAugment", "TrivialAugmentWide"]
 
 
-class _Augmentation(Module):
-    """Base class: what is outside an image, how its pixels are found, and the repr."""
-
-    _shown: tuple[str, ...] = ()
+class _Augmentation(Shown, Module):
+    """Base class: what is outside an image, and how its pixels are found."""
 
     def __init__(self, interpolation: InterpolationMode, fill: Fill) -> None:
         super().__init__()
@@ -31,10 +30,6 @@ class _Augmentation(Module):
 
     def _options(self) -> dict[str, Any]:
         return {"interpolation": self.interpolation, "fill": self.fill}
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={getattr(self, name)}" for name in self._shown)
-        return f"{type(self).__name__}({shown})"
 
 
 class AutoAugment(_Augmentation):

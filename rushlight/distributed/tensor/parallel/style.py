@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from rushlight import Tensor
+from rushlight._repr import Shown
 from rushlight.distributed.tensor._api import DTensor
 from rushlight.distributed.tensor._making import distribute_module, distribute_tensor
 from rushlight.distributed.tensor.placement_types import Placement, Replicate, Shard
@@ -36,18 +37,13 @@ __all__ = [
 ]
 
 
-class ParallelStyle(ABC):
+class ParallelStyle(Shown, ABC):
     """How a module is spread over a mesh; a subclass says it in _apply(module, device_mesh)."""
 
     src_data_rank: int | None = 0
-    _shown: tuple[str, ...] = ()
 
     @abstractmethod
     def _apply(self, module: Module, device_mesh: DeviceMesh) -> Module: ...
-
-    def __repr__(self) -> str:
-        shown = (f"{name}={getattr(self, name)}" for name in self._shown)
-        return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def _brought(value: Any, mesh: DeviceMesh, layout: Placement, wanted: Placement | None) -> DTensor:
