@@ -15,6 +15,9 @@ from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks
 from rushlight.distributed.algorithms.ddp_comm_hooks import post_localSGD_hook as local_sgd
 from rushlight.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_sgd
 from rushlight.distributed.algorithms.model_averaging.averagers import PeriodicModelAverager
+from rushlight.distributed.algorithms.model_averaging.hierarchical_model_averager import (
+    HierarchicalModelAverager,
+)
 from rushlight.distributed.algorithms.model_averaging.utils import (
     average_parameters,
     get_params_to_average,
@@ -168,6 +171,51 @@ def check_post_local_sgd() -> None:
 
 def test_processes_learn_apart_and_are_averaged(two_ranks: RankPool) -> None:
     two_ranks.run(check_post_local_sgd)
+
+
+def check_hierarchy() -> None:
+    """Pairs are averaged every second step, all four every fourth one, after the first step."""
+    rank = dist.get_rank()
+    averager = HierarchicalModelAverager({2: 2, 4: 4}, warmup_steps=1)
+    members = [dist.get_process_group_ranks(g) for g in averager.period_process_group_dict.values()]
+    assert members == [[0, 1] if rank < 2 else [2, 3], [0, 1, 2, 3]]
+    weight = nn.Parameter(torch.tensor([float(rank)]))
+    weight.grad = torch.zeros(1)
+    still = nn.Parameter(torch.tensor([float(rank)]))  # has no gradient
+    expected = torch.arange(4.0)
+    for step in range(7):
+        with torch.no_grad():
+            weight += rank
+        params = [weight, still]
+        averager.average_parameters(params if step % 2 else [{"params": params}])
+        expected += torch.arange(4.0)
+        if step == 4:
+            expected = expected.mean().expand(4).clone()
+        elif step in (2, 6):
+            expected = expected.view(2, 2).mean(1).repeat_interleave(2)
+        assert weight.item() == expected[rank] and still.item() == rank
+    assert averager.step == 7
+    with pytest.warns(UserWarning, match="period 1"):
+        at_once = HierarchicalModelAverager({1: 4})
+    at_once.average_parameters([weight])
+    assert weight.item() == expected.mean()
+    for sizes, warmup_steps, text in [
+        ({}, 0, "must not be empty"),
+        ({0: 2, 4: 4}, 0, "must be a positive value"),
+        ({2: 2, 4: 3}, 0, "3 must be equal to the size of arg ``process_group`` 4"),
+        ({2: 3, 4: 4}, 0, "must be divisible"),
+        ({2: 2, 4: 4}, -1, "must be a non-negative number"),
+    ]:
+        with pytest.raises(ValueError, match=text):
+            HierarchicalModelAverager(sizes, warmup_steps)
+
+
+def test_larger_groups_are_averaged_more_rarely() -> None:
+    pool = RankPool(4)
+    try:
+        pool.run(check_hierarchy)
+    finally:
+        pool.close()
 
 
 def check_post_local_sgd_optimizer() -> None:
