@@ -6,13 +6,14 @@ import math
 
 import rushlight as rl
 from rushlight import _C, Tensor
-from rushlight._overridable import overridable
+from rushlight._overridable import asks_itself, overridable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
+@asks_itself
 def einsum(*args: Any) -> Tensor:
     """Returns sums of products of tensors' elements in Einstein's notation.
 

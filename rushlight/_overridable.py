@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["overridable"]
+__all__ = ["asks", "asks_itself", "overridable"]
+
+_ASKING: set[Any] = set()
 
 
 def overridable(function: F) -> F:
@@ -37,4 +39,15 @@ def overridable(function: F) -> F:
     # With the globals of the function's own module, where doctest looks for what it defines.
     asking = FunctionType(asking.__code__, body.__globals__, closure=asking.__closure__)
     update_wrapper(asking, body)
-    return asking  # pyright: ignore[reportReturnType]
+    return asks_itself(asking)  # pyright: ignore[reportReturnType]
+
+
+def asks_itself(function: F) -> F:
+    """Notes that a function asks the classes of its arguments in its own code."""
+    _ASKING.add(function)
+    return function
+
+
+def asks(function: Callable[..., Any]) -> bool:
+    """Returns whether a function written in Python lets classes take it over as a whole."""
+    return function in _ASKING

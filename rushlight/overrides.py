@@ -7,8 +7,11 @@ be taken over as a whole ask has_torch_function and call handle_torch_function.
 from __future__ import annotations
 
 from functools import wraps
+from importlib import import_module
 
+import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._overridable import asks
 from rushlight._tensor_override import DisableTorchFunctionSubclass
 
 TYPE_CHECKING = False
@@ -20,6 +23,7 @@ __all__ = [
     "DisableTorchFunctionSubclass",
     "TorchFunctionMode",
     "get_default_nowrap_functions",
+    "get_overridable_functions",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
@@ -139,6 +143,44 @@ def get_default_nowrap_functions() -> set[Callable[..., Any]]:
     There are none: attributes that are kept as they are, like grad, do not go through the protocol.
     """
     return set()
+
+
+_HOMES = ("", ".nn.functional", ".linalg", ".fft", ".special")
+_NOT_TAKEN_OVER = {
+    "__bool__", "__delitem__", "__float__", "__hash__", "__index__", "__int__", "__len__",
+    "__pos__",
+}  # fmt: skip
+
+
+def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
+    """Returns the functions that classes can take over, by the module or class that has them.
+
+    The methods of Tensor are listed too, with its operators; what __torch_function__ is given for a
+    method is equal to it, and for an operator the function that does the same.
+
+    Example:
+        >>> functions = torch.overrides.get_overridable_functions()
+        >>> torch.add in functions[torch], torch.Tensor.add in functions[torch.Tensor]
+        (True, True)
+        >>> torch.manual_seed in functions[torch]
+        False
+    """
+    found: dict[Any, list[Any]] = {}
+    for name in _HOMES:
+        home = import_module(f"rushlight{name}")
+        public = (getattr(home, key) for key in dir(home) if not key.startswith("_"))
+        functions = filter(callable, public)
+        found[home] = [each for each in functions if isinstance(each, type(rl.add)) or asks(each)]
+    method, operator = type(Tensor.add), type(Tensor.__add__)
+    for key in dir(Tensor):
+        value = getattr(Tensor, key)
+        if isinstance(value, operator):
+            is_listed = value.__objclass__ is not object and key not in _NOT_TAKEN_OVER
+        else:
+            is_listed = isinstance(value, method) and not key.startswith("_")
+        if is_listed:
+            found.setdefault(Tensor, []).append(value)
+    return found
 
 
 def resolve_name(f: Callable[..., Any]) -> str | None:

@@ -59,13 +59,13 @@ def functions(home: str) -> list[str]:
     ]
 
 
-def call(function: Any) -> Any:
+def call(function: Any, argument: Any = Taker()) -> Any:  # noqa: B008
     """What a function returns for as many arguments as it needs."""
     for count in range(1, 14):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return function(*[Taker()] * count)
+                return function(*[argument] * count)
         except TypeError as error:
             if "argument" not in str(error):
                 raise
@@ -80,6 +80,33 @@ def test_every_function_is_taken_over(home: str, name: str) -> None:
     assert said == "taken"
     assert taken.__name__ == OTHER_NAMES.get(name, name)
     assert taken is function or type(taken).__name__ == "OpFunction"
+
+
+def test_functions_that_classes_can_take_over_are_listed() -> None:
+    found = torch.overrides.get_overridable_functions()
+    for home, module in MODULES.items():
+        listed = found[module]
+        assert {getattr(module, name) for name in functions(home)} <= set(listed)
+        assert torch.manual_seed not in listed and torch.Tensor not in listed
+
+    class Taken(torch.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return "taken", func
+
+    x = torch.ones(2).as_subclass(Taken)
+    names = set()
+    for method in found[torch.Tensor]:
+        names.add(method.__name__)
+        if method.__name__ == "__setitem__":  # has no result
+            continue
+        said, taken = call(method, x)
+        assert said == "taken"
+        assert method == taken or method.__name__.startswith("__")
+    assert {"add", "add_", "reshape", "__getitem__", "__setitem__", "__rsub__", "__lt__"} <= names
+    assert not {"__len__", "__repr__", "tolist", "dim"} & names
 
 
 def test_modes_see_the_ops_inside() -> None:
