@@ -185,7 +185,7 @@ def check_hierarchy() -> None:
     expected = torch.arange(4.0)
     for step in range(7):
         with torch.no_grad():
-            weight += rank
+            weight.add_(rank)
         params = [weight, still]
         averager.average_parameters(params if step % 2 else [{"params": params}])
         expected += torch.arange(4.0)
