@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import unquote, urlparse
 
 from rushlight._download import fetch
@@ -150,6 +150,8 @@ def _download(url: str, place: str, md5: str | None, max_redirects: int) -> None
             check_headers=check_headers,
         )
     except (URLError, TimeoutError, ConnectionError) as error:
+        if isinstance(error, HTTPError):
+            error.close()
         raise URLError(
             f"download_url: cannot download {url}: {getattr(error, 'reason', error)}. Check the "
             f"network, or put the file at {place} yourself"

@@ -83,8 +83,12 @@ def test_a_file_with_another_md5_is_not_kept(site, tmp_path) -> None:
 
 
 def test_what_cannot_be_reached_is_said(site, tmp_path) -> None:
-    with pytest.raises(urllib.error.URLError, match=r"cannot download .*Not Found.*put the file"):
+    site.pages["/none"] = 404, b"no such file"
+    text = r"cannot download .*Not Found.*put the file"
+    with pytest.raises(urllib.error.URLError, match=text) as raised:
         utils.download_url(f"{site.url}/none", tmp_path)
+    answer = raised.value.__cause__
+    assert isinstance(answer, urllib.error.HTTPError) and answer.fp.closed
     with pytest.raises(urllib.error.URLError, match="Connection refused"):
         utils.download_url("http://127.0.0.1:9/a", tmp_path)
     for url in (site.url, f"{site.url}/..", f"{site.url}/a/%2e%2e"):
