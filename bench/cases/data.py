@@ -20,9 +20,14 @@ class Images:
         return self.images[index].float() / 255, index % 10
 
 
-def epoch(torch: Any, size: int, width: int, **options: Any) -> Call:
+def epoch(torch: Any, size: int, width: int, num_workers: int = 0, **options: Any) -> Call:
     loader = torch.utils.data.DataLoader(
-        Images(torch, size, width), batch_size=32, shuffle=True, **options
+        Images(torch, size, width),
+        batch_size=32,
+        shuffle=True,
+        num_workers=num_workers,
+        multiprocessing_context="fork" if num_workers else None,  # with any Python
+        **options,
     )
 
     def call() -> int:

@@ -40,7 +40,8 @@ def get_worker_info() -> WorkerInfo | None:
         ...     def __iter__(self):
         ...         info = torch.utils.data.get_worker_info()
         ...         return iter(range(info.id, 6, info.num_workers) if info else range(6))
-        >>> [batch.tolist() for batch in torch.utils.data.DataLoader(Numbers(), 2, num_workers=2)]
+        >>> options = {"num_workers": 2, "multiprocessing_context": "fork"}
+        >>> [batch.tolist() for batch in torch.utils.data.DataLoader(Numbers(), 2, **options)]
         [[0, 2], [1, 3], [4], [5]]
     """
     return _current
