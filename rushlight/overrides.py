@@ -147,8 +147,8 @@ def get_default_nowrap_functions() -> set[Callable[..., Any]]:
 
 _HOMES = ("", ".nn.functional", ".linalg", ".fft", ".special")
 _NOT_TAKEN_OVER = {
-    "__bool__", "__delitem__", "__float__", "__hash__", "__index__", "__int__", "__len__",
-    "__pos__",
+    "__bool__", "__buffer__", "__delitem__", "__float__", "__hash__", "__index__", "__int__",
+    "__len__", "__pos__", "__release_buffer__",
 }  # fmt: skip
 
 
