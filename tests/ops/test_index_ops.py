@@ -59,6 +59,41 @@ def test_added_values_come_in_the_order_of_the_index(
     )
 
 
+GATHERED = [
+    ((30_000, 5), 1, None),  # many short rows
+    ((3, 70_000), 1, None),  # few long ones
+    ((70_000, 1), 1, (70_000, 4)),
+    ((20, 1, 300, 7), 3, (20, 1, 200, 3)),
+    ((5, 6, 1, 900), 1, (2, 11, 1, 800)),
+]
+
+
+@pytest.mark.usefixtures("threads")
+@pytest.mark.parametrize(("sizes", "dim", "picked"), GATHERED, ids=str)
+@pytest.mark.parametrize("turned", [False, True], ids=["row_major", "turned"])
+def test_gather_and_scatter_take_rows_and_columns_of_any_length(
+    sizes: tuple[int, ...],
+    dim: int,
+    picked: tuple[int, ...] | None,
+    turned: bool,
+    generator: np.random.Generator,
+) -> None:
+    x = generator.normal(size=sizes).astype(np.float32)
+    index = generator.integers(0, sizes[dim], picked or sizes)
+    if turned:
+        index = np.asfortranarray(index)
+    window = tuple(slice(n) if d != dim else slice(None) for d, n in enumerate(index.shape))
+    places = torch.from_numpy(index)
+    expected = np.take_along_axis(x[window], index, dim)
+    np.testing.assert_array_equal(torch.from_numpy(x).gather(dim, places).numpy(), expected)
+    sums = torch.zeros(*sizes, dtype=torch.int64).scatter_add_(dim, places, places)
+    added = np.zeros(sizes, np.int64)
+    at = list(np.indices(index.shape))
+    at[dim] = index
+    np.add.at(added, tuple(at), index)
+    np.testing.assert_array_equal(sums.numpy(), added)
+
+
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("dim", [0, 1, 2])
 def test_gather_and_scatter_agree_with_numpy_on_large_arrays(

@@ -1,4 +1,6 @@
 // Defines the kernels of gather and scatter for the CPU.
+#include <optional>
+
 #include "core/device/threads.h"
 #include "core/ops/index/gather_scatter.h"
 #include "core/ops/index/index.h"
@@ -12,20 +14,25 @@ namespace {
 constexpr int64_t kGrain = 1 << 13;     // elements that are worth a thread
 constexpr int64_t kTogether = 1 << 10;  // columns that are walked along dim together
 
-// A run of positions of the index: element k lies at self + k * self_step (in front of the move
-// along dim), index + k * index_step, other + k * other_step.
+// From one position of the index to the next, in elements of each tensor. Along dim self stays:
+// there the index says by how much it is moved.
+struct Steps {
+  int64_t self, index, other;
+};
+
+// Positions of the index, as rows of columns.
 template <class T>
-struct Run {
-  T* self;
+struct Block {
+  T* self;  // in front of the move along dim
   const int64_t* index;
   T* other;
-  int64_t self_step, index_step, other_step, length;
+  Steps row, column;
+  int64_t rows, columns;
   int64_t dim_stride, dim_size;
   size_t dim;
 
-  // Whether the whole run is moved by one place: then it is a run of self.
-  bool is_rigid() const { return index_step == 0 || length == 1; }
-  T* moved() const { return self + checked(*index) * dim_stride; }
+  // Whether a row is moved by one place: then it is a run of self.
+  bool has_rigid_rows() const { return column.index == 0 || columns == 1; }
   int64_t checked(int64_t place) const {
     if (uint64_t(place) >= uint64_t(dim_size)) refuse(place);
     return place;
@@ -36,66 +43,84 @@ struct Run {
   }
 };
 
-// Calls f(element of self, element of other) for a run, in its order. The run is a copy, which
+// Calls f(element of self, element of other) for a block, in its order. The block is a copy, which
 // stays in registers, since no write can reach it.
 template <class T, class F>
-void for_each_element(Run<T> run, F f) {
-  auto loop = [=](int64_t dim_stride, int64_t self_step, int64_t index_step,
-                  int64_t other_step) __attribute__((always_inline)) {
-    for (int64_t k = 0; k < run.length; ++k)
-      f(run.self[run.checked(run.index[k * index_step]) * dim_stride + k * self_step],
-        run.other[k * other_step]);
+void for_each_element(Block<T> block, F f) {
+  auto loop = [=](int64_t dim_stride, Steps column) __attribute__((always_inline)) {
+    T *self = block.self, *other = block.other;
+    const int64_t* index = block.index;
+    for (int64_t r = 0; r < block.rows; ++r) {
+      for (int64_t k = 0; k < block.columns; ++k)
+        f(self[block.checked(index[k * column.index]) * dim_stride + k * column.self],
+          other[k * column.other]);
+      self += block.row.self;
+      index += block.row.index;
+      other += block.row.other;
+    }
   };
-  bool in_row = run.dim_stride == 1 && run.self_step == 0;
-  if (in_row && run.index_step == 1 && run.other_step == 1) loop(1, 0, 1, 1);
-  else loop(run.dim_stride, run.self_step, run.index_step, run.other_step);
+  bool in_row = block.dim_stride == 1 && block.column.self == 0;
+  if (in_row && block.column.index == 1 && block.column.other == 1) loop(1, {0, 1, 1});
+  else loop(block.dim_stride, block.column);
 }
 
-// Calls f(run) for all positions of the index. Threads share what lies beside dim, so that runs
-// which could meet come in order on one thread; when `free`, they share everything.
+// Calls f(self, its step, other, its step, count), in bytes, for the rigid rows of a block.
 template <class T, class F>
-void for_each_run(const Tensor& self, size_t dim, const Tensor& index, const Tensor& other,
-                  bool free, F&& f) {
-  size_t last = index.sizes().size() - 1;  // the dim of the runs
-  while (last > 0 && index.sizes()[last] == 1) --last;
-  Shape outer, strides[3];
-  const Tensor* lanes[] = {&self, &index, &other};
-  for (size_t d = 0; d < index.sizes().size(); ++d) {
-    if (d == dim || d == last) continue;
-    outer.push_back(index.sizes()[d]);
-    for (int k = 0; k < 3; ++k) strides[k].push_back(lanes[k]->strides()[d]);
+void for_each_row(const Block<T>& block, F&& f) {
+  constexpr int64_t kItem = sizeof(T);
+  for (int64_t r = 0; r < block.rows; ++r) {
+    int64_t place = block.checked(block.index[r * block.row.index]);
+    f(reinterpret_cast<char*>(block.self + r * block.row.self + place * block.dim_stride),
+      block.column.self * kItem, reinterpret_cast<char*>(block.other + r * block.row.other),
+      block.column.other * kItem, block.columns);
   }
-  bool along_last = dim == last;
-  int64_t inner = index.sizes()[last], columns = along_last && !free ? 1 : inner;
-  int64_t along = along_last ? 1 : index.sizes()[dim];
-  int64_t self_step = along_last ? 0 : self.strides()[last];
-  int64_t index_step = index.strides()[last], other_step = other.strides()[last];
-  int64_t block = along_last ? columns : kTogether;
-  int64_t per_column = index.numel() / (checked_numel(outer) * columns);
-  int64_t grain = kGrain / per_column + 1;
-  parallel_for(0, checked_numel(outer) * columns, grain, [&](int64_t begin, int64_t end) {
-    Odometer<3> at(outer, {strides[0], strides[1], strides[2]}, begin / columns);
-    for (int64_t i = begin, column = begin % columns; i < end;) {
-      int64_t width = std::min({columns - column, end - i, block});
-      Run<T> run{self.data<T>() + at.at(0) + column * self_step,
-                 index.data<int64_t>() + at.at(1) + column * index_step,
-                 other.data<T>() + at.at(2) + column * other_step,
-                 self_step,
-                 index_step,
-                 other_step,
-                 columns == inner ? width : inner,
-                 self.strides()[dim],
-                 self.sizes()[dim],
-                 dim};
-      for (int64_t j = 0; j < along; ++j) {
-        f(run);
-        run.index += index.strides()[dim];
-        run.other += other.strides()[dim];
-      }
+}
+
+// Calls f(block) until all positions of the index were in one. Threads share what lies beside dim,
+// so that positions which could meet come in order on one thread; when `free`, they may share dim.
+template <class T, class F>
+void for_each_block(const Tensor& self, size_t dim, const Tensor& index, const Tensor& other,
+                    bool free, F&& f) {
+  const Shape& sizes = index.sizes();
+  const Tensor* lanes[] = {&self, &index, &other};
+  // Columns run along the last dim, and rows along dim or the last but one. Dims of one element do
+  // not count.
+  std::optional<size_t> column_dim, row_dim;
+  for (size_t d = sizes.size(); d-- > 0 && !row_dim;) {
+    if (sizes[d] == 1) continue;
+    if (!column_dim) column_dim = d;
+    else if (d == dim || *column_dim == dim) row_dim = d;
+  }
+  Shape outer, strides[3];
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (d == row_dim || d == column_dim) continue;
+    outer.push_back(sizes[d]);
+    for (int k = 0; k < 3; ++k) strides[k].push_back(d == dim ? 0 : lanes[k]->strides()[d]);
+  }
+  auto size = [&](std::optional<size_t> d) { return d ? sizes[*d] : 1; };
+  auto steps = [&](std::optional<size_t> d) {
+    if (!d) return Steps{};
+    return Steps{*d == dim ? 0 : self.strides()[*d], index.strides()[*d], other.strides()[*d]};
+  };
+  int64_t rows = size(row_dim), columns = size(column_dim);
+  // Threads share the rows or the columns, and walk the others whole.
+  bool shares_columns = column_dim != dim || (free && columns > rows);
+  int64_t shared = shares_columns ? columns : rows, most = shares_columns ? kTogether : rows;
+  Steps step = steps(shares_columns ? column_dim : row_dim);
+  int64_t count = checked_numel(outer) * shared;
+  parallel_for(0, count, kGrain / (index.numel() / count) + 1, [&](int64_t begin, int64_t end) {
+    Odometer<3> at(outer, {strides[0], strides[1], strides[2]}, begin / shared);
+    for (int64_t i = begin, first = begin % shared; i < end;) {
+      int64_t width = std::min({shared - first, end - i, most});
+      f(Block<T>{self.data<T>() + at.at(0) + first * step.self,
+                 index.data<int64_t>() + at.at(1) + first * step.index,
+                 other.data<T>() + at.at(2) + first * step.other, steps(row_dim), steps(column_dim),
+                 shares_columns ? rows : width, shares_columns ? width : columns,
+                 self.strides()[dim], self.sizes()[dim], dim});
       i += width;
-      column += width;
-      if (column < columns) continue;
-      column = 0;
+      first += width;
+      if (first < shared) continue;
+      first = 0;
       at.next();
     }
   });
@@ -105,12 +130,12 @@ void for_each_run(const Tensor& self, size_t dim, const Tensor& index, const Ten
 
 void gather_cpu(const Tensor& self, size_t d, const Tensor& places, const Tensor& out) {
   visit_item(int64_t(out.itemsize()), [&]<class T>(Tag<T>) {
-    for_each_run<T>(self, d, places, out, true, [&](const Run<T>& run) {
-      if (run.is_rigid())
-        copy_run(reinterpret_cast<char*>(run.other), run.other_step * int64_t(sizeof(T)),
-                 reinterpret_cast<const char*>(run.moved()), run.self_step * int64_t(sizeof(T)),
-                 sizeof(T), run.length);
-      else for_each_element(run, [](const T& from, T& to) { to = from; });
+    for_each_block<T>(self, d, places, out, true, [&](const Block<T>& block) {
+      if (!block.has_rigid_rows())
+        return for_each_element(block, [](const T& from, T& to) { to = from; });
+      for_each_row(block, [](const char* from, int64_t step, char* to, int64_t to_step, int64_t n) {
+        copy_run(to, to_step, from, step, sizeof(T), n);
+      });
     });
   });
 }
@@ -119,8 +144,8 @@ void scatter_cpu(const Tensor& self, size_t d, const Tensor& places, const Tenso
                  Scatter how) {
   if (how == Scatter::write) {
     visit_item(int64_t(self.itemsize()), [&]<class T>(Tag<T>) {
-      for_each_run<T>(self, d, places, values, false, [](const Run<T>& run) {
-        for_each_element(run, [](T& to, const T& from) { to = from; });
+      for_each_block<T>(self, d, places, values, false, [](const Block<T>& block) {
+        for_each_element(block, [](T& to, const T& from) { to = from; });
       });
     });
     return;
@@ -128,12 +153,9 @@ void scatter_cpu(const Tensor& self, size_t d, const Tensor& places, const Tenso
   CombineRun combine_run(how, self.dtype());
   visit_combination(how, self.dtype(), [&]<class Combine>(Combine combine) {
     using T = typename Combine::Type;
-    for_each_run<T>(self, d, places, values, false, [&](const Run<T>& run) {
-      if (run.is_rigid() && run.self_step != 0)
-        combine_run(reinterpret_cast<char*>(run.moved()), run.self_step * int64_t(sizeof(T)),
-                    reinterpret_cast<const char*>(run.other), run.other_step * int64_t(sizeof(T)),
-                    run.length);
-      else for_each_element(run, [combine](T& to, const T& from) { to = combine(to, from); });
+    for_each_block<T>(self, d, places, values, false, [&](const Block<T>& block) {
+      if (block.has_rigid_rows() && block.column.self != 0) for_each_row(block, combine_run);
+      else for_each_element(block, [combine](T& to, const T& from) { to = combine(to, from); });
     });
   });
 }
