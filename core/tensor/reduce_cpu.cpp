@@ -148,8 +148,9 @@ class Tiles {
   // Has the source compute a matrix, and says where it is.
   Matrix compute(char* from, int64_t stride, int64_t rows, int64_t columns) {
     Matrix matrix{from, stride};
-    if (!plan_.in_memory) matrix = {static_cast<char*>(computed_.data()), columns};
     bool one_run = stride == columns;
+    if (!plan_.in_memory)
+      matrix = {static_cast<char*>(computed_.data()), one_run ? columns : width(columns)};
     int64_t runs = one_run ? 1 : rows, n = one_run ? rows * columns : columns;
     int64_t begin = (from - plan_.data) / plan_.item;
     for (int64_t r = 0; r < runs; ++r, begin += stride)
@@ -172,10 +173,10 @@ class Tiles {
                  [&](char* p, int64_t stride, int64_t run, int64_t done) {
                    for (int64_t k = 0; k < run; ++k) {
                      prefetch(p + (k + kRowsAhead) * stride, results * plan_.item);
-                     fetch(p + k * stride, result_stride, results, (done + k) * results);
+                     fetch(p + k * stride, result_stride, results, (done + k) * width(results));
                    }
                  });
-    return {converted_, results};
+    return {converted_, width(results)};
   }
 
   // Brings `n` elements that lie side by side.
@@ -185,6 +186,9 @@ class Tiles {
   }
 
  private:
+  // How far apart rows are to lie. Those of the last group may be shorter, but lie as the others
+  // do: a kernel treats rows without gaps in another way.
+  int64_t width(int64_t columns) const { return plan_.by_rows ? columns : plan_.group; }
   void fetch(char* from, int64_t stride, int64_t n, int64_t at) {
     if (plan_.source) from = compute(from, n, 1, n).data;
     char* to = converted_ + at * plan_.kernel_item;
