@@ -31,21 +31,21 @@ struct Fold {
     const T p = T(parameter);
     const T* in = static_cast<const T*>(matrix);
     T* out = static_cast<T*>(accumulators);
-    int64_t together = stride == columns ? kWide / columns : 1;
-    if (together < 2 || rows < 2 * together) {
-      fold_rows(in, stride, rows, columns, p, out);
-      return;
-    }
-    // Few columns: several rows are taken as one wide row, and its parts merged.
+    int64_t together = stride == columns ? rows_together(columns) : 1;
+    if (rows < 2 * together) together = 1;
+    if (together == 1) return fold_rows(in, stride, rows, columns, p, out);
+    // Few columns: several rows are taken as one wide row, and its halves merged.
     T wide[kWide];
-    int64_t wide_rows = rows / together, done = wide_rows * together;
-    fold_rows(in, together * stride, wide_rows, together * columns, p, wide);
-    for (int64_t j = 0; j < columns; ++j) {
-      out[j] = wide[j];
-      for (int64_t k = 1; k < together; ++k) out[j] = R::merge(out[j], wide[k * columns + j]);
-      for (int64_t r = done; r < rows; ++r)
-        out[j] = R::merge(out[j], R::map(in[r * stride + j], p));
+    int64_t done = rows - rows % together;
+    fold_rows(in, together * columns, rows / together, together * columns, p, wide);
+    for (int64_t half = together / 2 * columns; half >= columns; half /= 2) {
+      T* to = half == columns ? out : wide;
+#pragma omp simd
+      for (int64_t l = 0; l < half; ++l) to[l] = R::merge(wide[l], wide[half + l]);
     }
+    for (int64_t r = done; r < rows; ++r)
+      for (int64_t j = 0; j < columns; ++j)
+        out[j] = R::merge(out[j], R::map(in[r * stride + j], p));
   }
 
   static void merge(void* accumulators, int64_t, const void* other, int64_t, int64_t n) {
@@ -63,12 +63,19 @@ struct Fold {
   }
 
  private:
+  // A power of two, so that their sums can be merged by halves.
+  static int64_t rows_together(int64_t columns) {
+    int64_t together = 1;
+    while (2 * together * columns <= kWide) together *= 2;
+    return together;
+  }
   static void fold_rows(const T* in, int64_t stride, int64_t rows, int64_t columns, T p, T* out) {
-    constexpr int64_t kRows = 8;  // between a read and a write of the accumulators
+    // Rows between a read and a write of the accumulators, which stay in registers if they can.
+    const int64_t together = columns <= kWide ? rows : 8;
 #pragma omp simd
     for (int64_t j = 0; j < columns; ++j) out[j] = R::map(in[j], p);
-    for (int64_t r = 1; r < rows; r += kRows) {
-      const int64_t end = r + kRows < rows ? r + kRows : rows;
+    for (int64_t r = 1; r < rows; r += together) {
+      const int64_t end = r + together < rows ? r + together : rows;
       auto fold_chunk = [=](int64_t j, int64_t width) __attribute__((always_inline)) {
         T lane[kWide];
         for (int64_t l = 0; l < width; ++l) lane[l] = out[j + l];
@@ -84,6 +91,32 @@ struct Fold {
       for (; j + kVector <= columns; j += kVector) fold_chunk(j, kVector);
       if (j < columns) fold_chunk(j, columns - j);
     }
+  }
+};
+
+// Sums of complex numbers are those of their parts, which lie side by side.
+template <class R, class T>
+struct FoldParts {
+  using Parts = Fold<R, T>;
+  static constexpr int64_t kAccumulatorBytes = 2 * sizeof(T);
+
+  static void columns_of_each_row(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double parameter, void* accumulators) {
+    for (int64_t r = 0; r < rows; ++r)
+      Parts::rows_of_each_column(static_cast<const T*>(matrix) + 2 * r * stride, 2, columns, 2,
+                                 parameter, static_cast<T*>(accumulators) + 2 * r);
+  }
+  static void rows_of_each_column(const void* matrix, int64_t stride, int64_t rows, int64_t columns,
+                                  double parameter, void* accumulators) {
+    Parts::rows_of_each_column(matrix, 2 * stride, rows, 2 * columns, parameter, accumulators);
+  }
+  static void merge(void* accumulators, int64_t count, const void* other, int64_t other_count,
+                    int64_t n) {
+    Parts::merge(accumulators, count, other, other_count, 2 * n);
+  }
+  static void finish(const void* accumulators, int64_t count, int64_t n, double parameter,
+                     void* first, void* second) {
+    Parts::finish(accumulators, count, 2 * n, parameter, first, second);
   }
 };
 
@@ -423,6 +456,10 @@ constexpr ReduceLoops make_loops() {
   };
   set_totals(Compute::i64);
   set_totals(Compute::u64);
+  set(Reduction::sum, Compute::c64, make_reducer<FoldParts<Sum, float>>());
+  set(Reduction::sum, Compute::c128, make_reducer<FoldParts<Sum, double>>());
+  set(Reduction::mean, Compute::c64, make_reducer<FoldParts<Mean, float>>());
+  set(Reduction::mean, Compute::c128, make_reducer<FoldParts<Mean, double>>());
   set(Reduction::count, Compute::i64, make_reducer<Count<int64_t, int64_t>>());
   set(Reduction::maximum, Compute::i64, make_reducer<Fold<Maximum, int64_t>>());
   set(Reduction::minimum, Compute::i64, make_reducer<Fold<Minimum, int64_t>>());
@@ -434,10 +471,6 @@ constexpr ReduceLoops make_loops() {
   set(Reduction::minimum, Compute::u64, make_reducer<Fold<Minimum, uint64_t>>());
   set(Reduction::indexed_maximum, Compute::u64, make_reducer<Indexed<Maximum, uint64_t>>());
   set(Reduction::indexed_minimum, Compute::u64, make_reducer<Indexed<Minimum, uint64_t>>());
-  set(Reduction::sum, Compute::c64, make_reducer<Fold<Sum, Complex<float>>>());
-  set(Reduction::sum, Compute::c128, make_reducer<Fold<Sum, Complex<double>>>());
-  set(Reduction::mean, Compute::c64, make_reducer<Fold<Mean, Complex<float>>>());
-  set(Reduction::mean, Compute::c128, make_reducer<Fold<Mean, Complex<double>>>());
   set(Reduction::product, Compute::c64, make_reducer<Fold<Product, Complex<float>>>());
   set(Reduction::product, Compute::c128, make_reducer<Fold<Product, Complex<double>>>());
 #endif
