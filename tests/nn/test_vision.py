@@ -289,7 +289,8 @@ def test_affine_grid_refuses(theta, size, error) -> None:
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
 @pytest.mark.parametrize(
-    "dtype", ["bool", "uint8", "int16", "int64", "float16", "float32", "complex64", "complex128"]
+    "dtype",
+    ["bool", "uint8", "int16", "uint16", "int64", "float16", "float32", "complex64", "complex128"],
 )
 def test_pad_moves_elements_of_any_dtype_unchanged(mode, dtype) -> None:
     x = np.arange(2 * 3 * 4 * 50).reshape(2, 3, 4, 50).astype(dtype)
@@ -304,6 +305,9 @@ def test_pad_keeps_the_bits_of_nan() -> None:
     x = torch.tensor([[0x7FA00001, 1, 2]], dtype=torch.int32).view(torch.float32)
     padded = F.pad(x, (1, 1), "replicate").view(torch.int32)
     assert padded.tolist() == [[0x7FA00001, 0x7FA00001, 1, 2, 2]]
+    short = torch.tensor([[0x7FA1, 1, 2]], dtype=torch.int16).view(torch.bfloat16)
+    padded = F.pad(short, (1, 1), "replicate").view(torch.int16)
+    assert padded.tolist() == [[0x7FA1, 0x7FA1, 1, 2, 2]]
 
 
 def test_pad_keeps_channels_last() -> None:

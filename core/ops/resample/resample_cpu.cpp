@@ -38,7 +38,8 @@ class Weights {
 // How the outputs of a row are cut into vectors.
 template <class T>
 class Blocks {
-  using Lane = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  using Lane = std::conditional_t<sizeof(T) == 2, int16_t,
+                                  std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
 
  public:
   Blocks(const ResampleAxis& axis, int64_t lanes) {
@@ -131,7 +132,7 @@ class Blocks {
 template <class T>
 void resample(std::span<const ResampleAxis, 3> axes, ResampleOperand layout, const T* input,
               T* result) {
-  constexpr size_t type = sizeof(T) == 4 ? 0 : 1;
+  constexpr size_t type = sizeof(T) / 4;
   int64_t lanes = loops().lanes[type];
   const Weights<T> depth(axes[0]), rows(axes[1]), columns(axes[2]);
   const Blocks<T> blocks(axes[2], layout.pixel == 1 ? lanes : 0);
@@ -170,12 +171,14 @@ void resample(std::span<const ResampleAxis, 3> axes, ResampleOperand layout, con
 
 void resample_on_cpu(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
                      const Tensor& input, const Tensor& result) {
-  if (dtype_size(real_dtype(input.dtype())) == 4)
-    resample(axes, layout, static_cast<const float*>(input.data()),
-             static_cast<float*>(result.data()));
-  else
-    resample(axes, layout, static_cast<const double*>(input.data()),
-             static_cast<double*>(result.data()));
+  auto run = [&]<class T>(Tag<T>) {
+    resample(axes, layout, static_cast<const T*>(input.data()), static_cast<T*>(result.data()));
+  };
+  switch (dtype_size(real_dtype(input.dtype()))) {
+    case 2: return run(Tag<uint16_t>{});
+    case 4: return run(Tag<float>{});
+    default: return run(Tag<double>{});
+  }
 }
 
 }  // namespace rushlight

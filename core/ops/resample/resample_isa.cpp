@@ -66,6 +66,10 @@ template <class T>
 struct Lane<T, 8> {
   using type = int64_t;
 };
+template <class T>
+struct Lane<T, 2> {
+  using type = int16_t;
+};
 
 #if RUSHLIGHT_ISA != 0
 // Where an element moves it keeps its bits, whatever they stand for.
@@ -103,8 +107,9 @@ void columns_of(const ResampleImage& image, const T* row, T* out) {
     }
 #if RUSHLIGHT_ISA != 0
     if (block.taps) {
-      if (!moves && block.has_gaps) block_of<false, true>(image, block, row, out);
-      else block_of<moves, false>(image, block, row, out);
+      if constexpr (moves) block_of<true, false>(image, block, row, out);
+      else if (block.has_gaps) block_of<false, true>(image, block, row, out);
+      else block_of<false, false>(image, block, row, out);
       continue;
     }
 #endif
@@ -134,6 +139,10 @@ void pixels_of(const ResampleImage& image, const T* row, T* out) {
   }
 }
 
+// Elements of two bytes move only, whatever they stand for.
+template <class T>
+constexpr bool kMovesOnly = sizeof(T) == 2;
+
 template <class T>
 void rows_loop(const ResampleImage& image, const void* input, void* output, int64_t row_begin,
                int64_t row_end, void* scratch) {
@@ -160,22 +169,23 @@ void rows_loop(const ResampleImage& image, const void* input, void* output, int6
     else __builtin_memcpy(sums, in + rows.index[r] * image.row, size_t(image.row) * sizeof(T));
     if (columns.is_same) continue;
     if (image.pixel > 1) pixels_of(image, row, out);
-    else if (columns.moves) columns_of<true>(image, row, out);
-    else columns_of<false>(image, row, out);
+    else if (kMovesOnly<T> || columns.moves) columns_of<true>(image, row, out);
+    else if constexpr (!kMovesOnly<T>) columns_of<false>(image, row, out);
   }
 }
 
 }  // namespace
 
 #if RUSHLIGHT_ISA == 0
-#define RUSHLIGHT_LANES {0, 0}
+#define RUSHLIGHT_LANES {0, 0, 0}
 #else
-#define RUSHLIGHT_LANES {kWidth<float>, kWidth<double>}
+#define RUSHLIGHT_LANES {kWidth<uint16_t>, kWidth<float>, kWidth<double>}
 #endif
 
 extern const ResampleLoops resample_loops;
-constexpr ResampleLoops resample_loops = {RUSHLIGHT_LANES,
-                                          {&sum_loop<float>, &sum_loop<double>},
-                                          {&rows_loop<float>, &rows_loop<double>}};
+constexpr ResampleLoops resample_loops = {
+    RUSHLIGHT_LANES,
+    {nullptr, &sum_loop<float>, &sum_loop<double>},
+    {&rows_loop<uint16_t>, &rows_loop<float>, &rows_loop<double>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

@@ -18,11 +18,11 @@ Tensor in_layout(const Tensor& like, DType dtype) {
   return empty_strided(like.sizes(), like.strides(), dtype, like.device());
 }
 
-// What the loops of the CPU compute in: real numbers of 4 or 8 bytes. Elements that only move are
-// taken for such numbers by their size, which changes no bit.
+// What the loops of the CPU take: real numbers of 4 or 8 bytes, or elements of 2 bytes or more that
+// only move, whatever they stand for.
 DType carrier_of(DType dtype, bool moves) {
-  bool is_wide = dtype_size(dtype) >= 4;
-  return is_wide && (moves || is_differentiable(dtype)) ? dtype : DType::float32;
+  bool is_number = dtype_size(dtype) >= 4 && is_differentiable(dtype);
+  return is_number || (moves && dtype_size(dtype) >= 2) ? dtype : DType::float32;
 }
 
 using Axes = std::span<const ResampleAxis>;

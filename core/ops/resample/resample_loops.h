@@ -43,10 +43,12 @@ using ResampleSumLoop = void (*)(void* out, const void* in, int64_t stride, cons
 using ResampleRowsLoop = void (*)(const ResampleImage& image, const void* in, void* out,
                                   int64_t row_begin, int64_t row_end, void* scratch);
 
+// For elements of 2 bytes, which only move, for float and for double.
+inline constexpr int kResampleTypes = 3;
 struct ResampleLoops {
-  int lanes[2];  // of a block, for float and double; 0 where blocks do not pay
-  ResampleSumLoop sum[2];
-  ResampleRowsLoop rows[2];
+  int lanes[kResampleTypes];  // of a block; 0 where blocks do not pay
+  ResampleSumLoop sum[kResampleTypes];
+  ResampleRowsLoop rows[kResampleTypes];
 };
 
 // ---- bytes -------------------------------------------------------------------------------------
