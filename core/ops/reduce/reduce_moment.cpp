@@ -1,4 +1,7 @@
 // Owns products, variances, norms and logsumexp over dims.
+#include <algorithm>
+#include <functional>
+
 #include "core/ops/op.h"
 #include "core/ops/real_number.h"
 #include "core/ops/reduce/reduce.h"
@@ -8,6 +11,15 @@ namespace rushlight {
 namespace {
 
 // ---- products -----------------------------------------------------------------------------------
+
+// All elements along one dim, in the order in which they lie: a view where they are dense.
+Tensor in_a_row(const Tensor& input) {
+  if (input.is_contiguous()) return reshape(input, Shape{-1});
+  Shape dims;
+  for (int64_t d = 0; d < input.dim(); ++d) dims.push_back(d);
+  std::ranges::stable_sort(dims, std::greater(), [&](int64_t d) { return input.stride(d); });
+  return reshape(permute(input, dims), Shape{-1});
+}
 
 // The products of the elements along dim but one each; division serves unless some are zero, which
 // only the CPU tells without waiting.
@@ -128,7 +140,7 @@ OP(prod, "(Tensor input, *, dtype? dtype=None) -> Tensor", {
 Integers and bool are multiplied in int64. dtype converts the elements first.)",
   .autocast = autocast::single,
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
-    return call<"prod_dim", Tensor>(reshape(input, Shape{-1}), int64_t(0), false, dtype);
+    return call<"prod_dim", Tensor>(in_a_row(input), int64_t(0), false, dtype);
   },
 })
 
