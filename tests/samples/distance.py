@@ -46,6 +46,7 @@ def pdist() -> Iterator[Any]:
     yield normal(4, 3), 1.0
     yield normal(4, 3), 2.5
     yield normal(1, 3)
+    yield normal(105, 2)
 
 
 def pairwise_ref(

@@ -6,7 +6,8 @@
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
-constexpr int64_t kWidth = 64;  // points that are in work at once
+constexpr int64_t kWidth = 64;  // points that are in work at once,
+constexpr int64_t kRest = 16;   // and those of the rest
 
 template <Metric metric, class T>
 [[gnu::always_inline]] inline T extend(T sum, T gap, T p) {
@@ -29,25 +30,23 @@ void from_point(const void* point, const void* points, int64_t stride, int64_t f
                 double p, void* distances) {
   const T *x = static_cast<const T*>(point), *y = static_cast<const T*>(points);
   T *out = static_cast<T*>(distances), power = T(p);
-  int64_t j = 0;
-  for (; j + kWidth <= n; j += kWidth) {
+  auto take = [=](int64_t j, int64_t width) __attribute__((always_inline)) {
     T sums[kWidth] = {};
     for (int64_t k = 0; k < features; ++k) {
       const T* at = y + k * stride + j;
       T own = x[k];
 #pragma omp simd
-      for (int64_t i = 0; i < kWidth; ++i)
+      for (int64_t i = 0; i < width; ++i)
         sums[i] = extend<metric>(sums[i], abs(own - at[i]), power);
     }
 #pragma omp simd
-    for (int64_t i = 0; i < kWidth; ++i) out[j + i] = finish<metric>(sums[i], power);
-  }
-  for (; j < n; ++j) {
-    T sum = 0;
-    for (int64_t k = 0; k < features; ++k)
-      sum = extend<metric>(sum, abs(x[k] - y[k * stride + j]), power);
-    out[j] = finish<metric>(sum, power);
-  }
+    for (int64_t i = 0; i < width; ++i) out[j + i] = finish<metric>(sums[i], power);
+  };
+  int64_t j = 0;
+  for (; j + kWidth <= n; j += kWidth) take(j, kWidth);
+  for (; j + kRest <= n; j += kRest) take(j, kRest);
+  if (j < n && n >= kRest) return take(n - kRest, kRest);  // some of them once more
+  for (; j < n; ++j) take(j, 1);
 }
 
 // d distance / d x_k = sign(x_k - y_k) (|x_k - y_k| / distance)^(p - 1), and 0 at distance 0.
