@@ -288,8 +288,10 @@ Example:
     CHECK(input.dim() > 0, "does not support 0-dimensional tensors");
     int64_t size = input.size(dim);
     CHECK(size % 2 == 0, "Halving dimension must be even, but dimension ", dim, " is size ", size);
-    return call<"_glu", Tensor>(narrow(input, dim, 0, size / 2),
-                                narrow(input, dim, size / 2, size / 2));
+    // Views of one split, because their gradients are joined, not added.
+    Shape lengths{size / 2, size / 2};
+    auto halves = call<"split_with_sizes", std::vector<Tensor>>(input, ShapeRef(lengths), dim);
+    return call<"_glu", Tensor>(halves[0], halves[1]);
   },
 })
 
