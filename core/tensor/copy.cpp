@@ -52,12 +52,18 @@ void copy_transposed(Shape& sizes, int64_t item, char* to, Shape& to_strides, co
   int64_t block_bytes = std::min(rows, kBlock) * std::min(columns, kBlock) * item;
   parallel_for(0, count, kGrain / block_bytes + 1, [&](int64_t begin, int64_t end) {
     Odometer<2> outer(sizes, {to_strides, from_strides}, begin / blocks);
+    int64_t row = begin % blocks / column_blocks * kBlock, column = begin % column_blocks * kBlock;
     for (int64_t i = begin; i < end; ++i) {
-      int64_t row = i % blocks / column_blocks * kBlock, column = i % column_blocks * kBlock;
       transpose(from + outer.at(1) + row * item + column * column_stride, column_stride,
                 to + outer.at(0) + row * row_stride + column * item, row_stride,
                 std::min(kBlock, rows - row), std::min(kBlock, columns - column));
-      if (i % blocks == blocks - 1) outer.next();
+      column += kBlock;
+      if (column < columns) continue;
+      column = 0;
+      row += kBlock;
+      if (row < rows) continue;
+      row = 0;
+      outer.next();
     }
   });
 }
