@@ -2,6 +2,7 @@
 #include "core/tensor/formula.h"
 
 #include "core/tensor/convert.h"
+#include "core/tensor/round_loops.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
@@ -21,6 +22,14 @@ void cast(const void* from, void* to, int64_t n) {
   To* out = static_cast<To*>(to);
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(element_at<From>(from, i));
+}
+
+template <class Short>
+void round_to(const void* from, void* to, int64_t n) {
+  const float* in = static_cast<const float*>(from);
+  float* out = static_cast<float*>(to);
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) out[i] = to_float(from_float<Short>(in[i]));
 }
 
 #if RUSHLIGHT_ISA >= 3
@@ -74,6 +83,19 @@ void cast<float, Half>(const void* from, void* to, int64_t n) {
   }
   for (; i < n; ++i) out[i] = to_half(in[i]);
 }
+
+template <>
+void round_to<Half>(const void* from, void* to, int64_t n) {
+  const float* in = static_cast<const float*>(from);
+  float* out = static_cast<float*>(to);
+  int64_t i = 0;
+  for (Floats x; i + kHalves <= n; i += kHalves) {
+    __builtin_memcpy(&x, in + i, sizeof x);
+    x = to_floats(to_halves(x));
+    __builtin_memcpy(out + i, &x, sizeof x);
+  }
+  for (; i < n; ++i) out[i] = to_float(to_half(in[i]));
+}
 #endif
 
 // Between a short float and another dtype, as convert() goes: by way of floats, but in two loops,
@@ -121,5 +143,8 @@ constexpr CastLoops make_casts(Types<From...>) {
 
 extern const CastLoops cast_loops;
 constexpr CastLoops cast_loops = make_casts(All{});
+
+extern const RoundLoops round_loops;
+constexpr RoundLoops round_loops = {&round_to<Half>, &round_to<BFloat16>};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

@@ -339,6 +339,15 @@ class Group {
     step.input_count = 1;
     step.inputs[0] = from;
     step.output = to;
+    // What was converted there is converted there and back at once.
+    CastLoop rounding = rounding_loop(to_dtype, from_dtype);
+    if (rounding && from.kind == Place::buffer) {
+      const Step& there = program_.writer_of(from);
+      if (there.cast == cast_loop(to_dtype, from_dtype)) {
+        step.cast = rounding;
+        step.inputs[0] = there.inputs[0];
+      }
+    }
     program_.add(step);
   }
 

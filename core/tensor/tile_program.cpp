@@ -4,8 +4,12 @@
 #include <algorithm>
 
 #include "core/device/allocator.h"
+#include "core/tensor/round_loops.h"
 
 namespace rushlight {
+
+ISA_TABLES(RoundLoops, round_loops)
+
 namespace {
 
 constexpr int64_t kBufferGap = 64;  // so that buffers do not all begin at the same place of a page
@@ -22,8 +26,36 @@ TileProgram::Place TileProgram::add_number(const TileOperand& operand, int64_t c
   return {Place::number, 0, offset, 0};
 }
 
+CastLoop rounding_loop(DType dtype, DType through) {
+  if (dtype != DType::float32) return nullptr;
+  const RoundLoops& loops = active(round_loops_sets);
+  return through == DType::float16    ? loops.float16
+         : through == DType::bfloat16 ? loops.bfloat16
+                                      : nullptr;
+}
+
+const TileProgram::Step& TileProgram::writer_of(const Place& buffer) const {
+  return *std::ranges::find_if(steps_, [&](const Step& step) {
+    return step.output.kind == Place::buffer && step.output.index == buffer.index;
+  });
+}
+
+void TileProgram::drop_unread() {
+  std::vector<bool> is_read(size_t(buffers_), false);
+  for (size_t i = steps_.size(); i-- > 0;) {
+    const Step& step = steps_[i];
+    if (step.output.kind == Place::buffer && !is_read[size_t(step.output.index)]) {
+      steps_.erase(steps_.begin() + ptrdiff_t(i));
+      continue;
+    }
+    for (const Place& input : std::span(step.inputs, size_t(step.input_count)))
+      if (input.kind == Place::buffer) is_read[size_t(input.index)] = true;
+  }
+}
+
 // A buffer takes the memory of one that nobody reads any more, or new memory.
 void TileProgram::finish() {
+  drop_unread();
   std::vector<size_t> last_use(size_t(buffers_), 0);
   for (size_t i = 0; i < steps_.size(); ++i)
     for (const Place& input : std::span(steps_[i].inputs, size_t(steps_[i].input_count)))

@@ -18,7 +18,7 @@ class TileProgram {
     enum Kind : uint8_t { lane, buffer, number, result } kind;
     int index = 0;       // of a lane or buffer
     int64_t offset = 0;  // of a number among the numbers, or of a buffer in the scratch memory
-    int64_t item = 0;    // bytes of an element; no matter for a number
+    int64_t item = 0;    // bytes from element to element: 0 where one serves a whole tile
   };
   struct Step {
     PointwiseLoop loop = nullptr;
@@ -36,13 +36,16 @@ class TileProgram {
   // The one element of a tensor on the CPU; kTile copies of it for loops that want a tile.
   Place add_number(const TileOperand& operand, int64_t copies);
   void add(const Step& step) { steps_.push_back(step); }
-  // Finds memory for the buffers. Nothing is added afterwards.
+  // The step that writes a buffer.
+  const Step& writer_of(const Place& buffer) const;
+  // Drops steps that nobody reads, and finds memory for the buffers. Nothing is added afterwards.
   void finish();
 
   // The kernel: `program` is a finished TileProgram.
   static void run(const void* const* lanes, const void* program, void* result, int64_t n);
 
  private:
+  void drop_unread();
   void run_on(const void* const* lanes, char* result, int64_t n) const;
 
   std::vector<Step> steps_;
@@ -50,5 +53,8 @@ class TileProgram {
   int buffers_ = 0;
   int64_t scratch_ = 0;  // bytes for all buffers
 };
+
+// Converts numbers of `dtype` to `through` and back, where there is such a loop, else null.
+CastLoop rounding_loop(DType dtype, DType through);
 
 }  // namespace rushlight

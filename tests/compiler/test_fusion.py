@@ -161,6 +161,19 @@ def test_reductions(shape: tuple, dtype: torch.dtype) -> None:
         assert_same(lambda a, b: (a * b.mean(0)).sum(), a.requires_grad_(), b.requires_grad_())
 
 
+def test_sums_of_columns_that_fill_no_block() -> None:
+    for columns in (1030, 1036, 2054):
+        x, y, _ = tensors(shape=(1500, columns))
+        assert_same(lambda a, b: (a * b).sum(0), x, y)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_numbers_beyond_half_precision(dtype: torch.dtype) -> None:
+    x, _, _ = tensors()
+    x[:6] = torch.tensor([torch.inf, -torch.inf, torch.nan, 7e4, 1e-40, 3e-6])
+    assert_same(lambda a: (a.to(dtype) * 3 - 1).float() + a.to(dtype).relu(), x)
+
+
 def test_reductions_of_other_dtypes() -> None:
     x, y, _ = tensors(shape=(401, 250))
     assert_same(lambda a, b: ((a > b).sum(), (a > b).sum(0), (a > b).any(1)), x, y)
