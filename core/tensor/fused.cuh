@@ -9,6 +9,7 @@
 
 #include "core/tensor/convert.h"
 #include "core/tensor/fused_args.h"
+#include "core/tensor/lane_walk.cuh"
 
 // A formula by its two texts.
 #define FORMULA(NAME, PARAMS, ...)                                                           \
@@ -61,18 +62,9 @@ struct Places {
  private:
   template <class Index>
   void walk(const FusedLayout& layout, int64_t first) {
-    Index rest[n];
-    for (int e = 0; e < n; ++e) rest[e] = Index(first + e);
-#pragma unroll 1  // to save registers
-    for (int d = layout.dims - 1; d >= 0; --d) {
-#pragma unroll
-      for (int e = 0; e < n; ++e) {
-        Index index = rest[e];
-        rest[e] = d > 0 ? layout.divide(d, index) : 0;
-#pragma unroll
-        for (int k = 0; k < lanes; ++k) of[k][e] += int64_t(index) * layout.strides[k][d];
-      }
-    }
+    Index numbers[n];
+    for (int e = 0; e < n; ++e) numbers[e] = Index(first + e);
+    find_elements(layout, numbers, of);
   }
 };
 

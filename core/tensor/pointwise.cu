@@ -7,6 +7,7 @@
 #include "core/tensor/formula.cuh"
 
 #include "core/tensor/convert.h"
+#include "core/tensor/lane_walk.cuh"
 #include "core/tensor/pointwise_args.h"
 
 namespace rushlight::on_cuda {
@@ -178,19 +179,10 @@ void run_strided(const PointwiseArgs& args, const PointwiseLayout& layout, Indic
   constexpr int kLanes = sizeof...(I) + 1;
   int64_t first = int64_t(blockIdx.x) * kScattered * blockDim.x + threadIdx.x;
   int64_t offsets[kLanes][kScattered] = {};
-  Index rest[kScattered];
+  Index numbers[kScattered];
 #pragma unroll
-  for (int e = 0; e < kScattered; ++e) rest[e] = Index(first + e * int64_t(blockDim.x));
-#pragma unroll 1  // to save registers
-  for (int d = layout.dims - 1; d >= 0; --d) {
-#pragma unroll
-    for (int e = 0; e < kScattered; ++e) {
-      Index index = rest[e];
-      rest[e] = d > 0 ? layout.divide(d, index) : 0;
-#pragma unroll
-      for (int k = 0; k < kLanes; ++k) offsets[k][e] += int64_t(index) * layout.strides[k][d];
-    }
-  }
+  for (int e = 0; e < kScattered; ++e) numbers[e] = Index(first + e * int64_t(blockDim.x));
+  find_elements(layout, numbers, offsets);
   store_scattered(args, offsets[kLanes - 1], first, load_scattered<I>(args, offsets[I], first)...);
 }
 
