@@ -51,6 +51,47 @@ def sum_around(torch: Any) -> Call:
     return lambda: x.sum((0, 2))
 
 
+@case("sum(1), 4096x16x16", "ops", 1.0)
+def sum_short_runs(torch: Any) -> Call:
+    x = torch.randn(4096, 16, 16)
+    return lambda: x.sum(1)
+
+
+@case("sum, 1M complex numbers", "ops", 1.0)
+def complex_sum(torch: Any) -> Call:
+    x = torch.randn(1000, 1000, dtype=torch.complex64)
+    return lambda: x.sum()
+
+
+@case("pdist, 500 points of 64", "ops", 1.0)
+def point_distances(torch: Any) -> Call:
+    x = torch.randn(500, 64)
+    return lambda: torch.pdist(x)
+
+
+@case("linspace, 1M floats", "ops", 1.0)
+def long_line(torch: Any) -> Call:
+    return lambda: torch.linspace(0, 1, 1_000_000)
+
+
+@case("pad reflect, 8x64x56x56, bfloat16", "ops", 1.0)
+def pad_short_floats(torch: Any) -> Call:
+    x = torch.randn(8, 64, 56, 56).bfloat16()
+    return lambda: torch.nn.functional.pad(x, (1, 1, 1, 1), mode="reflect")
+
+
+@case("gather(1), 100,000 rows of 8", "ops", 1.0)
+def gather_short_rows(torch: Any) -> Call:
+    x, places = torch.randn(100_000, 8), torch.randint(0, 8, (100_000, 8))
+    return lambda: x.gather(1, places)
+
+
+@case("scatter(1), 100,000 rows of 8", "ops", 1.0)
+def scatter_short_rows(torch: Any) -> Call:
+    x, places = torch.randn(100_000, 8), torch.randint(0, 8, (100_000, 8))
+    return lambda: x.scatter(1, places, x)
+
+
 @case("gather of one of 1000, 4096 rows", "ops", 1.0)
 def gather_labels(torch: Any) -> Call:
     x, labels = torch.randn(4096, 1000), torch.randint(0, 1000, (4096, 1))
