@@ -3,12 +3,13 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "core/device/cuda.h"
 #include "core/device/threads.h"
 #include "core/ops/lift.h"
 #include "core/ops/op.h"
-#include "core/ops/random/generate_cuda.h"
+#include "core/ops/random/generate.h"
 #include "core/ops/shape/shape.h"
 #include "core/tensor/default_device.h"
 #include "core/tensor/memory_order.h"
@@ -58,25 +59,10 @@ DType dtype_for(const Scalar& value) {
   return is_floating(dtype) ? default_dtype() : dtype;
 }
 
-// out[i] = sequence.integer(i) for integers and sequence.real(i) for floats.
-template <class Sequence>
-Tensor generated_on_cpu(const Tensor& out, const Sequence& sequence) {
-  visit_dtype(out.dtype(), [&]<class T>(Tag<T>) {
-    T* to = out.data<T>();
-    parallel_for(0, out.numel(), kGrain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        if constexpr (requires { to_float(to[i]); }) to[i] = from_float<T>(float(sequence.real(i)));
-        else if constexpr (std::is_integral_v<T>) to[i] = T(sequence.integer(i));
-        else to[i] = T(sequence.real(i));
-      }
-    });
-  });
-  return out;
-}
 template <class Sequence>
 Tensor generated(const Tensor& out, const Sequence& sequence) {
-  if (out.device().is_cpu()) return generated_on_cpu(out, sequence);
-  if (out.device().is_cuda()) generate_cuda(out, sequence);
+  if (out.device().is_cpu()) generate_cpu(out, sequence);
+  else if (out.device().is_cuda()) generate_cuda(out, sequence);
   return out;
 }
 
@@ -164,32 +150,36 @@ Scalar end_of(const Tensor& end, const Tensor& other) {
   return item(end);
 }
 
-// The places (row, column) of a matrix that `keep` keeps, row by row: shape (2, count).
-template <class Keep>
+// The places (row, column) of a matrix, row by row, whose columns in row r are those from begin(r)
+// to below end(r): shape (2, count).
+template <class Begin, class End>
 Tensor kept_places(int64_t rows, int64_t columns, std::optional<DType> dtype,
-                   std::optional<Device> device, Keep keep) {
+                   std::optional<Device> device, Begin begin, End end) {
   CHECK(rows >= 0 && columns >= 0, "row and col must be non-negative, got ", rows, " and ",
         columns);
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   CHECK(rows <= kMost && columns <= kMost, ErrorKind::kOutOfMemory,
         "no memory for the places in a matrix of ", rows, " x ", columns);
-  std::vector<int64_t> row, column;
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t c = 0; c < columns; ++c)
-      if (keep(r, c)) {
-        row.push_back(r);
-        column.push_back(c);
-      }
-  int64_t count = int64_t(row.size());
-  row.insert(row.end(), column.begin(), column.end());
-  struct Places {
-    const std::vector<int64_t>& all;
-    int64_t integer(int64_t i) const { return all[size_t(i)]; }
-    double real(int64_t i) const { return double(integer(i)); }
+  auto first = [=](int64_t r) { return std::clamp<int64_t>(begin(r), 0, columns); };
+  auto length = [=](int64_t r) { return std::clamp<int64_t>(end(r), 0, columns) - first(r); };
+  auto before = [=](int64_t r) {
+    int64_t count = 0;
+    for (int64_t above = 0; above < r; ++above) count += length(above);
+    return count;
   };
+  int64_t count = before(rows);
   Tensor out = fresh(Shape{2, count}, dtype.value_or(DType::int64), device);
-  Tensor here = out.device().is_cpu() ? out : empty(out.sizes(), out.dtype());
-  copy_into(out, generated_on_cpu(here, Places{row}));
+  bool is_here = out.device().is_cpu() && out.dtype() == DType::int64;
+  Tensor places = is_here ? out : empty(out.sizes(), DType::int64);
+  parallel_for(0, rows, kGrain / (columns + 1) + 1, [&](int64_t start, int64_t stop) {
+    int64_t *row = places.data<int64_t>() + before(start), *column = row + count;
+    for (int64_t r = start; r < stop; ++r) {
+      row = std::fill_n(row, length(r), r);
+      std::iota(column, column + length(r), first(r));
+      column += length(r);
+    }
+  });
+  copy_into(out, places);
   return out;
 }
 
@@ -439,8 +429,9 @@ OP(tril_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
   .doc     = R"(Rows and columns of the lower triangle of a row x col matrix: (2, count).)",
   .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return kept_places(row, col, dtype, device,
-                       [=](int64_t r, int64_t c) { return c - r <= offset; });
+    int64_t past = std::max(-row, std::min(offset, col)) + 1;
+    return kept_places(row, col, dtype, device, [](int64_t) { return 0; },
+                       [=](int64_t r) { return r + past; });
   },
 })
 
@@ -449,8 +440,9 @@ OP(triu_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
   .doc     = R"(Rows and columns of the upper triangle of a row x col matrix: (2, count).)",
   .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return kept_places(row, col, dtype, device,
-                       [=](int64_t r, int64_t c) { return c - r >= offset; });
+    int64_t first = std::max(-row, std::min(offset, col));
+    return kept_places(row, col, dtype, device, [=](int64_t r) { return r + first; },
+                       [=](int64_t) { return col; });
   },
 })
 

@@ -102,6 +102,9 @@ def triangle() -> Iterator[Any]:
     yield 3, 4
     yield 4, 3, 1
     yield 3, 3, -2
+    yield 3, 5, 9
+    yield 5, 3, -9
+    yield 0, 3
 
 
 samples("tril_indices", ref=lambda n, m, k=0: np.stack(np.tril_indices(n, k, m)), grad=False)(

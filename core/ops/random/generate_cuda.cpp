@@ -1,5 +1,5 @@
 // Defines the sequences of arange, linspace and logspace for CUDA.
-#include "core/ops/random/generate_cuda.h"
+#include "core/ops/random/generate.h"
 
 #include "core/device/cuda_kernel_map.h"
 #include "core/tensor/cuda_types.h"

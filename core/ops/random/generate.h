@@ -1,4 +1,4 @@
-// Owns the declarations of the sequences that CUDA makes itself.
+// Owns the declarations of the kernels that fill a tensor with a sequence.
 #pragma once
 
 #include "core/ops/random/generate_args.h"
@@ -6,7 +6,9 @@
 
 namespace rushlight {
 
-// Fills a row-major tensor of a real dtype.
+// Each fills a row-major tensor of a real dtype.
+void generate_cpu(const Tensor& out, const Range& range);
+void generate_cpu(const Tensor& out, const Spaced& spaced);
 void generate_cuda(const Tensor& out, const Range& range);
 void generate_cuda(const Tensor& out, const Spaced& spaced);
 
