@@ -225,7 +225,8 @@ class Group {
       if (!member->call.reduction) compile(*member);
     program_.finish();
     if (root_.call.reduction) reduce();
-    else run_tile_loop({&results_.back(), root_.call.written}, lanes_, kKernel, &program_);
+    else
+      run_tile_loop({&results_.back(), root_.call.written}, lanes_, program_.kernel(), &program_);
   }
 
   // Which were stored, and their elements.
@@ -233,8 +234,6 @@ class Group {
   std::span<const Tensor> results() const { return results_; }
 
  private:
-  static constexpr PointwiseKernel kKernel{&TileProgram::run};
-
   void add(DeferredOp& op) {
     for (const TileOperand& operand : op.reads())
       if (DeferredOp* read = operand.tensor->storage()->deferred())
@@ -310,6 +309,8 @@ class Group {
       for (k = 0; k < step.input_count; ++k)
         if (is_number(member.operands[k]))
           step.inputs[k] = program_.add_number(member.operands[k], copies);
+    } else {
+      take_as_single(step, member);
     }
 
     bool is_stored = store_if_wanted(member);
@@ -323,6 +324,22 @@ class Group {
     program_.add(step);
     if (casts) cast(written, call.written, place, call.result);
     values_[size_t(member.member)] = place;
+  }
+
+  // Has a step take the first operand that may be one element for a row so, if rows are worth a
+  // call of the program each.
+  void take_as_single(Step& step, const DeferredOp& member) {
+    bool has_long_rows = false;
+    for (size_t d = 0; d < member.sizes.size(); ++d)
+      has_long_rows |= member.strides[d] == 1 && member.sizes[d] >= TileProgram::kTile / 4;
+    for (int k = 0; has_long_rows && k < std::min(step.input_count, kMaxRepeating); ++k) {
+      bool is_smaller = member.operands[k].tensor->numel() < checked_numel(member.sizes);
+      PointwiseLoop repeating = member.call.kernel.repeating[k];
+      if (step.inputs[k].kind != Place::lane || !is_smaller || !repeating) continue;
+      step.single = step.inputs[k].index;
+      step.single_loop = repeating;
+      return;
+    }
   }
 
   // A member's elements in the dtype that a reader takes.
@@ -369,7 +386,8 @@ class Group {
                                   : empty_strided(body_.sizes, body_.strides, body_.call.result,
                                                   {DeviceType::meta});
       input = on_storage(elements.storage(), operand.sizes(), operand.strides(), operand.dtype());
-      source.emplace(TileOperand{&elements, body_.call.written}, lanes_, kKernel, &program_);
+      source.emplace(TileOperand{&elements, body_.call.written}, lanes_, program_.kernel(),
+                     &program_);
     }
     run_reduce_cpu(call.reduction, input, call.dims, dtype_of_compute(compute_of(call.dtype)),
                    call.parameter, result, {}, source ? &*source : nullptr);

@@ -46,6 +46,15 @@ struct Plan {
 
   int64_t inner() const { return sizes.empty() ? 1 : sizes.back(); }
   const Lane& result() const { return lanes[operand_count]; }
+  // An operand that is one element along a row and that the kernel takes so, or -1. Rows are long,
+  // so that no tile holds parts of two.
+  int single_in_rows() const {
+    for (int k = 0; k < std::min(operand_count, kMaxRepeating); ++k)
+      if (inner() >= kRowTile && kernel.repeating[k] && lanes[k].strides.back() == 0 &&
+          !lanes[k].single)
+        return k;
+    return -1;
+  }
 };
 
 // The buffers of one thread: one block, cut into what the lanes need, which are at most kLanes.
@@ -54,7 +63,7 @@ class Tiles {
  public:
   // The result goes where its first element is at `result`.
   Tiles(const Plan& plan, char* result, int64_t most)
-      : plan_(plan), result_(result), most_(std::min(most, kTile)) {
+      : plan_(plan), result_(result), most_(std::min(most, kTile)), single_(plan.single_in_rows()) {
     for (const Lane& lane : plan.lanes) {
       if (!lane.linear && !lane.single) bytes_ += tile_bytes(lane.item);
       if (lane.cast || lane.single) bytes_ += tile_bytes(lane.kernel_item);
@@ -73,6 +82,10 @@ class Tiles {
   ~Tiles() { cpu_free(block_, bytes_); }
   Tiles(const Tiles&) = delete;
 
+  PointwiseLoop loop() const {
+    return single_ < 0 ? plan_.kernel.run : plan_.kernel.repeating[single_];
+  }
+
   // Where the kernel finds elements [begin, begin + n) of operand k.
   const void* read(int k, int64_t begin, int64_t n) {
     const Lane& lane = plan_.lanes[k];
@@ -88,7 +101,7 @@ class Tiles {
       else
         for_each_run(lane.data, plan_.sizes, lane.strides, begin, n,
                      [&](const char* p, int64_t stride, int64_t run, int64_t done) {
-                       if (run == n && stride == lane.item) from = p;  // one contiguous piece
+                       if (run == n && (stride == lane.item || k == single_)) from = p;
                        else if (run == n && stride == 0) repeat(k, p, n);
                        else
                          copy_run(gathered_[k] + done * lane.item, lane.item, p, stride, lane.item,
@@ -98,7 +111,7 @@ class Tiles {
     bool is_here = lane.cast || from == gathered_[k];
     prepared_[k] = is_here && begin % plan_.inner() == 0 ? n : 0;
     if (!lane.cast) return from;
-    lane.cast(from, converted_[k], n);
+    lane.cast(from, converted_[k], k == single_ ? 1 : n);
     return converted_[k];
   }
 
@@ -173,6 +186,7 @@ class Tiles {
   const Plan& plan_;
   char* result_;
   int64_t most_;
+  int single_;  // see single_in_rows
   size_t bytes_ = 0;
   char* block_;
   // By lane: elements as they are in memory, and as the kernel takes them.
@@ -186,6 +200,7 @@ class Tiles {
 template <int kLanes>
 void run_tiles(const Plan& plan, char* result, int64_t begin, int64_t end) {
   Tiles<kLanes> tiles(plan, result, end - begin);
+  PointwiseLoop loop = tiles.loop();
   int64_t inner = plan.inner(), most = inner < kRowTile ? kTile / inner * inner : kTile;
   for (int64_t i = begin; i < end;) {
     // A piece of one row, or whole rows.
@@ -195,7 +210,7 @@ void run_tiles(const Plan& plan, char* result, int64_t begin, int64_t end) {
     const void* operands[kLanes];
     for (int k = 0; k < plan.operand_count; ++k) operands[k] = tiles.read(k, i, n);
     void* target = tiles.target(i, n);
-    plan.kernel.run(operands, plan.scalars, target, n);
+    loop(operands, plan.scalars, target, n);
     tiles.store(target, i, n);
     i += n;
   }

@@ -90,11 +90,32 @@ void TileProgram::finish() {
   }
 }
 
-void TileProgram::run(const void* const* lanes, const void* program, void* result, int64_t n) {
-  static_cast<const TileProgram*>(program)->run_on(lanes, static_cast<char*>(result), n);
+bool TileProgram::takes_single(int lane) const {
+  bool takes = false;
+  for (const Step& step : steps_) {
+    auto reads = std::count_if(step.inputs, step.inputs + step.input_count, [=](auto& input) {
+      return input.kind == Place::lane && input.index == lane;
+    });
+    if (reads == 0) continue;
+    if (reads > 1 || step.single != lane) return false;
+    takes = true;
+  }
+  return takes;
 }
 
-void TileProgram::run_on(const void* const* lanes, char* result, int64_t n) const {
+template <int single>
+void TileProgram::run(const void* const* lanes, const void* program, void* result, int64_t n) {
+  static_cast<const TileProgram*>(program)->run_on(lanes, single, static_cast<char*>(result), n);
+}
+
+PointwiseKernel TileProgram::kernel() const {
+  static_assert(kMaxRepeating == 3);
+  return {&run<-1>,
+          {takes_single(0) ? &run<0> : nullptr, takes_single(1) ? &run<1> : nullptr,
+           takes_single(2) ? &run<2> : nullptr}};
+}
+
+void TileProgram::run_on(const void* const* lanes, int single, char* result, int64_t n) const {
   CpuBuffer buffers{size_t(scratch_)};
   char* here = static_cast<char*>(buffers.data());
   for (int64_t begin = 0; begin < n; begin += kTile) {
@@ -102,7 +123,8 @@ void TileProgram::run_on(const void* const* lanes, char* result, int64_t n) cons
     auto at = [&](const Place& place) -> char* {
       switch (place.kind) {
         case Place::lane:
-          return static_cast<char*>(const_cast<void*>(lanes[place.index])) + begin * place.item;
+          return static_cast<char*>(const_cast<void*>(lanes[place.index])) +
+                 (place.index == single ? 0 : begin * place.item);
         case Place::buffer: return here + place.offset;
         case Place::number: return const_cast<char*>(numbers_.data()) + place.offset;
         case Place::result: return result + begin * place.item;
@@ -112,8 +134,9 @@ void TileProgram::run_on(const void* const* lanes, char* result, int64_t n) cons
     for (const Step& step : steps_) {
       const void* inputs[kMaxOperands];
       for (int k = 0; k < step.input_count; ++k) inputs[k] = at(step.inputs[k]);
+      bool is_single = single >= 0 && step.single == single;
       if (step.cast) step.cast(inputs[0], at(step.output), count);
-      else step.loop(inputs, step.scalars, at(step.output), count);
+      else (is_single ? step.single_loop : step.loop)(inputs, step.scalars, at(step.output), count);
     }
   }
 }

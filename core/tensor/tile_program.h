@@ -18,11 +18,14 @@ class TileProgram {
     enum Kind : uint8_t { lane, buffer, number, result } kind;
     int index = 0;       // of a lane or buffer
     int64_t offset = 0;  // of a number among the numbers, or of a buffer in the scratch memory
-    int64_t item = 0;    // bytes from element to element: 0 where one serves a whole tile
+    int64_t item = 0;    // bytes of an element; no matter for a number
   };
   struct Step {
     PointwiseLoop loop = nullptr;
     CastLoop cast = nullptr;  // in place of a loop
+    // In place of `loop` when lane `single` is one element for a whole row; null when it cannot be.
+    PointwiseLoop single_loop = nullptr;
+    int single = -1;
     const void* scalars = nullptr;
     int input_count = 0;
     Place inputs[kMaxOperands];
@@ -41,12 +44,15 @@ class TileProgram {
   // Drops steps that nobody reads, and finds memory for the buffers. Nothing is added afterwards.
   void finish();
 
-  // The kernel: `program` is a finished TileProgram.
-  static void run(const void* const* lanes, const void* program, void* result, int64_t n);
+  // Runs a finished TileProgram. The kernel takes a lane as single if all that read it can.
+  PointwiseKernel kernel() const;
 
  private:
   void drop_unread();
-  void run_on(const void* const* lanes, char* result, int64_t n) const;
+  bool takes_single(int lane) const;
+  template <int single>
+  static void run(const void* const* lanes, const void* program, void* result, int64_t n);
+  void run_on(const void* const* lanes, int single, char* result, int64_t n) const;
 
   std::vector<Step> steps_;
   std::vector<char> numbers_;

@@ -128,6 +128,24 @@ def test_layouts() -> None:
     assert_same(lambda x: (torch.zeros_like(x) + x * column).expand(3, 300, 301) * row, square)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_one_number_for_each_row(dtype: torch.dtype) -> None:
+    x = (torch.randn(300, 1700) * 9).to(dtype)
+    column = (torch.randn(300, 1) * 9).to(dtype)
+    for function in (
+        lambda x, c: (x * 2) * c + 1,
+        lambda x, c: (c - x).abs() * c,
+        lambda x, c: torch.addcmul(x, c, c),
+        lambda x, c: torch.addcmul(c, x * 2, x),
+        lambda x, c: torch.where(x > c, x, c) - x,
+        lambda x, c: ((x * c).sum(1), (x + c).sum(0), (x - c).sum()),
+        lambda x, c: (x.t() * c.t() + c.t()).t() * x,
+        lambda x, c: (x * c)[:, 5:] * c + c.float(),
+    ):
+        assert_same(function, x, column)
+        assert_same(function, x, column.expand(300, 2)[:, 1:])
+
+
 def reductions(*dim: int | tuple[int, ...]) -> list:
     def shared(a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
         product = (a * b).exp()
