@@ -89,43 +89,46 @@ struct Vectors {
   }
 };
 
-// Calls one(i) for single lanes of [0, n) and some(V(), i) for vectors of lanes from begin to below
-// end; the last vector may overlap the one before.
-template <class V, class One, class Some>
-[[gnu::always_inline]] inline void for_lanes(int64_t n, int64_t begin, int64_t end, One one,
-                                             Some some) {
-  if (end - begin < V::kCount) begin = end = n;
-  for (int64_t i = 0; i < begin; ++i) one(i);
-  for (int64_t i = begin; i < end; i += V::kCount)
-    some(V(), i + V::kCount <= end ? i : end - V::kCount);
-  for (int64_t i = end; i < n; ++i) one(i);
-}
-
-// Vectors of channels that share the walk through a window, as many as the registers hold.
+// Vectors that share the walk through their windows, as many as the registers hold.
 #if RUSHLIGHT_ISA == 4
-inline constexpr int kChannelVectors = 4;
+inline constexpr int kTogether = 4;
 #else
-inline constexpr int kChannelVectors = 2;
+inline constexpr int kTogether = 2;
 #endif
 template <int n>
 struct Count {
   static constexpr int value = n;
 };
 
+// Calls one(i) for single lanes of [0, n) and some(V(), Count(), i) for vectors of lanes from begin
+// to below end; the last vector may overlap the one before.
+template <class V, class One, class Some>
+[[gnu::always_inline]] inline void for_lanes(int64_t n, int64_t begin, int64_t end, One one,
+                                             Some some) {
+  constexpr int64_t kMany = kTogether * V::kCount;
+  if (end - begin < V::kCount) begin = end = n;
+  for (int64_t i = 0; i < begin; ++i) one(i);
+  int64_t i = begin;
+  for (; i + kMany <= end; i += kMany) some(V(), Count<kTogether>(), i);
+  for (; i < end; i += V::kCount) some(V(), Count<1>(), i + V::kCount <= end ? i : end - V::kCount);
+  for (i = end; i < n; ++i) one(i);
+}
+
 // Calls one(c) for single channels of [0, n) or some(V(), Count(), c) for vectors from c on; the
 // last vector may overlap the one before.
 template <class V, class One, class Some>
 [[gnu::always_inline]] inline void for_channels(int64_t n, One one, Some some) {
-  constexpr int64_t kMany = kChannelVectors * V::kCount;
+  constexpr int64_t kMany = kTogether * V::kCount;
   int64_t c = 0;
-  for (; c + kMany <= n; c += kMany) some(V(), Count<kChannelVectors>(), c);
+  for (; c + kMany <= n; c += kMany) some(V(), Count<kTogether>(), c);
   for (; c + V::kCount <= n; c += V::kCount) some(V(), Count<1>(), c);
   if (c < n && n >= V::kCount) return some(V(), Count<1>(), n - V::kCount);
   for (; c < n; ++c) one(c);
 }
 
-// Calls one(place, channel) or some(V(), how many, place, channel, stride, step) for all outputs. A
-// vector's first lane is there; in the input its elements are `stride` apart, its pixels `step`.
+// Calls one(place, channel) or some(V(), how many, place, channel, stride, step) for all outputs.
+// The first lane of the vectors is there; in the input their elements are `stride` apart, their
+// pixels `step`.
 template <class T, class One, class Some>
 [[gnu::always_inline]] inline void for_outputs(const PoolVolume& volume, One one, Some some) {
   const PoolAxis& columns = volume.columns;
@@ -134,8 +137,8 @@ template <class T, class One, class Some>
       for_lanes<Vectors<T, kPoolRowBytes>>(
           columns.out, columns.even_begin, columns.even_end,
           [&](int64_t column) { one(Place{plane, row, column}, 0); },
-          [&](auto v, int64_t column) {
-            some(v, Count<1>(), Place{plane, row, column}, 0, columns.stride, columns.stride);
+          [&](auto v, auto many, int64_t column) {
+            some(v, many, Place{plane, row, column}, 0, columns.stride, columns.stride);
           });
       return;
     }
@@ -177,16 +180,16 @@ void max_pool(const PoolVolume& volume, const void* input, void* output, int32_t
     typename V::Index steps = V::steps(step), index[many];
     typename V::Value best[many];
     for (int m = 0; m < many; ++m) {
-      index[m] = steps + Element(first_pixel(volume, at));
+      index[m] = steps + Element(first_pixel(volume, at) + m * V::kCount * step);
       best[m] = typename V::Value{} + kLeast<T>;
     }
     for_window(volume, at, [&](int64_t pixel) {
       const T* from = in + pixel * volume.pixel + c;
       for (int m = 0; m < many; ++m) {
-        typename V::Value x = V::load(from + m * V::kCount, stride);
+        typename V::Value x = V::load(from + m * V::kCount * stride, stride);
         auto better = (x > best[m]) | (x != x);
         best[m] = better ? x : best[m];
-        index[m] = better ? steps + Element(pixel) : index[m];
+        index[m] = better ? steps + Element(pixel + m * V::kCount * step) : index[m];
       }
     });
     int64_t to = number_of(volume, at) * volume.pixel + c;
@@ -215,10 +218,11 @@ void avg_pool(const PoolVolume& volume, const void* divisors, const void* input,
     typename V::Value sum[many]{};
     for_window(volume, at, [&](int64_t pixel) {
       const T* from = in + pixel * volume.pixel + c;
-      for (int m = 0; m < many; ++m) sum[m] += V::load(from + m * V::kCount, stride);
+      for (int m = 0; m < many; ++m) sum[m] += V::load(from + m * V::kCount * stride, stride);
     });
     for (int m = 0; m < many; ++m) {
-      sum[m] = step ? sum[m] / V::load(divisor + number, 1) : sum[m] / divisor[number];
+      sum[m] =
+          step ? sum[m] / V::load(divisor + number + m * V::kCount, 1) : sum[m] / divisor[number];
       V::store(out + number * volume.pixel + c + m * V::kCount, sum[m]);
     }
   };
