@@ -279,11 +279,13 @@ void backward(const GridImage& image, const void* grad, const void* input, const
     if (!grad_grid) continue;
     T* to = static_cast<T*>(grad_grid) + first * image.dims;
     for (int d = 0; d < image.dims; ++d) {
-      for (int64_t p = 0; p < n; ++p) to[p * image.dims + d] = 0;
+      T sum[kPlaces] = {};
       for (int k = 0; k < taps.count && image.mode != GridMode::nearest; ++k) {
         taps.slopes(image, k, d, n, slope);
-        for (int64_t p = 0; p < n; ++p) to[p * image.dims + d] += slope[p] * products[k][p];
+#pragma omp simd
+        for (int64_t p = 0; p < n; ++p) sum[p] += slope[p] * products[k][p];
       }
+      for (int64_t p = 0; p < n; ++p) to[p * image.dims + d] = sum[p];
     }
   }
 }
