@@ -135,10 +135,8 @@ PyObject* register_hook(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *self, *function;
     if (!PyArg_ParseTuple(args, "OO", &self, &function)) return nullptr;
-    const Tensor& tensor = expect_tensor(self, "self");
-    CHECK(gradient_edge_exists(tensor),
-          "cannot register a hook on a tensor that doesn't require gradient");
-    Edge edge = gradient_edge(tensor);
+    Edge edge = gradient_edge(expect_tensor(self, "self"));
+    CHECK(edge.node, "cannot register a hook on a tensor that doesn't require gradient");
     return wrap_handle(edge.node->make_hooks().tensor.add(TensorHook{Held(function), edge.slot}));
   });
 }

@@ -114,7 +114,7 @@ class Walk {
   Walk(TensorList inputs, const BackwardOptions& options) : options_(options) {
     for (const Tensor& input : inputs) {
       Edge edge = gradient_edge(input);
-      CHECK(gradient_edge_exists(input), "One of the differentiated Tensors does not require grad");
+      CHECK(edge.node, "One of the differentiated Tensors does not require grad");
       captures_.push_back({edge, {}});
     }
     if (!captures_.empty()) ++Node::selective_walks;

@@ -64,6 +64,17 @@ def test_a_view_and_its_base_retain_gradients_after_a_write_through_the_view() -
     assert x.grad.tolist() == [15.0, 3.0]
 
 
+def test_a_view_from_before_its_base_wanted_gradients_has_none() -> None:
+    base = torch.ones(3, 2)
+    view = base[:, :1]
+    base.requires_grad_()
+    assert view.requires_grad and view.grad_fn is None
+    with pytest.raises(RuntimeError, match="cannot register a hook"):
+        view.register_hook(lambda grad: grad)
+    with pytest.raises(RuntimeError, match="does not require grad"):
+        torch.autograd.grad(base.sum(), view)
+
+
 def test_retained_gradients_are_those_that_hooks_return() -> None:
     x = leaf(1.0)
     y = x * 1
