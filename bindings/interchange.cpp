@@ -56,8 +56,7 @@ bool read_format(std::string_view f, size_t itemsize, DType& out) {
 
 // ---- the buffer protocol, out -------------------------------------------------------------------
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  view->obj = nullptr;
+int fill_view(PyObject* self, Py_buffer* view, int flags) {
   const Tensor& t = unwrap(self);
   auto refuse = [](const char* why) {
     PyErr_SetString(PyExc_BufferError, why);
@@ -74,10 +73,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   bool readonly = t.storage()->readonly();
   if ((flags & PyBUF_WRITABLE) && readonly) return refuse("the tensor shares read-only memory");
   if (!(flags & PyBUF_STRIDES) && !t.is_contiguous()) return refuse("the tensor is not contiguous");
+  view->buf = t.data();
   auto* shape = new Exported(t);
   for (int64_t& stride : shape->strides) stride *= int64_t(t.itemsize());
   view->internal = shape;
-  view->buf = t.data();
   view->obj = Py_NewRef(self);
   view->len = Py_ssize_t(t.numel() * int64_t(t.itemsize()));
   view->itemsize = Py_ssize_t(t.itemsize());
@@ -89,6 +88,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
       flags & PyBUF_STRIDES ? reinterpret_cast<Py_ssize_t*>(shape->strides.data()) : nullptr;
   view->suboffsets = nullptr;
   return 0;
+}
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  view->obj = nullptr;
+  return guarded([&] { return fill_view(self, view, flags); });
 }
 void release_buffer(PyObject*, Py_buffer* view) { delete static_cast<Exported*>(view->internal); }
 PyBufferProcs buffer_methods = {.bf_getbuffer = get_buffer, .bf_releasebuffer = release_buffer};

@@ -2,12 +2,19 @@
 #include "bindings/python.h"
 #include "core/autograd/node.h"
 #include "core/base/alignment.h"
+#include "core/tensor/lift.h"
 #include "core/tensor/mapped_memory.h"
+#include "core/tensor/sparse.h"
 
 namespace rushlight::python {
 namespace {
 
-const Storage& storage_of(PyObject* object) { return expect_tensor(object, "tensor").storage(); }
+const Storage& storage_of(PyObject* object) {
+  const Tensor& tensor = expect_tensor(object, "tensor");
+  if (tensor.is_sparse()) refuse_sparse(tensor);
+  if (is_lifted(tensor)) throw NeedsElements(tensor);
+  return tensor.storage();
+}
 
 size_t read_size(PyObject* object) {
   int64_t bytes;
@@ -54,7 +61,8 @@ PyObject* set_storage(PyObject*, PyObject* args) {
     PyObject *tensor, *source, *size, *stride;
     long long offset;
     if (!PyArg_ParseTuple(args, "OOLOO", &tensor, &source, &offset, &size, &stride)) return nullptr;
-    const Tensor& to = expect_tensor(tensor, "tensor");
+    storage_of(tensor);  // refuses what has none
+    const Tensor& to = unwrap(tensor);
     const Storage& storage = storage_of(source);
     CHECK(!gradient_edge_exists(to) || !is_grad_enabled(),
           "set_: the tensor requires grad, and its storage cannot be changed under the tape. Do it "
@@ -66,6 +74,7 @@ PyObject* set_storage(PyObject*, PyObject* args) {
     CHECK(offset >= 0, "set_: storage_offset must not be negative, got ", offset);
     CHECK(sizes.size() == strides.size(), "set_: size has ", sizes.size(), " dims, but stride has ",
           strides.size());
+    checked_numel(sizes);
     // The window must lie inside, or the storage grow to hold it.
     int64_t needed = storage_bytes_needed(sizes, strides, offset, to.itemsize());
     if (needed > int64_t(storage->bytes())) storage->resize(size_t(needed));

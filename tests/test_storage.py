@@ -211,10 +211,34 @@ def test_set_looks_at_other_memory() -> None:
         torch.ones(2, requires_grad=True).set_(y)
     with pytest.raises(RuntimeError, match="must not be negative"):
         x.set_(y, -1, (2,))
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        x.set_(y, 0, (2, -2))
     with pytest.raises(RuntimeError):
         x.set_(y, 0, (2, 2), (-1, 1))
     with pytest.raises(RuntimeError):
         x.set_(y, 0, (2**40, 2**40), (2**40, 1))
+
+
+def test_a_sparse_tensor_has_no_storage() -> None:
+    x, sparse = torch.zeros(2, 3), torch.ones(2, 3).to_sparse()
+    for call in (
+        sparse.untyped_storage, sparse.share_memory_, sparse.is_shared, sparse.set_,
+        lambda: sparse.set_(x), lambda: x.set_(sparse),
+    ):  # fmt: skip
+        with pytest.raises(NotImplementedError, match="layout sparse_coo"):
+            call()
+    assert x.zero_().tolist() == [[0] * 3] * 2
+
+
+def test_the_memory_of_a_tensor_inside_vmap_is_refused() -> None:
+    def take(x: torch.Tensor) -> torch.Tensor:
+        with pytest.raises(RuntimeError, match="vmap"):
+            x.untyped_storage()
+        with pytest.raises(BufferError, match="vmap"):
+            memoryview(x)
+        return x
+
+    torch.func.vmap(take)(torch.ones(3))
 
 
 def test_old_resize_keeps_the_number_of_elements() -> None:
