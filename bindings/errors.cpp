@@ -2,6 +2,7 @@
 #include <cctype>
 #include <cstring>
 #include <new>
+#include <stdexcept>
 
 #include "bindings/python.h"
 
@@ -63,6 +64,10 @@ class CarriedPythonError : public std::exception {
 }  // namespace
 
 void set_python_error() noexcept {
+  auto set_out_of_memory = [] {
+    Ref type(class_of(ErrorKind::kOutOfMemory));
+    PyErr_SetString(type.get(), "out of memory");
+  };
   try {
     throw;
   } catch (const PythonError&) {
@@ -73,8 +78,9 @@ void set_python_error() noexcept {
     Ref type(class_of(error.kind()));
     PyErr_SetString(type.get(), sentence(error.what()).c_str());
   } catch (const std::bad_alloc&) {
-    Ref type(class_of(ErrorKind::kOutOfMemory));
-    PyErr_SetString(type.get(), "out of memory");
+    set_out_of_memory();
+  } catch (const std::length_error&) {  // a vector of more elements than there are addresses
+    set_out_of_memory();
   } catch (const std::exception& error) {
     PyErr_SetString(PyExc_RuntimeError, error.what());
   }

@@ -66,6 +66,36 @@ def test_out_of_memory_raises_and_the_process_goes_on() -> None:
     assert torch.ones(3).sum().item() == 3.0
 
 
+@each(
+    "cut",
+    [
+        lambda x: x.unbind(),
+        lambda x: x.split(1),
+        lambda x: x.chunk(2**61),
+        lambda x: x.tensor_split(2**61),
+        lambda x: x.hsplit(2**61),
+    ],
+)
+def test_a_tensor_is_not_cut_into_more_pieces_than_memory_holds(
+    cut: Callable[[torch.Tensor], object],
+) -> None:
+    with pytest.raises(torch.OutOfMemoryError, match="no memory for .* tensors"):
+        cut(torch.ones(1).expand(2**62))
+
+
+def test_the_differences_of_nothing_need_no_step_each() -> None:
+    assert torch.ones(0, 2**40).diff(2**39).shape == (0, 2**39)
+    assert torch.ones(2, 0).diff(3).shape == (2, 0)
+
+
+@each("pool", [torch.nn.functional.adaptive_max_pool2d, torch.nn.functional.adaptive_avg_pool2d])
+def test_windows_are_not_counted_where_memory_cannot_hold_their_results(
+    pool: Callable[..., torch.Tensor],
+) -> None:
+    with pytest.raises(torch.OutOfMemoryError):
+        pool(torch.ones(1, 1, 1), (2**31 - 1, 2**16))
+
+
 def test_the_largest_size_may_stand_beside_a_list_of_tensors() -> None:
     largest = torch.empty(2**63 - 1, dtype=torch.int8, device="meta")
     index = torch.zeros(3, dtype=torch.int64, device="meta")

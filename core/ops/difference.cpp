@@ -74,6 +74,7 @@ Example:
     }
     Tensor result = parts.size() > 1 ? cat(parts, dim) : input;
     n = std::min(n, result.size(dim));
+    if (result.numel() == 0) return clone(narrow(result, dim, 0, result.size(dim) - n));
     for (int64_t i = 0; i < n; ++i) result = difference(result, dim);
     return result;
   },

@@ -4,7 +4,7 @@
 
 #include <atomic>
 #include <cstring>
-#include <vector>
+#include <memory>
 
 #include "core/device/threads.h"
 #include "core/ops/pool/pool_loops.h"
@@ -26,16 +26,21 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // The tables that a PoolAxis points to.
 class AxisTables {
  public:
-  explicit AxisTables(const PoolWindows& windows) : windows_(windows) {
-    for (int64_t o = 0; o < windows.out; ++o) {
-      begin_.push_back(int32_t(windows.begin(o)));
-      end_.push_back(int32_t(windows.end(o)));
+  explicit AxisTables(const PoolWindows& windows)
+      : windows_(windows),
+        begin_(std::make_unique_for_overwrite<int32_t[]>(size_t(windows.out))),
+        end_(std::make_unique_for_overwrite<int32_t[]>(size_t(windows.out))) {}
+
+  void fill() {
+    for (int64_t o = 0; o < windows_.out; ++o) {
+      begin_[size_t(o)] = int32_t(windows_.begin(o));
+      end_[size_t(o)] = int32_t(windows_.end(o));
     }
   }
 
   PoolAxis axis() const {
     const PoolWindows& w = windows_;
-    PoolAxis axis{w.size, w.out, begin_.data(), end_.data(), w.dilation, 0, 0, w.stride};
+    PoolAxis axis{w.size, w.out, begin_.get(), end_.get(), w.dilation, 0, 0, w.stride};
     int64_t last =
         w.size + w.padding - ((w.kernel - 1) * w.dilation + 1);  // start of a whole window
     if (w.kernel == 0 || last < 0) return axis;
@@ -46,7 +51,7 @@ class AxisTables {
 
  private:
   PoolWindows windows_;
-  std::vector<int32_t> begin_, end_;
+  std::unique_ptr<int32_t[]> begin_, end_;
 };
 
 // The tables of all three dims.
@@ -60,6 +65,10 @@ class VolumeTables {
   VolumeTables(const VolumeTables&) = delete;
   VolumeTables& operator=(const VolumeTables&) = delete;
 
+  // Before the loops, after memory was found for their results: there may be any number of windows.
+  void fill() {
+    for (AxisTables* axis : {&planes_, &rows_, &columns_}) axis->fill();
+  }
   PoolVolume volume(int64_t channels, int64_t pixel) const {
     PoolVolume volume = volume_;
     volume.channels = channels;
@@ -208,6 +217,7 @@ std::pair<Tensor, Tensor> max_pool_on_cpu(const PoolWindows3d& windows, const Te
   Shape sizes = pooled_sizes(windows, x);
   Tensor values = empty_volumes(sizes, x.dtype(), {}, channels_last);
   Tensor indices = empty_volumes(sizes, DType::int32, {}, channels_last);
+  tables.fill();
   MaxPoolLoop loop = loops().max[loop_of(x)];
   for_each_part(volumes_of(windows, x, channels_last), [&](int64_t in, int64_t out,
                                                            int64_t channels, int64_t pixel) {
@@ -258,6 +268,7 @@ Tensor avg_pool_on_cpu(const PoolWindows3d& windows, PoolDivisor divisor, const 
   bool channels_last = layout.channels_last();
   Tensor x = layout.turned(input);
   Tensor means = empty_volumes(pooled_sizes(windows, x), x.dtype(), {}, channels_last);
+  tables.fill();
   Tensor divisors = divisors_of(windows, divisor, x.dtype());
   AvgPoolLoop loop = loops().avg[loop_of(x)];
   for_each_part(volumes_of(windows, x, channels_last),
@@ -275,6 +286,7 @@ Tensor avg_pool_backward_on_cpu(const PoolWindows3d& windows, PoolDivisor diviso
   bool channels_last = layout.channels_last();
   Tensor g = layout.turned(grad);
   Tensor result = zero_volumes(whole_sizes(windows, g), g.dtype(), channels_last);
+  tables.fill();
   Tensor divisors = divisors_of(windows, divisor, g.dtype());
   AvgPoolBackwardLoop loop = loops().avg_backward[loop_of(g)];
   for_each_part(volumes_of(windows, g, channels_last),

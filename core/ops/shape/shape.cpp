@@ -209,8 +209,14 @@ Shape unique_dims(ShapeRef dims, int64_t ndim) {
   return wrapped;
 }
 
+void check_piece_count(int64_t count) {
+  constexpr int64_t kMost = int64_t(1) << 28;  // each takes more than 200 bytes
+  CHECK(count <= kMost, ErrorKind::kOutOfMemory, "no memory for ", count, " tensors");
+}
+
 Shape piece_lengths(int64_t size, int64_t length) {
   if (size == 0) return {0};
+  check_piece_count(size / length);
   Shape lengths;
   for (int64_t left = size; left > 0; left -= lengths.back())
     lengths.push_back(std::min(length, left));

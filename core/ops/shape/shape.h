@@ -47,5 +47,7 @@ Shape unique_dims(ShapeRef dims, int64_t ndim);
 // is one
 // piece of nothing.
 Shape piece_lengths(int64_t size, int64_t length);
+// Refuses to cut a tensor into more pieces than memory could hold.
+void check_piece_count(int64_t count);
 
 }  // namespace rushlight

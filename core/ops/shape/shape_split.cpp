@@ -1,6 +1,4 @@
 // Owns the ops that cut a tensor into views along a dim.
-#include <limits>
-
 #include "core/autograd/needs.h"
 #include "core/ops/op.h"
 #include "core/ops/shape/shape.h"
@@ -45,8 +43,7 @@ std::vector<Tensor> split(const Tensor& tensor, ShapeRef sizes, int64_t dim) {
 
 Shape section_lengths(int64_t size, int64_t sections) {
   CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
-  CHECK(sections <= std::numeric_limits<int32_t>::max(), ErrorKind::kOutOfMemory, "no memory for ",
-        sections, " sections");
+  check_piece_count(sections);
   Shape lengths;
   for (int64_t i = 0; i < sections; ++i) lengths.push_back(size / sections + (i < size % sections));
   return lengths;
@@ -210,6 +207,7 @@ OP(unbind, "(Tensor input, int dim=0) -> Tensor[]", {
   .forward = [](const Tensor& input, int64_t dim) {
     CHECK(input.dim() > 0, ErrorKind::kIndex, "Dimension specified as ", dim,
           " but tensor has no dimensions");
+    check_piece_count(input.size(dim));
     std::vector<Tensor> slices;
     for (int64_t i = 0; i < input.size(dim); ++i)
       slices.push_back(alias(input, select_window(window_of(input), dim, i)));
