@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 
+def memory_of(tensor: Tensor) -> int:
+    """A number that tensors have in common which share memory; one of its own where there is none.
+
+    Example:
+        >>> from rushlight._storage import memory_of
+        >>> x = torch.ones(3)
+        >>> memory_of(x) == memory_of(x[1:]), memory_of(x) == memory_of(x.clone())
+        (True, False)
+    """
+    if tensor.layout is not rl.strided:
+        return id(tensor)
+    return tensor.untyped_storage().data_ptr() or id(tensor)
+
+
 class StorageBase:
     """What storages of bytes and of numbers have in common."""
 

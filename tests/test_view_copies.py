@@ -63,7 +63,7 @@ def test_a_copy_equals_the_view_and_shares_nothing(name: str) -> None:
     views, copies, x = view_and_copy(name)
     for view, copy in zip(views, copies, strict=True):
         assert torch.equal(view, copy) and copy.is_contiguous()
-        assert copy.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+        assert copy.untyped_storage().data_ptr() != view.untyped_storage().data_ptr()
     outs = tuple(torch.empty_like(copy) for copy in copies)
     out = outs if name.startswith(("split", "unbind")) else outs[0]
     getattr(torch, name)(x, *CASES[name], out=out)

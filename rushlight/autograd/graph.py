@@ -10,6 +10,7 @@ from weakref import WeakSet
 from rushlight import _C, Tensor
 from rushlight._C import Node
 from rushlight._grad_mode import no_grad
+from rushlight._storage import memory_of
 from rushlight.utils.hooks import RemovableHandle
 
 TYPE_CHECKING = False
@@ -289,7 +290,7 @@ class _AllowMutationOnSavedContext:
 
     def pack(self, tensor: Tensor) -> _Saved:
         saved = _Saved(tensor)
-        self._saved.setdefault(tensor.untyped_storage().data_ptr(), WeakSet()).add(saved)
+        self._saved.setdefault(memory_of(tensor), WeakSet()).add(saved)
         return saved
 
     def unpack(self, saved: _Saved) -> Tensor:
@@ -301,7 +302,7 @@ class _AllowMutationOnSavedContext:
         return saved.tensor
 
     def before_write(self, tensor: Tensor) -> None:
-        written = self._saved.pop(tensor.untyped_storage().data_ptr(), ())
+        written = self._saved.pop(memory_of(tensor), ())
         with no_grad():
             for saved in written:
                 saved.tensor = saved.tensor.clone()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import rushlight as rl
 from rushlight import _C, Tensor, nn
+from rushlight._storage import memory_of
 from rushlight.compiler import is_recording
 from rushlight.fx._wrapping import Patches
 from rushlight.fx.graph import Graph
@@ -163,7 +164,7 @@ class _Recorder(TorchFunctionMode):
         result = func(*args, **kwargs)
         changed = [tensor for tensor, version in versions if tensor._version != version]
         # Tensors that share memory change together: the op wrote to the first.
-        written = list({_address(t): self._nodes[id(t)] for t in reversed(changed)}.values())
+        written = list({memory_of(t): self._nodes[id(t)] for t in reversed(changed)}.values())
         name = getattr(func, "__name__", "")
         if name in _READING_OPS:
             self._tell_read(name, (args, kwargs))
@@ -241,14 +242,14 @@ class _Recorder(TorchFunctionMode):
         if isinstance(result, Tensor):
             self._items.pop(id(result), None)
             self._nodes[id(result)] = node
-            address = _address(result)
+            address = memory_of(result)
             node.meta["storage"] = storage = id(self._storages.setdefault(address, result))
             self._sharing.setdefault(storage, []).append(node)
         else:
             for place, item in enumerate(result):
                 if isinstance(item, Tensor):
                     self._items[id(item)] = node, place
-                    self._storages.setdefault(_address(item), item)
+                    self._storages.setdefault(memory_of(item), item)
         node.meta["tensor_meta"] = map_aggregate(result, _metadata)
 
     def _value(self, value: Any) -> Any:
@@ -280,7 +281,7 @@ class _Recorder(TorchFunctionMode):
                 "cannot be recorded. Write what the transform does with ops."
             )
         path = self._paths.get(id(tensor))
-        source = self._storages.get(_address(tensor)) if path is None else None
+        source = self._storages.get(memory_of(tensor)) if path is None else None
         if source is not None and (id(source) in self._nodes or id(source) in self._items):
             if _place(source) != _place(tensor):
                 raise RefusedError(
@@ -353,10 +354,6 @@ def _as_function(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, 
 
 def _metadata(value: Any) -> Any:
     return _extract_tensor_metadata(value) if isinstance(value, Tensor) else value
-
-
-def _address(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr() or id(tensor)
 
 
 def _place(tensor: Tensor) -> tuple[Any, ...]:

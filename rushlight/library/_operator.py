@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._storage import memory_of
 from rushlight.autograd import Function
 
 TYPE_CHECKING = False
@@ -281,18 +282,13 @@ def _check_aliases(qualname: str, result: Any, values: list[Any]) -> None:
     """Fails when a result shares memory with an argument or another result."""
     results = result if isinstance(result, (tuple, list)) else [result]
     made = [item for item in results if isinstance(item, Tensor)]
-    seen = {_memory(leaf) for leaf in _leaves(values) if isinstance(leaf, Tensor)} - {0}
+    seen = {memory_of(leaf) for leaf in _leaves(values) if isinstance(leaf, Tensor)}
     for tensor in made:
-        memory = _memory(tensor)
+        memory = memory_of(tensor)
         if memory in seen:
             raise RuntimeError(
                 f"{qualname.split('::')[1]}: The output of this custom operator (1) must not also "
                 "be an input to this custom operator and (2) may not alias any inputs to this "
                 "custom operator or other returns. Return a clone."
             )
-        if memory:
-            seen.add(memory)
-
-
-def _memory(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr() if tensor.layout is rl.strided else 0
+        seen.add(memory)

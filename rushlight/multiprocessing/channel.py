@@ -170,9 +170,9 @@ class _Pickler(ForkingPickler):
         return _BORROWER if obj is self._lender else None
 
     def reducer_override(self, obj: Any) -> Any:
-        if type(obj) is not Tensor or obj.requires_grad or obj.is_shared():
+        if type(obj) is not Tensor or obj.requires_grad:
             return NotImplemented
-        if obj.device.type != "cpu" or obj.layout is not rl.strided:
+        if obj.device.type != "cpu" or obj.layout is not rl.strided or obj.is_shared():
             return NotImplemented
         loan = self._lender.lend(obj) if obj.nbytes >= _LARGE else None
         if loan is None:

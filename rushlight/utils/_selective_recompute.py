@@ -15,6 +15,7 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._storage import memory_of
 from rushlight.overrides import TorchFunctionMode
 from rushlight.random import get_rng_state, set_rng_state
 from rushlight.utils._pytree import tree_leaves, tree_map_only
@@ -237,7 +238,7 @@ def _window(tensor: Tensor, inputs: list[Tensor], outputs: list[Tensor]) -> _Win
     """Where a saved tensor will be found again, or the tensor itself if it is neither."""
     for of_result, group in ((True, outputs), (False, inputs)):
         for place, other in enumerate(group):
-            if tensor.dtype == other.dtype and _memory(tensor) == _memory(other):
+            if tensor.dtype == other.dtype and memory_of(tensor) == memory_of(other):
                 offset = tensor.storage_offset() - other.storage_offset()
                 return _Window(of_result, place, (tensor.size(), tensor.stride(), offset))
     return tensor.detach()
@@ -251,13 +252,9 @@ def _look_into(window: _Window, inputs: list[Tensor], outputs: list[Tensor]) -> 
     return tensor.as_strided(size, stride, tensor.storage_offset() + offset)
 
 
-def _memory(tensor: Tensor) -> int:
-    return tensor.untyped_storage().data_ptr()
-
-
 def _overlap(inputs: list[Tensor], outputs: list[Tensor]) -> bool:
-    memories = {_memory(tensor) for tensor in inputs if tensor.numel()}
-    return any(_memory(tensor) in memories for tensor in outputs if tensor.numel())
+    memories = {memory_of(tensor) for tensor in inputs if tensor.numel()}
+    return any(memory_of(tensor) in memories for tensor in outputs if tensor.numel())
 
 
 def _tensors_in(value: Any) -> list[Tensor]:

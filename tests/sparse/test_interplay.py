@@ -194,3 +194,23 @@ def test_every_op_takes_sparse_tensors_or_refuses_them(name: str) -> None:
                     continue
                 with standard_refusal():
                     function(*call.args, **call.kwargs)
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr], ids=str)
+def test_what_asks_whose_memory_it_is_takes_tensors_without(layout: Any) -> None:
+    sparse = torch.eye(3).mul(2).to_sparse(layout=layout)
+
+    class Product(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("matrix", sparse)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.matrix @ x
+
+    x = torch.ones(3, 2, requires_grad=True)
+    exported = torch.export.export(Product(), (x.detach(),))
+    assert exported.module()(x.detach()).tolist() == [[2, 2]] * 3
+    with torch.autograd.graph.allow_mutation_on_saved_tensors():
+        Product()(x).sum().backward()
+    assert x.grad is not None and x.grad.tolist() == [[2, 2]] * 3
