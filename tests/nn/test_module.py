@@ -203,6 +203,22 @@ def test_plain_tensor_is_not_registered() -> None:
     assert list(module.buffers()) == []
 
 
+def test_members_are_deleted_where_a_property_has_their_name() -> None:
+    class Curved(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.k = nn.Parameter(torch.ones(1))
+            self.c = self._parameters.pop("k").data
+
+        @property
+        def k(self) -> torch.Tensor:
+            return -self.c
+
+    module = Curved()
+    assert module.k.item() == -1
+    assert list(module.parameters()) == []
+
+
 def test_deleted_members_are_gone() -> None:
     net = Net()
     del net.scale

@@ -50,7 +50,7 @@ class MemberView(MutableMapping[str, "Any"]):
     def __delitem__(self, name: str) -> None:
         if name not in self:
             raise KeyError(name)
-        self._module._delete_attribute(name)
+        self._module._remove(name)
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self._module._kinds.get(name) in self._kinds
@@ -158,8 +158,14 @@ class Members:
         self.__dict__[name] = value
 
     def _delete_attribute(self, name: str) -> None:
-        object.__delattr__(self, name)
-        self._kinds.pop(name, None)
+        if name in self.__dict__.get("_kinds", ()):
+            self._remove(name)
+        else:
+            object.__delattr__(self, name)
+
+    def _remove(self, name: str) -> None:
+        """Removes a member, even where a property of the class has its name."""
+        del self.__dict__[name], self._kinds[name]
 
     def __dir__(self) -> list[str]:
         return [name for name in object.__dir__(self) if not name[0].isdigit()]
