@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rushlight import Tensor
 
 _ENOUGH_DECREASE, _ENOUGH_FLATNESS = 1e-4, 0.9  # c1 and c2 of the conditions
+_MOST = 25  # evaluations after the first: where rounding hides the decrease, none is enough
 
 
 class Point(NamedTuple):
@@ -26,7 +27,7 @@ class Point(NamedTuple):
 
 
 def strong_wolfe(
-    evaluate: Callable[[float], Point], start: Point, t: float, least_width: float, most: int
+    evaluate: Callable[[float], Point], start: Point, t: float, least_width: float
 ) -> tuple[Point, int]:
     """Finds a point that is lower than the start by enough, and where the line is flat enough.
 
@@ -38,7 +39,6 @@ def strong_wolfe(
         start: the point at 0, where the slope is negative.
         t: where to look first.
         least_width: width of the bracket below which the search ends.
-        most: how many further evaluations are allowed.
     Returns:
         The best point found, and the number of evaluations.
     """
@@ -52,7 +52,7 @@ def strong_wolfe(
     # Step out until the bracket (previous, point) holds a good point.
     previous, point, count = start, evaluate(t), 0
     while True:
-        if count >= most:
+        if count == _MOST:
             previous = start
             break
         if is_too_high(point) or (count > 1 and point.loss >= previous.loss):
@@ -68,7 +68,7 @@ def strong_wolfe(
     # Narrow it.
     low, high = (previous, point) if previous.loss <= point.loss else (point, previous)
     has_stalled = False
-    while count < most and abs(high.t - low.t) >= least_width:
+    while count < _MOST and abs(high.t - low.t) >= least_width:
         left, right = sorted((low.t, high.t))
         t = _lowest_in(left, right, low, high)
         margin = 0.1 * (right - left)

@@ -35,7 +35,7 @@ class LBFGS(Optimizer):
         params: tensors or (name, tensor) pairs.
         lr: length of a step, before the line search.
         max_iter: most iterations of a step.
-        max_eval: most evaluations of a step; None for 1.25 * max_iter.
+        max_eval: evaluations after which a step ends; None for 1.25 * max_iter.
         tolerance_grad: largest element of the gradient at which to stop.
         tolerance_change: change of parameters or loss at which to stop.
         history_size: number of remembered steps.
@@ -135,7 +135,6 @@ class LBFGS(Optimizer):
                     Point(0.0, loss, grad, slope),
                     t,
                     least_change / max(_largest(direction), 1e-300),
-                    group["max_eval"] - evaluations,
                 )
                 t, loss, grad = point.t, point.loss, point.grad
                 self._move(direction, t)

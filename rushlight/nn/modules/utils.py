@@ -56,3 +56,4 @@ def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: 
 _single = _ntuple(1)
 _pair = _ntuple(2)
 _triple = _ntuple(3)
+_quadruple = _ntuple(4)

@@ -1,0 +1,68 @@
+"""SummaryWriter, which is that of the tensorboardX package with tensors for arrays."""
+
+from __future__ import annotations
+
+import functools
+
+from rushlight import _C, Tensor
+from rushlight.utils._pytree import tree_map
+
+try:
+    import tensorboardX
+except ImportError:
+    raise ImportError(
+        "utils.tensorboard: needs the package tensorboardX. Install it: pip install tensorboardX"
+    ) from None
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["SummaryWriter"]
+
+
+class SummaryWriter(tensorboardX.SummaryWriter):
+    """Writes what TensorBoard shows: curves, histograms, pictures, texts.
+
+    It is tensorboardX's, with the same arguments; tensors are taken wherever it takes arrays.
+
+    Example:
+        >>> import os, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with SummaryWriter(folder) as writer:
+        ...         for step in range(3):
+        ...             writer.add_scalar("loss", torch.tensor(1 / (step + 1)), step)
+        ...     len(os.listdir(folder))
+        1
+    """
+
+    def add_graph(self, *args: Any, **kwargs: Any) -> None:
+        """Raises NotImplementedError: programs are not traced."""
+        raise NotImplementedError(
+            "add_graph: there is no traced graph. rushlight.utils.graph.draw shows the tape of a "
+            "result; write it with add_image or to a file."
+        )
+
+
+def _with_arrays(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method on arrays where it is given tensors."""
+
+    @functools.wraps(method)
+    def call(self: SummaryWriter, *args: Any, **kwargs: Any) -> Any:
+        return method(self, *tree_map(_as_array, args), **tree_map(_as_array, kwargs))
+
+    return call
+
+
+def _as_array(value: Any) -> Any:
+    if not isinstance(value, Tensor):
+        return value
+    if value.dtype is _C.bfloat16:  # which NumPy does not have
+        value = value.float()
+    return value.detach().cpu().numpy()
+
+
+for _name in dir(tensorboardX.SummaryWriter):
+    if _name.startswith("add_") and _name not in vars(SummaryWriter):
+        setattr(SummaryWriter, _name, _with_arrays(getattr(tensorboardX.SummaryWriter, _name)))
