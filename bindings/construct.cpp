@@ -61,7 +61,10 @@ Shape shape_of(PyObject* data) {
   while (true) {
     Tensor whole;
     if (read_whole(level.get(), whole)) {
-      for (int64_t size : whole.sizes()) shape.push_back(size);
+      // In a sequence, a tensor of one element is a number, whatever its shape.
+      bool is_number = !shape.empty() && is_tensor(level.get()) && whole.numel() == 1;
+      if (!is_number)
+        for (int64_t size : whole.sizes()) shape.push_back(size);
       return shape;
     }
     if (!is_sequence(level.get())) return shape;

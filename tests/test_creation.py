@@ -136,3 +136,12 @@ def test_spaced_numbers_are_rounded_once(dtype, number) -> None:
         left, right = first + i * step, last - (steps - 1 - i) * step
         expected = np.where((i < steps // 2) | (steps == 1), left, right).astype(number)
         assert torch.linspace(start, end, steps, dtype=dtype).tolist() == expected.tolist()
+
+
+def test_tensors_of_one_element_are_numbers_in_a_sequence() -> None:
+    one = torch.tensor([0.5])
+    assert torch.tensor([[one, 0], [0, one.double()]]).tolist() == [[0.5, 0], [0, 0.5]]
+    assert torch.tensor([torch.ones(1, 1), torch.ones(())]).shape == (2,)
+    assert torch.tensor([torch.ones(1, dtype=torch.int64), 2.5]).dtype == torch.float32
+    assert torch.tensor([[1], one]).tolist() == [[1], [0.5]]
+    assert torch.tensor([torch.ones(2), torch.ones(2)]).shape == (2, 2)
