@@ -362,7 +362,7 @@ bool read_int(PyObject* object, int64_t& out) {
     if (PyBool_Check(object)) return false;
   } else if (is_tensor(object)) {
     const Tensor& t = unwrap(object);
-    if (t.numel() != 1 || t.dim() != 0 || !is_integral(t.dtype())) return false;
+    if (t.numel() != 1 || !is_integral(t.dtype())) return false;
     Scalar value = item(t);
     CHECK(!value.exceeds_int64(), "Overflow when unpacking long: ", value,
           " does not fit into int64");

@@ -184,7 +184,7 @@ def is_vulkan_available() -> bool:
 
 # What old programs ask the root for: LAPACK, OpenMP and Fourier transforms are always there.
 has_lapack = has_openmp = has_spectral = True
-has_mkl = False
+has_mkl = has_mps = False
 
 
 def set_default_device(device: Any) -> None:

@@ -17,7 +17,7 @@ DEPEND_ON_VALUES = frozenset({
     "allclose", "bincount", "equal", "gru.data", "is_nonzero", "item",
     "linspace.tensors", "logspace.tensors", "lstm.data", "masked_select", "nonzero",
     "nonzero.tuple", "nonzero.untupled", "repeat_interleave.index", "repeat_interleave.tensor",
-    "rnn_relu.data", "rnn_tanh.data", "tensor_split.tensor",
+    "rnn_relu.data", "rnn_tanh.data", "tensor_split",
     "vision.ops.batched_nms", "vision.ops.nms", "where.places",
 })  # fmt: skip
 MAY_DEPEND_ON_VALUES = frozenset({

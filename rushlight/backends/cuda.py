@@ -31,8 +31,12 @@ _state: dict[str, Any] = {
 
 
 def is_built() -> bool:
-    """Returns True: the one build finds the driver and its libraries when it runs."""
-    return True
+    """Whether CUDA can be used: the same as cuda.is_available().
+
+    The one build finds the driver and its libraries when it runs; where they are missing, programs
+    see what they would see of a build without CUDA.
+    """
+    return rl.cuda.is_available()
 
 
 # Products

@@ -44,6 +44,18 @@ def test_names_of_arguments_that_say_their_kind() -> None:
     assert x.tensor_split(indices=(1,))[0].tolist() == [0]
 
 
+def test_tensors_of_one_element_are_integers_whatever_their_shape() -> None:
+    x, two = torch.arange(12.0).view(4, 3), torch.tensor([2])
+    assert torch.randint(0, two, (two, 3)).shape == torch.zeros(two, 3).shape == (2, 3)
+    assert x.sum(two - 1).shape == x.select(1, two).shape == (4,)
+    assert x.split(two)[1].tolist() == x[2:].tolist()
+    assert x[two].shape == (1, 3)  # but an index is a vector
+    assert [len(part) for part in x.tensor_split(two - 1)] == [1, 3]
+    assert [len(part) for part in x.tensor_split(torch.tensor(1))] == [4]
+    with pytest.raises(TypeError, match="must be int"):
+        x.sum(torch.tensor([1.0]))
+
+
 def test_empty_takes_a_memory_format() -> None:
     x = torch.empty(2, 3, 2, 4, memory_format=torch.channels_last)
     assert x.stride() == (24, 1, 12, 3)

@@ -34,8 +34,8 @@ def chunk() -> Iterator[Any]:
     yield normal(2, 5), 4, 1
 
 
-@samples("tensor_split", ref=np.array_split)
-def tensor_split() -> Iterator[Any]:
+@samples("tensor_split.count", ref=np.array_split)
+def tensor_split_count() -> Iterator[Any]:
     yield normal(5, 2), 3
     yield normal(2, 5), 7, 1
 
@@ -45,8 +45,8 @@ def tensor_split_indices() -> Iterator[Any]:
     yield normal(5, 2), [1, 1, 4]
 
 
-@samples("tensor_split.tensor", ref=lambda x, places, dim=0: np.array_split(x, places, dim))
-def tensor_split_tensor() -> Iterator[Any]:
+@samples("tensor_split", ref=lambda x, places, dim=0: np.array_split(x, places, dim))
+def tensor_split() -> Iterator[Any]:
     yield normal(5, 2), np.array([1, 1, 4])
     yield normal(2, 5), np.array(2), 1
 

@@ -174,7 +174,18 @@ OP(chunk, "(Tensor input, int chunks, int dim=0) -> Tensor[]", {
   },
 })
 
-OP(tensor_split, "(Tensor input, int indices_or_sections, int dim=0) -> Tensor[]", {
+// It is asked first: where a vector of one element is given, it is an index, not a number of parts.
+OP(tensor_split, "(Tensor input, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]", {
+  .doc     = R"(Views along dim, as many as a 0-d tensor says or cut where a vector says.)",
+  .forward = [](const Tensor& input, const Tensor& numbers, int64_t dim) {
+    Shape read = read_numbers(numbers);
+    if (numbers.dim() == 1) return cut_at(input, read, dim);
+    return cut_singly(input, section_lengths(cut_size(input, dim), read[0]), dim);
+  },
+})
+
+OP(tensor_split_count, "tensor_split.count(Tensor input, int indices_or_sections, "
+                       "int dim=0) -> Tensor[]", {
   .doc     = R"(Views along dim whose lengths differ by one at most.)",
   .forward = [](const Tensor& input, int64_t sections, int64_t dim) {
     return cut_singly(input, section_lengths(cut_size(input, dim), sections), dim);
@@ -186,16 +197,6 @@ OP(tensor_split_indices, "tensor_split.indices(Tensor input, int[] indices_or_se
   .doc     = R"(Views of the parts of dim between the given indices.)",
   .forward = [](const Tensor& input, ShapeRef indices, int64_t dim) {
     return cut_at(input, indices, dim);
-  },
-})
-
-OP(tensor_split_tensor, "tensor_split.tensor(Tensor input, Tensor tensor_indices_or_sections, "
-                        "int dim=0) -> Tensor[]", {
-  .doc     = R"(Views along dim, as many as a 0-d tensor says or cut where a vector says.)",
-  .forward = [](const Tensor& input, const Tensor& numbers, int64_t dim) {
-    Shape read = read_numbers(numbers);
-    if (numbers.dim() == 1) return cut_at(input, read, dim);
-    return cut_singly(input, section_lengths(cut_size(input, dim), read[0]), dim);
   },
 })
 
