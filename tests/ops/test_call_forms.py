@@ -51,6 +51,8 @@ def test_tensors_of_one_element_are_integers_whatever_their_shape() -> None:
     assert x.split(two)[1].tolist() == x[2:].tolist()
     assert x[two].shape == (1, 3)  # but an index is a vector
     assert [len(part) for part in x.tensor_split(two - 1)] == [1, 3]
+    for name in ("indices_or_sections", "tensor_indices_or_sections"):
+        assert [len(part) for part in x.tensor_split(**{name: two - 1})] == [1, 3]
     assert [len(part) for part in x.tensor_split(torch.tensor(1))] == [4]
     with pytest.raises(TypeError, match="must be int"):
         x.sum(torch.tensor([1.0]))

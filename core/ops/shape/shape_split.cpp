@@ -175,7 +175,7 @@ OP(chunk, "(Tensor input, int chunks, int dim=0) -> Tensor[]", {
 })
 
 // It is asked first: where a vector of one element is given, it is an index, not a number of parts.
-OP(tensor_split, "(Tensor input, Tensor tensor_indices_or_sections, int dim=0) -> Tensor[]", {
+OP(tensor_split, "(Tensor input, Tensor indices_or_sections, int dim=0) -> Tensor[]", {
   .doc     = R"(Views along dim, as many as a 0-d tensor says or cut where a vector says.)",
   .forward = [](const Tensor& input, const Tensor& numbers, int64_t dim) {
     Shape read = read_numbers(numbers);
