@@ -342,7 +342,7 @@ Tensor detach(const Tensor& tensor) {
 }
 
 void check_inplace(const Tensor& tensor, bool records) {
-  check_writable(tensor);
+  check_memory_writable(tensor);
   if (saving_hooks) [[unlikely]]
     saving_hooks->before_write(tensor);
   if (tensor.impl()->inference && !grad_mode.inference)

@@ -23,7 +23,7 @@ Tensor fresh(ShapeRef size, std::optional<DType> dtype, std::optional<Device> de
   return empty(size, dtype.value_or(default_dtype()), device.value_or(default_device()));
 }
 
-// Uninitialised, in the layout of input unless another is asked for.
+// Uninitialized, in the layout of input unless another is asked for.
 Tensor fresh_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                   std::optional<MemoryFormat> format) {
   MemoryFormat order = format.value_or(MemoryFormat::preserve);
@@ -31,6 +31,15 @@ Tensor fresh_like(const Tensor& input, std::optional<DType> dtype, std::optional
       order == MemoryFormat::preserve ? strides_after(input) : strides_for(input.sizes(), order);
   return empty_strided(input.sizes(), strides, dtype.value_or(input.dtype()),
                        device.value_or(input.device()));
+}
+
+// The elements of an expanded tensor, each once.
+Tensor without_repeats(const Tensor& tensor) {
+  if (!has_internal_overlap(tensor)) return tensor;
+  Shape sizes = tensor.sizes();
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (tensor.strides()[d] == 0 && sizes[d] > 1) sizes[d] = 1;
+  return alias(tensor, sizes, tensor.strides(), tensor.offset());
 }
 
 // A fresh or dense tensor of zeros: all dtypes have zero as zero bytes.
@@ -49,7 +58,7 @@ Tensor cleared(const Tensor& tensor) {
 }
 
 Tensor filled(const Tensor& tensor, const Scalar& value) {
-  copy_into(tensor, scalar_tensor(value, tensor.dtype()));
+  copy_into(without_repeats(tensor), scalar_tensor(value, tensor.dtype()));
   return tensor;
 }
 
@@ -183,7 +192,7 @@ Tensor kept_places(int64_t rows, int64_t columns, std::optional<DType> dtype,
   return out;
 }
 
-// Uninitialised, with the dtype and on the device of input unless told otherwise.
+// Uninitialized, with the dtype and on the device of input unless told otherwise.
 Tensor fresh_beside(const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                     std::optional<Device> device) {
   return fresh(size, dtype.value_or(input.dtype()), device.value_or(input.device()));
@@ -448,6 +457,7 @@ OP(triu_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
 
 OP(fill_, "(Tensor! input, Scalar value) -> Tensor", {
   .doc     = R"(Sets all elements to one value.)",
+  .fills   = true,
   .batch   = by_elements,
   .forward = [](const Tensor& input, Scalar value) { return filled(input, value); },
   .grads   = grads(d<"input">([](const Tensor& g) { return zeros_like(g); })),
@@ -505,6 +515,7 @@ OP(fill_diagonal_, "(Tensor! input, Scalar fill_value, bool wrap=False) -> Tenso
 
 OP(zero_, "(Tensor! input) -> Tensor", {
   .doc     = R"(Sets all elements to zero.)",
+  .fills   = true,
   .sparse  = by_forward,
   .batch   = by_elements,
   .forward = [](const Tensor& input) {

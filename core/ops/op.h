@@ -3,7 +3,7 @@
 //
 // Note [One formula, three readings]
 // POINTWISE(name, (T input, S beta), expression) is read three times from the same tokens:
-//   - once per instruction set (formula.h) as vectorised loops over numbers;
+//   - once per instruction set (formula.h) as vectorized loops over numbers;
 //   - as text by NVRTC, for CUDA;
 //   - by the host compiler (below) with T = Tensor, where it is a chain of differentiable ops.
 // The last reading gives gradients of gradients: in an ordinary backward a gradient formula runs
@@ -24,6 +24,7 @@
 //   .aliases   other names with spaces between; "special.expit" is a function of that module only
 //   .is_view   the results share the input's storage
 //   .draws     it takes random numbers although it has no argument `generator`
+//   .fills     it sets all elements to one number, so they may share memory
 //   .gpu       none<"why"> when it has no form for CUDA, as all others have
 //   .autocast  the dtype of its arguments under autocast: autocast::lower, single, widest or
 //              as_given, or on_cpu or on_cuda of these; see Note [Autocast]

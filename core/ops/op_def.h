@@ -114,6 +114,7 @@ struct OpDef {
   const char* aliases = "";  // separated by spaces
   bool is_view = false;
   bool draws = false;
+  bool fills = false;
   GpuForm gpu = {};
   Autocast autocast = {};
   Sparse sparse{};

@@ -333,6 +333,7 @@ struct Invoke<Block, R (*)(Args...)> {
           " can't be cast to the desired output type ", dtype_name(self.dtype()));
   }
   static void prepare_write(Args... args) {
+    if constexpr (!Block::def.fills) check_elements_apart(first(args...));
     check_inplace(first(args...), is_grad_enabled() && (wants_grad(args) || ...));
   }
   static void finish_write(const Tensor& self, const NodePtr& node) {

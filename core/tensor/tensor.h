@@ -128,9 +128,9 @@ using TensorList = std::span<const Tensor>;
 DType default_dtype();
 void set_default_dtype(DType dtype);
 
-// Uninitialised, row-major.
+// Uninitialized, row-major.
 Tensor empty(ShapeRef sizes, DType dtype, Device device = {});
-// Uninitialised with the given strides over just enough memory.
+// Uninitialized with the given strides over just enough memory.
 Tensor empty_strided(ShapeRef sizes, ShapeRef strides, DType dtype, Device device = {});
 // The strides of a dense tensor of these sizes in the given order of dims.
 Shape strides_for(ShapeRef sizes, MemoryFormat format);
@@ -154,7 +154,9 @@ int64_t storage_bytes_needed(ShapeRef sizes, ShapeRef strides, int64_t offset, s
 bool may_overlap(const Tensor& a, const Tensor& b);
 // Whether two elements of one tensor can share memory, as in an expanded one.
 bool has_internal_overlap(const Tensor& tensor);
-// Refuses what must not be written in place: read-only memory, or elements that share memory.
+// Refuses what must not be written in place: read-only memory, and elements that share memory.
+void check_memory_writable(const Tensor& tensor);
+void check_elements_apart(const Tensor& tensor);
 void check_writable(const Tensor& tensor);
 
 }  // namespace rushlight

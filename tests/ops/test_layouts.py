@@ -77,8 +77,16 @@ def test_overlapping_copies_read_before_they_write() -> None:
 
 
 def test_elements_that_share_memory_are_not_written() -> None:
-    with pytest.raises(RuntimeError, match="single memory location"):
-        torch.zeros(1).expand(3).fill_(1)
+    for write in (lambda x: x.add_(1), lambda x: x.copy_(torch.ones(3)), torch.Tensor.random_):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            write(torch.zeros(1).expand(3))
+
+
+def test_elements_that_share_memory_are_filled() -> None:
+    x = torch.ones(2, 1)
+    assert x.expand(4, 2, 3).fill_(7).sum() == 4 * 2 * 3 * 7
+    x[:1].expand(1, 5).zero_()
+    assert x.tolist() == [[0], [7]]
 
 
 @pytest.mark.parametrize(
