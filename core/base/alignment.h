@@ -1,5 +1,5 @@
 // Owns where elements may lie in memory that others lend: at addresses that are multiples of their
-// alignment, which the compiler relies on when it vectorises loops.
+// alignment, which the compiler relies on when it vectorizes loops.
 #pragma once
 
 #include <cstdint>

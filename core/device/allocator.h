@@ -10,7 +10,7 @@
 
 namespace rushlight {
 
-// Uninitialised memory, or nullptr for 0 bytes. Raises kOutOfMemory after emptying the cache.
+// Uninitialized memory, or nullptr for 0 bytes. Raises kOutOfMemory after emptying the cache.
 void* cpu_allocate(size_t bytes);
 
 // Takes back a block; `bytes` is the number it was asked for with.

@@ -76,7 +76,7 @@ class DeviceGuard {
   int before_;
 };
 
-// Initialises a device at first use, and makes its context the driver's current one of this thread.
+// Initializes a device at first use, and makes its context the driver's current one of this thread.
 // Whatever calls driver functions does this first: other libraries may have changed it.
 void activate(int device);
 
@@ -95,7 +95,7 @@ void observe_wait();
 
 // Copies between any two devices, in the order of their current streams. Returns when `to` may be
 // read on its device's current stream; on the CPU that is when the copy is done, unless it is
-// non_blocking and the CPU's memory is pinned: then the caller synchronises.
+// non_blocking and the CPU's memory is pinned: then the caller synchronizes.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, size_t bytes,
                 bool non_blocking = false);
 // Fills memory of a CUDA device with one byte, on its current stream.

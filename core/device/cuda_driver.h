@@ -143,7 +143,7 @@ struct DriverFunctions {
 #undef CUDA_DRIVER_MEMBER
 };
 
-// Opened at first use, not initialised by it; raises when there is no driver or an old one.
+// Opened at first use, not initialized by it; raises when there is no driver or an old one.
 const DriverFunctions& driver();
 
 [[noreturn, gnu::cold]] void raise_error(CUresult result, const char* what);

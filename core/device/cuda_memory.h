@@ -16,7 +16,7 @@ namespace rushlight::cuda {
 
 struct Block;
 
-// Uninitialised memory on the current stream of a device; nullptr for 0 bytes. Raises
+// Uninitialized memory on the current stream of a device; nullptr for 0 bytes. Raises
 // kOutOfMemory after giving back what is cached.
 Block* allocate(size_t bytes, int device);
 void free(Block* block) noexcept;

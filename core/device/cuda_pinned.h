@@ -12,7 +12,7 @@
 
 namespace rushlight::cuda {
 
-// Uninitialised; nullptr for 0 bytes. Raises without CUDA.
+// Uninitialized; nullptr for 0 bytes. Raises without CUDA.
 void* pinned_allocate(size_t bytes);
 void pinned_free(void* data) noexcept;
 

@@ -100,7 +100,7 @@ void PrivatePool::give_back(CUdeviceptr data, size_t bytes, Stream stream) {
   std::lock_guard lock(mutex_);
   Ranges& ranges = ranges_of(stream);
   auto at = ranges.emplace(data, bytes).first;
-  // Segments that happen to be neighbours stay apart.
+  // Segments that happen to be neighbors stay apart.
   auto joins = [&](Ranges::iterator left, Ranges::iterator right) {
     if (left->first + left->second != right->first || segments_.contains(right->first))
       return false;

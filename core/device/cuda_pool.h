@@ -2,7 +2,7 @@
 // program, are given.
 //
 // A pool takes large segments of the driver and hands out pieces of them; what is freed is joined
-// with its neighbours and given to later requests of the same stream. It lives as long as a graph,
+// with its neighbors and given to later requests of the same stream. It lives as long as a graph,
 // a MemPool or a block of it, and then returns its segments.
 #pragma once
 

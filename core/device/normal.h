@@ -1,7 +1,7 @@
 // Owns the transforms from random bits to other distributions than the uniform one.
 //
 // Plain C++ without library calls, whose results differ between processors: the same bits give
-// the same numbers everywhere, the loops vectorise, and the same text compiles for a GPU. Products
+// the same numbers everywhere, the loops vectorize, and the same text compiles for a GPU. Products
 // must not be contracted into fused multiply-adds.
 #pragma once
 

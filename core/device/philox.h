@@ -1,6 +1,6 @@
 // Owns the random bits: Philox4x32-10, a keyed function of a counter, with no state to share.
 //
-// See Note [Random numbers]. The header is plain C++ without library calls, so the loops vectorise
+// See Note [Random numbers]. The header is plain C++ without library calls, so the loops vectorize
 // and the same text compiles for a GPU.
 #pragma once
 

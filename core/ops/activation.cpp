@@ -210,7 +210,7 @@ POINTWISE(selu_grad, (T g, T input),
                  g * exp(min(input, S(0))) * S(1.7580993408473766)))
 OP(selu, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "torch nn.functional",
-  .doc     = "1.0507 * elu(input, 1.6733): the self-normalising unit of Klambauer et al. 2017.",
+  .doc     = "1.0507 * elu(input, 1.6733): the self-normalizing unit of Klambauer et al. 2017.",
   .dtypes  = floating,
   .variants = function | inplace,
   .forward = formula<selu_value>,

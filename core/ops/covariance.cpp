@@ -63,16 +63,16 @@ Example:
     int64_t observations = rows.size(1);
     Tensor weights = joint_weights(fweights, aweights, observations);
     if (!weights.defined()) {
-      Tensor centred = rows - mean(is_differentiable(rows.dtype())
+      Tensor centered = rows - mean(is_differentiable(rows.dtype())
                                        ? rows : cast(rows, default_dtype()), Shape{1}, true);
       double freedom = std::max(double(observations) - double(correction), 0.0);
-      return call<"squeeze", Tensor>(mm(centred, conj(transpose(centred, 0, 1))) / freedom);
+      return call<"squeeze", Tensor>(mm(centered, conj(transpose(centered, 0, 1))) / freedom);
     }
     Tensor total = sum(weights);
     if (total.device().is_cpu())
       CHECK(all_true(total != 0), "weights sum to zero, can't be normalized");
-    Tensor centred = rows - along_columns(rows * weights) / total;
-    Tensor products = mm(centred, conj(transpose(centred * weights, 0, 1)));
+    Tensor centered = rows - along_columns(rows * weights) / total;
+    Tensor products = mm(centered, conj(transpose(centered * weights, 0, 1)));
     Tensor freedom = degrees_of_freedom(weights, aweights, total, correction);
     return call<"squeeze", Tensor>(products / freedom);
   },

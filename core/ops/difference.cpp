@@ -1,4 +1,4 @@
-// Owns differences of neighbours along a dim and the integrals by the trapezoid rule, all made of
+// Owns differences of neighbors along a dim and the integrals by the trapezoid rule, all made of
 // other ops.
 #include "core/ops/op.h"
 
@@ -13,7 +13,7 @@ Tensor difference(const Tensor& t, int64_t dim) {
   return is_bool(t.dtype()) ? right != left : right - left;
 }
 
-// The width between two neighbours, in dims that broadcast with those of y along dim.
+// The width between two neighbors, in dims that broadcast with those of y along dim.
 Tensor widths(const Tensor& y, const Tensor& x, int64_t dim) {
   CHECK(!is_bool(x.dtype()),
         "received a bool input for `x`, but bool is not supported. Convert it ", "with .float().");
@@ -31,7 +31,7 @@ Tensor widths(const Tensor& y, const Tensor& x, int64_t dim) {
   return difference(reshape(x, sizes), dim);
 }
 
-// Twice the means of neighbours.
+// Twice the means of neighbors.
 Tensor pair_sums(const Tensor& y, int64_t dim) {
   return second_to_last(y, dim) + first_to_last_but_one(y, dim);
 }
@@ -52,9 +52,9 @@ Tensor zero_integral(const Tensor& y, int64_t dim) {
 
 OP(diff, "(Tensor input, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> "
          "Tensor", {
-  .doc     = R"(The n-th differences of neighbours along dim: input[i + 1] - input[i] for n = 1.
+  .doc     = R"(The n-th differences of neighbors along dim: input[i + 1] - input[i] for n = 1.
 
-prepend and append are joined to the input first. Of bool it is whether neighbours differ.
+prepend and append are joined to the input first. Of bool it is whether neighbors differ.
 
 Example:
     >>> torch.tensor([1, 3, 2]).diff()
@@ -102,7 +102,7 @@ OP(trapezoid, "(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor", {
   .aliases = "trapz",
   .forward = [](const Tensor& y, Scalar dx, int64_t dim) {
     if (is_empty_along(y, dim)) return zero_integral(y, dim);
-    // As sums do, lest two neighbours overflow a small type.
+    // As sums do, lest two neighbors overflow a small type.
     Tensor samples = is_differentiable(y.dtype()) ? y : cast(y, DType::int64);
     if (y.size(dim) < 3) return integral(pair_sums(samples, dim) * dx, dim);
     // All samples but the two at the ends count twice.

@@ -6,7 +6,7 @@
 
 namespace rushlight::on_cuda {
 
-// Two neighbouring elements, the first in the lower half.
+// Two neighboring elements, the first in the lower half.
 inline uint32_t pack_two(float first, float second) {
 #define RUSHLIGHT_BITS(x) uint32_t(__builtin_bit_cast(uint16_t, convert<ITEM>(x)))
   return RUSHLIGHT_BITS(first) | RUSHLIGHT_BITS(second) << 16;
@@ -14,8 +14,8 @@ inline uint32_t pack_two(float first, float second) {
 }
 
 // Where the elements of a 16 x 16 matrix a, a 16 x 8 matrix b and a 16 x 8 sum c lie: lane 4 g + t
-// has, in pairs, a[g][2 t], a[g + 8][2 t], a[g][2 t + 8], a[g + 8][2 t + 8], with the neighbours of
-// these in their row; b[2 t][g] and b[2 t + 8][g], with the neighbours in their column; and
+// has, in pairs, a[g][2 t], a[g + 8][2 t], a[g][2 t + 8], a[g + 8][2 t + 8], with the neighbors of
+// these in their row; b[2 t][g] and b[2 t + 8][g], with the neighbors in their column; and
 // c[g][2 t], c[g][2 t + 1], c[g + 8][2 t], c[g + 8][2 t + 1]. See mma.m16n8k16 in the PTX ISA.
 // c += a @ b
 inline void multiply_add_16_8_16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {

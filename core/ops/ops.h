@@ -102,7 +102,7 @@ inline Tensor minimum(const Tensor& input, const Tensor& other) {
 }
 // Refuses an integer division of which some divisor is zero.
 void refuse_integer_division_by_zero(const Tensor& input, const Tensor& other);
-// The neighbour of input towards other; both are of one half type.
+// The neighbor of input towards other; both are of one half type.
 Tensor next_half(const Tensor& input, const Tensor& other);
 // g times the conjugate of a number; g itself when that is one.
 Tensor scaled(const Tensor& g, const Scalar& factor);

@@ -63,7 +63,7 @@ std::vector<ResampleAxis> pad_axes(ShapeRef sizes, ShapeRef pad, std::string_vie
 
 void check_continued(const Tensor& input, ShapeRef pad, std::string_view mode) {
   CHECK(mode == "reflect" || mode == "replicate" || mode == "circular", ErrorKind::kNotImplemented,
-        "Unrecognised padding mode ", mode, ". Use constant, reflect, replicate or circular.");
+        "Unrecognized padding mode ", mode, ". Use constant, reflect, replicate or circular.");
   int64_t dims = padded_dims(input, pad);
   CHECK(dims <= 3, ErrorKind::kNotImplemented, "Only 2D, 3D, 4D, 5D padding with non-constant ",
         "padding are supported for now, but the padding ", ShapeText{pad}, " is for ", dims,

@@ -27,7 +27,7 @@ struct alignas(sizeof(T) * n) Chunk {
 };
 
 // How the thread `rank` of `size` goes through n elements, chunk by chunk: by vectors where rows
-// are aligned, else by single elements, neighbours for neighbouring threads.
+// are aligned, else by single elements, neighbors for neighboring threads.
 template <bool vectors>
 struct Walk {
   int64_t n;
@@ -111,7 +111,7 @@ S merged_lanes(S own, int lanes) {
   return from_lane(own, [=](Compute x) { return __shfl_sync(kAllLanes, x, 0, lanes); });
 }
 
-// Merges what `size` neighbouring threads have: a power of two up to a warp, or the whole block,
+// Merges what `size` neighboring threads have: a power of two up to a warp, or the whole block,
 // which is one row of warps. All get the result, and all threads of the block call it.
 template <class S>
 S merged(S own, int size) {

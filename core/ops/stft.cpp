@@ -50,7 +50,7 @@ Tensor padded(const Tensor& input, int64_t pad, std::string_view mode) {
     const Tensor parts[] = {expand(run(0, 1), sizes), input, expand(run(n - 1, 1), sizes)};
     return cat(parts, -1);
   }
-  CHECK(mode == "circular", ErrorKind::kNotImplemented, "Unrecognised padding mode ", mode,
+  CHECK(mode == "circular", ErrorKind::kNotImplemented, "Unrecognized padding mode ", mode,
         ". Use constant, reflect, replicate or circular.");
   check_room(n);
   const Tensor parts[] = {run(n - pad, pad), input, run(0, pad)};
@@ -107,7 +107,7 @@ Args:
     hop_length: how many samples apart frames begin; n_fft // 4 by default.
     win_length: the length of window, which zeros around fill up to n_fft; n_fft by default.
     window: ones by default.
-    center: whether frame t is centred at sample t * hop_length, with n_fft // 2 samples added on
+    center: whether frame t is centered at sample t * hop_length, with n_fft // 2 samples added on
         both sides as pad_mode says.
     normalized: whether to divide by sqrt(n_fft).
     onesided: whether to give n_fft // 2 + 1 frequencies only; True for real numbers by default.

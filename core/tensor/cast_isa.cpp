@@ -33,7 +33,7 @@ void round_to(const void* from, void* to, int64_t n) {
 }
 
 #if RUSHLIGHT_ISA >= 3
-// By the instructions for it, which the vectoriser does not know.
+// By the instructions for it, which the vectorizer does not know.
 #if RUSHLIGHT_ISA == 3
 constexpr int kHalves = 8;
 #else
@@ -99,7 +99,7 @@ void round_to<Half>(const void* from, void* to, int64_t n) {
 #endif
 
 // Between a short float and another dtype, as convert() goes: by way of floats, but in two loops,
-// which the compiler vectorises.
+// which the compiler vectorizes.
 template <class From, class To>
 constexpr bool kPassesFloat = (kShort<From> || kShort<To>) && !detail::kSame<From, float> &&
                               !detail::kSame<To, float> && !detail::kSame<From, To>;

@@ -1,5 +1,5 @@
 // Owns the elementary functions of formulas for numbers, and POINTWISE as it reads in the files
-// that are compiled once per instruction set: each formula becomes one vectorised loop per compute
+// that are compiled once per instruction set: each formula becomes one vectorized loop per compute
 // type. The rest of the vocabulary is formula_math.h; that for Tensors is ops/ops.h.
 //
 // See Note [One formula, three readings] in ops/op.h for what the parameter letters mean.
@@ -22,14 +22,14 @@
 #define RUSHLIGHT_ISA_NAMESPACE isa_v4
 #endif
 
-// libmvec has vector forms of these on x86-64; the attribute lets the vectoriser call them. Not of
+// libmvec has vector forms of these on x86-64; the attribute lets the vectorizer call them. Not of
 // exp: its vector form calls the scalar one for every result that overflows or vanishes, and
 // softmax has many of those.
 #define RUSHLIGHT_VECTOR_MATH(_)                                                           \
   _(exp2) _(expm1) _(log) _(log2) _(log10) _(log1p) _(sin) _(cos) _(tan) _(asin)     \
   _(acos) _(atan) _(sinh) _(cosh) _(tanh) _(asinh) _(acosh) _(atanh) _(erf) _(erfc) _(cbrt)
 #define RUSHLIGHT_VECTOR_MATH_2(_) _(pow) _(atan2) _(hypot)
-// Scalar library functions: correct, not vectorised.
+// Scalar library functions: correct, not vectorized.
 #define RUSHLIGHT_SCALAR_MATH_2(_) _(nextafter)
 
 #if defined(__x86_64__) && __has_attribute(simd)
@@ -166,7 +166,7 @@ auto evaluate(const void* const* operands, const T* scalars, int64_t i, Indices<
   }
 }
 
-// What libmvec has, and the functions made of it whose loops the vectoriser takes: the others are
+// What libmvec has, and the functions made of it whose loops the vectorizer takes: the others are
 // scalar everywhere.
 #define RUSHLIGHT_NAME(name) "(" #name ")"
 inline constexpr const char* kVectorFunctions =
@@ -197,7 +197,7 @@ struct Loop {
   }
 
   static void run_all(const void* const* operands, const void* scalars, void* result, int64_t n) {
-    // Copies in locals tell the vectoriser that the stores do not change them.
+    // Copies in locals tell the vectorizer that the stores do not change them.
     const void* in[kMaxOperands];
     for (int k = 0; k < kParams.operands; ++k) in[k] = operands[k];
     [[maybe_unused]] T element;

@@ -3,7 +3,7 @@
 // Plain C++ like formula_math.h, which it follows. The polynomials are Chebyshev interpolations of
 // the named functions (made with 60 digits, truncated below 1e-17), so their argument is brought
 // into [-1, 1] or [0, 1] first. Both sides of a split are evaluated and one is selected, so that
-// loops over these functions vectorise. Everything computes in double.
+// loops over these functions vectorize. Everything computes in double.
 #pragma once
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {

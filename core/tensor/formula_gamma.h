@@ -1,8 +1,8 @@
-// Owns the formulas' functions beyond lgamma and digamma: the regularised incomplete gamma
+// Owns the formulas' functions beyond lgamma and digamma: the regularized incomplete gamma
 // functions, Hurwitz's zeta and polygamma.
 //
 // Plain C++ like formula_math.h, which it follows. See formula_bessel.h on the polynomials. These
-// loop until they converge, so they are not vectorised, and the long ones not inlined either;
+// loop until they converge, so they are not vectorized, and the long ones not inlined either;
 // everything computes in double.
 #pragma once
 
@@ -152,7 +152,7 @@ inline double upper_by_fraction(double a, double x, double epsilon) {
   return scale * (p / q);
 }
 
-// The regularised incomplete gamma function: the smaller one of lower and upper is computed, the
+// The regularized incomplete gamma function: the smaller one of lower and upper is computed, the
 // other is its difference from 1. Terms are summed until they are below epsilon.
 __attribute__((noinline)) inline double incomplete_gamma(double a, double x, bool upper,
                                                          double epsilon) {

@@ -115,7 +115,7 @@ template <class T>
 inline T fmin(T x, T y) {
   return (x < y) | isnan(y) ? x : y;
 }
-// Not min(max()), whose tests for NaN depend on each other, which GCC does not vectorise.
+// Not min(max()), whose tests for NaN depend on each other, which GCC does not vectorize.
 template <class T>
 inline T clamp(T x, T low, T high) {
   T raised = x < low ? low : x;

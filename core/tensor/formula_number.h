@@ -1,5 +1,5 @@
 // Owns what formulas ask about the digits of numbers: common divisors, mantissas and exponents,
-// neighbours.
+// neighbors.
 //
 // Plain C++ like formula_math.h, which it follows.
 #pragma once

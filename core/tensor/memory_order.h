@@ -11,7 +11,7 @@ namespace rushlight {
 Shape strides_after(ShapeRef sizes, std::span<const Tensor* const> operands);
 // Those of a copy: the strides of a dense tensor, without gaps where it has any.
 Shape strides_after(const Tensor& tensor);
-// Uninitialised, of the sizes, order and device of a tensor.
+// Uninitialized, of the sizes, order and device of a tensor.
 Tensor empty_after(const Tensor& tensor, DType dtype);
 inline Tensor empty_after(const Tensor& tensor) { return empty_after(tensor, tensor.dtype()); }
 

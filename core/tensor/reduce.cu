@@ -4,7 +4,7 @@
 //   MEMORY, RESULT   the types of elements and of results in memory
 //   VECTOR           elements that a thread loads at once; they lie side by side and are aligned
 //   WALK_ROWS        the threads of a row of the block share the elements of one result,
-//   WALK_COLUMNS     those of a column of the block do, while neighbours make other results,
+//   WALK_COLUMNS     those of a column of the block do, while neighbors make other results,
 //   WALK_PARTIALS    or they merge what the pieces gave, likewise
 //
 // A thread adds elements at a fixed distance and the threads' states are merged as a tree, so

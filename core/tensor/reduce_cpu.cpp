@@ -56,7 +56,7 @@ struct Plan : ReduceSplit {
   int64_t kernel_item;
   CastLoop cast = nullptr;  // null: the kernel reads the memory's own dtype
   bool by_rows;             // the rows of the matrices run along reduced dims
-  bool unit_stride;         // their elements are neighbours
+  bool unit_stride;         // their elements are neighbors
   Target targets[2];
 
   // The work: group * pieces tasks. A group is some results within one run of `outputs`.
@@ -106,7 +106,7 @@ void divide_work(Plan& plan) {
         reduced <= plan.block && (!plan.is_direct() || plan.reduced.sizes.size() <= 1);
     int64_t most = plan.is_direct() ? kTask : kTile;
     plan.group = whole_rows ? std::clamp<int64_t>(most / reduced, 1, kMaxGroup) : 1;
-    // Where the elements of a result lie in several runs, neighbouring results share a call.
+    // Where the elements of a result lie in several runs, neighboring results share a call.
     if (!whole_rows && plan.is_direct())
       plan.group = std::clamp<int64_t>(kBlock / plan.reduced.run(), 1, kMaxGroup);
   } else {
@@ -360,7 +360,7 @@ class Pieces {
   int64_t count(int64_t piece, int64_t pieces) const {
     return std::min((piece + pieces) * plan_.piece, plan_.reduced.numel) - piece * plan_.piece;
   }
-  // Merges neighbours until the first holds all.
+  // Merges neighbors until the first holds all.
   void merge(const Group& group, int64_t index) {
     for (int64_t step = 1; step < plan_.pieces; step *= 2)
       for (int64_t p = 0; p + step < plan_.pieces; p += 2 * step)

@@ -130,7 +130,7 @@ ReduceDims dims_of(const ReduceSpace& space, int64_t item) {
   return dims;
 }
 
-// How many neighbours of memory a thread can load at once.
+// How many neighbors of memory a thread can load at once.
 int64_t vector_of(const Tensor& input, const ReduceSplit& split) {
   int64_t item = int64_t(input.itemsize()), vector = widest_vector(input.dtype());
   int64_t bytes = vector * item;

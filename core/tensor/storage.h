@@ -25,7 +25,7 @@ class StorageImpl : public RefCounted {
   // Frees memory that came from elsewhere, e.g. a NumPy array: called with `context`.
   using Deleter = void (*)(void* context);
 
-  // Uninitialised memory of our own allocators; small blocks of the CPU live behind the header
+  // Uninitialized memory of our own allocators; small blocks of the CPU live behind the header
   // itself. A CUDA device without an index is the current one; on meta there is no memory.
   static IntrusivePtr<StorageImpl> allocate(size_t bytes, Device device = {});
   // No memory, for a tensor whose elements are not in its storage.

@@ -346,7 +346,7 @@ Plan make_plan(std::span<Lane> lanes, const TileOperand& result,
   return plan;
 }
 
-// Whether the neighbours of an operand lie across the rows of the result, so that each element of a
+// Whether the neighbors of an operand lie across the rows of the result, so that each element of a
 // row would touch a cache line of its own.
 bool lies_across(const Plan& plan, const Lane& lane) {
   if (lane.single || plan.inner() < kCrossing || lane.strides.back() <= lane.item) return false;

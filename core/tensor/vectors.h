@@ -1,7 +1,7 @@
 // Owns Vector, as many elements as fill a register, for kernels that are compiled once per
 // instruction set and must say themselves how elements move between lanes.
 //
-// Loops that a compiler can vectorise are written as loops instead.
+// Loops that a compiler can vectorize are written as loops instead.
 #pragma once
 
 #include "core/tensor/formula.h"

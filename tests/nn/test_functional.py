@@ -74,7 +74,7 @@ def test_gradients_of_pad_return_to_where_values_came_from(mode) -> None:
         ((-6, 6), "reflect", RuntimeError, "would leave a negative number"),
         ((5, 0), "reflect", RuntimeError, "at most 4 for mode reflect"),
         ((6, 0), "circular", RuntimeError, "at most 5 for mode circular"),
-        ((1, 1), "mirror", NotImplementedError, "Unrecognised padding mode mirror"),
+        ((1, 1), "mirror", NotImplementedError, "Unrecognized padding mode mirror"),
     ],
 )
 def test_bad_padding_is_an_error(pad, mode, error, message) -> None:

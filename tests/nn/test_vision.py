@@ -345,7 +345,7 @@ def test_pad_has_complex_gradients(mode) -> None:
         ((2**62, 2**62), "constant", RuntimeError, "too many"),
         ((5, 0), "reflect", RuntimeError, "at most 4"),
         ((6, 0), "circular", RuntimeError, "at most 5"),
-        ((1, 1), "mirror", NotImplementedError, "Unrecognised padding mode mirror"),
+        ((1, 1), "mirror", NotImplementedError, "Unrecognized padding mode mirror"),
     ],
 )
 def test_pad_refuses(pad, mode, error, text) -> None:

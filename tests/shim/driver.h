@@ -72,7 +72,7 @@ struct Event {
 };
 
 // Numbers as cuMemPoolGetAttribute knows them. Memory that was freed stays reserved until the next
-// synchronisation finds more than the threshold.
+// synchronization finds more than the threshold.
 struct Pool {
   uint64_t threshold = 0, reserved = 0, reserved_high = 0, used = 0, used_high = 0;
 };

@@ -92,7 +92,7 @@ Tensor drawn_noise(const Tensor& like, const Shape& sizes, double p, Generator::
 
 // ---- the fused form -----------------------------------------------------------------------------
 
-// Uninitialised, with rows without gaps and the other dims in memory as those of `like`: heads that
+// Uninitialized, with rows without gaps and the other dims in memory as those of `like`: heads that
 // lie within positions there do so here, and joining them is a view.
 Tensor empty_in_order(const Shape& sizes, const Tensor& like) {
   Shape order;

@@ -22,8 +22,8 @@
 //   Scores, Outputs          what a thread has of the scores and of the sums:
 //   kRows                      so many fixed rows,
 //   kColumns, kOutputs         and of these so many scores, and sums
-//   kRowLanes                neighbouring threads that share a fixed row
-//   kFixedRun, kInnerRun     how many neighbouring rows of a thread begin at a multiple of that
+//   kRowLanes                neighboring threads that share a fixed row
+//   kFixedRun, kInnerRun     how many neighboring rows of a thread begin at a multiple of that
 //   fixed_row(i), inner_row(j), feature(f)   which rows and features these are
 //   slot(row)                where an inner row lies in its tile
 //   multiply(fixed, inner, features, scores), add_products(scores, lines, inner, width, sums)
@@ -151,7 +151,7 @@ struct Place {
     if (args.mask_is_bool) return static_cast<const bool*>(mask)[at] ? score : kNever;
     return score + static_cast<const Compute*>(mask)[at];
   }
-  // What dropout multiplies the weights by. Neighbouring keys of a thread share a counter.
+  // What dropout multiplies the weights by. Neighboring keys of a thread share a counter.
   void draw(Scores& noise) const {
     constexpr int kQueries = keys_fixed ? kColumns : kRows, kKeys = keys_fixed ? kRows : kColumns;
     constexpr int kRun = keys_fixed ? kFixedRun : kInnerRun;

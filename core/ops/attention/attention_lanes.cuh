@@ -14,7 +14,7 @@ constexpr int kFixedRun = kEach, kInnerRun = kEach;
 constexpr int kVector = kAttentionVector / sizeof(Tile);
 constexpr int kLine = attention_line(HEAD, sizeof(Tile));
 constexpr int kScoreLine = attention_line(INNER, sizeof(Tile));
-// How many neighbouring features a thread sums.
+// How many neighboring features a thread sums.
 constexpr int kPack = kOutputs % 4 == 0 && kVector == 4 ? 4 : kOutputs % 2 == 0 ? 2 : 1;
 static_assert(FIXED == INNER && kEach <= kVector && kVector == kChunk);
 
@@ -26,7 +26,7 @@ inline int y() { return int(threadIdx.x) / kSide; }
 inline int fixed_row(int i) { return y() * kEach + i; }
 inline int inner_row(int j) { return x() * kEach + j; }
 inline int feature(int f) { return (f / kPack * kSide + x()) * kPack + f % kPack; }
-// The inner rows that threads read at once are neighbours in the tile.
+// The inner rows that threads read at once are neighbors in the tile.
 inline int slot(int row) { return row % kEach * kSide + row / kEach; }
 
 // scores = fixed @ inner.T

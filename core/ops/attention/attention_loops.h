@@ -1,4 +1,4 @@
-// Declares the vectorised loops of attention, compiled once per instruction set.
+// Declares the vectorized loops of attention, compiled once per instruction set.
 //
 // A tile is rows of T, `ld` elements apart. Tiles that multiply() and transpose() touch have room
 // for whole multiples of kAttentionLanes elements in each row, and those for transpose() also in

@@ -39,10 +39,10 @@ Tensor pair_distances_grad(const Tensor& g, const Tensor& x1, const Tensor& x2, 
   if (g.numel() == 0) return zeros_like(x1);
   if (p == 2) {
     // Moving all points together changes no distance; near the origin fewer digits are lost.
-    Tensor centre = call<"detach", Tensor>(mean(x2, Shape{1}, true));
+    Tensor center = call<"detach", Tensor>(mean(x2, Shape{1}, true));
     Tensor equal = distances == 0;
     Tensor weight = select(equal, 0.0, g / select(equal, 1.0, distances));
-    return sum(weight, Shape{2}, true) * (x1 - centre) - matmul(weight, x2 - centre);
+    return sum(weight, Shape{2}, true) * (x1 - center) - matmul(weight, x2 - center);
   }
   // The kernel, unless this gradient is to have one itself.
   if (!gradients_as_ops() && has_kernel(x1) && has_kernel(x2))

@@ -31,7 +31,7 @@ struct FftArgs {
   double scale;
   // An inverse transform is a forward one with real and imaginary parts swapped before and after.
   bool swap_in, swap_out;
-  // Whether neighbouring threads move neighbours of a line; else those of neighbouring lines.
+  // Whether neighboring threads move neighbors of a line; else those of neighboring lines.
   bool loads_lines, stores_lines;
 };
 

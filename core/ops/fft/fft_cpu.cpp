@@ -135,7 +135,7 @@ void transform_rows(const Transform<T>& transform, const T* in, T* out, int64_t 
   });
 }
 
-// Gathers a few neighbouring columns into rows, and scatters their transforms.
+// Gathers a few neighboring columns into rows, and scatters their transforms.
 template <class T>
 void transform_panels(const Transform<T>& transform, const T* in, T* out, AroundDim around) {
   constexpr int64_t kColumns = 16;

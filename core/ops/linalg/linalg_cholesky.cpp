@@ -1,4 +1,4 @@
-// Owns the Cholesky and LDL factorisations of Hermitian matrices and what is solved by them.
+// Owns the Cholesky and LDL factorizations of Hermitian matrices and what is solved by them.
 #include "core/ops/linalg/linalg.h"
 #include "core/ops/no_derivative.h"
 
@@ -38,7 +38,7 @@ void check_ldl_pivots(const Tensor& pivots) {
       int64_t rows = pivot[i] > 0 ? 1 : 2;
       bool is_block = rows == 1 || (i + 1 < n && pivot[i] == pivot[i + 1] && pivot[i] < 0);
       CHECK(is_block && std::abs(int64_t(pivot[i])) <= n, "pivot ", pivot[i], " at ", i,
-            " is not one of an LDL factorisation of ", n, " rows. Pass those of ldl_factor.");
+            " is not one of an LDL factorization of ", n, " rows. Pass those of ldl_factor.");
       i += rows;
     }
   }
@@ -145,7 +145,7 @@ OP(linalg_ldl_factor_ex,
    "ldl_factor_ex(Tensor A, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, "
    "Tensor pivots, Tensor info)", {
   .home    = "linalg",
-  .doc     = R"(The LDL factorisation as linalg.ldl_factor, and instead of an error a number.
+  .doc     = R"(The LDL factorization as linalg.ldl_factor, and instead of an error a number.
 
 info is 0 where it succeeded, else the first i with a zero at D[i - 1, i - 1].)",
   .dtypes  = full_precision,

@@ -1,4 +1,4 @@
-// Defines the factorisations of linalg.h, and the solutions by them. Small matrices are done here,
+// Defines the factorizations of linalg.h, and the solutions by them. Small matrices are done here,
 // because LAPACK has not begun before they are finished; large ones by LAPACK.
 #include "core/device/lapack.h"
 #include "core/ops/linalg/linalg.h"

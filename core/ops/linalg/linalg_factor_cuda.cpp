@@ -1,4 +1,4 @@
-// Defines for CUDA the factorisations of linalg.h, and the solutions by them, by cuSOLVER and
+// Defines for CUDA the factorizations of linalg.h, and the solutions by them, by cuSOLVER and
 // cuBLAS.
 //
 // A batch of small matrices goes to a routine for many where there is one; others are queued matrix

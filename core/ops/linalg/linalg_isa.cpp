@@ -1,4 +1,4 @@
-// Owns the factorisations of matrices of up to 16 x 16. They are copied to where each row, or
+// Owns the factorizations of matrices of up to 16 x 16. They are copied to where each row, or
 // column, is a whole number of vectors, so that no loop has a rest.
 #include "core/ops/linalg/linalg_loops.h"
 #include "core/tensor/vectors.h"

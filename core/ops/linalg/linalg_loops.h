@@ -1,4 +1,4 @@
-// Owns the shape of the factorisations of small matrices that are compiled once per instruction
+// Owns the shape of the factorizations of small matrices that are compiled once per instruction
 // set. Those of complex matrices exist in the baseline set only.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Owns the LU factorisation, what is solved by it, and triangular systems.
+// Owns the LU factorization, what is solved by it, and triangular systems.
 //
 // A system with its unknown on the left is solved as the adjoint one, so the kernels know one side.
 #include "core/autograd/needs.h"
@@ -105,7 +105,7 @@ Tensor lu_gradient(const Tensor& g, const Tensor& lu) {
 
 OP(_lu_permutation, "(Tensor pivots, int rows) -> Tensor", {
   .home    = "core",
-  .doc     = R"(Which rows of A the rows of L @ U are, from the pivots of an LU factorisation.)",
+  .doc     = R"(Which rows of A the rows of L @ U are, from the pivots of an LU factorization.)",
   .batch   = by_last_dims,
   .forward = [](const Tensor& pivots, int64_t rows) {
     if (!pivots.device().is_meta())
@@ -120,7 +120,7 @@ OP(linalg_lu_factor_ex,
    "lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, "
    "Tensor pivots, Tensor info)", {
   .home    = "linalg",
-  .doc     = R"(The LU factorisation as linalg.lu_factor, and instead of an error a number.
+  .doc     = R"(The LU factorization as linalg.lu_factor, and instead of an error a number.
 
 info is 0 where U has no zero on its diagonal, else i for the first one, U[i - 1, i - 1].)",
   .dtypes  = full_precision,
@@ -144,7 +144,7 @@ info is 0 where U has no zero on its diagonal, else i for the first one, U[i - 1
 
 OP(linalg_lu_factor, "lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)", {
   .home    = "linalg",
-  .doc     = R"(A compact LU factorisation with row exchanges, for linalg.lu_solve.
+  .doc     = R"(A compact LU factorization with row exchanges, for linalg.lu_solve.
 
 Args:
     A: (*, m, n).
@@ -184,7 +184,7 @@ pivot=False exists on CUDA only: A = L @ U, P is empty, and rounding errors may 
 OP(lu_unpack,
    "(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> "
    "(Tensor P, Tensor L, Tensor U)", {
-  .doc     = R"(P, L and U from the compact factorisation of linalg.lu_factor.
+  .doc     = R"(P, L and U from the compact factorization of linalg.lu_factor.
 
 What is not unpacked is a tensor without elements.)",
   .forward = [](const Tensor& LU_data, const Tensor& LU_pivots, bool unpack_data,

@@ -1,4 +1,4 @@
-// Owns linear systems, inverses and determinants, which come from one LU factorisation.
+// Owns linear systems, inverses and determinants, which come from one LU factorization.
 #include "core/ops/linalg/linalg.h"
 
 #include <cmath>
@@ -117,7 +117,7 @@ OP(linalg_solve_ex,
   .doc     = R"(The solution as linalg.solve, and instead of an error a number.
 
 info is 0 where A is invertible, else i for the first zero U[i - 1, i - 1] of its LU
-factorisation.)",
+factorization.)",
   .dtypes  = full_precision,
   .forward = [](const Tensor& A, const Tensor& B, bool left, bool check_errors) {
     check_square(A, "A");
@@ -174,7 +174,7 @@ OP(linalg_inv_ex, "inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inver
   .doc     = R"(The inverse as linalg.inv, and instead of an error a number.
 
 info is 0 where A is invertible, else i for the first zero U[i - 1, i - 1] of its LU
-factorisation.)",
+factorization.)",
   .dtypes  = full_precision,
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,

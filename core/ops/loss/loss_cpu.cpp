@@ -1,4 +1,4 @@
-// Owns the loops of nll_loss: one element picked per position, so there is nothing to vectorise.
+// Owns the loops of nll_loss: one element picked per position, so there is nothing to vectorize.
 #include <cstring>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Declares the vectorised loops behind cross_entropy, compiled once per instruction set.
+// Declares the vectorized loops behind cross_entropy, compiled once per instruction set.
 #pragma once
 
 #include "core/tensor/loops.h"

@@ -8,7 +8,7 @@
 //   at(p)                              what both operands need to know of the inner index p, which
 //                                      may be past the end
 //   left(line, at), right(line, at)    an element
-//   kLeftInner, kRightInner            whether neighbours in memory differ by the inner index
+//   kLeftInner, kRightInner            whether neighbors in memory differ by the inner index
 //   place(j), store(i, place, sum)     take a finished sum of column j
 // Sums are taken in one order, whatever the device does.
 #pragma once
@@ -104,7 +104,7 @@ struct alignas(sizeof(T) * count < 16 ? sizeof(T) * count : 16) Pack {
   T at[count];
 };
 
-// Which elements of a tile of an operand a thread fetches: neighbours in memory go to neighbours
+// Which elements of a tile of an operand a thread fetches: neighbors in memory go to neighbors
 // among the threads.
 template <int tile, bool inner_first>
 struct Fetch {

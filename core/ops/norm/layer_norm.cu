@@ -31,7 +31,7 @@ Chunk<Compute> numbers(const Walk<vectors>& walk, const WEIGHT* values, int64_t 
 }
 
 template <bool vectors>
-void normalise(const Row& row, const INPUT* input, const WEIGHT* weight, const WEIGHT* bias,
+void normalize(const Row& row, const INPUT* input, const WEIGHT* weight, const WEIGHT* bias,
                double eps, INPUT* output, Compute* mean_out, Compute* rstd_out) {
   Walk<vectors> walk{row.n, row.rank, row.team};
   const INPUT* x = input + row.start;
@@ -70,8 +70,8 @@ extern "C" __global__ void __launch_bounds__(kRowThreads)
     forward(const INPUT* input, const WEIGHT* weight, const WEIGHT* bias, double eps, INPUT* output,
             Compute* mean, Compute* rstd, int64_t rows, int64_t n, int team, bool vectors) {
   Row row(rows, n, team);
-  if (vectors) normalise<true>(row, input, weight, bias, eps, output, mean, rstd);
-  else normalise<false>(row, input, weight, bias, eps, output, mean, rstd);
+  if (vectors) normalize<true>(row, input, weight, bias, eps, output, mean, rstd);
+  else normalize<false>(row, input, weight, bias, eps, output, mean, rstd);
 }
 
 // grad_input = rstd (h - mean(h) - z mean(h z)) with h = grad weight and z = (input - mean) rstd.

@@ -175,11 +175,11 @@ OP(batch_norm_kernel,
         if (gradients_as_ops()) {  // as ops, so that it can be differentiated again
           int64_t ndim = input.dim();
           Shape dims = all_but_channel(ndim);
-          Tensor centred = input - (training ? rushlight::mean(input, dims, true)
+          Tensor centered = input - (training ? rushlight::mean(input, dims, true)
                                              : by_channel(detach(mean), ndim));
-          Tensor r = training ? rsqrt(rushlight::mean(centred * centred, dims, true) + eps)
+          Tensor r = training ? rsqrt(rushlight::mean(centered * centered, dims, true) + eps)
                               : by_channel(detach(rstd), ndim);
-          Tensor z = centred * r;
+          Tensor z = centered * r;
           Tensor h = weight.defined() ? g * by_channel(weight, ndim) : g;
           Tensor grad_input = training ? through_statistics(h, z, r, dims) : r * h;
           return std::tuple(grad_input, sum(g * z, dims), sum(g, dims));
@@ -204,7 +204,7 @@ OP(batch_norm,
    "(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
    "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-5) -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(Normalises each channel: (x - mean) / sqrt(var + eps) * weight + bias.
+  .doc     = R"(Normalizes each channel: (x - mean) / sqrt(var + eps) * weight + bias.
 
 In training the statistics are those of the batch (Ioffe and Szegedy 2015, algorithm 1), and the
 running ones move towards them by momentum, the variance with Bessel's correction; otherwise the
@@ -273,9 +273,9 @@ OP(layer_norm_kernel,
         int64_t leading = input.dim() - dims;
         for (int64_t d = 0; d < input.dim(); ++d) (d < leading ? first : last).push_back(d);
         if (gradients_as_ops()) {  // as ops, so that it can be differentiated again
-          Tensor centred = input - rushlight::mean(input, last, true);
-          Tensor r = rsqrt(rushlight::mean(centred * centred, last, true) + eps);
-          Tensor z = centred * r;
+          Tensor centered = input - rushlight::mean(input, last, true);
+          Tensor r = rsqrt(rushlight::mean(centered * centered, last, true) + eps);
+          Tensor z = centered * r;
           Tensor h = weight.defined() ? g * weight : g;
           auto over_rows = [&](const Tensor& t) { return first.empty() ? t : sum(t, first); };
           return std::tuple(through_statistics(h, z, r, last), over_rows(g * z), over_rows(g));
@@ -303,7 +303,7 @@ OP(layer_norm,
    "(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
    "float eps=1e-5) -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(Normalises over the last dims: (x - mean) / sqrt(var + eps) * weight + bias.
+  .doc     = R"(Normalizes over the last dims: (x - mean) / sqrt(var + eps) * weight + bias.
 
 From Ba et al. 2016. weight and bias have the shape normalized_shape. Raises RuntimeError when
 input does not end in it.)",
@@ -375,9 +375,9 @@ OP(group_norm_kernel,
         }
         if (gradients_as_ops()) {  // as ops, so that it can be differentiated again
           Shape sizes = input.sizes(), rows{sizes[0], groups, -1}, last{2};
-          Tensor x = reshape(input, rows), centred = x - rushlight::mean(x, last, true);
-          Tensor r = rsqrt(rushlight::mean(centred * centred, last, true) + eps);
-          Tensor z = centred * r;
+          Tensor x = reshape(input, rows), centered = x - rushlight::mean(x, last, true);
+          Tensor r = rsqrt(rushlight::mean(centered * centered, last, true) + eps);
+          Tensor z = centered * r;
           Tensor h = weight.defined() ? g * by_channel(weight, input.dim()) : g;
           Tensor grad_input = through_statistics(reshape(h, rows), z, r, last);
           Shape dims = all_but_channel(input.dim());
@@ -398,7 +398,7 @@ OP(group_norm,
    "(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-5) -> "
    "Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(Normalises each group of channels of each sample (Wu and He 2018).
+  .doc     = R"(Normalizes each group of channels of each sample (Wu and He 2018).
 
 input: (N, C, *). Raises RuntimeError when num_groups does not divide C.)",
   .dtypes  = floating,
@@ -421,7 +421,7 @@ OP(instance_norm,
    "(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? weight=None, "
    "Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-5) -> Tensor", {
   .home    = "nn.functional",
-  .doc     = R"(Normalises each channel of each sample (Ulyanov et al. 2016).
+  .doc     = R"(Normalizes each channel of each sample (Ulyanov et al. 2016).
 
 (x - mean) / sqrt(var + eps) * weight + bias, for input of shape (N, C, *). With use_input_stats,
 running statistics move towards the mean over the samples by momentum, the variance with Bessel's

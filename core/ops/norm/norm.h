@@ -1,4 +1,4 @@
-// Declares the kernels of the normalisations. They take row-major tensors whose input, output and
+// Declares the kernels of the normalizations. They take row-major tensors whose input, output and
 // gradients have any one floating-point dtype; statistics are float64 for float64, else float32,
 // and so are parameters on the CPU. On CUDA these may have any.
 #pragma once

@@ -51,22 +51,22 @@ void for_each_run(int64_t begin, int64_t n, F&& f) {
   for (int64_t i = 0; i < n; i += kNormRun) f(begin + i, std::min(kNormRun, n - i));
 }
 
-// The mean and variance of parts whose sums of squares are taken about centres of their own. The
-// first centre is subtracted from all, so that merging loses no digits.
+// The mean and variance of parts whose sums of squares are taken about centers of their own. The
+// first center is subtracted from all, so that merging loses no digits.
 struct Moments {
   double count = 0, shift = 0, sum = 0, squares = 0;
 
-  void add(int64_t n, double centre, double squares_about_it) {
-    if (count == 0) shift = centre;
-    double distance = centre - shift;
+  void add(int64_t n, double center, double squares_about_it) {
+    if (count == 0) shift = center;
+    double distance = center - shift;
     count += double(n);
     sum += double(n) * distance;
     squares += squares_about_it + double(n) * distance * distance;
   }
   template <class T>
   void add_run(const T* x, int64_t n) {
-    T centre = loops<T>().sum(x, n) / T(n);
-    add(n, double(centre), double(loops<T>().squares(x, centre, n)));
+    T center = loops<T>().sum(x, n) / T(n);
+    add(n, double(center), double(loops<T>().squares(x, center, n)));
   }
   double mean() const { return shift + sum / count; }
   double var() const {
@@ -228,7 +228,7 @@ void channel_norm_cpu(const Tensor& input, const ChannelView& v, const Tensor& w
       T scale = rstds[cell] * (w ? w[c] : T(1));
       return std::pair(scale, (b ? b[c] : T(0)) - means[cell] * scale);
     };
-    auto normalise = [&](int64_t cell, int64_t plane) {
+    auto normalize = [&](int64_t cell, int64_t plane) {
       auto [scale, shift] = change(cell, plane);
       for_each_run(plane * v.inner, v.inner, [&](int64_t at, int64_t n) {
         T* out = y.place(at, n);
@@ -244,14 +244,14 @@ void channel_norm_cpu(const Tensor& input, const ChannelView& v, const Tensor& w
                        [&](int64_t at, int64_t n) { moments.add_run(x.read(at, n), n); });
         });
         keep(cell, moments);
-        for_each_plane(v, cell, [&](int64_t plane) { normalise(cell, plane); });
+        for_each_plane(v, cell, [&](int64_t plane) { normalize(cell, plane); });
       });
       return;
     }
     if (!v.by_columns) {
       for (int64_t cell = 0; cell < v.cells(); ++cell) set_rstd(cell);
       parallel_for(0, v.samples * v.channels, grain_of(v.inner), [&](int64_t begin, int64_t end) {
-        for (int64_t plane = begin; plane < end; ++plane) normalise(v.cell_of(plane), plane);
+        for (int64_t plane = begin; plane < end; ++plane) normalize(v.cell_of(plane), plane);
       });
       return;
     }

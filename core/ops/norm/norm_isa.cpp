@@ -1,4 +1,4 @@
-// Owns the vectorised loops of batch_norm, group_norm and layer_norm.
+// Owns the vectorized loops of batch_norm, group_norm and layer_norm.
 #include "core/ops/norm/norm_loops.h"
 
 #include "core/tensor/formula.h"

@@ -1,4 +1,4 @@
-// Declares the vectorised loops behind the normalisations, compiled once per instruction set.
+// Declares the vectorized loops behind the normalizations, compiled once per instruction set.
 //
 // Sums are taken over at most kNormRun elements (or rows) in the element type; callers add such
 // parts in double, so that long sums keep their digits.

@@ -1,5 +1,5 @@
 // Owns the ops on how numbers are made up: common divisors of integers, mantissas, exponents and
-// neighbours of floats.
+// neighbors of floats.
 #include "core/ops/op.h"
 
 #ifdef RUSHLIGHT_ISA

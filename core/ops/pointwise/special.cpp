@@ -15,7 +15,7 @@ namespace rushlight {
 
 POINTWISE(igamma_value, (T input, T other), igamma(input, other))
 OP(igamma, "(Tensor input, Tensor other) -> Tensor", {
-  .doc     = R"(The regularised lower incomplete gamma function P(input, other).
+  .doc     = R"(The regularized lower incomplete gamma function P(input, other).
 
 It is the integral of t^(input - 1) exp(-t) from 0 to other over gamma(input). See DLMF 8.2.4.
 
@@ -35,7 +35,7 @@ Example:
 
 POINTWISE(igammac_value, (T input, T other), igammac(input, other))
 OP(igammac, "(Tensor input, Tensor other) -> Tensor", {
-  .doc     = "The regularised upper incomplete gamma function: 1 - igamma(input, other).",
+  .doc     = "The regularized upper incomplete gamma function: 1 - igamma(input, other).",
   .dtypes  = real,
   .aliases = "special.gammaincc",
   .forward = formula<igammac_value>,

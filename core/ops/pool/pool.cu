@@ -12,7 +12,7 @@ using Sum = SUM;
 
 constexpr int kBatch = 0, kChannel = 1, kPlane = 2, kRow = 3, kColumn = 4;
 
-// What a thread works on: an element of volumes, whose neighbours in memory are its neighbours'.
+// What a thread works on: an element of volumes, whose neighbors in memory are its neighbors'.
 struct Place {
   int64_t at[5];  // batch, channel, plane, row, column
 

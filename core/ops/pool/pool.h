@@ -50,7 +50,7 @@ void avg_pool_backward_on_cuda(const PoolWindows3d& windows, PoolDivisor divisor
 Shape pooled_sizes(const PoolWindows3d& windows, const Tensor& like);
 Shape whole_sizes(const PoolWindows3d& windows, const Tensor& like);
 
-// Uninitialised images or volumes.
+// Uninitialized images or volumes.
 Tensor empty_volumes(ShapeRef sizes, DType dtype, Device device, bool channels_last);
 
 }  // namespace rushlight

@@ -63,7 +63,7 @@ struct PoolArgs {
   PoolWindows windows[3];              // of planes, rows and columns
   PoolDivisor divisor;
   int64_t batch, channels;
-  bool channels_last;  // the order in which neighbouring threads walk
+  bool channels_last;  // the order in which neighboring threads walk
 };
 
 }  // namespace rushlight

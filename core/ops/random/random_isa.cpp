@@ -20,7 +20,7 @@ constexpr int kLanes = 8;
 typedef uint64_t Words __attribute__((vector_size(8 * kLanes)));
 
 // The compiler knows no vector type of 32-bit factors with a 64-bit product, the processor does. A
-// lambda, because a call through a function pointer is inlined only at higher optimisation levels.
+// lambda, because a call through a function pointer is inlined only at higher optimization levels.
 constexpr auto multiply = [](Words words, uint32_t factor) __attribute__((always_inline)) {
   [[maybe_unused]] Words factors = Words{} + factor;
 #if RUSHLIGHT_ISA == 4

@@ -59,8 +59,8 @@ std::pair<Tensor, Tensor> moments(Reduction reduction, const Tensor& input, Dims
 Tensor variance_grad(const Tensor& g, const Tensor& input, const KeptDims& dim,
                      const Correction& correction, bool keepdim) {
   double freedom = double(count_of(input.sizes(), dim)) - correction_of(correction);
-  Tensor centred = input - mean(input, dim ? ShapeRef(*dim) : ShapeRef(), true);
-  return restore_dims(g, input.sizes(), dim, keepdim) * (2 / std::max(freedom, 0.0)) * centred;
+  Tensor centered = input - mean(input, dim ? ShapeRef(*dim) : ShapeRef(), true);
+  return restore_dims(g, input.sizes(), dim, keepdim) * (2 / std::max(freedom, 0.0)) * centered;
 }
 
 // Where all elements are equal the root has no slope, and the gradient is 0.

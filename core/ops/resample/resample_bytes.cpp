@@ -20,7 +20,7 @@ constexpr int64_t kStripBytes = 1 << 18;  // of transposed lines, to stay in the
 
 const ResampleByteLoops& loops() { return active(resample_byte_loops_sets); }
 
-// The weights of an axis whose outputs are sums of neighbours.
+// The weights of an axis whose outputs are sums of neighbors.
 class FixedPoint {
  public:
   explicit FixedPoint(const ResampleAxis& axis) : size_(axis.size) {

@@ -43,7 +43,7 @@ void resample_converted(std::span<const ResampleAxis, 3> axes, ResampleOperand l
   copy_into(result, wide_result);
 }
 
-// Uninitialised, with the last dims of these sizes.
+// Uninitialized, with the last dims of these sizes.
 Tensor empty_result(const Tensor& input, ShapeRef size, MemoryFormat format) {
   Shape sizes = input.sizes();
   std::copy(size.begin(), size.end(), sizes.end() - size.size());

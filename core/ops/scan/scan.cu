@@ -3,7 +3,7 @@
 //   COMPUTE, MEMORY, RESULT   the type of elements as they are scanned, as they lie, as they leave
 //   EXTREME                   defined where positions are written too
 //   WALK_ROWS                 LINE_THREADS threads share a line in one run,
-//   WALK_COLUMNS              each thread has its own line, and neighbours lie side by side,
+//   WALK_COLUMNS              each thread has its own line, and neighbors lie side by side,
 //   WALK_CARRIES              or a warp turns the totals of a line's pieces into their starts
 //
 // Partial results are merged as a tree whose form, and so the digits, depend on sizes only.

@@ -1,4 +1,4 @@
-// Declares the vectorised loops behind running sums of floats and running extremes, compiled once
+// Declares the vectorized loops behind running sums of floats and running extremes, compiled once
 // per instruction set.
 #pragma once
 

@@ -89,7 +89,7 @@ inline Element element_of(const INPUT& x, const INPUT& y) {
 }
 
 template <bool vectors>
-void normalise_row(const INPUT* x, const INPUT* y, RESULT* result, Walk<vectors> walk) {
+void normalize_row(const INPUT* x, const INPUT* y, RESULT* result, Walk<vectors> walk) {
   auto load = [&](int64_t chunk) {
     Loaded loaded;
     loaded.x = walk.load(x, chunk);
@@ -120,7 +120,7 @@ void normalise_row(const INPUT* x, const INPUT* y, RESULT* result, Walk<vectors>
   });
 }
 
-// Rows of n neighbouring elements; `team` threads share a row, see merged(). Teams past the last
+// Rows of n neighboring elements; `team` threads share a row, see merged(). Teams past the last
 // row walk through nothing.
 extern "C" __global__ void __launch_bounds__(kRowThreads)
     along(const INPUT* x, const INPUT* y, RESULT* result, int64_t rows, int64_t n, int team,
@@ -128,8 +128,8 @@ extern "C" __global__ void __launch_bounds__(kRowThreads)
   int64_t row = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / team, start = row * n;
   int rank = int(threadIdx.x % team);
   if (row >= rows) start = n = 0;
-  if (vectors) normalise_row(x + start, y + start, result + start, Walk<true>{n, rank, team});
-  else normalise_row(x + start, y + start, result + start, Walk<false>{n, rank, team});
+  if (vectors) normalize_row(x + start, y + start, result + start, Walk<true>{n, rank, team});
+  else normalize_row(x + start, y + start, result + start, Walk<false>{n, rank, team});
 }
 
 // Columns: the n elements of one lie `inner` apart. threadIdx.x counts columns, and the threads of

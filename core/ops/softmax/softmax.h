@@ -7,7 +7,7 @@ namespace rushlight {
 
 enum class SoftmaxKind { softmax, log_softmax };
 
-// The dim to normalise along; without one PyTorch's rule holds: 0 for 0, 1 or 3 dims, else 1.
+// The dim to normalize along; without one PyTorch's rule holds: 0 for 0, 1 or 3 dims, else 1.
 int64_t softmax_dim(std::optional<int64_t> dim, int64_t ndim);
 
 // The softmax of floating-point numbers along `dim`, row-major in `dtype`.
@@ -16,7 +16,7 @@ Tensor softmax_kernel(SoftmaxKind kind, const Tensor& input, int64_t dim, DType 
 Tensor softmax_backward_kernel(SoftmaxKind kind, const Tensor& grad, const Tensor& result,
                                int64_t dim);
 
-// The same by device, for row-major tensors with elements; `blocks` has what is normalised as its
+// The same by device, for row-major tensors with elements; `blocks` has what is normalized as its
 // length.
 void softmax_cpu(SoftmaxKind kind, const Tensor& input, AroundDim blocks, const Tensor& result);
 void softmax_backward_cpu(SoftmaxKind kind, const Tensor& grad, const Tensor& result,

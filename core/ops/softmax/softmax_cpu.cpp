@@ -1,5 +1,5 @@
 // Owns the walk of softmax over memory: a row-major tensor is outer blocks of rows x columns, of
-// which the rows are normalised. Threads share blocks of whole columns; half types and other
+// which the rows are normalized. Threads share blocks of whole columns; half types and other
 // dtypes pass through buffers of the type that softmax_isa.cpp computes in.
 #include "core/ops/softmax/softmax.h"
 
@@ -15,7 +15,7 @@ ISA_TABLES(SoftmaxLoops, softmax_loops)
 namespace {
 
 constexpr int64_t kGrain = 16384;     // elements that are worth a thread
-constexpr int64_t kColumns = 1024;    // that are normalised side by side: memory is read in streams
+constexpr int64_t kColumns = 1024;    // that are normalized side by side: memory is read in streams
 constexpr int64_t kCopied = 1 << 18;  // elements of a block that is converted: they stay in L2
 constexpr int64_t kCopiedRows = 4096;  // elements of whole rows that are converted together
 
@@ -86,7 +86,7 @@ void along_copies(const std::array<Lane, N>& lanes, int64_t begin, int64_t end, 
   }
 }
 
-// Calls along(lanes..., rows, columns) for rows that are normalised along their length, or
+// Calls along(lanes..., rows, columns) for rows that are normalized along their length, or
 // down(lanes..., stride, rows, columns, scratch) for columns. The last lane is the result.
 template <class T, size_t N, class Along, class Down>
 void walk(const AroundDim& blocks, const std::array<Lane, N>& lanes, Along&& along, Down&& down) {

@@ -51,7 +51,7 @@ cuda::CudaKernelFamily family([] {
 });
 
 // `y` is undefined in the forward pass.
-void normalise(SoftmaxKind kind, const Tensor& x, const Tensor& y, AroundDim blocks,
+void normalize(SoftmaxKind kind, const Tensor& x, const Tensor& y, AroundDim blocks,
                const Tensor& result) {
   Variant variant{kind, y.defined(), x.dtype(), result.dtype()};
   cuda::DeviceGuard guard(x.device().index);
@@ -76,12 +76,12 @@ void normalise(SoftmaxKind kind, const Tensor& x, const Tensor& y, AroundDim blo
 }  // namespace
 
 void softmax_cuda(SoftmaxKind kind, const Tensor& input, AroundDim blocks, const Tensor& result) {
-  normalise(kind, input, Tensor(), blocks, result);
+  normalize(kind, input, Tensor(), blocks, result);
 }
 
 void softmax_backward_cuda(SoftmaxKind kind, const Tensor& grad, const Tensor& result,
                            AroundDim blocks, const Tensor& grad_input) {
-  normalise(kind, grad, to_dtype(result, grad.dtype()), blocks, grad_input);
+  normalize(kind, grad, to_dtype(result, grad.dtype()), blocks, grad_input);
 }
 
 }  // namespace rushlight

@@ -10,7 +10,7 @@ struct Sorted {
   Tensor values, indices;
 };
 
-// Uninitialised results for sort_rows, in memory as the input when it is sorted as a whole.
+// Uninitialized results for sort_rows, in memory as the input when it is sorted as a whole.
 Sorted empty_sorted(const Tensor& input, int64_t dim, int64_t keep);
 // The first `keep` elements of each row along dim, in order, and where they were.
 Sorted sort_rows(const Tensor& input, int64_t dim, int64_t keep, bool descending);

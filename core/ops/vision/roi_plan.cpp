@@ -89,7 +89,7 @@ class AxisBuilder {
     if (part > 0) push(place + 1, weight * part);
   }
 
-  // Neighbouring samples often share their pixels.
+  // Neighboring samples often share their pixels.
   void push(int64_t place, T weight) {
     for (size_t k = places_.size(); k > size_t(start_.back()) && k + 2 > places_.size(); --k)
       if (places_[k - 1] == place) {
