@@ -38,18 +38,6 @@ struct Promotion {
   }
 };
 
-// Which of the narrow loops is for a dtype; -1 when there is none.
-int narrow_index(DType dtype) {
-  switch (dtype) {
-    case DType::bool_: return 0;
-    case DType::uint8: return 1;
-    case DType::int8: return 2;
-    case DType::int16: return 3;
-    case DType::int32: return 4;
-    default: return -1;
-  }
-}
-
 bool can_hold(DType narrow, int64_t number) {
   return visit_dtype(narrow, [&]<class T>(Tag<T>) {
     if constexpr (std::is_integral_v<T>) return int64_t(T(number)) == number;
@@ -215,6 +203,17 @@ DType dtype_of_compute(Compute compute) {
   constexpr DType dtypes[] = {DType::float32, DType::float64,   DType::int64,
                               DType::uint64,  DType::complex64, DType::complex128};
   return dtypes[int(compute)];
+}
+
+int narrow_index(DType dtype) {
+  switch (dtype) {
+    case DType::bool_: return 0;
+    case DType::uint8: return 1;
+    case DType::int8: return 2;
+    case DType::int16: return 3;
+    case DType::int32: return 4;
+    default: return -1;
+  }
 }
 
 Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands,

@@ -45,6 +45,8 @@ DType result_dtype(std::span<const Tensor* const> operands);
 // in int64.
 Compute compute_of(DType dtype);
 DType dtype_of_compute(Compute compute);
+// Where the loops of a dtype stand among kNarrowCount ones; -1 when it is not narrow.
+int narrow_index(DType dtype);
 
 // Evaluates a formula. With `into`, the result is written there: its shape must be the broadcast
 // shape, its dtype of no lower category than the result's.

@@ -436,6 +436,15 @@ Target target_of(const Tensor& result, DType compute) {
           converts ? cast_loop(compute, result.dtype()) : nullptr};
 }
 
+// The reducer that takes and gives a narrow dtype as it is, where there is one.
+const Reducer* narrow_reducer(Reduction reduction, DType dtype) {
+  int index = narrow_index(dtype);
+  const ReduceLoops& loops = active(reduce_loops_sets);
+  if (index >= 0 && reduction == Reduction::maximum) return &loops.narrow_maximum[index];
+  if (index >= 0 && reduction == Reduction::minimum) return &loops.narrow_minimum[index];
+  return nullptr;
+}
+
 }  // namespace
 
 const Reducer& reducer_of(Reduction reduction, DType dtype) {
@@ -451,7 +460,10 @@ const Reducer& reducer_of(Reduction reduction, DType dtype) {
 void run_reduce_cpu(Reduction reduction, const Tensor& input, DimSet dims, DType compute,
                     double parameter, const Tensor& first, const Tensor& second,
                     const RangedLoop* source) {
-  const Reducer& reducer = reducer_of(reduction, compute);
+  const Reducer* narrow =
+      input.dtype() == first.dtype() ? narrow_reducer(reduction, input.dtype()) : nullptr;
+  if (narrow) compute = input.dtype();
+  const Reducer& reducer = narrow ? *narrow : reducer_of(reduction, compute);
   if (first.numel() == 1 && input.is_contiguous() && input.numel() <= kTile && !source &&
       input.dtype() == compute && first.dtype() == compute) {
     // Small and in one run: no plan is needed.

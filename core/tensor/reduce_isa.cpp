@@ -441,6 +441,13 @@ constexpr void add_floating(ReduceLoops& loops, Compute compute) {
   set(Reduction::count, make_reducer<Count<T, Lane>>());
 }
 
+template <class R, class... T>
+constexpr void add_narrow(Reducer (&reducers)[kNarrowCount]) {
+  static_assert(sizeof...(T) == kNarrowCount);
+  int i = 0;
+  ((reducers[i++] = make_reducer<Fold<R, T>>()), ...);
+}
+
 constexpr ReduceLoops make_loops() {
   ReduceLoops loops{};
   add_floating<float, int32_t>(loops, Compute::f32);
@@ -465,6 +472,9 @@ constexpr ReduceLoops make_loops() {
   set(Reduction::minimum, Compute::i64, make_reducer<Fold<Minimum, int64_t>>());
   set(Reduction::indexed_maximum, Compute::i64, make_reducer<Indexed<Maximum, int64_t>>());
   set(Reduction::indexed_minimum, Compute::i64, make_reducer<Indexed<Minimum, int64_t>>());
+  // A bool is a byte of 0 or 1.
+  add_narrow<Maximum, uint8_t, uint8_t, int8_t, int16_t, int32_t>(loops.narrow_maximum);
+  add_narrow<Minimum, uint8_t, uint8_t, int8_t, int16_t, int32_t>(loops.narrow_minimum);
 #if RUSHLIGHT_ISA == 0
   set(Reduction::count, Compute::u64, make_reducer<Count<uint64_t, int64_t>>());
   set(Reduction::maximum, Compute::u64, make_reducer<Fold<Maximum, uint64_t>>());

@@ -51,6 +51,8 @@ struct Reducer {
 };
 struct ReduceLoops {
   Reducer of[kReductionCount][kComputeCount];
+  // Those of narrow integers, see kNarrowCount, which need no conversion.
+  Reducer narrow_maximum[kNarrowCount], narrow_minimum[kNarrowCount];
 };
 
 }  // namespace rushlight

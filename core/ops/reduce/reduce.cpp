@@ -21,8 +21,9 @@ Tensor truth(Reduction reduction, const Tensor& input, Dims dim, bool keepdim) {
   if (reduced_numel(input.sizes(), dims) == 0)
     return full(reduced_sizes(input.sizes(), dims, keepdim), reduction == Reduction::minimum, dtype,
                 input.device());
-  Tensor result = reduce(reduction, to_dtype(input, DType::bool_), dims, keepdim, DType::bool_);
-  return to_dtype(result, dtype);
+  Tensor numbers = to_dtype(input, dtype);
+  Tensor result = reduce(reduction, numbers, dims, keepdim, dtype);
+  return to_dtype(to_dtype(result, DType::bool_), dtype);
 }
 
 // The dims that broadcasting to `from` added to `size`, or repeated.
