@@ -4,56 +4,13 @@
 // may come out differently from the CPU in the corners.
 #pragma once
 
+#include "core/tensor/complex.h"
+
 namespace rushlight::on_cuda {
 
 template <class T>
-struct alignas(2 * sizeof(T)) Complex {
-  using value_type = T;
+using Complex = PlainComplex<T>;
 
-  Complex() = default;
-  constexpr Complex(T real, T imag = T(0)) : real_(real), imag_(imag) {}
-  template <class U>
-  explicit constexpr Complex(Complex<U> z) : real_(T(z.real())), imag_(T(z.imag())) {}
-
-  constexpr T real() const { return real_; }
-  constexpr T imag() const { return imag_; }
-
-  friend constexpr Complex operator+(Complex a) { return a; }
-  friend constexpr Complex operator-(Complex a) { return {-a.real_, -a.imag_}; }
-  friend constexpr Complex operator+(Complex a, Complex b) {
-    return {a.real_ + b.real_, a.imag_ + b.imag_};
-  }
-  friend constexpr Complex operator-(Complex a, Complex b) {
-    return {a.real_ - b.real_, a.imag_ - b.imag_};
-  }
-  friend constexpr Complex operator*(Complex a, Complex b) {
-    return {a.real_ * b.real_ - a.imag_ * b.imag_, a.real_ * b.imag_ + a.imag_ * b.real_};
-  }
-  // Scaled by the larger part of the divisor, so that squares do not overflow (Smith 1962).
-  friend Complex operator/(Complex a, Complex b) {
-    if (abs(b.real_) >= abs(b.imag_)) {
-      T ratio = b.imag_ / b.real_, scale = T(1) / (b.real_ + b.imag_ * ratio);
-      return {(a.real_ + a.imag_ * ratio) * scale, (a.imag_ - a.real_ * ratio) * scale};
-    }
-    T ratio = b.real_ / b.imag_, scale = T(1) / (b.real_ * ratio + b.imag_);
-    return {(a.real_ * ratio + a.imag_) * scale, (a.imag_ * ratio - a.real_) * scale};
-  }
-  friend constexpr bool operator==(Complex a, Complex b) {
-    return a.real_ == b.real_ && a.imag_ == b.imag_;
-  }
-
- private:
-  T real_, imag_;
-};
-
-template <class T>
-inline T real(Complex<T> z) {
-  return z.real();
-}
-template <class T>
-inline T imag(Complex<T> z) {
-  return z.imag();
-}
 template <class T>
 inline T abs(Complex<T> z) {
   return hypot(z.real(), z.imag());
@@ -61,10 +18,6 @@ inline T abs(Complex<T> z) {
 template <class T>
 inline T arg(Complex<T> z) {
   return atan2(z.imag(), z.real());
-}
-template <class T>
-inline Complex<T> conj(Complex<T> z) {
-  return {z.real(), -z.imag()};
 }
 template <class T>
 inline Complex<T> polar(T magnitude, T angle) {

@@ -72,6 +72,13 @@ struct ComputeOf<double> {
   using type = double;
 };
 
+inline float rounded(float x) { return x; }
+inline double rounded(double x) { return x; }
+
+// A complex number is loaded as one word.
+template <class T>
+inline constexpr int kComplexAlignment = 2 * sizeof(T);
+
 }  // namespace rushlight::on_cuda
 
 #include "core/tensor/complex.cuh"

@@ -115,9 +115,23 @@ inline double lgamma(double x) {
 }
 inline float lgamma(float x) { return float(lgamma(double(x))); }
 
+// A product that is rounded before it is added.
+template <class T>
+inline T rounded(T x) {
+#if __has_builtin(__builtin_assoc_barrier)
+  return __builtin_assoc_barrier(x);
+#else
+  return x;
+#endif
+}
+
+// As in NumPy's arrays.
+template <class T>
+inline constexpr int kComplexAlignment = alignof(T);
+
 #if RUSHLIGHT_ISA == 0
-// Complex formulas are compiled for the baseline set only: std::complex defines shared code. So
-// are those for uint64, which is rare.
+// Complex formulas of more than arithmetic are compiled for the baseline set only: std::complex
+// defines shared code. So are those for uint64, which is rare.
 // What std has (exp, abs, conj, ...) is found by argument-dependent lookup.
 template <class T>
 using Complex = std::complex<T>;
@@ -125,6 +139,7 @@ using Complex = std::complex<T>;
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
 
+#include "core/tensor/complex.h"
 #include "core/tensor/formula_math.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -175,6 +190,16 @@ inline constexpr const char* kVectorFunctions =
     "(bessel_j0)(bessel_j1)(bessel_y0)(bessel_y1)(spherical_bessel_j0)(modified_bessel_k0)"
     "(modified_bessel_k1)(scaled_modified_bessel_k0)(scaled_modified_bessel_k1)";
 #undef RUSHLIGHT_NAME
+
+// Whether complex numbers need no more than PlainComplex.
+consteval bool is_plain(const char* text) {
+  return calls_only(text, "(S)(T)(select)(conj)(real)(reciprocal)(isnan)");
+}
+
+template <class T>
+inline constexpr bool kIsPlain = false;
+template <class T>
+inline constexpr bool kIsPlain<PlainComplex<T>> = true;
 
 // Operand number `repeated`, if there is one, is a single element. The formula computes in T.
 template <class F, class T, int repeated = -1, class Memory = T>
@@ -255,17 +280,28 @@ constexpr void add_loop(PointwiseLoops& loops, Compute compute) {
   constexpr FormulaParams params = read_params(F::params);
   PointwiseKernel& kernel = loops.kernels[int(compute)];
   kernel.run = &Loop<F, T>::run;
-  // Broadcasting is worth more code where it is common: between two floats, in sums of products.
+  // Broadcasting is worth more code where it is common: of two floats, in sums of products.
   constexpr bool has_mask = params.is_mask[0] || params.is_mask[1] || params.is_mask[2];
   constexpr int most = params.kind == 'N' ? 3 : 2;
-  if constexpr ((kSame<T, float> || kSame<T, double>) && !has_mask && params.operands >= 2 &&
-                params.operands <= most) {
+  constexpr bool is_common = kSame<T, float> || kSame<T, double> || kIsPlain<T>;
+  if constexpr (is_common && !has_mask && params.operands >= 2 && params.operands <= most) {
     kernel.repeating[0] = &Loop<F, T, 0>::run;
     kernel.repeating[1] = &Loop<F, T, 1>::run;
     if constexpr (params.operands == 3) kernel.repeating[2] = &Loop<F, T, 2>::run;
   }
   loops.stored[int(compute)] = Loop<F, T>::kStored;
 }
+
+// A float16 or bfloat16 as formulas see it that only move signs.
+struct SignedBits {
+  uint16_t bits;
+
+  friend SignedBits operator-(SignedBits x) { return {uint16_t(x.bits ^ 0x8000)}; }
+  friend SignedBits abs(SignedBits x) { return {uint16_t(x.bits & 0x7fff)}; }
+  friend SignedBits copysign(SignedBits x, SignedBits sign) {
+    return {uint16_t((x.bits & 0x7fff) | (sign.bits & 0x8000))};
+  }
+};
 
 template <class F, class... Memory>
 constexpr void add_narrow_loops(PointwiseLoops& loops) {
@@ -281,6 +317,7 @@ constexpr PointwiseLoops make_loops() {
   if constexpr (kind != 'I') {
     add_loop<F, float>(loops, Compute::f32);
     add_loop<F, double>(loops, Compute::f64);
+    if constexpr (moves_signs(F::text)) loops.signs = &Loop<F, SignedBits>::run;
   }
   if constexpr (kind == 'I' || kind == 'R' || kind == 'N') {
     add_loop<F, int64_t>(loops, Compute::i64);
@@ -290,11 +327,15 @@ constexpr PointwiseLoops make_loops() {
 #if RUSHLIGHT_ISA == 0
   if constexpr (kind == 'I' || kind == 'R' || kind == 'N')
     add_loop<F, uint64_t>(loops, Compute::u64);
-  if constexpr (kind == 'C' || kind == 'N') {
+  if constexpr ((kind == 'C' || kind == 'N') && !is_plain(F::text)) {
     add_loop<F, Complex<float>>(loops, Compute::c64);
     add_loop<F, Complex<double>>(loops, Compute::c128);
   }
 #endif
+  if constexpr ((kind == 'C' || kind == 'N') && is_plain(F::text)) {
+    add_loop<F, PlainComplex<float>>(loops, Compute::c64);
+    add_loop<F, PlainComplex<double>>(loops, Compute::c128);
+  }
   return loops;
 }
 

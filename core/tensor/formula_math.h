@@ -200,10 +200,13 @@ inline bool isinf(T x) {
 }
 inline bool signbit(float x) { return __builtin_bit_cast(int32_t, x) < 0; }
 inline bool signbit(double x) { return __builtin_bit_cast(int64_t, x) < 0; }
+inline bool signbit(int32_t x) { return x < 0; }
 inline bool signbit(int64_t x) { return x < 0; }
 inline bool signbit(uint64_t) { return false; }
 inline float conj(float x) { return x; }
 inline double conj(double x) { return x; }
+inline float real(float x) { return x; }
+inline double real(double x) { return x; }
 
 // Division of integers in the two roundings. Division by zero is refused before the loop runs;
 // -2^63 / -1 wraps instead of trapping.

@@ -64,6 +64,7 @@ struct PointwiseLoops {
   PointwiseKernel kernels[kComputeCount];
   Stored stored[kComputeCount];
   PointwiseLoop narrow[kNarrowCount] = {};  // they store what that of int64 stores
+  PointwiseLoop signs = nullptr;            // of float16 and bfloat16, see moves_signs()
 };
 
 // Converts n elements from one dtype to another; one entry per pair, in the order of DType.
@@ -146,9 +147,9 @@ consteval bool calls_only(const char* text, const char* list) {
 }
 inline constexpr const char* kNarrowFunctions =
     "(select)(min)(max)(fmin)(fmax)(clamp)(abs)(sign)(sgn)(floor)(ceil)(trunc)(round)(left_shift)"
-    "(right_shift)(floor_divide)(trunc_divide)(remainder)(fmod)";
+    "(right_shift)(floor_divide)(trunc_divide)(remainder)(fmod)(isnan)(isinf)(isfinite)(signbit)";
 inline constexpr const char* kCheapFunctions =
-    "(S)(T)(B)(select)(min)(max)(abs)(clamp)(sign)(square)(multiply_add)(conj)(isnan)";
+    "(S)(T)(B)(select)(min)(max)(abs)(clamp)(sign)(square)(multiply_add)(conj)(real)(isnan)";
 
 // Whether a formula of integers has the same low bits when it computes in fewer of them. Sums and
 // products do, and comparisons of what is read; but not comparisons of sums, which wrap around.
@@ -161,6 +162,15 @@ consteval bool is_narrow(const char* text) {
   }
   return count_calls(text, kNarrowFunctions, false) == count_calls(text, "(S)", true) && !divides &&
          !(sums && compares);
+}
+
+// Whether a formula does no more than move signs, for which halves need no conversion.
+consteval bool moves_signs(const char* text) {
+  bool is_negative = text[0] == '-';
+  for (const char* p = text + is_negative; *p; ++p)
+    if (*p == '-' || *p == '+' || *p == '*' || *p == '/' || *p == '<' || *p == '>' || *p == '=')
+      return false;
+  return calls_only(text, "(abs)(copysign)") && (is_negative || calls_any(text, "(abs)(copysign)"));
 }
 
 // What each instruction set defines under one name, and the host picks from. See ops/op.h.

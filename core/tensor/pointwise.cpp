@@ -66,7 +66,7 @@ Typing typing_of(const Formula& formula, DType common) {
   Compute compute = compute_of(t.common);
   t.read = t.compute = dtype_of_compute(compute);
   const PointwiseLoops* loops = formula.loops[active_isa_index()];
-  // Complex numbers and uint64 have loops in the baseline set only.
+  // Functions of complex numbers, and uint64, have loops in the baseline set only.
   if (!loops->kernels[int(compute)].run) loops = formula.loops[0];
   t.kernel = loops->kernels[int(compute)];
   CHECK(t.kernel.run, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(common), ".",
@@ -93,6 +93,14 @@ void make_narrow(Typing& typing, const Formula& formula) {
   typing.compute = DType::int32;
   typing.read = typing.common;
   if (typing.written == DType::int64) typing.written = typing.common;
+}
+
+// The same with a loop over float16 or bfloat16 as they are, where there is one.
+void leave_half(Typing& typing, const Formula& formula) {
+  PointwiseLoop loop = formula.loops[active_isa_index()]->signs;
+  if (!loop) return;
+  typing.kernel = {loop};
+  typing.read = typing.written = typing.common;
 }
 
 // The dtype that the operands compute in; masks have no part in it.
@@ -233,6 +241,7 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
   if (device.is_cpu() && narrow_index(typing.common) >= 0 &&
       are_narrow(typing.common, counts, operands, scalars))
     make_narrow(typing, formula);
+  if (device.is_cpu() && is_half(typing.common) && !is_fusing()) leave_half(typing, formula);
   alignas(16) char scalar_bytes[kMaxScalars * sizeof(std::complex<double>)];
   if (!scalars.empty()) write_scalars(typing.compute, scalars, scalar_bytes);
   TileOperand lanes[kMaxOperands];

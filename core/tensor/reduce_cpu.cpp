@@ -450,7 +450,7 @@ const Reducer* narrow_reducer(Reduction reduction, DType dtype) {
 const Reducer& reducer_of(Reduction reduction, DType dtype) {
   int kernel = int(reduction), compute = int(compute_of(dtype));
   const Reducer* reducer = &active(reduce_loops_sets).of[kernel][compute];
-  // Those of complex numbers and uint64 are in the baseline only.
+  // Those of uint64 are in the baseline only.
   if (!reducer->finish) reducer = &reduce_loops_sets[0]->of[kernel][compute];
   CHECK(reducer->finish, ErrorKind::kNotImplemented, "not implemented for ", dtype_name(dtype),
         ".");

@@ -467,6 +467,8 @@ constexpr ReduceLoops make_loops() {
   set(Reduction::sum, Compute::c128, make_reducer<FoldParts<Sum, double>>());
   set(Reduction::mean, Compute::c64, make_reducer<FoldParts<Mean, float>>());
   set(Reduction::mean, Compute::c128, make_reducer<FoldParts<Mean, double>>());
+  set(Reduction::product, Compute::c64, make_reducer<Fold<Product, PlainComplex<float>>>());
+  set(Reduction::product, Compute::c128, make_reducer<Fold<Product, PlainComplex<double>>>());
   set(Reduction::count, Compute::i64, make_reducer<Count<int64_t, int64_t>>());
   set(Reduction::maximum, Compute::i64, make_reducer<Fold<Maximum, int64_t>>());
   set(Reduction::minimum, Compute::i64, make_reducer<Fold<Minimum, int64_t>>());
@@ -481,8 +483,6 @@ constexpr ReduceLoops make_loops() {
   set(Reduction::minimum, Compute::u64, make_reducer<Fold<Minimum, uint64_t>>());
   set(Reduction::indexed_maximum, Compute::u64, make_reducer<Indexed<Maximum, uint64_t>>());
   set(Reduction::indexed_minimum, Compute::u64, make_reducer<Indexed<Minimum, uint64_t>>());
-  set(Reduction::product, Compute::c64, make_reducer<Fold<Product, Complex<float>>>());
-  set(Reduction::product, Compute::c128, make_reducer<Fold<Product, Complex<double>>>());
 #endif
   return loops;
 }

@@ -33,6 +33,9 @@ OPS: dict[str, Callable[..., Any]] = {
     "le": torch.le,
     "gt": torch.gt,
     "ge": torch.ge,
+    "isnan": lambda x, y: torch.isnan(x),
+    "isfinite": lambda x, y: torch.isfinite(x),
+    "signbit": lambda x, y: torch.signbit(x),
 }
 # Not of bool.
 ARITHMETIC: dict[str, Callable[..., Any]] = {
@@ -86,6 +89,20 @@ def test_low_bits_are_those_of_int64(name: str, dtype: Any) -> None:
     assert found.dtype is wide.dtype and torch.equal(found, wide)
     # In tiles, where operands are converted, broadcast and strided.
     assert torch.equal(op(x[::2], y[::2]), found[::2])
+
+
+@pytest.mark.parametrize("dtype", NARROW, ids=str)
+@pytest.mark.parametrize("shape", [(5,), (9000,), (3, 700), (700, 3), (70, 300), (9, 40, 16)])
+def test_extremes_are_those_of_int64(shape: tuple[int, ...], dtype: Any) -> None:
+    low, high = (0, 1) if dtype is torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    x = torch.randint(low, high + 1, shape).to(dtype)
+    for v in (x, x.flip(0), x.transpose(0, -1), x[..., ::2], x.expand(2, *shape)):
+        for dims in (tuple(range(v.dim())), (0,), (-1,)):
+            for f in (torch.amax, torch.amin):
+                assert f(v, dims).dtype is dtype
+                assert torch.equal(f(v, dims).long(), f(v.long(), dims))
+            for f in (torch.any, torch.all):
+                assert torch.equal(f(v, dims).long(), f(v.long(), dims).long())
 
 
 @pytest.mark.parametrize("dtype", NARROW[1:], ids=str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ ACCURACY: list[tuple[Any, Any, float, float, float]] = [
     (F.logsigmoid, scipy.special.log_expit, -80, 80, 4),
     (F.silu, lambda x: x * scipy.special.expit(x), -80, 80, 4),
     (F.mish, lambda x: x * np.tanh(np.logaddexp(0, x)), -80, 80, 5),
-    (F.gelu, lambda x: x * scipy.special.ndtr(x), -9.5, 10, 64),
+    (F.gelu, lambda x: x * scipy.special.ndtr(x), -9.5, 10, 65),
     (F.elu, lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))), -30, 10, 3),
 ]
 
@@ -275,6 +276,34 @@ def test_zeta_of_huge_arguments_ends() -> None:
     q = torch.tensor([1e30, 1e17, 1e30, 1.0], dtype=torch.float64)
     expected = [0, 0, 1e-30, 1]
     np.testing.assert_allclose(torch.special.zeta(s, q).numpy(), expected, rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+def test_complex_products_and_quotients_are_no_more_than_their_formulas(dtype: Any) -> None:
+    z = torch.randn(1000, dtype=dtype)
+    assert (z * z.conj()).imag.eq(0).all()  # no product is added before it is rounded
+    assert (z / z).allclose(torch.ones_like(z))
+    far = torch.tensor([1e30 + 1e30j, 1e-30 - 1e-30j, 1e30j, 3 - 4j], dtype=dtype)
+    assert (far / far).tolist() == [1, 1, 1, 1]
+    assert torch.reciprocal(far).allclose(
+        torch.tensor([5e-31 - 5e-31j, 5e29 + 5e29j, -1e-30j, 0.12 + 0.16j], dtype=dtype), atol=0
+    )
+    over_zero = (torch.tensor([1 + 1j, -1 + 0j], dtype=dtype) / 0).tolist()
+    assert over_zero[0] == complex(torch.inf, torch.inf)
+    assert over_zero[1].real == -torch.inf and math.isnan(over_zero[1].imag)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_signs_of_halves_move_without_a_conversion(dtype: Any) -> None:
+    x = torch.tensor([0.0, -0.0, 1.5, -2.0, torch.inf, -torch.inf, torch.nan, 6e-8], dtype=dtype)
+    y = torch.tensor(-3.0, dtype=torch.float64)
+    for f in (torch.neg, torch.abs, lambda v: torch.copysign(v, y), lambda v: torch.copysign(v, v)):
+        for v in (x, x[::2], x.view(2, 4).t()):
+            assert f(v).dtype is dtype
+            want = f(v.float())
+            assert torch.equal(f(v).float().nan_to_num(9), want.nan_to_num(9))
+            assert torch.equal(f(v).signbit(), want.signbit())
+    assert torch.equal(x.clone().neg_().signbit(), ~x.signbit())
 
 
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])

@@ -145,7 +145,7 @@ OP(addcdiv_scaled,
 
 // Both forms are exact at their end of the range.
 POINTWISE(lerp_value, (C input, C end, C weight),
-          select(abs(weight) < abs(S(0.5)), input + weight * (end - input),
+          select(real(weight * conj(weight)) < real(S(0.25)), input + weight * (end - input),
                  end - (end - input) * (S(1) - weight)))
 POINTWISE(lerp_grad_input, (C g, C weight), g - g * conj(weight))
 POINTWISE(lerp_grad_end, (C g, C weight), g * conj(weight))
