@@ -184,8 +184,8 @@ _NAMES_IN = {
     "_settings": """
         are_deterministic_algorithms_enabled compiled_with_cxx11_abi get_default_device
         get_deterministic_debug_mode get_device_module get_float32_matmul_precision
-        get_num_interop_threads has_lapack has_mkl has_mps has_openmp has_spectral
-        is_anomaly_check_nan_enabled is_anomaly_enabled
+        get_num_interop_threads has_cuda has_cudnn has_lapack has_mkl has_mkldnn has_mps has_openmp
+        has_spectral is_anomaly_check_nan_enabled is_anomaly_enabled
         is_deterministic_algorithms_warn_only_enabled is_vulkan_available is_warn_always_enabled
         set_anomaly_enabled set_default_device set_deterministic_debug_mode
         set_float32_matmul_precision set_num_interop_threads set_warn_always

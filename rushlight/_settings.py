@@ -187,6 +187,19 @@ has_lapack = has_openmp = has_spectral = True
 has_mkl = has_mps = False
 
 
+def __getattr__(name: str) -> bool:
+    """Whether there is what has_cuda, has_cudnn and has_mkldnn ask for, found when it is asked."""
+    from rushlight import backends
+
+    if name == "has_cuda":
+        return backends.cuda.is_built()
+    if name == "has_cudnn":
+        return backends.cudnn.is_available()
+    if name == "has_mkldnn":
+        return backends.mkldnn.is_available()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def set_default_device(device: Any) -> None:
     """Sets the device of tensors that are made without one, in this thread.
 

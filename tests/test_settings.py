@@ -39,6 +39,10 @@ def test_flags_are_remembered() -> None:
         torch.set_num_interop_threads(0)
     assert torch.get_num_interop_threads() >= 1 and torch.compiled_with_cxx11_abi()
     assert torch.has_lapack and torch.has_openmp and torch.has_spectral and not torch.has_mkl
+    assert torch.has_cuda == torch.backends.cuda.is_built()
+    assert torch.has_cudnn == torch.backends.cudnn.is_available()
+    assert torch.has_mkldnn == torch.backends.mkldnn.is_available()
+    assert not hasattr(torch._settings, "has_tpu")
 
 
 def test_denormals_are_flushed_on_all_threads() -> None:
