@@ -94,26 +94,28 @@ inline Tensor remainder(const Tensor& input, const Tensor& other) {
 inline Tensor pow(const Tensor& input, const Tensor& exponent) {
   return call<"pow", Tensor>(input, exponent);
 }
+// Refuses an integer division of which some divisor is zero.
+void refuse_integer_division_by_zero(const Tensor& input, const Tensor& other);
+// g times the conjugate of a number; g itself when that is one.
+Tensor scaled(const Tensor& g, const Scalar& factor);
+inline Tensor logical_and(const Tensor& input, const Tensor& other) {
+  return call<"logical_and", Tensor>(input, other);
+}
+inline Tensor logical_or(const Tensor& input, const Tensor& other) {
+  return call<"logical_or", Tensor>(input, other);
+}
+
+// pointwise_choice.cpp
 inline Tensor maximum(const Tensor& input, const Tensor& other) {
   return call<"maximum", Tensor>(input, other);
 }
 inline Tensor minimum(const Tensor& input, const Tensor& other) {
   return call<"minimum", Tensor>(input, other);
 }
-// Refuses an integer division of which some divisor is zero.
-void refuse_integer_division_by_zero(const Tensor& input, const Tensor& other);
 // The neighbor of input towards other; both are of one half type.
 Tensor next_half(const Tensor& input, const Tensor& other);
-// g times the conjugate of a number; g itself when that is one.
-Tensor scaled(const Tensor& g, const Scalar& factor);
 inline Tensor where(const Tensor& condition, const Tensor& input, const Tensor& other) {
   return call<"where", Tensor>(condition, input, other);
-}
-inline Tensor logical_and(const Tensor& input, const Tensor& other) {
-  return call<"logical_and", Tensor>(input, other);
-}
-inline Tensor logical_or(const Tensor& input, const Tensor& other) {
-  return call<"logical_or", Tensor>(input, other);
 }
 
 // compare.cpp
