@@ -2,6 +2,7 @@
 #include "core/tensor/formula.h"
 
 #include "core/tensor/convert.h"
+#include "core/tensor/half_vectors.h"
 #include "core/tensor/round_loops.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -33,31 +34,6 @@ void round_to(const void* from, void* to, int64_t n) {
 }
 
 #if RUSHLIGHT_ISA >= 3
-// By the instructions for it, which the vectorizer does not know.
-#if RUSHLIGHT_ISA == 3
-constexpr int kHalves = 8;
-#else
-constexpr int kHalves = 16;
-#endif
-using Floats = float __attribute__((vector_size(kHalves * sizeof(float))));
-using Halves = short __attribute__((vector_size(kHalves * sizeof(short))));
-constexpr int kNearest = 0;
-
-inline Floats to_floats(Halves x) {
-#if RUSHLIGHT_ISA == 3
-  return __builtin_ia32_vcvtph2ps256(x);
-#else
-  return __builtin_ia32_vcvtph2ps512_mask(x, Floats{}, -1, 4 /* current rounding */);
-#endif
-}
-inline Halves to_halves(Floats x) {
-#if RUSHLIGHT_ISA == 3
-  return __builtin_ia32_vcvtps2ph256(x, kNearest);
-#else
-  return __builtin_ia32_vcvtps2ph512_mask(x, kNearest, Halves{}, -1);
-#endif
-}
-
 template <>
 void cast<Half, float>(const void* from, void* to, int64_t n) {
   const Half* in = static_cast<const Half*>(from);

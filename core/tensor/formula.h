@@ -11,6 +11,7 @@
 
 #include <utility>
 
+#include "core/base/half.h"
 #include "core/tensor/loops.h"
 
 #if RUSHLIGHT_ISA == 0
@@ -141,6 +142,7 @@ using Complex = std::complex<T>;
 
 #include "core/tensor/complex.h"
 #include "core/tensor/formula_math.h"
+#include "core/tensor/half_vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 
@@ -157,7 +159,9 @@ struct Operand {
   static auto at(const void* const* operands, int64_t i) {
     if constexpr (repeated) i = 0;
     // GCC has no vectors of bool, but of bytes.
-    if constexpr (kMask) return static_cast<const uint8_t*>(operands[I])[i] != 0;
+    if constexpr (kSame<Memory, BFloat16>)
+      return to_float(static_cast<const BFloat16*>(operands[I])[i]);
+    else if constexpr (kMask) return static_cast<const uint8_t*>(operands[I])[i] != 0;
     else if constexpr (kSame<Memory, bool>)
       return T(static_cast<const uint8_t*>(operands[I])[i] != 0);
     else return T(static_cast<const Memory*>(operands[I])[i]);
@@ -170,7 +174,9 @@ auto evaluate(const void* const* operands, const T* scalars, int64_t i, Indices<
   (void)scalars;
   auto result = F::template apply<T, T, bool>(
       Operand<F, T, Memory, I, int(I) == repeated>::at(operands, i)..., scalars[J]...);
-  if constexpr (!kSame<T, int32_t>) {
+  if constexpr (kSame<Memory, BFloat16>) {
+    return to_bfloat16(result);
+  } else if constexpr (!kSame<T, int32_t>) {
     return typename Given<decltype(result)>::type(result);
   } else {
     // Here an int may be a number; int64 tells.
@@ -303,6 +309,69 @@ struct SignedBits {
   }
 };
 
+#if RUSHLIGHT_ISA >= 3
+// The loop of a formula over float16, which converts one register of each operand at a time.
+template <class F>
+struct HalfLoop {
+  using InFloat = Loop<F, float>;
+  static constexpr int kCount = InFloat::kParams.operands;
+
+  static void run(const void* const* operands, const void* scalars, void* result, int64_t n) {
+    const void* in[kCount];
+    for (int k = 0; k < kCount; ++k) in[k] = operands[k];
+    float s[kMaxScalars];
+    for (int k = 0; k < InFloat::kParams.scalars; ++k) s[k] = static_cast<const float*>(scalars)[k];
+    Half* out = static_cast<Half*>(result);
+    int64_t i = 0;
+    for (; i + kHalves <= n; i += kHalves) run_register(in, s, i, out + i);
+    if (i == n) return;
+    Half rest[kCount][kHalves]{}, last[kHalves];
+    const size_t bytes = size_t(n - i) * sizeof(Half);
+    for (int k = 0; k < kCount; ++k) {
+      __builtin_memcpy(rest[k], static_cast<const Half*>(in[k]) + i, bytes);
+      in[k] = rest[k];
+    }
+    run_register(in, s, 0, last);
+    __builtin_memcpy(out + i, last, bytes);
+  }
+
+ private:
+  [[gnu::always_inline]] static void run_register(const void* const* operands, const float* s,
+                                                  int64_t i, Half* out) {
+    Halves half;
+    Floats in[kCount], computed;
+    const void* lanes[kCount];
+    for (int k = 0; k < kCount; ++k) {
+      __builtin_memcpy(&half, static_cast<const Half*>(operands[k]) + i, sizeof half);
+      in[k] = to_floats(half);
+      lanes[k] = &in[k];
+    }
+    float* results = reinterpret_cast<float*>(&computed);
+#pragma omp simd
+    for (int l = 0; l < kHalves; ++l)
+      results[l] = evaluate<F, float, float, -1>(lanes, s, l, typename InFloat::Operands{},
+                                                 typename InFloat::Scalars{});
+    half = to_halves(computed);
+    __builtin_memcpy(out, &half, sizeof half);
+  }
+};
+#endif
+
+template <class F>
+constexpr void add_half_loops(PointwiseLoops& loops) {
+  constexpr FormulaParams params = read_params(F::params);
+  constexpr bool has_mask = params.is_mask[0] || params.is_mask[1] || params.is_mask[2];
+  if constexpr (moves_signs(F::text)) {
+    loops.halves[0] = loops.halves[1] = &Loop<F, SignedBits>::run;
+  } else if constexpr (suits_halves(F::text) && !has_mask &&
+                       Loop<F, float>::kStored == Stored::same) {
+#if RUSHLIGHT_ISA >= 3
+    loops.halves[0] = &HalfLoop<F>::run;
+#endif
+    loops.halves[1] = &Loop<F, float, -1, BFloat16>::run;
+  }
+}
+
 template <class F, class... Memory>
 constexpr void add_narrow_loops(PointwiseLoops& loops) {
   static_assert(sizeof...(Memory) == kNarrowCount);
@@ -317,7 +386,7 @@ constexpr PointwiseLoops make_loops() {
   if constexpr (kind != 'I') {
     add_loop<F, float>(loops, Compute::f32);
     add_loop<F, double>(loops, Compute::f64);
-    if constexpr (moves_signs(F::text)) loops.signs = &Loop<F, SignedBits>::run;
+    add_half_loops<F>(loops);
   }
   if constexpr (kind == 'I' || kind == 'R' || kind == 'N') {
     add_loop<F, int64_t>(loops, Compute::i64);

@@ -64,7 +64,7 @@ struct PointwiseLoops {
   PointwiseKernel kernels[kComputeCount];
   Stored stored[kComputeCount];
   PointwiseLoop narrow[kNarrowCount] = {};  // they store what that of int64 stores
-  PointwiseLoop signs = nullptr;            // of float16 and bfloat16, see moves_signs()
+  PointwiseLoop halves[2] = {};             // of float16 and bfloat16, see suits_halves()
 };
 
 // Converts n elements from one dtype to another; one entry per pair, in the order of DType.
@@ -164,7 +164,14 @@ consteval bool is_narrow(const char* text) {
          !(sums && compares);
 }
 
-// Whether a formula does no more than move signs, for which halves need no conversion.
+// Whether a formula is arithmetic that takes no longer than the conversion of halves, which have
+// loops of their own for it: they compute in float.
+consteval bool suits_halves(const char* text) {
+  return calls_only(text,
+                    "(S)(T)(select)(min)(max)(abs)(clamp)(sign)(square)(multiply_add)(conj)(real)"
+                    "(sqrt)(rsqrt)(reciprocal)(floor)(ceil)(trunc)(round)");
+}
+// Whether it does no more than move signs, for which halves are not even converted.
 consteval bool moves_signs(const char* text) {
   bool is_negative = text[0] == '-';
   for (const char* p = text + is_negative; *p; ++p)

@@ -95,9 +95,22 @@ void make_narrow(Typing& typing, const Formula& formula) {
   if (typing.written == DType::int64) typing.written = typing.common;
 }
 
-// The same with a loop over float16 or bfloat16 as they are, where there is one.
+// Whether all operands that come without promotion, which are 0-d, are of a half dtype.
+bool are_half(DType half, std::span<const Tensor* const> operands) {
+  return std::ranges::all_of(operands, [half](const Tensor* operand) {
+    if (operand->dim() || operand->dtype() == half) return true;
+    double number, held;
+    uint16_t rounded;
+    cast_loop(operand->dtype(), DType::float64)(operand->data(), &number, 1);
+    cast_loop(DType::float64, half)(&number, &rounded, 1);
+    cast_loop(half, DType::float64)(&rounded, &held, 1);
+    return held == number;
+  });
+}
+
+// The same with a loop that reads and writes float16 or bfloat16 as they are, where there is one.
 void leave_half(Typing& typing, const Formula& formula) {
-  PointwiseLoop loop = formula.loops[active_isa_index()]->signs;
+  PointwiseLoop loop = formula.loops[active_isa_index()]->halves[typing.common == DType::bfloat16];
   if (!loop) return;
   typing.kernel = {loop};
   typing.read = typing.written = typing.common;
@@ -241,7 +254,9 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
   if (device.is_cpu() && narrow_index(typing.common) >= 0 &&
       are_narrow(typing.common, counts, operands, scalars))
     make_narrow(typing, formula);
-  if (device.is_cpu() && is_half(typing.common) && !is_fusing()) leave_half(typing, formula);
+  if (device.is_cpu() && is_half(typing.common) && !is_fusing() &&
+      are_half(typing.common, operands))
+    leave_half(typing, formula);
   alignas(16) char scalar_bytes[kMaxScalars * sizeof(std::complex<double>)];
   if (!scalars.empty()) write_scalars(typing.compute, scalars, scalar_bytes);
   TileOperand lanes[kMaxOperands];

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -304,6 +305,28 @@ def test_signs_of_halves_move_without_a_conversion(dtype: Any) -> None:
             assert torch.equal(f(v).float().nan_to_num(9), want.nan_to_num(9))
             assert torch.equal(f(v).signbit(), want.signbit())
     assert torch.equal(x.clone().neg_().signbit(), ~x.signbit())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_arithmetic_of_halves_is_that_of_floats_rounded_once(dtype: Any) -> None:
+    x, y = (torch.arange(n, dtype=torch.int32).to(torch.int16) * 7 + n for n in (70001, 70001))
+    x, y = x.view(dtype), y.flip(0).view(dtype)
+    ops: dict[str, Callable[..., Any]] = {
+        "add": lambda a, b: torch.add(a, b, alpha=0.3),
+        "mul": torch.mul, "div": torch.div, "square": lambda a, b: a.square(),
+        "sqrt": lambda a, b: a.sqrt(), "reciprocal": lambda a, b: a.reciprocal(),
+        "maximum": torch.maximum, "clamp": lambda a, b: a.clamp(-1, 1),
+        "round": lambda a, b: a.round(), "addcmul": lambda a, b: torch.addcmul(a, a, b),
+        "by a number that it holds": lambda a, b: a * 0.75,
+        "by one that it does not hold": lambda a, b: a * 0.1,
+        "by a float64": lambda a, b: a + torch.tensor(1e-3, dtype=torch.float64),
+    }  # fmt: skip
+    for name, op in ops.items():
+        found, want = op(x, y), op(x.float(), y.float()).to(dtype)
+        same = (found == want) | (found.isnan() & want.isnan())
+        assert same.all(), name
+        assert torch.equal(op(x[3:20], y[3:20]).nan_to_num(9), found[3:20].nan_to_num(9)), name
+        assert torch.equal(op(x[::3], y[::3]).nan_to_num(9), found[::3].nan_to_num(9)), name
 
 
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
