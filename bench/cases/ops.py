@@ -66,6 +66,36 @@ def add_in_place(torch: Any) -> Call:
     return lambda: a.add_(b)
 
 
+@case("mul, 1M float16", "ops", 1.0)
+def mul_float16(torch: Any) -> Call:
+    a, b = (torch.randn(1024, 1024).to(torch.float16) for _ in range(2))
+    return lambda: a * b
+
+
+@case("mul, 1M bfloat16", "ops", 1.0)
+def mul_bfloat16(torch: Any) -> Call:
+    a, b = (torch.randn(1024, 1024).to(torch.bfloat16) for _ in range(2))
+    return lambda: a * b
+
+
+@case("mul, 1M complex64", "ops", 1.0)
+def mul_complex(torch: Any) -> Call:
+    a, b = (torch.randn(1024, 1024, dtype=torch.complex64) for _ in range(2))
+    return lambda: a * b
+
+
+@case("div, 1M complex64", "ops", 1.0)
+def div_complex(torch: Any) -> Call:
+    a, b = (torch.randn(1024, 1024, dtype=torch.complex64) for _ in range(2))
+    return lambda: a / b
+
+
+@case("amax(0), 1024x1024 uint8", "ops", 1.0)
+def amax_bytes(torch: Any) -> Call:
+    a = torch.randint(0, 256, (1024, 1024)).to(torch.uint8)
+    return lambda: a.amax(0)
+
+
 @case("exp, 4M floats", "ops", 1.0)
 def exp_large(torch: Any) -> Call:
     a = torch.randn(MILLIONS_4)

@@ -95,10 +95,11 @@ void make_narrow(Typing& typing, const Formula& formula) {
   if (typing.written == DType::int64) typing.written = typing.common;
 }
 
-// Whether all operands that come without promotion, which are 0-d, are of a half dtype.
+// Whether all operands are of a half dtype, or numbers that it holds.
 bool are_half(DType half, std::span<const Tensor* const> operands) {
   return std::ranges::all_of(operands, [half](const Tensor* operand) {
-    if (operand->dim() || operand->dtype() == half) return true;
+    if (operand->dtype() == half) return true;
+    if (operand->dim()) return false;
     double number, held;
     uint16_t rounded;
     cast_loop(operand->dtype(), DType::float64)(operand->data(), &number, 1);

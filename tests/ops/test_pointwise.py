@@ -319,6 +319,7 @@ def test_arithmetic_of_halves_is_that_of_floats_rounded_once(dtype: Any) -> None
         "round": lambda a, b: a.round(), "addcmul": lambda a, b: torch.addcmul(a, a, b),
         "by a number that it holds": lambda a, b: a * 0.75,
         "by one that it does not hold": lambda a, b: a * 0.1,
+        "by integers": lambda a, b: a * torch.full_like(a, 2049, dtype=torch.int64),
         "by a float64": lambda a, b: a + torch.tensor(1e-3, dtype=torch.float64),
     }  # fmt: skip
     for name, op in ops.items():
