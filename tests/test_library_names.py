@@ -13,7 +13,7 @@ import rushlight as torch
 from rushlight import _utils
 from rushlight._higher_order_ops.associative_scan import associative_scan
 from rushlight._subclasses import FakeTensor, FakeTensorMode
-from rushlight._subclasses.fake_tensor import is_fake
+from rushlight._subclasses.fake_tensor import is_fake, unset_fake_temporarily
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
 from rushlight.optim.optimizer import ParamsT
 from rushlight.torch_version import TorchVersion
@@ -43,6 +43,8 @@ def test_no_tensor_is_fake() -> None:
     assert not is_fake(x) and not isinstance(x, FakeTensor)
     with pytest.raises(NotImplementedError, match="meta"):
         FakeTensorMode()
+    with unset_fake_temporarily():
+        assert not is_fake(x)
 
 
 def test_functions_have_a_module_of_their_own() -> None:

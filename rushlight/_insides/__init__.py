@@ -9,12 +9,30 @@ import rushlight as rl
 from rushlight._insides import _functorch, _nn
 
 __all__ = [
+    "Graph",
+    "Node",
+    "Value",
     "_are_functorch_transforms_active",
     "_functorch",
     "_get_tracing_state",
     "_log_api_usage_once",
     "_nn",
 ]
+
+
+# Libraries name these in signatures.
+
+
+class Graph:
+    """A graph of TorchScript, which no object is."""
+
+
+class Node:
+    """A node of such a graph, which no object is."""
+
+
+class Value:
+    """A value in such a graph, which no object is."""
 
 
 def _are_functorch_transforms_active() -> bool:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
     from typing import Any
 
-__all__ = ["FakeTensor", "FakeTensorMode", "is_fake"]
+__all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "unset_fake_temporarily"]
 
 
 class FakeTensor:
@@ -20,6 +23,11 @@ class FakeTensorMode:
         raise NotImplementedError(
             'FakeTensorMode: there are no fake tensors. Use device="meta" for tensors without data.'
         )
+
+
+def unset_fake_temporarily() -> AbstractContextManager[None]:
+    """Does nothing: no mode of fake tensors is on."""
+    return nullcontext()
 
 
 def is_fake(x: object) -> bool:

@@ -242,6 +242,8 @@ def __getattr__(name: str) -> Any:
     """Imports submodules, and makes torch.cuda.FloatTensor and its kin, when asked for."""
     if name in ("amp", "comm", "nccl", "nvtx", "profiler"):
         return importlib.import_module(f"rushlight.cuda.{name}")
+    if name == "_initialized":
+        return is_initialized()
     if name == "default_generators":  # one generator serves all devices
         return (_C.default_generator,) * device_count()
     if name.endswith("Storage"):

@@ -15,7 +15,7 @@ from typing import Final as Final
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import TypeVar
+    from typing import NoReturn, TypeVar
 
     from rushlight import nn
     from rushlight.export._files import FileLike
@@ -160,6 +160,14 @@ def trace_module(mod: nn.Module, inputs: dict[str, Any], *args: Any, **options: 
             "forward. Trace a method as a function: torch.jit.trace(module.method, example)."
         )
     return trace(mod, inputs["forward"], *args, **options)
+
+
+def _get_trace_graph(f: Any, *args: Any, **options: Any) -> NoReturn:
+    """Raises NotImplementedError: a recording is a graph of torch.fx."""
+    raise NotImplementedError(
+        "_get_trace_graph: there are no graphs of TorchScript. Use torch.jit.trace(f, args).graph, "
+        "or torch.utils.flop_counter.FlopCounterMode to count operations."
+    )
 
 
 def save(m: Any, f: FileLike, _extra_files: dict[str, Any] | None = None) -> None:

@@ -33,6 +33,8 @@ __all__ = [
     "register_fake",
     "register_kernel",
     "register_vmap",
+    "triton_op",
+    "wrap_triton",
 ]
 
 
@@ -115,6 +117,47 @@ def custom_op(
         return made
 
     return make if fn is None else make(fn)
+
+
+def triton_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: str | Iterable[str],
+    schema: str | None = None,
+) -> Any:
+    """Makes an operator of a function that launches kernels of Triton, as custom_op does.
+
+    Nothing looks into the function, so it may launch what it likes.
+
+    Args:
+        name: as of custom_op.
+        fn: as of custom_op.
+        mutates_args: as of custom_op.
+        schema: as of custom_op.
+
+    Returns:
+        A CustomOpDef, or without fn a decorator.
+
+    Example:
+        >>> @torch.library.triton_op("docs::thrice", mutates_args=())
+        ... def thrice(x: torch.Tensor) -> torch.Tensor:
+        ...     return x * 3
+        >>> torch.ops.docs.thrice(torch.ones(2))
+        tensor([3., 3.])
+    """
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
+
+
+def wrap_triton(triton_kernel: Any, /) -> Any:
+    """Returns the kernel as it is: nothing looks into the operators that launch it.
+
+    Example:
+        >>> torch.library.wrap_triton(print) is print
+        True
+    """
+    return triton_kernel
 
 
 class CustomOpDef:

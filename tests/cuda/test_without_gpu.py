@@ -14,7 +14,7 @@ def test_questions_are_answered_without_a_driver(run_python) -> None:
         import rushlight as torch
         assert torch.cuda.is_available() is False
         assert torch.cuda.device_count() == 0
-        assert not torch.cuda.is_initialized()
+        assert not torch.cuda.is_initialized() and not torch.cuda._initialized
         assert torch.cuda.memory_allocated() == torch.cuda.max_memory_reserved() == 0
         assert torch.cuda.memory_stats()["num_ooms"] == 0
         assert "bytes of tensors" in torch.cuda.memory_summary()

@@ -41,6 +41,20 @@ PARAMETER_NAMES = [
 # Walks
 
 
+def test_all_members_of_a_kind_are_replaced_at_once() -> None:
+    net = Net()
+    scale, modules = net.scale, dict(net._modules)
+    net._modules = {"other": nn.Linear(2, 1), **modules}
+    assert [*net._modules] == ["other", *modules] and net.other.in_features == 2
+    net._parameters = {}
+    assert not hasattr(net, "scale") and "scale" not in dict(net.named_parameters())
+    net._parameters = {"scale": scale}
+    net._buffers = {"seen": torch.zeros(1)}
+    assert net.scale is scale and [*net._buffers] == ["seen"] == [
+        n for n, _ in net.named_buffers(recurse=False)
+    ]
+
+
 def test_parameters_come_parents_first_in_order_of_registration() -> None:
     net = Net()
     assert [name for name, _ in net.named_parameters()] == PARAMETER_NAMES

@@ -14,7 +14,7 @@ from rushlight.nn.parameter import Buffer, Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterator, KeysView, ValuesView
+    from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
     from typing import Any
 
     from rushlight.nn.modules.module import Module
@@ -70,6 +70,12 @@ class MemberView(MutableMapping[str, "Any"]):
     def copy(self) -> dict[str, Any]:
         return dict(self)
 
+    def become(self, members: Mapping[str, Any]) -> None:
+        """Takes out what there is, and puts these in."""
+        members = dict(members)
+        self.clear()
+        self.update(members)
+
     # The views are those of a dictionary of this moment: they can be reversed, and the module may
     # change while a loop goes over them.
 
@@ -109,9 +115,17 @@ class Members:
     def _parameters(self) -> MemberView:
         return MemberView(self, PARAMETER)
 
+    @_parameters.setter
+    def _parameters(self, members: Mapping[str, Any]) -> None:
+        self._parameters.become(members)
+
     @property
     def _buffers(self) -> MemberView:
         return MemberView(self, *BUFFERS)
+
+    @_buffers.setter
+    def _buffers(self, members: Mapping[str, Any]) -> None:
+        self._buffers.become(members)
 
     @property
     def _non_persistent_buffers_set(self) -> frozenset[str]:
@@ -120,6 +134,10 @@ class Members:
     @property
     def _modules(self) -> MemberView:
         return MemberView(self, MODULE)
+
+    @_modules.setter
+    def _modules(self, members: Mapping[str, Any]) -> None:
+        self._modules.become(members)
 
     # Registration
 
