@@ -159,18 +159,20 @@ Scalar end_of(const Tensor& end, const Tensor& other) {
   return item(end);
 }
 
-// The places (row, column) of a matrix, row by row, whose columns in row r are those from begin(r)
-// to below end(r): shape (2, count).
+// The places (row, column) of a matrix, row by row, whose columns are those from begin(d) to below
+// end(d), where d is the column of the diagonal in that row: shape (2, count).
 template <class Begin, class End>
-Tensor kept_places(int64_t rows, int64_t columns, std::optional<DType> dtype,
+Tensor kept_places(int64_t rows, int64_t columns, int64_t offset, std::optional<DType> dtype,
                    std::optional<Device> device, Begin begin, End end) {
   CHECK(rows >= 0 && columns >= 0, "row and col must be non-negative, got ", rows, " and ",
         columns);
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   CHECK(rows <= kMost && columns <= kMost, ErrorKind::kOutOfMemory,
         "no memory for the places in a matrix of ", rows, " x ", columns);
-  auto first = [=](int64_t r) { return std::clamp<int64_t>(begin(r), 0, columns); };
-  auto length = [=](int64_t r) { return std::clamp<int64_t>(end(r), 0, columns) - first(r); };
+  const int64_t diagonal = std::max(-rows, std::min(offset, columns));
+  auto within = [=](int64_t column) { return std::clamp<int64_t>(column, 0, columns); };
+  auto first = [=](int64_t r) { return within(begin(r + diagonal)); };
+  auto length = [=](int64_t r) { return within(end(r + diagonal)) - first(r); };
   auto before = [=](int64_t r) {
     int64_t count = 0;
     for (int64_t above = 0; above < r; ++above) count += length(above);
@@ -438,9 +440,8 @@ OP(tril_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
   .doc     = R"(Rows and columns of the lower triangle of a row x col matrix: (2, count).)",
   .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    int64_t past = std::max(-row, std::min(offset, col)) + 1;
-    return kept_places(row, col, dtype, device, [](int64_t) { return 0; },
-                       [=](int64_t r) { return r + past; });
+    return kept_places(row, col, offset, dtype, device, [](int64_t) { return 0; },
+                       [](int64_t diagonal) { return diagonal + 1; });
   },
 })
 
@@ -449,8 +450,7 @@ OP(triu_indices, "(int row, int col, int offset=0, *, dtype? dtype=None, "
   .doc     = R"(Rows and columns of the upper triangle of a row x col matrix: (2, count).)",
   .forward = [](int64_t row, int64_t col, int64_t offset, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    int64_t first = std::max(-row, std::min(offset, col));
-    return kept_places(row, col, dtype, device, [=](int64_t r) { return r + first; },
+    return kept_places(row, col, offset, dtype, device, [](int64_t diagonal) { return diagonal; },
                        [=](int64_t) { return col; });
   },
 })
