@@ -160,3 +160,16 @@ def test_a_batch_without_samples_moves_no_statistics(cls, shape) -> None:
     assert x.grad.shape == x.shape
     assert layer.weight.grad.tolist() == [0, 0, 0]
     assert layer.bias.grad.tolist() == [0, 0, 0]
+
+
+def test_subclasses_of_batch_norms_say_which_inputs_they_take() -> None:
+    class AnyDims(torch.nn.modules.batchnorm._BatchNorm):
+        def _check_input_dim(self, input: torch.Tensor) -> None:
+            if input.dim() == 2:
+                raise ValueError("expected more")
+
+    assert AnyDims(3)(torch.zeros(2, 3, 4)).shape == (2, 3, 4)
+    with pytest.raises(ValueError, match="expected more"):
+        AnyDims(3)(torch.zeros(2, 3))
+    with pytest.raises(ValueError, match="4D"):
+        torch.nn.BatchNorm2d(3)._check_input_dim(torch.zeros(2, 3))

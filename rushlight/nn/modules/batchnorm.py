@@ -112,7 +112,7 @@ class _BatchNorm(_NormBase):
 
     _dims: tuple[int, ...]  # numbers of input dimensions that forward takes
 
-    def _check_input(self, input: Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() not in self._dims:
             raise ValueError(
                 f"{type(self).__name__}: expected {'D or '.join(map(str, self._dims))}D input "
@@ -120,7 +120,7 @@ class _BatchNorm(_NormBase):
             )
 
     def forward(self, input: Tensor) -> Tensor:
-        self._check_input(input)
+        self._check_input_dim(input)
         mean, var, momentum = self.running_mean, self.running_var, self.momentum
         if self.training and not self.track_running_stats:
             mean = var = None
@@ -262,7 +262,7 @@ class SyncBatchNorm(_BatchNorm):
         )
         self.process_group = process_group
 
-    def _check_input(self, input: Tensor) -> None:
+    def _check_input_dim(self, input: Tensor) -> None:
         if input.dim() < 2:
             raise ValueError(
                 f"SyncBatchNorm: expected at least 2D input (got {input.dim()}D input)"
