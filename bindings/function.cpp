@@ -234,7 +234,6 @@ class Application {
   void record_write(const Tensor& written, uint32_t slot) {
     CHECK(!written.requires_grad() || !is_leaf(written),
           "a leaf Variable that requires grad has been used in an in-place operation.");
-    check_elements_apart(written);
     check_inplace(written, true);
     size_t at = size_t(std::ranges::find(inputs_, written.impl()) - inputs_.begin());
     if (at == inputs_.size())

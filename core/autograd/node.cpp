@@ -341,8 +341,8 @@ Tensor detach(const Tensor& tensor) {
   return lift_samples(detach(lift.value), lift.level);
 }
 
-void check_inplace(const Tensor& tensor, bool records) {
-  check_memory_writable(tensor);
+void check_inplace(const Tensor& tensor, bool records, bool fills) {
+  check_writable(tensor, fills);
   if (saving_hooks) [[unlikely]]
     saving_hooks->before_write(tensor);
   if (tensor.impl()->inference && !grad_mode.inference)

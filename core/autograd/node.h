@@ -190,8 +190,9 @@ void set_requires_grad(const Tensor& tensor, bool requires_grad);
 Tensor detach(const Tensor& tensor);
 
 // See Note [Writing in place].
-// Refuses writes that would break the tape. `records` says whether the op will be recorded.
-void check_inplace(const Tensor& tensor, bool records);
+// Refuses writes that would break the tape. `records` says whether the op will be recorded; `fills`
+// is for check_writable().
+void check_inplace(const Tensor& tensor, bool records, bool fills = false);
 // The part of this that also holds where no element is written, but the layout changes.
 void check_rewrite(const Tensor& tensor, bool records);
 // Makes `node` (slot 0) the history of a tensor that was just written, and of its base.

@@ -333,8 +333,7 @@ struct Invoke<Block, R (*)(Args...)> {
           " can't be cast to the desired output type ", dtype_name(self.dtype()));
   }
   static void prepare_write(Args... args) {
-    if constexpr (!Block::def.fills) check_elements_apart(first(args...));
-    check_inplace(first(args...), is_grad_enabled() && (wants_grad(args) || ...));
+    check_inplace(first(args...), is_grad_enabled() && (wants_grad(args) || ...), Block::def.fills);
   }
   static void finish_write(const Tensor& self, const NodePtr& node) {
     if (!self.impl()->untracked)

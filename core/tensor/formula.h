@@ -287,10 +287,10 @@ constexpr void add_loop(PointwiseLoops& loops, Compute compute) {
   PointwiseKernel& kernel = loops.kernels[int(compute)];
   kernel.run = &Loop<F, T>::run;
   // Broadcasting is worth more code where it is common: of two floats, in sums of products.
-  constexpr bool has_mask = params.is_mask[0] || params.is_mask[1] || params.is_mask[2];
   constexpr int most = params.kind == 'N' ? 3 : 2;
   constexpr bool is_common = kSame<T, float> || kSame<T, double> || kIsPlain<T>;
-  if constexpr (is_common && !has_mask && params.operands >= 2 && params.operands <= most) {
+  if constexpr (is_common && !params.has_mask() && params.operands >= 2 &&
+                params.operands <= most) {
     kernel.repeating[0] = &Loop<F, T, 0>::run;
     kernel.repeating[1] = &Loop<F, T, 1>::run;
     if constexpr (params.operands == 3) kernel.repeating[2] = &Loop<F, T, 2>::run;
@@ -359,11 +359,9 @@ struct HalfLoop {
 
 template <class F>
 constexpr void add_half_loops(PointwiseLoops& loops) {
-  constexpr FormulaParams params = read_params(F::params);
-  constexpr bool has_mask = params.is_mask[0] || params.is_mask[1] || params.is_mask[2];
   if constexpr (moves_signs(F::text)) {
     loops.halves[0] = loops.halves[1] = &Loop<F, SignedBits>::run;
-  } else if constexpr (suits_halves(F::text) && !has_mask &&
+  } else if constexpr (suits_halves(F::text) && !read_params(F::params).has_mask() &&
                        Loop<F, float>::kStored == Stored::same) {
 #if RUSHLIGHT_ISA >= 3
     loops.halves[0] = &HalfLoop<F>::run;

@@ -98,6 +98,12 @@ struct FormulaParams {
   int operands = 0, scalars = 0;
   char kind = 'T';                  // the letter of its operands: T R N C or I
   bool is_mask[kMaxOperands] = {};  // operand i is a B
+
+  constexpr bool has_mask() const {
+    for (bool mask : is_mask)
+      if (mask) return true;
+    return false;
+  }
 };
 consteval FormulaParams read_params(const char* text) {
   FormulaParams params;
@@ -164,12 +170,11 @@ consteval bool is_narrow(const char* text) {
          !(sums && compares);
 }
 
-// Whether a formula is arithmetic that takes no longer than the conversion of halves, which have
-// loops of their own for it: they compute in float.
+// Whether a formula takes no longer than the conversion of halves, which have loops of their own
+// for it: they compute in float.
 consteval bool suits_halves(const char* text) {
-  return calls_only(text,
-                    "(S)(T)(select)(min)(max)(abs)(clamp)(sign)(square)(multiply_add)(conj)(real)"
-                    "(sqrt)(rsqrt)(reciprocal)(floor)(ceil)(trunc)(round)");
+  return count_calls(text, kCheapFunctions, false) ==
+         count_calls(text, "(sqrt)(rsqrt)(reciprocal)(floor)(ceil)(trunc)(round)", true);
 }
 // Whether it does no more than move signs, for which halves are not even converted.
 consteval bool moves_signs(const char* text) {

@@ -110,9 +110,9 @@ bool are_half(DType half, std::span<const Tensor* const> operands) {
 }
 
 // The same with a loop that reads and writes float16 or bfloat16 as they are, where there is one.
-void leave_half(Typing& typing, const Formula& formula) {
+void leave_half(Typing& typing, const Formula& formula, std::span<const Tensor* const> operands) {
   PointwiseLoop loop = formula.loops[active_isa_index()]->halves[typing.common == DType::bfloat16];
-  if (!loop) return;
+  if (!loop || !are_half(typing.common, operands)) return;
   typing.kernel = {loop};
   typing.read = typing.written = typing.common;
 }
@@ -255,9 +255,8 @@ Tensor pointwise(const Formula& formula, std::span<const Tensor* const> operands
   if (device.is_cpu() && narrow_index(typing.common) >= 0 &&
       are_narrow(typing.common, counts, operands, scalars))
     make_narrow(typing, formula);
-  if (device.is_cpu() && is_half(typing.common) && !is_fusing() &&
-      are_half(typing.common, operands))
-    leave_half(typing, formula);
+  if (device.is_cpu() && is_half(typing.common) && !is_fusing())
+    leave_half(typing, formula, operands);
   alignas(16) char scalar_bytes[kMaxScalars * sizeof(std::complex<double>)];
   if (!scalars.empty()) write_scalars(typing.compute, scalars, scalar_bytes);
   TileOperand lanes[kMaxOperands];

@@ -286,22 +286,14 @@ bool has_internal_overlap(const Tensor& tensor) {
   return false;
 }
 
-void check_memory_writable(const Tensor& tensor) {
+void check_writable(const Tensor& tensor, bool fills) {
   settle_before_write(*tensor.storage());
   CHECK(!tensor.storage()->readonly(),
         "the tensor shares read-only memory and cannot be changed in "
         "place. Call .clone() first.");
-}
-
-void check_elements_apart(const Tensor& tensor) {
-  CHECK(!has_internal_overlap(tensor),
+  CHECK(fills || !has_internal_overlap(tensor),
         "unsupported operation: more than one element of the written-to tensor refers to a single "
         "memory location. Please clone() the tensor before performing the operation.");
-}
-
-void check_writable(const Tensor& tensor) {
-  check_memory_writable(tensor);
-  check_elements_apart(tensor);
 }
 
 }  // namespace rushlight

@@ -154,9 +154,8 @@ int64_t storage_bytes_needed(ShapeRef sizes, ShapeRef strides, int64_t offset, s
 bool may_overlap(const Tensor& a, const Tensor& b);
 // Whether two elements of one tensor can share memory, as in an expanded one.
 bool has_internal_overlap(const Tensor& tensor);
-// Refuses what must not be written in place: read-only memory, and elements that share memory.
-void check_memory_writable(const Tensor& tensor);
-void check_elements_apart(const Tensor& tensor);
-void check_writable(const Tensor& tensor);
+// Refuses what must not be written in place: read-only memory, or elements that share memory,
+// unless all get one value.
+void check_writable(const Tensor& tensor, bool fills = false);
 
 }  // namespace rushlight
