@@ -46,17 +46,29 @@ PyMethodDef call_method = {
     "__call__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)),
     METH_FASTCALL | METH_KEYWORDS, "Runs forward(*args, **kwargs) and the hooks around it."};
 
-// _read_attributes_directly(cls): a class with a __getattr__ has Python look for that at every read
-// of an attribute, which costs 50 ns. nn.Module's only says what is missing, as Python does by
-// itself; a class that has no other is given the reads of a class without.
-PyObject* read_attributes_directly(PyObject*, PyObject* cls) {
+getattrofunc read_and_ask_getattr = nullptr;  // Python's, of every class with a __getattr__
+
+// The first class is one as Python made it.
+PyObject* set_reads(PyObject* cls, getattrofunc reads) {
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  type->tp_getattro = PyObject_GenericGetAttr;
+  if (!read_and_ask_getattr) read_and_ask_getattr = type->tp_getattro;
+  type->tp_getattro = reads;
   PyType_Modified(type);
   Py_RETURN_NONE;
 }
 
-getattrofunc read_and_ask_getattr = nullptr;  // Python's, of every class with a __getattr__
+// _read_attributes_directly(cls): a class with a __getattr__ has Python look for that at every read
+// of an attribute, which costs 50 ns. nn.Module's only says what is missing, as Python does by
+// itself; a class that has no other is given the reads of a class without.
+PyObject* read_attributes_directly(PyObject*, PyObject* cls) {
+  return set_reads(cls, PyObject_GenericGetAttr);
+}
+
+// Whether a property, or the like, of the class goes before an attribute of the object.
+bool is_shadowed(PyObject* self, PyObject* name) {
+  PyObject* found = _PyType_Lookup(Py_TYPE(self), name);  // borrowed
+  return found && Py_TYPE(found)->tp_descr_set;
+}
 
 PyObject* read_or_ask_for_member(PyObject* self, PyObject* name) {
   Ref attributes(PyObject_GenericGetDict(self, nullptr));
@@ -65,18 +77,15 @@ PyObject* read_or_ask_for_member(PyObject* self, PyObject* name) {
   if (!kinds && PyErr_Occurred()) return nullptr;
   int is_member = kinds ? PyDict_Contains(kinds, name) : 0;
   if (is_member < 0) return nullptr;
-  if (!is_member) return read_and_ask_getattr(self, name);
+  if (!is_member || is_shadowed(self, name)) return read_and_ask_getattr(self, name);
   return stay_at_exit([&] { return PyObject_CallMethodOneArg(self, names().getattr, name); });
 }
 
 // _read_members_by_getattr(cls): members are attributes that Python finds by itself, but in PyTorch
-// a class's own __getattr__ gives them; so it is asked for them here, too.
+// a class's own __getattr__ gives them; so it is asked for them here, too. It also gives those that
+// have the name of a property that raises AttributeError.
 PyObject* read_members_by_getattr(PyObject*, PyObject* cls) {
-  auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  if (type->tp_getattro != read_or_ask_for_member) read_and_ask_getattr = type->tp_getattro;
-  type->tp_getattro = read_or_ask_for_member;
-  PyType_Modified(type);
-  Py_RETURN_NONE;
+  return set_reads(cls, read_or_ask_for_member);
 }
 
 PyMethodDef member_reads = {"_read_members_by_getattr", read_members_by_getattr, METH_O,

@@ -145,6 +145,10 @@ def test_libraries_reach_a_few_insides(tmp_path: Path) -> None:
         assert not active()
         torch.vmap(lambda x: x if active() else 1 / 0)(torch.ones(2))
         torch._C._log_api_usage_once("library")
+        assert torch._C._jit_set_profiling_executor(False) is False
+        assert torch._C._jit_set_profiling_mode(False) is False
+        from torchvision._internally_replaced_utils import load_state_dict_from_url
+        assert load_state_dict_from_url is torch.hub.load_state_dict_from_url
         from torch._C import Graph, Node, Value
         assert not isinstance(torch.jit.trace(torch.sin, torch.ones(1)).graph, Graph)
         assert not hasattr(torch._C, "no_such_name")

@@ -15,6 +15,8 @@ __all__ = [
     "_are_functorch_transforms_active",
     "_functorch",
     "_get_tracing_state",
+    "_jit_set_profiling_executor",
+    "_jit_set_profiling_mode",
     "_log_api_usage_once",
     "_nn",
 ]
@@ -42,6 +44,14 @@ def _are_functorch_transforms_active() -> bool:
 
 def _get_tracing_state() -> None:
     """None: nothing is traced."""
+
+
+def _jit_set_profiling_executor(enable: bool) -> bool:
+    """What the setting was before; nothing is compiled by profiles."""
+    return False
+
+
+_jit_set_profiling_mode = _jit_set_profiling_executor
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -239,7 +239,7 @@ def register_pytree_node(
     )
 
 
-_register_pytree_node = register_pytree_node
+_register_pytree_node = _private_register_pytree_node = register_pytree_node
 
 
 def _register_namedtuple(cls: type[Any], *, serialized_type_name: str) -> None:
@@ -259,7 +259,7 @@ def _tuple_unflatten(values: Iterable[Any], context: None) -> tuple[Any, ...]:
     return tuple(values)
 
 
-def _typed_flatten(d: tuple[Any, ...]) -> tuple[list[Any], type[Any]]:
+def _namedtuple_flatten(d: tuple[Any, ...]) -> tuple[list[Any], type[Any]]:
     return list(d), type(d)
 
 
@@ -318,13 +318,15 @@ def _namedtuple_flatten_with_keys(d: Any) -> tuple[list[tuple[GetAttrKey, Any]],
 
 
 _tuple_flatten = _list_flatten
+_odict_flatten = _ordereddict_flatten = _dict_flatten
+_odict_unflatten = _ordereddict_unflatten
 _tuple_flatten_with_keys = _list_flatten_with_keys
 
 for _definition in (
     NodeDef(list, _list_flatten, _list_unflatten),
     NodeDef(tuple, _list_flatten, _tuple_unflatten),
-    NodeDef(namedtuple, _typed_flatten, _namedtuple_unflatten, _namedtuple_flatten_with_keys),
-    NodeDef(structseq, _typed_flatten, _structseq_unflatten),
+    NodeDef(namedtuple, _namedtuple_flatten, _namedtuple_unflatten, _namedtuple_flatten_with_keys),
+    NodeDef(structseq, _namedtuple_flatten, _structseq_unflatten),
     NodeDef(deque, _deque_flatten, deque),
     NodeDef(dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
     NodeDef(OrderedDict, _dict_flatten, _ordereddict_unflatten, _dict_flatten_with_keys),
@@ -342,6 +344,9 @@ def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> boo
         (True, False)
     """
     return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
+
+
+_is_leaf = tree_is_leaf
 
 
 def _collect(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeSpec:
@@ -388,6 +393,11 @@ def _build(leaves: Any, spec: TreeSpec) -> Any:
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
     """The leaves of a tree from left to right."""
     return tree_flatten(tree, is_leaf)[0]
+
+
+def arg_tree_leaves(*args: Any, **kwargs: Any) -> list[Any]:
+    """The leaves of all arguments, those by position first."""
+    return tree_leaves((args, kwargs))
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeSpec:

@@ -242,7 +242,7 @@ class OwnLoader:
     collate_fn = staticmethod(default_collate)
     in_order, drop_last, pin_memory, persistent_workers = True, False, False, False
     generator = prefetch_factor = multiprocessing_context = worker_init_fn = None
-    timeout = 0
+    timeout, _IterableDataset_len_called = 0, None
     _auto_collation, _dataset_kind = True, dataloader._DatasetKind.Map
     _index_sampler = BatchSampler(range(6), 4, drop_last=False)
 
@@ -294,3 +294,18 @@ def test_the_indices_of_a_batch_may_be_a_tensor(dataset: Any) -> None:
     batches = [torch.tensor([4, 1]), torch.tensor([3])]
     loaded = [x.tolist() for (x,) in DataLoader(dataset, batch_sampler=batches)]
     assert loaded == [[4, 1], [3]]
+
+
+def test_streams_that_yield_more_than_their_length_are_told_of() -> None:
+    class Stream(IterableDataset):
+        def __iter__(self):
+            return iter(range(3))
+
+        def __len__(self):
+            return 2
+
+    loader = DataLoader(Stream(), batch_size=None)
+    assert [*iter(loader)] == [0, 1, 2] and loader._IterableDataset_len_called is None
+    assert len(loader) == loader._IterableDataset_len_called == 2
+    with pytest.warns(UserWarning, match=r"reported to be 2 .* but 3 samples have been fetched"):
+        assert list(loader) == [0, 1, 2]

@@ -170,3 +170,13 @@ def test_random_split_refuses_lengths_that_do_not_add_up() -> None:
         random_split(range(10), [1.5, -0.5])
     with pytest.warns(UserWarning, match="Length of split at index 1 is 0"):
         random_split(range(3), [0.99, 0.01])
+
+
+def test_subclasses_use_the_sum_of_lengths() -> None:
+    class Weighted(ConcatDataset):
+        @staticmethod
+        def cumsum(sequence):
+            return [2 * n for n in ConcatDataset.cumsum(sequence)]
+
+    assert ConcatDataset.cumsum([[1, 2], [3]]) == [2, 3]
+    assert len(Weighted([[1, 2], [3]])) == 6

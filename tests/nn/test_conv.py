@@ -186,3 +186,11 @@ def test_bad_settings_are_errors(settings, message) -> None:
 )
 def test_repr(layer, text) -> None:
     assert repr(layer) == text
+
+
+def test_the_padding_of_a_layer_is_kept_as_pad_takes_it() -> None:
+    pad = "_reversed_padding_repeated_twice"
+    assert getattr(torch.nn.Conv2d(1, 1, 3, padding=(1, 2)), pad) == (2, 2, 1, 1)
+    assert getattr(torch.nn.Conv2d(1, 1, (2, 5), padding="same"), pad) == [2, 2, 0, 1]
+    assert getattr(torch.nn.Conv1d(1, 1, 3, padding="valid"), pad) == [0, 0]
+    assert getattr(torch.nn.ConvTranspose1d(1, 1, 3, padding=1), pad) == (1, 1)

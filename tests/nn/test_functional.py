@@ -80,3 +80,12 @@ def test_gradients_of_pad_return_to_where_values_came_from(mode) -> None:
 def test_bad_padding_is_an_error(pad, mode, error, message) -> None:
     with pytest.raises(error, match=message):
         F.pad(torch.zeros(2, 5), pad, mode)
+
+
+def test_sizes_that_are_none_are_those_of_the_input() -> None:
+    from rushlight.nn.modules.utils import _list_with_default, _reverse_repeat_tuple
+
+    assert _list_with_default([None, 5], [1, 2, 3]) == [2, 5] and _list_with_default(4, [1]) == 4
+    assert _reverse_repeat_tuple((1, 2), 2) == (2, 2, 1, 1)
+    with pytest.raises(ValueError, match="at least 3"):
+        _list_with_default([None, 5], [1, 2])

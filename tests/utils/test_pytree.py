@@ -171,3 +171,12 @@ def test_what_json_cannot_tell_is_not_written() -> None:
         pytree.treespec_dumps(spec)
     with pytest.raises(ValueError, match="Unknown protocol 7"):
         pytree.treespec_dumps(spec, 7)
+
+
+def test_libraries_call_the_parts_by_pytorchs_names() -> None:
+    assert pytree.arg_tree_leaves(1, [2], a=(3, None)) == [1, 2, 3, None]
+    assert pytree._is_leaf(1) and not pytree._is_leaf([])
+    items, cls = pytree._namedtuple_flatten(Pair(1, 2))
+    assert pytree._namedtuple_unflatten(items, cls) == Pair(1, 2)
+    items, keys = pytree._odict_flatten(OrderedDict(a=1))
+    assert pytree._odict_unflatten(items, keys) == OrderedDict(a=1)

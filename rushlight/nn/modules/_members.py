@@ -71,10 +71,11 @@ class MemberView(MutableMapping[str, "Any"]):
         return dict(self)
 
     def become(self, members: Mapping[str, Any]) -> None:
-        """Takes out what there is, and puts these in."""
-        members = dict(members)
+        """Takes out what there is, and puts these in; names that stay keep their kind."""
+        members, kinds = dict(members), {name: self._module._kinds[name] for name in self}
         self.clear()
-        self.update(members)
+        for name, value in members.items():
+            self._module._place(name, value, kinds.get(name, self._kinds[0]))
 
     # The views are those of a dictionary of this moment: they can be reversed, and the module may
     # change while a loop goes over them.
@@ -99,13 +100,19 @@ class Members:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.__getattr__ is Members.__getattr__:
-            _C._read_attributes_directly(cls)
+        if cls.__getattr__ is not Members.__getattr__:
+            cls._read_members_by_getattr()
         elif cls.__getattribute__ is object.__getattribute__:
+            _C._read_attributes_directly(cls)
+
+    @classmethod
+    def _read_members_by_getattr(cls) -> None:
+        if cls.__getattribute__ is object.__getattribute__:
             _C._read_members_by_getattr(cls)
 
     # Python finds members by itself. This is for the classes of programs that have a __getattr__
-    # of their own, which asks this one first; see __init_subclass__ for the others.
+    # of their own, which asks this one first, and for properties that raise AttributeError and have
+    # the name of a member; see __init_subclass__ and _place() for the others.
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__ and name in self.__dict__.get("_kinds", ()):
             return self.__dict__[name]
@@ -198,6 +205,8 @@ class Members:
         if self._kinds.get(name) != kind:
             self._kinds.pop(name, None)
             self._kinds[name] = kind
+            if hasattr(getattr(type(self), name, None), "__set__"):
+                self._read_members_by_getattr()
         self.__dict__[name] = value
 
     def _check_initialized(self, what: str) -> None:

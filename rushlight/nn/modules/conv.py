@@ -9,7 +9,13 @@ from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
-from rushlight.nn.modules.utils import _pair, _single, _triple, check_sizes
+from rushlight.nn.modules.utils import (
+    _pair,
+    _reverse_repeat_tuple,
+    _single,
+    _triple,
+    check_sizes,
+)
 from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
@@ -83,7 +89,7 @@ class _ConvNd(Module):
                 f"{name}: padding='same' is not supported for strided convolutions, but got "
                 f"stride={self.stride}. Give the padding as numbers."
             )
-        self._edges = self._padding_edges()
+        self._reversed_padding_repeated_twice = self._reversed_padding()
 
         factory: Any = {"device": device, "dtype": dtype}
         self.weight = Parameter(rl.empty(self._weight_shape(), **factory))
@@ -93,25 +99,20 @@ class _ConvNd(Module):
     def _weight_shape(self) -> tuple[int, ...]:
         return self.out_channels, self.in_channels // self.groups, *self.kernel_size
 
-    def _padding_edges(self) -> list[int]:
+    def _reversed_padding(self) -> Sequence[int]:
         """The padding as F.pad takes it: before and after, from the last dimension to the first."""
-        edges: list[int] = []
-        dims = zip(self.kernel_size, self.dilation, strict=True)
+        if self.padding == "valid":
+            return [0, 0] * len(self.kernel_size)
         if self.padding == "same":
-            for kernel, dilation in reversed(list(dims)):
-                total = dilation * (kernel - 1)
-                edges += [total // 2, total - total // 2]
-        elif self.padding == "valid":
-            edges = [0, 0] * len(self.kernel_size)
-        elif isinstance(self.padding, str):
+            dims = zip(self.kernel_size, self.dilation, strict=True)
+            totals = [dilation * (kernel - 1) for kernel, dilation in dims]
+            return [edge for total in reversed(totals) for edge in (total // 2, total - total // 2)]
+        if isinstance(self.padding, str):
             raise ValueError(
                 f"{type(self).__name__}: Invalid padding string {self.padding!r}, should be one of "
                 "'valid', 'same'."
             )
-        else:
-            for amount in reversed(self.padding):
-                edges += [amount, amount]
-        return edges
+        return _reverse_repeat_tuple(self.padding, 2)
 
     def reset_parameters(self) -> None:
         """Draws weight and bias uniformly within 1 / sqrt(fan_in) of zero."""
@@ -126,7 +127,8 @@ class _ConvNd(Module):
         """The input and the padding that the op shall still add to it."""
         if self.padding_mode == "zeros":
             return input, self.padding
-        return F.pad(input, self._edges, mode=self.padding_mode), 0
+        edges = self._reversed_padding_repeated_twice
+        return F.pad(input, edges, mode=self.padding_mode), 0
 
     def extra_repr(self) -> str:
         settings = [

@@ -38,23 +38,30 @@ class _InstanceNorm(_NormBase):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
-    def forward(self, input: Tensor) -> Tensor:
-        name = type(self).__name__
-        if input.dim() not in (self._dims, self._dims + 1):
+    def _get_no_batch_dim(self) -> int:
+        return self._dims
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        dims = self._get_no_batch_dim()
+        if input.dim() not in (dims, dims + 1):
             raise ValueError(
-                f"{name}: expected {self._dims}D or {self._dims + 1}D input (got {input.dim()}D "
+                f"{type(self).__name__}: expected {dims}D or {dims + 1}D input (got {input.dim()}D "
                 "input). The channels come first, or after the samples."
             )
-        channels = input.size(-self._dims)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        dims = self._get_no_batch_dim()
+        channels = input.size(-dims)
         if channels != self.num_features:
             message = (
-                f"{name}: expected input's size at dim={input.dim() - self._dims} to match "
-                f"num_features ({self.num_features}), but got: {channels}."
+                f"{type(self).__name__}: expected input's size at dim={input.dim() - dims} to "
+                f"match num_features ({self.num_features}), but got: {channels}."
             )
             if self.affine:
                 raise ValueError(message)
             warnings.warn(message + " It has no effect, as affine is False.", stacklevel=2)
-        samples = input if input.dim() > self._dims else input.unsqueeze(0)
+        samples = input if input.dim() > dims else input.unsqueeze(0)
         output = F.instance_norm(
             samples,
             self.running_mean,
@@ -65,7 +72,7 @@ class _InstanceNorm(_NormBase):
             0.0 if self.momentum is None else self.momentum,
             self.eps,
         )
-        return output if input.dim() > self._dims else output.squeeze(0)
+        return output if input.dim() > dims else output.squeeze(0)
 
     def _load_from_state_dict(
         self,

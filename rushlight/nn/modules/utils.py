@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Any
 
     from rushlight.nn.modules.module import Module
@@ -19,6 +19,21 @@ def _ntuple(n: int) -> Callable[[Any], tuple[Any, ...]]:
         return tuple(value) if isinstance(value, Iterable) else (value,) * n
 
     return expand
+
+
+def _reverse_repeat_tuple(t: Sequence[Any], n: int) -> tuple[Any, ...]:
+    """The items from the last to the first, each n times; F.pad takes paddings so."""
+    return tuple(item for item in reversed(t) for _ in range(n))
+
+
+def _list_with_default(out_size: Any, defaults: Sequence[int]) -> Any:
+    """Sizes of the last dims, with those of `defaults`, which has more dims, where one is None."""
+    if isinstance(out_size, int):
+        return out_size
+    if len(defaults) <= len(out_size):
+        raise ValueError(f"Input dimension should be at least {len(out_size) + 1}")
+    last = defaults[-len(out_size) :]
+    return [d if size is None else size for size, d in zip(out_size, last, strict=True)]
 
 
 def check_sizes(layer: Module, **sizes: Any) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import types
+import warnings
 
 import rushlight as rl
 from rushlight import _C
@@ -156,6 +157,7 @@ class DataLoader:
         self.pin_memory_device = pin_memory_device
         self.in_order = in_order
         self._is_stream = is_stream
+        self._IterableDataset_len_called: int | None = None  # what the last call of it gave
         self._iterator: _MultiProcessingDataLoaderIter | None = None
         self.__initialized = True
 
@@ -186,7 +188,7 @@ class DataLoader:
     def __len__(self) -> int:
         if not self._is_stream:
             return len(self._index_sampler)
-        samples = len(self.dataset)
+        samples = self._IterableDataset_len_called = len(self.dataset)
         if self.batch_size is None:
             return samples
         return len(BatchSampler(range(samples), self.batch_size, self.drop_last))
@@ -233,12 +235,14 @@ class _BaseDataLoaderIter:
         )
         self._index_sampler = loader._index_sampler
         self._pin_memory = loader.pin_memory and _C._cuda_is_available()
+        self._dataset = loader.dataset
         self._num_yielded = 0
 
     def _reset(self, loader: DataLoader, first_iter: bool = False) -> None:
         """Starts an epoch."""
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
+        self._IterableDataset_len_called = loader._IterableDataset_len_called
 
     def _next_index(self) -> Any:
         return next(self._sampler_iter)
@@ -255,6 +259,14 @@ class _BaseDataLoaderIter:
     def __next__(self) -> Any:
         batch = self._next_data()
         self._num_yielded += 1
+        length = self._IterableDataset_len_called
+        if length is not None and self._num_yielded > length:
+            warnings.warn(
+                f"DataLoader: Length of IterableDataset {self._dataset} was reported to be "
+                f"{length} (when accessing len(dataloader)), but {self._num_yielded} samples have "
+                "been fetched. With workers, each of them must yield a part of its own.",
+                stacklevel=2,
+            )
         return pin_memory(batch) if self._pin_memory else batch
 
 

@@ -178,7 +178,17 @@ class ConcatDataset(Dataset):
             raise AssertionError(
                 "ConcatDataset: ConcatDataset does not support IterableDataset. Use ChainDataset."
             )
-        self.cumulative_sizes = list(itertools.accumulate(len(part) for part in self.datasets))
+        self.cumulative_sizes = self.cumsum(self.datasets)
+
+    @staticmethod
+    def cumsum(sequence: Iterable[Any]) -> list[int]:
+        """The number of samples up to the end of each of some datasets.
+
+        Example:
+            >>> torch.utils.data.ConcatDataset.cumsum([[1, 2], [3]])
+            [2, 3]
+        """
+        return list(itertools.accumulate(len(part) for part in sequence))
 
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
