@@ -32,8 +32,8 @@ struct Float8E5M2 {
 }
 [[gnu::always_inline]] inline BFloat16 to_bfloat16(float f) {
   uint32_t u = __builtin_bit_cast(uint32_t, f);
-  uint32_t rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16;
-  return {uint16_t((u & 0x7fffffff) > 0x7f800000 ? (u >> 16) | 0x40 : rounded)};
+  uint32_t rounded = u + 0x7fff + ((u >> 16) & 1), quiet = u | 0x400000;
+  return {uint16_t((f != f ? quiet : rounded) >> 16)};
 }
 [[gnu::always_inline]] inline float to_float(Half h) {
   // Shift the exponent into float's place, then rescale: exact for all numbers, Inf and NaN.
