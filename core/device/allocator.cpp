@@ -26,7 +26,6 @@ constexpr bool kCaching = false;
 constexpr bool kCaching = true;
 #endif
 
-constexpr size_t kAlignment = 64;                 // a cache line, and an AVX-512 vector
 constexpr size_t kSmallLimit = size_t(64) << 10;  // up to here, threads keep lists of their own
 constexpr size_t kHugePage = size_t(2) << 20;     // from here on, blocks are mapped one by one
 // The user's half of the address space; the sanitizer ends the process above 1 TB.
@@ -79,8 +78,9 @@ void* system_allocate(size_t bytes) {
   void* block = nullptr;
   if (kCaching && bytes >= kHugePage) {
     block = map_huge(bytes);
-  } else if (posix_memalign(&block, kAlignment, bytes) != 0) {
-    block = nullptr;
+  } else {
+    size_t alignment = bytes < kWideAlignment ? kAlignment : kWideAlignment;
+    if (posix_memalign(&block, alignment, bytes) != 0) block = nullptr;
   }
   if (block) held_bytes.fetch_add(int64_t(bytes), std::memory_order_relaxed);
   return block;

@@ -1,4 +1,4 @@
-// Owns CPU memory for tensors: 64-byte aligned blocks, cached by size so that pages stay warm.
+// Owns CPU memory for tensors: aligned blocks, cached by size so that pages stay warm.
 //
 // Freed blocks wait in a per-thread cache (small) or a shared one (large), up to a cap; a block is
 // a size class wide, so its size follows from the bytes asked for and needs no header. Safe from
@@ -9,6 +9,15 @@
 #include <cstdint>
 
 namespace rushlight {
+
+// Of every block: a cache line, and an AVX-512 vector.
+constexpr size_t kAlignment = 64;
+
+// Of blocks that are at least so large, and the distance, but for whole pages, of buffers in one
+// block. Processors tell a load from a store before it by the low 12 bits of their addresses first:
+// where a loop writes a few hundred bytes ahead of what it reads, but for whole pages, loads wait
+// for stores of other elements, which made loops over tiles take up to nine times as long.
+constexpr size_t kWideAlignment = 1024;
 
 // Uninitialized memory, or nullptr for 0 bytes. Raises kOutOfMemory after emptying the cache.
 void* cpu_allocate(size_t bytes);

@@ -21,7 +21,6 @@ constexpr int64_t kRowTile = 256;  // rows shorter than this are gathered severa
 constexpr int64_t kShortRow = 16;  // shorter rows cost more by their calls than by being gathered
 constexpr int64_t kGrain = 32768;  // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
-constexpr size_t kAlignment = 64;  // of the buffers
 constexpr int64_t kCrossing = 16;  // elements side by side that are worth moving in squares
 
 // One tensor of the loop.

@@ -12,8 +12,8 @@ ISA_TABLES(RoundLoops, round_loops)
 
 namespace {
 
-constexpr int64_t kBufferGap = 64;  // so that buffers do not all begin at the same place of a page
-constexpr int64_t kNumberGap = 16;  // numbers are aligned to this
+constexpr int64_t kBufferGap = kWideAlignment;  // so that not all begin at the same place of a page
+constexpr int64_t kNumberGap = 16;              // numbers are aligned to this
 
 }  // namespace
 

@@ -31,7 +31,8 @@ void blocks_are_aligned_and_do_not_overlap() {
   for (size_t bytes = 1; bytes < (size_t(8) << 20); bytes += bytes / 3 + 1) {
     for (size_t near : {bytes, bytes + 63}) {
       char* block = static_cast<char*>(cpu_allocate(near));
-      expect(reinterpret_cast<uintptr_t>(block) % 64 == 0);
+      size_t alignment = near < kWideAlignment ? kAlignment : kWideAlignment;
+      expect(reinterpret_cast<uintptr_t>(block) % alignment == 0);
       std::memset(block, int(near % 251), near);
       blocks.push_back({block, near});
     }
