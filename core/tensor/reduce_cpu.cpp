@@ -261,10 +261,16 @@ struct Group {
 
   Group(const Plan& plan, int64_t index) {
     int64_t run = plan.outputs.run();
-    int64_t within = index % plan.groups_per_run * plan.group;
-    int64_t first = index / plan.groups_per_run * run + within;
-    from = plan.data + offset_of(plan.outputs.sizes, plan.outputs.strides, first);
-    output = offset_of(plan.outputs.sizes, plan.output_strides, first);
+    int64_t within = index % plan.groups_per_run * plan.group, row = index / plan.groups_per_run;
+    auto at = [&](const Shape& strides) {
+      if (strides.empty()) return int64_t(0);
+      size_t outer = strides.size() - 1;
+      return offset_of(ShapeRef(plan.outputs.sizes).first(outer), ShapeRef(strides).first(outer),
+                       row) +
+             within * strides[outer];
+    };
+    from = plan.data + at(plan.outputs.strides);
+    output = at(plan.output_strides);
     results = std::min(plan.group, run - within);
   }
 };

@@ -31,21 +31,25 @@ struct Fold {
     const T p = T(parameter);
     const T* in = static_cast<const T*>(matrix);
     T* out = static_cast<T*>(accumulators);
-    int64_t together = stride == columns ? rows_together(columns) : 1;
-    if (rows < 2 * together) together = 1;
-    if (together == 1) return fold_rows(in, stride, rows, columns, p, out);
     // Few columns: several rows are taken as one wide row, and its halves merged.
-    T wide[kWide];
-    int64_t done = rows - rows % together;
-    fold_rows(in, together * columns, rows / together, together * columns, p, wide);
-    for (int64_t half = together / 2 * columns; half >= columns; half /= 2) {
-      T* to = half == columns ? out : wide;
-#pragma omp simd
-      for (int64_t l = 0; l < half; ++l) to[l] = R::merge(wide[l], wide[half + l]);
+    int doublings = 0;
+    if (stride == columns)
+      while (columns << (doublings + 1) <= kWide) ++doublings;
+    if (doublings == 0 || rows < int64_t(2) << doublings)
+      return fold_rows(in, stride, rows, columns, p, out);
+    const int64_t width = columns << doublings, wide_rows = rows >> doublings;
+    T lane[kWide];
+    if (width == kWide) {
+      fold_lanes(lane, in, width, 0, wide_rows, kWide, p);
+      merge_halves<kWide / 2>(lane, columns);
+    } else {
+      fold_lanes(lane, in, width, 0, wide_rows, width, p);
+      for (int64_t half = width / 2; half >= columns; half /= 2) merge_upper(lane, half);
     }
-    for (int64_t r = done; r < rows; ++r)
+    for (int64_t r = wide_rows << doublings; r < rows; ++r)
       for (int64_t j = 0; j < columns; ++j)
-        out[j] = R::merge(out[j], R::map(in[r * stride + j], p));
+        lane[j] = R::merge(lane[j], R::map(in[r * stride + j], p));
+    copy(lane, out, columns);
   }
 
   static void merge(void* accumulators, int64_t, const void* other, int64_t, int64_t n) {
@@ -63,28 +67,47 @@ struct Fold {
   }
 
  private:
-  // A power of two, so that their sums can be merged by halves.
-  static int64_t rows_together(int64_t columns) {
-    int64_t together = 1;
-    while (2 * together * columns <= kWide) together *= 2;
-    return together;
+  [[gnu::always_inline]] static void copy(const T* from, T* to, int64_t n) {
+#pragma omp simd
+    for (int64_t l = 0; l < n; ++l) to[l] = from[l];
+  }
+  // Folds rows [begin, end) of `width` columns, of which row 0 begins the lanes.
+  [[gnu::always_inline]] static void fold_lanes(T* lane, const T* in, int64_t stride, int64_t begin,
+                                                int64_t end, int64_t width, T p) {
+    if (begin == 0) {
+#pragma omp simd
+      for (int64_t l = 0; l < width; ++l) lane[l] = R::map(in[l], p);
+      ++begin;
+    }
+    for (int64_t r = begin; r < end; ++r) {
+      const T* row = in + r * stride;
+#pragma omp simd
+      for (int64_t l = 0; l < width; ++l) lane[l] = R::merge(lane[l], R::map(row[l], p));
+    }
+  }
+  [[gnu::always_inline]] static void merge_upper(T* lane, int64_t half) {
+#pragma omp simd
+    for (int64_t l = 0; l < half; ++l) lane[l] = R::merge(lane[l], lane[half + l]);
+  }
+  // 2 * half lanes become `columns`.
+  template <int64_t half>
+  [[gnu::always_inline]] static void merge_halves(T* lane, int64_t columns) {
+    if constexpr (half > 0) {
+      if (half < columns) return;
+      merge_upper(lane, half);
+      merge_halves<half / 2>(lane, columns);
+    }
   }
   static void fold_rows(const T* in, int64_t stride, int64_t rows, int64_t columns, T p, T* out) {
     // Rows between a read and a write of the accumulators, which stay in registers if they can.
     const int64_t together = columns <= kWide ? rows : 8;
-#pragma omp simd
-    for (int64_t j = 0; j < columns; ++j) out[j] = R::map(in[j], p);
-    for (int64_t r = 1; r < rows; r += together) {
+    for (int64_t r = 0; r < rows; r += together) {
       const int64_t end = r + together < rows ? r + together : rows;
       auto fold_chunk = [=](int64_t j, int64_t width) __attribute__((always_inline)) {
         T lane[kWide];
-        for (int64_t l = 0; l < width; ++l) lane[l] = out[j + l];
-        for (int64_t k = r; k < end; ++k) {
-          const T* row = in + k * stride + j;
-#pragma omp simd
-          for (int64_t l = 0; l < width; ++l) lane[l] = R::merge(lane[l], R::map(row[l], p));
-        }
-        for (int64_t l = 0; l < width; ++l) out[j + l] = lane[l];
+        if (r > 0) copy(out + j, lane, width);
+        fold_lanes(lane, in + j, stride, r, end, width, p);
+        copy(lane, out + j, width);
       };
       int64_t j = 0;
       for (; j + kWide <= columns; j += kWide) fold_chunk(j, kWide);

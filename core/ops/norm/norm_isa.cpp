@@ -1,7 +1,7 @@
 // Owns the vectorized loops of batch_norm, group_norm and layer_norm.
 #include "core/ops/norm/norm_loops.h"
 
-#include "core/tensor/formula.h"
+#include "core/tensor/lanes.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
@@ -14,19 +14,13 @@ template <class T>
 constexpr int64_t kWide = 512 / sizeof(T);
 
 template <class T>
-T sum(const T* x, int64_t n) {
-  T total = 0;
-#pragma omp simd reduction(+ : total)
-  for (int64_t i = 0; i < n; ++i) total += x[i];
-  return total;
+T run_sum(const T* x, int64_t n) {
+  return sum<T>(n, [=](int64_t i) { return x[i]; });
 }
 
 template <class T>
 T squares(const T* x, T mean, int64_t n) {
-  T total = 0;
-#pragma omp simd reduction(+ : total)
-  for (int64_t i = 0; i < n; ++i) total += (x[i] - mean) * (x[i] - mean);
-  return total;
+  return sum<T>(n, [=](int64_t i) { return (x[i] - mean) * (x[i] - mean); });
 }
 
 template <class T>
@@ -203,7 +197,7 @@ void layer_grad(const T* g, const T* x, T mean, T rstd, const T* weight, T* grad
 
 template <class T>
 constexpr NormLoopsOf<T> loops_of() {
-  return {sum<T>,           squares<T>,        grad_sums<T>,      affine<T>,
+  return {run_sum<T>,       squares<T>,        grad_sums<T>,      affine<T>,
           combine<T>,       column_sum<T>,     column_moments<T>, column_grad_sums<T>,
           column_affine<T>, column_combine<T>, layer<T>,          layer_grad<T>};
 }
