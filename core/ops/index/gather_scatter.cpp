@@ -442,6 +442,7 @@ its weights.)",
       length = std::max(length, bounds.greatest + 1);
     }
     if (!weights.defined()) {
+      if (input.device().is_cpu()) return occurrences_cpu(numbers, length);
       Tensor out = zeros(Shape{length}, DType::int64, input.device());
       scatter_along(out, 0, numbers, repeated_value(out, numbers, 1), Scatter::add);
       return out;

@@ -19,5 +19,7 @@ void scatter_cpu(const Tensor& input, size_t dim, const Tensor& index, const Ten
                  Scatter how);
 void scatter_cuda(const Tensor& input, size_t dim, const Tensor& index, const Tensor& src,
                   Scatter how);
+// How often each number from 0 to below `length` occurs in a row-major vector of such numbers.
+Tensor occurrences_cpu(const Tensor& numbers, int64_t length);
 
 }  // namespace rushlight

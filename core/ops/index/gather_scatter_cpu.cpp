@@ -5,7 +5,9 @@
 #include "core/ops/index/gather_scatter.h"
 #include "core/ops/index/index.h"
 #include "core/ops/index/visit_combination.h"
+#include "core/ops/ops.h"
 #include "core/tensor/dims.h"
+#include "core/tensor/reduce.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -158,6 +160,23 @@ void scatter_cpu(const Tensor& self, size_t d, const Tensor& places, const Tenso
       else for_each_element(block, [combine](T& to, const T& from) { to = combine(to, from); });
     });
   });
+}
+
+Tensor occurrences_cpu(const Tensor& numbers, int64_t length) {
+  // Threads have a table each, where numbers are so many more that adding these up is little work.
+  int64_t n = numbers.numel();
+  int64_t parts = std::clamp<int64_t>(n / std::max(length, kGrain) / 4, 1, num_threads());
+  Tensor tables = zeros(Shape{parts, length}, DType::int64);
+  parallel_for(0, parts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      int64_t* table = tables.data<int64_t>() + part * length;
+      const int64_t* number = numbers.data<int64_t>() + n * part / parts;
+      const int64_t* last = numbers.data<int64_t>() + n * (part + 1) / parts;
+      for (; number != last; ++number) ++table[*number];
+    }
+  });
+  return parts == 1 ? reshape(tables, Shape{length})
+                    : reduce(Reduction::sum, tables, DimSet(1), false, DType::int64);
 }
 
 }  // namespace rushlight
