@@ -1,11 +1,12 @@
-// Owns linear layers and convolutions of 8-bit integers: by oneDNN, else in float64, which holds
-// every sum of products exactly, so that both ways give the same numbers.
+// Owns linear layers and convolutions of 8-bit integers: by oneDNN, by a loop of our own for a few
+// rows, else in float64. All hold every sum of products exactly, and so give the same numbers.
 //
 // Weights may come packed: a vector of bytes that begins with the number of their format.
 #include <cmath>
 #include <cstring>
 
 #include "core/device/allocator.h"
+#include "core/device/cpu_features.h"
 #include "core/device/onednn_int8.h"
 #include "core/device/threads.h"
 #include "core/ops/batch.h"
@@ -93,6 +94,33 @@ Tensor exact_sums(const Tensor& input, int64_t zero_point, const Tensor& weight,
   return windows.stride.empty() ? matmul(x, transpose(w, 0, 1)) : convolve(x, w, {}, windows);
 }
 
+// Rows up to which our loop is faster than oneDNN on processors without instructions for bytes, of
+// which AVX-512 is the sign, and features whose products cannot overflow.
+constexpr int64_t kFewRows = 32, kFewFeatures = 1 << 16;
+
+// exact_sums() of a linear layer in int32; undefined where that does not suit the sizes.
+Tensor few_sums(const Tensor& input, int64_t zero_point, const Tensor& weight) {
+  int64_t rows = input.size(0), features = input.size(1), channels = weight.size(0);
+  if (rows > kFewRows || features > kFewFeatures || active_isa() == Isa::v4) return {};
+  Tensor x = cast(input, DType::int16) - Scalar(zero_point), w = to_contiguous(weight);
+  Tensor out = empty(Shape{rows, channels}, DType::int32);
+  int64_t blocks = (channels + kDotWeights - 1) / kDotWeights;
+  parallel_for(0, blocks, kGrain / (rows * features) + 1, [&](int64_t begin, int64_t end) {
+    int32_t sums[kFewRows][kDotWeights];
+    for (int64_t first = begin * kDotWeights; first < std::min(end * kDotWeights, channels);
+         first += kDotWeights) {
+      int64_t count = std::min<int64_t>(kDotWeights, channels - first);
+      const int8_t* weights[kDotWeights];
+      for (int64_t k = 0; k < kDotWeights; ++k)
+        weights[k] = w.data<int8_t>() + (first + std::min(k, count - 1)) * features;
+      quantized_loops().dots(x.data<int16_t>(), rows, weights, features, sums);
+      for (int64_t r = 0; r < rows; ++r)
+        std::copy_n(sums[r], count, out.data<int32_t>() + r * channels + first);
+    }
+  });
+  return out;
+}
+
 // The same arithmetic as oneDNN's, one rounding after the other.
 Tensor finish(const Tensor& sums, const Epilogue& e) {
   Shape sizes(size_t(sums.dim()), 1);
@@ -130,17 +158,16 @@ Packed read_packed(const Tensor& packed) {
 }
 
 // Into `output`, which lies in memory with its channels last, as `input` does.
-bool run_by_onednn(Int8Convolution product, const void* input, const Tensor& weight,
-                   const Tensor& packed, const Epilogue& e, void* output) {
+bool run_by_onednn(Int8Convolution product, const void* input, const Tensor& weight, Packed packed,
+                   const Epilogue& e, void* output) {
   product.float_output = !e.scale;
   product.scale_per_channel = e.weight_scales.numel() > 1;
   product.relu = e.relu;
-  Packed from = read_packed(packed);
   return onednn::int8_convolution(product,
                                   {.input = input,
                                    .weight = to_contiguous(weight).data(),
-                                   .format = from.format,
-                                   .packed = from.data,
+                                   .format = packed.format,
+                                   .packed = packed.data,
                                    .bias = e.bias.defined() ? e.bias.data<float>() : nullptr,
                                    .input_scale = e.input_scale,
                                    .input_zero_point = e.input_zero_point,
@@ -148,6 +175,22 @@ bool run_by_onednn(Int8Convolution product, const void* input, const Tensor& wei
                                    .output_scale = e.scale.value_or(1),
                                    .output_zero_point = e.zero_point,
                                    .output = output});
+}
+
+// The product of `input`, which lies in memory as `out` does, with its channels last.
+void multiply(const Int8Convolution& product, const Tensor& input, const Tensor& weight,
+              const Tensor& packed_or_none, const Tensor& weight_zero_points, const Epilogue& e,
+              const ConvWindows& windows, const Tensor& out) {
+  Packed packed = read_packed(packed_or_none);
+  Tensor sums;
+  if (input.numel() && !weight_zero_points.defined()) {
+    if (windows.stride.empty()) sums = few_sums(input, e.input_zero_point, weight);
+    if (!sums.defined() && run_by_onednn(product, input.data(), weight, packed, e, out.data()))
+      return;
+  }
+  if (!sums.defined())
+    sums = exact_sums(input, e.input_zero_point, weight, weight_zero_points, windows);
+  copy_into(out, reshape(finish(sums, e), out.sizes()));
 }
 
 // The integers in use. 7 bits keep sums of two products within 16 bits.
@@ -275,13 +318,8 @@ The result is uint8, or float32 without out_scale, with its channels last in mem
     DType dtype = out_scale ? DType::uint8 : DType::float32;
     Tensor out = empty_strided(sizes, strides_for(sizes, format), dtype, input.device());
     if (out.numel() == 0 || input.device().is_meta()) return out;
-    if (input.numel() && !weight_zero_points.defined()) {
-      Tensor x = in_format(input, format);
-      if (run_by_onednn(product, x.data(), weight, packed, epilogue, out.data())) return out;
-    }
-    Tensor sums = exact_sums(input, zero_point, weight, weight_zero_points,
-                             {stride, padding, padding, dilation, groups});
-    copy_into(out, finish(sums, epilogue));
+    multiply(product, in_format(input, format), weight, packed, weight_zero_points, epilogue,
+             {stride, padding, padding, dilation, groups}, out);
     return out;
   },
   .grads   = grads(no_grad<"input">, no_grad<"weight">, no_grad<"packed">, no_grad<"bias">,
@@ -325,11 +363,7 @@ The input is brought into uint8 by its own range, and the result is float32.)",
           x.data<float>() + begin, form, used.low, used.high, q.data<uint8_t>() + begin,
           end - begin);
     });
-    if (q.numel() && !weight_zero_points.defined() &&
-        run_by_onednn(product, q.data(), weight, packed, epilogue, out.data()))
-      return out;
-    Tensor sums = exact_sums(q, form.zero_point, weight, weight_zero_points, {});
-    copy_into(out, reshape(finish(sums, epilogue), sizes));
+    multiply(product, q, weight, packed, weight_zero_points, epilogue, {}, out);
     return out;
   },
   .grads   = grads(no_grad<"input">, no_grad<"weight">, no_grad<"packed">, no_grad<"bias">,

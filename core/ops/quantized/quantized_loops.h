@@ -19,6 +19,8 @@ struct FloatRange {
   float low, high;
 };
 
+inline constexpr int kDotWeights = 4;
+
 struct QuantizedLoops {
   // The nearest numbers, halves to even, from `low` to `high`; NaN becomes `low`.
   void (*quantize[kQuantizedTypes])(const float* input, QuantizedForm form, int32_t low,
@@ -30,6 +32,9 @@ struct QuantizedLoops {
                  QuantizedForm form, int32_t low, void* output, int64_t n);
   // Of n > 0 numbers.
   FloatRange (*range)(const float* input, int64_t n);
+  // The products of `rows` rows of n numbers with four rows of weights; sums wrap around.
+  void (*dots)(const int16_t* input, int64_t rows, const int8_t* const (&weights)[kDotWeights],
+               int64_t n, int32_t (*sums)[kDotWeights]);
 };
 
 }  // namespace rushlight
