@@ -2,52 +2,48 @@
 #include <stdint.h>
 
 #include "core/ops/embedding_bag_loops.h"
-#include "core/tensor/formula.h"
+#include "core/tensor/vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
-constexpr int64_t kVectorBytes = 64;
-
-// kVectors vectors of columns, in registers while the rows go by. Index counts the rows of a bag;
-// it is as wide as T, so that comparisons of one select the other.
-template <class T, class Index, int kVectors>
-void maxima_of_block(const T* table, const int64_t* rows, int64_t count, int64_t columns, T* best,
-                     int64_t* places) {
-  typedef T Vector __attribute__((vector_size(kVectorBytes)));
-  typedef Index Indices __attribute__((vector_size(kVectorBytes)));
-  constexpr int64_t kWidth = kVectorBytes / int64_t(sizeof(T));
-  Vector largest[kVectors];
-  Indices found[kVectors] = {};
-  __builtin_memcpy(largest, table + rows[0] * columns, sizeof(largest));
-  for (int64_t i = 1; i < count; ++i) {
+// Vectors of columns, in registers while the rows go by. Index counts the rows of a bag; it is as
+// wide as T, so that comparisons of one select the other.
+template <int count, class Index, class T>
+void maxima_of_block(const T* table, const int64_t* rows, int64_t row_count, int64_t columns,
+                     T* best, int64_t* places) {
+  Vector<T> largest[count];
+  Vector<Index> found[count] = {};
+  for (int v = 0; v < count; ++v)
+    largest[v] = load_vector(table + rows[0] * columns + v * kWidth<T>);
+  for (int64_t i = 1; i < row_count; ++i) {
     const T* row = table + rows[i] * columns;
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      Vector x;
-      __builtin_memcpy(&x, row + v * kWidth, kVectorBytes);
+    for (int v = 0; v < count; ++v) {
+      Vector<T> x = load_vector(row + v * kWidth<T>);
       auto is_larger = x > largest[v];
       largest[v] = is_larger ? x : largest[v];
-      found[v] = is_larger ? Indices{} + Index(i) : found[v];
+      found[v] = is_larger ? broadcast(Index(i)) : found[v];
     }
   }
-  __builtin_memcpy(best, largest, sizeof(largest));
-  Index number[kVectors * kWidth];
-  __builtin_memcpy(number, found, sizeof(found));
-  for (int64_t c = 0; c < kVectors * kWidth; ++c) places[c] = rows[number[c]];
+  for (int v = 0; v < count; ++v) {
+    store_vector(best + v * kWidth<T>, largest[v]);
+    for (int l = 0; l < kWidth<T>; ++l) places[v * kWidth<T> + l] = rows[found[v][l]];
+  }
 }
 
 template <class T, class Index>
 void maxima(const void* table_in, const int64_t* rows, int64_t count, int64_t columns,
             void* best_out, int64_t* places) {
-  constexpr int64_t kWidth = kVectorBytes / int64_t(sizeof(T));
+  constexpr int kVectors = 4;
+  constexpr int64_t kMany = kVectors * kWidth<T>;
   const T* table = static_cast<const T*>(table_in);
   T* best = static_cast<T*>(best_out);
   int64_t c = 0;
-  for (; c + 4 * kWidth <= columns; c += 4 * kWidth)
-    maxima_of_block<T, Index, 4>(table + c, rows, count, columns, best + c, places + c);
-  for (; c + kWidth <= columns; c += kWidth)
-    maxima_of_block<T, Index, 1>(table + c, rows, count, columns, best + c, places + c);
+  for (; c + kMany <= columns; c += kMany)
+    maxima_of_block<kVectors, Index>(table + c, rows, count, columns, best + c, places + c);
+  for (; c + kWidth<T> <= columns; c += kWidth<T>)
+    maxima_of_block<1, Index>(table + c, rows, count, columns, best + c, places + c);
   for (; c < columns; ++c) {
     int64_t place = rows[0];
     for (int64_t i = 1; i < count; ++i)

@@ -1,47 +1,41 @@
 // Owns the loops over sparse matrices, compiled once per instruction set.
 #include "core/ops/sparse/sparse_loops.h"
 #include "core/tensor/lanes.h"
+#include "core/tensor/vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
-constexpr int64_t kVectorBytes = 64;
-
-// Columns [column, column + width) of one line, in registers while its entries go by.
-template <class T, int kVectors>
+// Vectors of columns of one line, in registers while its entries go by.
+template <int count, class T>
 void multiply_block(const SparseLines& lines, int64_t line, const T* values, const T* dense,
                     int64_t n, T* out) {
-  typedef T Vector __attribute__((vector_size(kVectorBytes)));
-  constexpr int64_t kWidth = kVectorBytes / int64_t(sizeof(T));
-  Vector sum[kVectors] = {};
+  Vector<T> sum[count] = {};
   for (int64_t k = lines.start[line]; k < lines.start[line + 1]; ++k) {
     T value = values[lines.entry ? lines.entry[k] : k];
     const T* row = dense + lines.other[k] * n;
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      Vector x;
-      __builtin_memcpy(&x, row + v * kWidth, kVectorBytes);
-      sum[v] += value * x;
-    }
+#pragma GCC unroll 8
+    for (int v = 0; v < count; ++v) sum[v] += value * load_vector(row + v * kWidth<T>);
   }
-  __builtin_memcpy(out, sum, sizeof(sum));
+  for (int v = 0; v < count; ++v) store_vector(out + v * kWidth<T>, sum[v]);
 }
 
 template <class T>
 void multiply(const SparseLines& lines, const void* values_in, const void* dense_in, int64_t n,
               void* out_in) {
-  constexpr int64_t kWidth = kVectorBytes / int64_t(sizeof(T));
+  constexpr int kVectors = kVectorBytes == 64 ? 4 : 8;
+  constexpr int64_t kMany = kVectors * kWidth<T>;
   const T* values = static_cast<const T*>(values_in);
   const T* dense = static_cast<const T*>(dense_in);
   for (int64_t i = lines.begin; i < lines.end; ++i) {
     T* out = static_cast<T*>(out_in) + i * n;
     int64_t j = 0;
-    for (; j + 4 * kWidth <= n; j += 4 * kWidth)
-      multiply_block<T, 4>(lines, i, values, dense + j, n, out + j);
-    for (; j + kWidth <= n; j += kWidth)
-      multiply_block<T, 1>(lines, i, values, dense + j, n, out + j);
+    for (; j + kMany <= n; j += kMany)
+      multiply_block<kVectors>(lines, i, values, dense + j, n, out + j);
+    for (; j + kWidth<T> <= n; j += kWidth<T>)
+      multiply_block<1>(lines, i, values, dense + j, n, out + j);
     if (j == n) continue;
-    T sum[kWidth] = {};
+    T sum[kWidth<T>] = {};
     for (int64_t k = lines.start[i]; k < lines.start[i + 1]; ++k) {
       T value = values[lines.entry ? lines.entry[k] : k];
       const T* row = dense + lines.other[k] * n + j;
