@@ -52,4 +52,14 @@ Isa active_isa() {
   return isa;
 }
 
+bool multiplies_bytes() {
+#if defined(__x86_64__)
+  static const bool has_vnni =
+      __builtin_cpu_supports("avx512vnni") || __builtin_cpu_supports("avxvnni");
+  return has_vnni;
+#else
+  return true;
+#endif
+}
+
 }  // namespace rushlight

@@ -14,4 +14,8 @@ const char* isa_name(Isa isa);
 // (baseline, v3, v4) when that is lower. Raises when RUSHLIGHT_CPU is another word.
 Isa active_isa();
 
+// Whether the processor sums products of bytes exactly (VNNI). Others add two of them in 16 bits,
+// which overflow where bytes above 128 meet large weights.
+bool multiplies_bytes();
+
 }  // namespace rushlight

@@ -45,9 +45,7 @@ Formats& formats() {
 
 bool is_linear(const Int8Convolution& p) { return p.conv.dims == 0; }
 
-DType output_dtype(const Int8Convolution& p) {
-  return p.float_output ? DType::float32 : DType::uint8;
-}
+bool has_scales(const Int8Convolution& p) { return p.output != DType::int32; }
 
 // (out, in) of a linear layer becomes the (in, out) of a matrix product.
 Dims weight_dims(const Int8Convolution& p, const ConvDims& dims) {
@@ -63,12 +61,14 @@ Attributes attributes_of(const Int8Convolution& p) {
   Attributes attributes = make_attributes();
   if (p.relu) fuse_relu(attributes);
   int per_channel = is_linear(p) ? 1 << 1 : p.conv.groups > 1 ? 1 << 0 | 1 << 1 : 1 << 0;
-  check(f.dnnl_primitive_attr_set_scales_mask(attributes.get(), DNNL_ARG_SRC, 0));
-  check(f.dnnl_primitive_attr_set_scales_mask(attributes.get(), DNNL_ARG_WEIGHTS,
-                                              p.scale_per_channel ? per_channel : 0));
+  if (has_scales(p)) {
+    check(f.dnnl_primitive_attr_set_scales_mask(attributes.get(), DNNL_ARG_SRC, 0));
+    check(f.dnnl_primitive_attr_set_scales_mask(attributes.get(), DNNL_ARG_WEIGHTS,
+                                                p.scale_per_channel ? per_channel : 0));
+  }
   if (p.has_zero_point)
     check(f.dnnl_primitive_attr_set_zero_points_mask(attributes.get(), DNNL_ARG_SRC, 0));
-  if (!p.float_output) {
+  if (p.output == DType::uint8) {
     check(f.dnnl_primitive_attr_set_scales_mask(attributes.get(), DNNL_ARG_DST, 0));
     check(f.dnnl_primitive_attr_set_zero_points_mask(attributes.get(), DNNL_ARG_DST, 0));
   }
@@ -84,7 +84,7 @@ PrimitiveDesc describe_product(const Int8Convolution& p, const ConvDims& dims, b
                                const_dnnl_memory_desc_t weight) {
   const Functions& f = *functions();
   MemoryDesc input = dense(DType::uint8, dims.input, Layout::channels_last, 1);
-  MemoryDesc output = dense(output_dtype(p), dims.output, Layout::channels_last, 1);
+  MemoryDesc output = dense(p.output, dims.output, Layout::channels_last, 1);
   MemoryDesc bias = has_bias ? bias_desc(p) : nullptr;
   Attributes attributes = attributes_of(p);
   if (is_linear(p)) {
@@ -111,12 +111,14 @@ std::unique_ptr<Plan> plan_product(const Int8Convolution& p, bool has_bias, Memo
   int64_t scales = p.scale_per_channel ? p.conv.out_channels : 1;
   add(DNNL_ARG_SRC, dense(DType::uint8, dims.input, Layout::channels_last, 1));
   add(DNNL_ARG_WEIGHTS, is_packed ? std::move(packed) : plain_weight(p, dims));
-  add(DNNL_ARG_DST, dense(output_dtype(p), dims.output, Layout::channels_last, 1));
-  add(kScale | DNNL_ARG_SRC, strided(DType::float32, {1}, {1}));
-  add(kScale | DNNL_ARG_WEIGHTS, strided(DType::float32, {scales}, {1}));
+  add(DNNL_ARG_DST, dense(p.output, dims.output, Layout::channels_last, 1));
+  if (has_scales(p)) {
+    add(kScale | DNNL_ARG_SRC, strided(DType::float32, {1}, {1}));
+    add(kScale | DNNL_ARG_WEIGHTS, strided(DType::float32, {scales}, {1}));
+  }
   if (has_bias) add(DNNL_ARG_BIAS, bias_desc(p));
   if (p.has_zero_point) add(kZeroPoint | DNNL_ARG_SRC, strided(DType::int32, {1}, {1}));
-  if (!p.float_output) {
+  if (p.output == DType::uint8) {
     add(kScale | DNNL_ARG_DST, strided(DType::float32, {1}, {1}));
     add(kZeroPoint | DNNL_ARG_DST, strided(DType::int32, {1}, {1}));
   }
@@ -124,7 +126,7 @@ std::unique_ptr<Plan> plan_product(const Int8Convolution& p, bool has_bias, Memo
 }
 
 PlanKey key_of(const Int8Convolution& p, PlanKind kind, int64_t threads) {
-  PlanKey key{kind, threads, p.float_output, p.has_zero_point, p.scale_per_channel, p.relu};
+  PlanKey key{kind, threads, int64_t(p.output), p.has_zero_point, p.scale_per_channel, p.relu};
   add_to_key(key, p.conv);
   return key;
 }
@@ -160,11 +162,13 @@ bool int8_convolution(const Int8Convolution& p, const Int8Arrays& a) {
   add(a.input);
   add(is_packed ? a.packed : a.weight);
   add(a.output);
-  add(&a.input_scale);
-  add(a.weight_scales);
+  if (has_scales(p)) {
+    add(&a.input_scale);
+    add(a.weight_scales);
+  }
   if (has_bias) add(a.bias);
   if (p.has_zero_point) add(&a.input_zero_point);
-  if (!p.float_output) {
+  if (p.output == DType::uint8) {
     add(&a.output_scale);
     add(&a.output_zero_point);
   }

@@ -1,5 +1,6 @@
 // Owns the products of 8-bit integers by oneDNN: linear layers and convolutions of uint8 inputs
-// with int8 weights, their scales, zero points, bias and relu in one primitive.
+// with int8 weights, their scales, zero points, bias and relu in one primitive. Sums are exact only
+// as multiplies_bytes() says.
 //
 // Weights may be packed once into the format that the primitive wants. Where oneDNN is not there or
 // has no fast code, functions return false or 0, having done nothing, as those of onednn.h do.
@@ -11,7 +12,7 @@ namespace rushlight::onednn {
 
 struct Int8Convolution {
   Convolution conv;        // no dtype, channels last; with 0 dims a linear layer: batch is its rows
-  bool float_output;       // else uint8, with a scale and a zero point
+  DType output;            // float32; uint8, with a scale and a zero point; int32, without scales
   bool has_zero_point;     // of the input
   bool scale_per_channel;  // of the weights
   bool relu;
@@ -31,7 +32,8 @@ struct Int8Arrays {
   void* output = nullptr;
 };
 
-// output = round(max(0, input . weight * scales + bias) / output_scale) + output_zero_point.
+// output = round(max(0, input . weight * scales + bias) / output_scale) + output_zero_point, or the
+// products alone in int32.
 bool int8_convolution(const Int8Convolution& product, const Int8Arrays& arrays);
 
 // The number of the format, valid in this process, that a product wants its weights in; 0 for none.

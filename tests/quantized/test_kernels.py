@@ -40,7 +40,7 @@ def finished(
 
 
 def operands(*shapes: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    x = rng.integers(0, 128, shapes[0]).astype(np.uint8)
+    x = rng.integers(0, 256, shapes[0]).astype(np.uint8)
     w = rng.integers(-128, 128, shapes[1]).astype(np.int8)
     n = shapes[1][0]
     scales = rng.uniform(0.001, 0.01, n).astype(np.float32)

@@ -56,10 +56,14 @@ Int8Convolution describe_product(ShapeRef input, const Tensor& weight, ShapeRef 
   return product;
 }
 
-Shape output_sizes(const onednn::Convolution& conv) {
+MemoryFormat format_of(const onednn::Convolution& conv) {
+  return conv.dims ? channels_last_for(conv.dims + 2) : MemoryFormat::contiguous;
+}
+
+Tensor empty_output(const onednn::Convolution& conv, DType dtype, Device device) {
   Shape sizes{conv.batch, conv.out_channels};
   for (int d = 0; d < conv.dims; ++d) sizes.push_back(conv.out_size(d));
-  return sizes;
+  return empty_strided(sizes, strides_for(sizes, format_of(conv)), dtype, device);
 }
 
 // What turns sums of products into results.
@@ -94,14 +98,14 @@ Tensor exact_sums(const Tensor& input, int64_t zero_point, const Tensor& weight,
   return windows.stride.empty() ? matmul(x, transpose(w, 0, 1)) : convolve(x, w, {}, windows);
 }
 
-// Rows up to which our loop is faster than oneDNN on processors without instructions for bytes, of
-// which AVX-512 is the sign, and features whose products cannot overflow.
+// Rows up to which our loop is faster than oneDNN where multiplies_bytes() is false, and features
+// whose products cannot overflow.
 constexpr int64_t kFewRows = 32, kFewFeatures = 1 << 16;
 
 // exact_sums() of a linear layer in int32; undefined where that does not suit the sizes.
 Tensor few_sums(const Tensor& input, int64_t zero_point, const Tensor& weight) {
   int64_t rows = input.size(0), features = input.size(1), channels = weight.size(0);
-  if (rows > kFewRows || features > kFewFeatures || active_isa() == Isa::v4) return {};
+  if (rows > kFewRows || features > kFewFeatures || multiplies_bytes()) return {};
   Tensor x = cast(input, DType::int16) - Scalar(zero_point), w = to_contiguous(weight);
   Tensor out = empty(Shape{rows, channels}, DType::int32);
   int64_t blocks = (channels + kDotWeights - 1) / kDotWeights;
@@ -160,7 +164,7 @@ Packed read_packed(const Tensor& packed) {
 // Into `output`, which lies in memory with its channels last, as `input` does.
 bool run_by_onednn(Int8Convolution product, const void* input, const Tensor& weight, Packed packed,
                    const Epilogue& e, void* output) {
-  product.float_output = !e.scale;
+  product.output = e.scale ? DType::uint8 : DType::float32;
   product.scale_per_channel = e.weight_scales.numel() > 1;
   product.relu = e.relu;
   return onednn::int8_convolution(product,
@@ -177,6 +181,32 @@ bool run_by_onednn(Int8Convolution product, const void* input, const Tensor& wei
                                    .output = output});
 }
 
+// exact_sums() by oneDNN in two parts, for numbers whose products in pairs could overflow; undefined
+// where there is no oneDNN.
+Tensor split_sums(Int8Convolution product, const Tensor& input, const Tensor& weight, Packed packed,
+                  int32_t zero_point) {
+  constexpr int64_t kSafe = 127;  // and for the rest, which is 128 at most
+  Tensor low = minimum(input, wrapped_number(kSafe)), w = to_contiguous(weight), sums;
+  product.output = DType::int32;
+  for (const Tensor& part : {low, input - low}) {
+    Tensor out = empty_output(product.conv, DType::int32, input.device());
+    if (!onednn::int8_convolution(product, {.input = part.data(),
+                                            .weight = w.data(),
+                                            .format = packed.format,
+                                            .packed = packed.data,
+                                            .input_zero_point = zero_point,
+                                            .output = out.data()}))
+      return {};
+    sums = sums.defined() ? sums + out : out;
+    product.has_zero_point = false;
+  }
+  return sums;
+}
+
+bool fits_pairs(const Tensor& input) {
+  return multiplies_bytes() || item(call<"max", Tensor>(input)).to<int64_t>() <= 128;
+}
+
 // The product of `input`, which lies in memory as `out` does, with its channels last.
 void multiply(const Int8Convolution& product, const Tensor& input, const Tensor& weight,
               const Tensor& packed_or_none, const Tensor& weight_zero_points, const Epilogue& e,
@@ -185,7 +215,9 @@ void multiply(const Int8Convolution& product, const Tensor& input, const Tensor&
   Tensor sums;
   if (input.numel() && !weight_zero_points.defined()) {
     if (windows.stride.empty()) sums = few_sums(input, e.input_zero_point, weight);
-    if (!sums.defined() && run_by_onednn(product, input.data(), weight, packed, e, out.data()))
+    if (!sums.defined() && !fits_pairs(input))
+      sums = split_sums(product, input, weight, packed, e.input_zero_point);
+    else if (!sums.defined() && run_by_onednn(product, input.data(), weight, packed, e, out.data()))
       return;
   }
   if (!sums.defined())
@@ -273,7 +305,7 @@ They are empty where packing is of no use. They mean something in this process a
     Int8Convolution product =
         describe_product(input_size, weight, stride, padding, dilation, groups);
     product.has_zero_point = has_zero_point;
-    product.float_output = float_output;
+    product.output = float_output ? DType::float32 : DType::uint8;
     product.scale_per_channel = true;
     bool is_empty = weight.numel() == 0 || checked_numel(input_size) == 0;
     int64_t format =
@@ -312,13 +344,10 @@ The result is uint8, or float32 without out_scale, with its channels last in mem
     epilogue.zero_point = int32_t(out_zero_point);
     epilogue.relu = relu;
 
-    Shape sizes = output_sizes(product.conv);
-    int dims = int(stride.size());
-    MemoryFormat format = dims ? channels_last_for(dims + 2) : MemoryFormat::contiguous;
     DType dtype = out_scale ? DType::uint8 : DType::float32;
-    Tensor out = empty_strided(sizes, strides_for(sizes, format), dtype, input.device());
+    Tensor out = empty_output(product.conv, dtype, input.device());
     if (out.numel() == 0 || input.device().is_meta()) return out;
-    multiply(product, in_format(input, format), weight, packed, weight_zero_points, epilogue,
+    multiply(product, in_format(input, format_of(product.conv)), weight, packed, weight_zero_points, epilogue,
              {stride, padding, padding, dilation, groups}, out);
     return out;
   },
@@ -388,7 +417,8 @@ Example:
           "needs two matrices (m, k) and (k, n), but has shapes ", input.sizes(), " and ",
           mat2.sizes(), ".");
     int64_t m = input.size(0), k = input.size(1), n = mat2.size(1);
-    if (input.device().is_cpu() && mat2.device().is_cpu() && m * n * k != 0) {
+    if (input.device().is_cpu() && mat2.device().is_cpu() && m * n * k != 0 &&
+        multiplies_bytes()) {
       Tensor out = empty(Shape{m, n}, DType::int32);
       onednn::Matmul product{.dtype = DType::int8, .out_dtype = DType::int32, .batch = 1, .m = m,
                              .n = n, .k = k, .a = {0, input.stride(0), input.stride(1)},
