@@ -11,6 +11,15 @@ template <class T>
 void add_product(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, int64_t a_column,
                  const void* b, int64_t b_row, void* c, int64_t c_row) {
   using Wide = decltype(T() + 0u);  // small types would promote to int, which must not overflow
+  if (n == 1 && a_column == 1 && b_row == 1) {
+    const T* y = static_cast<const T*>(b);
+    for (int64_t i = 0; i < m; ++i) {
+      const T* x = static_cast<const T*>(a) + i * a_row;
+      T& out = static_cast<T*>(c)[i * c_row];
+      out = T(out + sum<Wide>(k, [=](int64_t p) { return Wide(x[p]) * y[p]; }));
+    }
+    return;
+  }
   for (int64_t column = 0; column < n; column += kBlock) {
     int64_t width = n - column < kBlock ? n - column : kBlock;
     for (int64_t i = 0; i < m; ++i) {

@@ -1,7 +1,7 @@
 // Owns the pooling loops. Vectors run along the channels where those lie side by side, and along
 // the outputs of a row in single planes; each window is finished in registers.
 #include "core/ops/pool/pool_loops.h"
-#include "core/tensor/formula.h"
+#include "core/tensor/vectors.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
@@ -50,8 +50,8 @@ struct IntegerOfSize<8> {
   using type = int64_t;
 };
 
-// Vectors of values, and of integers of the same size. 64 bytes are best along channels,
-// kPoolRowBytes along the rows of planes, which are short.
+// Vectors of values, and of integers of the same size: kVectorBytes along channels, kPoolRowBytes
+// along the rows of planes, which are short.
 template <class T, int kBytes>
 struct Vectors {
   static constexpr int kCount = kBytes / int(sizeof(T));
@@ -144,7 +144,7 @@ template <class T, class One, class Some>
     }
     for (int64_t column = 0; column < columns.out; ++column) {
       Place at{plane, row, column};
-      for_channels<Vectors<T, 64>>(
+      for_channels<Vectors<T, kVectorBytes>>(
           volume.channels, [&](int64_t c) { one(at, c); },
           [&](auto v, auto many, int64_t c) { some(v, many, at, c, 1, 0); });
     }
