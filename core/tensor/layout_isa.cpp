@@ -85,11 +85,22 @@ void copy_run(char* to, int64_t to_stride, const char* from, int64_t from_stride
   }
 }
 
-// Rows of a few elements are copied as columns, in blocks of rows that stay in the cache.
+// Rows of whole pieces of 16 bytes.
+void copy_short_rows(char* to, int64_t to_stride, const char* from, int64_t from_stride,
+                     int64_t rows, int64_t bytes) {
+  for (int64_t r = 0; r < rows; ++r, to += to_stride, from += from_stride)
+    for (int64_t i = 0; i < bytes; i += 16) __builtin_memcpy(to + i, from + i, 16);
+}
+
+// Rows of a few elements are copied as columns, in blocks of rows that stay in the cache, unless
+// they fill vectors.
 template <class T>
 void copy_rows(char* to, RowStrides to_strides, const char* from, RowStrides from_strides,
                int64_t rows, int64_t n) {
-  constexpr int64_t kShort = 8, kBlock = 256;
+  constexpr int64_t kShort = 8, kBlock = 256, item = sizeof(T), kBytes = 128;
+  if (to_strides.step == item && from_strides.step == item && n * item <= kBytes &&
+      n * item % 16 == 0)
+    return copy_short_rows(to, to_strides.row, from, from_strides.row, rows, n * item);
   if (n > kShort || rows <= n) {
     for (int64_t r = 0; r < rows; ++r)
       copy_run<T>(to + r * to_strides.row, to_strides.step, from + r * from_strides.row,
