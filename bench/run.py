@@ -31,6 +31,7 @@ README_TABLE = re.compile(r"(?<=<!-- benchmark: begin -->\n).*(?=<!-- benchmark:
 SUITES = ("ops", "models", "networks", "data", "distributed", "startup", "gpu")
 IMPORT, IMPORT_GOAL = "import", 0.08
 THREADS = 2
+VECTORS = {"avx512f": "with AVX-512", "avx2": "with AVX2"}
 # Threads that wait for their next parallel region spin for a while; by then they have gone to
 # sleep and do not take the cores from the other framework.
 SETTLE = 0.01
@@ -139,10 +140,12 @@ def print_row(texts: Sequence[str]) -> None:
 
 
 def processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+    """Its name and, on x86-64, the widest vectors that it has."""
+    entries = [line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines()]
+    facts = {key.strip(): value.strip() for key, _, value in entries}
+    flags = facts.get("flags", "").split()
+    vectors = next((name for flag, name in VECTORS.items() if flag in flags), "")
+    return f"{facts.get('model name', platform.machine())} {vectors}".strip()
 
 
 def save(rows: list[dict[str, Any]], about: dict[str, Any]) -> Path:
