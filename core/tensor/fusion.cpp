@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -200,6 +201,25 @@ DeferredOp& body_of(DeferredOp& op) {
   return read ? *read : op;
 }
 
+// What a formula does, where that is arithmetic of two numbers in their own dtype.
+std::optional<Arithmetic> arithmetic_of(const DeferredOp& op) {
+  const DeferredCall& call = op.call;
+  bool is_single = call.compute == DType::float32;
+  if (!call.formula || call.written != call.compute ||
+      !(is_single || call.compute == DType::float64))
+    return {};
+  std::string_view text = call.formula->expression;
+  if (text == "input * other" || text == "g * conj(other)" || text == "g * conj(input)")
+    return Arithmetic::multiply;
+  bool adds = text == "input + other * alpha";
+  if (!adds && text != "input - other * alpha") return {};
+  const void* alpha = op.scalars;
+  bool is_one =
+      is_single ? *static_cast<const float*>(alpha) == 1 : *static_cast<const double*>(alpha) == 1;
+  if (!is_one) return {};
+  return adds ? Arithmetic::add : Arithmetic::subtract;
+}
+
 // Numbers the ops of a group, decides what they store, and writes the program.
 class Group {
  public:
@@ -289,6 +309,7 @@ class Group {
     Step step;
     step.loop = call.kernel.run;
     if (!step.loop) step.cast = cast_loop(call.compute, call.result);
+    step.arithmetic = arithmetic_of(member);
     step.scalars = member.scalars;
     step.input_count = member.operand_count;
     const TileOperand* number = nullptr;

@@ -9,6 +9,7 @@
 namespace rushlight {
 
 ISA_TABLES(RoundLoops, round_loops)
+ISA_TABLES(PairLoops, pair_loops)
 
 namespace {
 
@@ -23,7 +24,7 @@ TileProgram::Place TileProgram::add_number(const TileOperand& operand, int64_t c
   char* at = numbers_.data() + offset;
   cast_loop(operand.tensor->dtype(), operand.kernel_dtype)(operand.tensor->data(), at, 1);
   copy_run(at, item, at, 0, item, copies);
-  return {Place::number, 0, offset, 0};
+  return {Place::number, int(copies), offset, 0};
 }
 
 CastLoop rounding_loop(DType dtype, DType through) {
@@ -53,9 +54,53 @@ void TileProgram::drop_unread() {
   }
 }
 
+// An input for a loop that wants a tile, also of a number.
+TileProgram::Place TileProgram::repeated(const Place& input, int64_t item) {
+  if (input.kind != Place::number || input.index == kTile) return input;
+  int64_t offset = int64_t(numbers_.size());
+  numbers_.resize(size_t(offset + item * kTile));
+  copy_run(numbers_.data() + offset, item, numbers_.data() + input.offset, 0, item, kTile);
+  return {Place::number, int(kTile), offset, 0};
+}
+
+// Arithmetic takes less time than its reads and writes: where an operation is the only one to read
+// the result of another, both become one step.
+void TileProgram::join_pairs() {
+  std::vector<int> reads(size_t(buffers_), 0);
+  auto for_each_buffer = [&](const Step& step, auto&& f) {
+    for (int k = 0; k < step.input_count; ++k)
+      if (step.inputs[k].kind == Place::buffer) f(k, step.inputs[k].index);
+  };
+  for (const Step& step : steps_)
+    for_each_buffer(step, [&](int, int buffer) { ++reads[size_t(buffer)]; });
+  auto is_plain = [](const Step& step) { return step.arithmetic && step.single < 0; };
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step first = steps_[i];
+    if (!is_plain(first) || first.output.kind != Place::buffer) continue;
+    if (reads[size_t(first.output.index)] != 1) continue;
+    int place = -1;
+    Step* second = &steps_[i];
+    while (place < 0)
+      for_each_buffer(*++second,
+                      [&](int k, int b) { place = b == first.output.index ? k : place; });
+    if (!is_plain(*second)) continue;
+    int64_t item = first.output.item;
+    second->loop =
+        active(pair_loops_sets)
+            .run[item == sizeof(double)][int(*first.arithmetic)][int(*second->arithmetic)][place];
+    Place other = second->inputs[1 - place];
+    second->arithmetic.reset();
+    second->input_count = 3;
+    for (int k = 0; k < 2; ++k) second->inputs[k] = repeated(first.inputs[k], item);
+    second->inputs[2] = repeated(other, item);
+    steps_.erase(steps_.begin() + ptrdiff_t(i--));
+  }
+}
+
 // A buffer takes the memory of one that nobody reads any more, or new memory.
 void TileProgram::finish() {
   drop_unread();
+  join_pairs();
   std::vector<size_t> last_use(size_t(buffers_), 0);
   for (size_t i = 0; i < steps_.size(); ++i)
     for (const Place& input : std::span(steps_[i].inputs, size_t(steps_[i].input_count)))

@@ -2,8 +2,10 @@
 // kernel of the loop driver sees them. What goes from loop to loop stays in the L1 cache.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "core/tensor/pair_loops.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -16,13 +18,15 @@ class TileProgram {
   // one, too, if it is dense and in the order of the result.
   struct Place {
     enum Kind : uint8_t { lane, buffer, number, result } kind;
-    int index = 0;       // of a lane or buffer
+    int index = 0;       // of a lane or buffer; of a number, how many copies there are
     int64_t offset = 0;  // of a number among the numbers, or of a buffer in the scratch memory
     int64_t item = 0;    // bytes of an element; no matter for a number
   };
   struct Step {
     PointwiseLoop loop = nullptr;
     CastLoop cast = nullptr;  // in place of a loop
+    // What the loop does, where that is no more than this, with floats or doubles.
+    std::optional<Arithmetic> arithmetic = {};
     // In place of `loop` when lane `single` is one element for a whole row; null when it cannot be.
     PointwiseLoop single_loop = nullptr;
     int single = -1;
@@ -41,7 +45,8 @@ class TileProgram {
   void add(const Step& step) { steps_.push_back(step); }
   // The step that writes a buffer.
   const Step& writer_of(const Place& buffer) const;
-  // Drops steps that nobody reads, and finds memory for the buffers. Nothing is added afterwards.
+  // Drops steps that nobody reads, joins others, and finds memory for the buffers. Nothing is added
+  // afterwards.
   void finish();
 
   // Runs a finished TileProgram. The kernel takes a lane as single if all that read it can.
@@ -49,6 +54,8 @@ class TileProgram {
 
  private:
   void drop_unread();
+  void join_pairs();
+  Place repeated(const Place& input, int64_t item);
   bool takes_single(int lane) const;
   template <int single>
   static void run(const void* const* lanes, const void* program, void* result, int64_t n);

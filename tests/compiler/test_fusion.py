@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import random
 import subprocess
@@ -100,6 +101,23 @@ def test_floats(function, dtype: torch.dtype) -> None:
     inputs = tensors(dtype, count)
     assert_same(function, *inputs)
     assert_same(function, *(x.requires_grad_() for x in inputs))
+
+
+ARITHMETIC = [operator.add, operator.sub, operator.mul]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("first", ARITHMETIC)
+@pytest.mark.parametrize("second", ARITHMETIC)
+def test_pairs_of_arithmetic(first, second, dtype: torch.dtype) -> None:
+    x, y, z = tensors(dtype)
+    assert_same(lambda a, b, c: second(first(a, b), c), x, y, z)
+    assert_same(lambda a, b, c: second(c, first(a, b)), x, y, z)
+    assert_same(lambda a, b: second(first(a, 0.3), b), x, y)
+    assert_same(lambda a, b: second(first(0.3, a), 0.7 - b), x, y)
+    assert_same(lambda a: second(first(a, 0.1), 1.7) * first(a, a), x)
+    assert_same(lambda a, b: torch.add(first(a, b), a, alpha=0.3) - b, x, y)
+    assert_same(lambda a, b: first(a, b) * second(b, first(a, b)), x.requires_grad_(), y)
 
 
 def test_other_dtypes() -> None:
