@@ -1,7 +1,7 @@
 """Settings of the insides of PyTorch's compiler: programs set and read them, and nothing changes.
 
-Owns what such a module of settings can do; the modules are where PyTorch has them. A setting that was
-not set raises AttributeError, so that programs which ask hasattr go on as without it.
+Owns what such a module of settings can do; the modules are where PyTorch has them. What was not set
+raises AttributeError, so that programs which ask hasattr go on as without it.
 """
 
 from __future__ import annotations

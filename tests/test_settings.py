@@ -136,5 +136,8 @@ def test_a_module_that_extends_script_module_is_as_any_other() -> None:
 
 def test_annotations_name_what_arguments_may_be() -> None:
     assert isinstance(3.0, torch.types.Number) and isinstance("cpu", torch.types.Device)
+    assert isinstance(torch.Size([2]), torch.types._size) and torch.types._dtype is torch.dtype
+    assert torch.types._int is int and torch.types._device is torch.device
+    assert isinstance([torch.ones(1)], torch.types._TensorOrTensors.__args__[1].__origin__)
     assert torch.storage.UntypedStorage is torch.UntypedStorage
     assert torch.utils.model_zoo.load_url is torch.hub.load_state_dict_from_url
