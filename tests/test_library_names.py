@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import inspect
 import pickle
 from typing import Any, get_type_hints
 
@@ -156,6 +157,14 @@ def test_ops_that_are_attributes_of_a_class_stay_functions() -> None:
 def test_functions_and_methods_of_ops_can_be_pickled() -> None:
     for op in (torch.sigmoid, torch.Tensor.sigmoid, torch.Tensor.add_, torch.Tensor.item):
         assert pickle.loads(pickle.dumps(op)) is op and copy.deepcopy(op) is op
+
+
+def test_inspect_shows_the_signatures_of_ops() -> None:
+    gelu = "(input, approximate='none')"
+    assert str(inspect.signature(torch.nn.functional.gelu)) == gelu
+    assert list(inspect.signature(torch.ones(1).sum).parameters) == ["dim", "keepdim", "dtype"]
+    with pytest.raises(ValueError, match="add"):  # Overloads have no signature in common.
+        inspect.signature(torch.add)
 
 
 def test_versions_compare_by_their_numbers() -> None:
