@@ -344,11 +344,19 @@ PyObject* op_doc(PyObject* self, void*) {
     if (*entry->doc) text += "\n" + std::string(entry->doc) + "\n";
   return PyUnicode_FromString(text.c_str());
 }
-// For inspect.signature and the tools that use it. Overloads have none in common.
+// For tools that show functions. Overloads have none in common.
 PyObject* op_text_signature(PyObject* self, void*) {
   const auto& overloads = *reinterpret_cast<PyOpFunction*>(self)->overloads;
   if (overloads.size() > 1) return Py_NewRef(Py_None);
   return PyUnicode_FromString(signature_text(overloads[0]->schema, false).c_str());
+}
+// inspect reads the text by itself only of descriptors, as methods are.
+PyObject* op_signature(PyObject* self, void*) {
+  PyObject* module = PyImport_ImportModule("rushlight._signatures");
+  if (module == nullptr) return nullptr;
+  PyObject* signature = PyObject_CallMethod(module, "of_op", "O", self);
+  Py_DECREF(module);
+  return signature;
 }
 PyObject* op_module(PyObject* self, void*) {
   std::string home = (*reinterpret_cast<PyOpFunction*>(self)->overloads)[0]->home;
@@ -365,6 +373,7 @@ PyGetSetDef op_attributes[] = {{"__name__", op_name, nullptr, nullptr, nullptr},
                                {"__qualname__", op_name, nullptr, nullptr, nullptr},
                                {"__doc__", op_doc, nullptr, nullptr, nullptr},
                                {"__text_signature__", op_text_signature, nullptr, nullptr, nullptr},
+                               {"__signature__", op_signature, nullptr, nullptr, nullptr},
                                {"__module__", op_module, nullptr, nullptr, nullptr},
                                {"__dict__", PyObject_GenericGetDict, nullptr, nullptr, nullptr},
                                {}};

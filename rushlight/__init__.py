@@ -88,6 +88,8 @@ newaxis = None
 _SUBMODULES = (
     "__config__",
     "_dynamo",
+    "_functorch",
+    "_inductor",
     "_tensor_str",
     "_utils",
     "accelerator",

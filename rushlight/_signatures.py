@@ -1,4 +1,4 @@
-"""Owns how the signatures of a program's functions are read.
+"""Owns how the signatures of ops and of a program's functions are read.
 
 From Python 3.14 on annotations are computed when they are asked for, and one that only type
 checkers can read raises NameError then. Here it stays a ForwardRef, much as a string would.
@@ -26,3 +26,11 @@ if sys.version_info >= (3, 14):
 else:
     signature = inspect.signature
     annotations = inspect.get_annotations
+
+
+def of_op(op: Any) -> inspect.Signature:
+    """What inspect.signature shows of an op; AttributeError where it has several forms."""
+    text = op.__text_signature__
+    if text is None:
+        raise AttributeError("__signature__")
+    return inspect._signature_fromstr(inspect.Signature, op, text)  # pyright: ignore

@@ -120,6 +120,19 @@ def test_settings_of_the_compiler_are_kept(tmp_path: Path) -> None:
             print(torch._dynamo.config.suppress_errors)
         config = torch._dynamo.config
         print(config.suppress_errors, hasattr(config, "cache_size_limit"))
+
+        import torch._dynamo.config
+        import torch._inductor.config
+
+        torch._inductor.config.coordinate_descent_tuning = True
+        torch._inductor.config.triton.unique_kernel_names = True
+        torch._functorch.config.donated_buffer = False
+
+        @torch._inductor.config.patch({"max_autotune": True}, epilogue_fusion=False)
+        def settings():
+            return torch._inductor.config.max_autotune, torch._inductor.config.epilogue_fusion
+
+        print(settings(), torch._inductor.config.coordinate_descent_tuning)
         counter = CompileCounter()
         model = torch.compile(torch.nn.Linear(2, 2), backend=counter)
         torch._dynamo.mark_dynamic(model.weight, 0)
@@ -128,7 +141,8 @@ def test_settings_of_the_compiler_are_kept(tmp_path: Path) -> None:
         print(counter.frame_count, counter.op_count)
         """,
     )
-    assert done.stdout == "False\nTrue False\nTrue False\n1 1\n", done.stderr
+    expected = "False\nTrue False\n(True, False) True\nTrue False\n1 1\n"
+    assert done.stdout == expected, done.stderr
 
 
 def test_libraries_reach_a_few_insides(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import functools
+import importlib
+import inspect
 import pickle
 from typing import Any, get_type_hints
 
@@ -157,6 +159,14 @@ def test_functions_and_methods_of_ops_can_be_pickled() -> None:
         assert pickle.loads(pickle.dumps(op)) is op and copy.deepcopy(op) is op
 
 
+def test_inspect_shows_the_signatures_of_ops() -> None:
+    gelu = "(input, approximate='none')"
+    assert str(inspect.signature(torch.nn.functional.gelu)) == gelu
+    assert list(inspect.signature(torch.ones(1).sum).parameters) == ["dim", "keepdim", "dtype"]
+    with pytest.raises(ValueError, match="add"):  # Overloads have no signature in common.
+        inspect.signature(torch.add)
+
+
 def test_versions_compare_by_their_numbers() -> None:
     version = TorchVersion("2.13.0+cpu")
     assert version >= (1, 13) and version > "2.4" and version < (2, 13, 1) and version != "2.13.0"
@@ -264,3 +274,25 @@ def test_what_runs_on_absent_devices_is_refused() -> None:
     assert torch.xpu.Stream is torch.xpu.Stream and torch.xpu.manual_seed_all(3) is None
     assert torch.xpu.memory_stats() is not torch.xpu.memory_stats()
     assert not hasattr(torch.mps, "no_such_function")
+
+
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("batchnorm", "BatchNorm1d LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d"),
+        ("container", "ModuleList ParameterDict ParameterList"),
+        ("conv", "Conv2d LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose2d"),
+        ("instancenorm", "InstanceNorm1d LazyInstanceNorm1d LazyInstanceNorm2d"),
+        ("linear", "Linear LazyLinear"),
+        (
+            "loss",
+            "L1Loss CosineEmbeddingLoss HingeEmbeddingLoss LinearCrossEntropyLoss "
+            "MarginRankingLoss MultiMarginLoss SoftMarginLoss TripletMarginLoss",
+        ),
+    ],
+)
+def test_layers_are_in_the_modules_where_programs_import_them(module: str, names: str) -> None:
+    home = importlib.import_module(f"rushlight.nn.modules.{module}")
+    for name in names.split():
+        assert getattr(home, name) is getattr(torch.nn, name)
+    assert not hasattr(home, "Nothing")

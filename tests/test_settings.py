@@ -105,6 +105,7 @@ def test_marks_of_compilers_leave_functions_alone() -> None:
     jit, compiler = torch.jit, torch.compiler
     for mark in (jit.script, jit.ignore, jit.unused, jit.export, jit.script_if_tracing, jit.freeze):
         assert mark(function) is function
+    assert jit.script_method(function) is function and jit.wait(jit.fork(function, x=3)) == 3
     assert not isinstance(jit.script(function), jit.ScriptFunction)
     assert jit.ignore(drop=True)(function) is function
     assert compiler.disable(function) is compiler.disable()(function) is function
@@ -117,7 +118,26 @@ def test_marks_of_compilers_leave_functions_alone() -> None:
     assert issubclass(jit.TracerWarning, Warning)
 
 
+def test_a_module_that_extends_script_module_is_as_any_other() -> None:
+    class Scale(torch.jit.ScriptModule):
+        def __init__(self):
+            super().__init__()
+            self.factor = torch.nn.Parameter(torch.tensor(3.0))
+
+        @torch.jit.script_method
+        def forward(self, x):
+            return x * self.factor
+
+    scale = Scale()
+    assert scale(torch.tensor(2.0)).item() == 6 and list(scale.state_dict()) == ["factor"]
+    with pytest.raises(RuntimeError, match="Scale was not recorded"):
+        torch.jit.save(scale, "scale.pt")
+
+
 def test_annotations_name_what_arguments_may_be() -> None:
     assert isinstance(3.0, torch.types.Number) and isinstance("cpu", torch.types.Device)
+    assert isinstance(torch.Size([2]), torch.types._size) and torch.types._dtype is torch.dtype
+    assert torch.types._int is int and torch.types._device is torch.device
+    assert isinstance([torch.ones(1)], torch.types._TensorOrTensors.__args__[1].__origin__)
     assert torch.storage.UntypedStorage is torch.UntypedStorage
     assert torch.utils.model_zoo.load_url is torch.hub.load_state_dict_from_url

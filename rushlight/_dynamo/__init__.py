@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-
+from rushlight._dynamo import config as config
 from rushlight._dynamo.backends.registry import list_backends as list_backends
 from rushlight._dynamo.backends.registry import lookup_backend as lookup_backend
 from rushlight._dynamo.backends.registry import register_backend as register_backend
@@ -17,31 +16,9 @@ from rushlight.compiler import reset as reset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
     from rushlight import Tensor
-
-
-class _Config:
-    """Settings of the compiler, which can be set and change nothing."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        self.__dict__[name] = value
-
-    @contextlib.contextmanager
-    def patch(self, **settings: Any) -> Iterator[None]:
-        """Sets settings inside a with block."""
-        before = dict(self.__dict__)
-        self.__dict__.update(settings)
-        try:
-            yield
-        finally:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-
-
-config: Any = _Config()
 
 
 def mark_dynamic(t: Tensor, index: int | tuple[int, ...], **limits: Any) -> None:

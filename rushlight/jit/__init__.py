@@ -12,12 +12,14 @@ from types import UnionType
 from typing import Any, NamedTuple, Union, get_args, get_origin
 from typing import Final as Final
 
+from rushlight import nn
+from rushlight.futures import Future
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import NoReturn, TypeVar
 
-    from rushlight import nn
     from rushlight.export._files import FileLike
     from rushlight.fx import GraphModule
 
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Attribute",
     "Final",
+    "Future",
     "ScriptFunction",
     "ScriptModule",
     "TracerWarning",
     "annotate",
     "export",
+    "fork",
     "freeze",
     "ignore",
     "interface",
@@ -42,9 +46,11 @@ __all__ = [
     "save",
     "script",
     "script_if_tracing",
+    "script_method",
     "trace",
     "trace_module",
     "unused",
+    "wait",
 ]
 
 
@@ -56,8 +62,8 @@ class ScriptFunction:
     """What no function is; programs ask isinstance."""
 
 
-class ScriptModule:
-    """What trace and load return, and no other module is."""
+class ScriptModule(nn.Module):
+    """What trace and load return; where a program extends it, a module as any other."""
 
 
 class TensorType:
@@ -91,6 +97,29 @@ def script(obj: T, *args: Any, **options: Any) -> T:
 def script_if_tracing(fn: T) -> T:
     """Returns the function as it is."""
     return fn
+
+
+def script_method(fn: T) -> T:
+    """Returns the method as it is."""
+    return fn
+
+
+def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
+    """Runs func(*args, **kwargs) at once and returns a future that has its result.
+
+    Example:
+        >>> half = torch.jit.fork(torch.mul, torch.ones(2), 0.5)
+        >>> torch.jit.wait(half)
+        tensor([0.5000, 0.5000])
+    """
+    future = Future()
+    future.set_result(func(*args, **kwargs))
+    return future
+
+
+def wait(future: Future) -> Any:
+    """Returns the result of a future."""
+    return future.wait()
 
 
 def trace(
@@ -181,7 +210,9 @@ def save(m: Any, f: FileLike, _extra_files: dict[str, Any] | None = None) -> Non
     Raises:
         RuntimeError: if it is another module.
     """
-    if not isinstance(m, ScriptModule):
+    from rushlight.jit._trace import TracedModule
+
+    if not isinstance(m, TracedModule):
         raise RuntimeError(
             f"save: {type(m).__name__} was not recorded. Give save what torch.jit.trace(module, "
             "example_inputs) returns; torch.jit.script leaves modules as they are."

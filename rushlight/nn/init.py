@@ -440,17 +440,14 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: rl.Generator | None 
         )
     if tensor.numel() == 0:
         return tensor
-    import numpy as np
-
     rows = tensor.shape[0]
     columns = tensor.numel() // rows
-    normal = rl.empty((max(rows, columns), min(rows, columns)), dtype=rl.float64)
+    normal = tensor.new_empty((max(rows, columns), min(rows, columns)), dtype=rl.float64)
     normal.normal_(generator=generator)
-    q, r = np.linalg.qr(normal.numpy())
-    q = q * np.sign(np.diagonal(r)) * gain  # (max, min), orthonormal columns times gain
-    q = rl.from_numpy(np.ascontiguousarray(q if rows >= columns else q.T))
+    q, r = rl.linalg.qr(normal)
+    q = q * (r.diagonal().sign() * gain)  # (max, min), orthonormal columns times gain
     with rl.no_grad():
-        return tensor.copy_(q.view(tensor.shape))
+        return tensor.copy_((q if rows >= columns else q.mT).reshape(tensor.shape))
 
 
 def sparse_(

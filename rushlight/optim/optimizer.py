@@ -66,6 +66,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
         # Where a subclass's step calls its parent's, the hooks run around the outer one only.
         if not has_hooks or type(self).step is not step_with_hooks:
             return step(self, *args, **kwargs)
+        args = (self, *args)
         for hook in (*_global_optimizer_pre_hooks.values(), *before.values()):
             changed = hook(self, args, kwargs)
             if changed is None:
@@ -76,7 +77,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     "It must return None or a tuple of (new_args, new_kwargs)."
                 )
             args, kwargs = changed
-        result = step(self, *args, **kwargs)
+        result = step(*args, **kwargs)
         for hook in (*after.values(), *_global_optimizer_post_hooks.values()):
             hook(self, args, kwargs)
         return result
@@ -348,7 +349,7 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls hook(optimizer, args, kwargs) before each step.
 
-        The hook returns None or new (args, kwargs) for step.
+        The hook returns None or new (args, kwargs) for step. args begins with the optimizer.
         """
         return _register(self._optimizer_step_pre_hooks, hook)
 

@@ -7,10 +7,13 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight.nn.modules.module import (
+    register_module_buffer_registration_hook,
     register_module_forward_hook,
     register_module_forward_pre_hook,
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
 )
 
 
@@ -298,3 +301,28 @@ def test_hooks_of_state_dicts_can_be_seen_and_run_by_a_module_of_its_own() -> No
     assert hook(layer, layer.state_dict(), "", {}) == {"a": 1}
     handle.remove()
     assert not layer._state_dict_hooks
+
+
+# Registration
+
+
+def test_registration_hooks_see_and_replace_what_modules_get() -> None:
+    seen = []
+
+    def note(module, name, value):
+        seen.append((type(module).__name__, name))
+
+    with (
+        register_module_parameter_registration_hook(note),
+        register_module_buffer_registration_hook(note),
+        register_module_buffer_registration_hook(lambda module, name, buffer: buffer.double()),
+        register_module_module_registration_hook(note),
+    ):
+        net = nn.Sequential(nn.Linear(1, 1))
+        net.register_parameter("missing", None)
+        net.register_buffer("mean", torch.ones(1))
+        net.mean = torch.zeros(1)
+    net.scale = nn.Parameter(torch.ones(1))
+    linear = [("Linear", "weight"), ("Linear", "bias"), ("Sequential", "0")]
+    assert seen == [*linear, ("Sequential", "mean"), ("Sequential", "mean")]
+    assert net.mean.dtype == torch.float64

@@ -168,8 +168,10 @@ def test_hooks_run_around_a_step_and_can_be_removed() -> None:
 
 def test_a_pre_hook_can_replace_the_arguments_of_step() -> None:
     optimizer = SGD([with_grad()], lr=1.0)
-    optimizer.register_step_pre_hook(lambda *_: ((lambda: torch.tensor(7.0),), {}))
-    assert optimizer.step().item() == 7.0
+    seen = []
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: ((*args, lambda: 7.0), kwargs))
+    optimizer.register_step_post_hook(lambda o, args, kwargs: seen.append(args[0]))
+    assert optimizer.step() == 7.0 and seen == [optimizer]
     optimizer.register_step_pre_hook(lambda *_: 3)
     with pytest.raises(RuntimeError, match="a pre-hook returned 3"):
         optimizer.step()

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 
 from rushlight import _C, Tensor
+from rushlight.nn.modules import _registration_hooks
 from rushlight.nn.parameter import Buffer, Parameter
 
 TYPE_CHECKING = False
@@ -24,6 +25,12 @@ BUFFER = "buffer"
 TRANSIENT = "buffer outside the state dict"
 MODULE = "module"
 BUFFERS = (BUFFER, TRANSIENT)
+_HOOKS = {
+    PARAMETER: _registration_hooks.parameter_hooks,
+    BUFFER: _registration_hooks.buffer_hooks,
+    TRANSIENT: _registration_hooks.buffer_hooks,
+    MODULE: _registration_hooks.module_hooks,
+}
 
 
 class MemberView(MutableMapping[str, "Any"]):
@@ -159,7 +166,7 @@ class Members:
             self.register_parameter(name, value)
         elif isinstance(value, Members):
             self._check_initialized("module")
-            self._place(name, value, MODULE)
+            self._register(name, value, MODULE)
         elif isinstance(value, Buffer):
             self._check_initialized("buffers")
             if kind not in BUFFERS:
@@ -180,7 +187,7 @@ class Members:
                 f"{type(self).__name__}: cannot assign '{type(value).__name__}' as {role} "
                 f"'{name}' ({wanted} expected). Delete the attribute first to give it a new role."
             )
-        self.__dict__[name] = value
+        self._register(name, value, kind)
 
     def _delete_attribute(self, name: str) -> None:
         if name in self.__dict__.get("_kinds", ()):
@@ -199,6 +206,13 @@ class Members:
         self.__dict__.update(state)
         # A shallow copy shares its members with the original, but must not share the registry.
         self.__dict__["_kinds"] = dict(self._kinds)
+
+    def _register(self, name: str, value: Any, kind: str) -> None:
+        """Places what hooks make of a checked member; they do not see that a parameter is None."""
+        hooks = _HOOKS[kind]
+        if hooks and not (value is None and kind == PARAMETER):
+            value = _registration_hooks.seen_by(hooks, self, name, value)
+        self._place(name, value, kind)
 
     def _place(self, name: str, value: Any, kind: str) -> None:
         """Registers a checked member; one whose kind changes moves to the end of the order."""
@@ -256,7 +270,7 @@ class Members:
                 f"register_parameter: Cannot assign non-leaf Tensor to parameter '{name}'. "
                 "A parameter is a value of its own; compute what depends on it in forward()."
             )
-        self._place(name, param, PARAMETER)
+        self._register(name, param, PARAMETER)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is part of the module's state but is not learned.
@@ -282,7 +296,7 @@ class Members:
                 f"register_buffer: cannot assign '{type(tensor).__name__}' object to buffer "
                 f"'{name}' (Tensor or None required)."
             )
-        self._place(name, tensor, BUFFER if persistent else TRANSIENT)
+        self._register(name, tensor, BUFFER if persistent else TRANSIENT)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Adds a child module under a name; the same as add_module.
@@ -307,7 +321,7 @@ class Members:
                 f"add_module: {type(module).__name__} is not a Module subclass. Children are "
                 "modules: pass *layers for a list, nn.ReLU() for a function."
             )
-        self._place(name, module, MODULE)
+        self._register(name, module, MODULE)
 
     add_module = register_module
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import Tensor, _later
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
@@ -334,3 +334,12 @@ class SyncBatchNorm(_BatchNorm):
         for name, child in module.named_children():
             result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return result
+
+
+# PyTorch has these here.
+__getattr__ = _later.imports(
+    "rushlight.nn.modules",
+    names_in={
+        "_lazy_layers": "LazyBatchNorm1d LazyBatchNorm2d LazyBatchNorm3d",
+    },
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Mapping
 
+from rushlight import _later
 from rushlight.nn.modules._members import MODULE
 from rushlight.nn.modules.module import Module, _indent_rest
 
@@ -309,3 +310,12 @@ class ModuleDict(Module):
         pairs: Any = modules.items() if isinstance(modules, (Mapping, ModuleDict)) else modules
         for name, module in pairs:
             self[name] = module
+
+
+# PyTorch has these here.
+__getattr__ = _later.imports(
+    "rushlight.nn.modules",
+    names_in={
+        "parameter_container": "ParameterDict ParameterList",
+    },
+)

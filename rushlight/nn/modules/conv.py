@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import Tensor, _later
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
@@ -451,3 +451,15 @@ class ConvTranspose3d(_ConvTransposeNd):
             self.groups,
             self.dilation,
         )
+
+
+# PyTorch has these here.
+__getattr__ = _later.imports(
+    "rushlight.nn.modules",
+    names_in={
+        "_lazy_layers": (
+            "LazyConv1d LazyConv2d LazyConv3d LazyConvTranspose1d LazyConvTranspose2d "
+            "LazyConvTranspose3d"
+        ),
+    },
+)

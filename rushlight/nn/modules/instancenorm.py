@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+from rushlight import _later
 from rushlight.nn import functional as F
 from rushlight.nn.modules.batchnorm import _NormBase
 
@@ -170,3 +171,12 @@ class InstanceNorm3d(_InstanceNorm):
     """
 
     _dims = 4
+
+
+# PyTorch has these here.
+__getattr__ = _later.imports(
+    "rushlight.nn.modules",
+    names_in={
+        "_lazy_layers": "LazyInstanceNorm1d LazyInstanceNorm2d LazyInstanceNorm3d",
+    },
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import Tensor, _later
 from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.module import Module
@@ -158,3 +158,12 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"
         )
+
+
+# PyTorch has these here.
+__getattr__ = _later.imports(
+    "rushlight.nn.modules",
+    names_in={
+        "_lazy_layers": "LazyLinear",
+    },
+)

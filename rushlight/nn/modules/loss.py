@@ -7,7 +7,7 @@ size_average and reduce they are taken too, with its warning. margin.py has the 
 
 from __future__ import annotations
 
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, _later
 from rushlight.nn import functional as F
 from rushlight.nn.modules.module import Module
 
@@ -427,3 +427,17 @@ class CTCLoss(_Loss):
         return F.ctc_loss(
             log_probs, targets, *lengths, self.blank, self.reduction, self.zero_infinity
         )
+
+
+# PyTorch has these here.
+__getattr__ = _later.imports(
+    "rushlight.nn.modules",
+    names_in={
+        "linear_cross_entropy": "LinearCrossEntropyLoss",
+        "margin": (
+            "CosineEmbeddingLoss HingeEmbeddingLoss MarginRankingLoss "
+            "MultiLabelMarginLoss MultiLabelSoftMarginLoss MultiMarginLoss "
+            "SoftMarginLoss TripletMarginLoss TripletMarginWithDistanceLoss"
+        ),
+    },
+)

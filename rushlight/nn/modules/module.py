@@ -16,6 +16,11 @@ from rushlight.nn.modules._hooks import (
     register_module_full_backward_pre_hook,
 )
 from rushlight.nn.modules._members import MODULE, PARAMETER
+from rushlight.nn.modules._registration_hooks import (
+    register_module_buffer_registration_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from rushlight.nn.modules._state_dict import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
 from rushlight.nn.modules._state_dict import Stateful
 from rushlight.nn.modules._state_dict import _IncompatibleKeys as _IncompatibleKeys
@@ -30,10 +35,13 @@ if TYPE_CHECKING:
 __all__ = [
     "Module",
     "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
     "register_module_forward_hook",
     "register_module_forward_pre_hook",
     "register_module_full_backward_hook",
     "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
 ]
 
 

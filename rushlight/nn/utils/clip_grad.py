@@ -25,7 +25,7 @@ def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 def get_total_norm(
     tensors: Tensor | Iterable[Tensor],
-    norm_type: float = 2.0,
+    norm_type: float | str = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
@@ -33,7 +33,7 @@ def get_total_norm(
 
     Args:
         tensors: one or more tensors.
-        norm_type: order of the norm; inf for the largest magnitude.
+        norm_type: order of the norm; inf, or "inf", for the largest magnitude.
         error_if_nonfinite: whether a norm that is nan or inf is an error.
         foreach: no effect; there is one implementation.
 
@@ -48,6 +48,7 @@ def get_total_norm(
         5.0
     """
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    norm_type = float(norm_type)
     if not tensors:
         return rl.tensor(0.0)
     with rl.no_grad():
@@ -104,7 +105,7 @@ def _scale(gradients: list[Tensor], max_norm: float, total_norm: Tensor) -> None
 def clip_grad_norm_(
     parameters: Tensor | Iterable[Tensor],
     max_norm: float,
-    norm_type: float = 2.0,
+    norm_type: float | str = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
@@ -113,7 +114,7 @@ def clip_grad_norm_(
     Args:
         parameters: tensors whose gradients to scale (Pascanu et al. 2013, algorithm 1).
         max_norm: largest norm allowed.
-        norm_type: order of the norm; inf for the largest magnitude.
+        norm_type: order of the norm; inf, or "inf", for the largest magnitude.
         error_if_nonfinite: whether a norm that is nan or inf is an error.
         foreach: no effect; there is one implementation.
 
@@ -140,7 +141,7 @@ def clip_grad_norm_(
 def clip_grad_norm(
     parameters: Tensor | Iterable[Tensor],
     max_norm: float,
-    norm_type: float = 2.0,
+    norm_type: float | str = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:

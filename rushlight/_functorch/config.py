@@ -1,0 +1,7 @@
+"""Settings of what makes backward graphs in PyTorch's compiler, see _compiler_settings."""
+
+import sys
+
+from rushlight._compiler_settings import Settings
+
+sys.modules[__name__].__class__ = Settings
