@@ -281,7 +281,7 @@ bool read_layout(PyObject* object, Layout& out) {
   Ref name(PyObject_GetAttrString(object, "_name"));
   PyErr_Clear();
   if (!name || !PyUnicode_Check(name.get())) return false;
-  for (int i = 0; i <= int(Layout::sparse_csc); ++i) {
+  for (int i = 0; i < kLayouts; ++i) {
     if (PyUnicode_CompareWithASCIIString(name.get(), layout_name(Layout(i)))) continue;
     out = Layout(i);
     return true;

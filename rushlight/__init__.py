@@ -58,7 +58,16 @@ from rushlight._dtype_info import finfo, iinfo
 from rushlight._errors import AcceleratorError as AcceleratorError
 from rushlight._errors import OutOfMemoryError
 from rushlight._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from rushlight._layout import jagged, layout, sparse_coo, sparse_csc, sparse_csr, strided
+from rushlight._layout import (
+    jagged,
+    layout,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from rushlight._tensor import Tensor
 
 TYPE_CHECKING = False
@@ -195,7 +204,8 @@ _NAMES_IN = {
     """,
     "_sparse": """
         _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo dsmm resize_as_sparse_
-        saddmm sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm
+        saddmm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor
+        sparse_csc_tensor sparse_csr_tensor spmm
     """,
     "_storage": """
         BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage

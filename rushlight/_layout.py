@@ -30,7 +30,9 @@ strided = layout("strided")
 sparse_coo = layout("sparse_coo")
 sparse_csr = layout("sparse_csr")
 sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")
+sparse_bsc = layout("sparse_bsc")
 jagged = layout("jagged")
 
 # By the number that the core knows them under; it does not know of nested tensors.
-LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc)
+LAYOUTS = (strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)

@@ -144,6 +144,8 @@ _SPARSE_PARTS = {
     rl.sparse_coo: (("_indices",), True),
     rl.sparse_csr: (("crow_indices", "col_indices"), False),
     rl.sparse_csc: (("ccol_indices", "row_indices"), False),
+    rl.sparse_bsr: (("crow_indices", "col_indices"), False),
+    rl.sparse_bsc: (("ccol_indices", "row_indices"), False),
 }
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rushlight._layout import layout as Layout
 
 
+_NAMES_OF_COMPRESSED = ", ".join(str(layout) for layout in LAYOUTS[2:])
+
 # Old names, which PyTorch keeps for products with sparse matrices.
 spmm = dsmm = rl.mm
 saddmm = rl.addmm
@@ -121,15 +123,16 @@ def sparse_compressed_tensor(
     requires_grad: bool = False,
     check_invariants: bool | None = None,
 ) -> Tensor:
-    """Returns a matrix of layout sparse_csr or sparse_csc.
+    """Returns a matrix of layout sparse_csr, sparse_csc, sparse_bsr or sparse_bsc.
 
     Args:
         compressed_indices: the entry with which each row (or column) begins, and their number.
         plain_indices: the column (or row) of each entry.
-        values: the elements, one for each entry.
+        values: the elements, one for each entry. In sparse_bsr and sparse_bsc the entries are
+            blocks, and so are the rows and columns: (entries, rows of a block, columns of a block).
         size: sizes of the matrix; as small as the indices allow when None.
         dtype: dtype of the values; that which they have when None.
-        layout: torch.sparse_csr or torch.sparse_csc.
+        layout: torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr or torch.sparse_bsc.
         device: must be the CPU.
         pin_memory: has no effect.
         requires_grad: whether the result is a leaf that collects a gradient.
@@ -144,10 +147,9 @@ def sparse_compressed_tensor(
         tensor([[0., 5.],
                 [6., 0.]])
     """
-    if layout not in (rl.sparse_csr, rl.sparse_csc):
+    if layout not in LAYOUTS[2:]:
         raise RuntimeError(
-            f"sparse_compressed_tensor: layout must be torch.sparse_csr or torch.sparse_csc, got "
-            f"{layout}."
+            f"sparse_compressed_tensor: layout must be one of {_NAMES_OF_COMPRESSED}, got {layout}."
         )
     values = _values(values, dtype, device)
     if requires_grad:
@@ -157,7 +159,7 @@ def sparse_compressed_tensor(
         _indices(plain_indices),
         values,
         size,
-        layout is rl.sparse_csc,
+        LAYOUTS.index(layout),
     )
     return _as_leaf(made, requires_grad)
 
@@ -251,16 +253,122 @@ def sparse_csc_tensor(
     )
 
 
-def to_sparse(tensor: Tensor, sparse_dim: int | None, layout: Layout | None) -> Tensor:
+def sparse_bsr_tensor(
+    crow_indices: Any,
+    col_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:
+    """Returns a matrix of layout sparse_bsr; see sparse_compressed_tensor.
+
+    Args:
+        crow_indices: the block with which each row of blocks begins, and their number.
+        col_indices: the column of blocks in which each block stands.
+        values: the blocks, (blocks, rows of a block, columns of a block).
+        size: sizes of the matrix, in elements; as small as the indices allow when None.
+        dtype: dtype of the values; that which they have when None.
+        device: must be the CPU.
+        pin_memory: has no effect.
+        requires_grad: whether the result is a leaf that collects a gradient.
+        check_invariants: has no effect: indices are always checked.
+
+    Raises:
+        RuntimeError: if the parts do not fit one another, or an index does not fit the size.
+
+    Example:
+        >>> torch.sparse_bsr_tensor([0, 1], [1], [[[1.0, 2.0], [3.0, 4.0]]]).to_dense()
+        tensor([[0., 0., 1., 2.],
+                [0., 0., 3., 4.]])
+    """
+    return sparse_compressed_tensor(
+        crow_indices,
+        col_indices,
+        values,
+        size,
+        dtype=dtype,
+        layout=rl.sparse_bsr,
+        device=device,
+        requires_grad=requires_grad,
+    )
+
+
+def sparse_bsc_tensor(
+    ccol_indices: Any,
+    row_indices: Any,
+    values: Any,
+    size: Sequence[int] | None = None,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    check_invariants: bool | None = None,
+) -> Tensor:
+    """Returns a matrix of layout sparse_bsc; see sparse_compressed_tensor.
+
+    Args:
+        ccol_indices: the block with which each column of blocks begins, and their number.
+        row_indices: the row of blocks in which each block stands.
+        values: the blocks, (blocks, rows of a block, columns of a block).
+        size: sizes of the matrix, in elements; as small as the indices allow when None.
+        dtype: dtype of the values; that which they have when None.
+        device: must be the CPU.
+        pin_memory: has no effect.
+        requires_grad: whether the result is a leaf that collects a gradient.
+        check_invariants: has no effect: indices are always checked.
+
+    Raises:
+        RuntimeError: if the parts do not fit one another, or an index does not fit the size.
+
+    Example:
+        >>> torch.sparse_bsc_tensor([0, 1], [1], [[[1.0, 2.0]]], (3, 2)).to_dense()
+        tensor([[0., 0.],
+                [1., 2.],
+                [0., 0.]])
+    """
+    return sparse_compressed_tensor(
+        ccol_indices,
+        row_indices,
+        values,
+        size,
+        dtype=dtype,
+        layout=rl.sparse_bsc,
+        device=device,
+        requires_grad=requires_grad,
+    )
+
+
+def to_sparse(
+    tensor: Tensor,
+    sparse_dim: int | None,
+    layout: Layout | None,
+    blocksize: int | Sequence[int] | None,
+    dense_dim: int | None,
+) -> Tensor:
     """Returns a tensor in a sparse layout: Tensor.to_sparse."""
     if layout is None:
-        layout = rl.sparse_coo if sparse_dim is not None or tensor._layout == 0 else tensor.layout
+        layout = rl.sparse_coo
     if layout is rl.strided or layout not in LAYOUTS:
         raise RuntimeError(
-            f"to_sparse: layout must be torch.sparse_coo, torch.sparse_csr or torch.sparse_csc, "
-            f"got {layout}."
+            f"to_sparse: layout must be torch.sparse_coo or one of {_NAMES_OF_COMPRESSED}, got "
+            f"{layout}."
         )
-    return _C._to_layout(tensor, LAYOUTS.index(layout), sparse_dim)
+    if dense_dim and layout is rl.sparse_coo and sparse_dim is None:
+        sparse_dim = tensor.dim() - dense_dim
+    elif dense_dim:
+        raise RuntimeError(
+            f"to_sparse: dense_dim={dense_dim} is not implemented for {layout}, whose tensors are "
+            "matrices. Leave dense_dim out."
+        )
+    if isinstance(blocksize, int):
+        blocksize = (blocksize, blocksize)
+    return _C._to_layout(tensor, LAYOUTS.index(layout), sparse_dim, blocksize)
 
 
 def parts_of(tensor: Tensor) -> tuple[Any, ...]:
@@ -271,11 +379,14 @@ def parts_of(tensor: Tensor) -> tuple[Any, ...]:
             rl.sparse_coo,
             (tensor._indices(), tensor._values(), shape, tensor.is_coalesced()),
         )
-    if tensor.layout is rl.sparse_csr:
-        compressed, plain = tensor.crow_indices(), tensor.col_indices()
-    else:
-        compressed, plain = tensor.ccol_indices(), tensor.row_indices()
-    return tensor.layout, (compressed, plain, tensor.detach().values(), shape)
+    return tensor.layout, (*compressed_indices_of(tensor), tensor.detach().values(), shape)
+
+
+def compressed_indices_of(tensor: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns the compressed and the plain indices of a tensor in a compressed layout."""
+    if tensor.layout in (rl.sparse_csr, rl.sparse_bsr):
+        return tensor.crow_indices(), tensor.col_indices()
+    return tensor.ccol_indices(), tensor.row_indices()
 
 
 def rebuild(layout: Layout, parts: tuple[Any, ...]) -> Tensor:

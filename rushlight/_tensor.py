@@ -313,14 +313,21 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
     # Sparse and nested layouts
 
     def to_sparse(
-        self, sparse_dim: int | None = None, *, layout: Layout | None = None, **options: Any
+        self,
+        sparse_dim: int | None = None,
+        *,
+        layout: Layout | None = None,
+        blocksize: int | Sequence[int] | None = None,
+        dense_dim: int | None = None,
     ) -> Tensor:
-        """Returns the elements that are not zero as a sparse tensor; a sparse tensor itself.
+        """Returns the elements that are not zero, or are entries already, as a sparse tensor.
 
         Args:
             sparse_dim: number of dims that get indices; all when None.
-            layout: torch.sparse_coo, torch.sparse_csr or torch.sparse_csc; the first when None.
-            options: blocksize and dense_dim of PyTorch, which must be None.
+            layout: the sparse layout; torch.sparse_coo when None.
+            blocksize: rows and columns of a block, for torch.sparse_bsr and torch.sparse_bsc: the
+                blocks that are not all zero are kept. They must divide the sizes of the matrix.
+            dense_dim: number of dims without indices, for torch.sparse_coo.
 
         Example:
             >>> torch.tensor([[0.0, 2.0], [0.0, 0.0]]).to_sparse().indices().tolist()
@@ -328,10 +335,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
         """
         from rushlight._sparse import to_sparse
 
-        for name, value in options.items():
-            if name not in ("blocksize", "dense_dim") or value is not None:
-                raise TypeError(f"to_sparse() got an unexpected keyword argument '{name}'")
-        return to_sparse(self, sparse_dim, layout)
+        return to_sparse(self, sparse_dim, layout, blocksize, dense_dim)
 
     def to_sparse_coo(self) -> Tensor:
         """Returns the tensor in layout sparse_coo."""
@@ -344,6 +348,19 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
     def to_sparse_csc(self, dense_dim: int | None = None) -> Tensor:
         """Returns a matrix in layout sparse_csc."""
         return self.to_sparse(layout=LAYOUTS[3], dense_dim=dense_dim)
+
+    def to_sparse_bsr(self, blocksize: int | Sequence[int], dense_dim: int | None = None) -> Tensor:
+        """Returns a matrix in layout sparse_bsr, of blocks by rows.
+
+        Example:
+            >>> torch.eye(4).to_sparse_bsr((2, 2)).values().shape
+            torch.Size([2, 2, 2])
+        """
+        return self.to_sparse(layout=LAYOUTS[4], blocksize=blocksize, dense_dim=dense_dim)
+
+    def to_sparse_bsc(self, blocksize: int | Sequence[int], dense_dim: int | None = None) -> Tensor:
+        """Returns a matrix in layout sparse_bsc, of blocks by columns."""
+        return self.to_sparse(layout=LAYOUTS[5], blocksize=blocksize, dense_dim=dense_dim)
 
     def resize_as_sparse_(self, the_template: Tensor) -> Tensor:
         """Gives a sparse tensor the sizes of another one."""

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import rushlight as torch
 from rushlight import Tensor
 
-LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc]
+BLOCK_LAYOUTS = [torch.sparse_bsr, torch.sparse_bsc]
+LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, *BLOCK_LAYOUTS]
 
 
 def random_matrix(
@@ -28,8 +29,17 @@ def coo(rows: int, columns: int, entries: int, seed: int = 0, **options: Any) ->
     return torch.sparse_coo_tensor(indices, values, (rows, columns))
 
 
+def block_of(shape: Any) -> tuple[int, ...]:
+    """Sizes of a block that divide those of a matrix, different ones where they can."""
+    return tuple(
+        next(b for b in (*wanted, 1) if n % b == 0)
+        for n, wanted in zip(shape, [(2, 3), (3, 2)], strict=True)
+    )
+
+
 def in_layout(tensor: Tensor, layout: Any) -> Tensor:
-    return tensor.to_sparse(layout=layout)
+    blocksize = block_of(tensor.shape) if layout in BLOCK_LAYOUTS else None
+    return tensor.to_sparse(layout=layout, blocksize=blocksize)
 
 
 def scipy_of(tensor: Tensor) -> Any:
@@ -40,11 +50,14 @@ def scipy_of(tensor: Tensor) -> Any:
             (tensor._values().numpy(), tuple(tensor._indices().numpy())), shape
         )
     values = tensor.detach().values().numpy()
-    if tensor.layout is torch.sparse_csr:
+    if tensor.layout in (torch.sparse_csr, torch.sparse_bsr):
         parts = (values, tensor.col_indices().numpy(), tensor.crow_indices().numpy())
-        return scipy.sparse.csr_array(parts, shape)
+        kind = scipy.sparse.csr_array if values.ndim == 1 else scipy.sparse.bsr_array
+        return kind(parts, shape)
     parts = (values, tensor.row_indices().numpy(), tensor.ccol_indices().numpy())
-    return scipy.sparse.csc_array(parts, shape)
+    if values.ndim == 1:
+        return scipy.sparse.csc_array(parts, shape)
+    return scipy.sparse.bsr_array((values.swapaxes(1, 2), *parts[1:]), shape[::-1]).T
 
 
 def same(actual: Tensor, expected: Any, tolerance: float = 1e-9) -> None:

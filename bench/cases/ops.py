@@ -147,6 +147,13 @@ def sparse_product(torch: Any) -> Call:
     return lambda: torch.sparse.mm(a, x).sum().backward()
 
 
+@case("2048 x 2048, a tenth of its 32 x 32 blocks @ 2048 x 64", "ops", 1.0)
+def block_product(torch: Any) -> Call:
+    used = (torch.rand(64, 64) < 0.1).repeat_interleave(32, 0).repeat_interleave(32, 1)
+    a, x = (torch.randn(2048, 2048) * used).to_sparse_bsr(32), torch.randn(2048, 64)
+    return lambda: a @ x
+
+
 @case("softmax, 4096x1000", "ops", 1.0)
 def softmax_large(torch: Any) -> Call:
     a = torch.randn(4096, 1000)

@@ -52,7 +52,8 @@ void write_lines(const EntryOrder& lines, int64_t* to) {
 }  // namespace
 
 const char* layout_name(Layout layout) {
-  constexpr const char* names[] = {"strided", "sparse_coo", "sparse_csr", "sparse_csc"};
+  constexpr const char* names[] = {"strided",    "sparse_coo", "sparse_csr",
+                                   "sparse_csc", "sparse_bsr", "sparse_bsc"};
   return names[int(layout)];
 }
 
@@ -69,29 +70,32 @@ SparsePattern::Ptr SparsePattern::coo(Tensor indices, ShapeRef sizes, bool coale
 }
 
 SparsePattern::Ptr SparsePattern::compressed(Layout layout, EntryOrder lines, ShapeRef sizes,
-                                             bool coalesced) {
+                                             bool coalesced, ShapeRef block) {
   int64_t count = lines.other.numel();
   Ptr pattern = Ptr::adopt(new SparsePattern(layout, sizes, count, coalesced));
   frozen(lines.start);
   frozen(lines.other);
-  pattern->order_[layout == Layout::sparse_csc] = std::make_unique<EntryOrder>(std::move(lines));
+  pattern->block_ = block;
+  pattern->order_[is_by_columns(layout)] = std::make_unique<EntryOrder>(std::move(lines));
   return pattern;
 }
 
 SparsePattern::Ptr SparsePattern::transposed(const Ptr& matrix) {
-  Layout layout = matrix->layout_ == Layout::sparse_csr   ? Layout::sparse_csc
-                  : matrix->layout_ == Layout::sparse_csc ? Layout::sparse_csr
-                                                          : Layout::sparse_coo;
+  constexpr Layout turned[] = {Layout::strided,    Layout::sparse_coo, Layout::sparse_csc,
+                               Layout::sparse_csr, Layout::sparse_bsc, Layout::sparse_bsr};
+  Layout layout = turned[int(matrix->layout_)];
   bool coalesced = matrix->coalesced_ && (layout != Layout::sparse_coo || matrix->count_ < 2);
   Shape sizes{matrix->sizes_[1], matrix->sizes_[0]};
   Ptr pattern = Ptr::adopt(new SparsePattern(layout, sizes, matrix->count_, coalesced));
+  pattern->block_ = matrix->block_;
+  std::reverse(pattern->block_.begin(), pattern->block_.end());
   pattern->turned_from_ = matrix;
   return pattern;
 }
 
 const Tensor& SparsePattern::indices() const {
   // The orders first: they have the lock of their own pattern.
-  const EntryOrder* lines = is_coo() ? nullptr : &by(layout_ == Layout::sparse_csc);
+  const EntryOrder* lines = is_coo() ? nullptr : &by(is_by_columns(layout_));
   const Tensor* turned = is_coo() && turned_from_ ? &turned_from_->indices() : nullptr;
   std::lock_guard lock(mutex_);
   if (indices_.defined()) return indices_;
@@ -102,7 +106,7 @@ const Tensor& SparsePattern::indices() const {
     std::copy(from, from + count_, to + count_);
     std::copy(from + count_, from + 2 * count_, to);
   } else {
-    bool columns = layout_ == Layout::sparse_csc;
+    bool columns = is_by_columns(layout_);
     write_lines(*lines, to + columns * count_);
     const int64_t* other = lines->other.data<int64_t>();
     std::copy(other, other + count_, to + !columns * count_);
@@ -143,7 +147,15 @@ Tensor make_sparse(const SparsePattern::Ptr& pattern, const Tensor& values) {
         "sparse tensors are not implemented on ", values.device(),
         ". Move the values to the CPU with cpu().");
   Shape sizes = pattern->sizes();
-  for (int64_t d = 1; d < values.dim(); ++d) sizes.push_back(values.size(d));
+  const Shape& block = pattern->block();
+  for (size_t d = 0; d < block.size(); ++d) {
+    ASSERT(values.size(int64_t(d) + 1) == block[d]);
+    int64_t blocks = sizes[d];
+    CHECK(!__builtin_mul_overflow(blocks, block[d], &sizes[d]), "the size of dim ", d,
+          " overflows: it is that of ", blocks, " blocks of ", block[d], ".");
+  }
+  for (size_t d = block.size() + 1; d < values.sizes().size(); ++d)
+    sizes.push_back(values.sizes()[d]);
   int64_t numel = checked_numel(sizes), bytes;
   CHECK(!__builtin_mul_overflow(numel, int64_t(values.itemsize()), &bytes), "sizes ", sizes, " of ",
         dtype_name(values.dtype()), " overflow: a tensor has at most 2^63 - 1 bytes");
@@ -191,7 +203,7 @@ Tensor sorted_entries(const SparsePattern& pattern) {
   Tensor entries = empty(Shape{count}, DType::int64);
   int64_t* to = entries.data<int64_t>();
   std::iota(to, to + count, 0);
-  if (pattern.coalesced() && pattern.layout() != Layout::sparse_csc) return entries;
+  if (pattern.coalesced() && !is_by_columns(pattern.layout())) return entries;
   // Sorting by the last dim, then by the one before it and so on takes time in proportion to the
   // sizes of the dims.
   int64_t most = 4 * count + 1024;

@@ -7,6 +7,9 @@
 // A pattern never changes and is shared by all tensors with entries in the same places; writing in
 // place gives a tensor other parts. Its indices are private, read-only copies, checked when they
 // came in: kernels trust them.
+// A matrix of blocks is a CSR or CSC matrix whose entries are blocks: its pattern counts in blocks,
+// its values are (entries, rows, columns of a block). Dense tensors meet it as a view of their
+// blocks, in_blocks() of ops/sparse/sparse.h, with which it is like any tensor with dense dims.
 // The values have no history. Ops take the values out of a sparse tensor and put others into its
 // pattern by two recorded ops (ops/sparse/sparse.cpp), and all between is ops on dense tensors:
 // these two alone know how gradients enter and leave sparse tensors.
@@ -19,8 +22,13 @@
 
 namespace rushlight {
 
-enum class Layout : uint8_t { strided, sparse_coo, sparse_csr, sparse_csc };
+enum class Layout : uint8_t { strided, sparse_coo, sparse_csr, sparse_csc, sparse_bsr, sparse_bsc };
+inline constexpr int kLayouts = 6;
 const char* layout_name(Layout layout);
+constexpr bool has_blocks(Layout layout) { return layout >= Layout::sparse_bsr; }
+constexpr bool is_by_columns(Layout layout) {
+  return layout == Layout::sparse_csc || layout == Layout::sparse_bsc;
+}
 
 // The entries of a matrix by row, or by column: those of line i are start[i] to start[i + 1] - 1,
 // `other` is the column (or row) of each, `entry` where its value stands; undefined when the
@@ -38,8 +46,10 @@ class SparsePattern final : public RefCounted {
   // `indices` is (sparse dims, entries), `sizes` those of the sparse dims. The caller has checked
   // them; `coalesced` tells that they are in row-major order and that none comes twice.
   static Ptr coo(Tensor indices, ShapeRef sizes, bool coalesced);
-  // A matrix whose `lines`, in the order of its values, are its rows (csr) or columns (csc).
-  static Ptr compressed(Layout layout, EntryOrder lines, ShapeRef sizes, bool coalesced);
+  // A matrix whose `lines`, in the order of its values, are its rows (csr, bsr) or columns (csc,
+  // bsc), counted like `sizes` in blocks, where `block` has the rows and columns of one.
+  static Ptr compressed(Layout layout, EntryOrder lines, ShapeRef sizes, bool coalesced,
+                        ShapeRef block = {});
   // The pattern of the transposed matrix; orders that are known for one serve for both.
   static Ptr transposed(const Ptr& matrix);
   static void destroy(SparsePattern* pattern) { delete pattern; }
@@ -47,6 +57,8 @@ class SparsePattern final : public RefCounted {
   Layout layout() const { return layout_; }
   bool is_coo() const { return layout_ == Layout::sparse_coo; }
   const Shape& sizes() const { return sizes_; }
+  // The sizes of a block; none in the layouts without blocks.
+  const Shape& block() const { return block_; }
   int64_t sparse_dim() const { return int64_t(sizes_.size()); }
   int64_t count() const { return count_; }
   bool coalesced() const { return coalesced_; }
@@ -62,7 +74,7 @@ class SparsePattern final : public RefCounted {
 
   Layout layout_;
   bool coalesced_;
-  Shape sizes_;
+  Shape sizes_, block_;
   int64_t count_;
   Ptr turned_from_;  // the orders of a transposed pattern are found there
   // What is made when it is first asked for.
@@ -78,7 +90,7 @@ class SparseParts final : public RefCounted {
   static void destroy(SparseParts* parts) { delete parts; }
 
   const SparsePattern::Ptr pattern;
-  const Tensor values;  // (entries, dense dims...)
+  const Tensor values;  // (entries, dense dims...) or (entries, rows, columns of a block)
 };
 
 inline Layout layout_of(const Tensor& tensor) {

@@ -13,6 +13,7 @@ import warnings
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._sparse import compressed_indices_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,11 +82,15 @@ def _places(tensor: Tensor) -> tuple[Tensor, ...] | None:
         return None
     if tensor.layout is rl.sparse_coo:
         return tuple(tensor.detach()._indices())
-    rows = tensor.layout is rl.sparse_csr
-    ends = tensor.crow_indices() if rows else tensor.ccol_indices()
-    plain = tensor.col_indices() if rows else tensor.row_indices()
+    ends, plain = compressed_indices_of(tensor)
     spread = rl.repeat_interleave(rl.arange(ends.numel() - 1, device=ends.device), ends.diff())
-    return (spread, plain) if rows else (plain, spread)
+    by_rows = tensor.layout in (rl.sparse_csr, rl.sparse_bsr)
+    rows, columns = (spread, plain) if by_rows else (plain, spread)
+    block = tensor.detach().values().shape[1:]
+    if block:
+        rows = rows.view(-1, 1, 1) * block[0] + rl.arange(block[0]).view(-1, 1)
+        columns = columns.view(-1, 1, 1) * block[1] + rl.arange(block[1])
+    return rl.broadcast_tensors(rows, columns)
 
 
 def _filled(tensor: Tensor) -> Tensor:
@@ -95,7 +100,10 @@ def _filled(tensor: Tensor) -> Tensor:
     places = rl.ones(sizes, device=dense.device).nonzero().t()
     values = dense.reshape(-1, *dense.shape[len(sizes) :])
     filled = rl.sparse_coo_tensor(places, values, dense.shape).coalesce()
-    return filled if tensor.layout is rl.sparse_coo else filled.to_sparse(layout=tensor.layout)
+    if tensor.layout is rl.sparse_coo:
+        return filled
+    blocksize = tuple(tensor.detach().values().shape[1:]) or None
+    return filled.to_sparse(layout=tensor.layout, blocksize=blocksize)
 
 
 class Point:
@@ -137,7 +145,9 @@ class Point:
         place = place_of(number, self.numbers.shape)
         if self._places is None:
             return place
-        return (*(int(indices[place[0]].item()) for indices in self._places), *place[1:])
+        dims = self._places[0].dim()
+        entry, rest = place[:dims], place[dims:]
+        return (*(int(indices[entry].item()) for indices in self._places), *rest)
 
     def rows(self, count: int) -> Tensor:
         """A Jacobian of zeros for an output of count elements."""

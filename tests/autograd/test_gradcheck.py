@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from sparse_matrices import random_matrix
+from sparse_matrices import LAYOUTS, in_layout, random_matrix
 
 import rushlight as torch
 from rushlight import _C, Tensor
@@ -222,10 +222,10 @@ def test_backward_gives_gradients_in_the_dtype_of_inputs_as_asked() -> None:
 
 @BOTH_MODES
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_sparse_inputs(layout: Any, masked: bool, fast_mode: bool) -> None:
     indices, values = random_matrix(4, 4, 6, 0)
-    matrix = torch.sparse_coo_tensor(indices, values, (4, 4)).coalesce().to_sparse(layout=layout)
+    matrix = in_layout(torch.sparse_coo_tensor(indices, values, (4, 4)).coalesce(), layout)
     inputs = matrix.requires_grad_(), leaf(4, 3)
     assert gradcheck(lambda s, d: s @ d, inputs, masked=masked, fast_mode=fast_mode)
     assert gradcheck(lambda s: s.to_dense().exp(), inputs[0], masked=masked, fast_mode=fast_mode)

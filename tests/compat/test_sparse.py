@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sparse_matrices import block_of
 
 import rushlight as torch
 
 pytorch = pytest.importorskip("torch")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-LAYOUTS = ["sparse_coo", "sparse_csr", "sparse_csc"]
+LAYOUTS = ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"]
 
 
 def parts(seed: int = 0, shape: tuple[int, ...] = (4, 5), count: int = 8, dense: tuple = ()) -> Any:
@@ -27,7 +28,8 @@ def sparse_in(library: Any, layout: str = "sparse_coo", *args: Any) -> Any:
     )
     if layout == "sparse_coo":
         return made
-    return made.coalesce().to_sparse(layout=getattr(library, layout))
+    options = {"blocksize": block_of(shape)} if layout.startswith("sparse_bs") else {}
+    return made.coalesce().to_sparse(layout=getattr(library, layout), **options)
 
 
 def described(value: Any) -> Any:
@@ -120,6 +122,36 @@ def test_results_of_csr_matrices_equal(expression: str) -> None:
     same(*results)
 
 
+BSR_EXPRESSIONS = [
+    "x.crow_indices()", "x.col_indices()", "x.values()", "x.to_dense()", "x.to_sparse()",
+    "x.to_sparse_bsr(2)", "x.to_sparse_bsc(2)", "x.to_sparse_coo()", "x.t()", "x.t().values()",
+    "x.t().ccol_indices()", "x.t().row_indices()", "x.mT", "x @ d", "x @ d[0]", "d @ x.t()",
+    "torch.mm(x, d)", "torch.sparse.mm(x, d)", "torch.addmm(d[:4], x, d, beta=2, alpha=3)",
+    "torch.addmv(d[0, :4], x, d[0])", "torch.nn.functional.linear(d, x)",
+    "torch.nn.functional.linear(d, x, d[0, :4])", "torch.nn.functional.linear(d[0], x)",
+    "torch.nn.functional.linear(d.reshape(2, 3, 6), x)", "x * 2", "-x", "x.abs()", "x.sin()",
+    "x.sqrt().isnan()", "x.relu()", "x.sum()", "x.float()", "x.to(torch.int64)", "x.clone()",
+    "x.is_sparse", "x.is_sparse_csr", "x._nnz()", "x.sparse_dim()", "x.dense_dim()", "x.numel()",
+    "d[:4].sparse_mask(x)", "torch.zeros_like(x)", "x.clone().zero_()", "x.clone().mul_(2)",
+    "x.clone().copy_(x)", "d.to_sparse_bsr(2)", "d.to_sparse_bsr((2, 3), 0).values()",
+    "d.to_sparse_bsc((3, 1)).values()", "d.to_sparse_csr().to_sparse_bsr((3, 2)).values()",
+    "d.to_sparse().to_sparse_bsc((1, 6)).row_indices()",
+    "d.to_sparse(layout=torch.sparse_bsr, blocksize=(2, 2))",
+    "torch.sparse_bsr_tensor([0, 1], [1], [[[1.0, 2.0]]])",
+    "torch.sparse_bsc_tensor([0, 1], [1], [[[1.0, 2.0]]], (2, 2))",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("expression", BSR_EXPRESSIONS)
+def test_results_of_matrices_of_blocks_equal(expression: str) -> None:
+    results = []
+    for library in (torch, pytorch):
+        d = library.arange(36.0, dtype=library.float64).reshape(6, 6)
+        x = sparse_in(library, "sparse_coo", 0, (4, 6)).coalesce().to_sparse_bsr(2)
+        results.append(eval(expression, {"torch": library, "x": x, "d": d}))
+    same(*results)
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "complex64", "bool"])
 @pytest.mark.parametrize("shape", [((4, 5), 8), ((200, 3), 400), ((2, 9000), 1300), ((3, 3), 0)])
@@ -179,6 +211,9 @@ def test_files_of_one_open_in_the_other(layout: str) -> None:
         "x.values()", "x.indices()", "x.crow_indices()", "torch.ones(2).coalesce()",
         "torch.ones(2).values()", "x.exp()", "x == x", "x.view(20)", "x.max()", "x.numpy()",
         "x + torch.sparse_coo_tensor((5, 4))", "x @ x", "x[9]", "x.to_sparse(1)",
+        "x.to_dense().to_sparse_bsr(2)", "x.to_dense().to_sparse_bsr((2, 0))",
+        "x.to_dense().to_sparse(layout=torch.sparse_bsr)", "x.to_dense().to_sparse(blocksize=2)",
+        "torch.sparse_bsr_tensor([0, 1], [0], [1.0])", "x.to_sparse_bsr((2, 5)).indices()",
     ],
 )  # fmt: skip
 def test_errors_are_of_one_class(expression: str) -> None:

@@ -177,6 +177,7 @@ TWISTS: list[Callable[[Values, torch.Tensor], torch.Tensor]] = [
     lambda v, x: torch.cat([x.flatten()[:1], x.flatten()])[1:].reshape(x.shape),  # not aligned
     lambda v, x: x.to("meta"),
     lambda v, x: x.to_sparse(layout=v.pick([torch.sparse_coo, torch.sparse_csr, torch.sparse_csc])),
+    lambda v, x: v.pick([x.to_sparse_bsr, x.to_sparse_bsc])(v.pick([1, 2, (2, 1), (1, 3)])),
     lambda v, x: x.narrow(v.dim_of(x), 0, 0),
     lambda v, x: x.narrow(v.dim_of(x), 0, 1),
     lambda v, x: x.select(v.dim_of(x), 0),

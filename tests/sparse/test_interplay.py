@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ops.matrix import ROWS, SAMPLED, SAMPLES, function_of, tensor_of
-from sparse_matrices import LAYOUTS, coo, same
+from sparse_matrices import LAYOUTS, coo, in_layout, same
 
 import rushlight as torch
 from rushlight import Tensor
@@ -21,7 +21,7 @@ from rushlight import Tensor
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_copies_pickles_and_checkpoints(layout: Any) -> None:
-    x = coo(3, 4, 5).to_sparse(layout=layout).detach().requires_grad_()
+    x = in_layout(coo(3, 4, 5), layout).detach().requires_grad_()
     file = io.BytesIO()
     parameter = torch.nn.Parameter(x.detach())
     hybrid = torch.eye(3).to_sparse(1)
@@ -58,13 +58,16 @@ def test_damaged_files_are_refused() -> None:
         (torch.sparse_coo, [indices, values, (6,), True]),
         (torch.sparse_csr, (torch.tensor([0, 9]), torch.tensor([0]), torch.ones(1), (1, 1))),
         (torch.sparse_csr, (indices, values, (3,))),
+        (torch.sparse_bsr, (torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), (1, 1))),
+        (torch.sparse_bsr, (torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1, 2, 2), (2, 3))),
+        (torch.sparse_bsc, (torch.tensor([0, 1]), torch.tensor([1]), torch.ones(1, 2, 2), (2, 2))),
         (torch.strided, (indices, values, (6,), True)),
         ("torch.sparse_coo", (indices, values, (6,), True)),
     ):
         with pytest.raises(pickle.UnpicklingError):
             rebuild_sparse(layout, parts)
     assert rebuild_sparse(torch.sparse_coo, (indices, values, (6,))).shape == (6,)
-    for name in ("torch.sparse_bsr", ["torch.strided"], None):
+    for name in ("torch.sparse_blocks", ["torch.strided"], None):
         with pytest.raises(pickle.UnpicklingError):
             get_layout(name)
 
@@ -185,8 +188,7 @@ def test_every_op_takes_sparse_tensors_or_refuses_them(name: str) -> None:
                 wanted = next(left) == position  # noqa: B023
                 if not wanted or tensor.dim() == 0:
                     return tensor
-                is_matrix = tensor.dim() == 2
-                return tensor.to_sparse(layout=layout if is_matrix else torch.sparse_coo)  # noqa: B023
+                return in_layout(tensor, layout if tensor.dim() == 2 else torch.sparse_coo)  # noqa: B023
 
             call = sample.map(converted)
             for function in (function_of(name), method):
@@ -196,9 +198,9 @@ def test_every_op_takes_sparse_tensors_or_refuses_them(name: str) -> None:
                     function(*call.args, **call.kwargs)
 
 
-@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr], ids=str)
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
 def test_what_asks_whose_memory_it_is_takes_tensors_without(layout: Any) -> None:
-    sparse = torch.eye(3).mul(2).to_sparse(layout=layout)
+    sparse = in_layout(torch.eye(3).mul(2), layout)
 
     class Product(torch.nn.Module):
         def __init__(self) -> None:

@@ -199,7 +199,7 @@ def test_values_share_memory() -> None:
 
 
 @given(matrices())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_all_ways_between_layouts_keep_the_matrix(parts: Any) -> None:
     indices, values, shape = parts
     x = torch.sparse_coo_tensor(indices, values, shape)
@@ -238,7 +238,8 @@ def test_to_sparse_keeps_dense_dims() -> None:
         x.to_sparse_csr()
     with pytest.raises(RuntimeError, match="keeps its number of sparse dims, 3"):
         x.to_sparse().to_sparse(1)
-    assert x.to_sparse().to_sparse().layout is torch.sparse_coo
+    for layout in LAYOUTS:
+        assert in_layout(x[0], layout).to_sparse().layout is torch.sparse_coo
     assert x.to_dense() is x
 
 
@@ -253,8 +254,8 @@ def test_unordered_csr_rows_are_put_in_order_where_that_matters() -> None:
 def test_parts_of_other_layouts_are_refused() -> None:
     x = coo(3, 3, 4)
     for ask, message in (
-        (lambda: x.crow_indices(), "expected a tensor of layout sparse_csr, but got sparse_coo"),
-        (lambda: x.to_sparse_csr().row_indices(), "expected .* sparse_csc, but got sparse_csr"),
+        (lambda: x.crow_indices(), "expected .* sparse_csr or sparse_bsr, but got sparse_coo"),
+        (lambda: x.to_sparse_csr().row_indices(), "sparse_csc or sparse_bsc, but got sparse_csr"),
         (lambda: x.ccol_indices(), "sparse_csc"),
         (lambda: x.to_sparse_csr().indices(), "expected a tensor of layout sparse_coo"),
         (lambda: x.to_sparse_csr().coalesce(), "expected a tensor of layout sparse_coo"),

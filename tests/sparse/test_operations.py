@@ -24,7 +24,7 @@ def test_arithmetic_equals_that_of_dense_tensors(parts: Any, data: Any, layout: 
     x = torch.sparse_coo_tensor(indices, values, shape)
     x = x if layout is torch.sparse_coo else in_layout(x, layout)
     other = data.draw(st.permutations(range(len(values))))
-    y = torch.sparse_coo_tensor(indices[:, other], values + 1, shape).to_sparse(layout=layout)
+    y = in_layout(torch.sparse_coo_tensor(indices[:, other], values + 1, shape), layout)
     a, b = x.to_dense(), y.to_dense()
     d = torch.arange(float(a.numel()), dtype=torch.float64).reshape(shape)
     same(x + y, a + b)
@@ -214,7 +214,7 @@ def test_rows_columns_and_slices_can_be_picked() -> None:
     with pytest.raises(IndexError, match="out of"):
         x.select(0, 9)
     for layout in LAYOUTS:
-        y = coo(3, 4, 5).to_sparse(layout=layout)
+        y = in_layout(coo(3, 4, 5), layout)
         same(y.index_select(1, torch.tensor([3, 0])), y.to_dense()[:, [3, 0]])
         same(y[1], y.to_dense()[1])
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from ops.matrix import directional_check, tensor_of
-from sparse_matrices import LAYOUTS, coo, random_matrix, same
+from sparse_matrices import LAYOUTS, coo, in_layout, random_matrix, same
 
 import rushlight as torch
 from rushlight import Tensor
@@ -24,6 +24,21 @@ GRADIENT_CASES: dict[str, Callable[..., Tensor]] = {
     "coalesce": lambda x, y, d: x.coalesce().values(),
     "csr": lambda x, y, d: x.to_sparse_csr().values(),
     "csc": lambda x, y, d: x.to_sparse_csc().to_sparse_csr().values(),
+    "bsr": lambda x, y, d: x.to_sparse_bsr(2).values(),
+    "bsc": lambda x, y, d: x.to_sparse_csr().to_sparse_bsc((1, 2)).to_sparse_csc().values(),
+    "dense_bsr": lambda x, y, d: (d * d).to_sparse_bsr((4, 2)).to_sparse_bsr((1, 2)).to_dense(),
+    "bsr_mm": lambda x, y, d: x.to_sparse_bsr((2, 4)) @ d,
+    "bsc_mm": lambda x, y, d: x.to_sparse_bsc((4, 2)) @ d + x.to_sparse_bsr((1, 2)).t() @ d,
+    "dense_mm_bsr": lambda x, y, d: d @ x.to_sparse_bsr((2, 1)),
+    "bsr_linear": lambda x, y, d: torch.nn.functional.linear(d, x.to_sparse_bsr(2), d[0]),
+    "bsr_sampled": lambda x, y, d: torch.sparse.sampled_addmm(
+        x.to_sparse_bsr((2, 1)), d, d.t(), beta=2.0
+    ).to_dense(),
+    "bsr_add": lambda x, y, d: (
+        (x.to_sparse_bsr(2) + y.to_sparse_bsr(2) * 3).to_dense() + (d + x.to_sparse_bsc(2))
+    ),
+    "bsr_mul": lambda x, y, d: (x.to_sparse_bsr(2) * d * y.to_sparse_bsr((1, 4))).to_dense(),
+    "bsr_sum": lambda x, y, d: x.to_sparse_bsr(2).sum() * x.to_sparse_bsr(2).sum(1).to_dense(),
     "mm": lambda x, y, d: x @ d,
     "csr_mm": lambda x, y, d: x.to_sparse_csr() @ d,
     "t_mm": lambda x, y, d: x.t() @ d.t()[:4],
@@ -87,16 +102,18 @@ def slope_value(slope: Callable[[list[Tensor]], Tensor], points: list[Tensor]) -
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_gradient_of_a_sparse_leaf_has_its_pattern(layout: Any) -> None:
     d = tensor_of(np.random.default_rng(2).normal(size=(5, 3))).requires_grad_()
-    leaf = coo(4, 5, 9).coalesce().to_sparse(layout=layout).detach().requires_grad_()
+    leaf = in_layout(coo(4, 5, 9).coalesce(), layout).detach().requires_grad_()
+    entries = leaf.detach().clone()
+    entries.values().fill_(1)
     out = torch.sparse.mm(leaf, d)
     out.backward(torch.ones(4, 3, dtype=torch.float64))
     assert leaf.grad.layout is layout
     assert leaf.grad._nnz() == leaf._nnz()
     expected = torch.ones(4, 3, dtype=torch.float64) @ d.detach().t()
-    same(leaf.grad, torch.where(leaf.detach().to_dense() != 0, expected, 0.0))
+    same(leaf.grad, entries.to_dense() * expected)
     same(d.grad, leaf.detach().to_dense().t() @ torch.ones(4, 3, dtype=torch.float64))
     torch.sparse.mm(leaf, d).sum().backward()
-    same(leaf.grad, torch.where(leaf.detach().to_dense() != 0, 2 * expected, 0.0))
+    same(leaf.grad, entries.to_dense() * expected * 2)
     assert leaf.grad._nnz() == leaf._nnz()
 
 

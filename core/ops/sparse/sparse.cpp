@@ -17,18 +17,81 @@ Tensor in_pattern(const SparsePattern::Ptr& pattern, const Tensor& values) {
   return call<"_sparse_like", Tensor>(values, bare_pattern(make_sparse(pattern, values)));
 }
 
-// A CSR or CSC tensor by its rows or columns, from any sparse matrix.
+// A compressed tensor by its rows or columns, from any sparse matrix with entries of that kind: the
+// dense dims of a COO one are blocks.
 Tensor compress(const Tensor& input, Layout layout) {
   Tensor matrix = coalesced(input);
   const SparsePattern& from = *pattern_of(matrix);
-  CHECK(from.sparse_dim() == 2 && matrix.dim() == 2, "only a matrix without dense dims can be ",
-        layout_name(layout), ", not a tensor of shape ", matrix.sizes(), " with ",
-        matrix.dim() - from.sparse_dim(), " dense dims.");
-  EntryOrder lines = from.by(layout == Layout::sparse_csc);
   Tensor values = sparse_values(matrix);
+  CHECK(from.sparse_dim() == 2 && values.dim() == (has_blocks(layout) ? 3 : 1),
+        "only a matrix without dense dims can be ", layout_name(layout), ", not a tensor of shape ",
+        input.sizes(), " with ", values.dim() - 1, " dense dims.");
+  EntryOrder lines = from.by(is_by_columns(layout));
   if (lines.entry.defined()) values = take_entries(values, lines.entry);
   lines.entry = {};
-  return in_pattern(SparsePattern::compressed(layout, lines, from.sizes(), true), values);
+  Shape block(values.sizes().begin() + 1, values.sizes().end());
+  return in_pattern(SparsePattern::compressed(layout, lines, from.sizes(), true, block), values);
+}
+
+// A COO matrix of all elements of one of blocks.
+Tensor elements_of_blocks(const Tensor& input) {
+  const SparsePattern& pattern = *pattern_of(input);
+  int64_t rows = pattern.block()[0], columns = pattern.block()[1], count = pattern.count();
+  Tensor values = sparse_values(input);
+  Tensor indices = empty(Shape{2, values.numel()}, DType::int64);
+  const int64_t* from = pattern.indices().data<int64_t>();
+  int64_t *row = indices.data<int64_t>(), *column = row + values.numel();
+  for (int64_t k = 0; k < count; ++k)
+    for (int64_t r = 0; r < rows; ++r)
+      for (int64_t c = 0; c < columns; ++c) {
+        *row++ = from[k] * rows + r;
+        *column++ = from[count + k] * columns + c;
+      }
+  return sparse_coo(indices, reshape(values, Shape{-1}), input.sizes(), false);
+}
+
+// A COO matrix whose entries are the blocks of another one's elements, in dense dims.
+Tensor blocks_of_elements(const Tensor& input, ShapeRef block) {
+  const SparsePattern& pattern = *pattern_of(input);
+  CHECK(input.dim() == 2 && pattern.sparse_dim() == 2,
+        "only a matrix without dense dims has blocks, "
+        "not a tensor of shape ",
+        input.sizes(), " with ", input.dim() - pattern.sparse_dim(), " dense dims.");
+  int64_t count = pattern.count();
+  Tensor outer = empty(Shape{2, count}, DType::int64), inner = empty(Shape{2, count}, DType::int64);
+  const int64_t* from = pattern.indices().data<int64_t>();
+  Shape sizes;
+  for (int64_t d = 0; d < 2; ++d) {
+    int64_t size = block[size_t(d)];
+    sizes.push_back(pattern.sizes()[size_t(d)] / size);
+    for (int64_t k = d * count; k < (d + 1) * count; ++k) {
+      outer.data<int64_t>()[k] = from[k] / size;
+      inner.data<int64_t>()[k] = from[k] % size;
+    }
+  }
+  EntryGroups groups = group_entries(*SparsePattern::coo(outer, sizes, false));
+  Tensor places[] = {groups.group, select(inner, 0, 0), select(inner, 0, 1)};
+  Shape value_sizes{groups.indices.size(1), block[0], block[1]};
+  Tensor values = index_put_(zeros(value_sizes, input.dtype()), places, sparse_values(input), true);
+  return sparse_coo(groups.indices, values, sizes, true);
+}
+
+// The sizes of a block in a layout, which must fit a matrix.
+void check_block(const Tensor& input, Layout layout, ShapeRef block) {
+  if (!has_blocks(layout)) {
+    CHECK(block.empty(), "conversion from ", layout_name(layout_of(input)), " to ",
+          layout_name(layout), " with blocksize argument given is not supported. Leave it out.");
+    return;
+  }
+  CHECK(!block.empty(), "conversion from ", layout_name(layout_of(input)), " to ",
+        layout_name(layout),
+        " without blocksize argument given is not supported. Pass the rows "
+        "and columns of a block.");
+  CHECK(block[0] > 0 && block[1] > 0, "blocksize needs to be positive, but got ", ShapeText{block},
+        ".");
+  CHECK(input.dim() != 2 || (input.size(0) % block[0] == 0 && input.size(1) % block[1] == 0),
+        "tensor sparse size ", input.sizes(), " must be divisible by given blocksize ",
+        ShapeText{block}, ". Pad the matrix, or pass other sizes.");
 }
 
 Tensor to_coo(const Tensor& dense, int64_t sparse_dim) {
@@ -70,10 +133,14 @@ const SparsePattern& expect_coalesced(const Tensor& input, const char* part) {
 // Another handle, so that what is done to the caller's leaves the pattern's as it is.
 Tensor handed_out(const Tensor& indices) { return shallow_copy(indices); }
 
-Tensor compressed_part(const Tensor& input, Layout layout, bool start) {
-  CHECK(layout_of(input) == layout, "expected a tensor of layout ", layout_name(layout),
-        ", but got ", layout_name(layout_of(input)), ".");
-  const EntryOrder& lines = pattern_of(input)->by(layout == Layout::sparse_csc);
+// Where lines begin, or the plain indices, of a tensor compressed by rows or by columns.
+Tensor compressed_part(const Tensor& input, bool columns, bool start) {
+  Layout layout = layout_of(input);
+  CHECK(layout >= Layout::sparse_csr && is_by_columns(layout) == columns,
+        "expected a tensor of layout ",
+        columns ? "sparse_csc or sparse_bsc" : "sparse_csr or sparse_bsr", ", but got ",
+        layout_name(layout), ".");
+  const EntryOrder& lines = pattern_of(input)->by(columns);
   return handed_out(start ? lines.start : lines.other);
 }
 
@@ -148,7 +215,10 @@ Tensor sparse_coo(const Tensor& indices, const Tensor& values, ShapeRef sparse_s
 Tensor coalesced(const Tensor& sparse) {
   const SparsePattern& pattern = *pattern_of(sparse);
   if (pattern.coalesced()) return sparse;
-  if (!pattern.is_coo()) return compress(to_layout(sparse, Layout::sparse_coo), pattern.layout());
+  if (!pattern.is_coo()) {
+    Tensor entries = sparse_coo(pattern.indices(), sparse_values(sparse), pattern.sizes(), false);
+    return compress(entries, pattern.layout());
+  }
   EntryGroups groups = group_entries(pattern);
   Tensor values = sparse_values(sparse);
   int64_t distinct = groups.indices.size(1);
@@ -163,35 +233,50 @@ Tensor coalesced(const Tensor& sparse) {
   return sparse_coo(groups.indices, values, pattern.sizes(), true);
 }
 
+Tensor in_blocks(const Tensor& matrix, ShapeRef block) {
+  if (block.empty()) return matrix;
+  Shape sizes{matrix.size(0) / block[0], block[0], matrix.size(1) / block[1], block[1]};
+  return transpose(reshape(matrix, sizes), 1, 2);
+}
+
+Tensor add_entries_(const Tensor& dense, const SparsePattern& pattern, const Tensor& values) {
+  index_put_(in_blocks(dense, pattern.block()), index_rows(pattern), values, true);
+  return dense;
+}
+
 Tensor to_dense(const Tensor& sparse) {
   const SparsePattern& pattern = *pattern_of(sparse);
   Tensor values = sparse_values(sparse);
   if (pattern.sparse_dim() == 0) return cast(sum(values, Shape{0}), sparse.dtype());
-  Tensor dense = zeros(sparse.sizes(), sparse.dtype());
-  return index_put_(dense, index_rows(pattern), values, true);
+  return add_entries_(zeros(sparse.sizes(), sparse.dtype()), pattern, values);
 }
 
-Tensor to_layout(const Tensor& input, Layout layout, std::optional<int64_t> sparse_dim) {
+Tensor to_layout(const Tensor& input, Layout layout, std::optional<int64_t> sparse_dim,
+                 ShapeRef block) {
   Layout from = layout_of(input);
-  CHECK(!sparse_dim || from == Layout::strided || *sparse_dim == pattern_of(input)->sparse_dim(),
-        "a sparse tensor keeps its number of sparse dims, ",
-        from == Layout::strided ? 0 : pattern_of(input)->sparse_dim(), ". Leave sparse_dim out.");
-  if (from == layout) return input;
+  const SparsePattern* pattern = input.is_sparse() ? pattern_of(input).get() : nullptr;
+  CHECK(!sparse_dim || !pattern || *sparse_dim == pattern->sparse_dim(),
+        "a sparse tensor keeps its number of sparse dims, ", pattern ? pattern->sparse_dim() : 0,
+        ". Leave sparse_dim out.");
+  Shape own = pattern ? pattern->block() : Shape{}, wanted = block;
+  if (block.empty() && has_blocks(layout)) wanted = own;
+  check_block(input, layout, wanted);
+  if (from == layout && own == wanted) return input;
   if (layout == Layout::strided) return to_dense(input);
-  if (from == Layout::strided) {
-    bool coo = layout == Layout::sparse_coo;
-    CHECK(coo || input.dim() == 2, "only a matrix can be ", layout_name(layout),
-          ", not a tensor "
-          "of shape ",
-          input.sizes(), ".");
-    Tensor sparse = to_coo(input, sparse_dim.value_or(input.dim()));
-    return coo ? sparse : compress(sparse, layout);
+  if (layout == Layout::sparse_coo) {
+    if (!pattern) return to_coo(input, sparse_dim.value_or(input.dim()));
+    bool in_order = pattern->coalesced() && from == Layout::sparse_csr;
+    Tensor coo = has_blocks(from) ? elements_of_blocks(input)
+                                  : sparse_coo(pattern->indices(), sparse_values(input),
+                                               pattern->sizes(), in_order);
+    return pattern->coalesced() ? coalesced(coo) : coo;
   }
-  if (layout != Layout::sparse_coo) return compress(input, layout);
-  const SparsePattern& pattern = *pattern_of(input);
-  bool in_order = pattern.coalesced() && from == Layout::sparse_csr;
-  Tensor coo = sparse_coo(pattern.indices(), sparse_values(input), pattern.sizes(), in_order);
-  return pattern.coalesced() ? coalesced(coo) : coo;
+  CHECK(input.dim() == 2 || pattern, "only a matrix can be ", layout_name(layout),
+        ", not a tensor of shape ", input.sizes(), ".");
+  if (!pattern) return compress(to_coo(in_blocks(input, wanted), 2), layout);
+  if (own == wanted) return compress(input, layout);
+  Tensor coo = to_layout(input, Layout::sparse_coo);
+  return compress(wanted.empty() ? coo : blocks_of_elements(coo, wanted), layout);
 }
 
 Tensor elements_at(const Tensor& input, const Tensor& pattern) {
@@ -200,7 +285,7 @@ Tensor elements_at(const Tensor& input, const Tensor& pattern) {
         " has no elements in the places of a sparse tensor of shape ", pattern.sizes(),
         ". Both must have the same shape.");
   if (!input.is_sparse()) {
-    if (wanted.sparse_dim() > 0) return index(input, index_rows(wanted));
+    if (wanted.sparse_dim() > 0) return index(in_blocks(input, wanted.block()), index_rows(wanted));
     Shape sizes = input.sizes();
     sizes.insert(0, wanted.count());
     return expand(input, sizes);
@@ -208,6 +293,8 @@ Tensor elements_at(const Tensor& input, const Tensor& pattern) {
   if (pattern_of(input) == pattern_of(pattern)) return sparse_values(input);
   if (pattern_of(input)->sparse_dim() != wanted.sparse_dim())
     return elements_at(to_dense(input), pattern);
+  if (pattern_of(input)->block() != wanted.block())
+    return elements_at(to_layout_of(pattern, input), pattern);
   Tensor source = coalesced(input), values = sparse_values(source);
   if (values.size(0) == 0) {
     Shape sizes = values.sizes();
@@ -247,10 +334,11 @@ OP(_sparse_like, "(Tensor values, Tensor pattern) -> Tensor", {
   .sparse  = by_forward,
   .forward = [](const Tensor& values, const Tensor& pattern) {
     expect_sparse(pattern);
-    CHECK(!values.is_sparse() && values.dim() > 0 &&
-              values.size(0) == pattern_of(pattern)->count(),
-          "expected values for ", pattern_of(pattern)->count(), " entries, but got shape ",
-          values.sizes(), ".");
+    const Shape &sizes = values.sizes(), &block = pattern_of(pattern)->block();
+    bool fits = sizes.size() > block.size() && sizes[0] == pattern_of(pattern)->count() &&
+                std::equal(block.begin(), block.end(), sizes.begin() + 1);
+    CHECK(!values.is_sparse() && fits, "expected values for ", pattern_of(pattern)->count(),
+          " entries, but got shape ", sizes, ".");
     return make_sparse(pattern_of(pattern), to_contiguous(values));
   },
   .saves   = saves<"pattern">,
@@ -275,28 +363,34 @@ OP(_sparse_coo_tensor,
 })
 
 OP(_sparse_compressed_tensor, "(Tensor compressed_indices, Tensor plain_indices, Tensor values, "
-                              "int[]? size=None, bool columns=False) -> Tensor", {
+                              "int[]? size=None, int layout=2) -> Tensor", {
   .home    = "private",
-  .doc     = R"(A CSR matrix, or a CSC one when it is given by columns.)",
+  .doc     = R"(A matrix in a compressed layout, given by its number.)",
   .gpu     = none<"sparse tensors live on the CPU">,
   .forward = [](const Tensor& compressed_indices, const Tensor& plain_indices,
-                const Tensor& values, std::optional<ShapeRef> size, bool columns) {
+                const Tensor& values, std::optional<ShapeRef> size, int64_t layout) {
+    CHECK(layout >= int64_t(Layout::sparse_csr) && layout < kLayouts,
+          "there is no compressed layout ", layout, ".");
     CompressedParts parts =
-        checked_compressed(compressed_indices, plain_indices, values, size, columns);
-    Layout layout = columns ? Layout::sparse_csc : Layout::sparse_csr;
-    return in_pattern(
-        SparsePattern::compressed(layout, parts.lines, parts.sizes, parts.in_order), values);
+        checked_compressed(compressed_indices, plain_indices, values, size, Layout(layout));
+    return in_pattern(SparsePattern::compressed(Layout(layout), parts.lines, parts.sizes,
+                                                parts.in_order, parts.block),
+                      values);
   },
 })
 
-OP(_to_layout, "(Tensor input, int layout, int? sparse_dim=None) -> Tensor", {
+OP(_to_layout,
+   "(Tensor input, int layout, int? sparse_dim=None, int[]? blocksize=None) -> Tensor", {
   .home    = "private",
   .doc     = R"(The tensor in another layout, by its number; itself when it has that.)",
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
-  .forward = [](const Tensor& input, int64_t layout, std::optional<int64_t> sparse_dim) {
-    CHECK(layout >= 0 && layout <= int64_t(Layout::sparse_csc), "there is no layout ", layout);
-    return to_layout(input, Layout(layout), sparse_dim);
+  .forward = [](const Tensor& input, int64_t layout, std::optional<int64_t> sparse_dim,
+                std::optional<ShapeRef> blocksize) {
+    CHECK(layout >= 0 && layout < kLayouts, "there is no layout ", layout);
+    CHECK(!blocksize || blocksize->size() == 2, "blocksize needs to be a tuple of size 2, but got ",
+          ShapeText{blocksize.value_or(ShapeRef{})}, ". It has the rows and columns of a block.");
+    return to_layout(input, Layout(layout), sparse_dim, blocksize.value_or(ShapeRef{}));
   },
 })
 
@@ -390,35 +484,35 @@ OP(_indices, "(Tensor input) -> Tensor", {
 })
 
 OP(crow_indices, "(Tensor input) -> Tensor", {
-  .doc     = R"(Where the entries of each row of a CSR matrix begin, and where the last ends.)",
+  .doc     = R"(Where the entries of each row of a CSR or BSR matrix begin and end.)",
   .variants = method,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
-  .forward = [](const Tensor& input) { return compressed_part(input, Layout::sparse_csr, true); },
+  .forward = [](const Tensor& input) { return compressed_part(input, false, true); },
 })
 
 OP(col_indices, "(Tensor input) -> Tensor", {
-  .doc     = R"(The columns of the entries of a CSR matrix.)",
+  .doc     = R"(The columns of the entries of a CSR or BSR matrix.)",
   .variants = method,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
-  .forward = [](const Tensor& input) { return compressed_part(input, Layout::sparse_csr, false); },
+  .forward = [](const Tensor& input) { return compressed_part(input, false, false); },
 })
 
 OP(ccol_indices, "(Tensor input) -> Tensor", {
-  .doc     = R"(Where the entries of each column of a CSC matrix begin, and where the last ends.)",
+  .doc     = R"(Where the entries of each column of a CSC or BSC matrix begin and end.)",
   .variants = method,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
-  .forward = [](const Tensor& input) { return compressed_part(input, Layout::sparse_csc, true); },
+  .forward = [](const Tensor& input) { return compressed_part(input, true, true); },
 })
 
 OP(row_indices, "(Tensor input) -> Tensor", {
-  .doc     = R"(The rows of the entries of a CSC matrix.)",
+  .doc     = R"(The rows of the entries of a CSC or BSC matrix.)",
   .variants = method,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
-  .forward = [](const Tensor& input) { return compressed_part(input, Layout::sparse_csc, false); },
+  .forward = [](const Tensor& input) { return compressed_part(input, true, false); },
 })
 
 OP(is_coalesced, "(Tensor input) -> bool", {

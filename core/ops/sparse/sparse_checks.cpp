@@ -76,18 +76,24 @@ CooParts checked_coo(const Tensor& indices, const Tensor& values, std::optional<
 
 CompressedParts checked_compressed(const Tensor& compressed, const Tensor& plain,
                                    const Tensor& values, std::optional<ShapeRef> size,
-                                   bool columns) {
+                                   Layout layout) {
+  bool columns = is_by_columns(layout);
   const char* start_name = columns ? "ccol_indices" : "crow_indices";
   const char* other_name = columns ? "row_indices" : "col_indices";
   const char* line = columns ? "column" : "row";
   CompressedParts parts{
       {private_indices(compressed, start_name, 1), private_indices(plain, other_name, 1), {}},
       {},
+      {},
       true};
   int64_t lines = compressed.numel() - 1, count = plain.numel();
   check_count(values, count);
-  CHECK(values.dim() == 1, "values must have 1 dim, but got shape ", values.sizes(),
-        ". Dense and batch dims are not implemented in this layout.");
+  CHECK(values.dim() == (has_blocks(layout) ? 3 : 1), "values must have ",
+        has_blocks(layout) ? "3 dims, (blocks, rows, columns)," : "1 dim,", " but got shape ",
+        values.sizes(), ". Dense and batch dims are not implemented in this layout.");
+  parts.block = Shape(values.sizes().begin() + 1, values.sizes().end());
+  CHECK(!has_blocks(layout) || (parts.block[0] > 0 && parts.block[1] > 0),
+        "blocks must have rows and columns, but values have shape ", values.sizes(), ".");
   CHECK(lines >= 0, start_name, " must have an element more than the matrix has ", line,
         "s, but is empty.");
   const int64_t* start = parts.lines.start.data<int64_t>();
@@ -97,9 +103,15 @@ CompressedParts checked_compressed(const Tensor& compressed, const Tensor& plain
     CHECK(size->size() == 2, "size must have 2 dims, but got ", ShapeText{*size},
           ". Only matrices have this layout.");
     checked_numel(*size);
-    width = (*size)[!columns];
-    CHECK((*size)[columns] == lines, start_name, " has ", lines + 1, " elements, but for size ",
-          ShapeText{*size}, " it must have ", (*size)[columns] + 1, ".");
+    Shape sizes = *size;
+    for (size_t d = 0; d < parts.block.size(); ++d) {
+      CHECK(sizes[d] % parts.block[d] == 0, "size ", ShapeText{*size}, " must be divisible by the ",
+            "sizes of a block, ", parts.block, ".");
+      sizes[d] /= parts.block[d];
+    }
+    width = sizes[!columns];
+    CHECK(sizes[columns] == lines, start_name, " has ", lines + 1, " elements, but for size ",
+          ShapeText{*size}, " it must have ", sizes[columns] + 1, ".");
   }
   parts.sizes = columns ? Shape{width, lines} : Shape{lines, width};
   CHECK(start[0] == 0, start_name, "[0] must be 0, but is ", start[0], ".");

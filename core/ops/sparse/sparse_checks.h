@@ -15,13 +15,13 @@ CooParts checked_coo(const Tensor& indices, const Tensor& values, std::optional<
                      bool in_order);
 
 struct CompressedParts {
-  EntryOrder lines;  // copies
-  Shape sizes;
-  bool in_order;  // along each row or column indices grow
+  EntryOrder lines;    // copies
+  Shape sizes, block;  // as those of a SparsePattern
+  bool in_order;       // along each row or column indices grow
 };
 CompressedParts checked_compressed(const Tensor& compressed, const Tensor& plain,
                                    const Tensor& values, std::optional<ShapeRef> size,
-                                   bool columns);
+                                   Layout layout);
 
 // A COO tensor without entries.
 Tensor empty_coo(ShapeRef sizes, int64_t sparse_dim, DType dtype);

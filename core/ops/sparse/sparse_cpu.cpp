@@ -10,16 +10,19 @@
 namespace rushlight {
 
 ISA_TABLES(SparseLoops, sparse_loops)
+ISA_TABLES(BlockLoops, block_loops)
 
 namespace {
 
 const SparseLoops& loops() { return active(sparse_loops_sets); }
+const BlockLoops& of_blocks() { return active(block_loops_sets); }
 
 constexpr int64_t kGrain = 1 << 15;  // multiplications that are worth a thread
 
-// Calls f(lines) for disjoint ranges of lines. A line counts as its entries and itself.
+// Calls f(lines) for disjoint ranges of lines. A line counts as its entries and itself; each entry
+// makes that many multiplications.
 template <class F>
-void for_lines(const EntryOrder& order, int64_t n, F&& f) {
+void for_lines(const EntryOrder& order, double multiplications, F&& f) {
   const int64_t* start = order.start.data<int64_t>();
   int64_t count = order.start.numel() - 1, work = start[count] + count;
   // The first line that begins at or behind a share of the work.
@@ -32,7 +35,8 @@ void for_lines(const EntryOrder& order, int64_t n, F&& f) {
     }
     return low;
   };
-  parallel_for(0, work, kGrain / std::max<int64_t>(n, 1) + 1, [&](int64_t begin, int64_t end) {
+  int64_t grain = int64_t(kGrain / std::max(multiplications, 1.0)) + 1;
+  parallel_for(0, work, grain, [&](int64_t begin, int64_t end) {
     f(SparseLines{start, order.other.data<int64_t>(), order.entries(), line_at(begin),
                   line_at(end)});
   });
@@ -79,31 +83,52 @@ T total(T a, T b) {
 }
 
 template <class T>
-void multiply_lines(const SparseLines& lines, const T* values, const T* dense, int64_t n, T* out) {
+void multiply_lines(const SparseLines& lines, const SparseBlocks& blocks, const T* values,
+                    const T* dense, int64_t n, T* out) {
   using Sum = SumOf<T>;
   std::vector<typename Sum::type> sums(static_cast<size_t>(n));
-  for (int64_t i = lines.begin; i < lines.end; ++i) {
+  for (int64_t i = lines.begin * blocks.rows; i < lines.end * blocks.rows; ++i) {
+    int64_t line = i / blocks.rows, r = i % blocks.rows;
     std::fill(sums.begin(), sums.end(), typename Sum::type(0));
-    for (int64_t k = lines.start[i]; k < lines.start[i + 1]; ++k) {
-      auto value = Sum::in(values[lines.entry ? lines.entry[k] : k]);
-      const T* row = dense + lines.other[k] * n;
-      for (int64_t j = 0; j < n; ++j)
-        sums[size_t(j)] = total(sums[size_t(j)], product(value, Sum::in(row[j])));
+    for (int64_t k = lines.start[line]; k < lines.start[line + 1]; ++k) {
+      const T* block = values + (lines.entry ? lines.entry[k] : k) * blocks.size();
+      const T* row = dense + lines.other[k] * blocks.columns * n;
+      for (int64_t c = 0; c < blocks.columns; ++c, row += n) {
+        auto value = Sum::in(block[r * blocks.row_step + c * blocks.column_step]);
+        for (int64_t j = 0; j < n; ++j)
+          sums[size_t(j)] = total(sums[size_t(j)], product(value, Sum::in(row[j])));
+      }
     }
     for (int64_t j = 0; j < n; ++j) out[i * n + j] = Sum::out(sums[size_t(j)]);
   }
 }
 
 template <class T>
-void dot_lines(const SparseLines& lines, const T* left, const T* right, int64_t n, T* out) {
+void dot_lines(const SparseLines& lines, const SparseBlocks& blocks, const T* left, const T* right,
+               int64_t n, T* out) {
   using Sum = SumOf<T>;
   for (int64_t i = lines.begin; i < lines.end; ++i)
-    for (int64_t k = lines.start[i]; k < lines.start[i + 1]; ++k) {
-      typename Sum::type sum(0);
-      const T *a = left + i * n, *b = right + lines.other[k] * n;
-      for (int64_t j = 0; j < n; ++j) sum = total(sum, product(Sum::in(a[j]), Sum::in(b[j])));
-      out[lines.entry ? lines.entry[k] : k] = Sum::out(sum);
-    }
+    for (int64_t k = lines.start[i]; k < lines.start[i + 1]; ++k)
+      for (int64_t e = 0; e < blocks.size(); ++e) {
+        typename Sum::type sum(0);
+        const T* a = left + (i * blocks.rows + e / blocks.columns) * n;
+        const T* b = right + (lines.other[k] * blocks.columns + e % blocks.columns) * n;
+        for (int64_t j = 0; j < n; ++j) sum = total(sum, product(Sum::in(a[j]), Sum::in(b[j])));
+        out[(lines.entry ? lines.entry[k] : k) * blocks.size() + e] = Sum::out(sum);
+      }
+}
+
+// The entries of a pattern, or of it transposed.
+SparseBlocks blocks_of(const SparsePattern& pattern, bool transposed) {
+  const Shape& block = pattern.block();
+  if (block.empty()) return {};
+  if (transposed) return {block[1], block[0], 1, block[1]};
+  return {block[0], block[1], block[1], 1};
+}
+Shape values_shape(const SparsePattern& pattern) {
+  Shape sizes = pattern.block();
+  sizes.insert(0, pattern.count());
+  return sizes;
 }
 
 // The rows of a product that one range of lines gives.
@@ -149,49 +174,80 @@ SparseLines all_lines(const EntryOrder& order) {
           order.start.numel() - 1};
 }
 
+// Threads share the columns of the product, for each is to pack its own; the lines when there are
+// few columns.
+void multiply_blocks(const EntryOrder& order, const SparseBlocks& blocks, const Tensor& values,
+                     const Tensor& dense, const Tensor& out) {
+  bool is_double = dense.dtype() == DType::float64;
+  int64_t n = dense.size(1), height = dense.size(0);
+  int64_t width = of_blocks().panel_columns[is_double], panels = (n + width - 1) / width;
+  auto run = [&](const SparseLines& lines, int64_t begin, int64_t end) {
+    Tensor panel = empty(Shape{height * std::min(width, n + 15)}, dense.dtype());  // whole vectors
+    of_blocks().multiply[is_double](lines, blocks, values.data(), dense.data(), height, begin, end,
+                                    n, out.data(), panel.data());
+  };
+  if (panels < 4 * num_threads())
+    return for_lines(order, double(n) * double(blocks.size()),
+                     [&](const SparseLines& lines) { run(lines, 0, n); });
+  parallel_for(0, panels, kGrain / std::max<int64_t>(values.numel() * width, 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 run(all_lines(order), begin * width, std::min(n, end * width));
+               });
+}
+
 }  // namespace
 
 Tensor multiply_sparse_dense(const SparsePattern& pattern, const Tensor& values,
                              const Tensor& dense, bool transposed) {
-  CHECK(pattern.sparse_dim() == 2 && dense.dim() == 2 && values.dim() == 1 &&
-            values.dtype() == dense.dtype() && values.numel() == pattern.count() &&
-            dense.size(0) == pattern.sizes()[!transposed],
+  SparseBlocks blocks = blocks_of(pattern, transposed);
+  CHECK(pattern.sparse_dim() == 2 && dense.dim() == 2 && values.dtype() == dense.dtype() &&
+            values.sizes() == values_shape(pattern) &&
+            dense.size(0) == pattern.sizes()[!transposed] * blocks.columns,
         "values of shape ", values.sizes(), " in a sparse matrix of shape ", pattern.sizes(),
         transposed ? ", transposed," : "", " do not multiply with shape ", dense.sizes(), ".");
   const EntryOrder& order = pattern.by(transposed);
   int64_t n = dense.size(1);
-  Tensor out = empty(Shape{order.start.numel() - 1, n}, dense.dtype());
+  Tensor out = empty(Shape{(order.start.numel() - 1) * blocks.rows, n}, dense.dtype());
   Tensor v = to_contiguous(values), d = to_contiguous(dense);
   if (out.numel() == 0) return out;
-  for_lines(order, n, [&](const SparseLines& lines) {
-    if (dense.dtype() == DType::float32 || dense.dtype() == DType::float64)
+  bool has_loops = dense.dtype() == DType::float32 || dense.dtype() == DType::float64;
+  if (has_loops && !pattern.block().empty()) {
+    multiply_blocks(order, blocks, v, d, out);
+    return out;
+  }
+  for_lines(order, double(n) * double(blocks.size()), [&](const SparseLines& lines) {
+    if (has_loops)
       loops().multiply[dense.dtype() == DType::float64](lines, v.data(), d.data(), n, out.data());
     else
       visit_dtype(dense.dtype(), [&]<class T>(Tag<T>) {
-        multiply_lines(lines, v.data<T>(), d.data<T>(), n, out.data<T>());
+        multiply_lines(lines, blocks, v.data<T>(), d.data<T>(), n, out.data<T>());
       });
   });
   return out;
 }
 
 Tensor dots_of_entries(const SparsePattern& pattern, const Tensor& left, const Tensor& right) {
+  SparseBlocks blocks = blocks_of(pattern, false);
   CHECK(pattern.sparse_dim() == 2 && left.dim() == 2 && right.dim() == 2 &&
             left.dtype() == right.dtype() && left.size(1) == right.size(1) &&
-            left.size(0) == pattern.sizes()[0] && right.size(0) == pattern.sizes()[1],
+            left.size(0) == pattern.sizes()[0] * blocks.rows &&
+            right.size(0) == pattern.sizes()[1] * blocks.columns,
         "rows of shapes ", left.sizes(), " and ", right.sizes(),
         " do not fit a sparse matrix of "
         "shape ",
         pattern.sizes(), ".");
   int64_t n = left.size(1);
-  Tensor out = empty(Shape{pattern.count()}, left.dtype());
+  Tensor out = empty(values_shape(pattern), left.dtype());
   Tensor l = to_contiguous(left), r = to_contiguous(right);
-  for_lines(pattern.by(0), n, [&](const SparseLines& lines) {
-    if (left.dtype() == DType::float32 || left.dtype() == DType::float64)
-      loops().dots[left.dtype() == DType::float64](lines, l.data(), r.data(), n, out.data());
-    else
+  bool is_double = left.dtype() == DType::float64;
+  for_lines(pattern.by(0), double(n) * double(blocks.size()), [&](const SparseLines& lines) {
+    if (!is_double && left.dtype() != DType::float32)
       visit_dtype(left.dtype(), [&]<class T>(Tag<T>) {
-        dot_lines(lines, l.data<T>(), r.data<T>(), n, out.data<T>());
+        dot_lines(lines, blocks, l.data<T>(), r.data<T>(), n, out.data<T>());
       });
+    else if (pattern.block().empty())
+      loops().dots[is_double](lines, l.data(), r.data(), n, out.data());
+    else of_blocks().dots[is_double](lines, blocks, l.data(), r.data(), n, out.data());
   });
   return out;
 }

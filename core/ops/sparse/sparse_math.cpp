@@ -43,7 +43,7 @@ Tensor add_to_dense(const Tensor& dense, const Tensor& sparse, Scalar alpha, con
     target = clone(expand(cast(dense, dtype), sparse.sizes()));
   }
   Tensor values = cast(times(sparse_values(sparse), alpha), dtype);
-  return index_put_(contiguous(target), index_rows(*pattern_of(sparse)), values, true);
+  return add_entries_(contiguous(target), *pattern_of(sparse), values);
 }
 
 Tensor add_sparse(const Tensor& input, const Tensor& other, Scalar alpha) {
@@ -55,9 +55,8 @@ Tensor add_sparse(const Tensor& input, const Tensor& other, Scalar alpha) {
   if (pattern_of(input) == pattern_of(other)) return sparse_like(left + right, input);
   Layout layout = layout_of(input);
   if (layout != Layout::sparse_coo)
-    return to_layout(add_sparse(to_layout(input, Layout::sparse_coo),
-                                to_layout(other, Layout::sparse_coo), alpha),
-                     layout);
+    return to_layout_of(input, add_sparse(to_layout(input, Layout::sparse_coo),
+                                          to_layout(other, Layout::sparse_coo), alpha));
   if (layout_of(other) != layout) return add_sparse(input, to_layout(other, layout), alpha);
   const SparsePattern &a = *pattern_of(input), &b = *pattern_of(other);
   Tensor indices = cat(std::array{a.indices(), b.indices()}, 1);
@@ -70,13 +69,16 @@ Tensor mul_sparse(const Tensor& input, const Tensor& other) {
   check_same_shape(input, other);
   if (pattern_of(input) == pattern_of(other) && pattern_of(input)->coalesced())
     return sparse_like(sparse_values(input) * sparse_values(other), input);
+  if (has_blocks(layout_of(input)) || has_blocks(layout_of(other)))
+    return to_layout_of(input, mul_sparse(to_layout(input, Layout::sparse_coo),
+                                          to_layout(other, Layout::sparse_coo)));
   Tensor a = coalesced(input), b = coalesced(other);
   Tensor found = find_entries(*pattern_of(a), *pattern_of(b));
   Tensor kept = squeeze(nonzero(found >= 0), 1);
   Tensor values = take_entries(sparse_values(a), kept) *
                   take_entries(sparse_values(b), take_entries(found, kept));
   Tensor indices = call<"index_select", Tensor>(pattern_of(a)->indices(), int64_t(1), kept);
-  bool in_order = layout_of(a) != Layout::sparse_csc;
+  bool in_order = !is_by_columns(layout_of(a));
   Tensor product = sparse_coo(indices, values, pattern_of(a)->sizes(), in_order);
   return to_layout(coalesced(product), layout_of(input));
 }
@@ -156,6 +158,8 @@ Tensor sparse_sum(const Tensor& input, std::optional<ShapeRef> dim, bool keepdim
                   std::optional<DType> dtype) {
   const SparsePattern& pattern = *pattern_of(input);
   DimSet dims = reduced_dims(dim, input.dim());
+  if (has_blocks(layout_of(input)) && dims.count() < 2)
+    return sparse_sum(to_layout(input, Layout::sparse_coo), dim, keepdim, dtype);
   Tensor values = cast(sparse_values(input), sum_dtype(input, dtype));
   Shape value_dims, sizes;
   std::vector<Tensor> rows = index_rows(pattern), kept;
@@ -172,7 +176,7 @@ Tensor sparse_sum(const Tensor& input, std::optional<ShapeRef> dim, bool keepdim
     kept.push_back(summed ? zeros(Shape{pattern.count()}, DType::int64) : rows[size_t(d)]);
   }
   if (all_sparse) {
-    value_dims.push_back(0);
+    for (int64_t d = 0; d <= int64_t(pattern.block().size()); ++d) value_dims.push_back(d);
     Tensor total = sum(values, value_dims);
     return keepdim ? reshape(total, reduced_sizes(input.sizes(), dims, true)) : total;
   }

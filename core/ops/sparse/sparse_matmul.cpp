@@ -27,6 +27,11 @@ void check_matrix(const Tensor& tensor, const char* name) {
         " dense dims. A sparse matrix in a product must have none.");
 }
 
+// A sparse matrix without blocks.
+Tensor without_blocks(const Tensor& matrix) {
+  return has_blocks(layout_of(matrix)) ? to_layout(matrix, Layout::sparse_coo) : matrix;
+}
+
 }  // namespace
 
 Tensor sparse_mm(const Tensor& input, const Tensor& mat2) {
@@ -51,9 +56,12 @@ Tensor sparse_mm(const Tensor& input, const Tensor& mat2) {
         sparse_dense(sparse_values(mat2), bare_pattern(mat2), transpose(input, 0, 1), true);
     return transpose(turned, 0, 1);
   }
-  Tensor product = call<"_sparse_sparse_mm", Tensor>(sparse_values(input), bare_pattern(input),
-                                                     sparse_values(mat2), bare_pattern(mat2));
-  return to_layout(product, layout_of(input));
+  Tensor left = without_blocks(input), right = without_blocks(mat2);
+  Tensor product = call<"_sparse_sparse_mm", Tensor>(sparse_values(left), bare_pattern(left),
+                                                     sparse_values(right), bare_pattern(right));
+  if (!has_blocks(layout_of(input))) return to_layout(product, layout_of(input));
+  int64_t columns = has_blocks(layout_of(mat2)) ? pattern_of(mat2)->block()[1] : 1;
+  return to_layout(product, layout_of(input), {}, Shape{pattern_of(input)->block()[0], columns});
 }
 
 // A batch of sparse matrices is one matrix with them along its diagonal.
@@ -76,11 +84,21 @@ Tensor sparse_bmm(const Tensor& input, const Tensor& mat2) {
 }
 
 Tensor sparse_linear(const Tensor& input, const Tensor& weight, const Tensor& bias) {
-  CHECK(input.dim() == 2 && weight.dim() == 2,
-        "a sparse input or weight must be a matrix, and so "
-        "must the other, but they have shapes ",
-        input.sizes(), " and ", weight.sizes(), ".");
-  Tensor product = mm(input, transpose(weight, 0, 1));
+  check_matrix(weight, "weight");
+  CHECK(input.dim() > 0 && input.size(-1) == weight.size(1), "input ", input.sizes(),
+        " does not have the ", weight.size(1), " features that weight ", weight.sizes(), " takes.");
+  if (!input.is_sparse() && input.dim() != 2) {
+    Shape sizes = input.sizes();
+    sizes.pop_back();
+    Tensor rows = reshape(input, Shape{checked_numel(sizes), weight.size(1)});
+    sizes.push_back(weight.size(0));
+    return reshape(sparse_linear(rows, weight, bias), sizes);
+  }
+  check_matrix(input, "input");
+  // The weight from the left: it need not be turned for that.
+  Tensor product = weight.is_sparse() && !input.is_sparse()
+                       ? contiguous(transpose(mm(weight, transpose(input, 0, 1)), 0, 1))
+                       : mm(input, transpose(weight, 0, 1));
   return bias.defined() ? add(bias, product) : product;
 }
 

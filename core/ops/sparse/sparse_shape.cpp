@@ -55,6 +55,7 @@ Tensor sparse_permute(const Tensor& input, ShapeRef dims) {
   if (ndim == 2 && sparse_dim == 2) {
     SparsePattern::Ptr turned = SparsePattern::transposed(pattern_of(input));
     Tensor values = sparse_values(input);
+    if (has_blocks(layout_of(input))) values = transpose(values, 1, 2);
     return sparse_like(values, make_sparse(turned, values));
   }
   check_coo(input);
@@ -121,7 +122,7 @@ Tensor sparse_index_select(const Tensor& input, int64_t dim, const Tensor& index
         dtype_name(index.dtype()), ".");
   if (layout_of(input) != Layout::sparse_coo) {
     Tensor picked = sparse_index_select(to_layout(input, Layout::sparse_coo), dim, index);
-    return to_layout(picked, layout_of(input));
+    return has_blocks(layout_of(input)) ? picked : to_layout(picked, layout_of(input));
   }
   const SparsePattern& pattern = *pattern_of(input);
   if (dim >= pattern.sparse_dim())
@@ -219,7 +220,7 @@ Tensor sparse_zeros_like(const Tensor& input, std::optional<DType> dtype,
         "sparse tensors are not implemented on ", *device, ".");
   Tensor none =
       empty_coo(input.sizes(), pattern_of(input)->sparse_dim(), dtype.value_or(input.dtype()));
-  return to_layout(none, layout_of(input));
+  return to_layout_of(input, none);
 }
 
 OP(sparse_resize_, "(Tensor! input, int[] size, int sparse_dim, int dense_dim) -> Tensor", {
