@@ -16,6 +16,7 @@
 #include "bindings/hooks.h"
 #include "bindings/override.h"
 #include "core/ops/ops.h"
+#include "core/tensor/lift.h"
 #include "core/tensor/memory_order.h"
 #include "core/tensor/sparse.h"
 #include "core/tensor/tile_loop.h"
@@ -130,6 +131,10 @@ int set_data(PyObject* self, PyObject* value, void*) {
     CHECK(value, "the attribute data cannot be deleted");
     const Tensor& from = expect_tensor(value, "data");
     const Tensor& to = unwrap(self);
+    CHECK(
+        !is_lifted(from) && !is_lifted(to),
+        "data cannot be set inside vmap or forward mode, where tensors have no memory. Write with "
+        "copy_() instead.");
     CHECK(!to.requires_grad() || is_differentiable(from.dtype()),
           "data set to a tensor that requires gradients must be floating point or complex dtype");
     DType chosen = info_of_grad(to).dtype;
