@@ -178,14 +178,6 @@ void Node::destroy(Node* node) {
   draining = false;
 }
 
-NodeHooks& Node::make_hooks() {
-  NodeHooks* there = hooks();
-  if (there) return *there;
-  auto made = std::make_unique<NodeHooks>();
-  if (hooks_.compare_exchange_strong(there, made.get())) return *made.release();
-  return *there;
-}
-
 AutogradMeta::~AutogradMeta() {
   if (accumulator) accumulator->leaf.forget();
   if (retains) retains->forget();
@@ -228,9 +220,8 @@ void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
 }
 
 AutogradMeta& get_meta(const Tensor& tensor) {
-  auto& meta = tensor.impl()->autograd;
-  if (!meta) meta = std::make_unique<AutogradMeta>();
-  return static_cast<AutogradMeta&>(*meta);
+  auto& meta = tensor.impl()->autograd.get_or([] { return new AutogradMeta; });
+  return static_cast<AutogradMeta&>(meta);
 }
 
 NodePtr grad_fn_of(const Tensor& tensor) {
@@ -266,10 +257,7 @@ Edge gradient_edge(const Tensor& tensor) {
 }
 
 AccumulateGrad& accumulator_of(const Tensor& leaf) {
-  auto& accumulator = get_meta(leaf).accumulator;
-  if (!accumulator)
-    accumulator = IntrusivePtr<AccumulateGrad>::adopt(new AccumulateGrad(leaf.impl()));
-  return *accumulator;
+  return get_meta(leaf).accumulator.get_or([&] { return new AccumulateGrad(leaf.impl()); });
 }
 
 void set_history(const Tensor& result, const NodePtr& node, uint32_t slot) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/lazy_ptr.h"
 #include "core/base/scalar.h"
 #include "core/base/shape.h"
 #include "core/tensor/storage.h"
@@ -47,7 +48,7 @@ class TensorImpl : public RefCounted {
   bool untracked = false;
   // One of the saved_windows of the storage.
   bool saved = false;
-  std::unique_ptr<AutogradMetaBase> autograd;
+  LazyPtr<AutogradMetaBase> autograd;
   // Both null for a dense tensor. With either, the storage has no memory.
   IntrusivePtr<SparseParts> sparse;
   IntrusivePtr<Lift> lift;
