@@ -12,8 +12,8 @@
 
 #include "core/autograd/anomaly.h"
 #include "core/autograd/needs.h"
-#include "core/autograd/node_stream.h"
 #include "core/autograd/saving_hooks.h"
+#include "core/device/cuda.h"
 #include "core/tensor/fusion.h"
 #include "core/tensor/lift.h"
 
@@ -144,8 +144,11 @@ void check_origin(const AutogradMeta& meta, WriteTo to) {
 
 }  // namespace
 
-Node::Node() : sequence(next_sequence++), fused(is_fusing()), site(current_call_site) {
-  note_stream(*this);
+Node::Node()
+    : sequence(next_sequence++),
+      fused(is_fusing()),
+      site(current_call_site),
+      stream(cuda::current_stream(cuda::current_device())) {
   if (anomaly_mode.enabled && anomaly_mode.note_traceback) [[unlikely]]
     anomaly_mode.note_traceback(*this);
 }
@@ -172,7 +175,6 @@ void Node::destroy(Node* node) {
   while (!pending.empty()) {
     Node* next = pending.back();
     pending.pop_back();
-    forget_stream(*next);
     delete next;
   }
   draining = false;

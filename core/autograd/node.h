@@ -17,6 +17,7 @@
 #include "core/base/call_site.h"
 #include "core/base/lazy_ptr.h"
 #include "core/base/spin_lock.h"
+#include "core/device/cuda_stream.h"
 #include "core/tensor/tensor.h"
 
 namespace rushlight {
@@ -67,6 +68,7 @@ class Node : public RefCounted {
   uint64_t sequence;  // grows with time of creation on a thread
   bool fused;         // made in a FusionScope: its gradients are deferred, too
   CallSite site;
+  cuda::Stream stream;  // see node_stream.h
   // Hooks are rare: one pointer, null when there are none.
   NodeHooks* hooks() const { return hooks_.get(); }
   NodeHooks& make_hooks() {
