@@ -78,6 +78,11 @@ Range read_slice(PyObject* slice, int64_t size) {
   return {start + (count - 1) * step, start + 1, -step, true};  // PySlice_Unpack bounds the step
 }
 
+// Whether other threads should run Python meanwhile. A GPU's indices are waited for.
+bool takes_long(const Tensor& tensor) {
+  return tensor.numel() >= kReleaseGilFrom || tensor.device().is_cuda();
+}
+
 class Reader {
  public:
   explicit Reader(const Tensor& tensor) { result_.view = tensor; }
@@ -132,6 +137,10 @@ class Reader {
   // Whether it is read as an integer is. One that differs between samples has no value here.
   static bool is_number(const Tensor& t) {
     return t.dim() == 0 && is_integral(t.dtype()) && t.dtype() != DType::uint8 && !is_lifted(t);
+  }
+  static Tensor places_of(Tensor mask) {
+    ReleaseGil release(takes_long(mask));
+    return nonzero(mask);
   }
   static Tensor to_int64(const Tensor& t) { return cast(t, DType::int64); }
 
@@ -199,7 +208,7 @@ class Reader {
       dim_ += index.dim();
       return;
     }
-    Tensor where = nonzero(index);  // (count, dims)
+    Tensor where = places_of(index);  // (count, dims)
     for (int64_t d = 0; d < index.dim(); ++d) indices.push_back(select(where, 1, d));
     dim_ += index.dim();
   }
@@ -230,7 +239,7 @@ PyObject* get_item(PyObject* self, PyObject* index) {
     Indexed indexed = read_index(tensor, index);
     if (!indexed.reversed.empty()) indexed.view = reverse(indexed.view, indexed.reversed);
     if (!indexed.indices.empty()) {
-      ReleaseGil release(tensor.numel() > 16384);
+      ReleaseGil release(takes_long(tensor));
       indexed.view = rushlight::index(indexed.view, indexed.indices);
     } else if (indexed.view.is(tensor)) {  // x[...] is another view, not x itself
       indexed.view = call<"alias", Tensor>(tensor);
@@ -258,8 +267,9 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     while (source.dim() > 0 && source.size(0) == 1 &&
            (!indices.empty() || source.dim() > view.dim()))
       source = select(source, 0, 0);
+    ReleaseGil release(indices.empty() ? view.numel() >= kReleaseGilFrom : takes_long(view));
     if (!indices.empty()) {
-      if (source.dtype() != tensor.dtype()) source = cast(source, tensor.dtype());
+      if (source.dtype() != view.dtype()) source = cast(source, view.dtype());
       if (reversed.empty()) {
         index_put_(view, indices, source, false);
       } else {

@@ -16,8 +16,6 @@
 namespace rushlight::python {
 namespace {
 
-constexpr int64_t kReleaseGilFrom = 16384;  // elements: below, handing over the lock costs more
-
 // ---- results ------------------------------------------------------------------------------------
 
 // One field on a line, as PyTorch writes them.

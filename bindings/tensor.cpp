@@ -261,6 +261,21 @@ PyObject* tensor_suggested_format(PyObject* self, PyObject*) {
   return guarded([&] { return wrap_memory_format(suggested_format(unwrap(self))); });
 }
 
+// The elements in the CPU's memory: from a GPU in one copy, so that there is one wait for all.
+Tensor on_cpu(const Tensor& tensor) {
+  if (!tensor.device().is_cuda() || tensor.is_hollow()) return tensor;
+  Tensor source = tensor;  // other threads may exchange the object's
+  Tensor here = empty(source.sizes(), source.dtype());
+  ReleaseGil release;
+  try {
+    copy_into(here, source);
+  } catch (Error& error) {
+    error.name_op("tolist");
+    throw;
+  }
+  return here;
+}
+
 // `element` is a 0-d view of the tensor, which moves from element to element.
 PyObject* list_from(const Tensor& tensor, const Tensor& element, int64_t dim, int64_t offset) {
   if (dim == tensor.dim()) {
@@ -345,12 +360,14 @@ PyMethodDef tensor_methods[] = {
        return PyLong_FromVoidPtr(t.numel() && !t.is_hollow() ? t.address() : nullptr);
      }>,
      METH_NOARGS, "The address of the first element."},
-    {"item", no_args<[](const Tensor& t) { return wrap_number(item(t)); }>, METH_NOARGS,
+    {"item", no_args<[](const Tensor& t) { return wrap_number(item_of(t)); }>, METH_NOARGS,
      "The one element as a Python number."},
     {"tolist", no_args<[](const Tensor& t) {
        CHECK(!t.is_sparse(), ErrorKind::kNotImplemented,
              "tolist: not implemented for sparse tensors. Use to_dense() first.");
-       return list_from(t, t.numel() ? alias(t, {}, {}, t.offset()) : t, 0, t.offset());
+       Tensor here = on_cpu(t);
+       Tensor element = t.numel() ? alias(here, {}, {}, here.offset()) : here;
+       return list_from(here, element, 0, here.offset());
      }>,
      METH_NOARGS, "The elements as nested lists."},
     {"detach", no_args<[](const Tensor& t) { return wrap(detach(t)); }>, METH_NOARGS,
@@ -444,6 +461,13 @@ PyObject* wrap_tuple(TensorList tensors) {
   for (size_t i = 0; i < tensors.size(); ++i)
     PyTuple_SET_ITEM(tuple, Py_ssize_t(i), wrap(tensors[i]));
   return tuple;
+}
+
+Scalar item_of(const Tensor& tensor) {
+  if (!tensor.device().is_cuda()) return item(tensor);
+  Tensor own = tensor;  // other threads may exchange the object's
+  ReleaseGil release;
+  return item(own);
 }
 
 const Tensor& expect_tensor(PyObject* object, const char* what) {
