@@ -85,7 +85,7 @@ bool takes_long(const Tensor& tensor) {
 
 class Reader {
  public:
-  explicit Reader(const Tensor& tensor) { result_.view = tensor; }
+  explicit Reader(const Tensor& tensor) : original_dims_(tensor.dim()) { result_.view = tensor; }
 
   Indexed read(PyObject* index) {
     if (is_tuple_in_disguise(index)) {
@@ -214,19 +214,10 @@ class Reader {
   }
 
   Indexed result_;
+  const int64_t original_dims_;
   int64_t dim_ = 0;
-  int64_t original_dims_ = 0;
   bool ellipsis_seen_ = false;
-
- public:
-  void set_dims(int64_t dims) { original_dims_ = dims; }
 };
-
-Indexed read_index(const Tensor& tensor, PyObject* index) {
-  Reader reader(tensor);
-  reader.set_dims(tensor.dim());
-  return reader.read(index);
-}
 
 }  // namespace
 
@@ -236,7 +227,7 @@ PyObject* get_item(PyObject* self, PyObject* index) {
       if (PyObject* result = call_override("__getitem__", {self, index})) return result;
     const Tensor& tensor = unwrap(self);
     if (gradient_edge_exists(tensor) && is_grad_enabled()) capture_call_site();
-    Indexed indexed = read_index(tensor, index);
+    Indexed indexed = Reader(tensor).read(index);
     if (!indexed.reversed.empty()) indexed.view = reverse(indexed.view, indexed.reversed);
     if (!indexed.indices.empty()) {
       ReleaseGil release(takes_long(tensor));
@@ -262,7 +253,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     if (is_tensor(value)) source = unwrap(value);
     else if (read_number(value, number)) source = scalar_tensor(number, tensor.dtype());
     else source = tensor_from_data(value, tensor.dtype());
-    auto [view, indices, reversed] = read_index(tensor, index);
+    auto [view, indices, reversed] = Reader(tensor).read(index);
     // Leading dims of size 1 in the value are dropped, as in NumPy.
     while (source.dim() > 0 && source.size(0) == 1 &&
            (!indices.empty() || source.dim() > view.dim()))
