@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/recent_map.h"
 #include "core/device/cuda.h"
 #include "core/device/cuda_library.h"
 #include "core/device/cuda_memory.h"
@@ -132,7 +132,16 @@ struct Key {
   bool allows_tf32, has_bias;
   std::array<uint32_t, 4> alignments;  // of a, b, the bias and c, in bytes
 
-  friend auto operator<=>(const Key&, const Key&) = default;
+  NumbersKey numbers() const {
+    NumbersKey all{int64_t(gemm.dtype), gemm.batch, gemm.m, gemm.n, gemm.k, device,
+                   allows_tf32,         has_bias};
+    for (const Operand& each : {gemm.a, gemm.b}) {
+      for (int64_t number : {int64_t(each.transposed), each.stride, each.step})
+        all.push_back(number);
+    }
+    for (uint32_t alignment : alignments) all.push_back(alignment);
+    return all;
+  }
 };
 
 struct Types {
@@ -263,7 +272,7 @@ class Plan {
 struct Plans {
   std::mutex mutex;
   std::array<Handle, cuda::kMaxDevices> handles{};
-  std::map<Key, Plan> made;
+  RecentMap<std::optional<Plan>> made{kMostPlans};
 };
 Plans& plans() {
   static auto* plans = new Plans;
@@ -285,13 +294,9 @@ bool gemm(const Gemm& gemm, double alpha, const void* a, const void* b, const vo
   std::lock_guard lock(plans().mutex);
   Handle& handle = plans().handles[size_t(device)];
   if (!handle) check(functions()->cublasLtCreate(&handle), "cublasLtCreate");
-  auto& made = plans().made;
-  auto found = made.find(key);
-  if (found == made.end()) {
-    if (made.size() >= kMostPlans) made.clear();
-    found = made.try_emplace(key, handle, key, bias).first;
-  }
-  return found->second.run(handle, device, alpha, a, b, bias, beta, c);
+  std::optional<Plan>& plan = plans().made[key.numbers()];
+  if (!plan) plan.emplace(handle, key, bias);
+  return plan->run(handle, device, alpha, a, b, bias, beta, c);
 }
 
 void allow_tf32(bool allow) { tf32_is_allowed = allow; }
