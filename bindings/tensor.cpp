@@ -282,12 +282,12 @@ PyObject* list_from(const Tensor& tensor, const Tensor& element, int64_t dim, in
     element.impl()->offset = offset;
     return wrap_number(item(element));
   }
-  PyObject* list = checked(PyList_New(Py_ssize_t(tensor.sizes()[size_t(dim)])));
+  Ref list(checked(PyList_New(Py_ssize_t(tensor.sizes()[size_t(dim)]))));
   for (int64_t i = 0; i < tensor.sizes()[size_t(dim)]; ++i)
     PyList_SET_ITEM(
-        list, Py_ssize_t(i),
+        list.get(), Py_ssize_t(i),
         list_from(tensor, element, dim + 1, offset + i * tensor.strides()[size_t(dim)]));
-  return list;
+  return list.release();
 }
 
 PyTypeObject* expect_tensor_class(PyObject* object) {
@@ -457,10 +457,10 @@ PyObject* wrap(const Tensor& tensor) {
 }
 
 PyObject* wrap_tuple(TensorList tensors) {
-  PyObject* tuple = checked(PyTuple_New(Py_ssize_t(tensors.size())));
+  Ref tuple(checked(PyTuple_New(Py_ssize_t(tensors.size()))));
   for (size_t i = 0; i < tensors.size(); ++i)
-    PyTuple_SET_ITEM(tuple, Py_ssize_t(i), wrap(tensors[i]));
-  return tuple;
+    PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), wrap(tensors[i]));
+  return tuple.release();
 }
 
 Scalar item_of(const Tensor& tensor) {

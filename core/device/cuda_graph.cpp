@@ -206,15 +206,20 @@ void Graph::capture_begin(std::optional<PoolId> pool, CaptureMode mode) {
   for (const DrawSource& source : sources_) capture->draws.push_back({source});
   activate(stream.device);
   check(driver().cuStreamBeginCapture_v2(stream.handle, int(mode)), "cuStreamBeginCapture");
-  int status = 0;
-  check(driver().cuStreamGetCaptureInfo_v2(stream.handle, &status, &capture->id, nullptr, nullptr,
-                                           nullptr),
-        "cuStreamGetCaptureInfo");
-  std::lock_guard lock(captures().mutex);
-  captures().open.push_back(capture);
-  ++captures_underway;
-  capture_ = std::move(capture);
+  capture_ = capture;
   is_open_ = true;
+  try {
+    int status = 0;
+    check(driver().cuStreamGetCaptureInfo_v2(stream.handle, &status, &capture->id, nullptr, nullptr,
+                                             nullptr),
+          "cuStreamGetCaptureInfo");
+    std::lock_guard lock(captures().mutex);
+    captures().open.push_back(capture);
+    ++captures_underway;
+  } catch (...) {
+    abandon();
+    throw;
+  }
 }
 
 void Graph::capture_end(bool keeps) {
