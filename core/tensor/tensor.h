@@ -153,7 +153,8 @@ Scalar item(const Tensor& tensor);
 int64_t storage_bytes_needed(ShapeRef sizes, ShapeRef strides, int64_t offset, size_t itemsize);
 // Whether two tensors can touch the same byte.
 bool may_overlap(const Tensor& a, const Tensor& b);
-// Whether two elements of one tensor can share memory, as in an expanded one.
+// Whether a dim repeats elements, as in an expanded tensor. Other strides by which two elements
+// share memory are not looked for.
 bool has_internal_overlap(const Tensor& tensor);
 // Refuses what must not be written in place: read-only memory, or elements that share memory,
 // unless all get one value.
