@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/recent_map.h"
@@ -81,35 +80,19 @@ constexpr uint32_t kReductionInComputeType = 2;
            cuda::CUstream stream))
 
 struct Functions {
-#define CUBLASLT_MEMBER(name, ...) \
-  using name##_type = __VA_ARGS__; \
-  name##_type* name;
-  CUBLASLT_FUNCTIONS(CUBLASLT_MEMBER)
-#undef CUBLASLT_MEMBER
+  DynamicLibrary library;
+  CUBLASLT_FUNCTIONS(LIBRARY_FUNCTION)
 };
 
 constexpr cuda::LibraryNames kNames = {"cuBLASLt",          "RUSHLIGHT_CUBLASLT",
                                        "libcublasLt.so.13", "libcublasLt.so.12",
                                        "nvidia/cublas/lib", "nvidia-cublas-cu12"};
 
-// Null when the library was not found or is not wanted. It calls the system's driver, so it is of
-// no use when ours is another one.
+// Null when the library was not found or is not wanted.
 const Functions* functions() {
-  static const std::optional<Functions> table = []() -> std::optional<Functions> {
-    std::string_view wanted = cuda::setting(kNames.variable);
-    if (wanted == "off" || !cuda::setting("RUSHLIGHT_CUDA_DRIVER").empty()) return std::nullopt;
-    try {
-      DynamicLibrary library(cuda::library_spec(kNames, cuda::driver_major_version()));
-      Functions loaded;
-#define CUBLASLT_LOAD(name, ...) library.load(loaded.name, #name);
-      CUBLASLT_FUNCTIONS(CUBLASLT_LOAD)
-#undef CUBLASLT_LOAD
-      return loaded;
-    } catch (const Error&) {
-      if (!wanted.empty()) throw;  // this file was asked for
-      return std::nullopt;
-    }
-  }();
+  static const auto table = cuda::open_optional(kNames.variable, [] {
+    return Functions{DynamicLibrary(cuda::library_spec(kNames, cuda::driver_major_version()))};
+  });
   return table ? &*table : nullptr;
 }
 

@@ -15,9 +15,7 @@ const DynamicLibrary& library() {
   static const DynamicLibrary opened = [] {
     DynamicLibrary found(
         {"OpenBLAS", {"libscipy_openblas.so"}, {"scipy_openblas32/lib"}, "scipy-openblas32"});
-    void (*set_num_threads)(int);
-    found.load(set_num_threads, "scipy_openblas_set_num_threads");
-    set_num_threads(1);
+    found.find<void(int)>("scipy_openblas_set_num_threads")(1);
     return found;
   }();
   return opened;
