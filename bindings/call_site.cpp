@@ -34,15 +34,16 @@ const std::string& package_folder() {
 }
 
 bool is_ours(PyCodeObject* code) {
-  auto [it, added] = known_code().try_emplace(code, false);
+  auto [entry, added] = known_code().try_emplace(code, false);
+  bool& ours = entry->second;  // stays where it is when Python code that runs here adds others
   if (added) {
     Py_INCREF(code);
     const char* file = PyUnicode_AsUTF8(code->co_filename);
     if (!file) PyErr_Clear();
-    it->second =
+    ours =
         file && !package_folder().empty() && std::string_view(file).starts_with(package_folder());
   }
-  return it->second;
+  return ours;
 }
 
 std::string describe(CallSite site) {

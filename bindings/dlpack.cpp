@@ -137,6 +137,9 @@ PyObject* to_dlpack(PyObject*, PyObject* args) {
     if (gradient_edge_exists(t))
       return refuse("Can't export tensors that require gradient, use tensor.detach()");
     if (t.device().is_meta()) return refuse("Cannot pack tensors on meta, which have no data.");
+    if (t.is_sparse()) return refuse("the tensor is sparse; use .to_dense() first");
+    if (t.is_hollow())
+      return refuse("a tensor inside vmap or forward mode has no memory; return it first");
     if (copy) t = clone_dense(t);
     if (versioned) {
       auto* managed = export_tensor<DlManagedVersioned>(t);

@@ -78,9 +78,14 @@ Range read_slice(PyObject* slice, int64_t size) {
   return {start + (count - 1) * step, start + 1, -step, true};  // PySlice_Unpack bounds the step
 }
 
+// Whether other threads should run Python meanwhile. A GPU's indices are waited for.
+bool takes_long(const Tensor& tensor) {
+  return tensor.numel() >= kReleaseGilFrom || tensor.device().is_cuda();
+}
+
 class Reader {
  public:
-  explicit Reader(const Tensor& tensor) { result_.view = tensor; }
+  explicit Reader(const Tensor& tensor) : original_dims_(tensor.dim()) { result_.view = tensor; }
 
   Indexed read(PyObject* index) {
     if (is_tuple_in_disguise(index)) {
@@ -132,6 +137,10 @@ class Reader {
   // Whether it is read as an integer is. One that differs between samples has no value here.
   static bool is_number(const Tensor& t) {
     return t.dim() == 0 && is_integral(t.dtype()) && t.dtype() != DType::uint8 && !is_lifted(t);
+  }
+  static Tensor places_of(Tensor mask) {
+    ReleaseGil release(takes_long(mask));
+    return nonzero(mask);
   }
   static Tensor to_int64(const Tensor& t) { return cast(t, DType::int64); }
 
@@ -199,25 +208,16 @@ class Reader {
       dim_ += index.dim();
       return;
     }
-    Tensor where = nonzero(index);  // (count, dims)
+    Tensor where = places_of(index);  // (count, dims)
     for (int64_t d = 0; d < index.dim(); ++d) indices.push_back(select(where, 1, d));
     dim_ += index.dim();
   }
 
   Indexed result_;
+  const int64_t original_dims_;
   int64_t dim_ = 0;
-  int64_t original_dims_ = 0;
   bool ellipsis_seen_ = false;
-
- public:
-  void set_dims(int64_t dims) { original_dims_ = dims; }
 };
-
-Indexed read_index(const Tensor& tensor, PyObject* index) {
-  Reader reader(tensor);
-  reader.set_dims(tensor.dim());
-  return reader.read(index);
-}
 
 }  // namespace
 
@@ -227,10 +227,10 @@ PyObject* get_item(PyObject* self, PyObject* index) {
       if (PyObject* result = call_override("__getitem__", {self, index})) return result;
     const Tensor& tensor = unwrap(self);
     if (gradient_edge_exists(tensor) && is_grad_enabled()) capture_call_site();
-    Indexed indexed = read_index(tensor, index);
+    Indexed indexed = Reader(tensor).read(index);
     if (!indexed.reversed.empty()) indexed.view = reverse(indexed.view, indexed.reversed);
     if (!indexed.indices.empty()) {
-      ReleaseGil release(tensor.numel() > 16384);
+      ReleaseGil release(takes_long(tensor));
       indexed.view = rushlight::index(indexed.view, indexed.indices);
     } else if (indexed.view.is(tensor)) {  // x[...] is another view, not x itself
       indexed.view = call<"alias", Tensor>(tensor);
@@ -253,13 +253,14 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) {
     if (is_tensor(value)) source = unwrap(value);
     else if (read_number(value, number)) source = scalar_tensor(number, tensor.dtype());
     else source = tensor_from_data(value, tensor.dtype());
-    auto [view, indices, reversed] = read_index(tensor, index);
+    auto [view, indices, reversed] = Reader(tensor).read(index);
     // Leading dims of size 1 in the value are dropped, as in NumPy.
     while (source.dim() > 0 && source.size(0) == 1 &&
            (!indices.empty() || source.dim() > view.dim()))
       source = select(source, 0, 0);
+    ReleaseGil release(indices.empty() ? view.numel() >= kReleaseGilFrom : takes_long(view));
     if (!indices.empty()) {
-      if (source.dtype() != tensor.dtype()) source = cast(source, tensor.dtype());
+      if (source.dtype() != view.dtype()) source = cast(source, view.dtype());
       if (reversed.empty()) {
         index_put_(view, indices, source, false);
       } else {

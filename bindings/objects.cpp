@@ -280,10 +280,10 @@ PyObject* wrap_device(Device device) {
 PyObject* wrap_memory_format(MemoryFormat format) { return Py_NewRef(formats[int(format)]); }
 
 PyObject* wrap_size(ShapeRef sizes) {
-  PyObject* object = checked(SizeType.tp_alloc(&SizeType, Py_ssize_t(sizes.size())));
+  Ref object(checked(SizeType.tp_alloc(&SizeType, Py_ssize_t(sizes.size()))));
   for (size_t i = 0; i < sizes.size(); ++i)
-    PyTuple_SET_ITEM(object, Py_ssize_t(i), checked(PyLong_FromLongLong(sizes[i])));
-  return object;
+    PyTuple_SET_ITEM(object.get(), Py_ssize_t(i), checked(PyLong_FromLongLong(sizes[i])));
+  return object.release();
 }
 
 PyObject* wrap_number(const Scalar& value) {

@@ -11,12 +11,11 @@
 #include "core/autograd/node.h"
 #include "core/autograd/profiler.h"
 #include "core/ops/sparse/sparse.h"
+#include "core/tensor/generator.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
 namespace {
-
-constexpr int64_t kReleaseGilFrom = 16384;  // elements: below, handing over the lock costs more
 
 // ---- results ------------------------------------------------------------------------------------
 
@@ -74,10 +73,10 @@ PyObject* to_python(const OpEntry& entry, Result&& result) {
           return wrap(value);
         } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
           if (!has_named_results(entry)) return wrap_tuple(value);
-          PyObject* named = checked(PyStructSequence_New(return_type(entry)));
+          Ref named(checked(PyStructSequence_New(return_type(entry))));
           for (size_t i = 0; i < value.size(); ++i)
-            PyStructSequence_SetItem(named, Py_ssize_t(i), wrap(value[i]));
-          return named;
+            PyStructSequence_SetItem(named.get(), Py_ssize_t(i), wrap(value[i]));
+          return named.release();
         } else if constexpr (std::is_same_v<T, bool>) {
           return PyBool_FromLong(value);
         } else if constexpr (std::is_same_v<T, DType>) {
@@ -116,7 +115,7 @@ Weight weigh(const OpEntry& entry, const Value* values) {
 }
 
 // The arguments of a call during which other threads run Python code, which may exchange the
-// tensors of objects by swap_tensors: the call has handles of its own.
+// tensors of objects by swap_tensors, and the states of generators: the call has handles of its own.
 class OwnValues {
  public:
   OwnValues(const OpEntry& entry, const Value* values) {
@@ -124,6 +123,8 @@ class OwnValues {
       values_[size_t(i)] = values[i];
       auto* tensor = std::get_if<const Tensor*>(&values[i]);
       if (tensor) values_[size_t(i)] = &(tensors_[size_t(i)] = **tensor);
+      auto* generator = std::get_if<Generator*>(&values[i]);
+      if (generator && *generator) generator_ = (*generator)->weak_from_this().lock();
     }
   }
   const Value* get() const { return values_.data(); }
@@ -131,6 +132,7 @@ class OwnValues {
  private:
   std::array<Value, kMaxArgs> values_;
   std::array<Tensor, kMaxArgs> tensors_;
+  std::shared_ptr<Generator> generator_;
 };
 
 // With `out`, the result is written there if the op can do so and the shape fits.
@@ -138,17 +140,22 @@ Result run_with(const OpEntry& entry, const Value* values, bool inplace, const T
   if (out && entry.call_into) return entry.call_into(values, *out);
   return inplace ? entry.call_inplace(values) : entry.call(values);
 }
+// The same while other threads run Python code; on its own, so that small calls need less stack.
+[[gnu::noinline]] Result run_unlocked(const OpEntry& entry, const Value* values, bool inplace,
+                                      const Tensor* out) {
+  OwnValues own(entry, values);
+  Tensor target = out ? *out : Tensor();
+  ReleaseGil release;
+  return run_with(entry, own.get(), inplace, out ? &target : nullptr);
+}
 Result run(const OpEntry& entry, const Value* values, bool inplace, const Tensor* out = nullptr) {
   Weight weight = weigh(entry, values);
   bool writes = inplace || out ||
                 (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
   bool profiled = current_profile && current_profile->notes_sites;
   if (writes || (weight.recorded && is_grad_enabled()) || profiled) capture_call_site();
-  if (weight.elements < kReleaseGilFrom) return run_with(entry, values, inplace, out);
-  OwnValues own(entry, values);
-  Tensor target = out ? *out : Tensor();
-  ReleaseGil release;
-  return run_with(entry, own.get(), inplace, out ? &target : nullptr);
+  return weight.elements < kReleaseGilFrom ? run_with(entry, values, inplace, out)
+                                           : run_unlocked(entry, values, inplace, out);
 }
 
 // Brings a new tensor into a sparse layout; elements that nobody wrote are no entries.

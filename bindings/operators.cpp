@@ -129,7 +129,7 @@ int truth(PyObject* self) {
     CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
     CHECK(t.numel() == 1,
           "Boolean value of Tensor with more than one value is ambiguous. Use .any() or .all().");
-    return int(item(t).to<bool>());
+    return int(item_of(t).to<bool>());
   });
 }
 Scalar only_element(PyObject* self) {
@@ -137,7 +137,7 @@ Scalar only_element(PyObject* self) {
   CHECK(t.numel() == 1, ErrorKind::kValue,
         "only one element tensors can be converted to Python scalars, but this one has shape ",
         t.sizes());
-  return item(t);
+  return item_of(t);
 }
 PyObject* as_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
@@ -158,7 +158,7 @@ PyObject* as_index(PyObject* self) {
     const Tensor& t = unwrap(self);
     CHECK(t.numel() == 1 && (is_integral(t.dtype()) || is_bool(t.dtype())), ErrorKind::kType,
           "only integer tensors of a single element can be converted to an index");
-    Ref number(checked(wrap_number(item(t))));
+    Ref number(checked(wrap_number(item_of(t))));
     return PyNumber_Index(number.get());
   });
 }

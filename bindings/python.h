@@ -85,6 +85,9 @@ auto guarded(F&& f) noexcept -> decltype(f()) {
   }
 }
 
+// From how many elements on others should run: with fewer, handing over the lock costs more.
+inline constexpr int64_t kReleaseGilFrom = 16384;
+
 // Lets other Python threads run while a kernel works.
 class ReleaseGil {
  public:
@@ -158,6 +161,8 @@ PyObject* wrap_as(PyTypeObject* type, const Tensor& tensor);
 PyObject* wrap_tuple(TensorList tensors);
 // The tensors of a sequence, undefined where it has None; none for None itself.
 std::vector<Tensor> read_tensors(PyObject* object, const char* what);
+// The one element. Other threads run Python while the GPU is waited for.
+Scalar item_of(const Tensor& tensor);
 // Makes a tensor a window on a storage; the caller has seen to its size.
 void look_at(const Tensor& tensor, const Storage& storage, int64_t offset, const Shape& sizes,
              const Shape& strides);

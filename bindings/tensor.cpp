@@ -16,6 +16,7 @@
 #include "bindings/hooks.h"
 #include "bindings/override.h"
 #include "core/ops/ops.h"
+#include "core/tensor/lift.h"
 #include "core/tensor/memory_order.h"
 #include "core/tensor/sparse.h"
 #include "core/tensor/tile_loop.h"
@@ -130,6 +131,10 @@ int set_data(PyObject* self, PyObject* value, void*) {
     CHECK(value, "the attribute data cannot be deleted");
     const Tensor& from = expect_tensor(value, "data");
     const Tensor& to = unwrap(self);
+    CHECK(
+        !is_lifted(from) && !is_lifted(to),
+        "data cannot be set inside vmap or forward mode, where tensors have no memory. Write with "
+        "copy_() instead.");
     CHECK(!to.requires_grad() || is_differentiable(from.dtype()),
           "data set to a tensor that requires gradients must be floating point or complex dtype");
     DType chosen = info_of_grad(to).dtype;
@@ -256,18 +261,33 @@ PyObject* tensor_suggested_format(PyObject* self, PyObject*) {
   return guarded([&] { return wrap_memory_format(suggested_format(unwrap(self))); });
 }
 
+// The elements in the CPU's memory: from a GPU in one copy, so that there is one wait for all.
+Tensor on_cpu(const Tensor& tensor) {
+  if (!tensor.device().is_cuda() || tensor.is_hollow()) return tensor;
+  Tensor source = tensor;  // other threads may exchange the object's
+  Tensor here = empty(source.sizes(), source.dtype());
+  ReleaseGil release;
+  try {
+    copy_into(here, source);
+  } catch (Error& error) {
+    error.name_op("tolist");
+    throw;
+  }
+  return here;
+}
+
 // `element` is a 0-d view of the tensor, which moves from element to element.
 PyObject* list_from(const Tensor& tensor, const Tensor& element, int64_t dim, int64_t offset) {
   if (dim == tensor.dim()) {
     element.impl()->offset = offset;
     return wrap_number(item(element));
   }
-  PyObject* list = checked(PyList_New(Py_ssize_t(tensor.sizes()[size_t(dim)])));
+  Ref list(checked(PyList_New(Py_ssize_t(tensor.sizes()[size_t(dim)]))));
   for (int64_t i = 0; i < tensor.sizes()[size_t(dim)]; ++i)
     PyList_SET_ITEM(
-        list, Py_ssize_t(i),
+        list.get(), Py_ssize_t(i),
         list_from(tensor, element, dim + 1, offset + i * tensor.strides()[size_t(dim)]));
-  return list;
+  return list.release();
 }
 
 PyTypeObject* expect_tensor_class(PyObject* object) {
@@ -340,12 +360,14 @@ PyMethodDef tensor_methods[] = {
        return PyLong_FromVoidPtr(t.numel() && !t.is_hollow() ? t.address() : nullptr);
      }>,
      METH_NOARGS, "The address of the first element."},
-    {"item", no_args<[](const Tensor& t) { return wrap_number(item(t)); }>, METH_NOARGS,
+    {"item", no_args<[](const Tensor& t) { return wrap_number(item_of(t)); }>, METH_NOARGS,
      "The one element as a Python number."},
     {"tolist", no_args<[](const Tensor& t) {
        CHECK(!t.is_sparse(), ErrorKind::kNotImplemented,
              "tolist: not implemented for sparse tensors. Use to_dense() first.");
-       return list_from(t, t.numel() ? alias(t, {}, {}, t.offset()) : t, 0, t.offset());
+       Tensor here = on_cpu(t);
+       Tensor element = t.numel() ? alias(here, {}, {}, here.offset()) : here;
+       return list_from(here, element, 0, here.offset());
      }>,
      METH_NOARGS, "The elements as nested lists."},
     {"detach", no_args<[](const Tensor& t) { return wrap(detach(t)); }>, METH_NOARGS,
@@ -435,10 +457,17 @@ PyObject* wrap(const Tensor& tensor) {
 }
 
 PyObject* wrap_tuple(TensorList tensors) {
-  PyObject* tuple = checked(PyTuple_New(Py_ssize_t(tensors.size())));
+  Ref tuple(checked(PyTuple_New(Py_ssize_t(tensors.size()))));
   for (size_t i = 0; i < tensors.size(); ++i)
-    PyTuple_SET_ITEM(tuple, Py_ssize_t(i), wrap(tensors[i]));
-  return tuple;
+    PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i), wrap(tensors[i]));
+  return tuple.release();
+}
+
+Scalar item_of(const Tensor& tensor) {
+  if (!tensor.device().is_cuda()) return item(tensor);
+  Tensor own = tensor;  // other threads may exchange the object's
+  ReleaseGil release;
+  return item(own);
 }
 
 const Tensor& expect_tensor(PyObject* object, const char* what) {

@@ -95,8 +95,6 @@ class InterchangeMethods(_C.TensorBase):
             _C._cuda_stream_synchronize(
                 tensor.device.index, _C._cuda_current_stream(tensor.device.index)
             )
-        if self._layout:
-            raise BufferError("__dlpack__: cannot export a sparse tensor. Use to_dense() first.")
         return _C._to_dlpack(tensor, max_version is not None and max_version[0] >= 1, bool(copy))
 
     def __dlpack_device__(self) -> tuple[int, int]:

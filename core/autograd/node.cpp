@@ -12,8 +12,8 @@
 
 #include "core/autograd/anomaly.h"
 #include "core/autograd/needs.h"
-#include "core/autograd/node_stream.h"
 #include "core/autograd/saving_hooks.h"
+#include "core/device/cuda.h"
 #include "core/tensor/fusion.h"
 #include "core/tensor/lift.h"
 
@@ -144,8 +144,11 @@ void check_origin(const AutogradMeta& meta, WriteTo to) {
 
 }  // namespace
 
-Node::Node() : sequence(next_sequence++), fused(is_fusing()), site(current_call_site) {
-  note_stream(*this);
+Node::Node()
+    : sequence(next_sequence++),
+      fused(is_fusing()),
+      site(current_call_site),
+      stream(cuda::current_stream(cuda::current_device())) {
   if (anomaly_mode.enabled && anomaly_mode.note_traceback) [[unlikely]]
     anomaly_mode.note_traceback(*this);
 }
@@ -172,18 +175,9 @@ void Node::destroy(Node* node) {
   while (!pending.empty()) {
     Node* next = pending.back();
     pending.pop_back();
-    forget_stream(*next);
     delete next;
   }
   draining = false;
-}
-
-NodeHooks& Node::make_hooks() {
-  NodeHooks* there = hooks();
-  if (there) return *there;
-  auto made = std::make_unique<NodeHooks>();
-  if (hooks_.compare_exchange_strong(there, made.get())) return *made.release();
-  return *there;
 }
 
 AutogradMeta::~AutogradMeta() {
@@ -228,9 +222,8 @@ void AccumulateGrad::backward(TensorList grads, std::span<Tensor>) {
 }
 
 AutogradMeta& get_meta(const Tensor& tensor) {
-  auto& meta = tensor.impl()->autograd;
-  if (!meta) meta = std::make_unique<AutogradMeta>();
-  return static_cast<AutogradMeta&>(*meta);
+  auto& meta = tensor.impl()->autograd.get_or([] { return new AutogradMeta; });
+  return static_cast<AutogradMeta&>(meta);
 }
 
 NodePtr grad_fn_of(const Tensor& tensor) {
@@ -266,10 +259,7 @@ Edge gradient_edge(const Tensor& tensor) {
 }
 
 AccumulateGrad& accumulator_of(const Tensor& leaf) {
-  auto& accumulator = get_meta(leaf).accumulator;
-  if (!accumulator)
-    accumulator = IntrusivePtr<AccumulateGrad>::adopt(new AccumulateGrad(leaf.impl()));
-  return *accumulator;
+  return get_meta(leaf).accumulator.get_or([&] { return new AccumulateGrad(leaf.impl()); });
 }
 
 void set_history(const Tensor& result, const NodePtr& node, uint32_t slot) {

@@ -15,7 +15,9 @@
 #include "core/autograd/grad_mode.h"
 #include "core/autograd/hooks.h"
 #include "core/base/call_site.h"
+#include "core/base/lazy_ptr.h"
 #include "core/base/spin_lock.h"
+#include "core/device/cuda_stream.h"
 #include "core/tensor/tensor.h"
 
 namespace rushlight {
@@ -41,7 +43,7 @@ struct ResultInfo {
 class Node : public RefCounted {
  public:
   Node();
-  virtual ~Node() { delete hooks(); }
+  virtual ~Node() = default;
   static void destroy(Node* node);
 
   // Computes the gradient for every edge: fills `input_grads[i]` for edges()[i] that has a node.
@@ -66,9 +68,12 @@ class Node : public RefCounted {
   uint64_t sequence;  // grows with time of creation on a thread
   bool fused;         // made in a FusionScope: its gradients are deferred, too
   CallSite site;
+  cuda::Stream stream;  // see node_stream.h
   // Hooks are rare: one pointer, null when there are none.
-  NodeHooks* hooks() const { return hooks_.load(std::memory_order_acquire); }
-  NodeHooks& make_hooks();
+  NodeHooks* hooks() const { return hooks_.get(); }
+  NodeHooks& make_hooks() {
+    return hooks_.get_or([] { return new NodeHooks; });
+  }
   // The Python object of this node, if one was made; borrowed, managed by the bindings.
   void* py_object = nullptr;
 
@@ -84,7 +89,7 @@ class Node : public RefCounted {
  private:
   bool is_asked(size_t edge) const;  // by this thread's walk; defined by the engine
 
-  std::atomic<NodeHooks*> hooks_{nullptr};
+  LazyPtr<NodeHooks> hooks_;
 };
 
 // How a view came to be, which decides whether it may be written in place.
@@ -121,7 +126,7 @@ class AutogradMeta : public AutogradMetaBase {
 
   NodePtr grad_fn;
   uint32_t slot = 0;  // which result of grad_fn
-  IntrusivePtr<AccumulateGrad> accumulator;
+  LazyPtr<AccumulateGrad, ReleaseReference<AccumulateGrad>> accumulator;
   std::unique_ptr<ViewInfo> view;
   std::shared_ptr<TensorLink> retains;  // set when a result keeps its gradient
   // Hooks for gradients hang on the node they enter; these are for a leaf's own .grad.

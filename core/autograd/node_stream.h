@@ -1,4 +1,4 @@
-// Owns which CUDA stream the op of a node was queued on, so that its backward is queued there too.
+// Owns that the backward of a node is queued on the CUDA stream on which its op was.
 //
 // What an op saves is written on the stream of the op, and whoever calls backward may have another
 // current one. So a node runs on its own stream, after what the caller's stream does by then, and
@@ -12,10 +12,6 @@
 #include "core/device/cuda_stream.h"
 
 namespace rushlight {
-
-// For the constructor and the end of a node. Only other streams than the default one are noted.
-void note_stream(const Node& node);
-void forget_stream(const Node& node);
 
 // While it lives, the current stream is that of a node.
 class NodeStream {

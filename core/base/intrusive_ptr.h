@@ -80,4 +80,10 @@ class IntrusivePtr {
   T* object_ = nullptr;
 };
 
+// Gives up a reference, where what owns it is no IntrusivePtr.
+template <class T>
+struct ReleaseReference {
+  void operator()(T* object) const { IntrusivePtr<T>::adopt(object); }
+};
+
 }  // namespace rushlight

@@ -2,6 +2,7 @@
 // is one of int64 or, above its range, of uint64.
 #pragma once
 
+#include <cmath>
 #include <complex>
 #include <cstdint>
 #include <ostream>
@@ -28,6 +29,11 @@ class Scalar {
   bool is_integral() const { return kind_ <= Kind::kInt; }
   bool is_complex() const { return kind_ == Kind::kComplex; }
   bool exceeds_int64() const { return exceeds_int64_; }
+  // An int, or a real number without a fraction that fits into int64.
+  bool is_whole() const {
+    bool fits = real_ >= -0x1p63 && real_ < 0x1p63;
+    return is_integral() || (!is_complex() && fits && std::trunc(real_) == real_);
+  }
   // The dtype that the number has by itself; floats take `default_dtype` in tensors.
   DType dtype() const;
 

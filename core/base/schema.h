@@ -96,7 +96,7 @@ constexpr std::string_view trim(std::string_view s) {
   return s;
 }
 
-// Cuts the text before the first `separator` outside brackets and quotes off `rest`.
+// Cuts the text before the first `separator` outside brackets off `rest`.
 constexpr std::string_view next_part(std::string_view& rest, char separator) {
   int depth = 0;
   for (size_t i = 0; i < rest.size(); ++i) {

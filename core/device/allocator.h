@@ -14,9 +14,10 @@ namespace rushlight {
 constexpr size_t kAlignment = 64;
 
 // Of blocks that are at least so large, and the distance, but for whole pages, of buffers in one
-// block. Processors tell a load from a store before it by the low 12 bits of their addresses first:
-// where a loop writes a few hundred bytes ahead of what it reads, but for whole pages, loads wait
-// for stores of other elements, which made loops over tiles take up to nine times as long.
+// block that a loop walks together. Processors tell a load from a store before it by the low 12
+// bits of their addresses first: where a loop writes a few hundred bytes ahead of what it reads,
+// but for whole pages, loads wait for stores of other elements, which made loops over tiles take up
+// to nine times as long.
 constexpr size_t kWideAlignment = 1024;
 
 // Uninitialized memory, or nullptr for 0 bytes. Raises kOutOfMemory after emptying the cache.

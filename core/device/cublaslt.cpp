@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/recent_map.h"
 #include "core/device/cuda.h"
 #include "core/device/cuda_library.h"
 #include "core/device/cuda_memory.h"
@@ -81,35 +80,19 @@ constexpr uint32_t kReductionInComputeType = 2;
            cuda::CUstream stream))
 
 struct Functions {
-#define CUBLASLT_MEMBER(name, ...) \
-  using name##_type = __VA_ARGS__; \
-  name##_type* name;
-  CUBLASLT_FUNCTIONS(CUBLASLT_MEMBER)
-#undef CUBLASLT_MEMBER
+  DynamicLibrary library;
+  CUBLASLT_FUNCTIONS(LIBRARY_FUNCTION)
 };
 
 constexpr cuda::LibraryNames kNames = {"cuBLASLt",          "RUSHLIGHT_CUBLASLT",
                                        "libcublasLt.so.13", "libcublasLt.so.12",
                                        "nvidia/cublas/lib", "nvidia-cublas-cu12"};
 
-// Null when the library was not found or is not wanted. It calls the system's driver, so it is of
-// no use when ours is another one.
+// Null when the library was not found or is not wanted.
 const Functions* functions() {
-  static const std::optional<Functions> table = []() -> std::optional<Functions> {
-    std::string_view wanted = cuda::setting(kNames.variable);
-    if (wanted == "off" || !cuda::setting("RUSHLIGHT_CUDA_DRIVER").empty()) return std::nullopt;
-    try {
-      DynamicLibrary library(cuda::library_spec(kNames, cuda::driver_major_version()));
-      Functions loaded;
-#define CUBLASLT_LOAD(name, ...) library.load(loaded.name, #name);
-      CUBLASLT_FUNCTIONS(CUBLASLT_LOAD)
-#undef CUBLASLT_LOAD
-      return loaded;
-    } catch (const Error&) {
-      if (!wanted.empty()) throw;  // this file was asked for
-      return std::nullopt;
-    }
-  }();
+  static const auto table = cuda::open_optional(kNames.variable, [] {
+    return Functions{DynamicLibrary(cuda::library_spec(kNames, cuda::driver_major_version()))};
+  });
   return table ? &*table : nullptr;
 }
 
@@ -132,7 +115,16 @@ struct Key {
   bool allows_tf32, has_bias;
   std::array<uint32_t, 4> alignments;  // of a, b, the bias and c, in bytes
 
-  friend auto operator<=>(const Key&, const Key&) = default;
+  NumbersKey numbers() const {
+    NumbersKey all{int64_t(gemm.dtype), gemm.batch, gemm.m, gemm.n, gemm.k, device,
+                   allows_tf32,         has_bias};
+    for (const Operand& each : {gemm.a, gemm.b}) {
+      for (int64_t number : {int64_t(each.transposed), each.stride, each.step})
+        all.push_back(number);
+    }
+    for (uint32_t alignment : alignments) all.push_back(alignment);
+    return all;
+  }
 };
 
 struct Types {
@@ -263,7 +255,7 @@ class Plan {
 struct Plans {
   std::mutex mutex;
   std::array<Handle, cuda::kMaxDevices> handles{};
-  std::map<Key, Plan> made;
+  RecentMap<std::optional<Plan>> made{kMostPlans};
 };
 Plans& plans() {
   static auto* plans = new Plans;
@@ -285,13 +277,9 @@ bool gemm(const Gemm& gemm, double alpha, const void* a, const void* b, const vo
   std::lock_guard lock(plans().mutex);
   Handle& handle = plans().handles[size_t(device)];
   if (!handle) check(functions()->cublasLtCreate(&handle), "cublasLtCreate");
-  auto& made = plans().made;
-  auto found = made.find(key);
-  if (found == made.end()) {
-    if (made.size() >= kMostPlans) made.clear();
-    found = made.try_emplace(key, handle, key, bias).first;
-  }
-  return found->second.run(handle, device, alpha, a, b, bias, beta, c);
+  std::optional<Plan>& plan = plans().made[key.numbers()];
+  if (!plan) plan.emplace(handle, key, bias);
+  return plan->run(handle, device, alpha, a, b, bias, beta, c);
 }
 
 void allow_tf32(bool allow) { tf32_is_allowed = allow; }

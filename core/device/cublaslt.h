@@ -16,8 +16,6 @@ namespace rushlight::cublaslt {
 struct Operand {
   bool transposed;
   int64_t stride, step;
-
-  friend auto operator<=>(const Operand&, const Operand&) = default;
 };
 
 // c = alpha * a @ b + beta * c for a batch of matrices, plus n elements of bias in each row. c is
@@ -26,8 +24,6 @@ struct Gemm {
   DType dtype;
   int64_t batch, m, n, k;
   Operand a, b;
-
-  friend auto operator<=>(const Gemm&, const Gemm&) = default;
 };
 
 // Returns false, having done nothing, when the library is not there or has no code for the case.

@@ -3,7 +3,6 @@
 #include <cstdlib>
 
 #include "core/base/error.h"
-#include "core/device/dynamic_library.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -23,11 +22,7 @@ LibrarySpec driver_spec() {
 
 const DriverFunctions& driver() {
   static const DriverFunctions table = [] {
-    DynamicLibrary library(driver_spec());
-    DriverFunctions loaded;
-#define CUDA_DRIVER_LOAD(name, ...) library.load(loaded.name, #name);
-    CUDA_DRIVER_FUNCTIONS(CUDA_DRIVER_LOAD)
-#undef CUDA_DRIVER_LOAD
+    DriverFunctions loaded{DynamicLibrary(driver_spec())};
     int version = 0;
     loaded.cuDriverGetVersion(&version);
     CHECK(version >= kOldestDriver, "NVIDIA driver: it runs CUDA up to ", version / 1000, ".",

@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/device/dynamic_library.h"
+
 namespace rushlight::cuda {
 
 using CUresult = int;
@@ -136,11 +138,8 @@ inline constexpr unsigned kEventDisableTiming = 2;
                              void** arguments, void** extra))
 
 struct DriverFunctions {
-#define CUDA_DRIVER_MEMBER(name, ...) \
-  using name##_type = __VA_ARGS__;    \
-  name##_type* name;
-  CUDA_DRIVER_FUNCTIONS(CUDA_DRIVER_MEMBER)
-#undef CUDA_DRIVER_MEMBER
+  DynamicLibrary library;
+  CUDA_DRIVER_FUNCTIONS(LIBRARY_FUNCTION)
 };
 
 // Opened at first use, not initialized by it; raises when there is no driver or an old one.

@@ -21,15 +21,26 @@ class Capture {
  public:
   struct Draws {
     DrawSource source;
-    uint64_t counters = 0;   // of all draws so far
-    Block* start = nullptr;  // see CapturedDraw
+    uint64_t counters = 0;  // of all draws so far
+    // See CapturedDraw. The driver's, not the pool's, whose memory the graph may have written
+    // before it draws.
+    CUdeviceptr start = 0;
   };
 
   Capture(Stream stream, std::shared_ptr<PrivatePool> pool)
       : stream(stream), pool(std::move(pool)) {}
   ~Capture() {
-    for (Draws& each : draws) free(each.start);
     for (void* data : pinned) pinned_let_go(data);
+    if (is_forked_child()) return;
+    // Errors say nothing new here: at exit the driver may be gone, and a failed kernel fails all.
+    try {
+      RelaxedCapture relaxed;
+      activate(stream.device);
+      for (const Draws& each : draws) {
+        if (each.start) driver().cuMemFree_v2(each.start);
+      }
+    } catch (const std::exception&) {
+    }
   }
 
   const Stream stream;
@@ -145,8 +156,12 @@ CapturedDraw draw_in(Capture& capture, const DrawSource& source, bool lists, uin
           "graph.register_generator_state(generator) before the capture.");
     found = capture.draws.insert(found, {source});
   }
-  if (!found->start) found->start = allocate(2 * sizeof(uint64_t), capture.stream.device);
-  CapturedDraw draw{static_cast<const uint64_t*>(data(found->start)), found->counters};
+  if (!found->start) {
+    activate(capture.stream.device);
+    RelaxedCapture relaxed;
+    check(driver().cuMemAlloc_v2(&found->start, 2 * sizeof(uint64_t)), "cuMemAlloc");
+  }
+  CapturedDraw draw{reinterpret_cast<const uint64_t*>(found->start), found->counters};
   found->counters += counters;
   return draw;
 }
@@ -191,15 +206,20 @@ void Graph::capture_begin(std::optional<PoolId> pool, CaptureMode mode) {
   for (const DrawSource& source : sources_) capture->draws.push_back({source});
   activate(stream.device);
   check(driver().cuStreamBeginCapture_v2(stream.handle, int(mode)), "cuStreamBeginCapture");
-  int status = 0;
-  check(driver().cuStreamGetCaptureInfo_v2(stream.handle, &status, &capture->id, nullptr, nullptr,
-                                           nullptr),
-        "cuStreamGetCaptureInfo");
-  std::lock_guard lock(captures().mutex);
-  captures().open.push_back(capture);
-  ++captures_underway;
-  capture_ = std::move(capture);
+  capture_ = capture;
   is_open_ = true;
+  try {
+    int status = 0;
+    check(driver().cuStreamGetCaptureInfo_v2(stream.handle, &status, &capture->id, nullptr, nullptr,
+                                             nullptr),
+          "cuStreamGetCaptureInfo");
+    std::lock_guard lock(captures().mutex);
+    captures().open.push_back(capture);
+    ++captures_underway;
+  } catch (...) {
+    abandon();
+    throw;
+  }
 }
 
 void Graph::capture_end(bool keeps) {
@@ -256,7 +276,7 @@ void Graph::replay() {
   for (Capture::Draws& each : capture_->draws) {
     if (!each.start) continue;
     std::array<uint64_t, 2> begin = each.source.take(each.counters);
-    set_start.launch({1}, {1}, 0, static_cast<uint64_t*>(data(each.start)), begin[0], begin[1]);
+    set_start.launch({1}, {1}, 0, reinterpret_cast<uint64_t*>(each.start), begin[0], begin[1]);
   }
   activate(device);
   check(driver().cuGraphLaunch(exec_, current_stream(device).handle), "cuGraphLaunch");

@@ -174,6 +174,7 @@ class DeviceMemory {
   void empty() {
     if (!used_) return;
     refuse_captures_on(device_, "gives memory back to the driver", "empty_cache");
+    synchronize(device_);  // other streams may use what is pending
     {
       std::lock_guard lock(mutex_);
       take_back_pending();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <set>
 
 #include "core/device/cuda.h"
 #include "core/device/cuda_capture.h"
@@ -50,13 +51,16 @@ PrivatePool::~PrivatePool() {
   // Errors say nothing new here: at exit the driver may be gone, and a failed kernel fails all.
   try {
     RelaxedCapture relaxed;
+    std::set<int> waited;
     for (const auto& [data, segment] : segments_) {
-      activate(segment.stream.device);
+      int device = segment.stream.device;
+      activate(device);
       // What was queued may still use it. A device with a capture cannot be waited for, but its
-      // driver waits before it takes memory.
-      if (!is_capturing_on(segment.stream.device)) synchronize(segment.stream.device);
+      // driver waits before it takes memory. A report is for whoever waits next, who can raise it.
+      bool is_first = waited.insert(device).second;
+      if (is_first && !is_capturing_on(device)) driver().cuCtxSynchronize();
       driver().cuMemFree_v2(data);
-      count_reserved(segment.stream.device, -int64_t(segment.bytes));
+      count_reserved(device, -int64_t(segment.bytes));
     }
   } catch (const std::exception&) {
   }

@@ -1,6 +1,5 @@
 #include "core/device/cudnn_library.h"
 
-#include <optional>
 #include <string>
 
 #include "core/device/cuda_library.h"
@@ -17,16 +16,12 @@ constexpr size_t kOldest = 90000;  // major * 10000 + minor * 100 + patch
 
 Functions open() {
   int newest = cuda::driver_major_version();
-  DynamicLibrary library(cuda::library_spec(kNames, newest));
-  Functions f;
-#define CUDNN_LOAD(name, ...) library.load(f.name, #name);
-  CUDNN_FUNCTIONS(CUDNN_LOAD)
-#undef CUDNN_LOAD
+  Functions f{DynamicLibrary(cuda::library_spec(kNames, newest))};
   size_t version = f.cudnnGetVersion(), runtime = f.cudnnGetCudartVersion() / 1000;
-  CHECK(version >= kOldest, "cuDNN: ", library.path(), " is of version ", version,
+  CHECK(version >= kOldest, "cuDNN: ", f.library.path(), " is of version ", version,
         ", but 9 (90000) or newer is needed. Install it with: pip install ",
         newest < 13 ? kNames.package_12 : kNames.package);
-  CHECK(int(runtime) <= newest, "cuDNN: ", library.path(), " is for CUDA ", runtime,
+  CHECK(int(runtime) <= newest, "cuDNN: ", f.library.path(), " is for CUDA ", runtime,
         ", but the driver is for CUDA ", newest, ". Install the one that fits: pip install ",
         kNames.package_12);
   return f;
@@ -35,19 +30,7 @@ Functions open() {
 }  // namespace
 
 const Functions* functions() {
-  // It calls the system's driver, so it is of no use when ours is another one.
-  static const std::optional<Functions> table = []() -> std::optional<Functions> {
-    std::string_view wanted = cuda::setting(kNames.variable);
-    bool is_asked_for = !wanted.empty();
-    if (wanted == "off") return std::nullopt;
-    if (!is_asked_for && !cuda::setting("RUSHLIGHT_CUDA_DRIVER").empty()) return std::nullopt;
-    try {
-      return open();
-    } catch (const Error&) {
-      if (is_asked_for) throw;
-      return std::nullopt;
-    }
-  }();
+  static const auto table = cuda::open_optional(kNames.variable, open);
   return table ? &*table : nullptr;
 }
 

@@ -14,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/device/cuda_driver.h"
+#include "core/device/dynamic_library.h"
 
 namespace rushlight::cudnn {
 
@@ -127,11 +128,8 @@ inline constexpr int kTypeOf<RawDescriptor> = 15;
   _(cudnnBackendExecute, Status(Handle handle, RawDescriptor plan, RawDescriptor variant_pack))
 
 struct Functions {
-#define CUDNN_MEMBER(name, ...)    \
-  using name##_type = __VA_ARGS__; \
-  name##_type* name;
-  CUDNN_FUNCTIONS(CUDNN_MEMBER)
-#undef CUDNN_MEMBER
+  DynamicLibrary library;
+  CUDNN_FUNCTIONS(LIBRARY_FUNCTION)
 };
 
 // Opened at first use. Null when the library was not found, does not fit or is not wanted; a file

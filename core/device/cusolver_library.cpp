@@ -20,7 +20,7 @@ const DynamicLibrary& library() {
           "needs cuSOLVER, which RUSHLIGHT_CUSOLVER=off turns off. Unset the "
           "variable, or move the input with .cpu().");
     CHECK(
-        !wanted.empty() || cuda::setting("RUSHLIGHT_CUDA_DRIVER").empty(),
+        !wanted.empty() || !cuda::has_own_driver(),
         "needs cuSOLVER, which calls the system's driver, but RUSHLIGHT_CUDA_DRIVER names another "
         "one. Set RUSHLIGHT_CUSOLVER to a library that fits it.");
     return DynamicLibrary(cuda::library_spec(kNames, cuda::driver_major_version()));

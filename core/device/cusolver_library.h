@@ -158,20 +158,15 @@ const DynamicLibrary& library();
 
 template <class Function>
 Function* load(const std::string& name) {
-  Function* function = nullptr;
-  library().load(function, name.c_str());
-  return function;
+  return library().find<Function>(name.c_str());
 }
 
 struct Functions {
-#define CUSOLVER_MEMBER(name, ...) \
-  using name##_type = __VA_ARGS__; \
-  name##_type* name = load<name##_type>(#name);
-  CUSOLVER_FUNCTIONS(CUSOLVER_MEMBER)
-#undef CUSOLVER_MEMBER
+  DynamicLibrary library;
+  CUSOLVER_FUNCTIONS(LIBRARY_FUNCTION)
 };
 inline const Functions& functions() {
-  static const Functions table;
+  static const Functions table{library()};
   return table;
 }
 

@@ -32,8 +32,12 @@ class DynamicLibrary {
 
   // Raises when the library has no such function, as an older version may not.
   template <class Function>
+  Function* find(const char* name) const {
+    return reinterpret_cast<Function*>(symbol(name));
+  }
+  template <class Function>
   void load(Function*& function, const char* name) const {
-    function = reinterpret_cast<Function*>(symbol(name));
+    function = find<Function>(name);
   }
 
   const std::string& path() const { return path_; }
@@ -45,5 +49,11 @@ class DynamicLibrary {
   void* handle_ = nullptr;
   std::string path_;
 };
+
+// What an X-macro list _(name, type) of functions makes of each in a struct whose first member is
+// the DynamicLibrary `library`.
+#define LIBRARY_FUNCTION(name, ...) \
+  using name##_type = __VA_ARGS__;  \
+  name##_type* name = library.find<name##_type>(#name);
 
 }  // namespace rushlight

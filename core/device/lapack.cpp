@@ -12,8 +12,7 @@
 namespace rushlight::lapack {
 namespace {
 
-template <class T>
-inline constexpr bool kIsComplex = !std::is_floating_point_v<T>;
+using openblas::kIsComplex;
 
 // _(name here, name in the library between scipy_, the type's letter and an underscore)
 #define LAPACK_FUNCTIONS(_)                    \

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "core/base/error.h"
@@ -61,11 +62,8 @@ enum DataType : int {
   _(ncclRecv, Status(void* data, size_t count, DataType, int peer, Comm, cuda::CUstream))
 
 struct Functions {
-#define NCCL_MEMBER(name, ...)     \
-  using name##_type = __VA_ARGS__; \
-  name##_type* name = nullptr;
-  NCCL_FUNCTIONS(NCCL_MEMBER)
-#undef NCCL_MEMBER
+  DynamicLibrary library;
+  NCCL_FUNCTIONS(LIBRARY_FUNCTION)
 };
 
 constexpr cuda::LibraryNames kNames = {"NCCL",           "RUSHLIGHT_NCCL",  "libnccl.so.2",
@@ -76,19 +74,14 @@ Functions open() {
   cuda::require();
   std::string_view wanted = cuda::setting(kNames.variable);
   CHECK(wanted != "off", "RUSHLIGHT_NCCL=off turns NCCL off. Unset the variable.");
-  CHECK(!wanted.empty() || cuda::setting("RUSHLIGHT_CUDA_DRIVER").empty(),
+  CHECK(!wanted.empty() || !cuda::has_own_driver(),
         "NCCL calls the system's driver, but RUSHLIGHT_CUDA_DRIVER names another one. Set "
         "RUSHLIGHT_NCCL to a library that fits it.");
-  DynamicLibrary library(cuda::library_spec(kNames, cuda::driver_major_version()));
-  Functions loaded;
-#define NCCL_LOAD(name, ...) library.load(loaded.name, #name);
-  NCCL_FUNCTIONS(NCCL_LOAD)
-#undef NCCL_LOAD
-  return loaded;
+  return {DynamicLibrary(cuda::library_spec(kNames, cuda::driver_major_version()))};
 }
 
 struct Opened {
-  Functions functions;
+  std::optional<Functions> functions;
   std::string problem;
 };
 const Opened& opened() {
@@ -105,7 +98,7 @@ const Opened& opened() {
 const Functions& functions() {
   cuda::require();  // also in a forked child of a process that had it
   CHECK(opened().problem.empty(), opened().problem);
-  return opened().functions;
+  return *opened().functions;
 }
 
 std::string describe(Status status, Comm comm) {

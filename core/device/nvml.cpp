@@ -41,23 +41,16 @@ constexpr int kSensorOfChip = 0, kClockOfMultiprocessors = 1;
     Status(Handle device, unsigned* count, ProcessInfo* processes))
 
 struct Functions {
-#define NVML_MEMBER(name, ...)     \
-  using name##_type = __VA_ARGS__; \
-  name##_type* name;
-  NVML_FUNCTIONS(NVML_MEMBER)
-#undef NVML_MEMBER
+  DynamicLibrary library;
+  NVML_FUNCTIONS(LIBRARY_FUNCTION)
 };
 
 const Functions& functions() {
   static const Functions table = [] {
     std::string_view file = cuda::setting("RUSHLIGHT_NVML");
-    DynamicLibrary library(
+    Functions loaded{DynamicLibrary(
         file.empty() ? LibrarySpec{"NVML", {"libnvidia-ml.so.1"}, {"/usr/lib/wsl/lib"}, ""}
-                     : LibrarySpec{"NVML", {std::string(file)}, {}, ""});
-    Functions loaded;
-#define NVML_LOAD(name, ...) library.load(loaded.name, #name);
-    NVML_FUNCTIONS(NVML_LOAD)
-#undef NVML_LOAD
+                     : LibrarySpec{"NVML", {std::string(file)}, {}, ""})};
     Status status = loaded.nvmlInit_v2();
     CHECK(status == kSuccess, "NVML: ", loaded.nvmlErrorString(status), " (from nvmlInit).");
     return loaded;

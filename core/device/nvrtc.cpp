@@ -37,14 +37,10 @@ constexpr nvrtcResult kErrorInvalidOption = 5;
   _(nvrtcGetPTX, nvrtcResult(nvrtcProgram program, char* ptx))
 
 struct Nvrtc {
-#define NVRTC_MEMBER(name, ...)      \
-  using name##_type = __VA_ARGS__;   \
-  name##_type* name;
-  NVRTC_FUNCTIONS(NVRTC_MEMBER)
-#undef NVRTC_MEMBER
+  DynamicLibrary library;
+  NVRTC_FUNCTIONS(LIBRARY_FUNCTION)
 
-  std::string version;
-  std::string path;
+  std::string version = {};
 };
 
 std::atomic<int> newest_major_version{std::numeric_limits<int>::max()};
@@ -57,15 +53,10 @@ const Nvrtc& functions() {
   static const Nvrtc table = [] {
     LibrarySpec spec = cuda::library_spec(kNames, newest_major_version);
     spec.companions = {"libnvrtc-builtins.so."};
-    DynamicLibrary library(spec);
-    Nvrtc loaded;
-#define NVRTC_LOAD(name, ...) library.load(loaded.name, #name);
-    NVRTC_FUNCTIONS(NVRTC_LOAD)
-#undef NVRTC_LOAD
+    Nvrtc loaded{DynamicLibrary(spec)};
     int major = 0, minor = 0;
     loaded.nvrtcVersion(&major, &minor);
     loaded.version = std::to_string(major) + "." + std::to_string(minor);
-    loaded.path = library.path();
     return loaded;
   }();
   return table;
@@ -136,7 +127,7 @@ constexpr std::array kVirtualArchitectures = {120, 100, 90, 80};
 void limit_major_version(int newest) { newest_major_version = newest; }
 
 const std::string& version() { return functions().version; }
-const std::string& library_path() { return functions().path; }
+const std::string& library_path() { return functions().library.path(); }
 
 std::string compiler_key() {
   std::string key = "NVRTC " + version();

@@ -1,8 +1,5 @@
 #include "core/device/nvtx.h"
 
-#include <optional>
-
-#include "core/base/error.h"
 #include "core/device/cuda_library.h"
 
 namespace rushlight::nvtx {
@@ -17,34 +14,21 @@ namespace {
   _(nvtxMarkA, void(const char* message))
 
 struct Functions {
-#define NVTX_MEMBER(name, ...)     \
-  using name##_type = __VA_ARGS__; \
-  name##_type* name;
-  NVTX_FUNCTIONS(NVTX_MEMBER)
-#undef NVTX_MEMBER
+  DynamicLibrary library;
+  NVTX_FUNCTIONS(LIBRARY_FUNCTION)
 };
 
 // Null when the library was not found.
 const Functions* functions() {
-  static const std::optional<Functions> table = []() -> std::optional<Functions> {
+  static const auto table = cuda::open_optional("RUSHLIGHT_NVTX", [] {
     std::string_view file = cuda::setting("RUSHLIGHT_NVTX");
     LibrarySpec spec{"NVTX",
                      {"libnvtx3interop.so.1", "libnvToolsExt.so.1"},
                      {"nvidia/cu13/lib", "nvidia/nvtx/lib", "/usr/local/cuda/lib64"},
                      "nvidia-nvtx"};
     if (!file.empty()) spec = {"NVTX", {std::string(file)}, {}, ""};
-    try {
-      DynamicLibrary library(spec);
-      Functions loaded;
-#define NVTX_LOAD(name, ...) library.load(loaded.name, #name);
-      NVTX_FUNCTIONS(NVTX_LOAD)
-#undef NVTX_LOAD
-      return loaded;
-    } catch (const Error&) {
-      if (!file.empty()) throw;  // this file was asked for
-      return std::nullopt;
-    }
-  }();
+    return Functions{DynamicLibrary(spec)};
+  });
   return table ? &*table : nullptr;
 }
 

@@ -3,9 +3,9 @@
 #include "core/device/onednn_plan.h"
 
 #include <memory>
+#include <optional>
 
 #include "core/device/allocator.h"
-#include "core/device/dynamic_library.h"
 
 namespace rushlight::onednn {
 namespace {
@@ -18,21 +18,17 @@ constexpr size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 }  // namespace
 
 const Functions* functions() {
-  static const Functions* table = []() -> const Functions* {
-    static Functions loaded;
+  static const auto table = []() -> std::optional<Functions> {
+    // pip puts the library into <prefix>/lib, two folders above site-packages, or into lib below
+    // the folder that --target names.
+    LibrarySpec spec{"oneDNN", {"libdnnl.so.3"}, {"", "../..", "lib"}, "onednn-cpu-gomp"};
     try {
-      // pip puts the library into <prefix>/lib, two folders above site-packages, or into lib below
-      // the folder that --target names.
-      DynamicLibrary library({"oneDNN", {"libdnnl.so.3"}, {"", "../..", "lib"}, "onednn-cpu-gomp"});
-#define ONEDNN_LOAD(name) library.load(loaded.name, #name);
-      ONEDNN_FUNCTIONS(ONEDNN_LOAD)
-#undef ONEDNN_LOAD
+      return Functions{DynamicLibrary(spec)};
     } catch (const Error&) {
-      return nullptr;
+      return std::nullopt;
     }
-    return &loaded;
   }();
-  return table;
+  return table ? &*table : nullptr;
 }
 
 dnnl_engine_t engine() {

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/recent_map.h"
+#include "core/device/dynamic_library.h"
 
 namespace rushlight::onednn {
 
@@ -50,9 +51,10 @@ namespace rushlight::onednn {
   _(dnnl_primitive_execute)
 
 struct Functions {
-#define ONEDNN_MEMBER(name) decltype(&::name) name;
-  ONEDNN_FUNCTIONS(ONEDNN_MEMBER)
-#undef ONEDNN_MEMBER
+  DynamicLibrary library;
+#define ONEDNN_FUNCTION(name) LIBRARY_FUNCTION(name, decltype(::name))
+  ONEDNN_FUNCTIONS(ONEDNN_FUNCTION)
+#undef ONEDNN_FUNCTION
 };
 
 // Null when the library was not found.

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "core/base/ceil_div.h"
 #include "core/device/dynamic_library.h"
 #include "core/device/threads.h"
 
@@ -15,9 +16,7 @@ const DynamicLibrary& library() {
   static const DynamicLibrary opened = [] {
     DynamicLibrary found(
         {"OpenBLAS", {"libscipy_openblas.so"}, {"scipy_openblas32/lib"}, "scipy-openblas32"});
-    void (*set_num_threads)(int);
-    found.load(set_num_threads, "scipy_openblas_set_num_threads");
-    set_num_threads(1);
+    found.find<void(int)>("scipy_openblas_set_num_threads")(1);
     return found;
   }();
   return opened;
@@ -26,8 +25,6 @@ const DynamicLibrary& library() {
 namespace {
 
 // CBLAS as the package exports it, with 32-bit integers. Complex scalars go by address.
-template <class T>
-inline constexpr bool kIsComplex = !std::is_floating_point_v<T>;
 template <class T>
 using ScalarArgument = std::conditional_t<kIsComplex<T>, const T*, T>;
 enum Order : int { kRowMajor = 101 };
@@ -87,8 +84,6 @@ int64_t threads_for(double multiplications) {
   if (multiplications < 2 * kMultiplicationsPerThread) return 1;
   return std::min<int64_t>(num_threads(), multiplications / kMultiplicationsPerThread);
 }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The tiles of c, about one per thread: of all grids, the one whose tiles read least of a and b.
 struct Tiles {

@@ -25,6 +25,8 @@ inline constexpr char kTypeLetter = std::is_same_v<T, float>                 ? '
                                     : std::is_same_v<T, double>              ? 'd'
                                     : std::is_same_v<T, std::complex<float>> ? 'c'
                                                                              : 'z';
+template <class T>
+inline constexpr bool kIsComplex = !std::is_floating_point_v<T>;
 
 // c = alpha * op(a) @ op(b) + beta * c, where op transposes when the flag says so.
 // a holds m x k, b k x n and c m x n elements after op; lda, ldb, ldc are the distances between

@@ -71,10 +71,10 @@ class DeferredOp {
   }
   // Whether computing it again is better than keeping it, and gives the same.
   bool is_repeatable() const {
-    auto is_shared = [](const TileOperand& operand) {
-      return operand.tensor->storage()->is_shared();
+    auto may_change = [](const TileOperand& operand) {
+      return operand.tensor->storage()->others_may_write();
     };
-    return call.is_cheap && passes <= kMostRepeated && std::ranges::none_of(reads(), is_shared);
+    return call.is_cheap && passes <= kMostRepeated && std::ranges::none_of(reads(), may_change);
   }
 
  private:

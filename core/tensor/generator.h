@@ -4,6 +4,7 @@
 // stream, see Note [Random numbers] in device/philox.h. Safe from any thread.
 #pragma once
 
+#include <memory>
 #include <mutex>
 
 #include "core/device/philox.h"
@@ -14,7 +15,7 @@ namespace cuda {
 struct DrawSource;
 }
 
-class Generator {
+class Generator : public std::enable_shared_from_this<Generator> {
  public:
   // A fresh one gives the same numbers in every process until it is seeded.
   static constexpr uint64_t kDefaultSeed = 67280421310721;

@@ -136,12 +136,11 @@ DType common_dtype(const FormulaParams& counts, std::span<const Tensor* const> o
 
 void write_scalars(DType compute, std::span<const Scalar> scalars, char* to) {
   for (const Scalar& scalar : scalars) {
-    CHECK(!is_integral(compute) || scalar.is_integral() ||
-              scalar.to<double>() == scalar.to<int64_t>(),
-          "For integral input tensors, a number argument must not be a floating point number, got ",
-          scalar);
     CHECK(is_complex(compute) || !scalar.is_complex(),
           "For non-complex input tensors, a number argument must not be a complex number, got ",
+          scalar);
+    CHECK(!is_integral(compute) || scalar.is_whole(),
+          "For integral input tensors, a number argument must not be a floating point number, got ",
           scalar);
   }
   visit_dtype(compute, [&]<class T>(Tag<T>) {

@@ -6,10 +6,12 @@
 #include <bit>
 #include <optional>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda_kernel_map.h"
 #include "core/device/cuda_memory.h"
 #include "core/tensor/cuda_types.h"
 #include "core/tensor/dims.h"
+#include "core/tensor/lane_layout.h"
 #include "core/tensor/pointwise.h"
 #include "core/tensor/reduce_args.h"
 #include "core/tensor/reduce_split.h"
@@ -21,7 +23,6 @@ extern const char* const reduce_cu;
 
 namespace {
 
-constexpr int64_t kVectorBytes = 16;
 constexpr int64_t kMaxVector = 8;              // elements
 constexpr int64_t kWarp = 32;                  // threads
 constexpr int64_t kFullDevice = 1 << 18;       // threads that keep a large GPU busy
@@ -112,7 +113,6 @@ cuda::CudaKernelFamily family([] {
   kernel_of({Reduction::sum, Walk::rows, 2, DType::complex64, DType::complex64, DType::complex64});
 });
 
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t power_of_two_above(int64_t n) { return int64_t(std::bit_ceil(uint64_t(n))); }
 
 ReduceDims dims_of(const ReduceSpace& space, int64_t item) {
@@ -156,15 +156,15 @@ struct Grid {
   void cut(int64_t reduced, int64_t step, int64_t vector) {
     int64_t wanted = kFullDevice / (int64_t(blocks) * kReduceThreads);
     int64_t count = std::max(std::min(wanted, reduced / (step * kLeastSteps)),
-                             ceil_divide(reduced, step * kMostSteps));
+                             ceil_div(reduced, step * kMostSteps));
     count = std::clamp<int64_t>(count, 1, kMaxPieces);
-    piece = ceil_divide(ceil_divide(reduced, count), vector) * vector;
-    pieces = ceil_divide(reduced, piece);
+    piece = ceil_div(ceil_div(reduced, count), vector) * vector;
+    pieces = ceil_div(reduced, piece);
   }
 };
 
 Grid grid_of_rows(int64_t outputs, int64_t reduced, int64_t vector) {
-  int64_t vectors = ceil_divide(reduced, vector);
+  int64_t vectors = ceil_div(reduced, vector);
   int64_t across = std::min(power_of_two_above(vectors), kWarp);
   // More threads for a row where it is long, or where there are few.
   while (across < kReduceThreads && vectors >= 2 * across &&
@@ -177,7 +177,7 @@ Grid grid_of_rows(int64_t outputs, int64_t reduced, int64_t vector) {
 }
 
 Grid grid_of_columns(int64_t outputs, int64_t reduced, int64_t vector) {
-  int64_t wide = power_of_two_above(ceil_divide(outputs, vector));
+  int64_t wide = power_of_two_above(ceil_div(outputs, vector));
   int64_t across = std::min(wide, kWarp);
   int64_t down = std::min(kReduceThreads / across, power_of_two_above(reduced));
   across = std::min(wide, kReduceThreads / down);

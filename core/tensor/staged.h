@@ -29,7 +29,6 @@ class Staged {
     load_ = cast_loop(tensor.dtype(), seen);
     store_ = cast_loop(seen, tensor.dtype());
   }
-  bool is_converted() const { return load_; }
 
   // Elements [at, at + n); valid until the thread asks for others of this slot.
   const T* read(int64_t at, int64_t n) const {

@@ -24,29 +24,26 @@ Storage StorageImpl::allocate(size_t bytes, Device device) {
   if (!device.is_cpu()) [[unlikely]]
     return allocate_elsewhere(bytes, device);
   size_t inline_bytes = bytes <= kInlineMax ? bytes : 0;
-  void* data = bytes > inline_bytes ? cpu_allocate(bytes) : nullptr;
   auto* block = static_cast<char*>(cpu_allocate(kHeader + inline_bytes));
-  auto* storage = new (block) StorageImpl();
-  storage->data_ = data ? data : block + kHeader;
-  storage->bytes_ = bytes;
-  storage->capacity_ = bytes;
+  Storage storage = Storage::adopt(new (block) StorageImpl());
   storage->inline_bytes_ = inline_bytes;
   storage->device_ = {DeviceType::cpu};
   storage->on_cpu_ = true;
-  return Storage::adopt(storage);
+  storage->data_ = bytes > inline_bytes ? cpu_allocate(bytes) : block + kHeader;
+  storage->bytes_ = storage->capacity_ = bytes;
+  return storage;
 }
 
 Storage StorageImpl::allocate_elsewhere(size_t bytes, Device device) {
   CHECK(device.is_cuda() || device.is_meta(), "Rushlight is not linked with support for ",
         device_type_name(device.type), " devices. Use cpu or cuda.");
   device.index = device.is_cuda() ? int8_t(cuda::device_index(device)) : -1;
-  cuda::Block* block = device.is_cuda() ? cuda::allocate(bytes, device.index) : nullptr;
-  auto* storage = new (cpu_allocate(kHeader)) StorageImpl();
-  storage->data_ = cuda::data(block);
-  storage->block_ = block;
-  storage->bytes_ = storage->capacity_ = bytes;
+  Storage storage = Storage::adopt(new (cpu_allocate(kHeader)) StorageImpl());
   storage->device_ = device;
-  return Storage::adopt(storage);
+  storage->block_ = device.is_cuda() ? cuda::allocate(bytes, device.index) : nullptr;
+  storage->data_ = cuda::data(storage->block_);
+  storage->bytes_ = storage->capacity_ = bytes;
+  return storage;
 }
 
 Storage StorageImpl::none(Device device) {

@@ -59,7 +59,9 @@ class StorageImpl : public RefCounted {
   void freeze() { readonly_ = true; }
   bool is_foreign() const { return deleter_ != nullptr; }
   // Whether others may write the elements and tell nobody.
-  bool is_shared() const { return is_foreign() || borrowers_.load(std::memory_order_acquire); }
+  bool others_may_write() const {
+    return is_foreign() || borrowers_.load(std::memory_order_acquire);
+  }
   // What frees foreign memory, and so what kind of memory it is; null for our own.
   Deleter deleter() const { return deleter_; }
   void* context() const { return context_; }

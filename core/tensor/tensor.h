@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/lazy_ptr.h"
 #include "core/base/scalar.h"
 #include "core/base/shape.h"
 #include "core/tensor/storage.h"
@@ -47,7 +48,7 @@ class TensorImpl : public RefCounted {
   bool untracked = false;
   // One of the saved_windows of the storage.
   bool saved = false;
-  std::unique_ptr<AutogradMetaBase> autograd;
+  LazyPtr<AutogradMetaBase> autograd;
   // Both null for a dense tensor. With either, the storage has no memory.
   IntrusivePtr<SparseParts> sparse;
   IntrusivePtr<Lift> lift;
@@ -152,7 +153,8 @@ Scalar item(const Tensor& tensor);
 int64_t storage_bytes_needed(ShapeRef sizes, ShapeRef strides, int64_t offset, size_t itemsize);
 // Whether two tensors can touch the same byte.
 bool may_overlap(const Tensor& a, const Tensor& b);
-// Whether two elements of one tensor can share memory, as in an expanded one.
+// Whether a dim repeats elements, as in an expanded tensor. Other strides by which two elements
+// share memory are not looked for.
 bool has_internal_overlap(const Tensor& tensor);
 // Refuses what must not be written in place: read-only memory, or elements that share memory,
 // unless all get one value.

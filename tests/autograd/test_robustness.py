@@ -211,6 +211,20 @@ def test_threads_add_up_exactly_in_shared_leaves() -> None:
         assert tensor.grad.tolist() == [100.0 * 21] * 64
 
 
+def test_threads_that_first_use_leaves_at_once_meet_in_them() -> None:
+    leaves = [torch.ones(16, requires_grad=True) for _ in range(3000)]
+    barrier, ends = threading.Barrier(2), []
+
+    def work(_: int) -> None:
+        barrier.wait()
+        node = torch.cat(leaves).grad_fn
+        assert node is not None
+        ends.append([end for end, _ in node.next_functions])
+
+    in_threads(2, work)
+    assert ends[0] == ends[1]
+
+
 def test_threads_build_graphs_over_one_tensor() -> None:
     x = torch.ones(8, requires_grad=True)
     inner = x * 2

@@ -118,8 +118,12 @@ def given_up_work_is_told() -> None:
     dist.monitored_barrier()
     group.set_timeout(timedelta(seconds=0.2))
     clique._pending.append(("all_reduce", time.monotonic(), Never()))
+    pool = torch.cuda.MemPool()
+    with torch.cuda.use_mem_pool(pool):
+        torch.empty(3, device=gpu)
     while clique.error is None:
         time.sleep(0.01)
+    del pool  # waits, too, but cannot raise
     assert "all_reduce: timed out after 0.2 s" in raised(RuntimeError, x.cpu)
     assert x.tolist() == [3.0, 3.0]
     assert not work.is_success() and isinstance(work.exception(), dist.DistBackendError)

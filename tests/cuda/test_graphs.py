@@ -119,6 +119,16 @@ def test_replays_draw_the_numbers_that_eager_work_draws() -> None:
     assert torch.rand(2).tolist() == after
 
 
+def test_replays_draw_anew_after_memory_was_freed_in_the_capture() -> None:
+    x = torch.ones(4, device="cuda")
+    graph, (_, drawn) = captured(lambda: ((x + 1) @ (x + 2), torch.rand(4, device="cuda")))
+    results = []
+    for _ in range(2):
+        graph.replay()
+        results.append(drawn.tolist())
+    assert results[0] != results[1]
+
+
 def test_a_generator_draws_in_a_graph_that_knows_it() -> None:
     generator = torch.Generator("cuda")
     graph = torch.cuda.CUDAGraph()

@@ -97,3 +97,20 @@ def test_memory_and_events_die_on_any_thread() -> None:
     holder = [torch.cuda.current_stream().record_event(), torch.ones(1000, device="cuda")]
     in_a_thread(holder.clear)
     in_a_thread(lambda: torch.ones(3, device="cuda").sum().item())
+
+
+def test_empty_cache_waits_for_other_streams_that_use_what_was_freed(run_on_shim: Any) -> None:
+    run_on_shim(
+        """
+        import rushlight as torch
+        side = torch.cuda.Stream()
+        x = torch.ones(1 << 20, device="cuda")
+        with torch.cuda.stream(side):
+            x += 1
+        x.record_stream(side)
+        del x
+        torch.cuda.empty_cache()
+        assert torch.cuda.memory_reserved() == 0
+        """,
+        RUSHLIGHT_SHIM_LAZY="1",
+    )

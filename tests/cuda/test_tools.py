@@ -114,6 +114,18 @@ def test_a_pool_waits_for_other_streams() -> None:
     assert y.sum().item() == 1000
 
 
+def test_a_list_waits_once_for_all_elements() -> None:
+    x = torch.arange(12.0, device="cuda").reshape(3, 4).T
+    try:
+        torch.cuda.set_sync_debug_mode("warn")
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            rows = x.tolist()
+    finally:
+        torch.cuda.set_sync_debug_mode(0)
+    assert rows == [[d, d + 4, d + 8] for d in range(4)] and len(told) == 1
+
+
 def test_ops_that_wait_are_told() -> None:
     x = torch.ones(3, device="cuda")
     try:

@@ -368,10 +368,26 @@ def test_a_tensor_inside_gives_no_memory() -> None:
             memoryview(a)
         with pytest.raises(RuntimeError, match="inside vmap"):
             a.numpy()
+        with pytest.raises(BufferError, match="inside vmap"):
+            np.from_dlpack(a)
         assert a.data_ptr() == 0
         return a
 
     assert torch.func.vmap(view)(torch.ones(2, 3)).shape == (2, 3)
+
+
+def test_a_tensor_inside_is_no_data_of_another() -> None:
+    outside = torch.zeros(3)
+
+    def f(row: Any) -> Any:
+        with pytest.raises(RuntimeError, match="inside vmap"):
+            outside.data = row
+        with pytest.raises(RuntimeError, match="inside vmap"):
+            row.data = outside
+        return row
+
+    vmap(f)(batch(1000))
+    assert outside.tolist() == [0, 0, 0]
 
 
 def test_a_tensor_inside_is_copied() -> None:

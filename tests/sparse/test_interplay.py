@@ -108,6 +108,8 @@ def test_memory_is_not_handed_out() -> None:
         memoryview(x)
     with pytest.raises(BufferError, match="to_dense"):
         x.__dlpack__()
+    with pytest.raises(BufferError, match="to_dense"):
+        torch.to_dlpack(x)
     with pytest.raises(NotImplementedError, match="^tolist: not implemented for sparse"):
         x.tolist()
     with pytest.raises(NotImplementedError):

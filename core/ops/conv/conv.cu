@@ -232,17 +232,6 @@ extern "C" __global__ void __launch_bounds__(kGemmThreads) add_pieces(ConvArgs a
   kernel.finish(place / kernel.columns, kernel.place_in_weight(place % kernel.columns), sum);
 }
 
-// The gradient of the bias: a block sums a channel of the output's gradient.
-extern "C" __global__ void __launch_bounds__(kGemmThreads) bias_gradient(ConvArgs args) {
-  Kernel kernel(args, 0, 0);
-  const ELEMENT* channel = kernel.line_of_left(blockIdx.x);
-  ElementSum sum(0);
-  for (int64_t p = threadIdx.x; p < args.points; p += kGemmThreads)
-    sum += kernel.left(channel, kernel.point(args.output, p, 0));
-  sum = sum_of_block(sum);
-  if (threadIdx.x == 0) static_cast<ELEMENT*>(args.bias)[blockIdx.x] = convert<ELEMENT>(sum);
-}
-
 #else
 
 // A thread for each element of the result, those that lie side by side next to each other.

@@ -40,7 +40,7 @@ void conv_backward_input_on_cuda(const Convolution& conv, const Tensor& grad, co
 void conv_backward_weight_on_cpu(const Convolution& conv, const Tensor& input, const Tensor& grad,
                                  const Tensor& grad_weight, const Tensor& grad_bias);
 void conv_backward_weight_on_cuda(const Convolution& conv, const Tensor& input, const Tensor& grad,
-                                  const Tensor& grad_weight, const Tensor& grad_bias);
+                                  const Tensor& grad_weight);
 
 // The tensor itself when it lies in a layout, else a copy.
 Tensor in_layout(const Tensor& tensor, onednn::Layout layout, int dims);

@@ -41,8 +41,8 @@ struct ConvArgs {
   ConvImages input, output;
   void* weight;
   int64_t weight_out, weight_in, weight_tap;  // strides
-  void* bias;     // one for each output channel, or null: written with the weight's gradient
-  void* partial;  // the sums of pieces, if there are several
+  void* bias;                                 // one for each output channel, or null
+  void* partial;                              // the sums of pieces, if there are several
   int32_t groups, in_channels, out_channels;  // channels: of one group
   int32_t taps, points;                       // of a filter, of all images that are walked
   int32_t stride[3], dilation[3], padding[3];

@@ -38,8 +38,7 @@ struct Variant {
 struct Kernels {
   CudaModule module;
   CudaKernel tiles{module, "tiles"}, few_channels{module, "few_channels"};
-  // These are there for the weight's gradient only.
-  CudaKernel add_pieces{module, "add_pieces"}, bias_gradient{module, "bias_gradient"};
+  CudaKernel add_pieces{module, "add_pieces"};  // for the weight's gradient only
 
   explicit Kernels(const Variant& variant)
       : module(name(variant), conv_cu,
@@ -158,11 +157,6 @@ class CudaConvolution {
     kernels().add_pieces.launch({blocks}, {kGemmThreads}, 0, args_);
   }
 
-  void make_bias() {
-    kernels().bias_gradient.launch({cuda::blocks_for(conv_.out_channels, 1)}, {kGemmThreads}, 0,
-                                   args_);
-  }
-
  private:
   Kernels& kernels() { return cuda::kernels_of<Kernels>(variant_); }
   void run_tiles(const GemmPlan& plan) {
@@ -216,11 +210,9 @@ void conv_backward_input_on_cuda(const Convolution& conv, const Tensor& grad, co
 }
 
 void conv_backward_weight_on_cuda(const Convolution& conv, const Tensor& input, const Tensor& grad,
-                                  const Tensor& grad_weight, const Tensor& grad_bias) {
-  CudaConvolution run(Kind::weight_gradient, conv, input, grad_weight, grad);
-  run.set_bias(grad_bias);
-  if (!run_on_cudnn(Kind::weight_gradient, conv, input, grad_weight, grad)) run.make_weight();
-  if (grad_bias.defined()) run.make_bias();
+                                  const Tensor& grad_weight) {
+  if (run_on_cudnn(Kind::weight_gradient, conv, input, grad_weight, grad)) return;
+  CudaConvolution(Kind::weight_gradient, conv, input, grad_weight, grad).make_weight();
 }
 
 }  // namespace rushlight

@@ -1,7 +1,8 @@
 // Defines the kernels of convolution but for the arithmetic: layouts and memory for results.
 #include "core/ops/conv/conv.h"
-#include "core/tensor/memory_order.h"
 
+#include "core/tensor/memory_order.h"
+#include "core/tensor/reduce.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -100,9 +101,14 @@ std::pair<Tensor, Tensor> conv_backward_weight(Convolution conv, const Tensor& i
   conv.dtype = input.dtype();
   conv.layout = conv.weight_layout = common_layout(input, grad, conv.dims);
   Tensor weight = empty_in_layout(weight_sizes(conv), input, conv.weight_layout, conv.dims);
+  if (input.device().is_cuda()) {
+    conv_backward_weight_on_cuda(conv, input, grad, weight);
+    if (!wants_bias) return {weight, Tensor()};
+    DimSet all_but_channels = reduced_dims({}, grad.dim()).reset(1);
+    return {weight, reduce(Reduction::sum, grad, all_but_channels, false, conv.dtype)};
+  }
   Tensor bias = wants_bias ? empty(Shape{conv.out_channels}, conv.dtype, input.device()) : Tensor();
   if (input.device().is_cpu()) conv_backward_weight_on_cpu(conv, input, grad, weight, bias);
-  else if (input.device().is_cuda()) conv_backward_weight_on_cuda(conv, input, grad, weight, bias);
   return {weight, bias};
 }
 

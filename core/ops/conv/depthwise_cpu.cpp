@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/ceil_div.h"
 #include "core/device/allocator.h"
 #include "core/device/threads.h"
 #include "core/ops/conv/depthwise_loops.h"
@@ -19,8 +20,6 @@ ISA_TABLES(DepthwiseLoops, depthwise_loops)
 namespace {
 
 const DepthwiseLoops& depthwise_loops() { return active(depthwise_loops_sets); }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // One dim of the images.
 struct Side {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda.h"
 
 namespace rushlight {
@@ -10,8 +11,6 @@ namespace {
 constexpr int64_t kSmallTile = 32;
 constexpr int64_t kShortestPiece = 512;     // of the inner index, for a tile
 constexpr int64_t kShortestVector = 16384;  // likewise, for a block that sums one element
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The bytes of what elements of a dtype are summed in.
 size_t sum_size(DType dtype) { return std::max<size_t>(4, dtype_size(dtype)); }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/base/ceil_div.h"
 #include "core/device/threads.h"
 #include "core/ops/pool/pool_loops.h"
 #include "core/tensor/pointwise.h"
@@ -20,8 +21,6 @@ namespace {
 constexpr int64_t kGrain = 16384;  // pixels that are worth a thread
 
 const PoolLoops& loops() { return active(pool_loops_sets); }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The tables that a PoolAxis points to.
 class AxisTables {

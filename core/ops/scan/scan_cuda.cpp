@@ -3,6 +3,7 @@
 #include <bit>
 #include <optional>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda_kernel_map.h"
 #include "core/device/cuda_memory.h"
 #include "core/ops/scan/scan.h"
@@ -90,8 +91,6 @@ cuda::CudaKernelFamily family([] {
   kernel_of({Scan::sum, Walk::long_rows, f32, DType::float16, DType::float16});
 });
 
-int64_t ceil_divide(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Whether vectors of items are aligned; a tensor that is not there does not matter.
 bool is_aligned(const Tensor& tensor) {
   return !tensor.defined() ||
@@ -135,9 +134,8 @@ void scan_cuda(Scan scan, const Tensor& input, const Tensor& factor, int64_t dim
   int64_t wanted = std::min(kFullDevice / (int64_t(blocks) * threads * side_by_side),
                             shape.length / (threads * kLeastPiece));
   args.piece =
-      ceil_divide(ceil_divide(shape.length, std::clamp<int64_t>(wanted, 1, kMaxPieces)), tile) *
-      tile;
-  args.pieces = ceil_divide(shape.length, args.piece);
+      ceil_div(ceil_div(shape.length, std::clamp<int64_t>(wanted, 1, kMaxPieces)), tile) * tile;
+  args.pieces = ceil_div(shape.length, args.piece);
   cuda::Dim3 grid{blocks, unsigned(args.pieces)};
   cuda::Dim3 block = by_rows ? cuda::Dim3{unsigned(threads), unsigned(side_by_side)}
                              : cuda::Dim3{unsigned(side_by_side)};

@@ -31,11 +31,9 @@ int main() {
   // The system's own places come last, and hold the C library everywhere.
   DynamicLibrary math({"libm", {"libm_of_no_system.so", "libm.so.6"}, {"anywhere"}, "libm"});
   expect(math.path() == "libm.so.6");
-  double (*cosine)(double);
-  math.load(cosine, "cos");
-  expect(cosine(0) == 1);
+  expect(math.find<double(double)>("cos")(0) == 1);
   expect_error(ErrorKind::kRuntime, "libm.so.6 has no function no_such_function",
-               [&] { math.load(cosine, "no_such_function"); });
+               [&] { math.find<void()>("no_such_function"); });
 
   LibrarySpec missing{"Fastlib", {"libfast.so.2", "libfast.so.1"}, {"", "fast/lib"}, "fast-lib"};
   set_library_search_path({"/nowhere/a", "relative/b", "", "/nowhere/c"});
