@@ -77,6 +77,8 @@ void detail::refuse_dtype(DType dtype, DTypeSet allowed, const Schema& schema) {
   std::string remedy;
   if (is_complex(dtype)) {
     remedy = "Use torch.real(input) or torch.abs(input).";
+  } else if (is_bool(dtype) && (schema.name.ends_with("sub") || schema.name == "neg")) {
+    remedy = "Use ~input to invert a mask, or input.float().";
   } else if (allowed.contains(DType::float32)) {
     remedy = "Use input.float()";
     remedy += schema.index_of("dtype") >= 0 ? ", or pass dtype=float32." : ".";

@@ -35,6 +35,11 @@ CASES: list[tuple[Callable[[], object], type[Exception], str]] = [
         "softmax: not implemented for int64. Use input.float(), or pass dtype=float32.",
     ),
     (
+        lambda: torch.tensor([True]) - 1,
+        NotImplementedError,
+        "sub: not implemented for bool. Use ~input to invert a mask, or input.float().",
+    ),
+    (
         lambda: torch.ones(2, 3) + torch.ones(4),
         RuntimeError,
         "add: shapes (2, 3) and (4,) do not broadcast: dim 1 is 3 in input and 4 in other; "
