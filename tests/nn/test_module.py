@@ -528,9 +528,12 @@ def test_members_are_shown_as_by_a_dictionary() -> None:
     assert [name for name, _ in reversed(net._modules.items())] == ["1", "0"]
     assert list(reversed(net._modules)) == ["1", "0"]
     kept = net._modules.copy()
+    assert copy.copy(net._modules) == kept and net._modules.popitem() == ("1", kept["1"])
     for name in net._modules:
         del net._modules[name]
     assert list(kept) == ["0", "1"] and not net._modules
+    with pytest.raises(KeyError, match="empty"):
+        net._modules.popitem()
 
 
 def test_libraries_ask_which_buffers_are_not_saved():
@@ -538,6 +541,24 @@ def test_libraries_ask_which_buffers_are_not_saved():
     module.register_buffer("mean", torch.zeros(1))
     module.register_buffer("mask", torch.zeros(1), persistent=False)
     assert module._non_persistent_buffers_set == {"mask"}
+    assert {"mask", "mean"} - module._non_persistent_buffers_set == {"mean"}
+
+
+def test_libraries_choose_which_buffers_are_saved() -> None:
+    module = nn.Module()
+    module.register_buffer("mean", torch.zeros(1))
+    module.register_buffer("mask", torch.zeros(1), persistent=False)
+    names = module._non_persistent_buffers_set
+    names.discard("mask")
+    names.add("mean")
+    names.discard("unknown")
+    assert list(module.state_dict()) == ["mask"] and repr(names) == "{'mean'}"
+    module._non_persistent_buffers_set = {"mask"}
+    assert list(module.state_dict()) == ["mean"]
+    names |= {"mean"}
+    assert not module.state_dict() and names.copy() == {"mean", "mask"}
+    with pytest.raises(KeyError, match="'weight' is no buffer of Module"):
+        names.update(["weight"])
 
 
 @each(
