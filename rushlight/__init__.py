@@ -97,6 +97,7 @@ _SUBMODULES = (
     "ao",
     "array_api",
     "autograd",
+    "__future__",
     "backends",
     "compiler",
     "cpu",

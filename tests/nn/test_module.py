@@ -382,6 +382,22 @@ def test_conversions_change_floating_members_only(convert, dtype) -> None:
     assert layer.num_batches_tracked.dtype == torch.int64
 
 
+def test_conversion_makes_new_parameters_if_it_is_asked_to() -> None:
+    layer = nn.Linear(2, 1)
+    layer(torch.ones(1, 2)).sum().backward()
+    weight, grad = layer.weight, layer.weight.grad
+    assert not torch.__future__.get_overwrite_module_params_on_conversion()
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        layer.double()
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(False)
+    assert layer.weight is not weight and isinstance(layer.weight, nn.Parameter)
+    assert layer.weight.dtype is torch.float64 and layer.weight.requires_grad
+    assert layer.weight.grad is not None and layer.weight.grad.dtype is torch.float64
+    assert weight.dtype is torch.float32 and weight.grad is grad
+
+
 def test_values_survive_conversion() -> None:
     layer = nn.Linear(2, 3)
     before = layer.weight.tolist()
