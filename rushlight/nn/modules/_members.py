@@ -136,7 +136,7 @@ class TransientNames(MutableSet[str]):
     # What set has beyond operators.
 
     @classmethod
-    def _from_iterable(cls, it: Iterable[str]) -> set[str]:
+    def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:
         return set(it)
 
     def copy(self) -> set[str]:
