@@ -106,6 +106,7 @@ _SUBMODULES = (
     "ao",
     "array_api",
     "autograd",
+    "__future__",
     "backends",
     "compiler",
     "cpu",

@@ -6,6 +6,8 @@ bindings/tensor.cpp.
 
 from __future__ import annotations
 
+import warnings
+
 from rushlight import _C
 from rushlight._copying import CopyMethods
 from rushlight._interchange import InterchangeMethods
@@ -522,6 +524,14 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
         self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> Tensor:
         """Returns a new tensor of the data, with the dtype of this one and on its device."""
+        if isinstance(data, Tensor):
+            warnings.warn(
+                "To copy construct from a tensor, it is recommended to use "
+                "sourceTensor.detach().clone() or "
+                "sourceTensor.detach().clone().requires_grad_(True), rather than "
+                "tensor.new_tensor(sourceTensor).",
+                stacklevel=2,
+            )
         dtype = dtype or self.dtype
         device = self.device if device is None else device
         return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)

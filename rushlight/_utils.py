@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import traceback
+
 import rushlight as rl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
+    from typing import Any, NoReturn
 
     from rushlight import Tensor
     from rushlight.nn import Parameter
@@ -88,3 +91,35 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     if not optional:
         raise ValueError(f"Expected a device with a specified index or an integer, got: {device}")
     return rl.cuda.current_device()
+
+
+class ExceptionWrapper:
+    """An exception of a thread or process, to be raised again where its result is awaited.
+
+    Args:
+        exc_info: what sys.exc_info() gives; that of the exception being handled if None.
+        where: where it happened, for the message.
+    """
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        exc_info = sys.exc_info() if exc_info is None else exc_info
+        self.exc_type = exc_info[0]
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+        self.where = where
+
+    def reraise(self) -> NoReturn:
+        """Raises an exception of the same class with the traceback as its text."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        text = KeyErrorMessage(message) if issubclass(self.exc_type, KeyError) else message
+        try:
+            error = self.exc_type(text)
+        except Exception:  # a class that is not made of one text
+            error = RuntimeError(text)
+        raise error
+
+
+class KeyErrorMessage(str):
+    """A text that KeyError shows with its line ends."""
+
+    def __repr__(self) -> str:
+        return self

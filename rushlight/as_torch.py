@@ -5,6 +5,7 @@
 or `import rushlight.as_torch` as the first line of a program. From then on, in this process,
 `torch` and its submodules are Rushlight's own modules under a second name, `torchvision` is
 `rushlight.vision`, and both count as installed, of the versions whose names Rushlight has.
+`functorch`, a part of PyTorch, comes with them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ from typing import NoReturn
 import rushlight
 from rushlight.torch_version import TorchVersion
 
-_NAMES = {"torch": "rushlight", "torchvision": "rushlight.vision"}
+_NAMES = {
+    "torch": "rushlight",
+    "torchvision": "rushlight.vision",
+    "functorch": "rushlight._functorch.package",
+}
 _VERSIONS = {"torch": "2.13.0", "torchvision": "0.28.0"}
 
 
@@ -75,7 +80,7 @@ class _SecondName(Loader, MetaPathFinder):
     def find_distributions(
         self, context: importlib.metadata.DistributionFinder.Context
     ) -> Iterable[_Distribution]:
-        names = [context.name] if context.name in _NAMES else [] if context.name else [*_NAMES]
+        names = [context.name] if context.name in _VERSIONS else [] if context.name else _VERSIONS
         return map(_Distribution, names)
 
 

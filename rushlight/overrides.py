@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import wraps
 from importlib import import_module
+from inspect import isroutine
 
 import rushlight as rl
 from rushlight import _C, Tensor
@@ -23,6 +24,7 @@ __all__ = [
     "DisableTorchFunctionSubclass",
     "TorchFunctionMode",
     "get_default_nowrap_functions",
+    "get_ignored_functions",
     "get_overridable_functions",
     "handle_torch_function",
     "has_torch_function",
@@ -181,6 +183,23 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
         if is_listed:
             found.setdefault(Tensor, []).append(value)
     return found
+
+
+def get_ignored_functions() -> set[Callable[..., Any]]:
+    """Returns the functions that classes cannot take over: all others of the same modules.
+
+    Example:
+        >>> torch.manual_seed in torch.overrides.get_ignored_functions()
+        True
+        >>> torch.add in torch.overrides.get_ignored_functions()
+        False
+    """
+    functions: set[Any] = set()
+    for home, overridable in get_overridable_functions().items():
+        public = (getattr(home, key) for key in dir(home) if not key.startswith("_"))
+        functions.update(each for each in public if isroutine(each))
+        functions.difference_update(overridable)
+    return functions
 
 
 def resolve_name(f: Callable[..., Any]) -> str | None:

@@ -11,3 +11,4 @@ from rushlight import __version__ as __version__
 cuda: str | None = None
 hip: str | None = None
 debug = False
+git_version = "Unknown"

@@ -67,6 +67,22 @@ def test_libraries_that_ask_find_pytorch_installed(tmp_path: Path) -> None:
     assert done.stdout == "2.13.0 2.13.0+rushlight.0.1.0\nTrue\n['torch']\n", done.stderr
 
 
+def test_functorch_is_part_of_it(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import functorch
+        import torch
+        from functorch import make_functional, vmap
+
+        assert functorch.grad is torch.func.grad and vmap is torch.vmap
+        function, params = make_functional(torch.nn.Linear(2, 1))
+        print(function((torch.ones(1, 2), torch.ones(1)), torch.ones(2)))
+        """,
+    )
+    assert done.stdout == "tensor([3.])\n", done.stderr
+
+
 def test_a_module_that_is_missing_is_named_as_the_program_named_it(tmp_path: Path) -> None:
     done = run(tmp_path, "import torch.nn.no_such_module")
     assert done.stderr.endswith("ModuleNotFoundError: No module named 'torch.nn.no_such_module'\n")

@@ -62,6 +62,12 @@ def test_new_tensor_follows_the_tensor() -> None:
     assert (other.dtype, other.device.type) == (torch.int64, "meta")
 
 
+def test_new_tensor_names_the_shorter_way_to_copy_a_tensor() -> None:
+    with pytest.warns(UserWarning, match=r"recommended to use sourceTensor.detach\(\).clone\(\)"):
+        made = torch.ones(1).new_tensor(torch.zeros(2))
+    assert made.tolist() == [0, 0]
+
+
 def test_new_empty_keeps_the_dtype() -> None:
     x = torch.zeros(2, dtype=torch.float16)
     assert x.new_empty(3).dtype is torch.float16

@@ -167,6 +167,18 @@ def test_inspect_shows_the_signatures_of_ops() -> None:
         inspect.signature(torch.add)
 
 
+def test_settings_of_other_compilers_are_taken() -> None:
+    before = torch.jit.set_fusion_strategy([("STATIC", 1)])
+    assert torch.jit.set_fusion_strategy(before) == [("STATIC", 1)]
+    torch.jit.enable_onednn_fusion(True)
+    assert not torch.jit.onednn_fusion_enabled() and issubclass(torch.jit.Error, Exception)
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    assert torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(False)
+    torch._dynamo.graph_break()
+    assert torch.version.git_version == "Unknown"
+
+
 def test_versions_compare_by_their_numbers() -> None:
     version = TorchVersion("2.13.0+cpu")
     assert version >= (1, 13) and version > "2.4" and version < (2, 13, 1) and version != "2.13.0"
@@ -182,6 +194,15 @@ def test_a_tensor_has_a_number_of_its_own() -> None:
 
 def test_meshgrid_says_that_it_knows_indexing() -> None:
     assert "indexing" in torch.meshgrid.__kwdefaults__
+
+
+def test_exceptions_of_threads_are_raised_where_they_are_awaited() -> None:
+    try:
+        raise ValueError("no such row")
+    except ValueError:
+        kept = torch._utils.ExceptionWrapper(where="in thread 3")
+    with pytest.raises(ValueError, match=r"(?s)^Caught ValueError in thread 3\..*no such row"):
+        kept.reraise()
 
 
 def test_numpy_in_workers_is_seeded_as_by_pytorch() -> None:

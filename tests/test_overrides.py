@@ -321,3 +321,10 @@ def test_a_subclass_is_compared_and_saved_as_a_tensor(tmp_path: Any) -> None:
     torch.testing.assert_close(sub(), torch.arange(1.0, 4.0), check_dtype=True)
     torch.save({"x": torch.arange(3.0).as_subclass(torch.Tensor)}, tmp_path / "x.pt")
     assert torch.load(tmp_path / "x.pt")["x"].tolist() == [0, 1, 2]
+
+
+def test_functions_are_overridable_or_ignored() -> None:
+    ignored = torch.overrides.get_ignored_functions()
+    assert {torch.manual_seed, torch.is_tensor, torch.Tensor.numpy} <= ignored
+    for functions in torch.overrides.get_overridable_functions().values():
+        assert ignored.isdisjoint(functions)

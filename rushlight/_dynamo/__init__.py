@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight._dynamo import config as config
+from rushlight._dynamo._explaining import explain as explain
 from rushlight._dynamo.backends.registry import list_backends as list_backends
 from rushlight._dynamo.backends.registry import lookup_backend as lookup_backend
 from rushlight._dynamo.backends.registry import register_backend as register_backend
@@ -30,3 +31,7 @@ maybe_mark_dynamic = mark_static = mark_dynamic
 
 def mark_static_address(t: Tensor, guard: bool = True) -> None:
     """Tells a compiler that a tensor stays where it is."""
+
+
+def graph_break(msg: str = "") -> None:
+    """Tells a compiler where to end a graph; here programs have one graph, or run without."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rushlight import nn
+from rushlight.export._dataclasses import register_dataclass
 from rushlight.export._files import read, write
 from rushlight.export._program import record_program
 from rushlight.export._recording import RefusedError
@@ -23,7 +24,16 @@ if TYPE_CHECKING:
 
     from rushlight.export._files import FileLike
 
-__all__ = ["Dim", "ExportGraphSignature", "ExportedProgram", "dims", "export", "load", "save"]
+__all__ = [
+    "Dim",
+    "ExportGraphSignature",
+    "ExportedProgram",
+    "dims",
+    "export",
+    "load",
+    "register_dataclass",
+    "save",
+]
 
 
 def export(

@@ -27,12 +27,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attribute",
+    "Error",
     "Final",
     "Future",
     "ScriptFunction",
     "ScriptModule",
     "TracerWarning",
     "annotate",
+    "enable_onednn_fusion",
     "export",
     "fork",
     "freeze",
@@ -42,11 +44,13 @@ __all__ = [
     "is_scripting",
     "is_tracing",
     "load",
+    "onednn_fusion_enabled",
     "optimize_for_inference",
     "save",
     "script",
     "script_if_tracing",
     "script_method",
+    "set_fusion_strategy",
     "trace",
     "trace_module",
     "unused",
@@ -56,6 +60,10 @@ __all__ = [
 
 class TracerWarning(Warning):
     """A recording does not do all that the program does."""
+
+
+class Error(Exception):
+    """What TorchScript raises; programs catch it."""
 
 
 class ScriptFunction:
@@ -251,6 +259,30 @@ def freeze(mod: T, *args: Any, **options: Any) -> T:
 def optimize_for_inference(mod: T, *args: Any, **options: Any) -> T:
     """Returns the module as it is."""
     return mod
+
+
+def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Changes nothing else than what the next call returns: the strategy that was set before.
+
+    Example:
+        >>> torch.jit.set_fusion_strategy([("DYNAMIC", 3)])
+        [('STATIC', 2), ('DYNAMIC', 10)]
+    """
+    before = list(_fusion_strategy)
+    _fusion_strategy[:] = strategy
+    return before
+
+
+_fusion_strategy = [("STATIC", 2), ("DYNAMIC", 10)]
+
+
+def enable_onednn_fusion(enabled: bool) -> None:
+    """Changes nothing: recordings call ops one by one."""
+
+
+def onednn_fusion_enabled() -> bool:
+    """Returns False."""
+    return False
 
 
 def export(fn: T) -> T:

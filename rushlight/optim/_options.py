@@ -61,3 +61,11 @@ def check_implementation(
         raise RuntimeError(f"{optimizer}: `fused` does not support `differentiable`")
     if foreach and fused:
         raise RuntimeError(f"{optimizer}: `fused` and `foreach` cannot be `True` together.")
+
+
+def refuse_scaling(function: str, grad_scale: Any, found_inf: Any) -> None:
+    if grad_scale is not None or found_inf is not None:
+        raise NotImplementedError(
+            f"{function}: grad_scale and found_inf are not supported by the function. Divide the "
+            "gradients by the scale before, or use the optimizer's class with a GradScaler."
+        )

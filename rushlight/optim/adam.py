@@ -13,6 +13,7 @@ from rushlight.optim._options import (
     check_betas,
     check_implementation,
     check_lr,
+    refuse_scaling,
 )
 
 TYPE_CHECKING = False
@@ -172,4 +173,83 @@ class Adam(FusedOptimizer):
             group["amsgrad"],
             group["maximize"],
             self._scaling,
+        )
+
+
+def adam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    max_exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    decoupled_weight_decay: bool = False,
+    *,
+    amsgrad: bool,
+    beta1: float | Tensor,
+    beta2: float | Tensor,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+) -> None:
+    """Takes a step of Adam with state that the program keeps, in place.
+
+    Args:
+        params: the parameters.
+        grads: their gradients.
+        exp_avgs, exp_avg_sqs: for each the means of its gradient and of the square.
+        max_exp_avg_sqs: for each the largest mean square so far, with amsgrad.
+        state_steps: for each the number of steps before this one, in a tensor of one element.
+        foreach, capturable, fused, has_complex: accepted for PyTorch's sake.
+        grad_scale, found_inf: must be None.
+        differentiable, decoupled_weight_decay, amsgrad, lr, weight_decay, eps, maximize: those of
+            the class Adam.
+        beta1, beta2: its betas.
+
+    Raises:
+        RuntimeError: if the steps are not tensors.
+        NotImplementedError: if grad_scale or found_inf is given.
+
+    Example:
+        >>> weight, mean, square, step = torch.ones(4, 2).mul_(torch.tensor([[1.0], [0], [0], [0]]))
+        >>> torch.optim.adam.adam(
+        ...     [weight], [torch.ones(2)], [mean], [square], [], [step[:1]], amsgrad=False,
+        ...     beta1=0.9, beta2=0.999, lr=0.5, weight_decay=0, eps=1e-8, maximize=False)
+        >>> [round(value, 6) for value in weight.tolist()]
+        [0.5, 0.5]
+    """
+    refuse_scaling("adam", grad_scale, found_inf)
+    if not all(isinstance(step, rl.Tensor) for step in state_steps):
+        raise RuntimeError(
+            "adam: API has changed, `state_steps` argument must contain a list of singleton tensors"
+        )
+    alike: dict[float, list[int]] = {}
+    for i, step in enumerate(state_steps):
+        step += 1
+        alike.setdefault(float(step), []).append(i)
+    for count, chosen in alike.items():
+        _C._fused_adam_(
+            [params[i] for i in chosen],
+            [grads[i] for i in chosen],
+            [exp_avgs[i] for i in chosen],
+            [exp_avg_sqs[i] for i in chosen],
+            [max_exp_avg_sqs[i] for i in chosen] if amsgrad else [],
+            float(lr),
+            float(beta1),
+            float(beta2),
+            eps,
+            weight_decay,
+            decoupled_weight_decay,
+            amsgrad,
+            maximize,
+            count,
+            differentiable,
         )

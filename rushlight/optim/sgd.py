@@ -8,7 +8,12 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import _C
 from rushlight.optim._fused import FusedOptimizer
-from rushlight.optim._options import check_at_least_zero, check_implementation, check_lr
+from rushlight.optim._options import (
+    check_at_least_zero,
+    check_implementation,
+    check_lr,
+    refuse_scaling,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -174,3 +179,62 @@ class SGD(FusedOptimizer):
                 group["differentiable"],
                 self._scaling,
             )
+
+
+def sgd(
+    params: list[Tensor],
+    d_p_list: list[Tensor],
+    momentum_buffer_list: list[Tensor | None],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
+    weight_decay: float,
+    momentum: float,
+    lr: float,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """Takes a step of SGD with buffers that the program keeps, in place.
+
+    Args:
+        params: the parameters.
+        d_p_list: their gradients.
+        momentum_buffer_list: for each its buffer; None, before its first step, is replaced.
+        has_sparse_grad, foreach, fused: accepted for PyTorch's sake.
+        grad_scale, found_inf: must be None.
+        weight_decay, momentum, lr, dampening, nesterov, maximize: those of the class SGD.
+
+    Raises:
+        NotImplementedError: if grad_scale or found_inf is given.
+
+    Example:
+        >>> weight, buffers = torch.ones(2), [None]
+        >>> torch.optim.sgd.sgd(
+        ...     [weight], [torch.ones(2)], buffers, weight_decay=0, momentum=0.9, lr=0.5,
+        ...     dampening=0, nesterov=False, maximize=False)
+        >>> weight.tolist(), buffers[0].tolist()
+        ([0.5, 0.5], [1.0, 1.0])
+    """
+    refuse_scaling("sgd", grad_scale, found_inf)
+    starting = [momentum != 0 and buffer is None for buffer in momentum_buffer_list]
+    for first in {*starting}:
+        chosen = [i for i, starts in enumerate(starting) if starts is first]
+        if first:
+            for i in chosen:
+                momentum_buffer_list[i] = rl.empty_like(params[i])
+        _C._fused_sgd_(
+            [params[i] for i in chosen],
+            [d_p_list[i] for i in chosen],
+            [momentum_buffer_list[i] for i in chosen] if momentum else [],
+            lr,
+            momentum,
+            dampening,
+            weight_decay,
+            nesterov,
+            maximize,
+            first,
+        )

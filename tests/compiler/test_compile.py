@@ -232,3 +232,11 @@ def test_bad_arguments() -> None:
         torch.compile(3)
     with pytest.raises(TypeError, match="unexpected keyword"):
         torch.compile(gated, modes="default")
+
+
+def test_explain_says_why_there_is_no_graph() -> None:
+    report = torch._dynamo.explain(lambda x: x if x.sum() > 0 else -x)(torch.ones(2))
+    assert (report.graph_count, report.graph_break_count, report.op_count) == (0, 1, 0)
+    assert "reads elements of a tensor" in str(report)
+    whole = torch._dynamo.explain(nn.Linear(2, 3))(torch.ones(1, 2))
+    assert str(whole).startswith("Graph Count: 1\nGraph Break Count: 0\nOp Count: 1\n")

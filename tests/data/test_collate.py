@@ -79,6 +79,12 @@ def test_other_samples_are_refused(sample) -> None:
         default_collate([sample])
 
 
+@pytest.mark.parametrize("make", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+def test_sparse_tensors_are_refused(make) -> None:
+    with pytest.raises(RuntimeError, match="Batches of sparse tensors are not currently supported"):
+        default_collate([make(torch.eye(2)), make(torch.eye(2))])
+
+
 def test_convert_turns_arrays_into_tensors_and_keeps_the_rest() -> None:
     text = np.array(["a"])
     result = default_convert({"x": (np.arange(2), 3), "t": text, "p": Point(np.float32(1), "s")})

@@ -221,6 +221,12 @@ def test_workers_share_a_stream() -> None:
         assert [batch.tolist() for batch in loader] == [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
 
 
+def test_more_workers_than_cores_are_warned_of() -> None:
+    cores = len(os.sched_getaffinity(0))
+    with pytest.warns(UserWarning, match=f"will create {cores + 1} worker processes in total"):
+        DataLoader(range(3), num_workers=cores + 1)  # pyright: ignore[reportArgumentType]
+
+
 def test_workers_draw_numbers_of_their_own() -> None:
     def draws() -> list[tuple[float, ...]]:
         return [tuple(map(float, row)) for row in DataLoader(Draws(), None, num_workers=2)]

@@ -1,5 +1,6 @@
 """torch.export: what the recording of a module does is what the module does."""
 
+import dataclasses
 import io
 from typing import Any
 
@@ -337,3 +338,21 @@ def test_only_ops_can_be_written() -> None:
     node.target = print
     with pytest.raises(RuntimeError, match="no op of"):
         torch.export.save(program, io.BytesIO())
+
+
+def test_data_classes_are_arguments_and_results() -> None:
+    @dataclasses.dataclass
+    class Pair:
+        x: torch.Tensor
+        y: torch.Tensor
+
+    class Swapped(nn.Module):
+        def forward(self, pair: Pair) -> Pair:
+            return Pair(2 * pair.y, pair.x)
+
+    torch.export.register_dataclass(Pair)
+    program = torch.export.export(Swapped(), (Pair(torch.ones(2), torch.zeros(2)),))
+    result = program.module()(Pair(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])))
+    assert isinstance(result, Pair) and (result.x.tolist(), result.y.tolist()) == ([6, 8], [1, 2])
+    with pytest.raises(AssertionError, match="Only dataclasses can be registered"):
+        torch.export.register_dataclass(int)

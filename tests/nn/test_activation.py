@@ -116,6 +116,15 @@ def test_glu_gates_one_half_by_the_other() -> None:
         nn.GLU()(x)
 
 
+def test_hardtanh_takes_its_bounds_by_their_former_names() -> None:
+    with pytest.warns(FutureWarning, match="`min_value` is deprecated and renamed to `min_val`"):
+        layer = nn.Hardtanh(min_value=-2)
+    assert (layer.min_val, layer.max_val) == (-2, 1)
+    with pytest.warns(FutureWarning, match="`max_value` is deprecated and renamed to `max_val`"):
+        layer = nn.Hardtanh(max_value=3)
+    assert (layer.min_val, layer.max_val) == (-1, 3)
+
+
 def test_hardtanh_needs_bounds_in_order() -> None:
     with pytest.raises(ValueError, match=r"max_val \(1.0\) must be larger than min_val \(2.0\)"):
         nn.Hardtanh(2.0, 1.0)

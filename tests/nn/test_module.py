@@ -382,6 +382,22 @@ def test_conversions_change_floating_members_only(convert, dtype) -> None:
     assert layer.num_batches_tracked.dtype == torch.int64
 
 
+def test_conversion_makes_new_parameters_if_it_is_asked_to() -> None:
+    layer = nn.Linear(2, 1)
+    layer(torch.ones(1, 2)).sum().backward()
+    weight, grad = layer.weight, layer.weight.grad
+    assert not torch.__future__.get_overwrite_module_params_on_conversion()
+    torch.__future__.set_overwrite_module_params_on_conversion(True)
+    try:
+        layer.double()
+    finally:
+        torch.__future__.set_overwrite_module_params_on_conversion(False)
+    assert layer.weight is not weight and isinstance(layer.weight, nn.Parameter)
+    assert layer.weight.dtype is torch.float64 and layer.weight.requires_grad
+    assert layer.weight.grad is not None and layer.weight.grad.dtype is torch.float64
+    assert weight.dtype is torch.float32 and weight.grad is grad
+
+
 def test_values_survive_conversion() -> None:
     layer = nn.Linear(2, 3)
     before = layer.weight.tolist()
@@ -528,9 +544,12 @@ def test_members_are_shown_as_by_a_dictionary() -> None:
     assert [name for name, _ in reversed(net._modules.items())] == ["1", "0"]
     assert list(reversed(net._modules)) == ["1", "0"]
     kept = net._modules.copy()
+    assert copy.copy(net._modules) == kept and net._modules.popitem() == ("1", kept["1"])
     for name in net._modules:
         del net._modules[name]
     assert list(kept) == ["0", "1"] and not net._modules
+    with pytest.raises(KeyError, match="empty"):
+        net._modules.popitem()
 
 
 def test_libraries_ask_which_buffers_are_not_saved():
@@ -538,6 +557,24 @@ def test_libraries_ask_which_buffers_are_not_saved():
     module.register_buffer("mean", torch.zeros(1))
     module.register_buffer("mask", torch.zeros(1), persistent=False)
     assert module._non_persistent_buffers_set == {"mask"}
+    assert {"mask", "mean"} - module._non_persistent_buffers_set == {"mean"}
+
+
+def test_libraries_choose_which_buffers_are_saved() -> None:
+    module = nn.Module()
+    module.register_buffer("mean", torch.zeros(1))
+    module.register_buffer("mask", torch.zeros(1), persistent=False)
+    names = module._non_persistent_buffers_set
+    names.discard("mask")
+    names.add("mean")
+    names.discard("unknown")
+    assert list(module.state_dict()) == ["mask"] and repr(names) == "{'mean'}"
+    module._non_persistent_buffers_set = {"mask"}
+    assert list(module.state_dict()) == ["mean"]
+    names |= {"mean"}
+    assert not module.state_dict() and names.copy() == {"mean", "mask"}
+    with pytest.raises(KeyError, match="'weight' is no buffer of Module"):
+        names.update(["weight"])
 
 
 @each(

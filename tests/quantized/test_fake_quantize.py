@@ -40,6 +40,13 @@ def test_scales_learn_by_the_error_of_rounding() -> None:
     np.testing.assert_allclose(float(zero_point.grad or 0), -0.25 * (~inside).sum())
 
 
+def test_zero_points_that_observers_compute_are_int32() -> None:
+    observer = q.MinMaxObserver()
+    observer(torch.tensor([-3.0, 252.0]))
+    scale, zero_point = observer.calculate_qparams()
+    assert (scale.tolist(), zero_point.tolist(), zero_point.dtype) == ([1.0], [3], torch.int32)
+
+
 def test_the_module_watches_until_it_is_told_not_to() -> None:
     module = q.FakeQuantize(quant_min=0, quant_max=255)
     module(torch.tensor([0.0, 2.55]))

@@ -184,7 +184,7 @@ class UniformQuantizationObserverBase(ObserverBase):
             zero_point = -min_val / scale
         else:
             scale = rl.maximum((high - low) / steps, self.eps)
-            zero_point = self.quant_min - (low / scale).round().to(rl.int64)
+            zero_point = self.quant_min - (low / scale).round().to(rl.int32)
             zero_point = zero_point.clamp(self.quant_min, self.quant_max)
         if not low.dim():
             return scale.reshape(1), zero_point.reshape(1)

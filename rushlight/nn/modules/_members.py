@@ -7,7 +7,7 @@ what any attribute costs, and `_kinds` says in order of registration which entri
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, MutableSet
 
 from rushlight import _C, Tensor
 from rushlight.nn.modules import _registration_hooks
@@ -15,7 +15,7 @@ from rushlight.nn.parameter import Buffer, Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterator, KeysView, Mapping, ValuesView
+    from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
     from typing import Any
 
     from rushlight.nn.modules.module import Module
@@ -77,6 +77,14 @@ class MemberView(MutableMapping[str, "Any"]):
     def copy(self) -> dict[str, Any]:
         return dict(self)
 
+    __copy__ = copy
+
+    def popitem(self) -> tuple[str, Any]:
+        """Takes out the last member, as a dictionary does."""
+        for name in reversed(self):
+            return name, self.pop(name)
+        raise KeyError("popitem(): dictionary is empty")
+
     def become(self, members: Mapping[str, Any]) -> None:
         """Takes out what there is, and puts these in; names that stay keep their kind."""
         members, kinds = dict(members), {name: self._module._kinds[name] for name in self}
@@ -95,6 +103,50 @@ class MemberView(MutableMapping[str, "Any"]):
 
     def items(self) -> ItemsView[str, Any]:
         return self.copy().items()
+
+
+class TransientNames(MutableSet[str]):
+    """A live set of the names of a module's buffers that its state dict leaves out."""
+
+    def __init__(self, module: Members) -> None:
+        self._module = module
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self._module._kinds.get(name) == TRANSIENT
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([name for name, kind in self._module._kinds.items() if kind == TRANSIENT])
+
+    def __len__(self) -> int:
+        return sum(kind == TRANSIENT for kind in self._module._kinds.values())
+
+    def __repr__(self) -> str:
+        return repr(set(self))
+
+    def add(self, value: str) -> None:
+        kinds = self._module._kinds
+        if kinds.get(value) not in BUFFERS:
+            raise KeyError(f"'{value}' is no buffer of {type(self._module).__name__}.")
+        kinds[value] = TRANSIENT
+
+    def discard(self, value: str) -> None:
+        if value in self:
+            self._module._kinds[value] = BUFFER
+
+    # What set has beyond operators.
+
+    @classmethod
+    def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:
+        return set(it)
+
+    def copy(self) -> set[str]:
+        return set(self)
+
+    __copy__ = copy
+
+    def update(self, *others: Iterable[str]) -> None:
+        for name in set().union(*others):
+            self.add(name)
 
 
 class Members:
@@ -142,8 +194,14 @@ class Members:
         self._buffers.become(members)
 
     @property
-    def _non_persistent_buffers_set(self) -> frozenset[str]:
-        return frozenset(name for name, kind in self._kinds.items() if kind == TRANSIENT)
+    def _non_persistent_buffers_set(self) -> TransientNames:
+        return TransientNames(self)
+
+    @_non_persistent_buffers_set.setter
+    def _non_persistent_buffers_set(self, names: Iterable[str]) -> None:
+        kept, transient = set(names), self._non_persistent_buffers_set
+        transient -= transient - kept
+        transient |= kept
 
     @property
     def _modules(self) -> MemberView:

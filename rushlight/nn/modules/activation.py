@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
@@ -312,6 +314,16 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
+def _renamed(old: str, new: str, value: float) -> float:
+    """The value of an argument that came by its former name."""
+    warnings.warn(
+        f"keyword argument `{old}` is deprecated and renamed to `{new}`",
+        FutureWarning,
+        stacklevel=3,
+    )
+    return value
+
+
 class Hardtanh(Module):
     """The input cut off below min_val and above max_val.
 
@@ -319,6 +331,7 @@ class Hardtanh(Module):
         min_val: lower bound.
         max_val: upper bound.
         inplace: whether to overwrite the input.
+        min_value, max_value: former names of the bounds; they warn.
 
     Raises:
         ValueError: if max_val is not above min_val.
@@ -328,8 +341,19 @@ class Hardtanh(Module):
         [-1.0, 0.5, 1.0]
     """
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
+        if min_value is not None:
+            min_val = _renamed("min_value", "min_val", min_value)
+        if max_value is not None:
+            max_val = _renamed("max_value", "max_val", max_value)
         if max_val <= min_val:
             raise ValueError(
                 f"Hardtanh: max_val ({max_val}) must be larger than min_val ({min_val})."

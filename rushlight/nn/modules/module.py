@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight.__future__ import get_overwrite_module_params_on_conversion
 from rushlight.nn.modules._hooks import (
     register_module_backward_hook,
     register_module_forward_hook,
@@ -24,6 +25,7 @@ from rushlight.nn.modules._registration_hooks import (
 from rushlight.nn.modules._state_dict import _EXTRA_STATE_KEY_SUFFIX as _EXTRA_STATE_KEY_SUFFIX
 from rushlight.nn.modules._state_dict import Stateful
 from rushlight.nn.modules._state_dict import _IncompatibleKeys as _IncompatibleKeys
+from rushlight.nn.parameter import Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -195,11 +197,13 @@ class Module(Stateful):
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replaces the values of parameters, gradients and buffers by fn of them.
 
-        Parameters stay the same objects, so that optimizers keep pointing at them.
+        Parameters stay the same objects, so that optimizers keep pointing at them, unless
+        torch.__future__ says otherwise.
         """
         if recurse:
             for child in self.children():
                 child._apply(fn)
+        overwrites = get_overwrite_module_params_on_conversion()
         for name, kind in self._kinds.items():
             tensor = self.__dict__[name]
             if tensor is None or kind == MODULE:
@@ -208,6 +212,9 @@ class Module(Stateful):
                 self.__dict__[name] = fn(tensor)
                 continue
             with rl.no_grad():
+                if overwrites:
+                    self.__dict__[name] = _overwritten(tensor, fn)
+                    continue
                 tensor.data = fn(tensor.data)
                 if tensor.grad is not None:
                     tensor.grad.data = fn(tensor.grad.data)
@@ -417,6 +424,14 @@ class Module(Stateful):
         from rushlight.nn.modules._summary import summarize
 
         return summarize(self, example_inputs, depth)
+
+
+def _overwritten(param: Tensor, fn: Callable[[Tensor], Tensor]) -> Parameter:
+    """A new parameter of the value and gradient that fn gives."""
+    new = Parameter(fn(param), param.requires_grad)
+    if param.grad is not None:
+        new.grad = fn(param.grad).requires_grad_(param.grad.requires_grad)
+    return new
 
 
 def _is_inexact(dtype: rl.dtype) -> bool:

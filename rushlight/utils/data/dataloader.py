@@ -9,6 +9,7 @@ Invariant: each iter() starts an epoch of its own; a batch that raises does not 
 from __future__ import annotations
 
 import itertools
+import os
 import types
 import warnings
 
@@ -64,6 +65,9 @@ class DataLoader:
         ValueError: options that exclude each other.
         RuntimeError: while it is gone over, if a worker dies or takes longer than timeout. What a
             dataset raises in a worker is raised here, with its traceback as the text.
+
+    Warns:
+        UserWarning: if there are more workers than cores that this process may use.
 
     Example:
         >>> data = torch.utils.data.TensorDataset(torch.arange(5), torch.arange(5) % 2)
@@ -309,6 +313,7 @@ def _check_workers(
         raise ValueError(f"DataLoader: timeout option should be non-negative, but is {timeout}")
     if num_workers > 0:
         _check_context(multiprocessing_context)
+        _warn_of_many(num_workers)
         if prefetch_factor is not None and prefetch_factor < 1:
             raise ValueError(
                 f"DataLoader: prefetch_factor option should be positive, but is {prefetch_factor}"
@@ -325,6 +330,18 @@ def _check_workers(
         raise ValueError(
             "DataLoader: multiprocessing_context can only be used with multi-process loading "
             "(num_workers > 0), but got num_workers=0"
+        )
+
+
+def _warn_of_many(num_workers: int) -> None:
+    cores = len(os.sched_getaffinity(0))
+    if num_workers > cores:
+        warnings.warn(
+            f"This DataLoader will create {num_workers} worker processes in total. Our suggested "
+            f"max number of worker in current system is {cores}, which is smaller than what this "
+            "DataLoader is going to create. More workers than cores only wait for each other and "
+            "take memory; lower num_workers.",
+            stacklevel=4,
         )
 
 

@@ -15,8 +15,9 @@ from collections import Counter
 from itertools import count, cycle
 from multiprocessing.connection import wait
 
+from rushlight._utils import ExceptionWrapper
 from rushlight.multiprocessing.channel import Channel
-from rushlight.utils.data._utils.worker import End, Failure, run
+from rushlight.utils.data._utils.worker import End, run
 from rushlight.utils.data.dataloader import _BaseDataLoaderIter
 
 TYPE_CHECKING = False
@@ -217,7 +218,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         del self._asked[number]
         batch = self._arrived.pop(number)
         self._ask()
-        if type(batch) is Failure:
+        if type(batch) is ExceptionWrapper:
             batch.reraise()
         return batch
 

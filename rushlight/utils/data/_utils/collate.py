@@ -98,6 +98,11 @@ def _chosen(
 
 
 def collate_tensor_fn(batch: Sequence[Tensor], *, collate_fn_map: Any = None) -> Tensor:
+    if batch[0].layout not in (rl.strided, rl.jagged):
+        raise RuntimeError(
+            "default_collate: Batches of sparse tensors are not currently supported by the default "
+            "collate_fn; please provide a custom collate_fn to handle them appropriately."
+        )
     return rl.stack(batch, 0)
 
 

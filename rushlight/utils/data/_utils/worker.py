@@ -1,7 +1,8 @@
 """The process of a loader that makes batches.
 
 A message to it is (number, index): make that batch, or (None, None): an epoch begins. It answers
-with (number, batch), the batch being a Failure where making it raised, or End at a stream's end.
+with (number, batch), the batch being an ExceptionWrapper where making it raised, or End at a
+stream's end.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import random
 import signal
 import sys
 import threading
-import traceback
 
 import rushlight as rl
+from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data import worker_info
 
 TYPE_CHECKING = False
@@ -27,38 +28,6 @@ if TYPE_CHECKING:
 
 class End:
     """What a worker answers at the end of its stream."""
-
-
-class Failure:
-    """An exception of a worker, to be raised again where its result is awaited.
-
-    Args:
-        error: the exception.
-        worker: the number of the worker.
-    """
-
-    def __init__(self, error: Exception, worker: int) -> None:
-        self.kind = type(error)
-        text = "".join(traceback.format_exception(error))
-        self._message = (
-            f"Caught {self.kind.__name__} in DataLoader worker process {worker}.\nOriginal {text}"
-        )
-
-    def reraise(self) -> None:
-        """Raises an exception of the same class with the traceback as its text."""
-        text = _Verbatim(self._message) if issubclass(self.kind, KeyError) else self._message
-        try:
-            error = self.kind(text)
-        except Exception:  # a class that is not made of one text
-            error = RuntimeError(text)
-        raise error
-
-
-class _Verbatim(str):
-    """A text that KeyError shows with its line ends."""
-
-    def __repr__(self) -> str:
-        return self
 
 
 def run(
@@ -78,8 +47,8 @@ def run(
     try:
         if worker_init_fn is not None:
             worker_init_fn(worker)
-    except Exception as error:
-        failure = Failure(error, worker)
+    except Exception:
+        failure = _failure(worker)
     tasks: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(channel, tasks), daemon=True).start()
     while (task := tasks.get()) is not None:
@@ -126,10 +95,15 @@ def _read(channel: Channel, tasks: queue.SimpleQueue[Any]) -> None:
 def _make(fetcher: Fetcher, index: Any, worker: int) -> Any:
     try:
         return fetcher.fetch(index)
-    except StopIteration as error:
-        return End if fetcher.is_stream else Failure(error, worker)
-    except Exception as error:
-        return Failure(error, worker)
+    except StopIteration:
+        return End if fetcher.is_stream else _failure(worker)
+    except Exception:
+        return _failure(worker)
+
+
+def _failure(worker: int) -> ExceptionWrapper:
+    """The exception being handled, to be raised again where the batch is awaited."""
+    return ExceptionWrapper(where=f"in DataLoader worker process {worker}")
 
 
 def _send(channel: Channel, number: int, result: Any, worker: int) -> None:
@@ -137,9 +111,9 @@ def _send(channel: Channel, number: int, result: Any, worker: int) -> None:
         channel.send((number, result))
     except OSError:
         raise
-    except Exception as error:  # it cannot be pickled
-        if isinstance(result, Failure):
-            result.kind = RuntimeError
+    except Exception:  # it cannot be pickled
+        if isinstance(result, ExceptionWrapper):
+            result.exc_type = RuntimeError
         else:
-            result = Failure(error, worker)
+            result = _failure(worker)
         channel.send((number, result))

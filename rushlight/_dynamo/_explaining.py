@@ -1,0 +1,75 @@
+"""torch._dynamo.explain: whether a program has a graph, and what stands in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rushlight._dynamo._graphs import Graphs
+from rushlight._dynamo.exc import Unsupported
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from rushlight.fx import GraphModule
+
+_CALLS = ("call_function", "call_method", "call_module")
+
+
+@dataclass
+class ExplainOutput:
+    """What a program came to: one graph, or none and the reason for it."""
+
+    graphs: list[GraphModule] = field(default_factory=list)
+    ops_per_graph: list[list[Any]] = field(default_factory=list)
+    break_reasons: list[str] = field(default_factory=list)
+
+    @property
+    def graph_count(self) -> int:
+        return len(self.graphs)
+
+    @property
+    def graph_break_count(self) -> int:
+        return len(self.break_reasons)
+
+    @property
+    def op_count(self) -> int:
+        return sum(map(len, self.ops_per_graph))
+
+    def __str__(self) -> str:
+        reasons = "".join(f"\n  {reason}" for reason in self.break_reasons)
+        return (
+            f"Graph Count: {self.graph_count}\nGraph Break Count: {self.graph_break_count}\n"
+            f"Op Count: {self.op_count}\nBreak Reasons:{reasons}"
+        )
+
+
+def explain(f: Callable[..., Any]) -> Callable[..., ExplainOutput]:
+    """Returns a function that says what graph a function or module has for its arguments.
+
+    Args:
+        f: what torch.compile would be given.
+
+    Example:
+        >>> report = torch._dynamo.explain(lambda x: x.sin() + 1)(torch.ones(2))
+        >>> report.graph_count, report.graph_break_count, report.op_count
+        (1, 0, 2)
+    """
+
+    def explained(*args: Any, **kwargs: Any) -> ExplainOutput:
+        found = ExplainOutput()
+
+        def keep(graph: GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+            calls = [node.target for node in graph.graph.nodes if node.op in _CALLS]
+            found.graphs.append(graph)
+            found.ops_per_graph.append(calls)
+            return graph.forward
+
+        try:
+            Graphs(f, keep, fullgraph=True)(*args, **kwargs)
+        except Unsupported as error:
+            found.break_reasons.append(str(error.__cause__ or error))
+        return found
+
+    return explained

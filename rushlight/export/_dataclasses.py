@@ -1,0 +1,55 @@
+"""Data classes as arguments and results of modules that are exported."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from rushlight.utils._pytree import GetAttrKey, register_pytree_node
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+
+def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
+    """Makes a data class a container, whose fields may be inputs and results of a program.
+
+    Args:
+        cls: the class; its objects are built of the fields that its __init__ takes.
+        serialized_type_name: the name of the class where the structure of a program is written.
+
+    Raises:
+        AssertionError: if it is no data class.
+        ValueError: if it is a container already.
+
+    Example:
+        >>> import dataclasses
+        >>> @dataclasses.dataclass
+        ... class Point:
+        ...     x: torch.Tensor
+        ...     y: torch.Tensor
+        >>> torch.export.register_dataclass(Point)
+        >>> len(torch.utils._pytree.tree_leaves(Point(torch.ones(2), torch.zeros(2))))
+        2
+    """
+    if not (isinstance(cls, type) and dataclasses.is_dataclass(cls)):
+        raise AssertionError(
+            f"register_dataclass: Only dataclasses can be registered with this function: {cls}"
+        )
+    names = [field.name for field in dataclasses.fields(cls) if field.init]
+    keys = [GetAttrKey(name) for name in names]
+
+    def values(data: Any) -> list[Any]:
+        return [getattr(data, name) for name in names]
+
+    def built(items: Iterable[Any], context: None) -> Any:
+        return cls(**dict(zip(names, items, strict=True)))
+
+    register_pytree_node(
+        cls,
+        lambda data: (values(data), None),
+        built,
+        serialized_type_name=serialized_type_name,
+        flatten_with_keys_fn=lambda data: (list(zip(keys, values(data), strict=True)), None),
+    )

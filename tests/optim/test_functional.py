@@ -1,0 +1,79 @@
+"""The steps of optimizers as functions: they do what the classes do."""
+
+from typing import Any
+
+import pytest
+from grouping import each
+
+import rushlight as torch
+from rushlight.optim.adam import adam
+from rushlight.optim.adamw import adamw
+from rushlight.optim.sgd import sgd
+
+
+def losses(params: list[torch.Tensor], step: int) -> torch.Tensor:
+    """Of both parameters, but of the first alone in the first step."""
+    return sum(
+        ((p * (i + 2)).cos().sum() for i, p in enumerate(params[: 1 + step])), torch.zeros(1)
+    )
+
+
+def by_class(optimizer: type[torch.optim.Optimizer], **options: Any) -> list[list[float]]:
+    params = [torch.ones(3, requires_grad=True), torch.full((2,), 2.0, requires_grad=True)]
+    steps = optimizer(params, **options)  # pyright: ignore[reportCallIssue]
+    for step in range(3):
+        steps.zero_grad()
+        losses(params, step).backward()
+        steps.step()
+    return [p.tolist() for p in params]
+
+
+@each("decay", [0.0, 0.1])
+@each("amsgrad", [False, True])
+@each("function, optimizer", [(adam, torch.optim.Adam), (adamw, torch.optim.AdamW)])
+def test_adam(function: Any, optimizer: Any, amsgrad: bool, decay: float) -> None:
+    params = [torch.ones(3, requires_grad=True), torch.full((2,), 2.0, requires_grad=True)]
+    state = [[torch.zeros_like(p.detach()) for p in params] for _ in range(3)]
+    counts = [torch.zeros(()) for _ in params]
+    for step in range(3):
+        used = params[: 1 + step]
+        grads = torch.autograd.grad(losses(params, step).sum(), used)
+        with torch.no_grad():
+            function(
+                used, grads, *(each[: 1 + step] for each in state), counts[: 1 + step],
+                amsgrad=amsgrad, beta1=0.9, beta2=0.99, lr=0.1, weight_decay=decay, eps=1e-8,
+                maximize=False,
+            )  # fmt: skip
+    expected = by_class(optimizer, lr=0.1, betas=(0.9, 0.99), weight_decay=decay, amsgrad=amsgrad)
+    assert [p.tolist() for p in params] == expected
+    assert [float(count) for count in counts] == [3, 2]
+
+
+@each("momentum", [0.0, 0.9])
+def test_sgd(momentum: float) -> None:
+    params = [torch.ones(3, requires_grad=True), torch.full((2,), 2.0, requires_grad=True)]
+    buffers: list[torch.Tensor | None] = [None, None]
+    for step in range(3):
+        used, held = params[: 1 + step], buffers[: 1 + step]
+        grads = torch.autograd.grad(losses(params, step).sum(), used)
+        with torch.no_grad():
+            sgd(
+                used, list(grads), held, lr=0.1, momentum=momentum, weight_decay=0.1, dampening=0,
+                nesterov=momentum > 0, maximize=True,
+            )  # fmt: skip
+        buffers[: 1 + step] = held
+    nesterov = momentum > 0
+    options = {"lr": 0.1, "momentum": momentum, "weight_decay": 0.1, "nesterov": nesterov}
+    assert [p.tolist() for p in params] == by_class(torch.optim.SGD, maximize=True, **options)
+
+
+def test_what_functions_do_not_take_is_refused() -> None:
+    options: Any = {
+        "amsgrad": False, "beta1": 0.9, "beta2": 0.9, "lr": 1, "weight_decay": 0, "eps": 1,
+        "maximize": False,
+    }  # fmt: skip
+    one: Any = [torch.ones(1)]
+    with pytest.raises(RuntimeError, match="must contain a list of singleton tensors"):
+        adam(one, one, one, one, [], [1], **options)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(NotImplementedError, match="grad_scale and found_inf"):
+        adam(one, one, one, one, [], one, found_inf=torch.ones(1), **options)
