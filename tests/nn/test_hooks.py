@@ -217,6 +217,25 @@ def test_backward_hook_runs_when_no_input_requires_grad() -> None:
     assert seen == [((None,), 1.0)]
 
 
+def test_old_backward_hooks_warn_of_gradients_that_they_miss() -> None:
+    class Halves(nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            return x.sin(), x.cos()
+
+    x = torch.ones(2, requires_grad=True) * 2
+    for module, missing in (
+        (nn.Sequential(nn.Tanh(), nn.ReLU()), "multiple autograd Nodes .* missing some grad_input"),
+        (Halves(), "different autograd Nodes .* missing some grad_output"),
+    ):
+        module.register_backward_hook(lambda *_: None)
+        with pytest.warns(FutureWarning, match=missing) as caught:
+            module(x)
+        assert caught[0].filename == __file__
+    module = nn.ReLU()
+    module.register_backward_hook(lambda *_: None)
+    module(x).sum().backward()  # which misses nothing
+
+
 def test_backward_hook_cannot_invent_gradients() -> None:
     module = nn.Linear(1, 1)
     module.register_full_backward_hook(lambda m, gi, go: (torch.ones(1),))
