@@ -115,7 +115,8 @@ Weight weigh(const OpEntry& entry, const Value* values) {
 }
 
 // The arguments of a call during which other threads run Python code, which may exchange the
-// tensors of objects by swap_tensors, and the states of generators: the call has handles of its own.
+// tensors of objects by swap_tensors, and the states of generators: the call has handles of its
+// own.
 class OwnValues {
  public:
   OwnValues(const OpEntry& entry, const Value* values) {

@@ -22,7 +22,8 @@ struct LibraryNames {
 
 // The value of a variable of the environment; "" when it is not set.
 std::string_view setting(const char* variable);
-// Whether RUSHLIGHT_CUDA_DRIVER names the driver. NVIDIA's libraries call the system's all the same.
+// Whether RUSHLIGHT_CUDA_DRIVER names the driver. NVIDIA's libraries call the system's all the
+// same.
 inline bool has_own_driver() { return !setting("RUSHLIGHT_CUDA_DRIVER").empty(); }
 // Where a library lies that runs with a driver for CUDA of this major version.
 LibrarySpec library_spec(const LibraryNames& names, int newest);

@@ -42,8 +42,8 @@ void transpose(const char* from, int64_t from_stride, char* to, int64_t to_strid
                     rows - whole_rows, columns);
 }
 
-// memcpy leaves runs of some thousand bytes to the processor's instruction for that, which takes ten
-// times as long on Zen 3 where both ends lie nearly alike within a page, as after a roll.
+// memcpy leaves runs of some thousand bytes to the processor's instruction for that, which takes
+// ten times as long on Zen 3 where both ends lie nearly alike within a page, as after a roll.
 void copy_bytes(char* to, const char* from, int64_t n) {
   constexpr int64_t kLeast = 2048, kMost = 1 << 20;
   if (n < kLeast || n > kMost) {

@@ -181,8 +181,8 @@ bool run_by_onednn(Int8Convolution product, const void* input, const Tensor& wei
                                    .output = output});
 }
 
-// exact_sums() by oneDNN in two parts, for numbers whose products in pairs could overflow; undefined
-// where there is no oneDNN.
+// exact_sums() by oneDNN in two parts, for numbers whose products in pairs could overflow;
+// undefined where there is no oneDNN.
 Tensor split_sums(Int8Convolution product, const Tensor& input, const Tensor& weight, Packed packed,
                   int32_t zero_point) {
   constexpr int64_t kSafe = 127;  // and for the rest, which is 128 at most
@@ -347,8 +347,8 @@ The result is uint8, or float32 without out_scale, with its channels last in mem
     DType dtype = out_scale ? DType::uint8 : DType::float32;
     Tensor out = empty_output(product.conv, dtype, input.device());
     if (out.numel() == 0 || input.device().is_meta()) return out;
-    multiply(product, in_format(input, format_of(product.conv)), weight, packed, weight_zero_points, epilogue,
-             {stride, padding, padding, dilation, groups}, out);
+    multiply(product, in_format(input, format_of(product.conv)), weight, packed,
+             weight_zero_points, epilogue, {stride, padding, padding, dilation, groups}, out);
     return out;
   },
   .grads   = grads(no_grad<"input">, no_grad<"weight">, no_grad<"packed">, no_grad<"bias">,
