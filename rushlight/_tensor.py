@@ -6,8 +6,6 @@ bindings/tensor.cpp.
 
 from __future__ import annotations
 
-import warnings
-
 from rushlight import _C
 from rushlight._copying import CopyMethods
 from rushlight._interchange import InterchangeMethods
@@ -525,6 +523,8 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
     ) -> Tensor:
         """Returns a new tensor of the data, with the dtype of this one and on its device."""
         if isinstance(data, Tensor):
+            import warnings
+
             warnings.warn(
                 "To copy construct from a tensor, it is recommended to use "
                 "sourceTensor.detach().clone() or "

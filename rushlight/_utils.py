@@ -104,12 +104,13 @@ class ExceptionWrapper:
     def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
         exc_info = sys.exc_info() if exc_info is None else exc_info
         self.exc_type = exc_info[0]
+        self._name = self.exc_type.__name__  # that of the message, whatever is raised
         self.exc_msg = "".join(traceback.format_exception(*exc_info))
         self.where = where
 
     def reraise(self) -> NoReturn:
         """Raises an exception of the same class with the traceback as its text."""
-        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        message = f"Caught {self._name} {self.where}.\nOriginal {self.exc_msg}"
         text = KeyErrorMessage(message) if issubclass(self.exc_type, KeyError) else message
         try:
             error = self.exc_type(text)
