@@ -172,7 +172,11 @@ Tensor occurrences_cpu(const Tensor& numbers, int64_t length) {
       int64_t* table = tables.data<int64_t>() + part * length;
       const int64_t* number = numbers.data<int64_t>() + n * part / parts;
       const int64_t* last = numbers.data<int64_t>() + n * (part + 1) / parts;
-      for (; number != last; ++number) ++table[*number];
+      for (; number != last; ++number) {
+        int64_t place = *number;  // another thread may have written it after it was looked at
+        if (uint64_t(place) >= uint64_t(length)) refuse_index(place, 0, length);
+        ++table[place];
+      }
     }
   });
   return parts == 1 ? reshape(tables, Shape{length})
