@@ -5,15 +5,14 @@
 #include "core/device/philox.h"
 #include "core/ops/random/random_args.h"
 #include "core/tensor/convert.h"
+#include "core/tensor/pack.cuh"
 
 namespace rushlight::on_cuda {
 
 using Number = ComputeOf<ITEM>::type;
 constexpr int kEach = 4;  // words of a counter
 template <class T>
-struct alignas(kEach * sizeof(T) < 16 ? kEach * sizeof(T) : 16) Four {
-  T at[kEach];
-};
+using Four = Pack<T, kEach>;
 
 extern "C" __global__ void dropout(DrawPlace place, DropoutArgs args) {
   int64_t counter = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, first = counter * kEach;

@@ -7,6 +7,8 @@
 #include "core/tensor/formula.cuh"
 
 #include "core/tensor/convert.h"
+#include "core/tensor/pack.cuh"
+#include "core/tensor/shuffle.cuh"
 
 namespace rushlight::on_cuda {
 
@@ -22,9 +24,7 @@ inline float quick_exp(float x) { return ::expf(x); }
 inline double quick_exp(double x) { return ::exp(x); }
 
 template <class T, int n = kChunk>
-struct alignas(sizeof(T) * n) Chunk {
-  T at[n];
-};
+using Chunk = Pack<T, n>;
 
 // How the thread `rank` of `size` goes through n elements, chunk by chunk: by vectors where rows
 // are aligned, else by single elements, neighbors for neighboring threads.
@@ -92,23 +92,11 @@ inline Moments merge(const Moments& a, const Moments& b) {
   return {count, a.mean + delta * share, a.squares + b.squares + delta * delta * a.count * share};
 }
 
-template <class S, class From>
-S from_lane(const S& own, From from) {
-  struct Numbers {
-    Compute at[sizeof(S) / sizeof(Compute)];
-  };
-  Numbers numbers = __builtin_bit_cast(Numbers, own);  // a union would lie in local memory
-#pragma unroll
-  for (Compute& number : numbers.at) number = from(number);
-  return __builtin_bit_cast(S, numbers);
-}
 template <class S>
 S merged_lanes(S own, int lanes) {
   for (int offset = lanes / 2; offset > 0; offset /= 2)
-    own = merge(own,
-                from_lane(own, [=](Compute x) { return __shfl_xor_sync(kAllLanes, x, offset); }));
-  // Merging may round differently in another order.
-  return from_lane(own, [=](Compute x) { return __shfl_sync(kAllLanes, x, 0, lanes); });
+    own = merge(own, shuffle_xor(own, unsigned(offset)));
+  return shuffle_from(own, 0, lanes);  // merging may round differently in another order
 }
 
 // Merges what `size` neighboring threads have: a power of two up to a warp, or the whole block,

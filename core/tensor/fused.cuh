@@ -10,6 +10,7 @@
 #include "core/tensor/convert.h"
 #include "core/tensor/fused_args.h"
 #include "core/tensor/lane_walk.cuh"
+#include "core/tensor/pack.cuh"
 
 // A formula by its two texts.
 #define FORMULA(NAME, PARAMS, ...)                                                           \
@@ -22,11 +23,6 @@
 
 namespace rushlight::on_cuda {
 
-template <class T, int n>
-struct alignas(sizeof(T) * n) Vector {
-  T at[n];
-};
-
 // The first element of a thread that has n.
 template <int n>
 int64_t first_of_thread() {
@@ -34,10 +30,10 @@ int64_t first_of_thread() {
 }
 
 template <class T, int n>
-Vector<T, n> read(const FusedArgs& args, int k, int64_t first) {
+Pack<T, n> read(const FusedArgs& args, int k, int64_t first) {
   const T* data = static_cast<const T*>(args.reads[k]) + first;
-  if (first + n <= args.numel) return *reinterpret_cast<const Vector<T, n>*>(data);
-  Vector<T, n> vector;
+  if (first + n <= args.numel) return *reinterpret_cast<const Pack<T, n>*>(data);
+  Pack<T, n> vector;
   for (int e = 0; e < n; ++e)
     if (first + e < args.numel) vector.at[e] = data[e];
   return vector;
@@ -69,9 +65,9 @@ struct Places {
 };
 
 template <class T, int n>
-Vector<T, n> read_places(const FusedArgs& args, int k, int64_t first, const int64_t* places) {
+Pack<T, n> read_places(const FusedArgs& args, int k, int64_t first, const int64_t* places) {
   const T* data = static_cast<const T*>(args.reads[k]);
-  Vector<T, n> vector;
+  Pack<T, n> vector;
 #pragma unroll
   for (int e = 0; e < n; ++e)
     if (first + e < args.numel) vector.at[e] = data[places[e]];
@@ -90,10 +86,10 @@ T stored(Result result) {
 }
 
 template <class T, int n>
-void write(const FusedArgs& args, int k, int64_t first, const Vector<T, n>& vector) {
+void write(const FusedArgs& args, int k, int64_t first, const Pack<T, n>& vector) {
   T* data = static_cast<T*>(args.writes[k]) + first;
   if (first + n <= args.numel) {
-    *reinterpret_cast<Vector<T, n>*>(data) = vector;
+    *reinterpret_cast<Pack<T, n>*>(data) = vector;
   } else {
     for (int e = 0; e < n; ++e)
       if (first + e < args.numel) data[e] = vector.at[e];

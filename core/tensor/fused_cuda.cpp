@@ -65,7 +65,7 @@ std::string CudaProgram::Source::text() const {
         joined("    ", device_type(steps[s].result), " v", s, " = ", value_of(steps[s]), ";\n");
   for (size_t k = 0; k < stored.size(); ++k) {
     int step = stored[k];
-    reading += joined("  Vector<", device_type(steps[size_t(step)].result), ", n> w", k, ";\n");
+    reading += joined("  Pack<", device_type(steps[size_t(step)].result), ", n> w", k, ";\n");
     computing += joined("    w", k, ".at[e] = v", step, ";\n");
     writing += joined("  write(args, ", k, ", first, w", k, ");\n");
   }

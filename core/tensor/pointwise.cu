@@ -8,6 +8,7 @@
 
 #include "core/tensor/convert.h"
 #include "core/tensor/lane_walk.cuh"
+#include "core/tensor/pack.cuh"
 #include "core/tensor/pointwise_args.h"
 
 namespace rushlight::on_cuda {
@@ -81,9 +82,7 @@ constexpr int largest_size() {
 // Elements that a thread moves at once: as many as fill kVectorBytes with the largest type.
 constexpr int kVector = kVectorBytes / largest_size<OPERANDS, RESULT>();
 template <class T>
-struct alignas(sizeof(T) * kVector) Vector {
-  T at[kVector];
-};
+using Vector = Pack<T, kVector>;
 template <class T>
 struct Loaded {
   T at[kVectors][kVector];

@@ -13,6 +13,7 @@
 
 #include "core/tensor/convert.h"
 #include "core/tensor/limits.cuh"
+#include "core/tensor/pack.cuh"
 #include "core/tensor/reduce_args.h"
 #include "core/tensor/reduce_folds.h"
 #include "core/tensor/shuffle.cuh"
@@ -175,11 +176,7 @@ int64_t reduced_offset(const ReduceArgs& args, int64_t index) {
   else return offset_of(args.reduced, args.reduced.strides, index);
 }
 
-template <class T, int n>
-struct alignas(sizeof(T) * n) Vector {
-  T at[n];
-};
-using Elements = Vector<MEMORY, VECTOR>;
+using Elements = Pack<MEMORY, VECTOR>;
 
 // The first element of an output.
 const MEMORY* elements_of(const ReduceArgs& args, int64_t output) {

@@ -12,7 +12,7 @@ T shuffled(T value, Shuffle shuffle) {
   struct Words {
     uint32_t at[sizeof(T) / sizeof(uint32_t)];
   };
-  Words words = __builtin_bit_cast(Words, value);
+  Words words = __builtin_bit_cast(Words, value);  // a union would lie in local memory
 #pragma unroll
   for (uint32_t& word : words.at) word = shuffle(word);
   return __builtin_bit_cast(T, words);
@@ -32,10 +32,11 @@ T shuffle_up(T value, unsigned lanes) {
   return detail::shuffled(value, [=](uint32_t x) { return __shfl_up_sync(~0u, x, lanes); });
 }
 
-// What one lane gives to all.
+// What one lane of each so many neighbors gives to all of them.
 template <class T>
-T shuffle_from(T value, unsigned lane) {
-  return detail::shuffled(value, [=](uint32_t x) { return __shfl_sync(~0u, x, int(lane)); });
+T shuffle_from(T value, unsigned lane, int neighbors = 32) {
+  return detail::shuffled(value,
+                          [=](uint32_t x) { return __shfl_sync(~0u, x, int(lane), neighbors); });
 }
 
 }  // namespace rushlight::on_cuda

@@ -7,15 +7,14 @@
 
 #include "core/ops/foreach/foreach_args.h"
 #include "core/tensor/convert.h"
+#include "core/tensor/pack.cuh"
 
 namespace rushlight::on_cuda {
 
 using Number = ComputeOf<ITEM>::type;
 
 constexpr int kVector = 16 / sizeof(ITEM);
-struct alignas(16) Vector {
-  ITEM at[kVector];
-};
+using Vector = Pack<ITEM, kVector>;
 
 // The tensor that the block works on: the last one that begins at or before it.
 int tensor_of_block(const ManyTensors& many) {

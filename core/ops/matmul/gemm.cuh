@@ -17,6 +17,7 @@
 
 #include "core/ops/matmul/gemm_args.h"
 #include "core/tensor/convert.h"
+#include "core/tensor/pack.cuh"
 
 namespace rushlight::on_cuda {
 
@@ -97,12 +98,6 @@ void multiply_by_block(const Problem& problem, int64_t i, int64_t j, int64_t beg
 constexpr int kSide = 16;   // threads along each side of a tile
 constexpr int kDepth = 16;  // of the inner index, what lies in shared memory at a time
 static_assert(kSide * kSide == kGemmThreads);
-
-// Elements that a thread reads from shared memory at once.
-template <class T, int count>
-struct alignas(sizeof(T) * count < 16 ? sizeof(T) * count : 16) Pack {
-  T at[count];
-};
 
 // Which elements of a tile of an operand a thread fetches: neighbors in memory go to neighbors
 // among the threads.

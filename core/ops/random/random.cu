@@ -11,6 +11,7 @@
 #include "core/device/normal.h"
 #include "core/ops/random/random_args.h"
 #include "core/tensor/convert.h"
+#include "core/tensor/pack.cuh"
 
 namespace rushlight::on_cuda {
 
@@ -108,9 +109,7 @@ struct integers {
 using Number = DISTRIBUTION::Number;
 constexpr int kEach = 16 / sizeof(Number);  // numbers of a counter
 
-struct alignas(kEach * sizeof(RESULT)) Results {
-  RESULT at[kEach];
-};
+using Results = Pack<RESULT, kEach>;
 
 extern "C" __global__ void draw(DrawPlace place, DrawArgs args) {
   int64_t counter = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, first = counter * kEach;

@@ -12,6 +12,7 @@
 #include "core/ops/scan/scan_args.h"
 #include "core/tensor/convert.h"
 #include "core/tensor/limits.cuh"
+#include "core/tensor/pack.cuh"
 #include "core/tensor/shuffle.cuh"
 
 namespace rushlight::on_cuda {
@@ -189,9 +190,7 @@ State merge_before(State state, State& whole) {
 #ifdef WALK_ROWS
 
 template <class T>
-struct alignas(sizeof(T) * kScanItems) Vector {
-  T at[kScanItems];
-};
+using Vector = Pack<T, kScanItems>;
 
 // Items i, i + 1, ... of a line, of which n exist.
 template <class T>
