@@ -1,8 +1,8 @@
-"""Compares Rushlight with PyTorch: `run.py [ops] [models] [startup]`, all three by default, and
-`run.py gpu` where there is a GPU.
+"""Compares Rushlight with PyTorch: `run.py [suite] ...`, all but gpu by default.
 
 The two run in turn, sample by sample, in processes of their own; the table shows the fastest
 sample of each, which the rest of the machine disturbs least. The results also keep the medians.
+The suites startup and memory ask fresh processes, the latter for the most memory that they had.
 PyTorch is optional: it is taken from this interpreter, or from that of --torch-python.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import importlib.util
 import json
 import os
@@ -23,13 +24,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from cases import CASES, HEADLINES
+from cases import CASES, HEADLINES, MEMORY, MEMORY_CASES
 
 HERE = Path(__file__).parent
 README = HERE.parent / "README.md"
 README_TABLE = re.compile(r"(?<=<!-- benchmark: begin -->\n).*(?=<!-- benchmark: end -->)", re.S)
-SUITES = ("ops", "models", "networks", "data", "distributed", "startup", "gpu")
+SUITES = ("ops", "models", "networks", "data", "distributed", "startup", "memory", "gpu")
 IMPORT, IMPORT_GOAL = "import", 0.08
+MEMORY_GOAL = 0.80
 THREADS = 2
 VECTORS = {"avx512f": "with AVX-512", "avx2": "with AVX2"}
 # Threads that wait for their next parallel region spin for a while; by then they have gone to
@@ -84,6 +86,14 @@ class Worker:
         env = {key: v for key, v in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         return float(subprocess.check_output([self.python, "-c", program], text=True, env=env))
 
+    def sample_memory(self, name: str) -> float:
+        """The most bytes that a fresh process has had when it has run the case."""
+        fresh = Worker(self.python, self.module)
+        try:
+            return fresh.ask(memory=name)["bytes"]
+        finally:
+            fresh.close()
+
     def close(self) -> None:
         self.requests.close()
         self.process.wait()
@@ -93,6 +103,9 @@ def measure(workers: list[Worker], name: str, budget: float) -> dict[str, Any]:
     """Lets the workers take turns for `budget` seconds each, and three turns at least."""
     if name == IMPORT:
         samplers = [worker.sample_import for worker in workers]
+    elif name.startswith(MEMORY):
+        case = name.removeprefix(MEMORY)
+        samplers = [functools.partial(worker.sample_memory, case) for worker in workers]
     else:
         for worker in workers:
             worker.ask(prepare=name)
@@ -120,11 +133,12 @@ def cells(row: dict[str, Any]) -> list[str]:
     goal = f"{row['goal']:.2f}"
     if "error" in row:
         return [row["case"], "-", "-", "-", goal, row["error"]]
-    ours = duration(row["ours"]["min"])
+    show = size if row["case"].startswith(MEMORY) else duration
+    ours = show(row["ours"]["min"])
     if "pytorch" not in row:
         return [row["case"], ours, "-", "-", goal, "-"]
     mark = "ok" if row["ratio"] <= row["goal"] else "missed"
-    pytorch = duration(row["pytorch"]["min"])
+    pytorch = show(row["pytorch"]["min"])
     return [row["case"], ours, pytorch, f"{row['ratio']:.2f}", goal, mark]
 
 
@@ -132,6 +146,10 @@ def duration(seconds: float) -> str:
     value, unit = (1e6 * seconds, "µs") if seconds < 1e-3 else (1e3 * seconds, "ms")
     digits = 2 if value < 10 else 1 if value < 100 else 0
     return f"{value:.{digits}f} {unit}"
+
+
+def size(memory: float) -> str:
+    return f"{memory / 1e6:.0f} MB"
 
 
 def print_row(texts: Sequence[str]) -> None:
@@ -201,6 +219,8 @@ def chosen(suites: Sequence[str], part: str) -> list[tuple[str, float]]:
     cases = [(case.name, case.goal) for case in CASES if case.suite in suites]
     if "startup" in suites:
         cases.append((IMPORT, IMPORT_GOAL))
+    if "memory" in suites:
+        cases += [(MEMORY + name, MEMORY_GOAL) for name in MEMORY_CASES]
     return [(name, goal) for name, goal in cases if part in name]
 
 

@@ -2,7 +2,8 @@
 
 Two frameworks in one process would share two thread pools on the same cores, so each has its own
 process. It answers one JSON line for each JSON line that it reads:
-  {"prepare": "a case's name"} builds and warms up that case; {"sample": true} times it once.
+  {"prepare": "a case's name"} builds and warms up that case; {"sample": true} times it once;
+  {"memory": "a case's name"} runs it and tells the most memory that the process has had.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import importlib
 import json
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from cases import CASES, Call
@@ -41,6 +43,13 @@ def calls_per_sample(call: Call, finish: Call) -> int:
             count *= 2
 
 
+def peak_memory() -> int:
+    """The most bytes of memory that this process has had at once."""
+    status = Path("/proc/self/status").read_text()
+    line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
+    return 1024 * int(line.split()[1])
+
+
 class Worker:
     def __init__(self, module: str, threads: int) -> None:
         self.torch = importlib.import_module(module)
@@ -50,14 +59,20 @@ class Worker:
         self.finish: Call = lambda: None  # waits for what the calls queued
         self.count = 0
 
+    def prepare(self, name: str) -> None:
+        self.torch.manual_seed(0)
+        case = self.cases[name]
+        self.call = case.make(self.torch)
+        self.finish = self.torch.cuda.synchronize if case.suite == "gpu" else lambda: None
+        self.count = calls_per_sample(self.call, self.finish)
+
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         if "prepare" in request:
-            self.torch.manual_seed(0)
-            case = self.cases[request["prepare"]]
-            self.call = case.make(self.torch)
-            self.finish = self.torch.cuda.synchronize if case.suite == "gpu" else lambda: None
-            self.count = calls_per_sample(self.call, self.finish)
+            self.prepare(request["prepare"])
             return {"count": self.count}
+        if "memory" in request:
+            self.prepare(request["memory"])
+            return {"bytes": peak_memory()}
         self.call()  # takes the caches back from the other framework
         self.finish()
         return {"seconds": time_calls(self.call, self.count, self.finish) / self.count}

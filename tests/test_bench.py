@@ -1,6 +1,7 @@
 """Runs what bench/ times, without timing it: each case once, and the table for one of them."""
 
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,9 @@ def test_case_runs_again_and_again(case) -> None:
 
 
 def test_headlines_are_cases() -> None:
-    assert {case.name for case in cases.CASES} | {"import"} >= cases.HEADLINES
+    names = {case.name for case in cases.CASES}
+    assert names >= set(cases.MEMORY_CASES)
+    assert names | {"import"} | {cases.MEMORY + name for name in names} >= cases.HEADLINES
 
 
 def run_bench(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -46,6 +49,14 @@ def test_table_has_a_row_for_each_case_asked_for() -> None:
     assert " 0.30 " in row
 
 
+def test_memory_of_a_case_is_that_of_a_fresh_process() -> None:
+    done = run_bench("memory", "--quick", "--filter", "MLP")
+    assert (done.returncode, done.stderr) == (0, "")
+    row = re.match(r"peak memory: 784-512-512-10 MLP.* (\d+) MB ", done.stdout.splitlines()[-1])
+    assert row
+    assert 30 < int(row[1]) < 300
+
+
 def test_filter_that_no_case_has_is_refused() -> None:
     done = run_bench("ops", "--filter", "softminus")
     assert done.returncode == 2
@@ -56,6 +67,6 @@ def test_unknown_suite_is_refused() -> None:
     done = run_bench("speed")
     assert done.returncode == 2
     assert (
-        "unknown suite speed; there are ops, models, networks, data, distributed, startup, gpu"
-        in done.stderr
+        "unknown suite speed; there are ops, models, networks, data, distributed, startup, "
+        "memory, gpu" in done.stderr
     )

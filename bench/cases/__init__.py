@@ -10,6 +10,16 @@ from cases import autograd, models, optim, networks, vision_models, quantized  #
 from cases import data, distributed, gpu, convolutions, compiled  # isort: skip
 from cases.case import CASES, Call
 
+# The cases that are also run for the memory that they take, under the name with this in front.
+MEMORY = "peak memory: "
+MEMORY_CASES = (
+    "784-512-512-10 MLP training step, batch 128, Adam",
+    "MNIST CNN training step, batch 64",
+    "ResNet-18 (CIFAR) training step, batch 16",
+    "char-LSTM of 256 training step, 16x32",
+    "char-GPT training step, 12x64, AdamW",
+)
+
 # The cases that stand in the README.
 HEADLINES = {
     "a + b, 8 floats",
@@ -44,11 +54,15 @@ HEADLINES = {
     "char-GPT inference, batch 1",
     "epoch of 256 images 3x224x224, batches of 32, 2 workers kept",
     "import",
+    MEMORY + "ResNet-18 (CIFAR) training step, batch 16",
+    MEMORY + "char-GPT training step, 12x64, AdamW",
 }
 
 __all__ = [
     "CASES",
     "HEADLINES",
+    "MEMORY",
+    "MEMORY_CASES",
     "Call",
     "autograd",
     "compiled",
