@@ -16,6 +16,7 @@
 #include "bindings/hooks.h"
 #include "bindings/override.h"
 #include "core/ops/ops.h"
+#include "core/tensor/element.h"
 #include "core/tensor/lift.h"
 #include "core/tensor/memory_order.h"
 #include "core/tensor/sparse.h"
@@ -276,17 +277,14 @@ Tensor on_cpu(const Tensor& tensor) {
   return here;
 }
 
-// `element` is a 0-d view of the tensor, which moves from element to element.
-PyObject* list_from(const Tensor& tensor, const Tensor& element, int64_t dim, int64_t offset) {
-  if (dim == tensor.dim()) {
-    element.impl()->offset = offset;
-    return wrap_number(item(element));
-  }
-  Ref list(checked(PyList_New(Py_ssize_t(tensor.sizes()[size_t(dim)]))));
-  for (int64_t i = 0; i < tensor.sizes()[size_t(dim)]; ++i)
+template <class T>
+PyObject* list_from(const T* data, ShapeRef sizes, ShapeRef strides) {
+  if (sizes.empty()) return wrap_number(number_in<T>(data));
+  Ref list(checked(PyList_New(Py_ssize_t(sizes[0]))));
+  for (int64_t i = 0; i < sizes[0]; ++i)
     PyList_SET_ITEM(
         list.get(), Py_ssize_t(i),
-        list_from(tensor, element, dim + 1, offset + i * tensor.strides()[size_t(dim)]));
+        checked(list_from(data + i * strides[0], sizes.subspan(1), strides.subspan(1))));
   return list.release();
 }
 
@@ -366,8 +364,12 @@ PyMethodDef tensor_methods[] = {
        CHECK(!t.is_sparse(), ErrorKind::kNotImplemented,
              "tolist: not implemented for sparse tensors. Use to_dense() first.");
        Tensor here = on_cpu(t);
-       Tensor element = t.numel() ? alias(here, {}, {}, here.offset()) : here;
-       return list_from(here, element, 0, here.offset());
+       while (is_lifted(here) && level_of(here).kind == LevelKind::dual)
+         here = here.impl()->lift->value;
+       const void* data = here.numel() ? here.data() : nullptr;
+       return visit_stored_dtype(here.dtype(), [&]<class T>(Tag<T>) {
+         return list_from(static_cast<const T*>(data), here.sizes(), here.strides());
+       });
      }>,
      METH_NOARGS, "The elements as nested lists."},
     {"detach", no_args<[](const Tensor& t) { return wrap(detach(t)); }>, METH_NOARGS,

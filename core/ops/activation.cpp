@@ -295,10 +295,10 @@ Example:
   },
 })
 
-POINTWISE(mish_value, (T input), input * tanh(softplus(input)))
+POINTWISE(mish_value, (T input), input * tanh_softplus(input))
 POINTWISE(mish_grad, (T g, T input),
-          g * (tanh(softplus(input)) +
-               input * sigmoid(input) * (S(1) - tanh(softplus(input)) * tanh(softplus(input)))))
+          g * (tanh_softplus(input) +
+               input * sigmoid(input) * (S(1) - tanh_softplus(input) * tanh_softplus(input))))
 OP(mish, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "input * tanh(softplus(input)). Misra 2019.",

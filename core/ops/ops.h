@@ -143,6 +143,7 @@ bool all_true(const Tensor& input);
 
 // activation.cpp
 inline Tensor softplus(const Tensor& input) { return call<"softplus", Tensor>(input, 1.0, 20.0); }
+inline Tensor tanh_softplus(const Tensor& input) { return tanh(softplus(input)); }
 
 // loss_pointwise.cpp
 // The losses themselves, their mean or their sum.

@@ -2,7 +2,8 @@
 //
 // Plain C++ without library calls and without includes: formula.h and formula.cuh define what it
 // is built from (exp, log, sqrt, abs, ...) for each instruction set and for CUDA, and then include
-// this text.
+// this text. What GCC would call rather than inline is marked so that it inlines it: a call keeps
+// the loop around it from being vectorized.
 #pragma once
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
@@ -59,7 +60,7 @@ inline float exp(float x) {
   return y * __builtin_bit_cast(float, half << 23) *
          __builtin_bit_cast(float, (power - half) << 23);
 }
-inline double exp(double x) {
+[[gnu::always_inline]] inline double exp(double x) {
   constexpr double kRound = 0x1.8p52;
   constexpr uint64_t kBias = 1023;
   x = x < -800 ? -800 : x;
@@ -136,7 +137,7 @@ inline T rsqrt(T x) {
   return T(1) / sqrt(x);
 }
 template <class T>
-inline T sigmoid(T x) {
+[[gnu::always_inline]] inline T sigmoid(T x) {
   return T(1) / (T(1) + exp(-x));
 }
 template <class T>
@@ -176,6 +177,13 @@ inline double normal_cdf(double x) { return erfc(x * -0.7071067811865476) * 0.5;
 template <class T>
 inline T softplus(T x) {
   return max(x, T(0)) + log1p(exp(-abs(x)));
+}
+// tanh(softplus(x)) by one exp: of n = exp(x) it is n (n + 2) / (n (n + 2) + 2), which is 1 long
+// before n^2 overflows.
+template <class T>
+[[gnu::always_inline]] inline T tanh_softplus(T x) {
+  T n = exp(min(x, T(40))), product = n * (n + T(2));
+  return product / (product + T(2));
 }
 // log(exp(x) + exp(y)). The larger one is taken out, so that nothing overflows; equal infinities
 // have no difference.
@@ -288,27 +296,31 @@ inline int32_t right_shift(int32_t x, int32_t by) { return x >> (uint32_t(by) > 
 inline uint64_t right_shift(uint64_t x, uint64_t by) { return by > 63 ? 0 : x >> by; }
 inline int64_t right_shift(int64_t x, int64_t by) { return x >> (uint64_t(by) > 63 ? 63 : by); }
 
-// The derivative of lgamma: reflected to the right, moved up by recurrence, then by the
-// asymptotic series with Bernoulli numbers (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18).
+// The derivative of lgamma: reflected to the right, moved up by eight, then by the asymptotic
+// series with Bernoulli numbers (Abramowitz and Stegun 6.3.5, 6.3.7, 6.3.18). Without branches, so
+// that loops are vectorized.
 inline double digamma(double x) {
   constexpr double kPi = 3.141592653589793;
-  if (x == 0) return copysign(kInfinity, -x);
-  if (x < 0 && x == floor(x)) return kNaN;
-  double sum = 0;
-  if (x < 0) {
-    sum = -kPi / tan(kPi * (x - round(x)));
-    x = 1 - x;
+  bool reflects = x < 0;
+  double a = reflects ? 1 - x : x;
+  // 1 / a + ... + 1 / (a + 7) is above / below.
+  double above = 1, below = a;
+  for (int k = 1; k < 8; ++k) {
+    above = above * (a + k) + below;
+    below *= a + k;
   }
-  for (; x < 10; x += 1) sum -= 1 / x;
-  double y = 1 / (x * x);
+  bool moves = a < 8;
+  double z = moves ? a + 8 : a, y = 1 / (z * z);
   double series =
       y * (1.0 / 12 -
            y * (1.0 / 120 -
                 y * (1.0 / 252 -
                      y * (1.0 / 240 - y * (1.0 / 132 - y * (691.0 / 32760 - y * (1.0 / 12)))))));
-  return sum + log(x) - 1 / (2 * x) - series;
+  double result = log(z) - 0.5 / z - series - (moves ? above / below : 0);
+  double reflected = result - kPi / tan(kPi * (x - round(x)));
+  return reflects ? (x == floor(x) ? kNaN : reflected) : result;
 }
-// The derivative of digamma, in the same way (6.4.6, 6.4.7, 6.4.12).
+// The derivative of digamma, by the same means (6.4.6, 6.4.7, 6.4.12).
 inline double trigamma(double x) {
   constexpr double kPi = 3.141592653589793;
   double sum = 0, sign = 1;

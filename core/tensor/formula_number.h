@@ -61,4 +61,23 @@ inline T frexp_mantissa(T x) {
   return ldexp(x, -frexp_exponent(x));
 }
 
+namespace detail {
+
+// The bits of a magnitude count its numbers, from 0.
+template <class Bits, class T>
+inline T neighbor(T x, T y) {
+  Bits bits = __builtin_bit_cast(Bits, x), toward = __builtin_bit_cast(Bits, y);
+  constexpr Bits kSign = Bits(1) << (8 * sizeof(Bits) - 1);
+  Bits grown = bits + Bits((x < y) == (x > 0) ? 1 : -1);
+  Bits moved = x == 0 ? (toward & kSign) | Bits(1) : grown;
+  T next = __builtin_bit_cast(T, x == y ? toward : moved);
+  return isnan(x) | isnan(y) ? x + y : next;
+}
+
+}  // namespace detail
+
+// The number next to x in the direction of y.
+inline float nextafter(float x, float y) { return detail::neighbor<uint32_t>(x, y); }
+inline double nextafter(double x, double y) { return detail::neighbor<uint64_t>(x, y); }
+
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

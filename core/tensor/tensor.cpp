@@ -9,6 +9,7 @@
 
 #include "core/device/allocator.h"
 #include "core/device/cuda.h"
+#include "core/tensor/element.h"
 #include "core/tensor/fusion.h"
 #include "core/tensor/lift.h"
 #include "core/tensor/sparse.h"
@@ -218,6 +219,7 @@ Tensor shallow_copy(const Tensor& tensor) {
 void Tensor::refuse_data() const {
   if (is_sparse()) refuse_sparse(*this);
   if (is_lifted(*this)) throw NeedsElements(*this);
+  CHECK(!device().is_meta(), ErrorKind::kNotImplemented, "a Tensor on meta has no data to read.");
   detail::fail(ErrorKind::kNotImplemented, "not implemented for tensors on ", device(),
                ". Move them to the CPU with cpu().");
 }
@@ -227,8 +229,6 @@ Scalar item(const Tensor& tensor) {
     return item(tensor.impl()->lift->value);
   CHECK(tensor.numel() == 1, "a Tensor with ", tensor.numel(),
         " elements cannot be converted to Scalar. Only one-element tensors can.");
-  CHECK(!tensor.device().is_meta(), ErrorKind::kNotImplemented,
-        "a Tensor on meta has no data to read.");
   if (tensor.device().is_cuda()) {
     Tensor here = empty({}, tensor.dtype());
     try {
@@ -239,16 +239,8 @@ Scalar item(const Tensor& tensor) {
     }
     return item(here);
   }
-  // Any byte but 0 is true, as in convert.h.
-  if (is_bool(tensor.dtype())) return *static_cast<const uint8_t*>(tensor.data()) != 0;
-  return visit_stored_dtype(tensor.dtype(), [&]<class T>(Tag<T>) -> Scalar {
-    T value = *tensor.data<T>();
-    if constexpr (requires { to_float(value); }) return to_float(value);
-    else if constexpr (std::is_same_v<T, uint64_t>) return value;
-    else if constexpr (std::is_integral_v<T>) return int64_t(value);
-    else if constexpr (std::is_floating_point_v<T>) return double(value);
-    else return std::complex<double>(value);
-  });
+  return visit_stored_dtype(tensor.dtype(),
+                            [&]<class T>(Tag<T>) { return number_in<T>(tensor.data()); });
 }
 
 int64_t storage_bytes_needed(ShapeRef sizes, ShapeRef strides, int64_t offset, size_t itemsize) {

@@ -36,3 +36,11 @@ def test_tangent_of_a_value_filled_in_twice_counts_once() -> None:
 def test_tangent_of_a_diagonal_of_no_complex_numbers() -> None:
     none = torch.zeros(0, dtype=torch.complex128)
     assert tangent(torch.diag_embed, none).shape == (0, 0)
+
+
+def test_elements_of_a_dual_tensor_as_numbers_are_those_of_its_value() -> None:
+    x = torch.tensor([[1.0, 2.0]])
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(x, torch.ones_like(x))
+        assert dual.tolist() == [[1.0, 2.0]]
+        assert dual[0, 1].tolist() == dual[0, 1].item() == 2.0

@@ -237,29 +237,4 @@ OP(copysign, "(Tensor input, Tensor other) -> Tensor", {
       d<"other">(uses<>, [](const Tensor& g) { return zeros_like(g); })),
 })
 
-POINTWISE(nextafter_value, (T input, T other), nextafter(input, other))
-POINTWISE(nextafter_grad, (T g, T input, T other), select(input == other, S(0), g))
-OP(nextafter, "(Tensor input, Tensor other) -> Tensor", {
-  .doc     = R"(The number of the dtype that is next to input in the direction of other.
-
-Example:
-    >>> torch.nextafter(torch.tensor([0.0, 1.0]), torch.tensor(2.0)) - torch.tensor([0.0, 1.0])
-    tensor([1.4013e-45, 1.1921e-07]))",
-  .dtypes  = real,
-  .batch   = by_elements,
-  .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
-    const Tensor* operands[] = {&input, &other};
-    DType dtype = result_dtype(operands);
-    if (!is_half(dtype)) return pointwise_into<nextafter_value>(into, input, other);
-    Tensor next = next_half(to_dtype(input, dtype), to_dtype(other, dtype));
-    if (!into) return next;
-    copy_into(*into, next);
-    return *into;
-  },
-  .saves   = saves<"input", "other">,
-  .grads   = grads(
-      d<"input">(formula<nextafter_grad>),
-      d<"other">(uses<>, [](const Tensor& g) { return zeros_like(g); })),
-})
-
 }  // namespace rushlight

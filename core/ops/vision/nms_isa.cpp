@@ -2,6 +2,7 @@
 #include "core/ops/vision/nms_loops.h"
 
 #include "core/tensor/formula.h"
+#include "core/tensor/formula_number.h"
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
