@@ -93,8 +93,9 @@ def test_nextafter_of_every_kind_of_float(dtype: Any) -> None:
 def test_lgamma_and_digamma_at_zeros_and_poles() -> None:
     for dtype in (torch.float32, torch.float64):
         x = torch.tensor([1.0, 2.0, 0.0, -0.0, -1.0, -1e30, inf, -inf, nan], dtype=dtype)
-        np.testing.assert_array_equal(torch.lgamma(x).numpy(), [0, 0, inf, inf, inf, inf, inf, inf, nan])
-        np.testing.assert_array_equal(torch.digamma(x[2:]).numpy(), [-inf, inf, nan, nan, inf, nan, nan])
+        logs, slopes = torch.lgamma(x).numpy(), torch.digamma(x[2:]).numpy()
+        np.testing.assert_array_equal(logs, [0, 0, inf, inf, inf, inf, inf, inf, nan])
+        np.testing.assert_array_equal(slopes, [-inf, inf, nan, nan, inf, nan, nan])
 
 
 ENDS = [-inf, -1e4, -50.0, 0.0, 200.0, 1e4, inf, nan]
