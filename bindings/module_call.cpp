@@ -1,5 +1,5 @@
 // Owns nn.Module.__call__, where a module without hooks goes straight to its forward, and how the
-// attributes of modules are read.
+// attributes of modules are read and shown.
 //
 // In Python this call would cost as much as a small op. It is a method descriptor, so the
 // interpreter hands over the arguments without a tuple or a dict.
@@ -16,7 +16,6 @@ constexpr size_t kFewArguments = 8;
 struct Names {
   PyObject* hooks = PyUnicode_InternFromString("_hooks");
   PyObject* forward = PyUnicode_InternFromString("forward");
-  PyObject* kinds = PyUnicode_InternFromString("_kinds");
   PyObject* getattr = PyUnicode_InternFromString("__getattr__");
   PyObject* with_hooks = PyUnicode_InternFromString("_call_with_hooks");
 };
@@ -46,12 +45,18 @@ PyMethodDef call_method = {
     "__call__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)),
     METH_FASTCALL | METH_KEYWORDS, "Runs forward(*args, **kwargs) and the hooks around it."};
 
-getattrofunc read_and_ask_getattr = nullptr;  // Python's, of every class with a __getattr__
+// A class that Python made; those of C are shared by all.
+bool is_made_by_python(PyObject* cls) {
+  if (PyType_Check(cls) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(cls),
+                                             Py_TPFLAGS_HEAPTYPE))
+    return true;
+  PyErr_Format(PyExc_TypeError, "expected a class of Python's, not %R", cls);
+  return false;
+}
 
-// The first class is one as Python made it.
 PyObject* set_reads(PyObject* cls, getattrofunc reads) {
+  if (!is_made_by_python(cls)) return nullptr;
   auto* type = reinterpret_cast<PyTypeObject*>(cls);
-  if (!read_and_ask_getattr) read_and_ask_getattr = type->tp_getattro;
   type->tp_getattro = reads;
   PyType_Modified(type);
   Py_RETURN_NONE;
@@ -64,40 +69,80 @@ PyObject* read_attributes_directly(PyObject*, PyObject* cls) {
   return set_reads(cls, PyObject_GenericGetAttr);
 }
 
-// Whether a property, or the like, of the class goes before an attribute of the object.
-bool is_shadowed(PyObject* self, PyObject* name) {
-  PyObject* found = _PyType_Lookup(Py_TYPE(self), name);  // borrowed
-  return found && Py_TYPE(found)->tp_descr_set;
+PyObject* read_or_ask_getattr(PyObject* self, PyObject* name) {
+  // No error is made where there is nothing, or a property that raises AttributeError.
+  PyObject* found = _PyObject_GenericGetAttrWithDict(self, name, nullptr, 1);
+  if (found || PyErr_Occurred()) return found;
+  PyTypeObject* type = Py_TYPE(self);
+  Ref method = Ref::borrow(_PyType_Lookup(type, names().getattr));
+  if (!method) {
+    PyErr_SetObject(PyExc_AttributeError, name);
+    return nullptr;
+  }
+  if (!PyType_HasFeature(Py_TYPE(method.get()), Py_TPFLAGS_METHOD_DESCRIPTOR)) {
+    if (auto bind = Py_TYPE(method.get())->tp_descr_get)
+      method = Ref(bind(method.get(), self, reinterpret_cast<PyObject*>(type)));
+    return method ? stay_at_exit([&] { return PyObject_CallOneArg(method.get(), name); }) : nullptr;
+  }
+  PyObject* args[] = {self, name};
+  return stay_at_exit([&] { return PyObject_Vectorcall(method.get(), args, 2, nullptr); });
 }
 
-PyObject* read_or_ask_for_member(PyObject* self, PyObject* name) {
-  Ref attributes(PyObject_GenericGetDict(self, nullptr));
-  if (!attributes) return nullptr;
-  PyObject* kinds = PyDict_GetItemWithError(attributes.get(), names().kinds);  // borrowed
-  if (!kinds && PyErr_Occurred()) return nullptr;
-  int is_member = kinds ? PyDict_Contains(kinds, name) : 0;
-  if (is_member < 0) return nullptr;
-  if (!is_member || is_shadowed(self, name)) return read_and_ask_getattr(self, name);
-  return stay_at_exit([&] { return PyObject_CallMethodOneArg(self, names().getattr, name); });
-}
+// _ask_getattr(cls): reads in which __getattr__ is asked for what Python does not find, which are
+// those of Python but for the cost of an error.
+PyObject* ask_getattr(PyObject*, PyObject* cls) { return set_reads(cls, read_or_ask_getattr); }
 
-// _read_members_by_getattr(cls): members are attributes that Python finds by itself, but in PyTorch
-// a class's own __getattr__ gives them; so it is asked for them here, too. It also gives those that
-// have the name of a property that raises AttributeError.
-PyObject* read_members_by_getattr(PyObject*, PyObject* cls) {
-  return set_reads(cls, read_or_ask_for_member);
-}
-
-PyMethodDef member_reads = {"_read_members_by_getattr", read_members_by_getattr, METH_O,
-                            "Lets a class's own __getattr__ be asked for members."};
+PyMethodDef asking_reads = {
+    "_ask_getattr", ask_getattr, METH_O,
+    "Lets the __getattr__ of a class be asked for what Python does not find."};
 
 PyMethodDef direct_reads = {"_read_attributes_directly", read_attributes_directly, METH_O,
                             "Lets a class's own __getattr__ be called by name only."};
 
+// What vars() shows of a module, and what setting it does, are functions of Python's.
+PyObject* shown_dict = nullptr;
+PyObject* taken_dict = nullptr;
+
+PyObject* get_dict(PyObject* self, void*) {
+  return stay_at_exit([&] { return PyObject_CallOneArg(shown_dict, self); });
+}
+
+int set_dict(PyObject* self, PyObject* value, void*) {
+  if (!value) {
+    PyErr_SetString(PyExc_TypeError, "cannot delete __dict__");
+    return -1;
+  }
+  Ref done(
+      stay_at_exit([&] { return PyObject_CallFunctionObjArgs(taken_dict, self, value, nullptr); }));
+  return done ? 0 : -1;
+}
+
+PyGetSetDef dict_attribute = {"__dict__", get_dict, set_dict, "The attributes of a module.",
+                              nullptr};
+
+// _show_as_dict(cls, get, set): lets get(module) be the __dict__ of instances. A property would do
+// so, too, but inspect.getattr_static and checks of protocols look past the attributes then.
+PyObject* show_as_dict(PyObject*, PyObject* args) {
+  PyObject *cls, *get, *set;
+  if (!PyArg_ParseTuple(args, "OOO", &cls, &get, &set) || !is_made_by_python(cls)) return nullptr;
+  auto* type = reinterpret_cast<PyTypeObject*>(cls);
+  Ref descriptor(PyDescr_NewGetSet(type, &dict_attribute));
+  if (!descriptor || PyDict_SetItemString(type->tp_dict, "__dict__", descriptor.get()) < 0) {
+    return nullptr;
+  }
+  shown_dict = Py_NewRef(get);
+  taken_dict = Py_NewRef(set);
+  PyType_Modified(type);
+  Py_RETURN_NONE;
+}
+
+PyMethodDef dict_shows = {"_show_as_dict", show_as_dict, METH_VARARGS,
+                          "Lets a function give the __dict__ of the instances of a class."};
+
 }  // namespace
 
 void add_module_call(PyObject* module) {
-  for (PyMethodDef* method : {&direct_reads, &member_reads}) {
+  for (PyMethodDef* method : {&direct_reads, &asking_reads, &dict_shows}) {
     Ref function(checked(PyCFunction_New(method, nullptr)));
     checked(PyModule_AddObjectRef(module, method->ml_name, function.get()));
   }

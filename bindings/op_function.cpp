@@ -253,7 +253,7 @@ struct PyOpFunction {
   std::vector<const OpEntry*>* overloads;
   std::string* name;  // with the trailing underscore of an in-place form
   bool inplace;
-  PyObject* function;    // see told_function
+  PyObject* function;    // that does the same as a method, else this
   PyObject* attributes;  // what programs add to it, as to any function
 };
 
@@ -290,7 +290,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
     auto* self = reinterpret_cast<PyOpFunction*>(callable);
     Py_ssize_t nargs = PyVectorcall_NARGS(flagged);
     if (mode_count || some_argument_takes_over(args, nargs, keywords)) [[unlikely]]
-      if (PyObject* result = call_override(self->function, args, nargs, keywords)) return result;
+      if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
     std::string best_error;
     int best_fit = -1;
     for (const OpEntry* entry : *self->overloads) {
@@ -320,7 +320,7 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
       }
     }
     // Objects of other classes may take over an op that cannot read them.
-    if (PyObject* result = call_override(self->function, args, nargs, keywords)) return result;
+    if (PyObject* result = call_override(callable, args, nargs, keywords)) return result;
     std::string message = *self->name + "(): " + best_error;
     if (self->overloads->size() > 1) {
       message += ". It takes one of:";
@@ -389,13 +389,11 @@ PyMethodDef op_methods[] = {{"__reduce__", op_reduce, METH_NOARGS, "Pickles by n
 PyMethodDef method_methods[] = {
     {"__reduce__", method_reduce, METH_NOARGS, "Pickles as an attribute of Tensor."}, {}};
 
-// A function and the method that does the same are equal, so that a table of functions serves both.
-Py_hash_t op_hash(PyObject* self) {
-  Py_hash_t hash =
-      Py_hash_t(std::hash<std::string>()(*reinterpret_cast<PyOpFunction*>(self)->name));
-  return hash == -1 ? 0 : hash;  // -1 says that there is an exception
-}
-PyObject* op_compare(PyObject* a, PyObject* b, int comparison);
+// (callable): of the method of an op the function that does the same, else the callable itself.
+PyObject* function_of(PyObject*, PyObject* callable);
+PyMethodDef module_methods[] = {
+    {"_function_of", function_of, METH_O, "The function that does what the method of an op does."},
+    {}};
 
 // What torch has: as an attribute of a class it stays a function.
 PyTypeObject OpFunctionType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
@@ -403,10 +401,8 @@ PyTypeObject OpFunctionType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
                                .tp_basicsize = sizeof(PyOpFunction),
                                .tp_vectorcall_offset = offsetof(PyOpFunction, vectorcall),
                                .tp_repr = op_repr,
-                               .tp_hash = op_hash,
                                .tp_call = PyVectorcall_Call,
                                .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
-                               .tp_richcompare = op_compare,
                                .tp_methods = op_methods,
                                .tp_getset = op_attributes,
                                .tp_dictoffset = offsetof(PyOpFunction, attributes)};
@@ -419,13 +415,9 @@ PyTypeObject OpMethodType = {
     .tp_base = &OpFunctionType,
     .tp_descr_get = method_bind};
 
-PyObject* op_compare(PyObject* a, PyObject* b, int comparison) {
-  bool is_op = PyObject_TypeCheck(b, &OpFunctionType);
-  if (!is_op || (comparison != Py_EQ && comparison != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-  auto *left = reinterpret_cast<PyOpFunction*>(a), *right = reinterpret_cast<PyOpFunction*>(b);
-  bool is_same = *left->name == *right->name && left->inplace == right->inplace &&
-                 std::string_view((*left->overloads)[0]->home) == (*right->overloads)[0]->home;
-  return PyBool_FromLong(is_same == (comparison == Py_EQ));
+PyObject* function_of(PyObject*, PyObject* callable) {
+  bool is_op = PyObject_TypeCheck(callable, &OpFunctionType);
+  return Py_NewRef(is_op ? reinterpret_cast<PyOpFunction*>(callable)->function : callable);
 }
 
 PyObject* make_op(PyTypeObject* type, std::string name, std::vector<const OpEntry*> overloads,
@@ -477,11 +469,6 @@ PyObject* find_return_type(std::string_view name) {
   return nullptr;
 }
 
-PyObject* told_function(PyObject* callable) {
-  bool is_op = PyObject_TypeCheck(callable, &OpFunctionType);
-  return is_op ? reinterpret_cast<PyOpFunction*>(callable)->function : callable;
-}
-
 PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {
   return to_python(entry, run(entry, args, inplace));
 }
@@ -525,6 +512,7 @@ void add_ops(PyObject* module) {
     i = end;
   }
   checked(PyModule_AddObjectRef(module, "_op_homes", homes.get()));
+  checked(PyModule_AddFunctions(module, module_methods));
 }
 
 }  // namespace rushlight::python

@@ -1,6 +1,6 @@
 // Owns the operators of tensors, which are too hot for the parser: + - * / @ == [], and what Python
 // asks a number or a sequence for.
-#include <string>
+#include <array>
 
 #include "bindings/override.h"
 
@@ -11,10 +11,13 @@ namespace {
 struct OperatorOp {
   const OpEntry* entry = nullptr;
   const Value* defaults = nullptr;
-  const char* reflected = nullptr;  // the method for a number on the left
+  // The methods of Tensor that __torch_function__ is told, which are those of PyTorch.
+  const char* method = nullptr;
+  const char* inplace = nullptr;
+  const char* reflected = nullptr;  // for a number on the left
 
-  void resolve(std::string_view name, int tensors, const char* reflected_name = nullptr) {
-    reflected = reflected_name;
+  void resolve(std::string_view name, int tensors, std::array<const char*, 3> told) {
+    method = told[0], inplace = told[1], reflected = told[2];
     for (const OpEntry& e : op_table()) {
       if (e.schema.name != name || e.schema.arg_count < tensors) continue;
       if (tensors == 2 && e.schema.args[1].type != ArgType::tensor) continue;
@@ -25,23 +28,33 @@ struct OperatorOp {
   }
 };
 
-// _(slot, op, method with the operands swapped)
-#define RUSHLIGHT_BINARY(_)                                                                \
-  _(add, add, "__radd__") _(subtract, sub, "__rsub__") _(multiply, mul, "__rmul__")        \
-  _(true_divide, div, "__rtruediv__") _(floor_divide, floor_divide, "__rfloordiv__")       \
-  _(remainder, remainder, "__rmod__") _(matrix_multiply, matmul, "__rmatmul__")            \
-  _(and, bitwise_and, "__rand__") _(or, bitwise_or, "__ror__") _(xor, bitwise_xor, "__rxor__") \
-  _(lshift, bitwise_left_shift, "__rlshift__") _(rshift, bitwise_right_shift, "__rrshift__")
-// _(slot, op)
-#define RUSHLIGHT_UNARY(_) _(negative, neg) _(absolute, abs) _(invert, bitwise_not)
-#define RUSHLIGHT_COMPARE(_) \
-  _(Py_LT, lt) _(Py_LE, le) _(Py_EQ, eq) _(Py_NE, ne) _(Py_GT, gt) _(Py_GE, ge)
+// _(slot, op, what is told: the method, in place, with the operands swapped)
+#define RUSHLIGHT_BINARY(_)                                                           \
+  _(add, add, "add", "add_", "add")                                                   \
+  _(subtract, sub, "sub", "sub_", "__rsub__")                                         \
+  _(multiply, mul, "mul", "mul_", "mul")                                              \
+  _(true_divide, div, "div", "div_", "__rtruediv__")                                  \
+  _(floor_divide, floor_divide, "__floordiv__", "floor_divide_", "__rfloordiv__")     \
+  _(remainder, remainder, "remainder", "remainder_", "__rmod__")                      \
+  _(matrix_multiply, matmul, "matmul", "matmul", "__rmatmul__")                       \
+  _(and, bitwise_and, "__and__", "__iand__", "__rand__")                              \
+  _(or, bitwise_or, "__or__", "__ior__", "__ror__")                                   \
+  _(xor, bitwise_xor, "__xor__", "__ixor__", "__rxor__")                              \
+  _(lshift, bitwise_left_shift, "__lshift__", "__ilshift__", "__rlshift__")           \
+  _(rshift, bitwise_right_shift, "__rshift__", "__irshift__", "__rrshift__")          \
+  _(power, pow, "__pow__", "__ipow__", "__rpow__")
+// _(slot, op, method)
+#define RUSHLIGHT_UNARY(_) \
+  _(negative, neg, "neg") _(absolute, abs, "abs") _(invert, bitwise_not, "__invert__")
+#define RUSHLIGHT_COMPARE(_)                                        \
+  _(Py_LT, lt, "lt") _(Py_LE, le, "le") _(Py_EQ, eq, "__eq__")      \
+  _(Py_NE, ne, "ne") _(Py_GT, gt, "gt") _(Py_GE, ge, "ge")
 
 enum Operator {
 #define RUSHLIGHT_NAME(slot, op, ...) k_##slot,
-  RUSHLIGHT_BINARY(RUSHLIGHT_NAME) RUSHLIGHT_UNARY(RUSHLIGHT_NAME) k_power,
+  RUSHLIGHT_BINARY(RUSHLIGHT_NAME) RUSHLIGHT_UNARY(RUSHLIGHT_NAME)
 #undef RUSHLIGHT_NAME
-  kOperatorCount
+      kOperatorCount
 };
 OperatorOp operators[kOperatorCount];
 OperatorOp comparisons[6];
@@ -57,11 +70,8 @@ const Tensor* operand(PyObject* object, Tensor& number) {
 
 // What a class of a or b makes of the operator; null when none takes over.
 PyObject* override_binary(const OperatorOp& op, PyObject* a, PyObject* b, bool inplace) {
-  std::string name(op.entry->schema.name);
-  if (inplace) return call_override((name + "_").c_str(), {a, b});
-  if (is_tensor(a)) return call_override(name.c_str(), {a, b});
-  // A number on the left: the method that Python has for that, of the tensor on the right.
-  if (name == "add" || name == "mul") return call_override(name.c_str(), {b, a});
+  if (inplace) return call_override(op.inplace, {a, b});
+  if (is_tensor(a)) return call_override(op.method, {a, b});
   return call_override(op.reflected, {b, a});
 }
 
@@ -99,10 +109,16 @@ template <Operator op>
 PyObject* unary(PyObject* a) {
   return guarded([&]() -> PyObject* {
     if (takes_over(a)) [[unlikely]]
-      if (PyObject* result = call_override(operators[op].entry->schema.name_text, {a}))
-        return result;
+      if (PyObject* result = call_override(operators[op].method, {a})) return result;
     Value value = &unwrap(a);
     return call_op(*operators[op].entry, &value, false);
+  });
+}
+PyObject* positive(PyObject* a) {
+  return guarded([&]() -> PyObject* {
+    if (takes_over(a)) [[unlikely]]
+      if (PyObject* result = call_override("positive", {a})) return result;
+    return Py_NewRef(a);
   });
 }
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
@@ -169,7 +185,7 @@ PyNumberMethods number_methods = {.nb_add = binary<k_add>,
                                   .nb_remainder = binary<k_remainder>,
                                   .nb_power = power,
                                   .nb_negative = unary<k_negative>,
-                                  .nb_positive = [](PyObject* self) { return Py_NewRef(self); },
+                                  .nb_positive = positive,
                                   .nb_absolute = unary<k_absolute>,
                                   .nb_bool = truth,
                                   .nb_invert = unary<k_invert>,
@@ -216,14 +232,13 @@ PySequenceMethods sequence_methods = {.sq_length = length,
 }  // namespace
 
 void install_operators(PyTypeObject& type) {
-#define RUSHLIGHT_RESOLVE(slot, op, reflected) operators[k_##slot].resolve(#op, 2, reflected);
+#define RUSHLIGHT_RESOLVE(slot, op, ...) operators[k_##slot].resolve(#op, 2, {__VA_ARGS__});
   RUSHLIGHT_BINARY(RUSHLIGHT_RESOLVE)
 #undef RUSHLIGHT_RESOLVE
-#define RUSHLIGHT_RESOLVE(slot, op) operators[k_##slot].resolve(#op, 1);
+#define RUSHLIGHT_RESOLVE(slot, op, method) operators[k_##slot].resolve(#op, 1, {method});
   RUSHLIGHT_UNARY(RUSHLIGHT_RESOLVE)
 #undef RUSHLIGHT_RESOLVE
-  operators[k_power].resolve("pow", 2, "__rpow__");
-#define RUSHLIGHT_RESOLVE(slot, op) comparisons[slot].resolve(#op, 2);
+#define RUSHLIGHT_RESOLVE(slot, op, method) comparisons[slot].resolve(#op, 2, {method});
   RUSHLIGHT_COMPARE(RUSHLIGHT_RESOLVE)
 #undef RUSHLIGHT_RESOLVE
 

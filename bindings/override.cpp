@@ -166,6 +166,8 @@ PyObject* pop_mode(PyObject*, PyObject*) {
   });
 }
 
+PyObject* some_mode(PyObject*, PyObject*) { return PyBool_FromLong(!modes.empty()); }
+
 PyObject* has_override(PyObject*, PyObject* args) {
   return guarded([&] {
     Ref items(checked(PySequence_Fast(args, "expected the relevant arguments")));
@@ -216,6 +218,8 @@ PyMethodDef methods[] = {
     {"_set_overrides_disabled", set_disabled, METH_O, "Turns __torch_function__ off or on."},
     {"_push_function_mode", push_mode, METH_O, "Lets a mode take over what this thread calls."},
     {"_pop_function_mode", pop_mode, METH_NOARGS, "Ends the innermost mode of this thread."},
+    {"_is_torch_function_mode_enabled", some_mode, METH_NOARGS,
+     "Whether a mode takes over what this thread calls."},
     {"_has_torch_function", has_override, METH_O, "Whether one of the arguments takes over."},
     {"_argument_takes_over", argument_takes_over, METH_VARARGS,
      "Whether the class of one of the arguments takes over, modes aside."},
@@ -243,8 +247,7 @@ PyObject* call_override(PyObject* function, PyObject* const* args, Py_ssize_t na
 
 PyObject* call_override(const char* method, std::initializer_list<PyObject*> args) {
   Ref function(checked(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_class), method)));
-  return call_override(told_function(function.get()), args.begin(), Py_ssize_t(args.size()),
-                       nullptr);
+  return call_override(function.get(), args.begin(), Py_ssize_t(args.size()), nullptr);
 }
 
 void note_tensor_class(PyTypeObject* type) {

@@ -194,8 +194,6 @@ bool read_int(PyObject* object, int64_t& out);
 PyObject* find_return_type(std::string_view name);
 // Calls one op of the table with its parsed arguments, the way Python code would.
 PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace);
-// What __torch_function__ is told: of the method of an op the function alike, else the callable.
-PyObject* told_function(PyObject* callable);
 const OpEntry& op_entry(std::string_view name, std::string_view overload = "");
 // Values for all arguments of an op, the defaults filled in.
 const Value* op_defaults(const OpEntry& entry);

@@ -98,6 +98,7 @@ _SUBMODULES = (
     "__config__",
     "_dynamo",
     "_functorch",
+    "_guards",
     "_inductor",
     "_tensor_str",
     "_utils",
@@ -183,7 +184,7 @@ _NAMES_IN = {
         per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
         per_tensor_symmetric q_per_channel_axis q_per_channel_scales q_per_channel_zero_points
         q_scale q_zero_point qint32 qint8 qscheme quantize_per_channel quantize_per_tensor
-        quantize_per_tensor_dynamic quint8
+        quantize_per_tensor_dynamic quint2x4 quint4x2 quint8
     """,
     "_root_nn": """
         _grouped_mm _log_softmax_backward_data _scaled_mm _shape_as_tensor _softmax_backward_data

@@ -31,21 +31,56 @@ def _is_generator_function(function: Callable[..., Any]) -> bool:
     return code is not None and bool(code.co_flags & _CO_GENERATOR)
 
 
-class _Mode:
-    """A grad mode for a scope; as a decorator, for each call of a function or generator step."""
+def decorated(make: Callable[[], Any], function: F) -> F:
+    """Runs each call of a function, or each step of a generator, in a context that make returns."""
+    if _is_generator_function(function):
+        return _stepped(make, function)  # pyright: ignore[reportReturnType]
 
-    _enabled: bool
-    _previous: bool
+    @_wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with make():
+            return function(*args, **kwargs)
 
-    def __enter__(self) -> None:
-        self._previous = _C.is_grad_enabled()
-        _C._set_grad_enabled(self._enabled)
+    return call  # pyright: ignore[reportReturnType]
 
-    def __exit__(self, *exc_info: object) -> None:
-        _C._set_grad_enabled(self._previous)
 
-    def clone(self) -> _Mode:
-        """Returns a fresh mode, so that a decorated function may call itself."""
+def _stepped(make: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
+    @_wraps(function)
+    def generate(*args: Any, **kwargs: Any) -> Any:
+        generator = function(*args, **kwargs)
+        try:
+            with make():
+                value = next(generator)
+            while True:
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    with make():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    with make():
+                        value = generator.throw(error)
+                else:
+                    with make():
+                        value = generator.send(sent)
+        except StopIteration as stop:
+            return stop.value
+
+    return generate
+
+
+class _DecoratorContextManager:
+    """A context manager that is a decorator, too: for each call of a function or generator step."""
+
+    def __enter__(self) -> Any:
+        raise NotImplementedError
+
+    def __exit__(self, *exc_info: object) -> Any:
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        """Returns a fresh context, so that a decorated function may call itself."""
         return type(self)()
 
     def __call__(self, function: F) -> F:
@@ -58,43 +93,35 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-        if _is_generator_function(function):
-            return self._wrap_generator(function)  # pyright: ignore[reportReturnType]
-
-        @_wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            with self.clone():
-                return function(*args, **kwargs)
-
-        return call  # pyright: ignore[reportReturnType]
-
-    def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        @_wraps(function)
-        def generate(*args: Any, **kwargs: Any) -> Any:
-            generator = function(*args, **kwargs)
-            try:
-                with self.clone():
-                    value = next(generator)
-                while True:
-                    try:
-                        sent = yield value
-                    except GeneratorExit:
-                        with self.clone():
-                            generator.close()
-                        raise
-                    except BaseException as error:
-                        with self.clone():
-                            value = generator.throw(error)
-                    else:
-                        with self.clone():
-                            value = generator.send(sent)
-            except StopIteration as stop:
-                return stop.value
-
-        return generate
+        return decorated(self.clone, function)
 
 
-class no_grad(_Mode):
+class _NoParamDecoratorContextManager(_DecoratorContextManager):
+    """One without arguments, which decorates without parentheses, too."""
+
+    def __new__(cls, function: Any = None) -> Any:
+        made = super().__new__(cls)
+        return made if function is None else made(function)
+
+    def __init__(self, function: Any = None) -> None:
+        pass
+
+
+class _Mode(_DecoratorContextManager):
+    """A grad mode for a scope."""
+
+    _enabled: bool
+    _previous: bool
+
+    def __enter__(self) -> None:
+        self._previous = _C.is_grad_enabled()
+        _C._set_grad_enabled(self._enabled)
+
+    def __exit__(self, *exc_info: object) -> None:
+        _C._set_grad_enabled(self._previous)
+
+
+class no_grad(_Mode, _NoParamDecoratorContextManager):
     """Turns recording off: results do not require grad.
 
     Example:
@@ -106,13 +133,6 @@ class no_grad(_Mode):
     """
 
     _enabled = False
-
-    def __new__(cls, function: Any = None) -> Any:
-        mode = super().__new__(cls)
-        return mode if function is None else mode(function)
-
-    def __init__(self, function: Any = None) -> None:
-        pass
 
 
 class enable_grad(no_grad):

@@ -18,9 +18,29 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["asks", "asks_itself", "overridable"]
+__all__ = ["asks", "asks_itself", "function_of", "overridable"]
 
 _ASKING: set[Any] = set()
+
+# What __torch_function__ is told of operators that are methods of no function's name.
+_OPERATORS = {
+    "__and__": "bitwise_and",
+    "__eq__": "eq",
+    "__floordiv__": "floor_divide",
+    "__iand__": "bitwise_and_",
+    "__ilshift__": "bitwise_left_shift_",
+    "__invert__": "bitwise_not",
+    "__ior__": "bitwise_or_",
+    "__ipow__": "pow_",
+    "__irshift__": "bitwise_right_shift_",
+    "__ixor__": "bitwise_xor_",
+    "__lshift__": "bitwise_left_shift",
+    "__or__": "bitwise_or",
+    "__pow__": "pow",
+    "__rshift__": "bitwise_right_shift",
+    "__xor__": "bitwise_xor",
+}
+_by_operator: dict[Any, Any] = {}
 
 
 def overridable(function: F) -> F:
@@ -40,6 +60,19 @@ def overridable(function: F) -> F:
     asking = FunctionType(asking.__code__, body.__globals__, closure=asking.__closure__)
     update_wrapper(asking, body)
     return asks_itself(asking)  # pyright: ignore[reportReturnType]
+
+
+def function_of(func: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function that does what a method or operator does, torch.add for Tensor.add.
+
+    __torch_function__ is told which of them a program called. Classes of ours that do the same for
+    all of them ask for the function; what has none comes back as it is.
+    """
+    if not _by_operator:
+        methods = _C.ops("Tensor")
+        for name, method in _OPERATORS.items():
+            _by_operator[getattr(_C.TensorBase, name)] = _C._function_of(methods[method])
+    return _by_operator.get(func) or _C._function_of(func)
 
 
 def asks_itself(function: F) -> F:

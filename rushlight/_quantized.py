@@ -57,6 +57,9 @@ class QuantizedDType:
 qint8 = QuantizedDType("qint8", rl.int8)
 quint8 = QuantizedDType("quint8", rl.uint8)
 qint32 = QuantizedDType("qint32", rl.int32)
+# Two and four numbers to a byte: programs list these dtypes, but nothing can be quantized to them.
+quint4x2 = QuantizedDType("quint4x2", rl.uint8)
+quint2x4 = QuantizedDType("quint2x4", rl.uint8)
 _BY_INTEGERS = {rl.int8: qint8, rl.uint8: quint8, rl.int32: qint32}
 
 
@@ -307,7 +310,7 @@ def _check_input(name: str, input: Tensor) -> None:
 
 
 def _check_dtype(name: str, dtype: Any) -> rl.dtype:
-    if isinstance(dtype, QuantizedDType):
+    if dtype in _BY_INTEGERS.values():
         return dtype.integers
     raise RuntimeError(f"{name}: dtype must be torch.qint8, quint8 or qint32, but is {dtype}.")
 

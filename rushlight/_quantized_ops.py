@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C, Tensor
+from rushlight._overridable import function_of
 from rushlight._quantized import (
     PerTensor,
     QuantizedTensor,
@@ -74,6 +75,7 @@ _TYPE_CHECKS = frozenset(
 
 def run(func: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
     """Runs a function on quantized tensors, or raises NotImplementedError."""
+    func = function_of(func)
     name = getattr(func, "__name__", "")
     first = args[0] if args else kwargs.get("input")
     if name in _METHODS and isinstance(first, QuantizedTensor):

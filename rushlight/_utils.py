@@ -93,6 +93,23 @@ def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = Fal
     return rl.cuda.current_device()
 
 
+def _get_available_device_type() -> str | None:
+    """The type of a device beside the CPU that this machine has."""
+    return "cuda" if rl.cuda.is_available() else None
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module of a type of device, torch.cuda for "cuda".
+
+    Raises:
+        RuntimeError: if there is none.
+    """
+    module = getattr(rl, device_type, None)
+    if module is None:
+        raise RuntimeError(f"Device '{device_type}' does not have a corresponding module.")
+    return module
+
+
 class ExceptionWrapper:
     """An exception of a thread or process, to be raised again where its result is awaited.
 

@@ -157,8 +157,8 @@ _NOT_TAKEN_OVER = {
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """Returns the functions that classes can take over, by the module or class that has them.
 
-    The methods of Tensor are listed too, with its operators; what __torch_function__ is given for a
-    method is equal to it, and for an operator the function that does the same.
+    The methods of Tensor are listed too, with its operators; __torch_function__ is given the method
+    for some of these, Tensor.add for +.
 
     Example:
         >>> functions = torch.overrides.get_overridable_functions()
@@ -206,9 +206,11 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
     """Returns the name of a function of torch, None for others.
 
     Example:
-        >>> torch.overrides.resolve_name(torch.add)
-        'torch.add'
+        >>> torch.overrides.resolve_name(torch.add), torch.overrides.resolve_name(torch.Tensor.add)
+        ('torch.add', 'torch.Tensor.add')
     """
+    if is_tensor_method_or_property(f):
+        return f"torch.Tensor.{f.__name__}"
     module = getattr(f, "__module__", None)
     if not isinstance(module, str) or module.split(".")[0] != "rushlight":
         return None

@@ -101,8 +101,8 @@ def test_the_function_and_its_arguments_are_handed_over() -> None:
     x[0]
     torch.stack([torch.ones(3), x], dim=1)
     functions = [call[0] for call in Logged.calls]
-    assert functions[0] is functions[1] is torch.add == torch.Tensor.add
-    assert functions[2] is torch.sub and functions[3] == torch.Tensor.__getitem__
+    assert functions[:2] == [torch.add, torch.Tensor.add]
+    assert functions[2:4] == [torch.Tensor.sub, torch.Tensor.__getitem__]
     assert functions[4] is torch.stack
     _, types, args, kwargs = Logged.calls[0]
     assert types == (Logged,) and args[0] is x and args[1] == 2 and kwargs == {"alpha": 3}

@@ -42,16 +42,19 @@ class OptimizedModule(Module):
 
     @training.setter
     def training(self, value: bool) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        if "_orig_mod" in self.__dict__:
+        if self._has_module():
             self._orig_mod.training = value
 
+    def _has_module(self) -> bool:
+        return "_orig_mod" in self.__dict__.get("_modules", ())
+
     def __getattr__(self, name: str) -> Any:
-        if name == "_orig_mod" or "_orig_mod" not in self.__dict__:
+        if name == "_orig_mod" or not self._has_module():
             return super().__getattr__(name)
         return getattr(self._orig_mod, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in self._OWN or "_orig_mod" not in self.__dict__:
+        if name in self._OWN or not self._has_module():
             super().__setattr__(name, value)
         else:
             setattr(self._orig_mod, name, value)

@@ -24,12 +24,14 @@ from rushlight.func import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     Tensors = tuple[Tensor, ...]
 
 __all__ = [
+    "FunctionalModule",
+    "FunctionalModuleWithBuffers",
     "combine_state_for_ensemble",
     "functionalize",
     "grad",
@@ -45,9 +47,61 @@ __all__ = [
 ]
 
 
+class FunctionalModuleWithBuffers(nn.Module):
+    """A module as a function of its parameters, its buffers and what it is called with."""
+
+    stateless_model: nn.Module
+
+    def __init__(self, stateless_model: nn.Module) -> None:
+        super().__init__()
+        # An attribute and no child: the parameters are arguments, and not of this module.
+        self.__dict__["stateless_model"] = stateless_model
+
+    @classmethod
+    def _create_from(
+        cls, model: nn.Module, disable_autograd_tracking: bool = False
+    ) -> tuple[FunctionalModuleWithBuffers, Tensors, Tensors]:
+        own = copy.deepcopy(model)
+        if disable_autograd_tracking:
+            own.requires_grad_(False)
+        return cls(own), tuple(own.parameters()), tuple(own.buffers())
+
+    def forward(
+        self, params: Sequence[Tensor], buffers: Sequence[Tensor], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Calls the module with these parameters and buffers, in the order of its own."""
+        model = self.stateless_model
+        new = [
+            dict(zip(dict(model.named_parameters()), params, strict=True)),
+            dict(zip(dict(model.named_buffers()), buffers, strict=True)),
+        ]
+        return functional_call(model, new, args, kwargs)
+
+
+class FunctionalModule(nn.Module):
+    """A module without buffers as a function of its parameters and what it is called with."""
+
+    def __init__(self, function: FunctionalModuleWithBuffers) -> None:
+        super().__init__()
+        self.function = function
+
+    @classmethod
+    def _create_from(
+        cls, model: nn.Module, disable_autograd_tracking: bool = False
+    ) -> tuple[FunctionalModule, Tensors]:
+        function, params, _ = FunctionalModuleWithBuffers._create_from(
+            model, disable_autograd_tracking
+        )
+        return cls(function), params
+
+    def forward(self, params: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
+        """Calls the module with these parameters, in the order of its own."""
+        return self.function(params, (), *args, **kwargs)
+
+
 def make_functional(
     model: nn.Module, disable_autograd_tracking: bool = False
-) -> tuple[Callable[..., Any], Tensors]:
+) -> tuple[FunctionalModule, Tensors]:
     """Returns a function (params, *args, **kwargs) that a module computes, and its parameters.
 
     Args:
@@ -68,39 +122,24 @@ def make_functional(
             "make_functional(model): `model` has buffers. Please use "
             "make_functional_with_buffers(model) instead."
         )
-    function, params, _ = make_functional_with_buffers(model, disable_autograd_tracking)
-    return lambda params, *args, **kwargs: function(params, (), *args, **kwargs), params
+    return FunctionalModule._create_from(model, disable_autograd_tracking)
 
 
 def make_functional_with_buffers(
     model: nn.Module, disable_autograd_tracking: bool = False
-) -> tuple[Callable[..., Any], Tensors, Tensors]:
+) -> tuple[FunctionalModuleWithBuffers, Tensors, Tensors]:
     """Returns a function (params, buffers, *args, **kwargs), the parameters and the buffers.
 
     Args:
         model: the module, which is copied.
         disable_autograd_tracking: whether the parameters shall not require gradients.
     """
-    own = copy.deepcopy(model)
-    if disable_autograd_tracking:
-        own.requires_grad_(False)
-    params, buffers = dict(own.named_parameters()), dict(own.named_buffers())
-
-    def function(
-        new_params: Sequence[Tensor], new_buffers: Sequence[Tensor], *args: Any, **kwargs: Any
-    ) -> Any:
-        new = [
-            dict(zip(params, new_params, strict=True)),
-            dict(zip(buffers, new_buffers, strict=True)),
-        ]
-        return functional_call(own, new, args, kwargs)
-
-    return function, tuple(params.values()), tuple(buffers.values())
+    return FunctionalModuleWithBuffers._create_from(model, disable_autograd_tracking)
 
 
 def combine_state_for_ensemble(
     models: Sequence[nn.Module],
-) -> tuple[Callable[..., Any], Tensors, Tensors]:
+) -> tuple[FunctionalModuleWithBuffers, Tensors, Tensors]:
     """Returns what make_functional_with_buffers does, with the tensors of all models stacked.
 
     Args:

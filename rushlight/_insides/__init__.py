@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight._insides import _functorch, _nn
+from rushlight._storage import memory_of
 
 __all__ = [
     "Graph",
@@ -15,6 +16,7 @@ __all__ = [
     "_are_functorch_transforms_active",
     "_functorch",
     "_get_tracing_state",
+    "_is_alias_of",
     "_jit_set_profiling_executor",
     "_jit_set_profiling_mode",
     "_log_api_usage_once",
@@ -44,6 +46,11 @@ def _are_functorch_transforms_active() -> bool:
 
 def _get_tracing_state() -> None:
     """None: nothing is traced."""
+
+
+def _is_alias_of(data: rl.Tensor, other: rl.Tensor) -> bool:
+    """Whether two tensors share their storage."""
+    return memory_of(data) == memory_of(other)
 
 
 def _jit_set_profiling_executor(enable: bool) -> bool:

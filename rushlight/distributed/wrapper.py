@@ -43,10 +43,10 @@ class Wrapper(Module):
 
     @property
     def _wrapped(self) -> Module:
-        return self.__dict__[self._attribute]
+        return self._modules[self._attribute]
 
     def __getattr__(self, name: str) -> Any:
-        wrapped = self.__dict__.get(self._attribute)
+        wrapped = self.__dict__.get("_modules", {}).get(self._attribute)
         if wrapped is None:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return getattr(wrapped, name)

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import rushlight as rl
 from rushlight import _C, Tensor, nn
+from rushlight._overridable import function_of
 from rushlight._storage import memory_of
 from rushlight.compiler import is_recording
 from rushlight.fx._wrapping import Patches
@@ -165,7 +166,7 @@ class _Recorder(TorchFunctionMode):
         changed = [tensor for tensor, version in versions if tensor._version != version]
         # Tensors that share memory change together: the op wrote to the first.
         written = list({memory_of(t): self._nodes[id(t)] for t in reversed(changed)}.values())
-        name = getattr(func, "__name__", "")
+        name = getattr(target, "__name__", "")
         if name in _READING_OPS:
             self._tell_read(name, (args, kwargs))
         elif isinstance(result, (Tensor, tuple, list)) or written or hasattr(func, "is_mark"):
@@ -343,6 +344,7 @@ def _tensors_in(values: Any) -> list[Tensor]:
 
 def _as_function(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
     """A method like __rsub__ or __getitem__ as the function of operator that does it."""
+    func = function_of(func)
     name = getattr(func, "__name__", "")
     if not (name.startswith("__") and name.endswith("__")):
         return func, args

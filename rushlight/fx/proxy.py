@@ -14,6 +14,7 @@ from dataclasses import fields, is_dataclass
 
 import rushlight as rl
 from rushlight import _C
+from rushlight._overridable import function_of
 from rushlight.fx._code import magic_methods, reflectable_magic_methods
 from rushlight.fx._naming import target_to_name
 from rushlight.fx.node import CONSTANTS, Node, map_aggregate
@@ -257,6 +258,7 @@ class Proxy:
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        orig_method = function_of(orig_method)
         kwargs = kwargs or {}
         tracers: dict[TracerBase, None] = {}
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._elementwise import is_elementwise
+from rushlight._overridable import function_of
 from rushlight.masked import _reductions
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
@@ -84,6 +85,7 @@ class MaskedTensor(Tensor):
     ) -> Any:
         if not all(issubclass(other, MaskedTensor) for other in types):
             return NotImplemented
+        func = function_of(func)
         name, kwargs = func.__name__, kwargs or {}
         if name in _REDUCTIONS:
             return _reduced(name, *args, **kwargs)

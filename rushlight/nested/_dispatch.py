@@ -10,6 +10,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight._elementwise import is_elementwise
+from rushlight._overridable import function_of
 from rushlight.nested._ragged import NestedInt, Ragged
 from rushlight.nested._tensor import (
     Nested,
@@ -39,6 +40,7 @@ def dispatch(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """
     from rushlight.nested._rules import RULES
 
+    func = function_of(func)
     name = getattr(func, "__name__", "")
     if kwargs.get("out") is not None:
         raise NotImplementedError(f"{name}: out is not supported for nested tensors. Copy into it.")

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import rushlight as rl
 from rushlight import _C
+from rushlight._overridable import function_of
 from rushlight.amp.autocast_mode import RestoredAutocast
 from rushlight.autograd import Function
 from rushlight.autograd.graph import saved_tensors_hooks
@@ -297,6 +298,7 @@ class OpLog(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        func = function_of(func)
         self.lines.append(f"{func.__name__}: did not return")
         self.sites.append(_call_site())
         place = len(self.lines) - 1

@@ -15,6 +15,7 @@ from typing import Any
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._overridable import function_of
 from rushlight._storage import memory_of
 from rushlight.overrides import TorchFunctionMode
 from rushlight.random import get_rng_state, set_rng_state
@@ -144,6 +145,7 @@ class _Keep(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        func = function_of(func)
         kwargs = kwargs or {}
         frame = running.passes[-1] if running.passes else None
         if func.__name__ in _IGNORED_NAMES or not isinstance(frame, Frame):
@@ -189,6 +191,7 @@ class _Replay(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
+        func = function_of(func)
         kwargs = kwargs or {}
         if func.__name__ in _IGNORED_NAMES:
             return func(*args, **kwargs)

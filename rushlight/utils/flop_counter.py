@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from rushlight import Tensor, nn
+from rushlight._overridable import function_of
 from rushlight.nn.modules._multiply_adds import multiply_adds
 from rushlight.nn.modules.module import (
     register_module_forward_hook,
@@ -179,6 +180,7 @@ class FlopCounterMode(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         """Runs a function and notes its operations."""
+        func = function_of(func)
         kwargs = kwargs or {}
         formula = self._formulas.get(func)
         if formula is not None:

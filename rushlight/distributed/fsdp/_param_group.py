@@ -98,7 +98,7 @@ class ShardedParam:
     def stand(self, tensor: Any) -> None:
         """Puts a tensor where the parameter stands in its modules."""
         for module, name in self.places:
-            module.__dict__[name] = tensor
+            module._parameters[name] = tensor
 
     @property
     def current(self) -> Any:
@@ -106,7 +106,7 @@ class ShardedParam:
         if self.sharded is not None:
             return self.sharded
         module, name = self.places[0]
-        return module.__dict__[name]
+        return module._parameters[name]
 
     def parts_of(self, whole: Tensor, ranks: int) -> Tensor:
         """Views a whole parameter, padded to equal parts, as its parts one behind the other."""
@@ -350,7 +350,7 @@ class ParamGroup:
                 continue
             module, name = param.places[0]
             if writes_back:
-                own = self._own_part(param, module.__dict__[name].detach())
+                own = self._own_part(param, module._parameters[name].detach())
                 param.sharded._local_tensor.detach().copy_(own)
             param.stand(param.sharded)
             param.sharded = None

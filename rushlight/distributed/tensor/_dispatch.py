@@ -11,6 +11,7 @@ from contextlib import nullcontext
 
 import rushlight as rl
 from rushlight import Tensor
+from rushlight._overridable import function_of
 from rushlight.distributed.tensor._api import DTensor, wrap
 from rushlight.distributed.tensor._composites import COMPOSITES
 from rushlight.distributed.tensor._dtensor_spec import DTensorSpec, gradient_placements
@@ -97,6 +98,7 @@ class Call:
 
 def dispatch(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """Returns what an op gives for DTensors."""
+    func = function_of(func)
     name = getattr(func, "__name__", "")
     # Both read arguments by their places and by PyTorch's names for them.
     is_plain = bool(args) and not kwargs.keys() & {"axis", "keepdims"}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import MutableMapping
 
+from rushlight.nn.modules._member_dicts import own_dict
 from rushlight.utils.hooks import RemovableHandle
 
 TYPE_CHECKING = False
@@ -87,7 +88,7 @@ class HookView(MutableMapping[int, "Callable[..., Any]"]):
         self._moment = moment
 
     def _table(self) -> OrderedDict[int, Hook]:
-        table = self._module.__dict__.get("_hooks")
+        table = own_dict(self._module).get("_hooks")
         return OrderedDict() if table is None else getattr(table, self._moment)
 
     def __getitem__(self, id: int) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ import warnings
 
 from rushlight import _C
 from rushlight.nn.modules._hook_tables import Hook, HookTable, HookView, HookWithoutModule
+from rushlight.nn.modules._member_dicts import own_dict
 from rushlight.nn.modules._members import Members
 
 TYPE_CHECKING = False
@@ -62,7 +63,7 @@ class Hooked(Members):
         return _call_with_hooks(self, args, kwargs)
 
     def _own_hooks(self) -> HookTable:
-        return self.__dict__.setdefault("_hooks", HookTable())
+        return own_dict(self).setdefault("_hooks", HookTable())
 
     @property
     def _forward_pre_hooks(self) -> HookView:
@@ -100,12 +101,12 @@ class Hooked(Members):
         """The hooks for a moment in calling order: those of all modules, then this module's."""
         if self._hooks is None:
             return []
-        tables = (Hooked._hooks, self.__dict__.get("_hooks"))
+        tables = (Hooked._hooks, own_dict(self).get("_hooks"))
         return [hook for table in tables if table for hook in getattr(table, moment).values()]
 
     def _drop_empty_tables(self) -> None:
         """Brings back the short way through __call__ once all hooks were removed."""
-        if not self.__dict__.get("_hooks", True):
+        if not own_dict(self).get("_hooks", True):
             del self._hooks
         if not Hooked._hooks:
             Hooked._hooks = None

@@ -1,245 +1,150 @@
 """What a module holds: parameters, buffers and child modules.
 
-Owns the registry and every way to walk it; not hooks, state dicts or conversions.
-Invariant: a member's value is an ordinary entry of the instance's __dict__, so `self.weight` costs
-what any attribute costs, and `_kinds` says in order of registration which entries are members.
+Owns the registry and every way to walk it; not hooks, state dicts or conversions, nor how members
+become attributes, which is in _member_dicts.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, MutableSet
-
 from rushlight import _C, Tensor
 from rushlight.nn.modules import _registration_hooks
+from rushlight.nn.modules._member_dicts import (
+    ABSENT,
+    BUFFERS,
+    KINDS,
+    MODULES,
+    PARAMETERS,
+    Instance,
+    attributes_of,
+    make_members,
+    own_dict,
+    set_attributes_of,
+    set_class,
+    set_members,
+)
 from rushlight.nn.parameter import Buffer, Parameter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from rushlight.nn.modules.module import Module
 
-PARAMETER = "parameter"
-BUFFER = "buffer"
-TRANSIENT = "buffer outside the state dict"
-MODULE = "module"
-BUFFERS = (BUFFER, TRANSIENT)
 _HOOKS = {
-    PARAMETER: _registration_hooks.parameter_hooks,
-    BUFFER: _registration_hooks.buffer_hooks,
-    TRANSIENT: _registration_hooks.buffer_hooks,
-    MODULE: _registration_hooks.module_hooks,
+    PARAMETERS: _registration_hooks.parameter_hooks,
+    BUFFERS: _registration_hooks.buffer_hooks,
+    MODULES: _registration_hooks.module_hooks,
 }
 
 
-class MemberView(MutableMapping[str, "Any"]):
-    """A live mapping of one kind of a module's members, by name.
+def _dictionary(kind: str) -> Any:
+    """The attribute of a module that is its dictionary of one kind of members."""
 
-    It reads and writes the module itself, so there is no second copy to keep in step.
-    """
+    def get(self: Members) -> dict[str, Any]:
+        try:
+            return own_dict(self)[kind]
+        except KeyError:
+            raise AttributeError(
+                f"'{type(self).__name__}' object has no attribute '{kind}'"
+            ) from None
 
-    def __init__(self, module: Members, *kinds: str) -> None:
-        self._module = module
-        self._kinds = kinds
+    def set_(self: Members, members: dict[str, Any]) -> None:
+        set_members(self, kind, members)
 
-    def __getitem__(self, name: str) -> Any:
-        if name not in self:
-            raise KeyError(name)
-        return self._module.__dict__[name]
+    def delete(self: Members) -> None:
+        set_members(self, kind, ABSENT)
 
-    def __setitem__(self, name: str, value: Any) -> None:
-        if name in self:
-            self._module.__dict__[name] = value
-        else:
-            self._module._place(name, value, self._kinds[0])
-
-    def __delitem__(self, name: str) -> None:
-        if name not in self:
-            raise KeyError(name)
-        self._module._remove(name)
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._module._kinds.get(name) in self._kinds
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([name for name, kind in self._module._kinds.items() if kind in self._kinds])
-
-    def __reversed__(self) -> Iterator[str]:
-        return reversed(list(self))
-
-    def __len__(self) -> int:
-        return sum(kind in self._kinds for kind in self._module._kinds.values())
-
-    def __repr__(self) -> str:
-        return repr(self.copy())
-
-    def copy(self) -> dict[str, Any]:
-        return dict(self)
-
-    __copy__ = copy
-
-    def popitem(self) -> tuple[str, Any]:
-        """Takes out the last member, as a dictionary does."""
-        for name in reversed(self):
-            return name, self.pop(name)
-        raise KeyError("popitem(): dictionary is empty")
-
-    def become(self, members: Mapping[str, Any]) -> None:
-        """Takes out what there is, and puts these in; names that stay keep their kind."""
-        members, kinds = dict(members), {name: self._module._kinds[name] for name in self}
-        self.clear()
-        for name, value in members.items():
-            self._module._place(name, value, kinds.get(name, self._kinds[0]))
-
-    # The views are those of a dictionary of this moment: they can be reversed, and the module may
-    # change while a loop goes over them.
-
-    def keys(self) -> KeysView[str]:
-        return dict.fromkeys(self).keys()
-
-    def values(self) -> ValuesView[Any]:
-        return self.copy().values()
-
-    def items(self) -> ItemsView[str, Any]:
-        return self.copy().items()
+    return property(get, set_, delete)
 
 
-class TransientNames(MutableSet[str]):
-    """A live set of the names of a module's buffers that its state dict leaves out."""
-
-    def __init__(self, module: Members) -> None:
-        self._module = module
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and self._module._kinds.get(name) == TRANSIENT
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([name for name, kind in self._module._kinds.items() if kind == TRANSIENT])
-
-    def __len__(self) -> int:
-        return sum(kind == TRANSIENT for kind in self._module._kinds.values())
-
-    def __repr__(self) -> str:
-        return repr(set(self))
-
-    def add(self, value: str) -> None:
-        kinds = self._module._kinds
-        if kinds.get(value) not in BUFFERS:
-            raise KeyError(f"'{value}' is no buffer of {type(self._module).__name__}.")
-        kinds[value] = TRANSIENT
-
-    def discard(self, value: str) -> None:
-        if value in self:
-            self._module._kinds[value] = BUFFER
-
-    # What set has beyond operators.
-
-    @classmethod
-    def _from_iterable(cls, it: Iterable[Any]) -> set[Any]:
-        return set(it)
-
-    def copy(self) -> set[str]:
-        return set(self)
-
-    __copy__ = copy
-
-    def update(self, *others: Iterable[str]) -> None:
-        for name in set().union(*others):
-            self.add(name)
-
-
-class Members:
+class Members(Instance):
     """The part of nn.Module that registers members and walks them."""
 
-    _kinds: dict[str, str]
+    _has_copies = True  # whether what is a member is an entry of the own dictionary, too
+    _non_persistent_buffers_set: set[str]
+
+    if TYPE_CHECKING:
+        _parameters: dict[str, Any]
+        _buffers: dict[str, Any]
+        _modules: dict[str, Any]
+    else:
+        _parameters = _dictionary(PARAMETERS)
+        _buffers = _dictionary(BUFFERS)
+        _modules = _dictionary(MODULES)
 
     def __init__(self) -> None:
-        self.__dict__["_kinds"] = {}
+        make_members(self)
+        own_dict(self)["_non_persistent_buffers_set"] = set()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if cls.__getattr__ is not Members.__getattr__:
-            cls._read_members_by_getattr()
-        elif cls.__getattribute__ is object.__getattribute__:
+        if cls.__getattribute__ is not object.__getattribute__:
+            cls._has_copies = False
+        elif cls.__getattr__ is not Members.__getattr__:
+            cls._has_copies = False
+            _C._ask_getattr(cls)
+        else:
+            cls._has_copies = True
             _C._read_attributes_directly(cls)
 
-    @classmethod
-    def _read_members_by_getattr(cls) -> None:
-        if cls.__getattribute__ is object.__getattribute__:
-            _C._read_members_by_getattr(cls)
-
-    # Python finds members by itself. This is for the classes of programs that have a __getattr__
-    # of their own, which asks this one first, and for properties that raise AttributeError and have
-    # the name of a member; see __init_subclass__ and _place() for the others.
+    # Not asked where Python finds members by itself, see Note [Members].
     def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__ and name in self.__dict__.get("_kinds", ()):
-            return self.__dict__[name]
+        own = own_dict(self)
+        for kind in KINDS:
+            members = own.get(kind)
+            if members is not None and name in members:
+                return members[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
-
-    @property
-    def _parameters(self) -> MemberView:
-        return MemberView(self, PARAMETER)
-
-    @_parameters.setter
-    def _parameters(self, members: Mapping[str, Any]) -> None:
-        self._parameters.become(members)
-
-    @property
-    def _buffers(self) -> MemberView:
-        return MemberView(self, *BUFFERS)
-
-    @_buffers.setter
-    def _buffers(self, members: Mapping[str, Any]) -> None:
-        self._buffers.become(members)
-
-    @property
-    def _non_persistent_buffers_set(self) -> TransientNames:
-        return TransientNames(self)
-
-    @_non_persistent_buffers_set.setter
-    def _non_persistent_buffers_set(self, names: Iterable[str]) -> None:
-        kept, transient = set(names), self._non_persistent_buffers_set
-        transient -= transient - kept
-        transient |= kept
-
-    @property
-    def _modules(self) -> MemberView:
-        return MemberView(self, MODULE)
-
-    @_modules.setter
-    def _modules(self, members: Mapping[str, Any]) -> None:
-        self._modules.become(members)
 
     # Registration
 
     # What Module calls __setattr__ and __delattr__.
 
     def _set_attribute(self, name: str, value: Any) -> None:
-        kind = self.__dict__.get("_kinds", {}).get(name)
+        kind = self._kind_of(name)
         if isinstance(value, Parameter):
             self._check_initialized("parameters")
-            if kind != PARAMETER:
-                self.__dict__.pop(name, None)
+            self._make_room(name, PARAMETERS)
             self.register_parameter(name, value)
         elif isinstance(value, Members):
             self._check_initialized("module")
-            self._register(name, value, MODULE)
+            self._make_room(name, MODULES)
+            self._register(name, value, MODULES)
         elif isinstance(value, Buffer):
             self._check_initialized("buffers")
-            if kind not in BUFFERS:
-                self.__dict__.pop(name, None)
+            self._make_room(name, BUFFERS)
             self.register_buffer(name, value, value.persistent)
-        elif kind is None:
-            object.__setattr__(self, name, value)
-        else:
+        elif kind is not None:
             self._replace(name, value, kind)
+        elif name == "__class__":
+            set_class(self, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def _kind_of(self, name: str) -> str | None:
+        own = own_dict(self)
+        for kind in KINDS:
+            if name in own.get(kind, ()):
+                return kind
+        return None
+
+    def _make_room(self, name: str, kind: str) -> None:
+        """Removes what has a name, unless it is a member of the kind that is to have it."""
+        own = own_dict(self)
+        if name in own[kind]:
+            return
+        for other in KINDS:
+            if name in own[other]:
+                del own[other][name]
+        own.pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
 
     def _replace(self, name: str, value: Any, kind: str) -> None:
-        if value is not None and not (kind in BUFFERS and isinstance(value, Tensor)):
+        if value is not None and not (kind == BUFFERS and isinstance(value, Tensor)):
             role, wanted = {
-                PARAMETER: ("parameter", "Parameter or None"),
-                MODULE: ("child module", "Module or None"),
+                PARAMETERS: ("parameter", "Parameter or None"),
+                MODULES: ("child module", "Module or None"),
             }.get(kind, ("buffer", "Tensor or None"))
             raise TypeError(
                 f"{type(self).__name__}: cannot assign '{type(value).__name__}' as {role} "
@@ -248,47 +153,47 @@ class Members:
         self._register(name, value, kind)
 
     def _delete_attribute(self, name: str) -> None:
-        if name in self.__dict__.get("_kinds", ()):
-            self._remove(name)
-        else:
+        kind = self._kind_of(name)
+        if kind is None:
             object.__delattr__(self, name)
-
-    def _remove(self, name: str) -> None:
-        """Removes a member, even where a property of the class has its name."""
-        del self.__dict__[name], self._kinds[name]
+            return
+        del own_dict(self)[kind][name]
+        if kind == BUFFERS:
+            self._non_persistent_buffers_set.discard(name)
 
     def __dir__(self) -> list[str]:
-        return [name for name in object.__dir__(self) if not name[0].isdigit()]
+        names = {*object.__dir__(self), *self._parameters, *self._buffers, *self._modules}
+        return sorted(name for name in names if not name[0].isdigit())
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        reduced = super().__reduce_ex__(protocol)
+        # Python takes the own dictionary for the state, with the copies of members.
+        if isinstance(reduced, tuple) and len(reduced) > 2:
+            function, args, state, *rest = reduced
+            if state is own_dict(self):
+                return function, args, dict(self.__dict__), *rest
+            if isinstance(state, tuple) and state[0] is own_dict(self):
+                return function, args, (dict(self.__dict__), *state[1:]), *rest
+        return reduced
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        # A shallow copy shares its members with the original, but must not share the registry.
-        self.__dict__["_kinds"] = dict(self._kinds)
 
     def _register(self, name: str, value: Any, kind: str) -> None:
         """Places what hooks make of a checked member; they do not see that a parameter is None."""
         hooks = _HOOKS[kind]
-        if hooks and not (value is None and kind == PARAMETER):
+        if hooks and not (value is None and kind == PARAMETERS):
             value = _registration_hooks.seen_by(hooks, self, name, value)
-        self._place(name, value, kind)
-
-    def _place(self, name: str, value: Any, kind: str) -> None:
-        """Registers a checked member; one whose kind changes moves to the end of the order."""
-        if self._kinds.get(name) != kind:
-            self._kinds.pop(name, None)
-            self._kinds[name] = kind
-            if hasattr(getattr(type(self), name, None), "__set__"):
-                self._read_members_by_getattr()
-        self.__dict__[name] = value
+        own_dict(self)[kind][name] = value
 
     def _check_initialized(self, what: str) -> None:
-        if "_kinds" not in self.__dict__:
+        if PARAMETERS not in own_dict(self):
             raise AttributeError(
                 f"{type(self).__name__}: cannot assign {what} before Module.__init__() call. "
                 "Call super().__init__() first."
             )
 
-    def _check_name(self, name: str, what: str, kinds: tuple[str, ...]) -> None:
+    def _check_name(self, name: str, what: str, kind: str) -> None:
         self._check_initialized(what)
         if not isinstance(name, str):
             raise TypeError(f"{what} name should be a string. Got {type(name).__name__}.")
@@ -296,7 +201,7 @@ class Members:
             raise KeyError(f'{what} name can\'t contain ".", got: "{name}".')
         if name == "":
             raise KeyError(f'{what} name can\'t be empty string "".')
-        if hasattr(self, name) and self._kinds.get(name) not in kinds:
+        if hasattr(self, name) and name not in own_dict(self)[kind]:
             raise KeyError(f"attribute '{name}' already exists in {type(self).__name__}.")
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
@@ -317,7 +222,7 @@ class Members:
             >>> tuple(layer.scale.shape)
             (3,)
         """
-        self._check_name(name, "parameter", (PARAMETER,))
+        self._check_name(name, "parameter", PARAMETERS)
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
                 f"register_parameter: cannot assign '{type(param).__name__}' object to parameter "
@@ -328,7 +233,7 @@ class Members:
                 f"register_parameter: Cannot assign non-leaf Tensor to parameter '{name}'. "
                 "A parameter is a value of its own; compute what depends on it in forward()."
             )
-        self._register(name, param, PARAMETER)
+        self._register(name, param, PARAMETERS)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that is part of the module's state but is not learned.
@@ -354,7 +259,11 @@ class Members:
                 f"register_buffer: cannot assign '{type(tensor).__name__}' object to buffer "
                 f"'{name}' (Tensor or None required)."
             )
-        self._register(name, tensor, BUFFER if persistent else TRANSIENT)
+        self._register(name, tensor, BUFFERS)
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Adds a child module under a name; the same as add_module.
@@ -373,13 +282,13 @@ class Members:
             >>> net.act
             ReLU()
         """
-        self._check_name(name, "module", (MODULE,))
+        self._check_name(name, "module", MODULES)
         if module is not None and not isinstance(module, Members):
             raise TypeError(
                 f"add_module: {type(module).__name__} is not a Module subclass. Children are "
                 "modules: pass *layers for a list, nn.ReLU() for a function."
             )
-        self._register(name, module, MODULE)
+        self._register(name, module, MODULES)
 
     add_module = register_module
 
@@ -444,7 +353,7 @@ class Members:
             >>> tuple(net.get_parameter("0.weight").shape)
             (3, 2)
         """
-        return self._get_member(target, (PARAMETER,), "an nn.Parameter")
+        return self._get_member(target, PARAMETERS, "an nn.Parameter")
 
     def get_buffer(self, target: str) -> Tensor:
         """Returns the buffer at a dotted path.
@@ -459,24 +368,27 @@ class Members:
         """
         return self._get_member(target, BUFFERS, "a buffer")
 
-    def _get_member(self, target: str, kinds: tuple[str, ...], what: str) -> Any:
+    def _get_member(self, target: str, kind: str, what: str) -> Any:
         parent, _, name = target.rpartition(".")
         module = self.get_submodule(parent)
         if not hasattr(module, name):
             raise AttributeError(f"{type(module).__name__} has no attribute `{name}`")
-        if module._kinds.get(name) not in kinds:
+        if name not in getattr(module, kind):
             raise AttributeError(f"`{name}` is not {what}")
         return getattr(module, name)
 
     # Walks
 
-    def _own(self, *kinds: str) -> list[tuple[str, Any]]:
-        """This module's own members of some kinds, None included, in order of registration."""
-        values = self.__dict__
-        return [(name, values[name]) for name, kind in self._kinds.items() if kind in kinds]
+    def _own(self, kind: str) -> list[tuple[str, Any]]:
+        """This module's own members of a kind, None included, in order of registration."""
+        return list(own_dict(self)[kind].items())
 
     def _named_members(
-        self, kinds: tuple[str, ...], prefix: str, recurse: bool, remove_duplicate: bool
+        self,
+        get_members_fn: Callable[[Any], Iterable[tuple[str, Any]]],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
     ) -> Iterator[tuple[str, Any]]:
         seen = set()
         modules = (
@@ -485,11 +397,7 @@ class Members:
             else [(prefix, self)]
         )
         for path, module in modules:
-            values = module.__dict__
-            for name, kind in module._kinds.items():
-                if kind not in kinds:
-                    continue
-                value = values[name]
+            for name, value in get_members_fn(module):
                 if value is None or id(value) in seen:
                     continue
                 if remove_duplicate:
@@ -520,7 +428,7 @@ class Members:
             >>> [name for name, _ in torch.nn.Linear(2, 3).named_parameters()]
             ['weight', 'bias']
         """
-        return self._named_members((PARAMETER,), prefix, recurse, remove_duplicate)
+        return self._named_members(_parameters_of, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Yields the buffers of this module and, with recurse, of its descendants.
@@ -546,7 +454,7 @@ class Members:
             >>> [name for name, _ in torch.nn.BatchNorm1d(3).named_buffers()]
             ['running_mean', 'running_var', 'num_batches_tracked']
         """
-        return self._named_members(BUFFERS, prefix, recurse, remove_duplicate)
+        return self._named_members(_buffers_of, prefix, recurse, remove_duplicate)
 
     def children(self) -> Iterator[Module]:
         """Yields the direct child modules, each once.
@@ -566,7 +474,7 @@ class Members:
             {'0': ReLU()}
         """
         seen = set()
-        for name, module in self._own(MODULE):
+        for name, module in self._own(MODULES):
             if module is not None and id(module) not in seen:
                 seen.add(id(module))
                 yield name, module
@@ -607,6 +515,16 @@ class Members:
             if remove_duplicate:
                 memo.add(module)
             yield path, module
-            if MODULE in module._kinds.values():
-                for name, child in reversed(module._own(MODULE)):
-                    waiting.append((f"{path}.{name}" if path else name, child))
+            for name, child in reversed(module._modules.items()):
+                waiting.append((f"{path}.{name}" if path else name, child))
+
+
+_C._show_as_dict(Members, attributes_of, set_attributes_of)
+
+
+def _parameters_of(module: Members) -> Iterable[tuple[str, Any]]:
+    return module._parameters.items()
+
+
+def _buffers_of(module: Members) -> Iterable[tuple[str, Any]]:
+    return module._buffers.items()

@@ -12,7 +12,6 @@ from collections import OrderedDict, namedtuple
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.modules._hooks import Hooked
-from rushlight.nn.modules._members import BUFFER, MODULE, PARAMETER
 from rushlight.nn.parameter import Parameter, is_lazy
 
 TYPE_CHECKING = False
@@ -94,7 +93,7 @@ class Stateful(Hooked):
         for hook in self._hooks_at("state_dict_pre"):
             hook(self, prefix, keep_vars)
         self._save_to_state_dict(result, prefix, keep_vars)
-        for name, child in self._own(MODULE):
+        for name, child in self._modules.items():
             if child is not None:
                 child.state_dict(destination=result, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
         for hook in self._hooks_at("state_dict_post"):
@@ -106,11 +105,16 @@ class Stateful(Hooked):
         self, destination: OrderedDict[str, Any], prefix: str, keep_vars: bool
     ) -> None:
         """Adds this module's own state to destination; override to change what is stored."""
-        for name, tensor in self._own(PARAMETER) + self._own(BUFFER):
+        for name, tensor in self._saved_members():
             if tensor is not None:
                 destination[prefix + name] = tensor if keep_vars else tensor.detach()
         if self._has_extra_state("get_extra_state"):
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
+
+    def _saved_members(self) -> list[tuple[str, Tensor | None]]:
+        left_out = self._non_persistent_buffers_set
+        buffers = [(n, value) for n, value in self._buffers.items() if n not in left_out]
+        return [*self._parameters.items(), *buffers]
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
@@ -173,7 +177,7 @@ class Stateful(Hooked):
             local_metadata["assign_to_params_buffers"] = True
         # strict=True: the lists are always filled, and load_state_dict decides what they mean.
         self._load_from_state_dict(state, prefix, local_metadata, True, *incompatible, problems)
-        for name, child in self._own(MODULE):
+        for name, child in self._modules.items():
             if child is not None:
                 path = f"{prefix}{name}."
                 below = {key: value for key, value in state.items() if key.startswith(path)}
@@ -204,7 +208,7 @@ class Stateful(Hooked):
                 error_msgs,
             )
         assign = local_metadata.get("assign_to_params_buffers", False)
-        members = [(n, t) for n, t in self._own(PARAMETER) + self._own(BUFFER) if t is not None]
+        members = [(name, t) for name, t in self._saved_members() if t is not None]
         for name, tensor in members:
             key = prefix + name
             if key in state_dict:
@@ -228,7 +232,7 @@ class Stateful(Hooked):
             for key in state_dict:
                 if key.startswith(prefix) and key != extra_key:
                     name, dot, _ = key[len(prefix) :].partition(".")
-                    if self._kinds.get(name) != MODULE if dot else name not in own:
+                    if name not in self._modules if dot else name not in own:
                         unexpected_keys.append(key)
 
     def _load_tensor(

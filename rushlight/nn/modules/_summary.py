@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.nn.modules._members import MODULE
 from rushlight.nn.modules._multiply_adds import MultiplyAdds
 
 TYPE_CHECKING = False
@@ -105,7 +104,7 @@ def summarize(module: Module, example_inputs: tuple[Any, ...], depth: int | None
         )
         if level == depth:
             return
-        children = [(n, child) for n, child in this._own(MODULE) if child is not None]
+        children = [(n, child) for n, child in this._modules.items() if child is not None]
         for i, (child_name, child) in enumerate(children):
             is_last = i == len(children) - 1
             child_path = f"{path}.{child_name}" if path else child_name

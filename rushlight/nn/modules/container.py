@@ -6,7 +6,6 @@ import operator
 from collections.abc import Iterable, Mapping
 
 from rushlight import _later
-from rushlight.nn.modules._members import MODULE
 from rushlight.nn.modules.module import Module, _indent_rest
 
 TYPE_CHECKING = False
@@ -21,8 +20,7 @@ class _Sequence(Module):
     """A list of child modules, kept under the names "0", "1", ...; a base of the real lists."""
 
     def _children_list(self) -> list[Any]:
-        values = self.__dict__
-        return [values[name] for name, kind in self._kinds.items() if kind == MODULE]
+        return list(self._modules.values())
 
     def _set_children(self, modules: Iterable[Module]) -> None:
         modules = list(modules)
@@ -147,14 +145,12 @@ class Sequential(_Sequence):
             self.extend(args)
 
     def forward(self, input: Any) -> Any:
-        values = self.__dict__
-        for name, kind in self._kinds.items():
-            if kind == MODULE:
-                input = values[name](input)
+        for module in self._modules.values():
+            input = module(input)
         return input
 
     def _part(self, index: slice) -> Sequential:
-        return type(self)(dict(self._own(MODULE)[index]))
+        return type(self)(dict(list(self._modules.items())[index]))
 
     def __add__(self, other: Sequential) -> Sequential:
         if not isinstance(other, Sequential):

@@ -7,7 +7,6 @@ all shapes are known. The layers are in _lazy_layers.py.
 from __future__ import annotations
 
 import rushlight as rl
-from rushlight.nn.modules._members import BUFFER, PARAMETER
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parameter import is_lazy
 
@@ -72,7 +71,7 @@ class LazyModuleMixin(Module):
             >>> torch.nn.LazyLinear(3).has_uninitialized_params()
             True
         """
-        return any(is_lazy(tensor) for _, tensor in self._own(PARAMETER) + self._own(BUFFER))
+        return any(map(is_lazy, (*self._parameters.values(), *self._buffers.values())))
 
     def _infer_parameters(
         self, module: LazyModuleMixin, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
@@ -91,7 +90,7 @@ class LazyModuleMixin(Module):
         self, module: Module, state_dict: dict[str, Any], prefix: str, *_: Any
     ) -> None:
         """Gives what has no shape yet that of the tensor it is about to be loaded from."""
-        for name, tensor in module._own(PARAMETER) + module._own(BUFFER):
+        for name, tensor in module._saved_members():
             value = state_dict.get(prefix + name)
             if is_lazy(tensor) and isinstance(value, rl.Tensor) and not is_lazy(value):
                 with rl.no_grad():
@@ -100,12 +99,12 @@ class LazyModuleMixin(Module):
     def _save_to_state_dict(
         self, destination: OrderedDict[str, Any], prefix: str, keep_vars: bool
     ) -> None:
-        lazy = {n: t for n, t in self._own(PARAMETER) + self._own(BUFFER) if is_lazy(t)}
+        lazy = {n: t for n, t in self._saved_members() if is_lazy(t)}
         if not lazy:
             super()._save_to_state_dict(destination, prefix, keep_vars)
             return
         # In the order of the members, of which those without a shape cannot be detached.
-        for name, tensor in self._own(PARAMETER) + self._own(BUFFER):
+        for name, tensor in self._saved_members():
             if tensor is not None:
                 is_kept = keep_vars or name in lazy
                 destination[prefix + name] = tensor if is_kept else tensor.detach()

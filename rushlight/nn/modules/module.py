@@ -9,6 +9,7 @@ from __future__ import annotations
 import rushlight as rl
 from rushlight import Tensor
 from rushlight.__future__ import get_overwrite_module_params_on_conversion
+from rushlight.nn.modules import _registration_hooks
 from rushlight.nn.modules._hooks import (
     register_module_backward_hook,
     register_module_forward_hook,
@@ -16,7 +17,7 @@ from rushlight.nn.modules._hooks import (
     register_module_full_backward_hook,
     register_module_full_backward_pre_hook,
 )
-from rushlight.nn.modules._members import MODULE, PARAMETER
+from rushlight.nn.modules._member_dicts import MemberDict
 from rushlight.nn.modules._registration_hooks import (
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
@@ -45,6 +46,12 @@ __all__ = [
     "register_module_module_registration_hook",
     "register_module_parameter_registration_hook",
 ]
+
+
+# Where libraries look for these hooks.
+_global_parameter_registration_hooks = _registration_hooks.parameter_hooks
+_global_buffer_registration_hooks = _registration_hooks.buffer_hooks
+_global_module_registration_hooks = _registration_hooks.module_hooks
 
 
 class _ForwardSignature:
@@ -204,20 +211,19 @@ class Module(Stateful):
             for child in self.children():
                 child._apply(fn)
         overwrites = get_overwrite_module_params_on_conversion()
-        for name, kind in self._kinds.items():
-            tensor = self.__dict__[name]
-            if tensor is None or kind == MODULE:
-                continue
-            if kind != PARAMETER:
-                self.__dict__[name] = fn(tensor)
+        for name, tensor in self._parameters.items():
+            if tensor is None:
                 continue
             with rl.no_grad():
                 if overwrites:
-                    self.__dict__[name] = _overwritten(tensor, fn)
+                    self._parameters[name] = _overwritten(tensor, fn)
                     continue
                 tensor.data = fn(tensor.data)
                 if tensor.grad is not None:
                     tensor.grad.data = fn(tensor.grad.data)
+        for name, tensor in self._buffers.items():
+            if tensor is not None:
+                self._buffers[name] = fn(tensor)
         return self
 
     def _replicate_for_data_parallel(self) -> Self:
@@ -225,11 +231,10 @@ class Module(Stateful):
         places: nn.parallel.replicate fills them."""
         replica = self.__new__(type(self))
         replica.__dict__.update(self.__dict__)
-        replica.__dict__["_kinds"] = {
-            name: kind
-            for name, kind in self._kinds.items()
-            if kind != PARAMETER or self.__dict__[name] is None
-        }
+        absent = {name: None for name, value in self._parameters.items() if value is None}
+        replica._parameters = MemberDict(absent)
+        replica._buffers = MemberDict(self._buffers)
+        replica._modules = MemberDict(self._modules)
         replica._is_replica = True
         return replica
 
@@ -393,7 +398,7 @@ class Module(Stateful):
         extra = self.extra_repr()
         extra_lines = extra.split("\n") if extra else []
         child_lines = [
-            f"({name}): " + _indent_rest(repr(child)) for name, child in self._own(MODULE)
+            f"({name}): " + _indent_rest(repr(child)) for name, child in self._modules.items()
         ]
         if not child_lines and len(extra_lines) <= 1:
             return f"{self._get_name()}({extra})"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from rushlight.nn.modules._members import BUFFERS, MODULE, PARAMETER
 from rushlight.nn.modules.module import Module
 from rushlight.nn.parallel import comm
 
@@ -50,19 +49,19 @@ def _copy_to(device: rl.device, modules: list[Module], detach: bool) -> Any:
         return copies[tensor]
 
     for module, replica in replicas.items():
-        members: dict[str, Any] = replica.__dict__
-        members["_former_parameters"] = OrderedDict()
-        for name, kind in module._kinds.items():
-            value = module.__dict__[name]
-            if value is None:
+        for name, child in module._modules.items():
+            if child is not None:
+                replica._modules[name] = replicas[child]
+        replica._former_parameters = OrderedDict()
+        for name, param in module._parameters.items():
+            if param is not None:
+                replica._former_parameters[name] = copied(param, not detach)
+                setattr(replica, name, replica._former_parameters[name])
+        for name, buffer in module._buffers.items():
+            if buffer is None:
                 continue
-            if kind == MODULE:
-                members[name] = replicas[value]
-            elif kind == PARAMETER:
-                members[name] = copied(value, not detach)
-                members["_former_parameters"][name] = members[name]
-            elif kind in BUFFERS and value.requires_grad and not detach:
-                members[name] = copied(value, True)
-            elif kind in BUFFERS and value.device != device:
-                members[name] = copied(value, False)
+            if buffer.requires_grad and not detach:
+                replica._buffers[name] = copied(buffer, True)
+            elif buffer.device != device:
+                replica._buffers[name] = copied(buffer, False)
     return replicas[modules[0]]
