@@ -217,7 +217,7 @@ class Members:
 
     def _set_attribute(self, name: str, value: Any) -> None:
         kind = self.__dict__.get("_kinds", {}).get(name)
-        if isinstance(value, Parameter):
+        if isinstance(value, Tensor) and isinstance(value, Parameter):
             self._check_initialized("parameters")
             if kind != PARAMETER:
                 self.__dict__.pop(name, None)
@@ -415,7 +415,8 @@ class Members:
 
         Raises:
             ValueError: if the path is empty or module is not a Module.
-            AttributeError: if the path to the parent leads nowhere, or with strict, the path.
+            AttributeError: if the path to the parent leads nowhere, or with strict, the path; if
+                there is something at the path that is no module.
 
         Example:
             >>> net = torch.nn.Sequential(torch.nn.ReLU())
@@ -429,7 +430,7 @@ class Members:
             raise ValueError(f"set_submodule: {type(module).__name__} is not an nn.Module.")
         parent, _, name = target.rpartition(".")
         owner = self.get_submodule(parent)
-        if strict:
+        if strict or hasattr(owner, name):
             owner.get_submodule(name)
         setattr(owner, name, module)
 
