@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bindings/hooks.h"
+#include "core/autograd/engine.h"
 
 namespace rushlight::python {
 namespace {
@@ -73,6 +74,36 @@ PyObject* node_getattro(PyObject* self, PyObject* name) {
     Py_ssize_t count = PyList_GET_SIZE(items.get());
     if (count > 1) return PyList_AsTuple(items.get());
     return Py_NewRef(count ? PyList_GET_ITEM(items.get(), 0) : Py_None);
+  });
+}
+// dir() of the object and PyTorch's names of what is kept, which programs look for there.
+PyObject* node_dir(PyObject* self, PyObject*) {
+  return guarded([&]() -> PyObject* {
+    auto* object = reinterpret_cast<PyObject*>(&PyBaseObject_Type);
+    Ref names(checked(PyObject_CallMethod(object, "__dir__", "O", self)));
+    node_of(self)->visit_saved([&](std::string_view item, const SavedTensor&) {
+      std::string kept = item == "input" ? "self" : std::string(item);
+      for (const char* start : {"_saved_", "_raw_saved_"}) {
+        Ref name(checked(PyUnicode_FromString((start + kept).c_str())));
+        int listed = PySequence_Contains(names.get(), name.get());  // a list of tensors, again
+        if (listed < 0 || (!listed && PyList_Append(names.get(), name.get()) < 0))
+          throw PythonError();
+      }
+    });
+    return names.release();
+  });
+}
+PyObject* node_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  return guarded([&] {
+    NodePtr node = node_of(self);
+    CHECK(!kwargs || PyDict_GET_SIZE(kwargs) == 0, ErrorKind::kType, node->name(),
+          " takes no keyword arguments");
+    std::vector<Tensor> input_grads = read_tensors(args, "grad_outputs");
+    {
+      ReleaseGil release;
+      input_grads = run_alone(*node, std::move(input_grads));
+    }
+    return input_grads.size() == 1 ? wrap(input_grads[0]) : wrap_tuple(input_grads);
   });
 }
 PyObject* next_functions(PyObject* self, void*) {
@@ -151,6 +182,7 @@ PyMethodDef node_methods[] = {
     {"register_prehook", node_register_prehook, METH_O,
      "register_prehook(fn) -> RemovableHandle\n\nCalls fn(grad_outputs) before the node's "
      "backward; a tuple that fn returns replaces\ngrad_outputs."},
+    {"__dir__", node_dir, METH_NOARGS, "The names of attributes, with those of what is kept."},
     {"_saved", node_saved, METH_NOARGS, "What the op kept for backward, as (name, tensor)."},
     {"_sequence_nr", sequence_number, METH_NOARGS, "Grows with the time of creation."},
     {"_result", node_result, METH_O, "The shape, dtype and device of one of its results."},
@@ -172,6 +204,7 @@ PyTypeObject NodeType = {
     .tp_basicsize = sizeof(PyNode),
     .tp_dealloc = node_dealloc,
     .tp_repr = node_repr,
+    .tp_call = node_call,
     .tp_getattro = node_getattro,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC |
                 Py_TPFLAGS_DISALLOW_INSTANTIATION,
@@ -182,7 +215,10 @@ PyTypeObject NodeType = {
         "    >>> isinstance(y.grad_fn, torch.autograd.graph.Node), y.grad_fn.name()\n"
         "    (True, 'ExpBackward0')\n"
         "    >>> y.grad_fn.next_functions[0][0].variable is x\n"
-        "    True",
+        "    True\n\n"
+        "Called with the gradients of its results, a node returns those of its inputs:\n\n"
+        "    >>> (x * 3).grad_fn(torch.ones(2))\n"
+        "    (tensor([3., 3.]), None)",
     .tp_traverse = node_traverse,
     .tp_clear = node_clear,
     .tp_methods = node_methods,

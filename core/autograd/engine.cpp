@@ -109,6 +109,14 @@ void refuse_nan(const Node& node, const std::vector<Tensor>& input_grads) {
   }
 }
 
+// Gradients of broadcast inputs are summed back to the input's shape, casts and moves undone.
+Tensor conform(Tensor grad, const ResultInfo& info) {
+  if (!(grad.sizes() == info.sizes)) grad = needs::sum_to(grad, info.sizes);
+  if (grad.dtype() != info.dtype && !info.any_dtype) grad = needs::to_dtype(grad, info.dtype);
+  if (grad.device() != info.device) grad = needs::to_device(grad, info.device);
+  return grad;
+}
+
 class Walk {
  public:
   Walk(TensorList inputs, const BackwardOptions& options) : options_(options) {
@@ -178,7 +186,8 @@ class Walk {
         Task* next = edge.node ? table_.find_task(edge.node.get()) : nullptr;
         if (!next) continue;
         if (i < input_grads.size() && input_grads[i].defined() && next->is_asked())
-          deliver(*next, edge.slot, conform(std::move(input_grads[i]), edge));
+          deliver(*next, edge.slot,
+                  conform(std::move(input_grads[i]), edge.node->results[edge.slot]));
         if (--next->missing == 0) {
           ready.push_back(next);
           std::push_heap(ready.begin(), ready.end(), older);
@@ -255,15 +264,6 @@ class Walk {
     sum = sum.defined() ? needs::add(sum, grad) : std::move(grad);
   }
 
-  // Gradients of broadcast inputs are summed back to the input's shape, casts and moves undone.
-  Tensor conform(Tensor grad, const Edge& edge) {
-    const ResultInfo& info = edge.node->results[edge.slot];
-    if (!(grad.sizes() == info.sizes)) grad = needs::sum_to(grad, info.sizes);
-    if (grad.dtype() != info.dtype && !info.any_dtype) grad = needs::to_dtype(grad, info.dtype);
-    if (grad.device() != info.device) grad = needs::to_device(grad, info.device);
-    return grad;
-  }
-
   void run_task(Task& task, std::vector<Tensor>& input_grads) {
     Node& node = *task.node;
     task.grads.resize(node.results.size());
@@ -319,6 +319,30 @@ class Walk {
 bool Node::is_asked(size_t edge) const {
   return !Walk::current || Walk::current->asks(*edges[edge].node);
 }
+std::vector<Tensor> run_alone(Node& node, std::vector<Tensor> grads) {
+  CHECK(grads.size() == node.results.size(), ErrorKind::kType, node.name(), " expected ",
+        node.results.size(), " arguments, got ", grads.size(),
+        " instead. Pass the gradient of each of its results, or None.");
+  std::vector<Tensor> input_grads(node.edges.size());
+  bool any = false;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].defined()) continue;
+    const Shape& sizes = node.results[i].sizes;
+    CHECK(grads[i].sizes() == sizes, node.name(), ": result ", i, " has shape ", sizes,
+          ", but its gradient has shape ", grads[i].sizes(), ".");
+    grads[i] = conform(std::move(grads[i]), node.results[i]);
+    any = true;
+  }
+  if (!any && !node.runs_without_grads()) return input_grads;
+  needs::run_node(node, grads, input_grads);
+  for (size_t i = 0; i < input_grads.size(); ++i) {
+    const Edge& edge = node.edges[i];
+    if (edge.node && input_grads[i].defined())
+      input_grads[i] = conform(std::move(input_grads[i]), edge.node->results[edge.slot]);
+  }
+  return input_grads;
+}
+
 int64_t current_walk() { return Walk::current ? Walk::current->number() : -1; }
 void visit_running(const std::function<void(const Node&)>& visit) {
   if (Walk::current) Walk::current->visit_running(visit);

@@ -25,6 +25,10 @@ struct BackwardOptions {
 std::vector<Tensor> run_backward(TensorList roots, TensorList grads, TensorList inputs,
                                  const BackwardOptions& options);
 
+// Runs the backward of one node alone, without its hooks, on gradients of its results. Returns
+// what would flow along its edges.
+std::vector<Tensor> run_alone(Node& node, std::vector<Tensor> grads);
+
 // The walk that runs in this thread, -1 outside of one: each has another number.
 int64_t current_walk();
 // Calls `visit` for every node that this walk comes by, and so calls the hooks of.

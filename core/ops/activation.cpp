@@ -23,13 +23,13 @@ Example:
 })
 
 POINTWISE(relu6_value, (R input), clamp(input, S(0), S(6)))
-POINTWISE(relu6_grad, (T g, T result), select((result <= S(0)) | (result >= S(6)), S(0), g))
+POINTWISE(relu6_grad, (T g, T input), select((input <= S(0)) | (input >= S(6)), S(0), g))
 OP(relu6, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "relu that stops at 6: min(max(input, 0), 6).",
   .dtypes  = real_numeric,
   .forward = formula<relu6_value>,
-  .saves   = saves<"result">,
+  .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<relu6_grad>)),
 })
 
@@ -93,8 +93,8 @@ OP(threshold, "(Tensor input, float threshold, float value, bool inplace=False) 
 })
 
 POINTWISE(hardtanh_value, (R input, S min_val, S max_val), clamp(input, min_val, max_val))
-POINTWISE(hardtanh_grad, (T g, T result, S min_val, S max_val),
-          select((result <= min_val) | (result >= max_val), S(0), g))
+POINTWISE(hardtanh_grad, (T g, T input, S min_val, S max_val),
+          select((input <= min_val) | (input >= max_val), S(0), g))
 OP(hardtanh,
    "(Tensor input, float min_val=-1.0, float max_val=1.0, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
@@ -108,7 +108,7 @@ OP(hardtanh,
     if (is_integral(input.dtype())) min_val = std::trunc(min_val), max_val = std::trunc(max_val);
     return pointwise_into<hardtanh_value>(into, input, min_val, max_val);
   },
-  .saves   = saves<"result">,
+  .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<hardtanh_grad>)),
 })
 

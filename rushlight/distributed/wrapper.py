@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rushlight.nn import Module
+from rushlight.nn.modules._state_dict import named_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,9 +56,11 @@ class Wrapper(Module):
         return self._wrapped[key]  # pyright: ignore[reportIndexIssue]
 
     def state_dict(
-        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> Any:
         """Returns the state of the wrapped module."""
+        if args:
+            destination, prefix, keep_vars = named_in_order(self, args, prefix, keep_vars)
         return self._wrapped.state_dict(destination=destination, prefix=prefix, keep_vars=keep_vars)
 
     def _load_tree(

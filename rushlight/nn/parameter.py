@@ -18,11 +18,25 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Parameter(Tensor):
+class _ParameterMeta(type(Tensor)):
+    """Counts tensors of other classes that Parameter returned as parameters."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        if super().__instancecheck__(instance):
+            return True
+        return (
+            cls is Parameter
+            and isinstance(instance, Tensor)
+            and getattr(instance, "_is_param", False)
+        )
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that a module learns: assigning it to a module registers it.
 
     Args:
-        data: tensor whose memory the parameter shares; None makes an empty one.
+        data: tensor whose memory the parameter shares; None makes an empty one. Of a subclass of
+            Tensor whose results keep the class, the parameter is one, too.
         requires_grad: whether backward computes a gradient for it.
 
     Example:
@@ -38,20 +52,24 @@ class Parameter(Tensor):
         convert = getattr(data, "_as_parameter", None)
         if convert is not None:  # a DTensor has more to keep than its memory
             return convert(requires_grad)
+        kept = _detached_in_its_class(data)
+        if kept is not None:
+            kept.requires_grad_(requires_grad)._is_param = True
+            return kept
         return Tensor._make_subclass(cls, rl.empty(0) if data is None else data, requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) not in memo:
             result = type(self)(self.detach().clone(), self.requires_grad)
             memo[id(self)] = result
-            result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+            vars(result).update(copy.deepcopy(vars(self), memo))
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return type(self), (self.detach(), self.requires_grad), self.__dict__ or None
+        return type(self), (self.detach(), self.requires_grad), vars(self) or None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        vars(self).update(state)
 
     def __repr__(self, **kwargs: Any) -> str:
         return "Parameter containing:\n" + super().__repr__(**kwargs)
@@ -80,6 +98,15 @@ class Buffer(Tensor):
         result = Tensor._make_subclass(cls, tensor, tensor.requires_grad)
         result.persistent = persistent
         return result
+
+
+def _detached_in_its_class(data: Any) -> Any:
+    """A tensor of a class that is no parameter's or buffer's, detached, if that keeps the class."""
+    kind = type(data)
+    if kind is Tensor or not issubclass(kind, Tensor) or issubclass(kind, (Parameter, Buffer)):
+        return None
+    detached = data.detach()
+    return detached if type(detached) is kind else None
 
 
 # What may be asked of a tensor without a shape: its dtype, its device and their changes.

@@ -686,7 +686,7 @@ def test_exceptions_keep_their_traceback_and_leave_the_engine_usable() -> None:
 def test_abuse_does_not_crash() -> None:
     x = leaf(1.0)
     node = Exp.apply(x).grad_fn
-    for broken in (pickle.dumps, lambda n: n.saved_tensors(), lambda n: n(x)):
+    for broken in (pickle.dumps, lambda n: n.saved_tensors(), lambda n: n(x, x)):
         with pytest.raises(TypeError):
             broken(node)
     del node.needs_input_grad, node.to_save

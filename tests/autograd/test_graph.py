@@ -20,6 +20,53 @@ def leaf(*values: float) -> torch.Tensor:
 # Nodes and edges
 
 
+def test_a_called_node_returns_the_gradients_of_its_inputs() -> None:
+    x, row = torch.ones(3, 2, requires_grad=True), leaf(2.0, 3.0)
+    product = x * row
+    by_x, by_row = product.grad_fn(torch.ones(3, 2))
+    assert by_x.tolist() == [[2, 3]] * 3
+    assert by_row.tolist() == [3, 3]  # summed to the shape of the input
+    (x.exp()).grad_fn(torch.ones(3, 2, dtype=torch.float64)).sum().backward()
+    assert x.grad is not None and x.grad.dtype == torch.float32
+    values, _ = x.max(0)
+    assert values.grad_fn(torch.ones(2), None).tolist() == [[1, 1], [0, 0], [0, 0]]
+    assert x.exp().grad_fn(None) is None
+
+
+def test_a_called_accumulator_accumulates() -> None:
+    x = leaf(1.0)
+    accumulator = graph.get_gradient_edge(x).node
+    assert accumulator(torch.ones(1)) == ()
+    assert x.grad is not None and x.grad.tolist() == [1]
+
+
+def test_a_called_node_checks_its_arguments() -> None:
+    x = leaf(1.0, 2.0)
+    node = x.exp().grad_fn
+    with pytest.raises(TypeError, match="ExpBackward0 expected 1 arguments, got 2 instead"):
+        node(torch.ones(2), torch.ones(2))
+    with pytest.raises(TypeError, match="got 0 instead"):
+        node()
+    with pytest.raises(TypeError, match="no keyword arguments"):
+        node(torch.ones(2), grad=1)
+    with pytest.raises(RuntimeError, match=r"result 0 has shape \(2,\), but its gradient has"):
+        node(torch.ones(3))
+    with pytest.raises(TypeError):
+        node(3)
+    y = x.exp()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="retain_graph=True"):
+        y.grad_fn(torch.ones(2))
+
+
+def test_dir_of_a_node_lists_what_it_keeps() -> None:
+    x = leaf(1.0)
+    kept = [name for name in dir((x * x).grad_fn) if name.startswith("_saved_")]
+    assert kept == ["_saved_other", "_saved_self"]
+    node = x.exp().grad_fn
+    assert {"_saved_result", "_raw_saved_result", "register_hook"} <= set(dir(node))
+
+
 def test_nodes_tell_their_name_class_and_neighbors() -> None:
     x = leaf(1.0)
     node = x.exp().sum().grad_fn

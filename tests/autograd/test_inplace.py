@@ -7,6 +7,7 @@ import math
 import pytest
 
 import rushlight as torch
+from rushlight import nn
 
 
 def leaf(*values: float) -> torch.Tensor:
@@ -258,3 +259,58 @@ def test_gradient_of_a_window_over_repeated_complex_numbers() -> None:
     x = torch.ones(1, dtype=torch.complex128, requires_grad=True)
     torch.as_strided(x.expand(3), (2,), (0,)).real.sum().backward()
     assert x.grad is not None and x.grad.tolist() == [2]
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        torch.erfinv,
+        nn.functional.relu6,
+        nn.functional.hardtanh,
+        lambda x: nn.functional.relu6(x.clone(), inplace=True),
+        lambda x: x / x.sum(),
+        lambda x: 1 / x,
+        lambda x: nn.functional.normalize(x, dim=0),
+        lambda x: nn.LSTMCell(2, 2).double()(x)[0],
+        lambda x: nn.LSTMCell(2, 2).double()(x)[1],
+        lambda x: nn.GRUCell(2, 2).double()(x),
+        lambda x: nn.LSTM(2, 2).double()(x[None])[0],
+        lambda x: nn.GRU(2, 2, batch_first=True).double()(x[None])[0],
+        lambda x: nn.RNN(2, 2, bidirectional=True).double()(x[None])[0],
+    ],
+)
+def test_results_that_gradients_do_not_read_may_be_changed(op) -> None:
+    def gradient(change) -> torch.Tensor:
+        torch.manual_seed(0)
+        x = torch.tensor([0.25, 0.5], dtype=torch.float64, requires_grad=True)
+        (grad,) = torch.autograd.grad(change(op(x)).sum(), x)
+        return grad
+
+    assert torch.allclose(gradient(lambda y: y.mul_(3)), gradient(lambda y: y * 3))
+
+
+@pytest.mark.parametrize("loss", [nn.functional.l1_loss, torch.add, torch.nn.functional.pad])
+def test_arguments_that_gradients_do_not_read_may_be_changed(loss) -> None:
+    x, target = leaf(1.0, 5.0), leaf(3.0, 3.0)
+    written, compared = x * 1, target * 1
+    y = loss(written, (1, 1)) if loss is nn.functional.pad else loss(written, compared)
+    written.zero_()
+    compared.zero_()
+    y.sum().backward()
+    expected = [-0.5, 0.5] if loss is nn.functional.l1_loss else [1, 1]
+    assert x.grad is not None and x.grad.tolist() == expected
+
+
+def test_slope_of_a_division_by_its_divisor() -> None:
+    x, y = torch.tensor([3.0, 1 + 2j]), torch.tensor([2.0, 1 - 1j], requires_grad=True)
+    (x / y).abs().sum().backward()
+    step = 1e-3
+    for i in range(2):
+        slopes = []
+        for direction in (1, 1j):
+            moved = y.detach().clone()
+            moved[i] += step * direction
+            difference = (x / moved).abs().sum() - (x / y.detach()).abs().sum()
+            slopes.append(difference.item() / step)
+        assert y.grad is not None
+        assert abs(y.grad[i].item() - complex(*slopes)) < 5e-3

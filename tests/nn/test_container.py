@@ -228,7 +228,7 @@ def test_parameter_list_says_what_it_holds() -> None:
 
 
 def test_parameter_dict_is_an_ordered_mapping() -> None:
-    values = nn.ParameterDict({"b": torch.ones(1), "a": 5})
+    values = nn.ParameterDict([("b", torch.ones(1)), ("a", 5)])
     assert [name for name, _ in values.named_parameters()] == ["b"]
     assert list(values) == list(values.keys()) == ["b", "a"]
     assert list(reversed(values)) == ["a", "b"]
@@ -248,6 +248,16 @@ def test_parameter_dict_is_an_ordered_mapping() -> None:
     assert len(values) == 0
     with pytest.raises(KeyError):
         values.popitem()
+
+
+def test_parameter_dict_sorts_the_names_of_a_plain_mapping_only() -> None:
+    one = torch.ones(1)
+    assert list(nn.ParameterDict({"b": one, "a": one}).state_dict()) == ["a", "b"]
+    assert list(nn.ParameterDict(OrderedDict(b=one, a=one)).state_dict()) == ["b", "a"]
+    assert list(nn.ParameterDict(nn.ParameterDict([("b", one), ("a", one)]))) == ["b", "a"]
+    values = nn.ParameterDict([("c", one)])
+    values.update({"b": one, "a": one})
+    assert list(values) == ["c", "a", "b"]
 
 
 def test_parameter_dicts_merge() -> None:

@@ -1,6 +1,7 @@
 """Hooks of modules: what they see, what they may change, and their order."""
 
 import copy
+from typing import NamedTuple
 
 import pytest
 
@@ -345,3 +346,62 @@ def test_registration_hooks_see_and_replace_what_modules_get() -> None:
     linear = [("Linear", "weight"), ("Linear", "bias"), ("Sequential", "0")]
     assert seen == [*linear, ("Sequential", "mean"), ("Sequential", "mean")]
     assert net.mean.dtype == torch.float64
+
+
+class Twice(NamedTuple):
+    first: torch.Tensor
+    second: torch.Tensor
+
+
+def test_backward_hooks_leave_a_named_tuple_what_it_is() -> None:
+    class Pairs(nn.Module):
+        def forward(self, x):
+            return Twice(x * 2, x * 3)
+
+    module, seen = Pairs(), []
+    module.register_full_backward_hook(lambda m, grad_in, grad_out: seen.append(len(grad_out)))
+    result = module(value())
+    assert type(result) is Twice
+    result.second.backward()
+    assert seen == [2]
+
+
+@pytest.mark.parametrize("made", [lambda y: {"y": y}, lambda y: [y]])
+def test_backward_hooks_are_not_called_for_other_containers(made) -> None:
+    class Holds(nn.Module):
+        def forward(self, x):
+            return made(x * 2)
+
+    module, seen, x = Holds(), [], value()
+    module.register_full_backward_hook(lambda *args: seen.append(args))
+    module.register_full_backward_pre_hook(lambda *args: seen.append(args))
+    with pytest.warns(UserWarning, match="should be a Tensor or a tuple of Tensors but received"):
+        result = module(x)
+    (y,) = result.values() if isinstance(result, dict) else result
+    y.backward()
+    assert seen == [] and x.grad.item() == 2
+
+
+def test_backward_hook_may_return_a_list() -> None:
+    module, x = Scale(), value()
+    module.register_full_backward_hook(lambda m, grad_in, grad_out: [grad_in[0] * 10])
+    module(x).backward()
+    assert x.grad.item() == 10
+
+
+def test_forward_pre_hook_may_add_a_forward_hook_for_this_call() -> None:
+    module, seen = Scale(), []
+
+    def add(m, args):
+        m.register_forward_hook(lambda m, args, out: seen.append(out.item()))
+
+    with module.register_forward_pre_hook(add):
+        module(value(), 3.0)
+    assert seen == [6]
+
+
+def test_forward_is_that_of_before_the_hooks() -> None:
+    module = Scale()
+    module.register_forward_pre_hook(lambda m, args: setattr(m, "forward", lambda x: x * 5))
+    assert module(value()).item() == 2
+    assert module(value()).item() == 10

@@ -106,6 +106,8 @@ def test_members_are_found_by_dotted_path() -> None:
     net.set_submodule("second.0", replacement)
     assert net.second[0] is replacement
     net.set_submodule("third", nn.ReLU())
+    with pytest.raises(AttributeError, match="`weight` is not an nn.Module"):
+        net.set_submodule("first.weight", nn.ReLU())
     with pytest.raises(AttributeError, match="Net has no attribute `fourth`"):
         net.set_submodule("fourth", nn.ReLU(), strict=True)
 
@@ -610,3 +612,32 @@ def test_what_counts_as_an_int_is_a_size() -> None:
 
 def test_the_key_of_extra_state_has_a_name() -> None:
     assert torch.nn.modules.module._EXTRA_STATE_KEY_SUFFIX == "_extra_state"
+
+
+class Named:
+    def __init__(self, name, *, size=0):
+        self.name, self.size = name, size
+
+
+def test_module_goes_on_to_the_next_base_where_its_class_says_so() -> None:
+    class Both(nn.Module, Named):
+        call_super_init = True
+
+        def __init__(self):
+            super().__init__("both", size=3)
+            self.layer = nn.Linear(1, 1)
+
+    both = Both()
+    assert (both.name, both.size) == ("both", 3)
+    assert len(list(both.parameters())) == 2
+
+
+def test_module_takes_no_arguments_otherwise() -> None:
+    class Alone(nn.Module, Named):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+
+    with pytest.raises(TypeError, match="takes 1 positional argument but 2 were given"):
+        Alone("a")
+    with pytest.raises(TypeError, match="got an unexpected keyword argument 'size'"):
+        Alone(size=1)

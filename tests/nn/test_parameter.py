@@ -80,3 +80,36 @@ def test_buffer_remembers_whether_it_is_saved() -> None:
     module.left_out = nn.Buffer(torch.ones(1), persistent=False)
     assert list(module.state_dict()) == ["kept"]
     assert not module.kept.requires_grad
+
+
+class Marked(torch.Tensor):
+    """Results keep the class."""
+
+
+def test_parameter_of_a_tensor_subclass_keeps_its_class() -> None:
+    data = torch.ones(2).as_subclass(Marked)
+    parameter = nn.Parameter(data)
+    assert type(parameter) is Marked and isinstance(parameter, nn.Parameter)
+    assert parameter.requires_grad and parameter.is_leaf
+    assert parameter.data_ptr() == data.data_ptr()
+    assert not data.requires_grad and not isinstance(data, nn.Parameter)
+    assert not isinstance(parameter * 2, nn.Parameter)
+
+
+def test_module_registers_and_converts_a_parameter_of_a_subclass() -> None:
+    module = nn.Module()
+    module.scale = nn.Parameter(torch.ones(2).as_subclass(Marked))
+    assert [name for name, _ in module.named_parameters()] == ["scale"]
+    for same in (module, copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        assert type(same.scale) is Marked and isinstance(same.scale, nn.Parameter)
+    module.double()
+    assert type(module.scale) is Marked and module.scale.dtype == torch.float64
+    module.load_state_dict({"scale": torch.zeros(2)})
+    assert type(module.scale) is Marked and module.scale.tolist() == [0, 0]
+
+
+def test_parameter_of_a_subclass_whose_results_do_not_keep_it_is_a_parameter() -> None:
+    class Plain(torch.Tensor):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    assert type(nn.Parameter(torch.ones(1).as_subclass(Plain))) is nn.Parameter

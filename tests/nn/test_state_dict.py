@@ -282,3 +282,19 @@ def test_programs_import_private_names_from_where_pytorch_has_them() -> None:
     assert MultiheadAttention is nn.MultiheadAttention
     assert _IncompatibleKeys([], []).missing_keys == []
     assert [type(layer) for layer in _get_clones(nn.ReLU(), 2)] == [nn.ReLU, nn.ReLU]
+
+
+def test_state_dict_takes_its_arguments_by_position_with_a_warning() -> None:
+    layer, into = nn.Linear(1, 1, bias=False), OrderedDict()
+    with pytest.warns(FutureWarning, match=r"Linear\.state_dict: positional arguments"):
+        assert layer.state_dict(into, "a.", True) is into
+    assert into["a.weight"] is layer.weight
+    with pytest.warns(FutureWarning):
+        assert list(layer.state_dict(None, prefix="b.")) == ["b.weight"]
+
+
+def test_load_post_hooks_return_nothing() -> None:
+    layer = nn.Linear(1, 1)
+    layer.register_load_state_dict_post_hook(lambda module, keys: keys)
+    with pytest.raises(AssertionError, match="post-hook must return None"):
+        layer.load_state_dict(layer.state_dict())

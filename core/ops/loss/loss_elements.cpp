@@ -40,8 +40,11 @@ With a weight for each element, the mean is over the weights.)",
     warn_of_broadcast(input, target);
     std::string_view how = reduction_of(reduction, size_average, reduce);
     bool whole = is_integral(input.dtype()) && is_integral(target.dtype());
-    Tensor errors = whole ? maximum(input, target) - minimum(input, target)
-                          : call<"_absolute_error", Tensor>(input, target);
+    // Gradients read the difference, so that the program may write to what it compared.
+    bool recorded = is_grad_enabled() && (detail::wants_grad(input) || detail::wants_grad(target));
+    Tensor errors = whole      ? maximum(input, target) - minimum(input, target)
+                    : recorded ? abs(input - target)
+                               : call<"_absolute_error", Tensor>(input, target);
     return reduce_weighted_loss(errors, weight, input, how);
   },
 })

@@ -166,7 +166,7 @@ Example:
 
 POINTWISE(div_value, (C input, C other), input / other)
 POINTWISE(div_grad_input, (C g, C other), g / conj(other))
-POINTWISE(div_grad_other, (C g, C other, C result), -g * conj(result / other))
+POINTWISE(div_grad_other, (C g, C input, C other), -g * conj(input / other / other))
 OP(div, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = R"(input / other; integers give floats.
 
@@ -176,7 +176,7 @@ Example:
   .aliases = "divide true_divide",
   .sparse  = sparse_div,
   .forward = formula<div_value>,
-  .saves   = saves<"other", "result">,
+  .saves   = saves<"input", "other">,
   .grads   = grads(d<"input">(formula<div_grad_input>), d<"other">(formula<div_grad_other>)),
 })
 

@@ -170,7 +170,6 @@ OP(ndtri, "(Tensor input) -> Tensor", {
 })
 
 POINTWISE(erfinv_value, (T input), erfinv(input))
-POINTWISE(erfinv_grad, (T g, T result), g * S(0.886226925452758) * exp(result * result))
 OP(erfinv, "(Tensor input) -> Tensor", {
   .home    = "torch special",
   .doc     = "The inverse of erf; NaN outside [-1, 1].",
@@ -178,8 +177,11 @@ OP(erfinv, "(Tensor input) -> Tensor", {
   .autocast = autocast::on_cuda(autocast::single),
   .sparse  = by_values,
   .forward = formula<erfinv_value>,
-  .saves   = saves<"result">,
-  .grads   = grads(d<"input">(formula<erfinv_grad>)),
+  .saves   = saves<"input">,
+  .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input) {
+    Tensor root = call<"erfinv", Tensor>(input);
+    return g * 0.886226925452758 * exp(root * root);
+  })),
 })
 
 // ---- entropies ----------------------------------------------------------------------------------

@@ -52,6 +52,11 @@ Run run_layer(std::string_view cell, const Tensor& input, const Tensor& hx, cons
           cx.defined() ? out(last_rows(layer, run.inner)) : Tensor()};
 }
 
+// What a layer gave and reads again in backward, apart from it: programs may write to its result.
+Tensor apart(const Tensor& t) {
+  return is_grad_enabled() && gradient_edge_exists(t) ? clone(t) : t;
+}
+
 // The weights by layer and direction, from the flat list.
 std::vector<Weights> weights_of(const Network& net, bool projects) {
   size_t each = 2 + 2 * net.has_biases + projects;
@@ -103,7 +108,8 @@ Run run_network(const Network& net, const Tensor& input, const Tensor& hx, const
     if (net.dropout > 0 && l + 1 < net.layers)
       rows = call<"dropout", Tensor>(rows, net.dropout, net.train, false);
   }
-  return {rows, stack(hy, 0), cx.defined() ? stack(cy, 0) : Tensor()};
+  return {net.bidirectional ? rows : apart(rows), stack(hy, 0),
+          cx.defined() ? stack(cy, 0) : Tensor()};
 }
 
 // (time, batch, features), or with batch first.
@@ -154,14 +160,16 @@ Run run_cell(std::string_view cell, const Tensor& input, const Tensor& hx, const
   if (w.b_hh.defined() && !w.b_ih.defined()) w.b_ih = zeros_like(w.b_hh);
   CHECK(input.dim() == 1 || input.dim() == 2, "Expected input to be 1D or 2D, got ", input.dim(),
         "D instead.");
-  if (input.dim() == 2) return run_layer(cell, input, hx, cx, w, Shape{input.size(0)}, false);
+  bool many = input.dim() == 2;
   auto row = [](const Tensor& t) {
     CHECK(!t.defined() || t.dim() == 1, "Expected the states of a 1D input to be 1D, got ", t.dim(),
           "D instead.");
     return t.defined() ? unsqueeze(t, 0) : t;
   };
-  Run run = run_layer(cell, row(input), row(hx), row(cx), w, Shape{1}, false);
-  return {squeeze(run.output, 0), squeeze(run.hy, 0), cx.defined() ? squeeze(run.cy, 0) : cx};
+  Run run = many ? run_layer(cell, input, hx, cx, w, Shape{input.size(0)}, false)
+                 : run_layer(cell, row(input), row(hx), row(cx), w, Shape{1}, false);
+  auto as_given = [&](const Tensor& t) { return apart(many ? t : squeeze(t, 0)); };
+  return {as_given(run.output), run.hy, cx.defined() ? as_given(run.cy) : cx};
 }
 
 // The forwards of the networks without cells, which differ in nothing else.

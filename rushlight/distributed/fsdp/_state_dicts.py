@@ -26,6 +26,7 @@ from rushlight.distributed.fsdp.api import (
 )
 from rushlight.distributed.tensor import DTensor
 from rushlight.distributed.wrapper import Wrapper, clean
+from rushlight.nn.modules._state_dict import named_in_order
 from rushlight.utils._pytree import tree_map
 
 TYPE_CHECKING = False
@@ -119,11 +120,13 @@ class StateDicts(Wrapper):
                 wrapper._state_dict_settings = before
 
     def state_dict(
-        self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> Any:
         """Returns the state of the wrapped module, as state_dict_type says. All ranks call it."""
         kind = self._state_dict_settings.state_dict_type
         config = self._state_dict_settings.state_dict_config
+        if args:
+            destination, prefix, keep_vars = named_in_order(self, args, prefix, keep_vars)
         result = super().state_dict(destination=destination, prefix=prefix, keep_vars=keep_vars)
         if self._state.is_unsharded:
             return result

@@ -7,6 +7,8 @@ promise. Imported when the first backward hook runs.
 
 from __future__ import annotations
 
+import warnings
+
 import rushlight as rl
 from rushlight import _C, Tensor
 
@@ -39,11 +41,20 @@ class BackwardWatch:
 
     def outputs(self, result: Any) -> Any:
         """Puts a tensor, or the tensors of a tuple, behind a gate that runs the pre-hooks."""
+        if not isinstance(result, (Tensor, tuple)):
+            warnings.warn(
+                "For backward hooks to be called, module output should be a Tensor or a tuple of "
+                f"Tensors but received {type(result)}",
+                stacklevel=4,
+            )
+            return result
         values = result if isinstance(result, tuple) else (result,)
         watched = self._gate(values, self._on_grad_output)
         if watched is None:
             return result
-        return watched if isinstance(result, tuple) else watched[0]
+        if isinstance(result, Tensor):
+            return watched[0]
+        return watched if type(result) is tuple else type(result)(*watched)  # a named tuple
 
     def _gate(
         self, values: tuple[Any, ...], callback: Callable[..., Any]
@@ -84,6 +95,8 @@ class BackwardWatch:
         return grad_output
 
     def _on_grad_input(self, grad_input: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self._grad_output is None:  # the outputs are not watched
+            return grad_input
         for hook in self._hooks:
             changed = hook(self._module, grad_input, self._grad_output)
             grad_input = self._checked(changed, grad_input, "grad_input")
@@ -95,7 +108,7 @@ class BackwardWatch:
         """What a hook wants the gradients to be."""
         if changed is None:
             return grads
-        changed = changed if isinstance(changed, tuple) else (changed,)
+        changed = tuple(changed) if isinstance(changed, (tuple, list)) else (changed,)
         if len(changed) != len(grads):
             raise RuntimeError(
                 f"Backward hook returned an invalid number of {name}, got {len(changed)}, "

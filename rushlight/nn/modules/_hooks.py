@@ -304,7 +304,8 @@ class Hooked(Members):
         """Runs hook(module, incompatible_keys) after load_state_dict filled the module.
 
         Args:
-            hook: may edit the lists of incompatible_keys in place to forgive or add problems.
+            hook: may edit the lists of incompatible_keys in place to forgive or add problems; it
+                returns None.
 
         Returns:
             A handle whose remove() undoes the registration.
@@ -321,8 +322,8 @@ class Hooked(Members):
 
 def _call_with_hooks(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     module._drop_empty_tables()
-    forward_hooks = module._hooks_at("forward")
-    owed = [hook for hook in forward_hooks if hook.always_call]
+    called: list[Hook] = []
+    forward = module.forward  # a hook may change the class of a lazy module
     result = None
     try:
         for hook in module._hooks_at("forward_pre"):
@@ -337,11 +338,10 @@ def _call_with_hooks(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, An
             watch = BackwardWatch(module, backward_hooks, backward_pre_hooks)
             args = watch.inputs(args)
 
-        result = module.forward(*args, **kwargs)
+        result = forward(*args, **kwargs)
 
-        for hook in forward_hooks:
-            if hook in owed:
-                owed.remove(hook)
+        for hook in module._hooks_at("forward"):
+            called.append(hook)
             result = _run_forward_hook(module, hook, args, kwargs, result)
         if watch is not None:
             result = watch.outputs(result)
@@ -349,7 +349,9 @@ def _call_with_hooks(module: Hooked, args: tuple[Any, ...], kwargs: dict[str, An
             _hook_node(module, node_hooks, args, result)
         return result
     except BaseException:
-        for hook in owed:
+        for hook in module._hooks_at("forward"):
+            if not hook.always_call or hook in called:
+                continue
             try:
                 _run_forward_hook(module, hook, args, kwargs, result)
             except Exception as error:

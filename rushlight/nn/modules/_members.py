@@ -103,7 +103,7 @@ class Members(Instance):
 
     def _set_attribute(self, name: str, value: Any) -> None:
         kind = self._kind_of(name)
-        if isinstance(value, Parameter):
+        if isinstance(value, Tensor) and isinstance(value, Parameter):
             self._check_initialized("parameters")
             self._make_room(name, PARAMETERS)
             self.register_parameter(name, value)
@@ -324,7 +324,8 @@ class Members(Instance):
 
         Raises:
             ValueError: if the path is empty or module is not a Module.
-            AttributeError: if the path to the parent leads nowhere, or with strict, the path.
+            AttributeError: if the path to the parent leads nowhere, or with strict, the path; if
+                there is something at the path that is no module.
 
         Example:
             >>> net = torch.nn.Sequential(torch.nn.ReLU())
@@ -338,7 +339,7 @@ class Members(Instance):
             raise ValueError(f"set_submodule: {type(module).__name__} is not an nn.Module.")
         parent, _, name = target.rpartition(".")
         owner = self.get_submodule(parent)
-        if strict:
+        if strict or hasattr(owner, name):
             owner.get_submodule(name)
         setattr(owner, name, module)
 

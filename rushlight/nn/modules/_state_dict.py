@@ -33,6 +33,22 @@ class _IncompatibleKeys(namedtuple("_IncompatibleKeys", ["missing_keys", "unexpe
         return super().__repr__()
 
 
+def named_in_order(
+    module: Any, args: tuple[Any, ...], prefix: str, keep_vars: bool
+) -> tuple[Any, str, bool]:
+    """destination, prefix and keep_vars of a call that gave the first of them by position."""
+    warnings.warn(
+        f"{type(module).__name__}.state_dict: positional arguments are deprecated. Pass "
+        "destination, prefix and keep_vars by name.",
+        FutureWarning,
+        stacklevel=3,
+    )
+    given: Any = args + (None, prefix, keep_vars)[len(args) :]
+    if len(given) > 3:
+        raise TypeError(f"state_dict takes 3 arguments, but {len(given)} were given.")
+    return given
+
+
 class Stateful(Hooked):
     """The part of nn.Module that saves and loads its state."""
 
@@ -58,7 +74,7 @@ class Stateful(Hooked):
 
     def state_dict(
         self,
-        *,
+        *args: Any,
         destination: OrderedDict[str, Any] | None = None,
         prefix: str = "",
         keep_vars: bool = False,
@@ -68,6 +84,8 @@ class Stateful(Hooked):
         The tensors share memory with the module; clone them to keep a snapshot.
 
         Args:
+            args: the three that follow, as programs for early versions of PyTorch give them; this
+                warns.
             destination: dictionary to fill; a new one if None.
             prefix: text to put before every key.
             keep_vars: whether to keep the tensors attached to autograd instead of detaching them.
@@ -79,6 +97,8 @@ class Stateful(Hooked):
             >>> {key: tuple(t.shape) for key, t in torch.nn.Linear(2, 3).state_dict().items()}
             {'weight': (3, 2), 'bias': (3,)}
         """
+        if args:
+            destination, prefix, keep_vars = named_in_order(self, args, prefix, keep_vars)
         result: OrderedDict[str, Any]
         if destination is None:
             result = OrderedDict()
@@ -183,7 +203,11 @@ class Stateful(Hooked):
                 below = {key: value for key, value in state.items() if key.startswith(path)}
                 child._load_tree(below, path, metadata, assign, incompatible, problems)
         for hook in self._hooks_at("load_state_dict_post"):
-            hook(self, incompatible)
+            if hook(self, incompatible) is not None:
+                raise AssertionError(
+                    f"{type(self).__name__}: a load_state_dict post-hook must return None. Change "
+                    "the lists of incompatible_keys in place."
+                )
 
     def _load_from_state_dict(
         self,

@@ -18,6 +18,7 @@ from rushlight.nn.modules._hooks import (
     register_module_full_backward_pre_hook,
 )
 from rushlight.nn.modules._member_dicts import MemberDict
+from rushlight.nn.modules._members import Members
 from rushlight.nn.modules._registration_hooks import (
     register_module_buffer_registration_hook,
     register_module_module_registration_hook,
@@ -84,14 +85,25 @@ class Module(Stateful):
     """
 
     training: bool
+    # Whether __init__ goes on to the class after Module, with the arguments it was given.
+    call_super_init: bool = False
     __signature__ = _ForwardSignature()
     # Here and in no base, since programs leave them out by super(Module, self).
     __setattr__ = Stateful._set_attribute
     __delattr__ = Stateful._delete_attribute
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if (args or kwargs) and not self.call_super_init:
+            surplus = (
+                f"got an unexpected keyword argument '{next(iter(kwargs))}'"
+                if kwargs
+                else f"takes 1 positional argument but {len(args) + 1} were given"
+            )
+            raise TypeError(f"{type(self).__name__}.__init__() {surplus}")
         super().__init__()
         self.training = True
+        if self.call_super_init:
+            super(Members, self).__init__(*args, **kwargs)
 
     # Modes
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
 from rushlight import Tensor
@@ -254,7 +255,9 @@ class ParameterDict(Module):
         """Adds values, replacing those of the same name.
 
         Args:
-            parameters: a mapping, or pairs of name and value.
+            parameters: pairs of name and value, or a mapping: an OrderedDict or ParameterDict in
+                its order, another one sorted by name, as the numbers of parameters in PyTorch's
+                checkpoints of optimizers have it.
 
         Raises:
             TypeError: if parameters is neither.
@@ -270,10 +273,11 @@ class ParameterDict(Module):
                 "ParameterDict.update should be called with an iterable of key/value pairs, but "
                 f"got {type(parameters).__name__}."
             )
-        pairs = (
-            parameters.items() if isinstance(parameters, (Mapping, ParameterDict)) else parameters
-        )
-        for key, value in pairs:
+        if isinstance(parameters, (OrderedDict, ParameterDict)):
+            parameters = parameters.items()
+        elif isinstance(parameters, Mapping):
+            parameters = sorted(parameters.items())
+        for key, value in parameters:
             self[key] = value
 
     def extra_repr(self) -> str:
