@@ -93,7 +93,7 @@ class _DecoratorContextManager:
                 FutureWarning,
                 stacklevel=2,
             )
-        return decorated(self.clone, function)
+        return decorated(self.clone, function)  # pyright: ignore[reportReturnType]
 
 
 class _NoParamDecoratorContextManager(_DecoratorContextManager):

@@ -9,7 +9,7 @@ import rushlight as rl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any, NoReturn
 
     from rushlight import Tensor
@@ -65,6 +65,21 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Sequence[Tensor]) -> tuple[T
     """Views of a flat tensor in the shapes of others; the reverse of _flatten_dense_tensors."""
     parts = flat.split([tensor.numel() for tensor in tensors])
     return tuple(part.view(t.shape) for part, t in zip(parts, tensors, strict=True))
+
+
+def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
+    """Yields the tensors in lists of one type each, which end before they exceed size_limit bytes.
+
+    A larger tensor makes a list of its own.
+    """
+    waiting: dict[str, list[Tensor]] = {}
+    for tensor in tensors:
+        group = waiting.setdefault(str(tensor.type()), [])
+        if group and sum(each.nbytes for each in group) + tensor.nbytes > size_limit:
+            yield group
+            group = waiting[str(tensor.type())] = []
+        group.append(tensor)
+    yield from waiting.values()
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int:

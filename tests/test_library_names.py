@@ -17,8 +17,10 @@ from rushlight._higher_order_ops.associative_scan import associative_scan
 from rushlight._subclasses import FakeTensor, FakeTensorMode
 from rushlight._subclasses.fake_tensor import is_fake, unset_fake_temporarily
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
+from rushlight.nn.utils._named_member_accessor import swap_tensor
 from rushlight.optim.optimizer import ParamsT
 from rushlight.torch_version import TorchVersion
+from rushlight.utils import _contextlib
 from rushlight.utils.data._utils.worker import _generate_state
 
 aten = torch.ops.aten
@@ -87,6 +89,53 @@ def test_tensors_are_sent_as_one() -> None:
     assert [tuple(part.shape) for part in back] == [(2, 3), (4,)]
     assert back[1].untyped_storage().data_ptr() == flat.untyped_storage().data_ptr()
     assert _utils._flatten_dense_tensors([]).shape == (0,)
+
+
+def test_tensors_are_taken_in_lists_of_one_type_and_some_size() -> None:
+    floats, ints = [torch.zeros(n) for n in (2, 3, 9, 1)], [torch.zeros(2, dtype=torch.int64)]
+    taken = list(_utils._take_tensors([*floats[:2], *ints, *floats[2:]], 24))
+    assert [[t.numel() for t in group] for group in taken] == [[2, 3], [9], [1], [2]]
+    assert taken[-1] == ints and not list(_utils._take_tensors([], 8))
+
+
+def test_a_context_decorates_functions_and_generators() -> None:
+    entered: list[str] = []
+
+    class Noted(_contextlib._DecoratorContextManager):
+        def __enter__(self) -> None:
+            entered.append("in")
+
+        def __exit__(self, *exc_info: object) -> None:
+            entered.append("out")
+
+    def steps() -> Any:
+        yield len(entered)
+        yield len(entered)
+
+    assert Noted()(lambda: len(entered))() == 1 and entered == ["in", "out"]
+    entered.clear()
+    assert list(_contextlib.context_decorator(Noted(), steps)()) == [1, 3] and len(entered) == 6
+    assert _contextlib.context_decorator(Noted, len)([1]) == 1 and len(entered) == 8
+    with pytest.raises(RuntimeError, match="cannot decorate class Noted"):
+        _contextlib.context_decorator(Noted, Noted)
+
+
+def test_tensors_of_modules_are_swapped() -> None:
+    layer, one = torch.nn.Linear(1, 1), torch.ones(1, 1)
+    weight = swap_tensor(layer, "weight", one)
+    assert layer.weight is one and dict(layer.named_parameters())["weight"] is one
+    assert swap_tensor(layer, "weight", weight) is one and layer.weight is weight
+    nothing = swap_tensor(layer, "extra", one, allow_missing=True)
+    assert layer.extra is one and swap_tensor(layer, "extra", nothing) is one
+    assert not hasattr(layer, "extra")
+    with pytest.raises(AttributeError, match="Linear has no attribute `extra`"):
+        swap_tensor(layer, "extra", one)
+    with pytest.raises(TypeError, match="in_features: 1 is not an instance of torch.Tensor"):
+        swap_tensor(layer, "in_features", one)
+    with pytest.raises(KeyError, match="contain a dot, got 'a.b'"):
+        swap_tensor(layer, "a.b", one)
+    with pytest.raises(TypeError, match="3 is not an instance of torch.nn.Module"):
+        swap_tensor(3, "a", one)  # pyright: ignore[reportArgumentType]
 
 
 def test_devices_have_numbers() -> None:

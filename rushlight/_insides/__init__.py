@@ -12,6 +12,7 @@ from rushlight._storage import memory_of
 __all__ = [
     "Graph",
     "Node",
+    "ScriptMethod",
     "Value",
     "_are_functorch_transforms_active",
     "_functorch",
@@ -33,6 +34,10 @@ class Graph:
 
 class Node:
     """A node of such a graph, which no object is."""
+
+
+class ScriptMethod:
+    """A compiled method, which no object is."""
 
 
 class Value:

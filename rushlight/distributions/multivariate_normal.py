@@ -10,6 +10,7 @@ from rushlight.distributions import constraints
 from rushlight.distributions._covariance import (
     FORMS,
     CovarianceForms,
+    _precision_to_scale_tril,
     log_diagonal,
     mahalanobis,
     times_vector,
@@ -21,7 +22,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rushlight.distributions.utils import Shape
 
-__all__ = ["MultivariateNormal"]
+__all__ = ["MultivariateNormal", "_batch_mahalanobis", "_batch_mv", "_precision_to_scale_tril"]
+
+# The names by which programs ask for them here.
+_batch_mahalanobis = mahalanobis
+_batch_mv = times_vector
 
 
 class MultivariateNormal(CovarianceForms):

@@ -5,6 +5,8 @@ import pytest
 import rushlight as torch
 from rushlight import nn
 from rushlight._functorch.package import (
+    FunctionalModule,
+    FunctionalModuleWithBuffers,
     combine_state_for_ensemble,
     make_functional,
     make_functional_with_buffers,
@@ -36,3 +38,13 @@ def test_an_ensemble_is_one_call() -> None:
     expected = torch.stack([model(x) for model in models])
     results = vmap(function, in_dims=(0, 0, None))(params, buffers, x)
     torch.testing.assert_close(results, expected)
+
+
+def test_functions_of_modules_have_no_parameters_of_their_own() -> None:
+    net = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)).eval()
+    function, _, _ = make_functional_with_buffers(net)
+    assert isinstance(function, FunctionalModuleWithBuffers)
+    assert not list(function.parameters()) and not list(function.buffers())
+    plain, params = make_functional(net[0])
+    x = torch.ones(4, 2)
+    assert isinstance(plain, FunctionalModule) and torch.equal(plain(params, x), net[0](x))

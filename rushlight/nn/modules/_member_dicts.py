@@ -13,7 +13,7 @@ from rushlight import _C
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, ItemsView, Iterator, KeysView, ValuesView
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 # Note [Members]
@@ -221,7 +221,7 @@ class Attributes(_WatchedDict):
                 raise KeyError(name)
         return value
 
-    def __contains__(self, name: object) -> bool:
+    def __contains__(self, name: Any) -> bool:
         return self.get(name, ABSENT) is not ABSENT
 
     def __setitem__(self, name: str, value: Any) -> None:
@@ -273,15 +273,15 @@ class Attributes(_WatchedDict):
         self._renew()
         return super().__len__()
 
-    def keys(self) -> KeysView[str]:
+    def keys(self) -> Any:
         self._renew()
         return super().keys()
 
-    def values(self) -> ValuesView[Any]:
+    def values(self) -> Any:
         self._renew()
         return super().values()
 
-    def items(self) -> ItemsView[str, Any]:
+    def items(self) -> Any:
         self._renew()
         return super().items()
 

@@ -131,7 +131,7 @@ class Stateful(Hooked):
         if self._has_extra_state("get_extra_state"):
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
-    def _saved_members(self) -> list[tuple[str, Tensor | None]]:
+    def _saved_members(self) -> list[tuple[str, Any]]:
         left_out = self._non_persistent_buffers_set
         buffers = [(n, value) for n, value in self._buffers.items() if n not in left_out]
         return [*self._parameters.items(), *buffers]

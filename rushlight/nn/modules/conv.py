@@ -41,6 +41,7 @@ class _ConvNd(Module):
     Padding modes other than zeros pad the input with F.pad first and then convolve without padding.
     """
 
+    transposed = False
     # Spreads one number over the dimensions; set by each subclass.
     if TYPE_CHECKING:
         _ntuple: Callable[[Any], tuple[Any, ...]]
@@ -260,6 +261,7 @@ class Conv3d(_ConvNd):
 class _ConvTransposeNd(_ConvNd):
     """What transposed convolutions share: the gradient of a convolution, used as a layer."""
 
+    transposed = True
     padding: tuple[int, ...]  # never a word here
 
     def __init__(
@@ -333,6 +335,10 @@ class _ConvTransposeNd(_ConvNd):
                 f"range from {smallest} to {largest} (for an input of {list(input.shape[-dims:])})."
             )
         return added
+
+
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """A class that libraries name in isinstance; in PyTorch, too, no layer is one."""
 
 
 class ConvTranspose1d(_ConvTransposeNd):
