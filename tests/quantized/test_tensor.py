@@ -175,3 +175,10 @@ def test_copy_into_rounds_floats() -> None:
     q = quantized(3)
     q.copy_(torch.tensor([0.12, 0.18, 100.0]))
     assert q.int_repr().tolist() == [101, 102, 255]
+
+
+def test_numbers_of_less_than_a_byte_have_names_only() -> None:
+    for dtype in torch.quint4x2, torch.quint2x4:
+        assert pickle.loads(pickle.dumps(dtype)) is dtype and dtype.itemsize == 1
+        with pytest.raises(RuntimeError, match=f"qint8, quint8 or qint32, but is {dtype}"):
+            torch.quantize_per_tensor(torch.ones(2), 0.1, 0, dtype)
