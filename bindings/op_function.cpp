@@ -486,6 +486,20 @@ PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {
   return to_python(entry, run(entry, args, inplace));
 }
 
+// (number of the row, form) -> the callable of this overload alone, "_" for the form in place.
+PyObject* op_of_row(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    Py_ssize_t row;
+    const char* form;
+    if (!PyArg_ParseTuple(args, "ns", &row, &form)) return nullptr;
+    CHECK(row >= 0 && size_t(row) < op_table().size(), ErrorKind::kIndex, "there is no op ", row);
+    const OpEntry& entry = op_table()[size_t(row)];
+    bool inplace = *form == '_';
+    CHECK(!inplace || entry.call_inplace, entry.schema.name, " has no form in place");
+    return make_op(&OpFunctionType, std::string(entry.schema.name) + form, {&entry}, inplace);
+  });
+}
+
 // _C._op_homes: {"torch": {name: function}, "nn.functional": {...}, ..., "Tensor": {methods}}.
 void add_ops(PyObject* module) {
   checked(PyType_Ready(&OpFunctionType));
@@ -525,6 +539,10 @@ void add_ops(PyObject* module) {
     i = end;
   }
   checked(PyModule_AddObjectRef(module, "_op_homes", homes.get()));
+  static PyMethodDef of_row[] = {
+      {"_op_of_row", op_of_row, METH_VARARGS, "One overload of an op by its place in the table."},
+      {}};
+  checked(PyModule_AddFunctions(module, of_row));
 }
 
 }  // namespace rushlight::python

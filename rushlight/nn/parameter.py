@@ -18,8 +18,19 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class Parameter(Tensor):
+class _ParameterMeta(_C._TensorMeta):
+    """Counts tensors of other classes as parameters that Parameter made of them."""
+
+    def __instancecheck__(self, instance: Any) -> bool:
+        if type.__instancecheck__(self, instance):
+            return True
+        return self is Parameter and getattr(instance, "_is_param", False) is True
+
+
+class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that a module learns: assigning it to a module registers it.
+
+    A tensor whose class has a __torch_dispatch__ stays of its class.
 
     Args:
         data: tensor whose memory the parameter shares; None makes an empty one.
@@ -38,23 +49,38 @@ class Parameter(Tensor):
         convert = getattr(data, "_as_parameter", None)
         if convert is not None:  # a DTensor has more to keep than its memory
             return convert(requires_grad)
+        if data is not None and type(data).__torch_dispatch__ is not Tensor.__torch_dispatch__:
+            return _in_its_class(data, requires_grad)
         return Tensor._make_subclass(cls, rl.empty(0) if data is None else data, requires_grad)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         if id(self) not in memo:
             result = type(self)(self.detach().clone(), self.requires_grad)
             memo[id(self)] = result
-            result.__dict__.update(copy.deepcopy(self.__dict__, memo))
+            vars(result).update(copy.deepcopy(vars(self), memo))
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return type(self), (self.detach(), self.requires_grad), self.__dict__ or None
+        return type(self), (self.detach(), self.requires_grad), vars(self) or None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
+        vars(self).update(state)
 
     def __repr__(self, **kwargs: Any) -> str:
         return "Parameter containing:\n" + super().__repr__(**kwargs)
+
+
+def _in_its_class(data: Tensor, requires_grad: bool) -> Any:
+    """A parameter that is of the class of its data, which ops are dispatched to."""
+    made: Any = data.detach().requires_grad_(requires_grad)
+    if type(made) is not type(data):
+        raise RuntimeError(
+            f"Parameter: detach() of a {type(data).__name__} returned a {type(made).__name__}. A "
+            "parameter stays of its class, so __torch_dispatch__ must return one for "
+            "aten.detach.default."
+        )
+    vars(made)["_is_param"] = True
+    return made
 
 
 class Buffer(Tensor):
