@@ -7,6 +7,7 @@
 #include "bindings/python.h"
 #include "core/autograd/node.h"
 #include "core/device/cuda.h"
+#include "core/tensor/lift.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
@@ -139,7 +140,10 @@ PyObject* to_dlpack(PyObject*, PyObject* args) {
     if (t.device().is_meta()) return refuse("Cannot pack tensors on meta, which have no data.");
     if (t.is_sparse()) return refuse("the tensor is sparse; use .to_dense() first");
     if (t.is_hollow())
-      return refuse("a tensor inside vmap or forward mode has no memory; return it first");
+      return refuse(
+          is_lifted(t)
+              ? "a tensor inside vmap or forward mode has no memory; return it first"
+              : "the class of the tensor has a __torch_dispatch__; ask the tensors inside");
     if (copy) t = clone_dense(t);
     if (versioned) {
       auto* managed = export_tensor<DlManagedVersioned>(t);

@@ -193,6 +193,12 @@ bool read_generator(PyObject* object, Generator*& out) {
   return true;
 }
 
+PyObject* wrap_generator(Generator& generator) {
+  std::shared_ptr<Generator> shared = generator.weak_from_this().lock();
+  if (!shared) shared = {&generator, [](Generator*) {}};  // the default one, which stays
+  return made(&GeneratorType, std::move(shared), Device());
+}
+
 void add_generator(PyObject* module) {
   checked(PyType_Ready(&GeneratorType));
   checked(PyModule_AddObjectRef(module, "Generator", reinterpret_cast<PyObject*>(&GeneratorType)));

@@ -65,7 +65,9 @@ int fill_view(PyObject* self, Py_buffer* view, int flags) {
   if (!t.device().is_cpu()) return refuse("the tensor is not on the CPU; use .cpu() first");
   if (t.is_sparse()) return refuse("the tensor is sparse; use .to_dense() first");
   if (t.is_hollow())
-    return refuse("a tensor inside vmap or forward mode has no memory; return it first");
+    return refuse(is_lifted(t)
+                      ? "a tensor inside vmap or forward mode has no memory; return it first"
+                      : "the class of the tensor has a __torch_dispatch__; ask the tensors inside");
   const char* format = format_of(t.dtype());
   if (!format) return refuse("the dtype has no buffer format; convert with .float() first");
   if (gradient_edge_exists(t) && is_grad_enabled())

@@ -64,6 +64,7 @@ nb::dict describe(const OpEntry& entry) {
     args.append(a);
   }
   row["args"] = args;
+  row["view"] = entry.is_view;
   nb::list returns;
   for (int i = 0; i < entry.schema.return_count; ++i)
     returns.append(nb::make_tuple(text(entry.schema.returns[size_t(i)].type),
@@ -94,6 +95,7 @@ NB_MODULE(_C, m) {
   try {
     add_objects(module);
     add_override(module);
+    add_dispatch(module);
     add_tensor(module);
     add_ops(module);
     add_autograd(module);

@@ -47,8 +47,8 @@ PyMethodDef call_method = {
 
 // A class that Python made; those of C are shared by all.
 bool is_made_by_python(PyObject* cls) {
-  if (PyType_Check(cls) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(cls),
-                                             Py_TPFLAGS_HEAPTYPE))
+  if (PyType_Check(cls) &&
+      PyType_HasFeature(reinterpret_cast<PyTypeObject*>(cls), Py_TPFLAGS_HEAPTYPE))
     return true;
   PyErr_Format(PyExc_TypeError, "expected a class of Python's, not %R", cls);
   return false;

@@ -16,6 +16,7 @@ namespace rushlight::python {
 struct TensorMeta {
   PyHeapTypeObject type;
   bool takes_over;
+  bool dispatches;  // see bindings/dispatch.h
 };
 extern PyTypeObject TensorMetaType;
 

@@ -176,6 +176,7 @@ PyObject* wrap_device(Device device);
 PyObject* wrap_memory_format(MemoryFormat format);
 PyObject* wrap_size(ShapeRef sizes);
 PyObject* wrap_number(const Scalar& value);
+PyObject* wrap_generator(Generator& generator);
 // False (no Python error set) when the object is of another type.
 bool read_dtype(PyObject* object, DType& out);
 bool read_device(PyObject* object, Device& out);
@@ -231,6 +232,7 @@ struct Exported {
 };
 
 void add_objects(PyObject* module);
+void add_dispatch(PyObject* module);
 void add_tensor(PyObject* module);
 void add_ops(PyObject* module);
 void add_autograd(PyObject* module);

@@ -8,6 +8,7 @@
 // call, as of operator.add, leaves it to a C function. Python 3.14 tells whose it is; before, we
 // compare the return addresses on the C stack.
 #include "bindings/python.h"
+#include "core/autograd/call_watch.h"
 #include "core/autograd/grad_mode.h"
 #include "core/tensor/fusion.h"
 
@@ -136,6 +137,7 @@ bool is_reusable(PyObject* object, PyObject* other) {
   } else if (!PyFloat_CheckExact(other) && !PyLong_CheckExact(other)) {
     return false;
   }
+  if (call_watch.watchers & kWatchedByModes) return false;
   return is_interpreters_own(object);
 }
 

@@ -12,9 +12,11 @@
 #include <algorithm>
 #include <string>
 
+#include "bindings/dispatch.h"
 #include "bindings/gradient.h"
 #include "bindings/hooks.h"
 #include "bindings/override.h"
+#include "core/autograd/call_watch.h"
 #include "core/ops/ops.h"
 #include "core/tensor/element.h"
 #include "core/tensor/lift.h"
@@ -87,6 +89,7 @@ int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
   if (PyType_Type.tp_init(type, args, kwargs) < 0) return -1;
   reinterpret_cast<PyTypeObject*>(type)->tp_dealloc = tensor_dealloc;
   note_tensor_class(reinterpret_cast<PyTypeObject*>(type));
+  note_dispatch(reinterpret_cast<PyTypeObject*>(type));
   return 0;
 }
 
@@ -114,6 +117,8 @@ int set_requires_grad_attribute(PyObject* self, PyObject* value, void*) {
   });
 }
 
+bool is_wrapper(const Tensor& tensor) { return tensor.impl()->detours & kIsWrapper; }
+
 Tensor untracked_data(const Tensor& tensor) {
   Tensor data = detach(tensor);
   data.impl()->untracked = true;
@@ -123,7 +128,8 @@ Tensor untracked_data(const Tensor& tensor) {
 PyObject* get_data(PyObject* self, void*) {
   return guarded([&] {
     Tensor data = untracked_data(unwrap(self));
-    return stays_in_class(self) ? wrap_as(Py_TYPE(self), data) : wrap(data);
+    bool is_made = data.impl()->py_object;  // by the class that detach() was dispatched to
+    return stays_in_class(self) && !is_made ? wrap_in_class(Py_TYPE(self), data) : wrap(data);
   });
 }
 
@@ -132,6 +138,9 @@ int set_data(PyObject* self, PyObject* value, void*) {
     CHECK(value, "the attribute data cannot be deleted");
     const Tensor& from = expect_tensor(value, "data");
     const Tensor& to = unwrap(self);
+    CHECK(!is_wrapper(from) && !is_wrapper(to),
+          "data cannot be set from or to a tensor made by _make_wrapper_subclass. Write with "
+          "copy_(), or put a new tensor in its place.");
     CHECK(
         !is_lifted(from) && !is_lifted(to),
         "data cannot be set inside vmap or forward mode, where tensors have no memory. Write with "
@@ -142,6 +151,7 @@ int set_data(PyObject* self, PyObject* value, void*) {
     bool is_chosen = chosen != to.dtype();
     to.impl()->dtype = from.dtype();
     to.impl()->sparse = from.impl()->sparse;
+    to.impl()->parts_changed();
     look_at(to, from.storage(), from.offset(), from.sizes(), from.strides());
     if (is_chosen) accumulator_of(to).results[0].dtype = chosen;
     return 0;
@@ -296,8 +306,9 @@ PyTypeObject* expect_tensor_class(PyObject* object) {
 }
 
 PyObject* as_subclass(PyObject* self, PyObject* type) {
-  return guarded(
-      [&] { return wrap_as(expect_tensor_class(type), call<"alias", Tensor>(unwrap(self))); });
+  return guarded([&] {
+    return wrap_in_class(expect_tensor_class(type), call<"alias", Tensor>(unwrap(self)));
+  });
 }
 
 PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
@@ -311,7 +322,7 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     PyTypeObject* cls = expect_tensor_class(type);
     Tensor tensor = detach(expect_tensor(data, "data"));
     if (requires_grad) set_requires_grad(tensor, true);
-    return wrap_as(cls, tensor);
+    return wrap_in_class(cls, tensor);
   });
 }
 
@@ -355,12 +366,13 @@ PyMethodDef tensor_methods[] = {
     {"storage_offset", no_args<[](const Tensor& t) { return PyLong_FromLongLong(t.offset()); }>,
      METH_NOARGS, "Where the first element lies in the storage, in elements."},
     {"data_ptr", no_args<[](const Tensor& t) {
-       return PyLong_FromVoidPtr(t.numel() && !t.is_hollow() ? t.address() : nullptr);
+       return PyLong_FromVoidPtr(t.numel() && t.has_elements() ? t.address() : nullptr);
      }>,
      METH_NOARGS, "The address of the first element."},
     {"item", no_args<[](const Tensor& t) { return wrap_number(item_of(t)); }>, METH_NOARGS,
      "The one element as a Python number."},
     {"tolist", no_args<[](const Tensor& t) {
+       if (is_wrapper(t)) throw NeedsElements(t);
        CHECK(!t.is_sparse(), ErrorKind::kNotImplemented,
              "tolist: not implemented for sparse tensors. Use to_dense() first.");
        Tensor here = on_cpu(t);
@@ -372,8 +384,13 @@ PyMethodDef tensor_methods[] = {
        });
      }>,
      METH_NOARGS, "The elements as nested lists."},
-    {"detach", no_args<[](const Tensor& t) { return wrap(detach(t)); }>, METH_NOARGS,
-     "The same elements without history; shares memory."},
+    {"detach", no_args<[](const Tensor& t) {
+       Ref result;
+       bool is_watched = call_watch.watchers & kWatchedByModes || t.is_hollow();
+       if (is_watched && dispatch_method("detach", t, result)) return result.release();
+       return wrap(detach(t));
+     }>,
+     METH_NOARGS, "The same elements without history; shares memory."},
     {"requires_grad_", with_keywords(set_requires_grad_method), METH_VARARGS | METH_KEYWORDS,
      "Starts (or stops) collecting a gradient; returns the tensor."},
     {"_is_view", no_args<[](const Tensor& t) { return to_bool(view_base(t).defined()); }>,
@@ -465,7 +482,22 @@ PyObject* wrap_tuple(TensorList tensors) {
   return tuple.release();
 }
 
+namespace {
+
+// What modes and the tensor's class make of item(); false when nobody is asked.
+[[gnu::cold]] bool dispatch_item(const Tensor& tensor, Scalar& value) {
+  Ref number;
+  if (!dispatch_method("_local_scalar_dense", tensor, number)) return false;
+  CHECK(read_number(number.get(), value), ErrorKind::kType, "item: __torch_dispatch__ returned ",
+        Py_TYPE(number.get())->tp_name, ". It returns a number for _local_scalar_dense.");
+  return true;
+}
+
+}  // namespace
+
 Scalar item_of(const Tensor& tensor) {
+  if (call_watch.watchers & kWatchedByModes || tensor.is_hollow()) [[unlikely]]
+    if (Scalar value; dispatch_item(tensor, value)) return value;
   if (!tensor.device().is_cuda()) return item(tensor);
   Tensor own = tensor;  // other threads may exchange the object's
   ReleaseGil release;

@@ -1,13 +1,17 @@
 """torch.ops.aten: the functions of this package by the names of PyTorch's operators.
 
-torch.ops.aten.mm and torch.ops.aten.mm.default are torch.mm itself, whatever an overload is called:
-programs compare and call them. Nothing is dispatched through them.
+torch.ops.aten.mm and torch.ops.aten.mm.default compute with torch.mm, whatever an overload is
+called.
 """
 
 from __future__ import annotations
 
+from functools import cache
+
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import _C, Tensor
+from rushlight._dispatch.kernels import Kernel, kernel_of
+from rushlight._op_overload import OpOverloadPacket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,41 +21,17 @@ if TYPE_CHECKING:
 _PREFIXES = ("fft", "linalg", "special")
 
 
-class Packet:
-    """What torch.ops.aten.name is: a function, and its overloads, which are the same.
-
-    Args:
-        name: the operator's.
-        function: what it computes with.
-    """
-
-    def __init__(self, name: str, function: Callable[..., Any]) -> None:
-        self.__name__ = name
-        self._function = function
-
-    def __getattr__(self, overload: str) -> Callable[..., Any]:
-        if overload.startswith("__"):
-            raise AttributeError(overload)
-        return self._function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._function(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
-
-
-def packet_of(name: str) -> Packet | None:
+def packet_of(name: str) -> OpOverloadPacket | None:
     """The operator of a name, None if there is none."""
     function = _OTHERS.get(name) or _public(name)
-    return None if function is None else Packet(name, function)
+    return None if function is None else OpOverloadPacket("aten", name, function)
 
 
 def _public(name: str) -> Callable[..., Any] | None:
     prefix, _, rest = name.partition("_")
     homes: list[Any] = [rl, rl.nn.functional, Tensor]
     if name.endswith("_"):
-        homes = [Tensor]
+        homes = [Tensor, rl.nn.functional]
     elif prefix in _PREFIXES:
         homes, name = [getattr(rl, prefix)], rest
     for home in homes:
@@ -72,17 +52,126 @@ def _slice(
     return input[(*[slice(None)] * dim, slice(start, end, step))]
 
 
-def _to_copy(input: Tensor, **options: Any) -> Tensor:
-    return input.to(**options, copy=True)
+def _to_copy(
+    input: Tensor,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool | None = None,
+    non_blocking: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    options = {"memory_format": memory_format} if memory_format is not None else {}
+    return input.to(device, dtype, non_blocking, copy=True, **options)
+
+
+def _softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    return rl.softmax(input.float() if half_to_float else input, dim)
+
+
+def _log_softmax(input: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    return rl.log_softmax(input.float() if half_to_float else input, dim)
+
+
+@cache
+def _kernel(name: str) -> Kernel:
+    """An op of the core, for what its public function does not return."""
+    index = next(i for i, row in enumerate(_C._op_table()) if row["name"] == name)
+    return kernel_of(name, index)
+
+
+def native_layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """layer_norm with the mean and the reciprocal of the standard deviation."""
+    kernel, dims = _kernel("_layer_norm"), len(normalized_shape)
+    is_shape = list(input.shape[input.dim() - dims :]) == list(normalized_shape)
+    if is_shape and kernel.knows(input, dims, weight, bias, eps):
+        return kernel(input, dims, weight, bias, eps)
+    output = rl.nn.functional.layer_norm(input, normalized_shape, weight, bias, eps)
+    over = list(range(input.dim() - dims, input.dim()))
+    var, mean = rl.var_mean(input, over, correction=0, keepdim=True)
+    return output, mean, (var + eps).rsqrt()
+
+
+def native_group_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    N: int,
+    C: int,
+    HxW: int,
+    group: int,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """group_norm with the mean and the reciprocal of the standard deviation of each group."""
+    kernel = _kernel("_group_norm")
+    if kernel.knows(input, group, weight, bias, eps):
+        return kernel(input, group, weight, bias, eps)
+    output = rl.nn.functional.group_norm(input, group, weight, bias, eps)
+    var, mean = rl.var_mean(input.reshape(N, group, -1), -1, correction=0)
+    return output, mean, (var + eps).rsqrt()
+
+
+def convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """A convolution, or a transposed one, in as many dims as there are strides."""
+    name = f"conv{'_transpose' if transposed else ''}{input.dim() - 2}d"
+    function = getattr(rl.nn.functional, name)
+    if transposed:
+        return function(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return function(input, weight, bias, stride, padding, dilation, groups)
+
+
+def nll_loss_forward(
+    input: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
+) -> tuple[Tensor, Tensor]:
+    """nll_loss with the sum of the weights of the targets."""
+    kernel = _kernel("_nll_loss")
+    if kernel.knows(input, target, weight, ignore_index, reduction):
+        return kernel(input, target, weight, ignore_index, reduction)
+    kind = ("none", "mean", "sum")[reduction]
+    loss = rl.nn.functional.nll_loss(
+        input, target, weight, ignore_index=ignore_index, reduction=kind
+    )
+    counted = target[target != ignore_index]
+    total = input.new_tensor(float(counted.numel())) if weight is None else weight[counted].sum()
+    return loss, total
 
 
 # The operators that Python has other words for.
 _OTHERS: dict[str, Callable[..., Any]] = {
+    "_local_scalar_dense": Tensor.item,
+    "_log_softmax": _log_softmax,
     "_pin_memory": Tensor.pin_memory,
+    "_softmax": _softmax,
     "_sparse_addmm": rl.sparse.addmm,
     "_to_copy": _to_copy,
     "_unsafe_view": Tensor.view,
     "alias": lambda input: input.view_as(input),
+    "col2im": rl.nn.functional.fold,
+    "convolution": convolution,
+    "im2col": rl.nn.functional.unfold,
     "index": _index,
+    "lift_fresh": lambda input: input,
+    "native_batch_norm": _C._batch_norm,
+    "native_group_norm": native_group_norm,
+    "native_layer_norm": native_layer_norm,
+    "nll_loss_forward": nll_loss_forward,
     "slice": _slice,
+    "unfold": Tensor.unfold,
 }

@@ -20,6 +20,10 @@ class CopyMethods(_C.TensorBase):
     """What Tensor inherits."""
 
     def __copy__(self) -> Tensor:
+        if _C._is_wrapper(self):
+            result = self.detach().requires_grad_(self.requires_grad)
+            result.__dict__.update(self.__dict__)
+            return result
         with DisableTorchFunctionSubclass():
             result = as_class(type(self), self.detach(), self.requires_grad)
         result.__dict__.update(self.__dict__)
@@ -34,8 +38,12 @@ class CopyMethods(_C.TensorBase):
                 "protocol at the moment. Call .detach() first."
             )
         with DisableTorchFunctionSubclass():
-            copied = _copy_memory(self.detach(), memo)
-            result = as_class(type(self), copied, self.requires_grad)
+            if _C._is_wrapper(self):
+                whole: Any = self
+                result = _copy_wrapper(whole)
+            else:
+                copied = _copy_memory(self.detach(), memo)
+                result = as_class(type(self), copied, self.requires_grad)
         memo[id(self)] = result
         import copy
 
@@ -45,6 +53,9 @@ class CopyMethods(_C.TensorBase):
         return result
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        if _C._is_wrapper(self):
+            whole: Any = self
+            return _rebuild_wrapper, (type(self), *_outside_of(whole)), self.__dict__ or None
         with DisableTorchFunctionSubclass():
             data = self.detach()
             if data._layout:
@@ -91,6 +102,45 @@ def as_class(cls: Any, tensor: Tensor, requires_grad: bool) -> Tensor:
     if cls is rl.Tensor:
         return tensor.requires_grad_(requires_grad)
     return rl.Tensor._make_subclass(cls, tensor, requires_grad)
+
+
+def _copy_wrapper(tensor: Tensor) -> Tensor:
+    """What the class of a tensor without elements makes of clone(), without history."""
+    import rushlight as rl
+
+    with rl.no_grad():
+        result = tensor.clone()
+    if type(result) is not type(tensor):
+        raise RuntimeError(
+            f"deepcopy: clone() of a {type(tensor).__name__} returned a {type(result).__name__}. "
+            "Its __torch_dispatch__ must return one of its class for aten.clone.default, or define "
+            "__deepcopy__."
+        )
+    return result.requires_grad_(tensor.requires_grad)
+
+
+def _outside_of(tensor: Tensor) -> tuple[Any, ...]:
+    """What is known of a tensor without elements besides its attributes."""
+    shape, stride = tuple(tensor.shape), tuple(tensor.stride())
+    offset, device = tensor.storage_offset(), str(tensor.device)
+    return tensor.dtype, shape, stride, offset, device, tensor.requires_grad
+
+
+def _rebuild_wrapper(
+    cls: Any,
+    dtype: Any,
+    sizes: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+    device: str,
+    requires_grad: bool,
+) -> Tensor:
+    """Makes a tensor without elements from what __reduce_ex__ pickled."""
+    import rushlight as rl
+
+    return rl.Tensor._make_wrapper_subclass(
+        cls, sizes, strides, offset, dtype=dtype, device=device, requires_grad=requires_grad
+    )
 
 
 def _copy_memory(tensor: Tensor, memo: dict[Any, Any]) -> Tensor:

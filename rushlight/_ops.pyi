@@ -12,6 +12,8 @@ from rushlight._C import (
     dtype,
     memory_format,
 )
+from rushlight._op_overload import OpOverload as OpOverload
+from rushlight._op_overload import OpOverloadPacket as OpOverloadPacket
 from rushlight._tensor import Tensor
 
 _int = builtins.int

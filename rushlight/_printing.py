@@ -77,6 +77,8 @@ def tensor_repr(tensor: Tensor) -> str:
     if lift := rl._C._lift_of(tensor):
         kind, _, value, tangent = lift
         return _lifted_repr(kind, value, tangent)
+    if rl._C._is_wrapper(tensor):
+        return _wrapper_repr(tensor)
     if tensor.layout is not rl.strided:
         return _sparse_repr(tensor)
     prefix = f"{_class_name(tensor)}("
@@ -147,6 +149,15 @@ _SPARSE_PARTS = {
     rl.sparse_bsr: (("crow_indices", "col_indices"), False),
     rl.sparse_bsc: (("ccol_indices", "row_indices"), False),
 }
+
+
+def _wrapper_repr(tensor: Tensor) -> str:
+    """A tensor without elements, by what it looks like from outside."""
+    prefix = f"{_class_name(tensor)}("
+    notes = [f"size={tuple(tensor.shape)}", f"dtype={tensor.dtype}"]
+    if tensor.device.type != "cpu":
+        notes.insert(0, f"device='{tensor.device}'")
+    return _with_notes(prefix + "...", notes + _history(tensor), len(prefix))
 
 
 def _lifted_repr(kind: str, value: Tensor, tangent: Tensor | None) -> str:

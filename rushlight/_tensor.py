@@ -13,6 +13,7 @@ from rushlight._layout import LAYOUTS
 from rushlight._quantized_methods import QuantizedMethods
 from rushlight._tensor_memory import MemoryMethods
 from rushlight._tensor_override import DisableTorchFunctionSubclass, OverrideMethods
+from rushlight._wrapper import DisableTorchDispatch, WrapperMethods
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,14 @@ def _removed_method(name: str) -> Callable[..., Any]:
     return method
 
 
-class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, QuantizedMethods):
+class Tensor(
+    CopyMethods,
+    InterchangeMethods,
+    MemoryMethods,
+    OverrideMethods,
+    QuantizedMethods,
+    WrapperMethods,
+):
     """A multi-dimensional array of numbers of one type, with gradients.
 
     Made by torch.tensor and the functions beside it. Tensor(2, 3) makes an uninitialized one of
@@ -451,7 +459,7 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         from rushlight._printing import tensor_repr
 
-        with DisableTorchFunctionSubclass():
+        with DisableTorchFunctionSubclass(), DisableTorchDispatch():
             return tensor_repr(self)
 
     def __format__(self, spec: str) -> str:

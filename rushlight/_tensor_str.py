@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 
-from rushlight._printing import _body, _options
+from rushlight._printing import _body, _options, _with_notes
 from rushlight._printing import set_printoptions as set_printoptions
 
 TYPE_CHECKING = False
@@ -35,6 +35,11 @@ def printoptions(**options: Any) -> Iterator[None]:
         yield
     finally:
         vars(PRINT_OPTS).update(before)
+
+
+def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
+    """The text of a tensor with notes behind its numbers, on a line of their own if need be."""
+    return _with_notes(tensor_str, suffixes, indent, force_newline)
 
 
 def _tensor_str(tensor: Tensor, indent: int) -> str:

@@ -1,13 +1,14 @@
 """torch.ops: the operators that programs added with torch.library, as torch.ops.namespace.name.
 
-The namespace aten has PyTorch's own names for what is in this package.
+The namespace aten has PyTorch's own names for what is in this package, the namespace rushlight what
+this package computes with and PyTorch has no name for.
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rushlight._aten import Packet
+    from rushlight._op_overload import OpOverloadPacket
     from rushlight.library._operator import Operator
 
 __all__: list[str] = []
@@ -20,14 +21,12 @@ class _OpNamespace:
         self.name = name
         self.__name__ = f"rushlight.ops.{name}"
 
-    def __getattr__(self, op_name: str) -> Operator | Packet:
+    def __getattr__(self, op_name: str) -> Operator | OpOverloadPacket:
         from rushlight.library._operator import operators
 
-        found = operators.get(f"{self.name}::{op_name}")
-        if found is None and self.name == "aten" and not op_name.startswith("__"):
-            from rushlight._aten import packet_of
-
-            found = packet_of(op_name)
+        found: Operator | OpOverloadPacket | None = operators.get(f"{self.name}::{op_name}")
+        if found is None and not op_name.startswith("__"):
+            found = _own_packet(self.name, op_name)
             if found is not None:
                 self.__dict__[op_name] = found
         if found is None:
@@ -41,6 +40,19 @@ class _OpNamespace:
 
         names = (name.split("::") for name in operators)
         return sorted(name for namespace, name in names if namespace == self.name)
+
+
+def _own_packet(namespace: str, name: str) -> OpOverloadPacket | None:
+    """What this package has by a name, None for nothing."""
+    if namespace == "aten":
+        from rushlight._aten import packet_of
+
+        return packet_of(name)
+    if namespace == "rushlight":
+        from rushlight._dispatch import internal_packet
+
+        return internal_packet(name)
+    return None
 
 
 _namespaces: dict[str, _OpNamespace] = {}

@@ -24,7 +24,10 @@ __all__ = [
 ]
 
 
-def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
+_REDUCTIONS = ("sum", "mean", "amax", "amin")
+
+
+def mm(mat1: Tensor, mat2: Tensor, reduce: str = "sum") -> Tensor:
     """Returns the product of two matrices, of which at least one is sparse.
 
     The product of two sparse matrices is sparse. The gradient of a sparse matrix has entries where
@@ -33,19 +36,35 @@ def mm(mat1: Tensor, mat2: Tensor) -> Tensor:
     Args:
         mat1: matrix (n, m).
         mat2: matrix (m, p) of the same dtype.
+        reduce: what is made of the products of a row's entries with those of a column: "sum",
+            "mean", "amax" or "amin". Without entries it is 0.
 
     Returns:
         The product (n, p).
 
     Raises:
         RuntimeError: if shapes or dtypes do not fit.
+        ValueError: for another reduction.
 
     Example:
         >>> torch.sparse.mm(torch.eye(2).to_sparse() * 3, torch.ones(2, 2))
         tensor([[3., 3.],
                 [3., 3.]])
     """
-    return rl.mm(mat1, mat2)
+    if reduce not in _REDUCTIONS:
+        raise ValueError(f"sparse.mm: reduce must be one of {_REDUCTIONS}, not {reduce!r}.")
+    total = rl.mm(mat1, mat2)
+    if reduce == "sum":
+        return total
+    entries = mat1.to_sparse_coo().coalesce()
+    rows, columns = entries.indices()
+    if reduce == "mean":
+        counts = rl.bincount(rows, minlength=mat1.shape[0]).clamp(min=1)
+        return total / counts.unsqueeze(1)
+    products = entries.values().unsqueeze(1) * mat2[columns]
+    places = rows.unsqueeze(1).expand_as(products)
+    zeros = rl.zeros_like(total)
+    return zeros.scatter_reduce(0, places, products, reduce, include_self=False)
 
 
 def addmm(

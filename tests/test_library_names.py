@@ -28,9 +28,10 @@ aten = torch.ops.aten
 
 def test_operators_of_aten_are_the_functions_of_the_package() -> None:
     a = torch.arange(6.0).view(2, 3)
-    assert aten.mm.default is torch.mm and aten.add.Tensor is aten.add.Scalar is torch.add
-    assert aten.add_.Tensor is torch.Tensor.add_ and aten.linalg_inv.default is torch.linalg.inv
-    assert aten.gelu.default is torch.nn.functional.gelu
+    assert aten.mm.default == torch.mm and aten.add.Tensor == torch.add == aten.add.Scalar
+    assert aten.add_.Tensor == torch.Tensor.add_ and aten.linalg_inv.default == torch.linalg.inv
+    assert aten.gelu.default == torch.nn.functional.gelu
+    assert aten.add.Tensor is aten.add.Tensor and aten.add.Tensor is not aten.add.Scalar
     assert aten.mm(a, a.T).tolist() == (a @ a.T).tolist()
     assert aten.slice.Tensor(a, 1, 1, 3).tolist() == [[1, 2], [4, 5]]
     assert aten.index.Tensor(a, [None, torch.tensor([2])]).tolist() == [[2], [5]]

@@ -149,12 +149,21 @@ def by_name() -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
+# Classes that programs look for beside the ops of torch.
+OVERLOADS = (
+    "from rushlight._op_overload import OpOverload as OpOverload\n"
+    "from rushlight._op_overload import OpOverloadPacket as OpOverloadPacket\n"
+)
+
+
 def op_stub(home: str) -> str:
     """The functions of one home, as rushlight/_ops or rushlight/nn/_ops sees them."""
     lines = [
         HEAD.format(title=f"Types of the ops of {home}.")
         + "from rushlight._C import (\n    Generator,\n"
-        "    device,\n    dtype,\n    memory_format,\n)\nfrom rushlight._tensor import Tensor\n\n"
+        "    device,\n    dtype,\n    memory_format,\n)\n"
+        + (OVERLOADS if home == "torch" else "")
+        + "from rushlight._tensor import Tensor\n\n"
         + ALIASES
     ]
     for rows in by_name().values():

@@ -1,5 +1,6 @@
 // Owns the switches, per thread, under which an op is not simply called: autocast, which changes
-// the dtype of what it gets, and the profiler, which notes when it ran.
+// the dtype of what it gets, the profiler, which notes when it ran, and modes, which run in its
+// place; see Note [Dispatch to Python] in core/tensor/dispatch.h.
 //
 // An op tests one byte; see Invoke::plain in core/ops/record.h and core/ops/watched_call.h.
 #pragma once
@@ -11,11 +12,11 @@
 
 namespace rushlight {
 
-enum CallWatcher : uint8_t { kWatchedByAutocast = 1, kWatchedByProfiler = 2 };
+enum CallWatcher : uint8_t { kWatchedByAutocast = 1, kWatchedByProfiler = 2, kWatchedByModes = 4 };
 
 // Who may watch a call of an op that autocast does or does not know.
 constexpr uint8_t watchers_of(bool autocasts) {
-  return autocasts ? kWatchedByProfiler | kWatchedByAutocast : kWatchedByProfiler;
+  return kWatchedByProfiler | kWatchedByModes | (autocasts ? kWatchedByAutocast : 0);
 }
 
 struct CallWatch {

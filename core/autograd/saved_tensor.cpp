@@ -1,6 +1,7 @@
 // Defines saving, the version check and its message.
 #include "core/autograd/saved_tensor.h"
 
+#include "core/autograd/needs.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -17,6 +18,12 @@ void mark_saved(const Tensor& window) {
   window.storage()->saved_windows.fetch_add(1, std::memory_order_relaxed);
 }
 
+Tensor copy_of(const Tensor& tensor) {
+  if (!tensor.is_hollow()) return clone_dense(tensor, MemoryFormat::preserve);
+  GradModeGuard unrecorded(false);
+  return needs::clone(tensor);
+}
+
 }  // namespace
 
 SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
@@ -31,7 +38,7 @@ SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
     saved.tensor_ = shallow_copy(tensor);
     mark_saved(saved.tensor_);
   } else {
-    saved.tensor_ = overwritten ? clone_dense(tensor, MemoryFormat::preserve) : tensor;
+    saved.tensor_ = overwritten ? copy_of(tensor) : tensor;
   }
   if (saved.kind_ != Kind::input) saved.history_ = gradient_edge(tensor);
   saved.version_ = saved.tensor_.storage()->version();

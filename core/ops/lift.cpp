@@ -6,6 +6,7 @@
 
 #include "core/autograd/needs.h"
 #include "core/ops/batch.h"
+#include "core/ops/dispatch.h"
 #include "core/tensor/generator.h"
 
 namespace rushlight {
@@ -213,6 +214,11 @@ Result call_lifted(const OpEntry& entry, std::span<const Value> args) {
   BelowLevel below(level);
   return level.kind == LevelKind::batch ? call_batch(entry, args, level)
                                         : call_dual_or_by_samples(entry, args, level);
+}
+
+Result call_led_away(const OpEntry& entry, std::span<const Value> args) {
+  bool has_levels = innermost(args) || (entry.draws && visible_batch_level());
+  return has_levels ? call_lifted(entry, args) : call_dispatched(entry, CallForm::plain, args);
 }
 
 void overwrite_lifted(const Tensor& self, const Tensor& result) {

@@ -16,6 +16,8 @@ uint64_t exchange_hidden_levels(uint64_t from);
 // draws random numbers inside a batch level.
 // An op that writes its first argument writes a copy of it instead, which is the result.
 Result call_lifted(const OpEntry& entry, std::span<const Value> args);
+// The same, or call_dispatched() for a call that has nothing to do with levels.
+Result call_led_away(const OpEntry& entry, std::span<const Value> args);
 // Writes `result` over a tensor when one of them is lifted. What was plain becomes dual; it cannot
 // become a batch of samples.
 void overwrite_lifted(const Tensor& self, const Tensor& result);

@@ -5,9 +5,11 @@
 // lifted too.
 #include <algorithm>
 
+#include "core/autograd/call_watch.h"
 #include "core/autograd/engine.h"
 #include "core/autograd/needs.h"
 #include "core/ops/batch.h"
+#include "core/ops/dispatch.h"
 #include "core/ops/lift.h"
 
 namespace rushlight::needs {
@@ -104,11 +106,24 @@ std::vector<Tensor> backward_of_duals(TensorList roots, TensorList grads, Tensor
   return found;
 }
 
+// As ops where a mode is to see them, or the class of a tensor, which may be one that was saved.
+void run_unlifted(Node& node, TensorList grads, std::span<Tensor> input_grads) {
+  bool seen = call_watch.watchers & kWatchedByModes;
+  if (!seen && !std::ranges::any_of(grads, is_dispatched)) try {
+      return node.backward(grads, input_grads);
+    } catch (const NeedsElements&) {
+      if (gradients_as_ops()) throw;
+      std::ranges::fill(input_grads, Tensor());
+    }
+  GradientsAsOpsGuard as_ops(true);
+  node.backward(grads, input_grads);
+}
+
 }  // namespace
 
 void run_node(Node& node, TensorList grads, std::span<Tensor> input_grads) {
   const Level* level = innermost(grads);
-  if (!level) return node.backward(grads, input_grads);
+  if (!level) return run_unlifted(node, grads, input_grads);
   try {
     GradientsAsOpsGuard as_ops(true);
     node.backward(grads, input_grads);

@@ -129,11 +129,12 @@ class DualCall {
     std::vector<Tensor> results = rushlight::tensors_of(result);
     NodePtr source = NodePtr::adopt(new Source());
     // The slot of an edge is the number of its tangent.
-    NodePtr node = entry_.keep(values_.data(), result, [&](const Tensor& argument) {
+    NodePtr node = entry_.make_node(values_.data(), false, [&](const Tensor& argument) {
       for (size_t i = 0; i < tangents_.size(); ++i)
         if (tangents_[i].argument == &argument) return Edge{source, uint32_t(i)};
       return Edge{};
     });
+    entry_.keep_results(*node, result, false);
     bool diagonal = entry_.formula && !is_complex(results[0].dtype());
     for (const Tangent& t : tangents_) diagonal &= !is_complex(t.tangent.dtype());
     return diagonal ? std::vector{along_diagonal(*node, results[0])}

@@ -73,6 +73,25 @@ detail::Registration::Registration(const OpEntry& entry) {
   }
 }
 
+namespace {
+
+template <class Is>
+bool is_any(TensorList list, const Is& is) {
+  return std::any_of(list.begin(), list.end(), is);
+}
+
+}  // namespace
+
+bool detail::is_sparse(TensorList list) {
+  return is_any(list, [](const Tensor& t) { return is_sparse(t); });
+}
+bool detail::is_any_lifted(TensorList list) {
+  return is_any(list, [](const Tensor& t) { return is_lifted(t); });
+}
+bool detail::is_led_away(TensorList list) {
+  return is_any(list, [](const Tensor& t) { return is_led_away(t); });
+}
+
 void detail::refuse_dtype(DType dtype, DTypeSet allowed, const Schema& schema) {
   std::string remedy;
   if (is_complex(dtype)) {

@@ -23,13 +23,31 @@ namespace detail {
 // written from a sparse one.
 void replace(const Tensor& self, const Tensor& result);
 
-inline bool is_sparse(const Tensor& t) { return t.defined() && t.is_sparse(); }
 inline bool is_hollow(const Tensor& t) { return t.defined() && t.is_hollow(); }
 inline bool is_hollow(TensorList list) {
   return std::any_of(list.begin(), list.end(), [](auto& t) { return is_hollow(t); });
 }
 template <class T>
 constexpr bool is_hollow(const T&) {
+  return false;
+}
+// What kind of hollow tensor an argument of an op is, or a list has.
+inline bool is_sparse(const Tensor& t) { return t.defined() && t.is_sparse(); }
+inline bool is_any_lifted(const Tensor& t) { return is_lifted(t); }
+inline bool is_led_away(const Tensor& t) { return is_lifted(t) || is_dispatched(t); }
+bool is_sparse(TensorList list);
+bool is_any_lifted(TensorList list);
+bool is_led_away(TensorList list);
+template <class T>
+constexpr bool is_sparse(const T&) {
+  return false;
+}
+template <class T>
+constexpr bool is_any_lifted(const T&) {
+  return false;
+}
+template <class T>
+constexpr bool is_led_away(const T&) {
   return false;
 }
 
@@ -68,12 +86,13 @@ struct Invoke<Block, R (*)(Args...)> {
       if (std::get<size_t(P::kInplaceFlag)>(std::tie(args...))) return inplace(args...);
     try {
       if ((is_hollow(args) || ...)) [[unlikely]] {
-        if (is_any_lifted(args...)) return lifted(args...);
-        if constexpr (!P::kSparseByForward) return sparse(nullptr, args...);
+        if ((is_led_away(args) || ...)) return led_away(args...);
+        if constexpr (!P::kSparseByForward)
+          if ((is_sparse(args) || ...)) return sparse(nullptr, args...);
       }
       if constexpr (P::kDraws)
         if (inside_batch_level()) [[unlikely]]
-          return lifted(args...);
+          return led_away(args...);
       check_dtype(args...);
       if constexpr (!P::kRecords) {
         R result = forward(args...);
@@ -108,8 +127,10 @@ struct Invoke<Block, R (*)(Args...)> {
       if (call_watch.sees_call()) return watched_inplace(args...);
     try {
       const Tensor& self = first(args...);
-      if ((is_hollow(args) || ...)) [[unlikely]]
-        return is_any_lifted(args...) ? lifted_inplace(args...) : inplace_sparse(self, args...);
+      if ((is_hollow(args) || ...)) [[unlikely]] {
+        if ((is_led_away(args) || ...)) return led_away_inplace(args...);
+        if ((is_sparse(args) || ...)) return inplace_sparse(self, args...);
+      }
       check_dtype(args...);
       prepare_write(args...);
       NodePtr node;
@@ -158,15 +179,18 @@ struct Invoke<Block, R (*)(Args...)> {
     }
   }
 
-  static NodePtr boxed_keep(const Value* values, const Result& result, const EdgeOf& edge_of) {
+  static NodePtr boxed_node(const Value* values, bool overwritten, const EdgeOf& edge_of) {
     auto* node = new OpNode<Block>();
     NodePtr owner = NodePtr::adopt(node);
     [&]<size_t... I>(std::index_sequence<I...>) {
-      node->keep_inputs(false, edge_of, unbox<Args>(values[I])...);
+      node->keep_inputs(overwritten, edge_of, unbox<Args>(values[I])...);
     }(Indices());
-    node->keep_results(unbox_result<R>(Result(result)),
-                       [](const Tensor& t, uint32_t) { return SavedTensor::input(t, false); });
     return owner;
+  }
+  static void boxed_keep(Node& node, const Result& result, bool are_own) {
+    auto as_input = [](const Tensor& t, uint32_t) { return SavedTensor::input(t, false); };
+    static_cast<OpNode<Block>&>(node).keep_results(unbox_result<R>(Result(result)),
+                                                   are_own ? &SavedTensor::result : +as_input);
   }
   static Result boxed_batched(const Batch& batch, const Value* values) {
     static_assert(std::is_invocable_r_v<R, typename P::Batching, const Batch&, Args...>,
@@ -214,41 +238,58 @@ struct Invoke<Block, R (*)(Args...)> {
   [[gnu::cold]] static R watched(Args... args) {
     std::array<Value, sizeof...(Args)> values{to_value(args)...};
     WatchedCall call(Block::schema.name_text, Block::def.autocast, values);
+    if (auto result = call.dispatch(Block::name, CallForm::plain))
+      return unbox_result<R>(std::move(*result));
     return unbox_result<R>(boxed(values.data()));
   }
   // What is written keeps its dtype, so nothing is cast.
   [[gnu::cold]] static R watched_inplace(Args... args) {
     std::array<Value, sizeof...(Args)> values{to_value(args)...};
     WatchedCall call(inplace_name(), Block::def.autocast.without_casts(), values);
+    if (auto result = call.dispatch(Block::name, CallForm::inplace))
+      return unbox_result<R>(std::move(*result));
     return inplace(args...);
   }
   [[gnu::cold]] static R watched_into(const Tensor& out, Args... args) {
     std::array<Value, sizeof...(Args)> values{to_value(args)...};
     WatchedCall call(Block::schema.name_text, Block::def.autocast.without_casts(), values);
+    if (auto result = call.dispatch(Block::name, CallForm::into, &out))
+      return unbox_result<R>(std::move(*result));
     return into(out, args...);
   }
 
-  static bool is_any_lifted(Args... args) {
-    auto any = [](const auto& arg) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(arg)>, Tensor>) return is_lifted(arg);
-      else if constexpr (std::is_same_v<std::decay_t<decltype(arg)>, TensorList>)
-        return std::any_of(arg.begin(), arg.end(), [](auto& t) { return is_lifted(t); });
-      else return false;
-    };
-    return (any(args) || ...);
+  static bool is_only_dispatched(Args... args) {
+    return (is_led_away(args) || ...) && !(is_any_lifted(args) || ...);
   }
-  // What the op does when an argument is lifted, see Note [Lifted tensors].
-  [[gnu::cold]] static R lifted(Args... args) {
-    if constexpr (P::kComposed && !P::kDraws) try {
-        return forward(args...);
-      } catch (const NeedsElements&) {  // not made of ops alone
-      }
+  // What the op does when an argument is lifted or dispatched, see Note [Lifted tensors] and
+  // Note [Dispatch to Python].
+  [[gnu::cold]] static R led_away(Args... args) {
+    if constexpr (P::kComposed)
+      if (is_only_dispatched(args...) ? is_run_in_parts(entry_of(Block::name)) : !P::kDraws) try {
+          return forward(args...);
+        } catch (const NeedsElements&) {  // not made of ops alone
+        }
     if constexpr (P::kMutates) {
-      return lifted_inplace(args...);
+      return led_away_inplace(args...);
     } else {
       const std::array<Value, sizeof...(Args)> values{to_value(args)...};
-      return unbox_result<R>(call_lifted(entry_of(Block::name), values));
+      return unbox_result<R>(call_led_away(entry_of(Block::name), values));
     }
+  }
+  [[gnu::cold]] static R led_away_inplace(Args... args) {
+    if (!is_only_dispatched(args...)) return lifted_inplace(args...);
+    const OpEntry& entry = entry_of(Block::name);
+    if constexpr (P::kComposed && !P::kMutates && Returns<R>::tensor)
+      if (is_run_in_parts(entry)) {
+        const Tensor& self = first(args...);
+        Tensor result = forward(args...);
+        check_fits(result, self);
+        needs::copy_(self, result);
+        return self;
+      }
+    const std::array<Value, sizeof...(Args)> values{to_value(args)...};
+    return unbox_result<R>(
+        call_dispatched(entry, P::kMutates ? CallForm::plain : CallForm::inplace, values));
   }
   [[gnu::cold]] static R lifted_inplace(Args... args) {
     const Tensor& self = first(args...);
@@ -432,6 +473,7 @@ OpEntry make_entry(const char* file, int line) {
                 .is_view = def.is_view,
                 .draws = P::kDraws,
                 .differentiable = P::kRecords,
+                .composed = P::kComposed,
                 .autocast = def.autocast,
                 .no_gpu = def.gpu.missing,
                 .file = file,
@@ -448,7 +490,10 @@ OpEntry make_entry(const char* file, int line) {
   }
   if constexpr (rule_of(typename P::Batching()) == BatchRule::own)
     entry.call_batched = &Call::boxed_batched;
-  if constexpr (P::kRecords) entry.keep = &Call::boxed_keep;
+  if constexpr (P::kRecords) {
+    entry.make_node = &Call::boxed_node;
+    entry.keep_results = &Call::boxed_keep;
+  }
   return entry;
 }
 

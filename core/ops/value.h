@@ -28,9 +28,13 @@ using Result = std::variant<Tensor, std::vector<Tensor>, bool, int64_t, double, 
 using BoxedCall = Result (*)(const Value* args);
 using BoxedCallInto = Result (*)(const Value* args, const Tensor& out);
 using BoxedCallBatched = Result (*)(const Batch& batch, const Value* args);
-// Makes the node of a call that gave this result; edge_of(argument) is where its gradient goes.
+// Makes the node of a call; edge_of(argument) is where its gradient goes. `overwritten` when the
+// first argument is about to be written in place.
 using EdgeOf = std::function<Edge(const Tensor&)>;
-using BoxedKeep = NodePtr (*)(const Value* args, const Result& result, const EdgeOf& edge_of);
+using BoxedNode = NodePtr (*)(const Value* args, bool overwritten, const EdgeOf& edge_of);
+// Lets the node keep what it needs of the results. They are its own, or only equal to what it would
+// have made: then they are kept as inputs are.
+using BoxedKeep = void (*)(Node& node, const Result& result, bool are_own);
 
 // How an op works on a batch of samples; see core/ops/batch.h.
 enum class BatchRule : uint8_t {
@@ -107,12 +111,14 @@ struct OpEntry {
   BoxedCall call_inplace = nullptr;   // null when there is no such form
   BoxedCallInto call_into = nullptr;  // tries to write into `out`; null when the op cannot
   const Formula* formula = nullptr;   // of the forward, when it is one
-  BoxedKeep keep = nullptr;           // null when it leaves no node on the tape
+  BoxedNode make_node = nullptr;      // null when it leaves none on the tape
+  BoxedKeep keep_results = nullptr;   // null together with that
   BatchRule batch_rule;
   BoxedCallBatched call_batched = nullptr;  // its own rule, or null
   bool is_view;
   bool draws;
   bool differentiable;
+  bool composed;  // of other ops, as far as can be seen; see Plan::kComposed
   Autocast autocast;
   const char* no_gpu;  // why it has no form for CUDA; empty when it has one
   const char* file;

@@ -48,7 +48,8 @@ void visit_tensors(std::span<const Value> values, const Visit& visit) {
 
 }  // namespace
 
-WatchedCall::WatchedCall(const char* name, const Autocast& autocast, std::span<Value> values) {
+WatchedCall::WatchedCall(const char* name, const Autocast& autocast, std::span<Value> values)
+    : values_(values) {
   if (current_profile) {
     range_.emplace(name, RangeKind::op);
     if (current_profile->notes_shapes)
@@ -71,6 +72,19 @@ WatchedCall::WatchedCall(const char* name, const Autocast& autocast, std::span<V
     }
   }
   call_watch.passes = call_watch.watchers & watchers_of(autocast.casts());
+}
+
+std::optional<Result> WatchedCall::dispatch(const char* cpp_name, CallForm form,
+                                            const Tensor* out) {
+  if (!(call_watch.watchers & kWatchedByModes)) return std::nullopt;
+  const OpEntry& entry = entry_of(cpp_name);
+  if (!is_seen_by_modes(entry, values_)) return std::nullopt;
+  // With the argument inplace=True the op is called in place, and seen then.
+  int flag =
+      form == CallForm::plain && entry.differentiable ? entry.schema.index_of("inplace") : -1;
+  if (flag >= 0 && std::get<bool>(values_[size_t(flag)])) return std::nullopt;
+  call_watch.passes = false;
+  return call_dispatched(entry, form, values_, out);
 }
 
 void WatchedCall::cast(CastTo to, DType lower, std::span<Value> values) {

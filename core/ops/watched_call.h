@@ -1,5 +1,5 @@
-// Owns what happens around a call of an op while something watches: the profiler notes it, and
-// autocast changes the dtype of its arguments.
+// Owns what happens around a call of an op while something watches: the profiler notes it,
+// autocast changes the dtype of its arguments, and a mode may run in its place.
 //
 // Note [Autocast]
 // In an autocast region an op with a field .autocast gets its floating-point arguments in another
@@ -11,14 +11,14 @@
 // gradients have the dtypes of their values. A parameter (a float32 leaf that requires grad) is
 // cast once in a region and kept, since a model may use it often; casts are forgotten at the end of
 // the outermost region.
-// Two bits of a byte of the thread say who watches, so a call that nobody watches tests one byte.
+// The bits of a byte of the thread say who watches, so a call that nobody watches tests one byte.
 #pragma once
 
 #include <optional>
 #include <span>
 
 #include "core/autograd/profiler.h"
-#include "core/ops/value.h"
+#include "core/ops/dispatch.h"
 
 namespace rushlight {
 
@@ -27,11 +27,14 @@ class WatchedCall {
   // Begins the call of an op; what its arguments become is in `values`.
   WatchedCall(const char* name, const Autocast& autocast, std::span<Value> values);
   WatchedCall(const WatchedCall&) = delete;
+  // What a mode of this thread returns for the call, if one sees it; else the op is to run.
+  std::optional<Result> dispatch(const char* cpp_name, CallForm form, const Tensor* out = nullptr);
   WatchedCall& operator=(const WatchedCall&) = delete;
 
  private:
   void cast(CastTo to, DType lower, std::span<Value> values);
 
+  std::span<const Value> values_;
   std::optional<ProfiledScope> range_;
   std::optional<NoAutocastGuard> uncast_;
   std::vector<Tensor> casts_;

@@ -26,6 +26,7 @@ Tensor hollow(const Tensor& behind, ShapeRef sizes, ShapeRef strides, IntrusiveP
   impl.layout_changed();
   impl.requires_grad = behind.requires_grad();
   impl.lift = std::move(lift);
+  impl.parts_changed();
   return lifted;
 }
 
@@ -79,13 +80,17 @@ void take_lift(const Tensor& to, const Tensor& lifted) {
   impl.strides = from.strides;
   impl.dtype = from.dtype;
   impl.lift = from.lift;
+  impl.parts_changed();
   impl.requires_grad = from.requires_grad;
   impl.layout_changed();
 }
 
-NeedsElements::NeedsElements(const Tensor& lifted)
+NeedsElements::NeedsElements(const Tensor& hollow)
     : Error(ErrorKind::kRuntime,
-            level_of(lifted).kind == LevelKind::batch
+            !is_lifted(hollow)
+                ? "a tensor made by _make_wrapper_subclass has no elements of its own. Let the "
+                  "__torch_dispatch__ of its class do what is asked for, with the tensors inside."
+            : level_of(hollow).kind == LevelKind::batch
                 ? "the elements of a tensor inside vmap are not known while the function runs: it "
                   "stands for many samples at once. Use torch.where in place of `if`, and keep "
                   ".item(), float() and NumPy out of the function."

@@ -70,11 +70,11 @@ Tensor lift_dual(const Tensor& value, const Tensor& tangent, const Level& level)
 // Makes a tensor stand for what `lifted` stands for.
 void take_lift(const Tensor& to, const Tensor& lifted);
 
-// Thrown where elements are asked for that a lifted tensor does not have. An op made of other ops
-// is done again another way when it meets this, see ops/lift.cpp.
+// Thrown where elements are asked for that a lifted tensor, or a wrapper, does not have. An op made
+// of other ops is done again another way when it meets this, see ops/lift.cpp.
 class NeedsElements final : public Error {
  public:
-  explicit NeedsElements(const Tensor& lifted);
+  explicit NeedsElements(const Tensor& hollow);
 };
 
 }  // namespace rushlight

@@ -166,6 +166,7 @@ Tensor make_sparse(const SparsePattern::Ptr& pattern, const Tensor& values) {
   impl.strides = contiguous_strides(sizes);
   impl.layout_changed();
   impl.sparse = IntrusivePtr<SparseParts>::adopt(new SparseParts(pattern, shallow_copy(values)));
+  impl.parts_changed();
   return sparse;
 }
 
@@ -181,6 +182,7 @@ Tensor bare_pattern(const Tensor& sparse) {
 void take_parts(const Tensor& to, const Tensor& from) {
   TensorImpl& impl = *to.impl();
   impl.sparse = from.impl()->sparse;
+  impl.parts_changed();
   impl.sizes = from.sizes();
   impl.strides = from.strides();
   impl.dtype = from.dtype();

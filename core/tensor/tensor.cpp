@@ -9,6 +9,7 @@
 
 #include "core/device/allocator.h"
 #include "core/device/cuda.h"
+#include "core/tensor/dispatch.h"
 #include "core/tensor/element.h"
 #include "core/tensor/fusion.h"
 #include "core/tensor/lift.h"
@@ -62,6 +63,11 @@ void TensorImpl::destroy(TensorImpl* impl) {
   if (impl->saved) impl->storage->saved_windows.fetch_sub(1, std::memory_order_relaxed);
   impl->~TensorImpl();
   cpu_free(impl, sizeof(TensorImpl));
+}
+
+void TensorImpl::parts_changed() {
+  uint8_t parts = uint8_t((sparse ? kIsSparse : 0) | (lift ? kIsLifted : 0));
+  detours = uint8_t((detours & ~(kIsSparse | kIsLifted)) | parts);
 }
 
 void TensorImpl::layout_changed() {
@@ -174,7 +180,7 @@ Tensor wrapped_number(const Scalar& value) {
 
 Tensor alias(const Tensor& tensor, ShapeRef sizes, ShapeRef strides, int64_t offset) {
   if (tensor.is_sparse()) refuse_sparse(tensor);
-  if (is_lifted(tensor)) throw NeedsElements(tensor);
+  if (!tensor.has_elements()) throw NeedsElements(tensor);
   CHECK(sizes.size() == strides.size(),
         "mismatch in length of strides and shape: ", ShapeText{strides}, " and ", ShapeText{sizes});
   CHECK(offset >= 0, "storage offset must not be negative, got ", offset);
@@ -199,6 +205,8 @@ Tensor alias(const Tensor& tensor, ShapeRef sizes, ShapeRef strides, int64_t off
 
 Tensor shallow_copy(const Tensor& tensor) {
   const TensorImpl& from = *tensor.impl();
+  if (is_dispatched(tensor)) [[unlikely]]
+    return dispatch_hooks.detach(tensor);
   TensorImpl* impl = new_impl();
   Tensor out(IntrusivePtr<TensorImpl>::adopt(impl));
   impl->storage = from.storage;
@@ -208,17 +216,20 @@ Tensor shallow_copy(const Tensor& tensor) {
   impl->strides = from.strides;
   impl->dtype = from.dtype;
   impl->contiguous = from.contiguous;
-  impl->sparse = from.sparse;
-  impl->lift = from.lift;
   impl->wrapped_number = from.wrapped_number;
   impl->untracked = from.untracked;
   impl->inference = from.inference;
+  if (from.detours) [[unlikely]] {
+    impl->sparse = from.sparse;
+    impl->lift = from.lift;
+    impl->parts_changed();
+  }
   return out;
 }
 
 void Tensor::refuse_data() const {
   if (is_sparse()) refuse_sparse(*this);
-  if (is_lifted(*this)) throw NeedsElements(*this);
+  if (!has_elements()) throw NeedsElements(*this);
   CHECK(!device().is_meta(), ErrorKind::kNotImplemented, "a Tensor on meta has no data to read.");
   detail::fail(ErrorKind::kNotImplemented, "not implemented for tensors on ", device(),
                ". Move them to the CPU with cpu().");

@@ -28,6 +28,11 @@ class AutogradMetaBase {
 class SparseParts;
 class Lift;
 
+// Why an op leaves its usual path for a tensor: its elements are not in its storage, or its class
+// has a __torch_dispatch__, which runs in place of ops; see Note [Dispatch to Python] in
+// tensor/dispatch.h. A wrapper is a tensor of such a class that has no elements of its own.
+enum Detour : uint8_t { kIsSparse = 1, kIsLifted = 2, kIsDispatched = 4, kIsWrapper = 8 };
+
 class TensorImpl : public RefCounted {
  public:
   static void destroy(TensorImpl* impl);
@@ -48,6 +53,8 @@ class TensorImpl : public RefCounted {
   bool untracked = false;
   // One of the saved_windows of the storage.
   bool saved = false;
+  // A set of Detour; empty for a plain dense tensor.
+  uint8_t detours = 0;
   LazyPtr<AutogradMetaBase> autograd;
   // Both null for a dense tensor. With either, the storage has no memory.
   IntrusivePtr<SparseParts> sparse;
@@ -60,6 +67,8 @@ class TensorImpl : public RefCounted {
 
   // Recomputes numel and contiguous after sizes or strides changed.
   void layout_changed();
+  // Notes in `detours` what `sparse` and `lift` are now.
+  void parts_changed();
 };
 
 // What kinds of memory order a tensor can be asked for.
@@ -98,8 +107,10 @@ class Tensor {
   bool requires_grad() const { return impl_->requires_grad; }
   // In any of the sparse layouts.
   bool is_sparse() const { return bool(impl_->sparse); }
-  // Sparse or lifted: the elements are not in the storage.
-  bool is_hollow() const { return impl_->sparse || impl_->lift; }
+  // Whether ops leave their usual path: sparse, lifted, or of a class that ops are dispatched to.
+  bool is_hollow() const { return impl_->detours; }
+  // Whether the elements are in the storage.
+  bool has_elements() const { return !(impl_->detours & ~kIsDispatched); }
 
   // The first element, in the memory of the CPU. Raises for a tensor of another device and for a
   // sparse or lifted one, so that no loop of the CPU ever sees an address of something else.

@@ -12,7 +12,7 @@ import sys
 from collections import OrderedDict
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight._checkpoint.archive import ArchiveWriter
 from rushlight._checkpoint.rebuild import (
     QUANTIZED_STORAGE_TYPES,
@@ -30,6 +30,7 @@ from rushlight._checkpoint.rebuild import (
     rebuild_tensor_v2,
     rebuild_tensor_v3,
     rebuild_with_attributes,
+    rebuild_wrapper,
 )
 from rushlight._quantized import QuantizedTensor, integers_of, parts_of_form
 from rushlight._sparse import parts_of
@@ -98,6 +99,8 @@ class _Pickler(_PythonPickler):
             return rebuild_strided, obj._tables()
         if isinstance(obj, Tensor) and type(obj).__reduce_ex__ not in _PLAIN:
             return NotImplemented  # its class says how it is pickled, or why not
+        if isinstance(obj, Tensor) and _C._is_wrapper(obj):
+            return self._reduce_wrapper(obj)
         if isinstance(obj, Parameter):
             arguments = (obj.detach(), obj.requires_grad, OrderedDict())
             state = vars(obj)
@@ -131,6 +134,12 @@ class _Pickler(_PythonPickler):
         return (
             (rebuild_with_attributes, (reduced[0], Tensor, reduced[1], state)) if state else reduced
         )
+
+    def _reduce_wrapper(self, tensor: Tensor) -> tuple[Any, ...]:
+        cls, shape, stride = type(tensor), tuple(tensor.shape), tuple(tensor.stride())
+        outside = (tensor.dtype, shape, stride, tensor.storage_offset(), rl.strided, tensor.device)
+        arguments = (cls, *outside, tensor.requires_grad)
+        return rebuild_with_attributes, (rebuild_wrapper, cls, arguments, dict(vars(tensor)))
 
     def _reduce_quantized(self, tensor: QuantizedTensor) -> tuple[Any, ...]:
         return rebuild_quantized, (

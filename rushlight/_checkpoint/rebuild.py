@@ -261,11 +261,20 @@ def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any
         check(kind is NestedTensor, "a nested tensor has an unknown class")
         check(type(arguments) is tuple and len(arguments) == 1, "arguments are not a tuple of one")
         return rebuild_jagged(*arguments)
+    check(type(state) is dict, "attributes must be a dict")
+    if function is rebuild_wrapper:
+        check(type(arguments) is tuple and len(arguments) == 8, "arguments are not a tuple of 8")
+        check(kind is arguments[0], "a tensor of a class is made of another one")
+        result = rebuild_wrapper(*arguments)
+        for name, value in state.items():  # which its class, that is trusted, names
+            is_name = type(name) is str and not name.startswith("__")
+            check(is_name, "an attribute has no proper name")
+            vars(result)[name] = value
+        return result
     is_known = any(function is known for known in (rebuild_tensor_v2, rebuild_tensor_v3))
     check(is_known, "a tensor with attributes is made in an unknown way")
     check(kind is Tensor or kind is Buffer, "a tensor with attributes has an unknown class")
     check(type(arguments) is tuple, "arguments are not a tuple")
-    check(type(state) is dict, "attributes must be a dict")
     result = function(*arguments)
     if kind is Buffer or state.get("_is_buffer") is True:
         result = Buffer(result, persistent=state.get("persistent") is not False)
@@ -283,6 +292,34 @@ def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tens
         _check_can_learn(dtype)
     result = rl.empty_strided(size, stride, dtype=dtype, device="meta")
     return result.requires_grad_(requires_grad)
+
+
+def rebuild_wrapper(
+    kind: Any,
+    dtype: Any,
+    size: Any,
+    stride: Any,
+    offset: Any,
+    layout: Any,
+    device: Any,
+    requires_grad: Any,
+) -> Tensor:
+    """Stands for torch._utils._rebuild_wrapper_subclass: a tensor of a class that was registered,
+    without elements of its own; its parts are attributes."""
+    is_class = isinstance(kind, type) and issubclass(kind, Tensor)
+    check(is_class, "a tensor of a class has an unknown one")
+    check(any(dtype is known for known in (*STORAGE_TYPES, *_UNTYPED_DTYPES)), "not a dtype")
+    _check_layout(offset, size, stride, _MAX_INT64, dtype.itemsize)
+    check(layout is rl.strided and isinstance(device, rl.device), "a tensor's layout is damaged")
+    check(type(requires_grad) is bool, "requires_grad must be a bool")
+    if requires_grad:
+        _check_can_learn(dtype)
+    try:
+        return Tensor._make_wrapper_subclass(
+            kind, size, stride, offset, dtype=dtype, device=device, requires_grad=requires_grad
+        )
+    except (RuntimeError, TypeError) as error:
+        raise UnpicklingError(f"a tensor of a class cannot be made: {error}") from None
 
 
 def rebuild_sparse(layout: Any, parts: Any) -> Tensor:
@@ -446,6 +483,7 @@ GLOBALS: dict[str, Any] = {
     "torch.nested._internal.nested_tensor.NestedTensor": NestedTensor,
     "torch.nested._internal.nested_tensor._rebuild_njt": rebuild_jagged,
     "torch._utils._rebuild_meta_tensor_no_storage": rebuild_meta,
+    "torch._utils._rebuild_wrapper_subclass": rebuild_wrapper,
     "torch._tensor._rebuild_from_type_v2": rebuild_with_attributes,
     "torch._tensor.Tensor": Tensor,
     "torch.Tensor": Tensor,
@@ -486,6 +524,7 @@ CALLS: dict[int, Callable[..., Any]] = {
             rebuild_quantized,
             rebuild_strided,
             rebuild_meta,
+            rebuild_wrapper,
             rebuild_with_attributes,
             get_layout,
             rebuild_parameter,

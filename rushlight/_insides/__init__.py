@@ -16,6 +16,7 @@ __all__ = [
     "Value",
     "_are_functorch_transforms_active",
     "_functorch",
+    "_get_default_device",
     "_get_tracing_state",
     "_is_alias_of",
     "_jit_set_profiling_executor",
@@ -47,6 +48,11 @@ class Value:
 def _are_functorch_transforms_active() -> bool:
     """Whether vmap, or a derivative of torch.func, is running."""
     return rl._C._levels()[2]
+
+
+def _get_default_device() -> str:
+    """The kind of device that tensors are made on."""
+    return rl.get_default_device().type
 
 
 def _get_tracing_state() -> None:

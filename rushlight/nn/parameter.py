@@ -106,7 +106,15 @@ def _detached_in_its_class(data: Any) -> Any:
     if kind is Tensor or not issubclass(kind, Tensor) or issubclass(kind, (Parameter, Buffer)):
         return None
     detached = data.detach()
-    return detached if type(detached) is kind else None
+    if type(detached) is kind:
+        return detached
+    if kind.__torch_dispatch__ is not Tensor.__torch_dispatch__:
+        raise RuntimeError(
+            f"Parameter: detach() of a {kind.__name__} returned a {type(detached).__name__}. A "
+            "parameter stays of its class, so __torch_dispatch__ must return one for "
+            "aten.detach.default."
+        )
+    return None
 
 
 # What may be asked of a tensor without a shape: its dtype, its device and their changes.

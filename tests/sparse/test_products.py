@@ -108,3 +108,20 @@ def test_products_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(RuntimeError, match=message):
             call()
+
+
+def test_products_are_reduced_by_row() -> None:
+    dense = torch.tensor([[0.0, 2.0, -1.0], [0.0, 0.0, 0.0], [3.0, 0.0, 0.0]])
+    other = torch.arange(6.0).view(3, 2) - 2
+    products = dense.unsqueeze(2) * other  # (row, entry, column)
+    is_entry = dense != 0
+    for layout in "to_sparse", "to_sparse_csr":
+        matrix = getattr(dense, layout)()
+        for reduce in "sum", "mean", "amax", "amin":
+            rows = [
+                getattr(part[there], reduce)(0) if there.any() else torch.zeros(2)
+                for part, there in zip(products, is_entry, strict=True)
+            ]
+            assert torch.equal(torch.sparse.mm(matrix, other, reduce), torch.stack(rows))
+    with pytest.raises(ValueError, match="reduce must be one of"):
+        torch.sparse.mm(dense.to_sparse(), other, "prod")

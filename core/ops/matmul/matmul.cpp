@@ -24,7 +24,8 @@ Tensor as_rows(const Tensor& tensor) {
 
 // Both must have one dtype and one device.
 void check_kinds(const Tensor& a, const Tensor& b) {
-  CHECK(a.dtype() == b.dtype(),
+  bool is_for_class = a.dtype() != b.dtype() && (is_dispatched(a) || is_dispatched(b));
+  CHECK(is_for_class || a.dtype() == b.dtype(),
         "expected m1 and m2 to have the same dtype, but got: ", dtype_name(a.dtype()),
         " != ", dtype_name(b.dtype()), ". Convert one with .to(dtype).");
   common_device(std::array{&a, &b});

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from datetime import timedelta
 
@@ -33,6 +34,17 @@ __all__ = [
 ]
 
 _jobs = itertools.count()  # all processes count alike
+
+
+def _require_initialized(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that raises before init_rpc and after shutdown; libraries decorate theirs."""
+
+    @functools.wraps(func)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        agent()
+        return func(*args, **kwargs)
+
+    return wrapped
 
 
 def init_rpc(

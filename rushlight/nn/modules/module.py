@@ -230,6 +230,9 @@ class Module(Stateful):
                 if overwrites:
                     self._parameters[name] = _overwritten(tensor, fn)
                     continue
+                if rl._C._is_wrapper(tensor):
+                    self.__dict__[name] = _overwritten(tensor, fn)
+                    continue
                 tensor.data = fn(tensor.data)
                 if tensor.grad is not None:
                     tensor.grad.data = fn(tensor.grad.data)

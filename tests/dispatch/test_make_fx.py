@@ -1,0 +1,143 @@
+"""Graphs of the ops below autograd: make_fx."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight.fx.experimental.proxy_tensor import (
+    disable_proxy_modes_tracing,
+    get_proxy_mode,
+    make_fx,
+)
+
+aten = torch.ops.aten
+X = torch.arange(6.0).view(2, 3) / 3
+Y = torch.arange(6.0).view(2, 3) - 2
+
+
+def targets(graph: Any) -> list[str]:
+    return [str(node.target) for node in graph.graph.nodes if node.op == "call_function"]
+
+
+def test_the_code_reads_like_the_function() -> None:
+    graph = make_fx(lambda x, y: (x + y).relu() * 2)(X, Y)
+    lines = graph.code.strip().splitlines()
+    assert lines[0] == "def forward(self, x_1, y_1):"
+    assert lines[1].strip().startswith("add = rushlight.ops.aten.add.Tensor(x_1, y_1)")
+    assert lines[-1].strip() == "return mul"
+    assert torch.equal(graph(Y, X * 5), (Y + X * 5).relu() * 2)
+    assert targets(graph) == ["aten.add.Tensor", "aten.relu.default", "aten.mul.Tensor"]
+
+
+def test_gradients_are_part_of_the_graph() -> None:
+    net = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.GELU(), nn.Linear(4, 1))
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return net(x).square().sum()
+
+    graph = make_fx(torch.func.grad(loss))(X)
+    torch.testing.assert_close(graph(Y), torch.func.grad(loss)(Y))
+    assert [name for name, _ in graph.named_parameters()] == [
+        f"_param_constant{i}" for i in range(6)
+    ]
+    assert graph._param_constant0 is net[0].weight
+
+
+def test_backward_inside_the_function() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        x = x.detach().requires_grad_()
+        (x.exp() * x).sum().backward()
+        return x.grad
+
+    graph = make_fx(f)(X)
+    torch.testing.assert_close(graph(Y), Y.exp() * (Y + 1))
+
+
+def test_nested_arguments_and_results() -> None:
+    def f(x: Any, d: dict[str, list[torch.Tensor]], n: int) -> Any:
+        values, places = (x + d["a"][0] * n).max(1)
+        return {"v": values, "p": (places, n)}
+
+    graph = make_fx(f)(X, {"a": [Y]}, 3)
+    found, expected = graph(Y, {"a": [X]}, 3), f(Y, {"a": [X]}, 3)
+    assert torch.equal(found["v"], expected["v"]) and torch.equal(found["p"][0], expected["p"][0])
+    assert found["p"][1] == 3
+    with pytest.raises(ValueError, match="the arguments are"):
+        graph(Y, {"b": [X]}, 3)
+
+
+def test_writes_in_place() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        y = x.clone()
+        y.add_(1)
+        y[0].mul_(2)
+        return y
+
+    graph = make_fx(f)(X)
+    assert torch.equal(graph(Y), f(Y))
+    assert "aten.mul_.Tensor" in targets(graph)
+
+
+def test_tensors_that_are_no_arguments_are_constants() -> None:
+    table = torch.tensor([1.0, 2.0, 3.0])
+    graph = make_fx(lambda x: x * table + torch.ones(3))(X)
+    assert graph._tensor_constant0 is table
+    assert torch.equal(graph(Y), Y * table + 1)
+    assert "aten.ones.default" in targets(graph)
+
+
+def test_several_results_of_an_op() -> None:
+    graph = make_fx(lambda x: x.sort(1)[0])(X)
+    assert operator.getitem in [node.target for node in graph.graph.nodes]
+    assert torch.equal(graph(Y), Y.sort(1).values)
+
+
+def test_decompositions() -> None:
+    table = {aten.tanh.default: lambda x: 2 * (2 * x).sigmoid() - 1}
+    graph = make_fx(torch.tanh, table)(X)
+    assert "aten.sigmoid.default" in targets(graph) and "aten.tanh.default" not in targets(graph)
+    torch.testing.assert_close(graph(Y), Y.tanh())
+
+
+def test_graphs_are_copied_and_pickled() -> None:
+    import copy
+    import pickle
+
+    graph = make_fx(lambda x: x.exp() + 1)(X)
+    for other in copy.deepcopy(graph), pickle.loads(pickle.dumps(graph)):
+        assert torch.equal(other(Y), Y.exp() + 1)
+
+
+def test_numbers_are_refused() -> None:
+    with pytest.raises(RuntimeError, match="asks for the number in a tensor"):
+        make_fx(lambda x: x * x.sum().item())(X)
+    with pytest.raises(ValueError, match="tracing_mode"):
+        make_fx(torch.sin, tracing_mode="dream")
+    assert get_proxy_mode() is None
+
+
+def test_all_tracing_modes() -> None:
+    for mode in "real", "fake", "symbolic":
+        assert torch.equal(make_fx(torch.sin, tracing_mode=mode)(X)(Y), Y.sin())
+
+
+def test_the_mode_can_be_asked_for_and_left() -> None:
+    def f(x: torch.Tensor) -> torch.Tensor:
+        assert get_proxy_mode() is not None
+        with disable_proxy_modes_tracing():
+            assert get_proxy_mode() is None
+            constant = torch.ones(3) * 2
+        return x + constant
+
+    graph = make_fx(f)(X)
+    assert targets(graph) == ["aten.add.Tensor"] and torch.equal(graph(Y), Y + 2)
+
+
+def test_vmap_inside() -> None:
+    graph = make_fx(torch.vmap(torch.func.grad(lambda x: x.sin().sum())))(X)
+    torch.testing.assert_close(graph(Y), Y.cos())
