@@ -243,6 +243,12 @@ PyObject* size_concat(PyObject* a, PyObject* b) {
 PyObject* size_repeat(PyObject* self, Py_ssize_t times) {
   return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, times));
 }
+// Python asks it before the + of tuples, also where a plain tuple stands on the left.
+PyObject* size_add(PyObject* a, PyObject* b) {
+  if (!PyTuple_Check(a) || !PyTuple_Check(b)) Py_RETURN_NOTIMPLEMENTED;
+  return size_concat(a, b);
+}
+PyNumberMethods size_number = {.nb_add = size_add};
 PyMappingMethods size_mapping = {.mp_subscript = size_subscript};
 PySequenceMethods size_sequence = {.sq_concat = size_concat, .sq_repeat = size_repeat};
 PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."},
@@ -256,6 +262,7 @@ PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of
 PyTypeObject SizeType = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0},
                          .tp_name = "rushlight.Size",
                          .tp_repr = size_repr,
+                         .tp_as_number = &size_number,
                          .tp_as_sequence = &size_sequence,
                          .tp_as_mapping = &size_mapping,
                          .tp_flags = Py_TPFLAGS_DEFAULT,

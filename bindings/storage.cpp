@@ -44,6 +44,11 @@ PyObject* storage_bytes(PyObject*, PyObject* tensor) {
   return guarded([&] { return wrap(all_bytes(storage_of(tensor))); });
 }
 
+// What tells a storage from all others that live, wherever its bytes are.
+PyObject* storage_id(PyObject*, PyObject* tensor) {
+  return guarded([&] { return checked(PyLong_FromVoidPtr(storage_of(tensor).get())); });
+}
+
 PyObject* storage_resize(PyObject*, PyObject* args) {
   return guarded([&]() -> PyObject* {
     PyObject *tensor, *bytes;
@@ -117,6 +122,7 @@ PyObject* map_file_bytes(PyObject*, PyObject* args) {
 
 PyMethodDef methods[] = {
     {"_storage_bytes", storage_bytes, METH_O, "The bytes of a tensor's storage, as uint8."},
+    {"_storage_id", storage_id, METH_O, "A number of a tensor's storage alone."},
     {"_storage_resize", storage_resize, METH_VARARGS, "Makes the storage longer or shorter."},
     {"_set_storage", set_storage, METH_VARARGS,
      "Makes a tensor look at the storage of another: (tensor, source, offset, size, stride)."},

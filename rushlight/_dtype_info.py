@@ -19,6 +19,13 @@ _FLOATS = {
 }
 
 
+def _expect_dtype(name: str, given: Any) -> Any:
+    if not isinstance(given, _C.dtype):
+        kind = type(given).__name__
+        raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {kind}.")
+    return given
+
+
 class finfo:
     """The limits of a floating-point dtype; of the default dtype when none is given.
 
@@ -28,7 +35,7 @@ class finfo:
     """
 
     def __init__(self, type: Any = None) -> None:
-        dtype = _C.get_default_dtype() if type is None else type
+        dtype = _expect_dtype("finfo", _C.get_default_dtype() if type is None else type)
         name = dtype.to_real()._name
         if name not in _FLOATS:
             raise TypeError(
@@ -43,6 +50,12 @@ class finfo:
         self.tiny = 2.0**exponent
         self.smallest_normal = self.tiny
         self.resolution = 10.0**-digits
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
 
     def __repr__(self) -> str:
         return (
@@ -61,6 +74,7 @@ class iinfo:
     """
 
     def __init__(self, type: Any) -> None:
+        _expect_dtype("iinfo", type)
         if type.is_floating_point or type.is_complex or type is _C.bool:
             raise TypeError(
                 "torch.iinfo() requires an integer input type. "
@@ -70,6 +84,12 @@ class iinfo:
         self.bits = type.itemsize * 8
         self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
         self.max = 2 ** (self.bits - 1 if type.is_signed else self.bits) - 1
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, iinfo) and self.dtype == other.dtype
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
 
     def __repr__(self) -> str:
         return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

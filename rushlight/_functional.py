@@ -31,16 +31,23 @@ def is_storage(obj: Any) -> bool:
 _segment_reduce = rl.segment_reduce
 
 
+def _expect_tensor(op: str, input: Any) -> Tensor:
+    if not isinstance(input, Tensor):
+        kind = type(input).__name__
+        raise TypeError(f"{op}(): argument 'input' (position 1) must be Tensor, not {kind}.")
+    return input
+
+
 @overridable
 def is_floating_point(input: Tensor) -> bool:
     """Returns whether the tensor's dtype is a real floating-point type."""
-    return input.dtype.is_floating_point
+    return _expect_tensor("is_floating_point", input).dtype.is_floating_point
 
 
 @overridable
 def is_complex(input: Tensor) -> bool:
     """Returns whether the tensor's dtype is complex."""
-    return input.dtype.is_complex
+    return _expect_tensor("is_complex", input).dtype.is_complex
 
 
 @overridable
@@ -51,7 +58,7 @@ def numel(input: Tensor) -> int:
         >>> torch.numel(torch.ones(2, 3))
         6
     """
-    return input.numel()
+    return _expect_tensor("numel", input).numel()
 
 
 def broadcast_shapes(*shapes: Any) -> Any:
@@ -79,10 +86,17 @@ def broadcast_shapes(*shapes: Any) -> Any:
 
 
 def typename(obj: Any) -> str:
-    """Returns the name of an object's type; of a tensor, with its dtype."""
+    """Returns the name of an object's type; of a tensor, with its dtype.
+
+    Example:
+        >>> torch.typename(torch.ones(2)), torch.typename([2])
+        ('torch.FloatTensor', 'list')
+    """
     if isinstance(obj, Tensor):
         return obj.type()
-    return f"{type(obj).__module__}.{type(obj).__qualname__}"
+    kind = type(obj)
+    home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return home + kind.__qualname__
 
 
 @overridable

@@ -6,6 +6,8 @@ at, for the memory may have moved. A TypedStorage is an untyped one and a dtype.
 
 from __future__ import annotations
 
+import sys
+
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._legacy import TYPE_NAMES
@@ -72,6 +74,9 @@ class StorageBase:
 
     def __copy__(self) -> Self:
         return self.clone()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _storage_on, (type(self), self._values())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) not in memo:
@@ -234,12 +239,33 @@ class UntypedStorage(StorageBase):
             raise RuntimeError("UntypedStorage: slices need memory of the CPU. Slice a tensor.")
         return self._of(rl.frombuffer(values, dtype=rl.uint8) if values.numel() else values.clone())
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, UntypedStorage) and self._cdata == other._cdata
+
+    def __hash__(self) -> int:
+        return hash(self._cdata)
+
+    @property
+    def _cdata(self) -> int:
+        """A number that no other storage has while this one lives."""
+        return _C._storage_id(self._handle)
+
     @classmethod
     def from_file(
         cls, filename: str | os.PathLike[str], shared: bool = False, nbytes: int = 0
     ) -> Self:
         """Returns the first bytes of a file; see torch.from_file."""
         return cls._of(_C._map_file_bytes(filename, shared, nbytes))
+
+    @classmethod
+    def from_buffer(cls, buffer: Any, **options: Any) -> Self:
+        """Returns a copy of the bytes of a buffer.
+
+        Args:
+            buffer: bytes, or what has Python's buffer protocol.
+            options: byte_order, dtype, count and offset, as of TypedStorage.from_buffer.
+        """
+        return cls._of(_copy_of_buffer(buffer, **{"dtype": rl.uint8, **options}))
 
     @property
     def filename(self) -> None:
@@ -249,6 +275,16 @@ class UntypedStorage(StorageBase):
     def untyped(self) -> Self:
         """Returns itself."""
         return self
+
+    def new(self) -> Self:
+        """Returns a storage of no bytes on the same device."""
+        return type(self)(device=self.device)
+
+    def type(self, dtype: Any = None) -> Any:
+        """Returns the name of the type, or the bytes as numbers of a dtype, one of each."""
+        if dtype is None:
+            return "torch.storage.UntypedStorage"
+        return TypedStorage(wrap_storage=self, dtype=rl.uint8).type(dtype)
 
 
 class _TypedMeta(type):
@@ -322,6 +358,61 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
     def _description(self) -> str:
         return f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
 
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TypedStorage)
+            and self.dtype is other.dtype
+            and self._untyped == other._untyped
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self._untyped))
+
+    @classmethod
+    def from_file(
+        cls, filename: str | os.PathLike[str], shared: bool = False, size: int = 0
+    ) -> Self:
+        """Returns the first numbers of a file; see torch.from_file.
+
+        Args:
+            filename: where the file is.
+            shared: whether what is written to the storage goes to the file.
+            size: how many numbers there are.
+        """
+        dtype = cls._dtype or _C.get_default_dtype()
+        bytes = UntypedStorage.from_file(filename, shared, size * dtype.itemsize)
+        return cls(wrap_storage=bytes, dtype=dtype)
+
+    @classmethod
+    def from_buffer(
+        cls,
+        buffer: Any,
+        byte_order: str | None = None,
+        *,
+        dtype: rl.dtype | None = None,
+        count: int = -1,
+        offset: int = 0,
+    ) -> Self:
+        """Returns a copy of the numbers in a buffer.
+
+        Args:
+            buffer: bytes, or what has Python's buffer protocol.
+            byte_order: of each number: "native", "little" or "big"; not needed for bytes.
+            dtype: the dtype; that of the class, where it has one.
+            count: how many numbers, all unless given.
+            offset: where the first one begins, in bytes.
+
+        Raises:
+            ValueError: if byte_order is none of these, or the buffer is too short.
+
+        Example:
+            >>> torch.ShortStorage.from_buffer(bytes([0, 1, 0, 2]), "big").tolist()
+            [1, 2]
+        """
+        kind = cls._dtype or dtype or _C.get_default_dtype()
+        values = _copy_of_buffer(buffer, byte_order, dtype=kind, count=count, offset=offset)
+        return cls(wrap_storage=UntypedStorage._of(values), dtype=kind)
+
     def untyped(self) -> UntypedStorage:
         """Returns the same memory as bytes."""
         return self._untyped
@@ -333,9 +424,36 @@ class TypedStorage(StorageBase, metaclass=_TypedMeta):
         return TypedStorage(wrap_storage=UntypedStorage._of(self._values().to(dtype)), dtype=dtype)
 
 
+def _storage_on(cls: Any, values: Tensor) -> StorageBase:
+    """Makes the storage that was pickled."""
+    bytes = UntypedStorage._of(values)
+    return bytes if cls is UntypedStorage else cls(wrap_storage=bytes, dtype=values.dtype)
+
+
+def _copy_of_buffer(
+    buffer: Any,
+    byte_order: str | None = None,
+    *,
+    dtype: rl.dtype,
+    count: int = -1,
+    offset: int = 0,
+) -> Tensor:
+    width = dtype.itemsize // (2 if dtype.is_complex else 1)
+    if byte_order not in ("native", "little", "big") and (byte_order or width > 1):
+        raise ValueError(
+            f"from_buffer: byte_order must be 'native', 'little' or 'big', not {byte_order!r}"
+        )
+    if not len(memoryview(buffer).cast("B")):
+        return rl.empty(0, dtype=dtype)
+    values = rl.frombuffer(bytearray(buffer), dtype=dtype, count=count, offset=offset)
+    if byte_order in (None, "native", sys.byteorder):
+        return values
+    return values.view(rl.uint8).view(-1, width).flip(1).view(-1).view(dtype)
+
+
 def _converter(dtype: rl.dtype) -> Any:
-    def convert(self: TypedStorage) -> TypedStorage:
-        return self if self.dtype is dtype else self.type(dtype)
+    def convert(self: TypedStorage | UntypedStorage) -> Any:
+        return self if getattr(self, "dtype", None) is dtype else self.type(dtype)
 
     convert.__doc__ = f"Returns the numbers as {dtype._name}, itself when they are."
     return convert
@@ -356,6 +474,7 @@ for _name, _dtype in (
     ("complex_double", _C.complex128),
 ):
     setattr(TypedStorage, _name, _converter(_dtype))
+    setattr(UntypedStorage, _name, _converter(_dtype))
 
 Storage = TypedStorage
 
@@ -365,7 +484,7 @@ def storage_class(dtype: rl.dtype) -> type[TypedStorage]:
     name = f"{TYPE_NAMES[dtype]}Storage"
     if name not in globals():
         doc = f"Storages of {dtype._name} numbers; see TypedStorage."
-        members = {"__doc__": doc, "__module__": "rushlight", "_dtype": dtype}
+        members = {"__doc__": doc, "__module__": "rushlight", "_dtype": dtype, "dtype": dtype}
         globals()[name] = _TypedMeta(name, (TypedStorage,), members)
     return globals()[name]
 

@@ -81,6 +81,8 @@ def save(
         f: path, or file open for writing bytes.
         pickle_module: only Python's pickle, which is the default.
         pickle_protocol: 2 is what PyTorch reads.
+        _use_new_zipfile_serialization: False for the format from before PyTorch 1.6.
+
     Raises:
         RuntimeError: the folder does not exist, or tensors of different dtypes share memory.
 
@@ -92,16 +94,15 @@ def save(
         {'weight': tensor([1., 1.])}
     """
     _check_pickle_module("save", pickle_module)
-    if not _use_new_zipfile_serialization:
-        raise ValueError("save: the format from before PyTorch 1.6 is not available")
     from rushlight._checkpoint.archive import replace_when_complete
-    from rushlight._checkpoint.pickling import write_checkpoint
+    from rushlight._checkpoint.pickling import write_checkpoint, write_legacy
 
+    write = write_checkpoint if _use_new_zipfile_serialization else write_legacy
     if not isinstance(f, str | os.PathLike):
-        write_checkpoint(obj, f, pickle_protocol, _settings["skips_data"])
+        write(obj, f, pickle_protocol, _settings["skips_data"])
         return
     with replace_when_complete(os.fspath(f)) as file:
-        write_checkpoint(obj, file, pickle_protocol, _settings["skips_data"])
+        write(obj, file, pickle_protocol, _settings["skips_data"])
 
 
 def load(
@@ -111,6 +112,7 @@ def load(
     *,
     weights_only: bool | None = True,
     mmap: bool | None = None,
+    **pickle_load_args: Any,
 ) -> Any:
     """Loads an object that save, here or in PyTorch, wrote to a file.
 
@@ -123,9 +125,13 @@ def load(
         map_location: device to load tensors to; or a dict from saved to wanted devices; or a
             function of (storage, saved device) that returns a storage on the wanted one, or None.
         pickle_module: only Python's pickle, which is the default.
-        weights_only: accepted for PyTorch's sake; loading is as restricted with False.
+        weights_only: with False a file may also hold NumPy's arrays and numbers, and plain data of
+            the standard library such as argparse.Namespace; still no code.
         mmap: map the file into memory, so that tensors are read when they are used; f must be a
             path. Changing such a tensor does not change the file.
+        pickle_load_args: encoding, errors and fix_imports have no effect: what Python 2 wrote is
+            read as latin1.
+
     Raises:
         pickle.UnpicklingError: the file needs a class or function that was not registered, or is
             damaged.
@@ -140,6 +146,7 @@ def load(
         [tensor([0, 1, 2]), 'three']
     """
     _check_pickle_module("load", pickle_module)
+    _check_load_arguments(f, map_location, pickle_load_args)
     from rushlight._checkpoint.archive import ReadOptions
     from rushlight._checkpoint.unpickling import read_checkpoint
 
@@ -147,7 +154,8 @@ def load(
     is_shared = bool(mmap) and _settings["mmap_flags"] == mmap_module.MAP_SHARED
     skips_data = _settings["skips_data"]
     options = ReadOptions(bool(mmap), is_shared, endianness.name.lower(), skips_data)
-    rest = (map_location, options, _safe_globals, _restore)
+    more = weights_only is False
+    rest = (map_location, options, _safe_globals, _restore, more)
     if isinstance(f, str | os.PathLike):
         with open(f, "r+b" if is_shared else "rb") as file:
             return read_checkpoint(file, os.fspath(f), *rest)
@@ -247,6 +255,28 @@ def _check_pickle_module(caller: str, pickle_module: Any) -> None:
         raise ValueError(
             f"{caller}: pickle_module must be Python's pickle, not {pickle_module.__name__}: files "
             "are read without any pickle module. Leave it out."
+        )
+
+
+def _check_load_arguments(f: Any, map_location: Any, options: dict[str, Any]) -> None:
+    import rushlight as rl
+
+    unknown = options.keys() - {"encoding", "errors", "fix_imports"}
+    if unknown:
+        raise TypeError(f"load() got an unexpected keyword argument {min(unknown)!r}")
+    if not isinstance(f, str | os.PathLike):
+        for name in ("read", "seek", "tell"):
+            if not hasattr(f, name):
+                raise AttributeError(
+                    f"load: '{type(f).__name__}' object has no attribute '{name}'. You can only "
+                    "torch.load from a path, or from a file that is seekable: pass "
+                    "io.BytesIO(data) for data that was read before."
+                )
+    is_known = map_location is None or isinstance(map_location, str | dict | rl.device)
+    if not is_known and not callable(map_location):
+        raise TypeError(
+            "load: map_location must be a device, a str, a dict or a function, not "
+            f"{type(map_location).__name__}"
         )
 
 

@@ -1,12 +1,19 @@
-"""Files of the old format, whole modules, tensors with attributes, and the settings of loading."""
+"""Files of the old format, whole modules, tensors with attributes, the settings of loading, and
+what weights_only=False adds."""
 
+import argparse
 import collections
+import datetime
 import io
 import mmap
+import os
+import pathlib
 import pickle
+import subprocess
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 from checkpoint_files import archive, entries_of, loaded, round_trip, saved, text
 
@@ -30,6 +37,27 @@ def test_files_from_before_pytorch_1_6_are_read(mmap) -> None:
     assert result["flags"].tolist() == [True, False, True]
     assert (result["step"], result["text"]) == (7, "é")
     assert torch.load(LEGACY)["state"]["weight"][1, 0].item() == 3.0
+
+
+def test_the_old_format_is_written_too(tmp_path) -> None:
+    base = torch.arange(6.0).reshape(2, 3)
+    obj = {
+        "views": [base, base.t(), base[1]],
+        "bytes": torch.tensor([1, 2], dtype=torch.uint16),
+        "empty": torch.empty(0),
+        "plain": (1, "é"),
+    }
+    path = tmp_path / "x.pt"
+    torch.save(obj, path, _use_new_zipfile_serialization=False)
+    with path.open("ab") as file:  # files of this format may follow each other
+        torch.save("second", file, _use_new_zipfile_serialization=False)
+    for options in ({}, {"mmap": True}):
+        result = torch.load(path, **options)
+        result["views"][0][1, 0] = 9.0
+        assert result["views"][1].tolist() == [[0.0, 9.0], [1.0, 4.0], [2.0, 5.0]]
+        assert result["views"][2].tolist() == [9.0, 4.0, 5.0]
+        assert result["bytes"].dtype == torch.uint16 and result["bytes"].tolist() == [1, 2]
+        assert result["empty"].shape == (0,) and result["plain"] == (1, "é")
 
 
 def test_whole_modules_are_refused_with_what_to_do() -> None:
@@ -133,3 +161,98 @@ def test_versions_of_modules_are_compared() -> None:
     serialization.set_crc32_options(False)
     assert serialization.get_crc32_options() is False
     serialization.set_crc32_options(True)
+
+
+# Data of NumPy and of the standard library
+
+
+def data_of_others(protocol: int) -> bytes:
+    values = {
+        "array": np.arange(6.0).reshape(2, 3),
+        "columns": np.asfortranarray(np.arange(6, dtype=np.int16).reshape(2, 3)),
+        "big": np.array([1, 2], dtype=">i4"),
+        "texts": np.array(["ab", "c"]),
+        "empty": np.zeros((0, 3), dtype=bool),
+        "scalar": np.float32(1.5),
+        "complex": np.complex64(1 + 2j),
+        "namespace": argparse.Namespace(lr=0.1, betas=(0.9, 0.99)),
+        "default": collections.defaultdict(list, a=[1]),
+        "deque": collections.deque([1, 2], 5),
+        "path": pathlib.PurePosixPath("a/b"),
+        "range": range(1, 9, 2),
+        "frozen": frozenset([1, 2]),
+        "time": datetime.datetime(2020, 1, 2, 3, 4, 5),
+    }
+    return saved(values, pickle_protocol=protocol)
+
+
+@pytest.mark.parametrize("protocol", [2, 4, 5])
+def test_plain_data_of_others_is_loaded_when_asked_for(protocol: int) -> None:
+    data = data_of_others(protocol)
+    with pytest.raises(pickle.UnpicklingError, match=r"not an allowed global.*weights_only=False"):
+        loaded(data)
+    found = loaded(data, weights_only=False)
+    assert found["array"].tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    assert found["columns"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert found["columns"].flags.f_contiguous and found["columns"].dtype == np.int16
+    assert found["big"].tolist() == [1, 2]  # of which order, depends on the protocol
+    assert found["texts"].tolist() == ["ab", "c"]
+    assert found["empty"].shape == (0, 3) and found["empty"].dtype == bool
+    assert found["scalar"] == 1.5 and found["scalar"].dtype == np.float32
+    assert found["complex"] == 1 + 2j
+    assert found["namespace"] == argparse.Namespace(lr=0.1, betas=(0.9, 0.99))
+    assert found["default"] == {"a": [1]} and found["default"]["new"] == []
+    assert found["deque"] == collections.deque([1, 2]) and found["deque"].maxlen == 5
+    assert found["path"] == pathlib.PurePosixPath("a/b")
+    assert found["range"] == range(1, 9, 2) and found["frozen"] == {1, 2}
+    assert found["time"] == datetime.datetime(2020, 1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        np.array([1, "a"], dtype=object),
+        np.zeros(1, dtype=[("a", "f4")]),
+        collections.defaultdict(os.getcwd),
+        print,
+        nn.Linear(1, 1),
+        subprocess.Popen,
+    ],
+)
+def test_what_is_more_than_plain_data_stays_refused(value) -> None:
+    with pytest.raises(pickle.UnpicklingError):
+        loaded(saved(value), weights_only=False)
+
+
+def test_damaged_arrays_are_refused() -> None:
+    entries = entries_of(saved(np.arange(3, dtype=np.int64)))
+    program = entries["data.pkl"]
+    for old, new in (
+        (b"K\x03\x85", b"K\x04\x85"),
+        (text("i8"), text("i4")),
+        (text("i8"), text("O8")),
+    ):
+        assert old in program
+        data = archive({**entries, "data.pkl": program.replace(old, new)})
+        with pytest.raises(pickle.UnpicklingError):
+            loaded(data, weights_only=False)
+
+
+def test_python_2_options_are_accepted_and_others_refused() -> None:
+    data = saved({"a": 1})
+    assert loaded(data, encoding="latin1", errors="ignore", fix_imports=True) == {"a": 1}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'foo'"):
+        loaded(data, foo=1)
+
+
+def test_wrong_arguments_of_load_are_told_from_damaged_files() -> None:
+    with pytest.raises(AttributeError, match=r"'int' object has no attribute 'read'.*seekable"):
+        torch.load(3)
+    with pytest.raises(TypeError, match="map_location must be a device"):
+        loaded(saved(torch.ones(1)), map_location=3)
+
+    def place(storage, location):
+        raise ValueError("no place")
+
+    with pytest.raises(ValueError, match=r"^no place$"):
+        loaded(saved(torch.ones(1)), map_location=place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gc
 import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -297,3 +298,48 @@ def test_workers_fill_storages_that_are_shared():
     assert torch.FloatStorage._new_shared(4).nbytes() == 16
     with pytest.raises(RuntimeError, match="memory of the CPU"):
         torch.UntypedStorage._new_shared(4, device="cuda")
+
+
+def test_storages_of_the_same_memory_are_equal() -> None:
+    x = torch.ones(4)
+    storage = x.untyped_storage()
+    assert storage == x[1:].untyped_storage() and hash(storage) == hash(x.untyped_storage())
+    assert storage != x.clone().untyped_storage() and storage != 3
+    assert storage._cdata == x[2:].untyped_storage()._cdata
+    assert x.storage() == x.storage() and x.storage() != x.view(torch.int32).storage()
+
+
+def test_storages_are_pickled_with_what_they_hold() -> None:
+    x = torch.arange(3.0)
+    storage = x.untyped_storage()
+    storage.resize_(16)
+    assert pickle.loads(pickle.dumps(storage)).tolist()[:12] == storage.tolist()[:12]
+    copied = pickle.loads(pickle.dumps(torch.IntStorage([1, 2])))
+    assert type(copied) is torch.IntStorage and copied.tolist() == [1, 2]
+
+
+def test_storages_are_made_of_buffers_and_files(tmp_path: Path) -> None:
+    data = bytearray(b"\0\1\0\2")
+    storage = torch.ShortStorage.from_buffer(data, "big")
+    data[1] = 9
+    assert storage.tolist() == [1, 2] and storage.dtype is torch.ShortStorage.dtype is torch.int16
+    assert torch.ShortStorage.from_buffer(data, "little", count=1, offset=2).tolist() == [512]
+    complex_numbers = torch.ComplexFloatStorage.from_buffer(
+        np.array([1 + 2j], dtype=">c8").tobytes(), "big"
+    )
+    assert complex_numbers.tolist() == [1 + 2j]
+    assert torch.UntypedStorage.from_buffer(b"ab").tolist() == [97, 98]
+    assert torch.ByteStorage.from_buffer(b"").tolist() == []
+    with pytest.raises(ValueError, match="byte_order must be"):
+        torch.IntStorage.from_buffer(data)
+    path = tmp_path / "numbers"
+    path.write_bytes(np.array([1, 2], dtype=np.float32).tobytes())
+    torch.FloatStorage.from_file(str(path), True, 2)[0] = 5
+    assert np.fromfile(path, np.float32).tolist() == [5.0, 2.0]
+
+
+def test_storages_of_bytes_have_the_methods_of_those_of_numbers() -> None:
+    storage = torch.UntypedStorage([1, 2])
+    assert storage.type() == "torch.storage.UntypedStorage"
+    assert storage.float().tolist() == [1.0, 2.0] and storage.float().dtype is torch.float32
+    assert storage.new().nbytes() == 0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import pickle
 import pickletools
 import struct
+import sys
 
 import rushlight as rl
 from rushlight._checkpoint.rebuild import StorageType, check
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
 
 # The start of such a file: the pickle of the magic number.
 START = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
-_VERSION = 1001
+VERSION = 1001
+# What it says of the machine that wrote it; only the order of bytes matters to readers.
+FACTS = {
+    "protocol_version": VERSION,
+    "little_endian": sys.byteorder == "little",
+    "type_sizes": {"short": 2, "int": 4, "long": 4},
+}
 _ALIGNMENT = 16  # of the widest elements; nothing in the file sees to it
 _OPERATIONS = {operation.code.encode("latin1"): operation for operation in pickletools.opcodes}
 _COUNTED = {
@@ -61,7 +68,7 @@ class LegacyReader:
         # The pickles are small beside the storages, but nothing says where they end.
         self._data = self._map or file.read()
         self._position = len(START)
-        check(run(self._take_pickle()) == _VERSION, "its version is unknown")
+        check(run(self._take_pickle()) == VERSION, "its version is unknown")
         facts = run(self._take_pickle())
         check(type(facts) is dict, "its facts about the machine are damaged")
         self._order = b"little" if facts.get("little_endian", True) is True else b"big"

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import io
 import pickle
+import struct
 import sys
 from collections import OrderedDict
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._checkpoint.archive import ArchiveWriter
+from rushlight._checkpoint.legacy import FACTS, START, VERSION
 from rushlight._checkpoint.rebuild import (
     QUANTIZED_STORAGE_TYPES,
     STORAGE_TYPES,
@@ -71,12 +73,21 @@ _PLAIN = (Tensor.__reduce_ex__, Parameter.__reduce_ex__)
 
 
 class _Pickler(_PythonPickler):
-    def __init__(self, file: IO[bytes], protocol: int) -> None:
+    """Pickles an object, and notes the storages that the pickle refers to.
+
+    Args:
+        file: where to.
+        protocol: of the pickle.
+        view: what references to storages end with in the format.
+    """
+
+    def __init__(self, file: IO[bytes], protocol: int, view: tuple[None, ...] = ()) -> None:
         super().__init__(file, protocol)
         self.storages: dict[tuple[Any, ...], _SavedStorage] = {}
+        self._view = view
 
     def persistent_id(self, obj: Any) -> Any:
-        return obj.reference if isinstance(obj, _SavedStorage) else None
+        return obj.reference + self._view if isinstance(obj, _SavedStorage) else None
 
     def reducer_override(self, obj: Any) -> Any:
         if id(obj) in TORCH_NAMES:
@@ -197,3 +208,19 @@ def write_checkpoint(obj: Any, file: IO[bytes], protocol: int, skips_data: bool 
             data = storage.data()
             archive.add(f"data/{storage.key}", bytes(data.nbytes) if skips_data else data)
         archive.add("version", b"3\n")
+
+
+def write_legacy(obj: Any, file: IO[bytes], protocol: int, skips_data: bool = False) -> None:
+    """Writes a checkpoint in the format of legacy.py, for programs that read no other."""
+    for start in (START, pickle.dumps(VERSION, 2), pickle.dumps(FACTS, 2)):
+        file.write(start)
+    pickled = io.BytesIO()
+    pickler = _Pickler(pickled, protocol, view=(None,))
+    pickler.dump(obj)
+    file.write(pickled.getbuffer())
+    storages = pickler.storages.values()
+    file.write(pickle.dumps([storage.key for storage in storages], protocol))
+    for storage in storages:
+        data = storage.data()
+        file.write(struct.pack("<q", data.nbytes // storage.type.itemsize))
+        file.write(bytes(data.nbytes) if skips_data else data)

@@ -14,7 +14,7 @@ import pickle
 import struct
 import sys
 from _compat_pickle import IMPORT_MAPPING, NAME_MAPPING
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict, deque
 from pickle import UnpicklingError
 
 import rushlight as rl
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from rushlight import Tensor
 
-_DICTS = (dict, OrderedDict, Counter)
+_DICTS = (dict, OrderedDict, Counter, defaultdict)
 # What the machine meets in a damaged pickle: an empty stack, an unknown number, wrong arguments.
 _DAMAGE = (LookupError, ValueError, TypeError, AttributeError, OverflowError, struct.error)
 
@@ -50,6 +50,7 @@ def read_checkpoint(
     options: ReadOptions,
     registered: dict[str, Any],
     restore: Callable[[Any, str], Any],
+    more: bool,
 ) -> Any:
     """Returns the object in a checkpoint.
 
@@ -60,11 +61,15 @@ def read_checkpoint(
         options: how to read the bytes of tensors.
         registered: functions and classes that the user trusts, by full name.
         restore: moves a storage to a location that is no device, or returns None.
+        more: whether it may hold what data.py rebuilds, too.
     """
     with _told_as_damage(name):
         reader = _open(file, name, options)
         storages = _Storages(reader, map_location, options.order, restore)
-        return _Machine(reader.read("data.pkl"), registered, storages.load).run()
+        machine = _Machine(reader.read("data.pkl"), registered, storages.load)
+        if more:
+            machine.learn()
+        return machine.run()
 
 
 def read_pickle(data: bytes, name: str, registered: dict[str, Any]) -> Any:
@@ -104,10 +109,19 @@ def _surveyed(data: bytes) -> list[Any]:
     return survey.references
 
 
+class _RaisedByProgram(Exception):
+    """Carries what a function of the program raised past those who look for damage."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
 @contextlib.contextmanager
 def _told_as_damage(name: str) -> Iterator[None]:
     try:
         yield
+    except _RaisedByProgram as carrier:
+        raise carrier.error from None
     except UnpicklingError as error:
         raise UnpicklingError(f"load: cannot read {name}: {error}.") from None
     except _DAMAGE as error:
@@ -166,7 +180,10 @@ class _Storages:
         elif isinstance(where, dict):
             location = str(where.get(location, location))
         elif where is not None:
-            result = where(data.untyped_storage(), location)
+            try:
+                result = where(data.untyped_storage(), location)
+            except Exception as error:
+                raise _RaisedByProgram(error) from None
             if result is not None:
                 return result._values()
         if location == "cpu":
@@ -214,7 +231,20 @@ class _Machine:
         self._memo: dict[int, Any] = {}
         self._globals = {**GLOBALS, **registered}
         self._trusted = {id(value) for value in registered.values()}
+        self._calls = CALLS
+        self._makers: dict[int, Callable[..., Any]] = {}  # what __new__ of a class is replaced by
+        self._states: dict[type, Callable[[Any, Any], None]] = {OrderedDict: set_attributes}
         self._load_storage = load_storage
+
+    def learn(self) -> None:
+        """Makes the machine know the data of NumPy and of the standard library."""
+        from rushlight._checkpoint.data import Kinds
+
+        kinds = Kinds(with_arrays=b"numpy" in self._data)
+        self._globals = {**kinds.names, **self._globals}
+        self._calls = {**CALLS, **kinds.calls}
+        self._makers = kinds.calls
+        self._states.update(kinds.states)
 
     def run(self) -> Any:
         while True:
@@ -283,7 +313,7 @@ class _Machine:
 
     def append(self, items: list[Any]) -> None:
         target = self._stack[-1]
-        self._check_target(target, (list,))
+        self._check_target(target, (list, deque))
         target.extend(items)
 
     def set_items(self, items: list[Any]) -> None:
@@ -315,7 +345,7 @@ class _Machine:
         if id(function) in self._trusted:
             self.push(function(*arguments))
             return
-        call = CALLS.get(id(function))
+        call = self._calls.get(id(function))
         if call is None:
             raise UnpicklingError("its pickle calls what is neither a known nor a registered name")
         self.push(call(*arguments))
@@ -323,6 +353,10 @@ class _Machine:
     def new_object(self, has_options: bool) -> None:
         options = self.pop() if has_options else {}
         cls, arguments = self.pop_items(2)
+        maker = self._makers.get(id(cls))
+        if maker is not None and not options:
+            self.push(maker(*arguments))
+            return
         is_trusted_class = id(cls) in self._trusted and isinstance(cls, type)
         check(is_trusted_class, "its pickle makes an object whose class is not registered")
         self.push(cls.__new__(cls, *arguments, **options))
@@ -330,8 +364,9 @@ class _Machine:
     def build(self) -> None:
         state = self.pop()
         target = self._stack[-1]
-        if type(target) is OrderedDict:  # state dicts carry their metadata so
-            set_attributes(target, state)
+        set_state = self._states.get(type(target))  # state dicts carry their metadata so
+        if set_state is not None:
+            set_state(target, state)
             return
         is_trusted = id(type(target)) in self._trusted
         check(is_trusted, "its pickle changes an object whose class is not registered")
@@ -407,7 +442,8 @@ def _refusal(name: str) -> str:
     attribute = name.rpartition(".")[2]
     return (
         f"Weights only load failed: GLOBAL {name} was not an allowed global by default. Files may "
-        "hold tensors, numbers, text and plain containers; code is never run. If you trust this "
+        "hold tensors, numbers, text and plain containers, and with weights_only=False NumPy's "
+        "arrays and plain data such as argparse.Namespace; code is never run. If you trust this "
         "class or function, import it and call "
         f"rushlight.serialization.add_safe_globals([{attribute}]) first"
     )
@@ -467,6 +503,7 @@ _OPERATIONS: dict[bytes, Callable[[_Machine], Any]] = {
     pickle.SETITEM: lambda m: m.set_items([*m.pop_items(2)]),
     pickle.SETITEMS: lambda m: m.set_items(m.pop_mark()),
     pickle.ADDITEMS: lambda m: m.add_items(m.pop_mark()),
+    pickle.FROZENSET: lambda m: m.push(frozenset(check_key(item) for item in m.pop_mark())),
     # coming back to values
     pickle.BINPUT: lambda m: m.put(m.number("<B")),
     pickle.LONG_BINPUT: lambda m: m.put(m.number("<I")),

@@ -60,7 +60,9 @@ class Gamma(ExponentialFamily):
         value = rl._standard_gamma(self.concentration.expand(shape)) / self.rate
         return value.clamp(min=rl.finfo(value.dtype).tiny)
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: Tensor | float) -> Tensor:
+        if isinstance(value, int | float):
+            value = self.rate.new_tensor(value)
         if self._validate_args:
             self._validate_sample(value)
         a, rate = self.concentration, self.rate

@@ -27,7 +27,8 @@ class Multinomial(VectorChances):
 
     Raises:
         NotImplementedError: total_count is not an int.
-        ValueError: both or neither of probs and logits are given, or they have no dim.
+        ValueError: both or neither of probs and logits are given, or they have no dim, or
+            total_count is negative.
 
     Example:
         >>> torch.distributions.Multinomial(4, torch.tensor([1.0, 3.0])).mean
@@ -48,6 +49,8 @@ class Multinomial(VectorChances):
             raise NotImplementedError(
                 "Multinomial: inhomogeneous total_count is not supported. Pass an int."
             )
+        if total_count < 0:
+            raise ValueError(f"Multinomial: total_count must be at least 0, but is {total_count}")
         self.total_count = total_count
         self._adopt_chances(probs, logits, validate_args)
 

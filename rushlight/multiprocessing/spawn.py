@@ -46,6 +46,7 @@ class ProcessException(Exception):
         super().__init__(msg)
         self.msg = msg
         self.error_index = error_index
+        self.error_pid = pid
         self.pid = pid
 
     def __reduce__(self) -> tuple[Any, ...]:

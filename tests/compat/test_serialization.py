@@ -1,5 +1,6 @@
 """Each framework reads the checkpoints of the other."""
 
+import argparse
 import collections
 import io
 import pickle
@@ -104,6 +105,34 @@ def test_files_of_the_old_format_are_read(tmp_path) -> None:
         assert result["state"]._metadata == {"": {"version": 1}}
         result["state"]["weight"][1, 2] = -1
         assert result["state"]["part"][0, 1].item() == -1
+
+
+def test_files_of_the_old_format_are_written(tmp_path) -> None:
+    path = str(tmp_path / "x.pt")
+    ours, theirs = checkpoint(torch), checkpoint(pytorch)
+    for each in (ours, theirs):
+        del each["dtypes"][-3:]  # PyTorch writes wide unsigned numbers in it, but cannot read them
+    torch.save(ours, path, _use_new_zipfile_serialization=False)
+    result = pytorch.load(path)
+    assert_same(result, theirs)
+    result["state"]["weight"][1, 2] = -1
+    assert result["state"]["part"][0, 1].item() == -1
+
+
+def test_plain_data_of_others_that_pytorch_wrote_is_read() -> None:
+    values = {
+        "array": np.arange(3.0),
+        "best": np.float64(0.25),
+        "args": argparse.Namespace(lr=0.1),
+        "state": np.random.RandomState(0).get_state(),
+    }
+    file = io.BytesIO()
+    pytorch.save(values, file)
+    file.seek(0)
+    found = torch.load(file, weights_only=False)
+    assert found["array"].tolist() == [0.0, 1.0, 2.0] and found["best"] == 0.25
+    assert found["args"] == values["args"]
+    np.random.RandomState().set_state(found["state"])
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR")

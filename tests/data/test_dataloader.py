@@ -309,3 +309,15 @@ def test_streams_that_yield_more_than_their_length_are_told_of() -> None:
     assert len(loader) == loader._IterableDataset_len_called == 2
     with pytest.warns(UserWarning, match=r"reported to be 2 .* but 3 samples have been fetched"):
         assert list(loader) == [0, 1, 2]
+
+
+def test_a_start_method_becomes_a_context() -> None:
+    loader = DataLoader(range(3), num_workers=1, multiprocessing_context="fork")
+    assert loader.multiprocessing_context.get_start_method() == "fork"
+    assert DataLoader(range(3), num_workers=1).multiprocessing_context is None
+
+
+def test_the_prefetch_factor_is_told_where_workers_use_it() -> None:
+    assert DataLoader(range(3), num_workers=1).prefetch_factor == 2
+    assert DataLoader(range(3), num_workers=1, prefetch_factor=5).prefetch_factor == 5
+    assert DataLoader(range(3)).prefetch_factor is None

@@ -232,3 +232,15 @@ def test_square_matrices():
 def test_importing_rushlight_does_not_import_distributions():
     code = "import rushlight, sys; assert 'rushlight.distributions' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_gammas_take_numbers_as_values() -> None:
+    for gamma in (D.Gamma(t([1.0, 2.0]), t([1.0, 1.0])), D.Chi2(t([2.0, 4.0]))):
+        assert gamma.log_prob(0.5).tolist() == gamma.log_prob(t([0.5, 0.5])).tolist()
+        with pytest.raises(ValueError, match="support"):
+            gamma.log_prob(-1)
+
+
+def test_a_negative_number_of_draws_is_refused() -> None:
+    with pytest.raises(ValueError, match="total_count must be at least 0, but is -1"):
+        D.Multinomial(-1, t([0.5, 0.5]))

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 _collate_fn_t: TypeAlias = "Callable[[list[Any]], Any]"
 _worker_init_fn_t: TypeAlias = "Callable[[int], None]"
 
+_PREFETCH_FACTOR = 2  # batches that each worker makes ahead, unless told
+
 
 class DataLoader:
     """Goes over a dataset in batches, in order or shuffled.
@@ -154,8 +156,14 @@ class DataLoader:
         self.drop_last = drop_last
         self.timeout = timeout
         self.worker_init_fn = worker_init_fn
+        if isinstance(multiprocessing_context, str):
+            from rushlight import multiprocessing
+
+            multiprocessing_context = multiprocessing.get_context(multiprocessing_context)
         self.multiprocessing_context = multiprocessing_context
         self.generator = generator
+        if num_workers > 0 and prefetch_factor is None:
+            prefetch_factor = _PREFETCH_FACTOR
         self.prefetch_factor = prefetch_factor
         self.persistent_workers = persistent_workers
         self.pin_memory_device = pin_memory_device

@@ -18,7 +18,7 @@ from multiprocessing.connection import wait
 from rushlight._utils import ExceptionWrapper
 from rushlight.multiprocessing.channel import Channel
 from rushlight.utils.data._utils.worker import End, run
-from rushlight.utils.data.dataloader import _BaseDataLoaderIter
+from rushlight.utils.data.dataloader import _PREFETCH_FACTOR, _BaseDataLoaderIter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rushlight.utils.data.dataloader import DataLoader
 
 _SECONDS_TO_END = 5
-_PREFETCH_FACTOR = 2
 _WHAT_IS_PICKLED = (
     "DataLoader: a worker that is not forked gets the dataset, collate_fn and worker_init_fn by "
     "pickle, which takes functions and classes at the top of a module only. Put them there, or "

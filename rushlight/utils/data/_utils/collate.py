@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 # Kinds of NumPy's dtypes that tensors cannot hold: strings and objects. Libraries search by it.
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
+default_collate_err_msg_format = (
+    "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+)
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
@@ -177,8 +180,7 @@ def _is_numpy_text(value: Any) -> bool:
 
 def _cannot_collate(kind: Any) -> TypeError:
     return TypeError(
-        "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
-        f"found {kind}. Pass a collate_fn that knows it."
+        f"{default_collate_err_msg_format.format(kind)}. Pass a collate_fn that knows it."
     )
 
 
