@@ -58,6 +58,7 @@ OP(equal, "(Tensor input, Tensor other) -> bool", {
 Example:
     >>> torch.equal(torch.tensor([1, 2]), torch.tensor([1, 2]))
     True)",
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, const Tensor& other) {
     if (input.sizes() != other.sizes()) return false;
     return item(call<"all", Tensor>(eq(input, other), std::optional<ShapeRef>(), false)).to<bool>();
@@ -91,6 +92,7 @@ OP(allclose,
 Example:
     >>> torch.allclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
     True)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& other, double rtol, double atol,
                 bool equal_nan) {
     Tensor close = call<"isclose", Tensor>(input, other, rtol, atol, equal_nan);

@@ -284,6 +284,7 @@ OP(empty_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
                "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A tensor of undefined values in the shape of input.)",
   .variants = function,
+  .seen    = Seen::whole,
   .sparse  = sparse_zeros_like,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                 std::optional<MemoryFormat> memory_format) {
@@ -295,6 +296,7 @@ OP(zeros_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
                "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A tensor of zeros in the shape of input.)",
   .variants = function,
+  .seen    = Seen::whole,
   .sparse  = sparse_zeros_like,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                 std::optional<MemoryFormat> memory_format) {
@@ -306,6 +308,7 @@ OP(ones_like, "(Tensor input, *, dtype? dtype=None, device? device=None, "
               "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A tensor of ones in the shape of input.)",
   .variants = function,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                 std::optional<MemoryFormat> memory_format) {
     return per_sample(filled(fresh_like(input, dtype, device, memory_format), 1), input);
@@ -316,6 +319,7 @@ OP(full_like, "(Tensor input, Scalar fill_value, *, dtype? dtype=None, device? d
               "memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(A tensor filled with one value in the shape of input.)",
   .variants = function,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, Scalar fill_value, std::optional<DType> dtype,
                 std::optional<Device> device, std::optional<MemoryFormat> memory_format) {
     return per_sample(filled(fresh_like(input, dtype, device, memory_format), fill_value), input);
@@ -325,6 +329,7 @@ OP(full_like, "(Tensor input, Scalar fill_value, *, dtype? dtype=None, device? d
 OP(new_empty, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(A tensor of undefined values with the dtype of input.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return per_sample(fresh_beside(input, size, dtype, device), input);
@@ -335,6 +340,7 @@ OP(new_empty_strided, "(Tensor input, int[] size, int[] stride, *, dtype? dtype=
                       "device? device=None) -> Tensor", {
   .doc     = R"(A tensor of undefined values with given steps in memory and the dtype of input.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return per_sample(rushlight::empty_strided(size, stride, dtype.value_or(input.dtype()),
@@ -345,6 +351,7 @@ OP(new_empty_strided, "(Tensor input, int[] size, int[] stride, *, dtype? dtype=
 OP(new_zeros, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(A tensor of zeros with the dtype of input.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return per_sample(cleared(fresh_beside(input, size, dtype, device)), input);
@@ -354,6 +361,7 @@ OP(new_zeros, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=N
 OP(new_ones, "(Tensor input, int[] size, *, dtype? dtype=None, device? device=None) -> Tensor", {
   .doc     = R"(A tensor of ones with the dtype of input.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return per_sample(filled(fresh_beside(input, size, dtype, device), 1), input);
@@ -364,6 +372,7 @@ OP(new_full, "(Tensor input, int[] size, Scalar fill_value, *, dtype? dtype=None
              "device? device=None) -> Tensor", {
   .doc     = R"(A tensor filled with one value with the dtype of input.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, ShapeRef size, Scalar fill_value, std::optional<DType> dtype,
                 std::optional<Device> device) {
     return per_sample(filled(fresh_beside(input, size, dtype, device), fill_value), input);

@@ -2,7 +2,6 @@
 #include "core/ops/dispatch.h"
 
 #include <algorithm>
-#include <unordered_set>
 
 #include "core/autograd/call_watch.h"
 #include "core/autograd/node.h"
@@ -12,72 +11,6 @@
 
 namespace rushlight {
 namespace {
-
-using Names = std::unordered_set<std::string_view>;
-
-// Ops with a kernel of their own but no gradient, which the table cannot tell from those that are
-// made of other ops.
-const Names kKernels{
-    "_captured_adam_",
-    "_foreach_copy_",
-
-    "_fractional_max_pool",
-    "_fused_adadelta_",
-    "_fused_adagrad_",
-    "_fused_adam_",
-    "_fused_adamax_",
-    "_fused_asgd_",
-    "_fused_nadam_",
-    "_fused_radam_",
-    "_fused_rmsprop_",
-    "_fused_rprop_",
-    "_fused_sgd_",
-    "_histogram",
-    "_max_unpool",
-    "_standard_gamma_grad",
-    "_to_layout",
-    "_unique",
-    "_unique_consecutive",
-    "_unscale_",
-    "as_strided_",
-    "detach",
-    "empty_like",
-    "equal",
-    "full_like",
-    "histc",
-    "new_empty",
-    "new_empty_strided",
-    "new_full",
-    "new_ones",
-    "new_zeros",
-    "ones_like",
-    "resize_",
-    "resize_as_",
-    "squeeze_",
-    "swapaxes_",
-    "t_",
-    "transpose_",
-    "unsqueeze_",
-    "zeros_like",
-};
-// Ops that PyTorch has kernels for and that are made of other ops here. Handlers see them whole
-// where nothing is recorded; else it is their parts that have gradients.
-const Names kWholeUnrecorded{
-    "addbmm",        "addmm",          "addmv",          "allclose",          "baddbmm",
-    "index_add",     "index_add_",     "index_copy",     "index_copy_",       "index_fill",
-    "index_fill_",   "index_put",      "index_select",   "masked_scatter",    "masked_scatter_",
-    "masked_select", "matmul",         "median",         "nanmedian",         "prod",
-    "put",           "put_",           "renorm",         "repeat_interleave", "scatter",
-    "scatter_add",   "scatter_reduce", "select_scatter", "slice_scatter",     "take",
-    "trace",
-};
-// Ops whose integers describe where others begin and end, so that nobody but the op that calls them
-// could pass them.
-const Names kUnseen{
-    "_bag_maxima",      "_ctc_loss",         "_ctc_loss_backward", "_embedding_bag_entries",
-    "_recurrent_layer", "_sparse_bag_sums",  "_sparse_dense_mm",   "_sparse_dots",
-    "_sparse_like",     "_sparse_sparse_mm", "_sparse_values",
-};
 
 template <class F>
 void for_each_tensor(std::span<const Value> args, const F& f) {
@@ -200,7 +133,7 @@ void tie_view(const Tensor& view, const Tensor& input, bool one_of_many) {
 namespace {
 
 bool is_composed(const OpEntry& entry) {
-  if (!entry.composed || kKernels.contains(entry.schema.name)) return false;
+  if (!entry.composed || entry.seen == Seen::whole) return false;
   auto args = std::span(entry.schema.args).first(size_t(entry.schema.arg_count));
   bool has_tensors =
       std::ranges::any_of(args, [](const Arg& arg) { return is_tensor_type(arg.type); });
@@ -251,19 +184,19 @@ Result call_in_parts(const OpEntry& entry, std::span<const Value> args) {
 
 bool is_run_in_parts(const OpEntry& entry) {
   if (std::exchange(parted_next, nullptr) == &entry) return true;
-  return is_composed(entry) && !kWholeUnrecorded.contains(entry.schema.name);
+  return is_composed(entry) && entry.seen != Seen::whole_unrecorded;
 }
 
 bool is_seen_by_modes(const OpEntry& entry, std::span<const Value> args) {
-  if (kUnseen.contains(entry.schema.name)) return false;
-  bool whole = kWholeUnrecorded.contains(entry.schema.name) && !is_recorded(args);
+  if (entry.seen == Seen::never) return false;
+  bool whole = entry.seen == Seen::whole_unrecorded && !is_recorded(args);
   if ((is_composed(entry) && !whole) || does_nothing(entry, args)) return false;
   return !is_any(args, is_lifted) && !(entry.draws && inside_batch_level());
 }
 
 Result call_dispatched(const OpEntry& entry, CallForm form, std::span<const Value> args,
                        const Tensor* out) {
-  bool is_parted = form == CallForm::plain && kWholeUnrecorded.contains(entry.schema.name);
+  bool is_parted = form == CallForm::plain && entry.seen == Seen::whole_unrecorded;
   if (is_parted && parted != &entry && is_recorded(args)) return call_in_parts(entry, args);
   if (does_nothing(entry, args)) return *first_of(args);
   bool writes = form == CallForm::inplace || (form == CallForm::plain && is_mutating(entry));

@@ -119,6 +119,7 @@ OP(_embedding_bag_entries,
 
 Returns the row of each entry, where the bags begin and the last one ends, where the entries stand
 in `indices`, and the bag of each element of these.)",
+  .seen    = Seen::never,
   .forward = [](const Tensor& indices, const Tensor& offsets, int64_t rows,
                 bool include_last_offset, std::optional<int64_t> padding_idx) {
     int64_t count = offsets.numel() - include_last_offset, entries = indices.numel();
@@ -185,6 +186,7 @@ OP(_sparse_bag_sums,
    "(Tensor weight, Tensor? factors, Tensor rows, Tensor starts, Tensor numbers) -> Tensor", {
   .home    = "core",
   .doc     = R"(Sums of factors times rows, by bag, with a sparse gradient of weight.)",
+  .seen    = Seen::never,
   .gpu     = none<"sparse tensors live on the CPU">,
   .forward = [](const Tensor& weight, const Tensor& factors, const Tensor& rows,
                 const Tensor& starts, const Tensor&) {
@@ -241,6 +243,7 @@ OP(_bag_maxima,
 Empty bags have zeros, of row -1. What _embedding_bag_entries returns says which rows are in which
 bag.)",
   .dtypes  = floating,
+  .seen    = Seen::never,
   .batch   = [](const Batch& batch, const Tensor& weight, const Tensor& rows,
                 const Tensor& numbers, const Tensor& starts) {
     if (batch.has("rows") || batch.has("starts")) return maxima_of_all_bags(batch);

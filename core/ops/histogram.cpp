@@ -61,6 +61,7 @@ Example:
     >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.]))",
   .dtypes  = floating,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, int64_t bins, Scalar min, Scalar max) {
     CHECK(bins > 0, "bins must be > 0, but is ", bins);
     CHECK(bins < INT64_MAX, "bins is too large: ", bins);
@@ -88,6 +89,7 @@ OP(_histogram, "(Tensor input, Tensor[] edges, Tensor? weight, bool even) -> Ten
 
 With weight, which has N elements, the sum of the weights. even says that the edges are.)",
   .dtypes  = floating,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, TensorList edges, const Tensor& weight, bool even) {
     CHECK(input.dim() == 2 && input.size(1) == int64_t(edges.size()) && !edges.empty(),
           "input must have a column for each of ", edges.size(), " dims, but has shape ",

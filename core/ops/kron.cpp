@@ -40,6 +40,7 @@ Example:
 
 OP(trace, "(Tensor input) -> Tensor", {
   .doc     = R"(The sum of the diagonal of a matrix.)",
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::on_cpu(autocast::single),
   .forward = [](const Tensor& input) {
     CHECK(input.dim() == 2, "expected a matrix, but got tensor with dim ", input.dim());

@@ -115,6 +115,7 @@ struct OpDef {
   bool is_view = false;
   bool draws = false;
   bool fills = false;
+  Seen seen = Seen::by_default;
   GpuForm gpu = {};
   Autocast autocast = {};
   Sparse sparse{};

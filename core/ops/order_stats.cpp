@@ -259,6 +259,7 @@ OP(median, "(Tensor input) -> Tensor", {
 
 It is NaN when some element is. Elements that equal it share its gradient.)",
   .dtypes  = real,
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input) { return median_of_all(input, false); },
 })
 
@@ -272,6 +273,7 @@ Example:
     >>> torch.tensor([[1.0, 4.0, 2.0], [7.0, 5.0, 6.0]]).median(dim=1).values
     tensor([2., 6.]))",
   .dtypes  = real,
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t dim, bool keepdim) {
     return median_along(input, dim, keepdim, false);
   },
@@ -280,6 +282,7 @@ Example:
 OP(nanmedian, "(Tensor input) -> Tensor", {
   .doc     = R"(The median of the elements that are not NaN: of two in the middle the lower.)",
   .dtypes  = real,
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input) { return median_of_all(input, true); },
 })
 
@@ -288,6 +291,7 @@ OP(nanmedian_dim,
    "Tensor indices)", {
   .doc     = R"(The medians along dim of the elements that are not NaN, and their positions.)",
   .dtypes  = real,
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t dim, bool keepdim) {
     return median_along(input, dim, keepdim, true);
   },

@@ -474,6 +474,7 @@ OpEntry make_entry(const char* file, int line) {
                 .draws = P::kDraws,
                 .differentiable = P::kRecords,
                 .composed = P::kComposed,
+                .seen = def.seen,
                 .autocast = def.autocast,
                 .no_gpu = def.gpu.missing,
                 .file = file,

@@ -200,6 +200,7 @@ OP(_unique,
 
 Without `numbers` the second result has no meaning.)",
   .dtypes  = real,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, bool numbers) {
     GradModeGuard unrecorded(false);
     if (std::optional<Different> counted = count_integers(input, numbers)) return *counted;
@@ -221,6 +222,7 @@ OP(_unique_consecutive,
 run of equal ones that each slice is in, and the lengths of the runs. NaN differs from all.
 
 Without `numbers` the second result has no meaning.)",
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, bool numbers) {
     GradModeGuard unrecorded(false);
     int64_t length = input.size(0);

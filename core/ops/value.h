@@ -36,6 +36,14 @@ using BoxedNode = NodePtr (*)(const Value* args, bool overwritten, const EdgeOf&
 // have made: then they are kept as inputs are.
 using BoxedKeep = void (*)(Node& node, const Result& result, bool are_own);
 
+// What handlers of __torch_dispatch__ see of a call; see Note [Dispatch to Python].
+enum class Seen : uint8_t {
+  by_default,        // the op, if it has a gradient of its own, else those that it is made of
+  whole,             // the op: it has a kernel of its own
+  whole_unrecorded,  // the op, as it is a kernel of PyTorch's, else its parts, which have gradients
+  never,  // its integers say where others begin and end, so only its caller can pass them
+};
+
 // How an op works on a batch of samples; see core/ops/batch.h.
 enum class BatchRule : uint8_t {
   unsaid,
@@ -119,6 +127,7 @@ struct OpEntry {
   bool draws;
   bool differentiable;
   bool composed;  // of other ops, as far as can be seen; see Plan::kComposed
+  Seen seen;
   Autocast autocast;
   const char* no_gpu;  // why it has no form for CUDA; empty when it has one
   const char* file;

@@ -137,6 +137,7 @@ OP(ctc_loss_kernel,
   .home    = "core",
   .doc     = R"(ctc_loss of each sample, with what its gradient needs.)",
   .dtypes  = single_or_double,
+  .seen    = Seen::never,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                 int64_t blank, bool zero_infinity) {
     Tensor log_probs = batch.full("log_probs");
@@ -182,6 +183,7 @@ OP(ctc_loss_backward,
   .home    = "core",
   .doc     = R"(The gradient of ctc_loss; see ctc.h for what of. As in PyTorch it has none.)",
   .dtypes  = single_or_double,
+  .seen    = Seen::never,
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                 const Tensor&, const Tensor&, const Tensor&, int64_t blank, bool zero_infinity) {
     Tensor log_probs = batch.full("log_probs");  // (B, T, N, C)

@@ -312,6 +312,7 @@ Example:
             [0.0000, 1.0000]]))",
   .dtypes  = floating_or_complex,
   .variants = function | method,
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::on_cuda(autocast::single),
   .forward = [](const Tensor& input, Scalar p, int64_t dim, Scalar maxnorm) {
     double limit = real_number(maxnorm, "maxnorm");

@@ -41,6 +41,7 @@ OP(_foreach_norm, "(Tensor[] tensors, Scalar ord=2, *, dtype? dtype=None) -> Ten
 OP(_foreach_copy_, "(Tensor[] tensors, Tensor[] src, bool non_blocking=False) -> int", {
   .home    = "private",
   .doc     = R"(Copies each tensor of src into one of tensors; returns how many there were.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList tensors, TensorList src, bool non_blocking) {
     CHECK(tensors.size() == src.size(), "got ", src.size(), " tensors to copy into ",
           tensors.size(), ".");

@@ -36,6 +36,7 @@ OP(_fused_sgd_,
 
 Without momentum there are no buffers. `first` says that the buffers hold nothing yet. For
 scaling see update_all.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList buffers, double lr, double momentum,
                 double dampening, double weight_decay, bool nesterov, bool maximize, bool first,
                 bool differentiable, const Tensor& scaling) {
@@ -55,6 +56,7 @@ OP(_fused_adam_,
 
 `decoupled` shrinks the parameters themselves, which makes it AdamW. Without amsgrad there are no
 max_exp_avg_sqs. For scaling see update_all.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
                 TensorList max_exp_avg_sqs, double lr, double beta1, double beta2, double eps,
                 double weight_decay, bool decoupled, bool amsgrad, bool maximize, double step,
@@ -79,6 +81,7 @@ OP(_captured_adam_,
 
 These are the members rate, root and shrink of AdamStep, in float64, so that a CUDA graph computes
 them anew in each replay. The rest is as in _fused_adam_.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
                 TensorList max_exp_avg_sqs, const Tensor& rates, double beta1, double beta2,
                 double eps, double weight_decay, bool decoupled, bool amsgrad, bool maximize,
@@ -101,6 +104,7 @@ OP(_fused_rmsprop_,
   .doc     = R"(One step of RMSprop on all parameters; returns how many elements it updated.
 
 Without momentum there are no momentum_buffers, and unless centered no grad_avgs.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList square_avgs,
                 TensorList momentum_buffers, TensorList grad_avgs, double lr, double alpha,
                 double eps, double weight_decay, double momentum, bool centered, bool maximize,
@@ -120,6 +124,7 @@ OP(_fused_adagrad_,
   .doc     = R"(Step `step` of Adagrad on all parameters; returns how many elements it updated.
 
 For scaling see update_all.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList sums, double lr, double lr_decay,
                 double weight_decay, double eps, bool maximize, double step, bool differentiable,
                 const Tensor& scaling) {
@@ -134,6 +139,7 @@ OP(_fused_adadelta_,
    "float rho, float eps, float weight_decay, bool maximize, bool differentiable=False) -> int", {
   .home    = "private",
   .doc     = R"(One step of Adadelta on all parameters; returns how many elements it updated.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList square_avgs, TensorList acc_deltas,
                 double lr, double rho, double eps, double weight_decay, bool maximize,
                 bool differentiable) {
@@ -149,6 +155,7 @@ OP(_fused_adamax_,
    "bool differentiable=False) -> int", {
   .home    = "private",
   .doc     = R"(Step `step` of Adamax on all parameters; returns how many elements it updated.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_infs,
                 double lr, double beta1, double beta2, double eps, double weight_decay,
                 bool maximize, double step, bool differentiable) {
@@ -165,6 +172,7 @@ OP(_fused_nadam_,
   .doc     = R"(Step `step` of NAdam on all parameters; returns how many elements it updated.
 
 mu and mu_next are the momentum of this step and of the next, mu_product that of all steps.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
                 double lr, double beta1, double beta2, double eps, double weight_decay,
                 bool decoupled, bool maximize, double mu, double mu_next, double mu_product,
@@ -184,6 +192,7 @@ OP(_fused_radam_,
    "float step, bool differentiable=False) -> int", {
   .home    = "private",
   .doc     = R"(Step `step` of RAdam on all parameters; returns how many elements it updated.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList exp_avgs, TensorList exp_avg_sqs,
                 double lr, double beta1, double beta2, double eps, double weight_decay,
                 bool decoupled, bool maximize, double step, bool differentiable) {
@@ -206,6 +215,7 @@ OP(_fused_asgd_,
    "float weight_decay, float mu, bool maximize, bool differentiable=False) -> int", {
   .home    = "private",
   .doc     = R"(One step of averaged SGD on all parameters; returns how many elements it updated.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList averages, double eta, double lambd,
                 double weight_decay, double mu, bool maximize, bool differentiable) {
     AsgdStep step{eta, lambd, weight_decay, mu, maximize};
@@ -219,6 +229,7 @@ OP(_fused_rprop_,
    "-> int", {
   .home    = "private",
   .doc     = R"(One step of Rprop on all parameters; returns how many elements it updated.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList params, TensorList grads, TensorList prevs, TensorList step_sizes,
                 double eta_minus, double eta_plus, double step_min, double step_max, bool maximize,
                 bool differentiable) {
@@ -233,6 +244,7 @@ OP(_unscale_,
   .doc     = R"(Multiplies tensors by inv_scale in place; returns how many there were.
 
 found_inf becomes 1 if an element is not finite.)",
+  .seen    = Seen::whole,
   .forward = [](TensorList tensors, const Tensor& found_inf, const Tensor& inv_scale) {
     unscale_all("_unscale_", tensors, found_inf, inv_scale);
     return int64_t(tensors.size());

@@ -252,6 +252,7 @@ OP(scatter_value_, "scatter_.value(Tensor! input, int dim, Tensor index, Scalar 
 
 OP(scatter, "(Tensor input, int dim, Tensor index, Tensor src, *, str? reduce=None) -> Tensor", {
   .doc     = R"(A copy of input with src written at places along dim, as scatter_ does.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                 std::optional<std::string_view> reduce) {
     return scatter_into(copy_to_write(in_row_major(input), {index, src}), dim, index, src, reduce);
@@ -261,6 +262,7 @@ OP(scatter, "(Tensor input, int dim, Tensor index, Tensor src, *, str? reduce=No
 OP(scatter_value, "scatter.value(Tensor input, int dim, Tensor index, Scalar value, *, "
                   "str? reduce=None) -> Tensor", {
   .doc     = R"(A copy of input with one value written at places along dim.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, Scalar value,
                 std::optional<std::string_view> reduce) {
     return scatter_into(copy_to_write(in_row_major(input), {index}), dim, index,
@@ -286,6 +288,7 @@ OP(scatter_add_, "(Tensor! input, int dim, Tensor index, Tensor src) -> Tensor",
 
 OP(scatter_add, "(Tensor input, int dim, Tensor index, Tensor src) -> Tensor", {
   .doc     = R"(input with src added at places along dim, as scatter_add_ does.)",
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::on_cuda(autocast::widest),
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src) {
     Tensor out = copy_to_write(in_row_major(input), {index, src});
@@ -323,6 +326,7 @@ OP(scatter_reduce,
   .doc     = R"(Combines src with input at places along dim: sum, prod, mean, amax or amin.
 
 With include_self=False the values of input at these places do not count.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                 std::string_view reduce, bool include_self) {
     return scatter_reduced(input, dim, index, src, reduce, include_self);

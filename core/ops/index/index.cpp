@@ -149,6 +149,7 @@ OP(index_put_, "(Tensor! input, Tensor?[] indices, Tensor values, "
 
 OP(index_put, "(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor", {
   .doc     = R"(A copy of input with values written at the places that the index tensors name.)",
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::on_cuda(autocast::widest),
   .forward = [](const Tensor& input, TensorList indices, const Tensor& values, bool accumulate) {
     check_put_dtypes(input, values);
@@ -160,6 +161,7 @@ OP(index_put, "(Tensor input, Tensor?[] indices, Tensor values, bool accumulate=
 
 OP(index_select, "(Tensor input, int dim, Tensor index) -> Tensor", {
   .doc     = R"(The slices along dim that a vector of indices names.)",
+  .seen    = Seen::whole_unrecorded,
   .sparse  = sparse_index_select,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index) {
     Tensor source = as_vector(input);
@@ -171,6 +173,7 @@ OP(index_select, "(Tensor input, int dim, Tensor index) -> Tensor", {
 OP(index_add_, "(Tensor! input, int dim, Tensor index, Tensor source, *, "
                "Scalar alpha=1) -> Tensor", {
   .doc     = R"(Adds alpha times slice i of source to slice index[i] of input, along dim.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                 Scalar alpha) {
     bool scaled = (is_complex(source.dtype()) && alpha.is_complex()) ||
@@ -182,6 +185,7 @@ OP(index_add_, "(Tensor! input, int dim, Tensor index, Tensor source, *, "
 
 OP(index_add, "(Tensor input, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor", {
   .doc     = R"(input with alpha times slice i of source added to slice index[i], along dim.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source,
                 Scalar alpha) {
     Tensor out = copy_to_write(in_row_major(input), {index, source});
@@ -191,6 +195,7 @@ OP(index_add, "(Tensor input, int dim, Tensor index, Tensor source, *, Scalar al
 
 OP(index_copy_, "(Tensor! input, int dim, Tensor index, Tensor source) -> Tensor", {
   .doc     = R"(Writes slice i of source over slice index[i] of input, along dim.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
     return put_slices(input, dim, index, source, false);
   },
@@ -198,6 +203,7 @@ OP(index_copy_, "(Tensor! input, int dim, Tensor index, Tensor source) -> Tensor
 
 OP(index_copy, "(Tensor input, int dim, Tensor index, Tensor source) -> Tensor", {
   .doc     = R"(A copy of input in which slice index[i] along dim is slice i of source.)",
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::widest,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source) {
     Tensor out = copy_to_write(in_row_major(input), {index, source});
@@ -207,6 +213,7 @@ OP(index_copy, "(Tensor input, int dim, Tensor index, Tensor source) -> Tensor",
 
 OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor|Scalar value) -> Tensor", {
   .doc     = R"(Writes one value over the slices along dim that a vector of indices names.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
     CHECK(value.dim() == 0, "only supports a 0-dimensional value tensor, but got "
                             "tensor with ",
@@ -237,6 +244,7 @@ OP(index_fill_, "(Tensor! input, int dim, Tensor index, Tensor|Scalar value) -> 
 
 OP(index_fill, "(Tensor input, int dim, Tensor index, Tensor|Scalar value) -> Tensor", {
   .doc     = R"(A copy of input with one value over the slices along dim that index names.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t dim, const Tensor& index, const Tensor& value) {
     return call<"index_fill_", Tensor>(copy_to_write(input, {index, value}), dim, index, value);
   },
@@ -244,6 +252,7 @@ OP(index_fill, "(Tensor input, int dim, Tensor index, Tensor|Scalar value) -> Te
 
 OP(take, "(Tensor input, Tensor index) -> Tensor", {
   .doc     = R"(Elements of the flat input, in the shape of index.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& index) {
     CHECK(is_integral(index.dtype()), "Expected a long tensor for index, got ",
           dtype_name(index.dtype()));
@@ -255,6 +264,7 @@ OP(take, "(Tensor input, Tensor index) -> Tensor", {
 OP(put_, "(Tensor! input, Tensor index, Tensor source, bool accumulate=False) -> Tensor", {
   .doc     = R"(Writes source at places of the flat input, or adds it with accumulate.)",
   .variants = method,
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
     CHECK(source.dtype() == input.dtype(),
           "self and source expected to have the same dtype, but got self.dtype = ",
@@ -270,6 +280,7 @@ OP(put_, "(Tensor! input, Tensor index, Tensor source, bool accumulate=False) ->
 
 OP(put, "(Tensor input, Tensor index, Tensor source, bool accumulate=False) -> Tensor", {
   .doc     = R"(A copy of input with source written at places of it when flat.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& index, const Tensor& source, bool accumulate) {
     return call<"put_", Tensor>(copy_to_write(input, {index, source}), index, source, accumulate);
   },
@@ -301,6 +312,7 @@ Example:
 
 OP(masked_select, "(Tensor input, Tensor mask) -> Tensor", {
   .doc     = R"(The elements where mask is True, in one dim; input and mask broadcast.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& mask) {
     Shape sizes = broadcast_shapes(input.sizes(), mask.sizes());
     const Tensor places[] = {flat(expanded_mask(mask, sizes))};
@@ -310,6 +322,7 @@ OP(masked_select, "(Tensor input, Tensor mask) -> Tensor", {
 
 OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
   .doc     = R"(Writes the first elements of source, in order, where mask is True.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& mask, const Tensor& source) {
     CHECK(source.dtype() == input.dtype(), "expected self and source to have same dtypes but got ",
           dtype_name(input.dtype()), " and ", dtype_name(source.dtype()));
@@ -333,6 +346,7 @@ OP(masked_scatter_, "(Tensor! input, Tensor mask, Tensor source) -> Tensor", {
 
 OP(masked_scatter, "(Tensor input, Tensor mask, Tensor source) -> Tensor", {
   .doc     = R"(A copy of input with the first elements of source, in order, where mask is True.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& mask, const Tensor& source) {
     Tensor whole = expand(input, broadcast_shapes(input.sizes(), mask.sizes()));
     Tensor out = copy_to_write(whole, {mask, source});

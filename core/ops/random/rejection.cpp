@@ -117,6 +117,7 @@ The number keeps its place in the distribution: Figurnov et al., "Implicit repar
 gradients", 2018.)",
   .dtypes  = floating,
   .variants = function,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, const Tensor& output) {
     return output * call<"_log_gamma_slope", Tensor>(input, log(output));
   },

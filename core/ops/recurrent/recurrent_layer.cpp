@@ -121,6 +121,7 @@ OP(_recurrent_layer,
   .home    = "core",
   .doc     = R"(One direction of one recurrent layer over packed rows, see recurrent.h.)",
   .dtypes  = floating,
+  .seen    = Seen::never,
   .batch   = [](const Batch& batch, const Tensor& input, std::string_view cell, const Tensor& hx,
                 const Tensor& cx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
                 const Tensor& b_hh, const Tensor& w_hr, ShapeRef batch_sizes, bool reverse) {

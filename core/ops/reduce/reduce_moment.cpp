@@ -138,6 +138,7 @@ OP(prod, "(Tensor input, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The product of all elements; 1 when there are none.
 
 Integers and bool are multiplied in int64. dtype converts the elements first.)",
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::single,
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
     return call<"prod_dim", Tensor>(in_a_row(input), int64_t(0), false, dtype);
@@ -147,6 +148,7 @@ Integers and bool are multiplied in int64. dtype converts the elements first.)",
 OP(prod_dim,
    "prod.int(Tensor input, int dim, bool keepdim=False, *, dtype? dtype=None) -> Tensor", {
   .doc     = R"(The product of the elements along dim.)",
+  .seen    = Seen::whole_unrecorded,
   .autocast = autocast::single,
   .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, bool keepdim, std::optional<DType> dtype) {

@@ -290,6 +290,7 @@ OP(tile, "(Tensor input, int[] dims) -> Tensor", {
 OP(repeat_interleave, "(Tensor input, int repeats, int? dim=None, *, "
                       "int? output_size=None) -> Tensor", {
   .doc     = R"(Repeats each element `repeats` times along dim; without dim, of the flat tensor.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, int64_t repeats, std::optional<int64_t> dim,
                 std::optional<int64_t>) {
     CHECK(repeats >= 0, "repeats must be non-negative, got ", repeats);
@@ -307,6 +308,7 @@ OP(repeat_interleave, "(Tensor input, int repeats, int? dim=None, *, "
 OP(repeat_interleave_tensor, "repeat_interleave.tensor(Tensor input, Tensor repeats, "
                              "int? dim=None, *, int? output_size=None) -> Tensor", {
   .doc     = R"(Repeats element i along dim repeats[i] times.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& repeats, std::optional<int64_t> dim,
                 std::optional<int64_t> output_size) {
     Tensor source = dim ? input : reshape(input, Shape{-1});
@@ -324,6 +326,7 @@ OP(repeat_interleave_index, "repeat_interleave.index(Tensor repeats, *, "
                             "int? output_size=None) -> Tensor", {
   .doc     = R"(The indices that repeat element i repeats[i] times.)",
   .variants = function,
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& repeats, std::optional<int64_t> output_size) {
     return repeated_index(repeats, output_size);
   },

@@ -48,6 +48,7 @@ Tensor resized(const Tensor& input, ShapeRef size, MemoryFormat format, const ch
 OP(squeeze_, "(Tensor! input) -> Tensor", {
   .doc     = R"(Drops all dims of size 1 of the tensor itself.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input) {
     return become(input, call<"squeeze", Tensor>(input), "squeeze_");
   },
@@ -56,6 +57,7 @@ OP(squeeze_, "(Tensor! input) -> Tensor", {
 OP(squeeze_dim_, "squeeze_.dim(Tensor! input, int dim) -> Tensor", {
   .doc     = R"(Drops a dim of the tensor itself when its size is 1.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, int64_t dim) {
     return become(input, squeeze(input, dim), "squeeze_");
   },
@@ -64,6 +66,7 @@ OP(squeeze_dim_, "squeeze_.dim(Tensor! input, int dim) -> Tensor", {
 OP(squeeze_dims_, "squeeze_.dims(Tensor! input, int[] dim) -> Tensor", {
   .doc     = R"(Drops those of the given dims of the tensor itself whose size is 1.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, ShapeRef dim) {
     return become(input, call<"squeeze_dims", Tensor>(input, dim), "squeeze_");
   },
@@ -72,6 +75,7 @@ OP(squeeze_dims_, "squeeze_.dims(Tensor! input, int[] dim) -> Tensor", {
 OP(unsqueeze_, "(Tensor! input, int dim) -> Tensor", {
   .doc     = R"(Inserts a dim of size 1 before dim of the tensor itself.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, int64_t dim) {
     return become(input, unsqueeze(input, dim), "unsqueeze_");
   },
@@ -81,6 +85,7 @@ OP(transpose_, "(Tensor! input, int dim0, int dim1) -> Tensor", {
   .doc     = R"(Swaps two dims of the tensor itself.)",
   .variants = method,
   .aliases = "swapdims_",
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, int64_t dim0, int64_t dim1) {
     return become(input, transpose(input, dim0, dim1), "transpose_");
   },
@@ -89,12 +94,14 @@ OP(transpose_, "(Tensor! input, int dim0, int dim1) -> Tensor", {
 OP(t_, "(Tensor! input) -> Tensor", {
   .doc     = R"(Transposes the matrix itself.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input) { return become(input, call<"t", Tensor>(input), "t_"); },
 })
 
 OP(swapaxes_, "(Tensor! input, int axis0, int axis1) -> Tensor", {
   .doc     = R"(Swaps two dims of the tensor itself; NumPy's name for transpose_.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, int64_t axis0, int64_t axis1) {
     return become(input, transpose(input, axis0, axis1), "swapaxes_");
   },
@@ -102,6 +109,7 @@ OP(swapaxes_, "(Tensor! input, int axis0, int axis1) -> Tensor", {
 
 OP(as_strided_, "(Tensor! input, int[] size, int[] stride, int? storage_offset=None) -> Tensor", {
   .doc     = R"(Gives the tensor itself any sizes, strides and offset inside its storage.)",
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, ShapeRef size, ShapeRef stride,
                 std::optional<int64_t> storage_offset) {
     return become(input, as_strided(input, size, stride, storage_offset), "as_strided_");
@@ -111,6 +119,7 @@ OP(as_strided_, "(Tensor! input, int[] size, int[] stride, int? storage_offset=N
 OP(resize_, "(Tensor! input, int[] size, *, memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(Gives the tensor itself another shape; new elements are undefined.)",
   .variants = method,
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, ShapeRef size, std::optional<MemoryFormat> memory_format) {
     return resized(input, size, memory_format.value_or(MemoryFormat::contiguous), "resize_");
   },
@@ -119,6 +128,7 @@ OP(resize_, "(Tensor! input, int[] size, *, memory_format? memory_format=None) -
 OP(resize_as_, "(Tensor! input, Tensor the_template, *, memory_format? memory_format=None) "
                "-> Tensor", {
   .doc     = R"(Gives the tensor itself the shape of another; new elements are undefined.)",
+  .seen    = Seen::whole,
   .forward = [](const Tensor& input, const Tensor& the_template,
                 std::optional<MemoryFormat> memory_format) {
     return resized(input, the_template.sizes(), memory_format.value_or(MemoryFormat::contiguous),

@@ -27,6 +27,7 @@ Tensor clone_storage(const Tensor& input) {
 
 OP(select_scatter, "(Tensor input, Tensor src, int dim, int index) -> Tensor", {
   .doc     = R"(A copy of input with src at one index of dim.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& src, int64_t dim, int64_t index) {
     Tensor out = copy_to_write(input, {src});
     return with_window(out, select(out, dim, index), src);
@@ -36,6 +37,7 @@ OP(select_scatter, "(Tensor input, Tensor src, int dim, int index) -> Tensor", {
 OP(slice_scatter, "(Tensor input, Tensor src, int dim=0, int? start=None, int? end=None, "
                   "int step=1) -> Tensor", {
   .doc     = R"(A copy of input with src at start, start + step, ... before end of dim.)",
+  .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& src, int64_t dim, std::optional<int64_t> start,
                 std::optional<int64_t> end, int64_t step) {
     Tensor out = copy_to_write(input, {src});

@@ -523,6 +523,7 @@ OP(alias, "(Tensor input) -> Tensor", {
 
 OP(detach, "(Tensor input) -> Tensor", {
   .doc     = R"(The same memory without the history: gradients stop here.)",
+  .seen    = Seen::whole,
   .sparse  = by_forward,
   .forward = [](const Tensor& input) { return rushlight::detach(input); },
 })

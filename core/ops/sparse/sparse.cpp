@@ -313,6 +313,7 @@ Tensor elements_at(const Tensor& input, const Tensor& pattern) {
 OP(_sparse_values, "(Tensor input, Tensor pattern) -> Tensor", {
   .home    = "core",
   .doc     = R"(The values of a sparse tensor, (entries, dense dims...). They share its memory.)",
+  .seen    = Seen::never,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& pattern) {
@@ -330,6 +331,7 @@ OP(_sparse_values, "(Tensor input, Tensor pattern) -> Tensor", {
 OP(_sparse_like, "(Tensor values, Tensor pattern) -> Tensor", {
   .home    = "core",
   .doc     = R"(A sparse tensor of these values with the entries of another one.)",
+  .seen    = Seen::never,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
   .forward = [](const Tensor& values, const Tensor& pattern) {
@@ -383,6 +385,7 @@ OP(_to_layout,
    "(Tensor input, int layout, int? sparse_dim=None, int[]? blocksize=None) -> Tensor", {
   .home    = "private",
   .doc     = R"(The tensor in another layout, by its number; itself when it has that.)",
+  .seen    = Seen::whole,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
   .forward = [](const Tensor& input, int64_t layout, std::optional<int64_t> sparse_dim,

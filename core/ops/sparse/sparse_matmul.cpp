@@ -105,6 +105,7 @@ Tensor sparse_linear(const Tensor& input, const Tensor& weight, const Tensor& bi
 OP(_sparse_dense_mm, "(Tensor values, Tensor pattern, Tensor dense, bool transposed) -> Tensor", {
   .home    = "core",
   .doc     = R"(The product of a sparse matrix, given as a pattern and values, and a dense one.)",
+  .seen    = Seen::never,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
   .forward = [](const Tensor& values, const Tensor& pattern, const Tensor& dense,
@@ -129,6 +130,7 @@ OP(_sparse_dense_mm, "(Tensor values, Tensor pattern, Tensor dense, bool transpo
 OP(_sparse_dots, "(Tensor pattern, Tensor left, Tensor right) -> Tensor", {
   .home    = "core",
   .doc     = R"(left[r, :] . right[c, :] for each entry (r, c) of a sparse matrix.)",
+  .seen    = Seen::never,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
   .forward = [](const Tensor& pattern, const Tensor& left, const Tensor& right) {
@@ -150,6 +152,7 @@ OP(_sparse_dots, "(Tensor pattern, Tensor left, Tensor right) -> Tensor", {
 OP(_sparse_sparse_mm, "(Tensor a_values, Tensor a, Tensor b_values, Tensor b) -> Tensor", {
   .home    = "core",
   .doc     = R"(The product of two sparse matrices, given as patterns and values: a COO matrix.)",
+  .seen    = Seen::never,
   .gpu     = none<"sparse tensors live on the CPU">,
   .sparse  = by_forward,
   .forward = [](const Tensor& a_values, const Tensor& a, const Tensor& b_values,
