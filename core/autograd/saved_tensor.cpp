@@ -24,6 +24,18 @@ Tensor copy_of(const Tensor& tensor) {
   return needs::clone(tensor);
 }
 
+// A program may give a tensor other .data, which is no write in place: gradients read the new data
+// if they have the old shape and dtype. Of an input slot_ holds the storage, and above it those two,
+// in so few bits that a replaced storage may pass for the same one, which is then an error.
+constexpr uint32_t kStorageBits = 0xFFFF;
+
+uint32_t identity_of(const Tensor& t) {
+  auto layout = static_cast<uint32_t>(t.dtype());
+  for (int64_t size : t.sizes()) layout = (layout + uint32_t(size) + 1) * 0x9E3779B1u;
+  auto address = reinterpret_cast<uintptr_t>(&*t.storage());
+  return (layout & ~kStorageBits) | (uint32_t(address >> 4) & kStorageBits);
+}
+
 }  // namespace
 
 SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
@@ -42,6 +54,7 @@ SavedTensor SavedTensor::input(const Tensor& tensor, bool overwritten) {
   }
   if (saved.kind_ != Kind::input) saved.history_ = gradient_edge(tensor);
   saved.version_ = saved.tensor_.storage()->version();
+  saved.slot_ = identity_of(saved.tensor_);
   if (saving_hooks) [[unlikely]]
     saved.pack_hooked(tensor);
   return saved;
@@ -125,6 +138,16 @@ Tensor SavedTensor::unpack(const Node& owner) const {
     error.name_op("backward");
     throw error;
   }
+  if (kind == Kind::input && !packed)
+    if (uint32_t changed = identity_of(tensor) ^ slot_; changed & kStorageBits) {
+      if (!(changed & ~kStorageBits)) return tensor;
+      Error error(ErrorKind::kRuntime,
+                  owner.op() + std::string(" saved its input") + at_line(owner.site) +
+                      ", but its .data was replaced by a tensor of another shape or dtype "
+                      "afterwards. Gradients read it as it was. Replace .data after backward.");
+      error.name_op("backward");
+      throw error;
+    }
   if (!packed && tensor.storage()->version() != version_) {
     const StorageImpl& storage = *tensor.storage();
     std::string op = owner.op();

@@ -314,3 +314,32 @@ def test_slope_of_a_division_by_its_divisor() -> None:
             slopes.append(difference.item() / step)
         assert y.grad is not None
         assert abs(y.grad[i].item() - complex(*slopes)) < 5e-3
+
+
+def test_data_may_be_replaced_between_an_op_and_its_backward() -> None:
+    w, x = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    with torch.no_grad():
+        w.add_(1)  # the version that the product sees is not that of the new data
+    y = (w * x).sum()
+    w.data = torch.tensor([5.0, 6.0])
+    y.backward()
+    assert x.grad is not None and x.grad.tolist() == [5, 6]
+    assert w.grad is not None and w.grad.tolist() == [3, 4]
+
+
+@pytest.mark.parametrize("op", [nn.GroupNorm(4, 32), nn.LayerNorm(4), nn.BatchNorm1d(32)])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (64, 32, 4), (2, 32, 8)])
+def test_data_of_another_shape_in_backward_is_an_error(op, shape) -> None:
+    x = torch.ones(2, 32, 4, requires_grad=True) * 1
+    y = op(x)
+    x.data = torch.ones(shape)
+    with pytest.raises(RuntimeError, match=r"\.data was replaced by a tensor of another shape"):
+        y.sum().backward()
+
+
+def test_data_of_another_dtype_in_backward_is_an_error() -> None:
+    layer = nn.Linear(2, 2)
+    y = layer(torch.ones(1, 2, requires_grad=True))
+    layer.double()
+    with pytest.raises(RuntimeError, match=r"linear saved its input \(test_inplace.py:\d+\)"):
+        y.sum().backward()
