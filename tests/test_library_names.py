@@ -7,20 +7,24 @@ import functools
 import importlib
 import inspect
 import pickle
+import warnings
 from typing import Any, get_type_hints
 
 import pytest
 
 import rushlight as torch
-from rushlight import _utils
+from rushlight import _insides, _tensor_str, _utils
+from rushlight._dynamo.utils import counters, warn_once
 from rushlight._higher_order_ops.associative_scan import associative_scan
 from rushlight._subclasses import FakeTensor, FakeTensorMode
 from rushlight._subclasses.fake_tensor import is_fake, unset_fake_temporarily
+from rushlight.distributed import rpc
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode
 from rushlight.nn.utils._named_member_accessor import swap_tensor
 from rushlight.optim.optimizer import ParamsT
 from rushlight.torch_version import TorchVersion
 from rushlight.utils import _contextlib
+from rushlight.utils._triton import has_triton, has_triton_package
 from rushlight.utils.data._utils.worker import _generate_state
 
 aten = torch.ops.aten
@@ -366,3 +370,31 @@ def test_layers_are_in_the_modules_where_programs_import_them(module: str, names
     for name in names.split():
         assert getattr(home, name) is getattr(torch.nn, name)
     assert not hasattr(home, "Nothing")
+
+
+def test_functions_ask_whether_calls_can_be_made() -> None:
+    @rpc.api._require_initialized
+    def call() -> None:
+        """Never runs here."""
+
+    with pytest.raises(RuntimeError, match="RPC has not been initialized"):
+        call()
+    assert call.__name__ == "call"
+
+
+def test_what_a_compiler_says_is_said_once() -> None:
+    assert not counters["inductor"]["extern_calls"]
+    with pytest.warns(UserWarning, match="only once"):
+        warn_once("only once")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_once("only once")
+    assert not has_triton() and not has_triton_package()
+
+
+def test_classes_of_tensors_print_as_libraries_want_them() -> None:
+    assert _insides._get_default_device() == "cpu"
+    notes = ["dim_size=3", "is_sorted=True"]
+    assert _tensor_str._add_suffixes("Index([0, 1]", notes, 6, False) == (
+        "Index([0, 1], dim_size=3, is_sorted=True)"
+    )

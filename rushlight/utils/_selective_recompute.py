@@ -97,7 +97,8 @@ def create_selective_checkpoint_contexts(
                     "create_selective_checkpoint_contexts: the list of ops contains "
                     f"{op!r} of type {type(op).__name__}. Items must be functions like torch.mm."
                 )
-        names = {getattr(op, "__name__", None) for op in policy_fn_or_list}
+        # An operator of torch.ops.aten computes with a function of that name.
+        names = {getattr(op, "_opname", getattr(op, "__name__", None)) for op in policy_fn_or_list}
 
         policy: Callable[..., Any] = lambda ctx, op, *args, **kwargs: op.__name__ in names  # noqa: E731
     elif callable(policy_fn_or_list):

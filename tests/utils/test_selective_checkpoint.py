@@ -213,6 +213,19 @@ def test_memory_lies_between_all_and_nothing() -> None:
     assert 10 * result <= products < 12 * result
 
 
+def test_policies_name_operators() -> None:
+    x, w = leaf(3, 4), leaf(4, 4)
+    mm = torch.ops.aten.mm.default
+
+    def product(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return torch.mm(x, w).sin().cos()
+
+    kept = backward_ops(product, [mm], x, w)
+    assert kept == backward_ops(product, [torch.mm], x, w)
+    assert kept == backward_ops(product, lambda ctx, op, *args, **kwargs: op == mm, x, w)
+    assert kept != backward_ops(product, [torch.sin], x, w)
+
+
 def test_policies_are_checked() -> None:
     with pytest.raises(ValueError, match="contains 3 of type int"):
         create_selective_checkpoint_contexts([torch.mm, 3])
