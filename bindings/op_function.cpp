@@ -391,6 +391,7 @@ PyMethodDef method_methods[] = {
 
 // (callable): of the method of an op the function that does the same, else the callable itself.
 PyObject* function_of(PyObject*, PyObject* callable);
+// (number of the row, form) -> the callable of this overload alone, "_" for the form in place.
 PyObject* op_of_row(PyObject*, PyObject* args);
 PyMethodDef module_methods[] = {
     {"_function_of", function_of, METH_O, "The function that does what the method of an op does."},
@@ -434,6 +435,19 @@ PyObject* make_op(PyTypeObject* type, std::string name, std::vector<const OpEntr
   return object;
 }
 
+PyObject* op_of_row(PyObject*, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    Py_ssize_t row;
+    const char* form;
+    if (!PyArg_ParseTuple(args, "ns", &row, &form)) return nullptr;
+    CHECK(row >= 0 && size_t(row) < op_table().size(), ErrorKind::kIndex, "there is no op ", row);
+    const OpEntry& entry = op_table()[size_t(row)];
+    bool inplace = *form == '_';
+    CHECK(!inplace || entry.call_inplace, entry.schema.name, " has no form in place");
+    return make_op(&OpFunctionType, std::string(entry.schema.name) + form, {&entry}, inplace);
+  });
+}
+
 // Puts a function where .home says; several homes are separated by spaces. Private ops are
 // attributes of _C itself.
 void add_to_homes(PyObject* module, PyObject* homes, const char* home_list, const std::string& name,
@@ -473,20 +487,6 @@ PyObject* find_return_type(std::string_view name) {
 
 PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {
   return to_python(entry, run(entry, args, inplace));
-}
-
-// (number of the row, form) -> the callable of this overload alone, "_" for the form in place.
-PyObject* op_of_row(PyObject*, PyObject* args) {
-  return guarded([&]() -> PyObject* {
-    Py_ssize_t row;
-    const char* form;
-    if (!PyArg_ParseTuple(args, "ns", &row, &form)) return nullptr;
-    CHECK(row >= 0 && size_t(row) < op_table().size(), ErrorKind::kIndex, "there is no op ", row);
-    const OpEntry& entry = op_table()[size_t(row)];
-    bool inplace = *form == '_';
-    CHECK(!inplace || entry.call_inplace, entry.schema.name, " has no form in place");
-    return make_op(&OpFunctionType, std::string(entry.schema.name) + form, {&entry}, inplace);
-  });
 }
 
 // _C._op_homes: {"torch": {name: function}, "nn.functional": {...}, ..., "Tensor": {methods}}.
