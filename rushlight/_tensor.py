@@ -407,14 +407,15 @@ class Tensor(CopyMethods, InterchangeMethods, MemoryMethods, OverrideMethods, Qu
     @property
     def T(self) -> Tensor:
         """The tensor with its dims reversed; meant for matrices, it warns for others."""
-        if self.dim() != 2:
-            import warnings
+        if self.dim() == 2:
+            return self.permute(1, 0)
+        import warnings
 
-            warnings.warn(
-                f"The use of `x.T` on tensors of dimension other than 2, as here {self.dim()}, is "
-                "deprecated. Use `x.mT` for batches of matrices, or `x.permute` with dims.",
-                stacklevel=2,
-            )
+        warnings.warn(
+            f"The use of `x.T` on tensors of dimension other than 2, as here {self.dim()}, is "
+            "deprecated. Use `x.mT` for batches of matrices, or `x.permute` with dims.",
+            stacklevel=2,
+        )
         return self.permute(tuple(range(self.dim() - 1, -1, -1)))
 
     @property
