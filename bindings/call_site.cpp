@@ -1,4 +1,4 @@
-// Owns the lines of the user's program that errors name.
+// Owns the lines of the user's program that errors and warnings name.
 //
 // Note [Call sites]
 // A recorded op notes the code object and instruction that called it: two words, no text. Lines are
@@ -62,25 +62,41 @@ std::string describe(CallSite site) {
 
 const bool registered = (describe_call_site = describe, true);
 
-}  // namespace
-
-void capture_call_site() {
-  (void)registered;
+// Calls visit(code, frame, whether it is of this package) for each Python frame from the innermost
+// on, until it returns false.
+template <class F>
+void visit_frames(const F& visit) {
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
-  current_call_site = {};
   while (frame) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     bool ours = is_ours(code);
     Py_DECREF(code);  // known_code() keeps it
-    if (!ours) {
-      current_call_site = {code, PyFrame_GetLasti(frame)};
-      Py_DECREF(frame);
-      return;
-    }
-    PyFrameObject* caller = PyFrame_GetBack(frame);
+    PyFrameObject* caller = visit(code, frame, ours) ? PyFrame_GetBack(frame) : nullptr;
     Py_DECREF(frame);
     frame = caller;
   }
+}
+
+}  // namespace
+
+void capture_call_site() {
+  (void)registered;
+  current_call_site = {};
+  visit_frames([](PyCodeObject* code, PyFrameObject* frame, bool ours) {
+    if (!ours) current_call_site = {code, PyFrame_GetLasti(frame)};
+    return ours;
+  });
+}
+
+int warn_program(const char* text) {
+  int level = 0;
+  bool outside = false;
+  visit_frames([&](PyCodeObject*, PyFrameObject*, bool ours) {
+    ++level;
+    outside = !ours;
+    return ours;
+  });
+  return PyErr_WarnEx(PyExc_UserWarning, text, outside ? level : 1);
 }
 
 }  // namespace rushlight::python

@@ -84,6 +84,8 @@ Scalar number_in(PyObject* object) {
   DType dtype;
   bool is_real = read_number_dtype(object, dtype) && !is_complex(dtype);
   if (!is_real && is_array(object)) return item(tensor_from_array(object, true));
+  CHECK(!PyUnicode_Check(object), ErrorKind::kValue,
+        "too many dimensions 'str': a tensor holds numbers, not text");
   CHECK(read_number(object, value), ErrorKind::kType, "new(): invalid data type '",
         Py_TYPE(object)->tp_name, "'");
   return value;
@@ -210,6 +212,11 @@ DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {
 PyObject* make_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     DataArgs a = read_args(args, kwargs, "O|$OOpp:tensor");
+    if (is_tensor(a.data))
+      checked(warn_program(
+          "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() "
+          "or sourceTensor.detach().clone().requires_grad_(True), rather than "
+          "torch.tensor(sourceTensor)."));
     Tensor tensor = a.fresh(tensor_from_data(a.data, a.dtype));
     if (a.requires_grad) set_requires_grad(tensor, true);
     return wrap(tensor);
@@ -253,6 +260,8 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
     Tensor tensor = tensor_from_array(data, true);
     return dtype ? to_dtype(tensor, *dtype) : tensor;
   }
+  CHECK(!PyUnicode_Check(data), ErrorKind::kType,
+        "new(): invalid data type 'str': a tensor holds numbers, not text");
   Shape shape = shape_of(data);
   DType type = default_dtype();
   bool any = false;

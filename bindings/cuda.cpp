@@ -97,7 +97,7 @@ void report_wait() {
   constexpr const char* kText = "called a synchronizing CUDA operation";
   CHECK(sync_debug_mode != 2, kText);
   nb::gil_scoped_acquire gil;
-  if (PyErr_WarnEx(PyExc_UserWarning, kText, 1)) throw PythonError();
+  checked(warn_program(kText));
 }
 
 Tensor pinned_copy(const Tensor& tensor) {

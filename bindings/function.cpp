@@ -237,10 +237,9 @@ class Application {
     check_inplace(written, true);
     size_t at = size_t(std::ranges::find(inputs_, written.impl()) - inputs_.begin());
     if (at == inputs_.size())
-      checked(PyErr_WarnEx(PyExc_UserWarning,
-                           "ctx.mark_dirty() received a tensor that was not an input. Only input "
-                           "Tensors that have been mutated should be passed to ctx.mark_dirty().",
-                           1));
+      checked(warn_program(
+          "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have "
+          "been mutated should be passed to ctx.mark_dirty()."));
     if (!view_base(written).defined()) return set_history(written, node_, slot);
     CHECK(output_count_ == 1,
           "If your Function modifies inplace an input that is a view of another Tensor, your "

@@ -40,13 +40,11 @@ PyObject* get_grad(PyObject* self, void*) {
     Tensor grad = meta ? meta->grad() : Tensor();
     if (grad.defined()) return wrap(grad);
     if (meta && !meta->retains && !is_leaf(tensor))
-      checked(PyErr_WarnEx(
-          PyExc_UserWarning,
+      checked(warn_program(
           "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad "
           "attribute won't be populated during autograd.backward(). If you indeed want the .grad "
           "field to be populated for a non-leaf Tensor, use .retain_grad() on it before backward. "
-          "If this is a mistake, access the leaf instead.",
-          1));
+          "If this is a mistake, access the leaf instead."));
     Py_RETURN_NONE;
   });
 }

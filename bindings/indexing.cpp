@@ -89,12 +89,9 @@ class Reader {
 
   Indexed read(PyObject* index) {
     if (is_tuple_in_disguise(index)) {
-      checked(
-          PyErr_WarnEx(PyExc_UserWarning,
-                       "Using a non-tuple sequence for multidimensional indexing is deprecated: "
-                       "use x[tuple(seq)] instead of x[seq], or torch.tensor(seq) for one index "
-                       "of that shape.",
-                       1));
+      checked(warn_program(
+          "Using a non-tuple sequence for multidimensional indexing is deprecated: use "
+          "x[tuple(seq)] instead of x[seq], or torch.tensor(seq) for one index of that shape."));
       Ref items(checked(PyList_AsTuple(index)));
       return read(items.get());
     }
@@ -188,6 +185,10 @@ class Reader {
       ++dim_;
       return;
     }
+    if (index.dtype() == DType::uint8)
+      checked(warn_program(
+          "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+          "instead."));
     if (index.dim() == 0) {  // True keeps all, False nothing, along a new dim
       result_.view = unsqueeze(result_.view, dim_);
       if (is_lifted(index)) return add_index(reshape(index, Shape{1}));

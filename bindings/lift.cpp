@@ -240,7 +240,7 @@ PyMethodDef methods[] = {
 void add_lift(PyObject* module) {
   warn_user = [](const std::string& text) {
     AcquireGil gil;
-    if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw_python_error();
+    if (warn_program(text.c_str()) < 0) throw_python_error();
   };
   checked(PyModule_AddFunctions(module, methods));
 }

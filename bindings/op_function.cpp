@@ -184,7 +184,7 @@ void resize_out(const Tensor& out, const Tensor& result, const char* op) {
     text << op << ": An output with one or more elements was resized since it had shape "
          << out.sizes() << ", which does not match the required output shape " << ShapeText{sizes}
          << ". Pass out of that shape, or of 0 elements.";
-    checked(PyErr_WarnEx(PyExc_UserWarning, text.str().c_str(), 1));
+    checked(warn_program(text.str().c_str()));
   }
   TensorImpl& impl = *out.impl();
   Shape strides = result.is_dense() ? result.strides() : contiguous_strides(sizes);
@@ -221,6 +221,15 @@ void check_out_device(const OpEntry& entry, const Tensor& out, const Tensor& res
         " and out on ", out.device(), ". Pass out on the device of the inputs.");
 }
 
+// What a call with out= returns: the tensors themselves, by the names of the op's results.
+PyObject* named_out(const OpEntry& entry, PyObject* out) {
+  if (!has_named_results(entry)) return Py_NewRef(out);
+  Ref named(checked(PyStructSequence_New(return_type(entry))));
+  for (Py_ssize_t i = 0; i < entry.schema.return_count; ++i)
+    PyStructSequence_SetItem(named.get(), i, checked(PySequence_GetItem(out, i)));
+  return named.release();
+}
+
 PyObject* call_with_out(const OpEntry& entry, const Value* values, PyObject* out) {
   const char* op = entry.schema.name_text;
   refuse_to_record(weigh(entry, values).recorded, op);
@@ -243,7 +252,7 @@ PyObject* call_with_out(const OpEntry& entry, const Value* values, PyObject* out
   } else {
     CHECK(false, ErrorKind::kType, op, ": got an unexpected keyword argument 'out'");
   }
-  return Py_NewRef(out);
+  return named_out(entry, out);
 }
 
 // ---- the callables ------------------------------------------------------------------------------

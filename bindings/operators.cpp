@@ -121,6 +121,29 @@ PyObject* positive(PyObject* a) {
     return Py_NewRef(a);
   });
 }
+// Of the operator, the error has the class that Python gives to operands of a wrong kind.
+PyObject* invert(PyObject* self) {
+  PyObject* result = unary<k_invert>(self);
+  if (!result && !is_integral(unwrap(self).dtype()) &&
+      PyErr_ExceptionMatches(PyExc_NotImplementedError))
+    PyErr_Format(PyExc_TypeError,
+                 "~ (operator.invert) is only implemented on integer and Boolean-type tensors, not "
+                 "on %s. Compare the tensor with something first, as in ~(x > 0).",
+                 std::string(dtype_name(unwrap(self).dtype())).c_str());
+  return result;
+}
+// Numbers have no product of matrices, which Python tells of the operator.
+PyObject* matrix_multiply(PyObject* a, PyObject* b) {
+  PyObject* result = binary<k_matrix_multiply>(a, b);
+  auto is_number = [](PyObject* object) {
+    return PyLong_Check(object) || PyFloat_Check(object) || PyComplex_Check(object);
+  };
+  if (!result && (is_number(a) || is_number(b))) {
+    PyErr_Clear();
+    Py_RETURN_NOTIMPLEMENTED;
+  }
+  return result;
+}
 PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return call_binary(operators[k_power], a, b, false);
@@ -164,8 +187,9 @@ PyObject* as_int(PyObject* self) {
 PyObject* as_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
     Scalar value = only_element(self);
-    CHECK(!value.is_complex(),
-          "value cannot be converted to type double without overflow: it is complex");
+    CHECK(value.to<std::complex<double>>().imag() == 0,
+          "value cannot be converted to type double without overflow: ", value,
+          " is complex. Take the real part of the tensor.");
     return PyFloat_FromDouble(value.to<double>());
   });
 }
@@ -188,7 +212,7 @@ PyNumberMethods number_methods = {.nb_add = binary<k_add>,
                                   .nb_positive = positive,
                                   .nb_absolute = unary<k_absolute>,
                                   .nb_bool = truth,
-                                  .nb_invert = unary<k_invert>,
+                                  .nb_invert = invert,
                                   .nb_lshift = binary<k_lshift>,
                                   .nb_rshift = binary<k_rshift>,
                                   .nb_and = binary<k_and>,
@@ -211,7 +235,7 @@ PyNumberMethods number_methods = {.nb_add = binary<k_add>,
                                   .nb_inplace_floor_divide = inplace_binary<k_floor_divide>,
                                   .nb_inplace_true_divide = inplace_binary<k_true_divide>,
                                   .nb_index = as_index,
-                                  .nb_matrix_multiply = binary<k_matrix_multiply>};
+                                  .nb_matrix_multiply = matrix_multiply};
 
 Py_ssize_t length(PyObject* self) {
   return guarded([&]() -> Py_ssize_t {

@@ -201,6 +201,9 @@ const Value* op_defaults(const OpEntry& entry);
 
 // Notes the line of the user's program for the ops that follow. See call_site.cpp.
 void capture_call_site();
+// Gives a UserWarning at that line, so that it is shown once for each; below 0 where a filter makes
+// it an exception, which is set then.
+int warn_program(const char* text);
 
 // Give the type of tensors its operators, and the buffer protocol; before it is made ready, since
 // subclasses inherit what Python finds then.

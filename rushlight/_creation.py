@@ -49,7 +49,7 @@ def asarray(
     dtype: dtype | None = None,
     device: Any = None,
     copy: bool | None = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
 ) -> Tensor:
     """Returns an object as a tensor, of the same memory if possible.
 
@@ -59,7 +59,7 @@ def asarray(
         dtype: the dtype; that of obj unless given.
         device: the device; that of obj unless given.
         copy: True always copies; False never does; None does when it must.
-        requires_grad: whether the tensor collects a gradient.
+        requires_grad: whether the tensor collects a gradient; as obj does unless given.
 
     Raises:
         ValueError: if copy is False and a copy is needed.
@@ -92,9 +92,9 @@ def asarray(
         )
     if converted is made and copy and not is_fresh:
         converted = made.clone()
-    if requires_grad:
-        return converted.detach().requires_grad_()
-    return converted.detach() if converted.requires_grad else converted
+    if requires_grad in (None, converted.requires_grad):
+        return converted
+    return converted.detach().requires_grad_(requires_grad)
 
 
 def range(start: float = 0, end: float | None = None, step: float = 1, **options: Any) -> Tensor:

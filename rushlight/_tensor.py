@@ -414,7 +414,16 @@ class Tensor(
 
     @property
     def T(self) -> Tensor:
-        """The tensor with its dims reversed."""
+        """The tensor with its dims reversed; meant for matrices, it warns for others."""
+        if self.dim() == 2:
+            return self.permute(1, 0)
+        import warnings
+
+        warnings.warn(
+            f"The use of `x.T` on tensors of dimension other than 2, as here {self.dim()}, is "
+            "deprecated. Use `x.mT` for batches of matrices, or `x.permute` with dims.",
+            stacklevel=2,
+        )
         return self.permute(tuple(range(self.dim() - 1, -1, -1)))
 
     @property
@@ -530,19 +539,20 @@ class Tensor(
         self, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
     ) -> Tensor:
         """Returns a new tensor of the data, with the dtype of this one and on its device."""
-        if isinstance(data, Tensor):
-            import warnings
-
-            warnings.warn(
-                "To copy construct from a tensor, it is recommended to use "
-                "sourceTensor.detach().clone() or "
-                "sourceTensor.detach().clone().requires_grad_(True), rather than "
-                "tensor.new_tensor(sourceTensor).",
-                stacklevel=2,
-            )
         dtype = dtype or self.dtype
         device = self.device if device is None else device
-        return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+        if not isinstance(data, Tensor):
+            return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use "
+            "sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than "
+            "tensor.new_tensor(sourceTensor).",
+            stacklevel=2,
+        )
+        return data.detach().to(device, dtype, copy=True).requires_grad_(requires_grad)
 
     def __dir__(self) -> list[str]:
         return sorted({*dir(type(self)), *self.__dict__})

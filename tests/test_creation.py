@@ -100,6 +100,25 @@ def test_the_default_dtype_is_that_of_new_floats() -> None:
         torch.set_default_dtype(torch.float32)
 
 
+def test_asarray_keeps_the_history_of_a_tensor_unless_told() -> None:
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    assert torch.asarray(x) is x and torch.asarray(y) is y
+    assert torch.asarray(y, dtype=torch.float64).grad_fn is not None
+    assert torch.asarray(y, copy=True).requires_grad
+    cut = torch.asarray(y, requires_grad=False)
+    assert not cut.requires_grad and cut.data_ptr() == y.data_ptr()
+    assert torch.asarray(torch.ones(2), requires_grad=True).is_leaf
+
+
+def test_text_in_a_list_is_a_value_error_as_a_shape_that_does_not_fit() -> None:
+    for data in (["a"], [["a", "b"]], [1, "b"]):
+        with pytest.raises(ValueError, match="too many dimensions 'str'"):
+            torch.tensor(data)
+    with pytest.raises(TypeError, match="invalid data type 'str'"):
+        torch.tensor("a")
+
+
 def test_asarray_shares_memory_when_it_can() -> None:
     array = np.zeros(2, np.float32)
     x = torch.asarray(array)
@@ -115,8 +134,6 @@ def test_asarray_shares_memory_when_it_can() -> None:
     ):
         with pytest.raises(ValueError, match="can't alias"):
             impossible()
-    y = torch.asarray(x * torch.ones(2, requires_grad=True))
-    assert not y.requires_grad and torch.asarray(x, requires_grad=True).requires_grad
 
 
 def test_range_includes_its_end_and_warns() -> None:

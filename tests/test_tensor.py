@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import operator
 import pickle
 import weakref
 
@@ -33,7 +34,7 @@ def test_tensor_infers_shape_and_dtype() -> None:
     [
         ([[1, 2], [3]], ValueError, "expected sequence of length 2 at dim 1"),
         ([1, [2]], (ValueError, TypeError), "expected a number|invalid data type"),
-        (["a"], (TypeError, ValueError), "invalid data type"),
+        (["a"], (TypeError, ValueError), "too many dimensions .str."),
         ([[1], 2], (TypeError, ValueError), "expected a sequence"),
     ],
 )
@@ -136,6 +137,51 @@ def test_dtypes_devices_and_sizes_behave_like_values() -> None:
         torch.device("gpu")
     assert torch.finfo(torch.float16).max == 65504.0
     assert torch.iinfo(torch.uint8).max == 255
+
+
+def test_operators_refuse_what_they_have_no_meaning_for_as_python_does() -> None:
+    x = torch.ones(2, 2)
+    for call in (lambda: ~x, lambda: x @ 3, lambda: 2.5 @ x, lambda: ~x.to(torch.complex64)):
+        with pytest.raises(TypeError, match=r"~ |unsupported operand"):
+            call()
+    assert (~torch.tensor([True, False])).tolist() == [False, True]
+    assert (x @ x).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        x @ torch.ones(3, 2)
+
+
+def test_a_complex_number_without_imaginary_part_is_a_float() -> None:
+    assert float(torch.tensor([2.5 + 0j])) == 2.5
+    with pytest.raises(RuntimeError, match="cannot be converted to type double.*complex"):
+        float(torch.tensor(1j))
+
+
+def test_questions_about_dtypes_are_asked_of_tensors() -> None:
+    for question in (torch.is_floating_point, torch.is_complex, torch.numel):
+        with pytest.raises(
+            TypeError, match=r"argument 'input' \(position 1\) must be Tensor, not int"
+        ):
+            question(3)
+
+
+def test_sums_of_sizes_and_tuples_are_sizes() -> None:
+    size = torch.Size([2, 3])
+    for total in (operator.add((4,), size), operator.add(size, (4,)), sum([size, size], ())):
+        assert isinstance(total, torch.Size)
+    assert repr(operator.add((4,), size)) == "torch.Size([4, 2, 3])"
+    with pytest.raises(TypeError, match="iterable of 'int'"):
+        operator.add(("a",), size)
+    with pytest.raises(TypeError, match="can only concatenate"):
+        operator.add([1], size)
+
+
+def test_limits_of_dtypes_are_values() -> None:
+    assert torch.finfo(torch.half) == torch.finfo(torch.float16) != torch.finfo(torch.bfloat16)
+    assert torch.iinfo(torch.int8) == torch.iinfo(torch.int8) != torch.iinfo(torch.uint8)
+    assert len({torch.finfo(torch.half), torch.finfo(torch.float16)}) == 1
+    for limits in (torch.finfo, torch.iinfo):  # programs try one after the other
+        with pytest.raises(TypeError, match="must be torch.dtype, not type"):
+            limits(float)
 
 
 def test_to_takes_another_tensor_by_name() -> None:

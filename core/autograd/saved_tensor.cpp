@@ -25,8 +25,8 @@ Tensor copy_of(const Tensor& tensor) {
 }
 
 // A program may give a tensor other .data, which is no write in place: gradients read the new data
-// if they have the old shape and dtype. Of an input slot_ holds the storage, and above it those two,
-// in so few bits that a replaced storage may pass for the same one, which is then an error.
+// if they have the old shape and dtype. Of an input slot_ holds the storage, and above it those
+// two, in so few bits that a replaced storage may pass for the same one, which is then an error.
 constexpr uint32_t kStorageBits = 0xFFFF;
 
 uint32_t identity_of(const Tensor& t) {

@@ -66,6 +66,9 @@ Example:
       Tensor centered = rows - mean(is_differentiable(rows.dtype())
                                        ? rows : cast(rows, default_dtype()), Shape{1}, true);
       double freedom = std::max(double(observations) - double(correction), 0.0);
+      if (freedom <= 0 && warn_user)
+        warn_user("cov(): degrees of freedom is <= 0. Correction should be less than the number of "
+                  "observations.");
       return call<"squeeze", Tensor>(mm(centered, conj(transpose(centered, 0, 1))) / freedom);
     }
     Tensor total = sum(weights);

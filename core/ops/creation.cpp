@@ -504,7 +504,13 @@ OP(fill_tensor, "fill.Tensor(Tensor input, Tensor|Scalar value) -> Tensor", {
 })
 
 OP(fill_diagonal_, "(Tensor! input, Scalar fill_value, bool wrap=False) -> Tensor", {
-  .doc     = R"(Sets the elements whose indices are all equal to one value.)",
+  .doc     = R"(Sets the elements whose indices are all equal to one value.
+
+With wrap=True a matrix of more rows than columns has a further diagonal after each one and a row.
+
+Example:
+    >>> torch.zeros(5, 2).fill_diagonal_(1, wrap=True).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])",
   .variants = method,
   .forward = [](const Tensor& input, Scalar fill_value, bool wrap) {
     CHECK(input.dim() >= 2, "dimensions must larger than 1, got shape ", input.sizes());
@@ -514,10 +520,13 @@ OP(fill_diagonal_, "(Tensor! input, Scalar fill_value, bool wrap=False) -> Tenso
             "all dimensions of input must be of equal length, got shape ", input.sizes());
       stride += input.stride(d);
     }
-    CHECK(!wrap || input.size(0) <= input.size(1), ErrorKind::kNotImplemented,
-          "wrap=True is not supported for a matrix with more rows than columns");
     Tensor diagonal = as_strided(input, Shape{length}, Shape{stride});
     call<"fill_", Tensor>(diagonal, fill_value);
+    if (!wrap || input.dim() > 2 || length == 0) return input;
+    for (int64_t row = length + 1; row < input.size(0); row += length + 1) {
+      Tensor rest = slice(input, 0, row, input.size(0), 1);
+      call<"fill_diagonal_", Tensor>(rest, fill_value, false);
+    }
     return input;
   },
 })

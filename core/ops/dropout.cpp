@@ -1,4 +1,6 @@
 // Owns dropout in its forms. The fused kernel is in random_draw.cpp.
+#include <sstream>
+
 #include "core/autograd/needs.h"
 #include "core/ops/op.h"
 #include "core/ops/random/random_draw.h"
@@ -33,6 +35,22 @@ Tensor channels_dropped(const Tensor& input, double p, bool training) {
   if (!training || p == 0 || input.numel() == 0) return input;
   if (p == 1) return mul(input, wrapped_number(0.0));
   return mul(input, channel_noise(input, 1 - p) / wrapped_number(1 - p));
+}
+
+// Dropout of channels once took inputs of any rank; `spatial` dims follow those of channels.
+void warn_of_rank(const Tensor& input, int64_t spatial) {
+  bool fits = input.dim() == spatial + 1 || input.dim() == spatial + 2;
+  bool is_row = spatial == 2 && input.dim() == 3;
+  if ((fits && !is_row) || !warn_user) return;
+  std::ostringstream text;
+  text << "dropout" << spatial << "d: Received a " << input.dim();
+  if (is_row)
+    text << "D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired: "
+            "it is read as (N, C, L). Use dropout1d for that, and unsqueeze(0) for one image.";
+  else
+    text << "-D input to dropout" << spatial << "d, which is deprecated. It is for inputs with "
+         << spatial << " spatial dims, one of channels and maybe one of samples. Use dropout.";
+  warn_user(text.str());
 }
 
 // Drops to the value that selu gives far below zero, and rescales so that mean 0 and variance 1
@@ -103,6 +121,7 @@ OP(dropout2d, "(Tensor input, float p=0.5, bool training=True, bool inplace=Fals
   .home    = "nn.functional",
   .doc     = R"(Drops whole channels of (N, C, H, W).)",
   .forward = [](const Tensor& input, double p, bool training, bool inplace) {
+    warn_of_rank(input, 2);
     return delivered(input, channels_dropped(input, p, training), inplace);
   },
 })
@@ -111,6 +130,7 @@ OP(dropout3d, "(Tensor input, float p=0.5, bool training=True, bool inplace=Fals
   .home    = "nn.functional",
   .doc     = R"(Drops whole channels of (N, C, D, H, W) or (C, D, H, W).)",
   .forward = [](const Tensor& input, double p, bool training, bool inplace) {
+    warn_of_rank(input, 3);
     Tensor batch = input.dim() == 4 ? unsqueeze(input, 0) : input;
     Tensor out = channels_dropped(batch, p, training);
     if (out.is(batch)) return input;

@@ -405,8 +405,10 @@ def test_out_of_several_results(name) -> None:
     A = normal(3, 3)
     expected = getattr(torch.linalg, name)(torch.tensor(A))
     out = tuple(torch.empty(0, dtype=e.dtype) for e in expected)
-    assert getattr(torch.linalg, name)(torch.tensor(A), out=out) is out
-    for mine, theirs in zip(out, expected, strict=True):
+    result = getattr(torch.linalg, name)(torch.tensor(A), out=out)
+    assert type(result) is type(expected)
+    for given, mine, theirs in zip(out, result, expected, strict=True):
+        assert mine is given
         np.testing.assert_array_equal(mine.numpy(), theirs.numpy())
 
 

@@ -1,4 +1,4 @@
-"""gradient and unravel_index, against NumPy, and what they refuse."""
+"""gradient, unravel_index and fill_diagonal_, against NumPy, and what they refuse."""
 
 from __future__ import annotations
 
@@ -105,3 +105,16 @@ def test_searches_take_numbers() -> None:
     assert torch.bucketize(1.5, edges.double()).item() == 1
     assert torch.isin(3, edges).item() and not torch.isin(2.5, edges).item()
     assert not torch.isin(torch.tensor(4), 3).item()
+
+
+@pytest.mark.parametrize("shape", [(7, 2), (3, 3), (2, 5), (4, 3), (9, 1), (3, 0), (0, 3)])
+@pytest.mark.parametrize("wrap", [False, True])
+def test_fill_diagonal(shape: tuple[int, int], wrap: bool) -> None:
+    expected = np.zeros(shape)
+    if all(shape):  # NumPy has no step for a matrix without columns
+        np.fill_diagonal(expected, 2.0, wrap=wrap)
+    x = torch.zeros(shape, dtype=torch.float64)
+    assert x.fill_diagonal_(2.0, wrap=wrap) is x
+    np.testing.assert_array_equal(x.numpy(), expected)
+    columns = torch.zeros(shape[::-1], dtype=torch.float64).t()
+    np.testing.assert_array_equal(columns.fill_diagonal_(2.0, wrap=wrap).numpy(), expected)

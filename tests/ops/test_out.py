@@ -175,8 +175,8 @@ def test_out_that_backward_needs_is_noticed() -> None:
 
 def test_out_of_several_results() -> None:
     values, indices = rl.empty(0), rl.empty(0, dtype=rl.int64)
-    given = (values, indices)
-    assert rl.max(filled(3, 4), 1, out=given) is given
+    result = rl.max(filled(3, 4), 1, out=(values, indices))
+    assert result.values is values and result.indices is indices
     np.testing.assert_array_equal(values.numpy(), filled(3, 4).numpy().max(1))
     np.testing.assert_array_equal(indices.numpy(), filled(3, 4).numpy().argmax(1))
 

@@ -151,6 +151,9 @@ Example:
     CHECK(is_bool(condition.dtype()) || condition.dtype() == DType::uint8,
           "expected condition to be a boolean tensor, but got a tensor with dtype ",
           dtype_name(condition.dtype()), ". Compare it with something, as in x > 0.");
+    if (condition.dtype() == DType::uint8 && warn_user) [[unlikely]]
+      warn_user("where received a uint8 condition tensor. This behavior is deprecated: use a "
+                "boolean condition instead.");
     return pointwise<where_value>(condition, input, other);
   },
   .saves   = saves<"condition">,

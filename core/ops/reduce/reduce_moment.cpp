@@ -1,6 +1,7 @@
 // Owns products, variances, norms and logsumexp over dims.
 #include <algorithm>
 #include <functional>
+#include <sstream>
 
 #include "core/ops/op.h"
 #include "core/ops/real_number.h"
@@ -35,6 +36,22 @@ using Correction = std::optional<Scalar>;
 
 double correction_of(const Correction& correction) {
   return correction ? real_number(*correction, "correction") : 1;
+}
+
+// Warns of results that are not finite because each is of too few elements.
+void warn_without_freedom(const char* op, const Tensor& input, Dims dim,
+                          const Correction& correction) {
+  DimSet reduced = reduced_dims(dim, input.dim());
+  int64_t count = 1, results = 1;
+  for (int64_t d = 0; d < input.dim(); ++d) (reduced[size_t(d)] ? count : results) *= input.size(d);
+  double lost = correction_of(correction);
+  if ((results > 0 && double(count) > lost) || !warn_user) [[likely]]
+    return;
+  std::ostringstream text;
+  text << op << "(): degrees of freedom is <= 0. Each result is of " << count
+       << " elements, and the correction is " << lost
+       << ": it should be less than the number of elements.";
+  warn_user(text.str());
 }
 
 // The variance (or deviation) and the mean. The variance of complex numbers is the sum of those of
@@ -181,6 +198,7 @@ Example:
   .dtypes  = floating_or_complex,
   .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, Correction correction, bool keepdim) {
+    warn_without_freedom("var", input, dim, correction);
     return moments(Reduction::variance, input, dim, correction, keepdim).first;
   },
   .saves   = saves<"input">,
@@ -214,6 +232,7 @@ OP(std,
   .dtypes  = floating_or_complex,
   .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, Correction correction, bool keepdim) {
+    warn_without_freedom("std", input, dim, correction);
     return moments(Reduction::deviation, input, dim, correction, keepdim).first;
   },
   .saves   = saves<"input", "result">,
@@ -250,6 +269,7 @@ OP(var_mean,
   .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, Correction correction,
                 bool keepdim) -> std::tuple<Tensor, Tensor> {
+    warn_without_freedom("var_mean", input, dim, correction);
     return moments(Reduction::variance, input, dim, correction, keepdim);
   },
   .saves   = saves<"input">,
@@ -293,6 +313,7 @@ OP(std_mean,
   .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, Correction correction,
                 bool keepdim) -> std::tuple<Tensor, Tensor> {
+    warn_without_freedom("std_mean", input, dim, correction);
     return moments(Reduction::deviation, input, dim, correction, keepdim);
   },
   .saves   = saves<"input">,

@@ -323,6 +323,9 @@ indexing='xy' swaps the first two dims, as NumPy does; 'ij' is the default.)",
     bool swap = indexing == "xy" && tensors.size() > 1;
     CHECK(!indexing || indexing == "xy" || indexing == "ij",
           "indexing must be one of \"xy\" or \"ij\", but received '", *indexing, "'.");
+    if (!indexing && warn_user)
+      warn_user("torch.meshgrid: in an upcoming release, it will be required to pass the indexing "
+                "argument. Pass indexing='ij' for what it does now.");
     std::vector<Tensor> grids;
     Shape sizes;
     for (const Tensor& t : tensors) {
@@ -358,7 +361,7 @@ Example:
     if (tensors.size() == 1) return tensors[0];
     std::vector<Tensor> columns;
     for (const Tensor& grid :
-         call<"meshgrid", std::vector<Tensor>>(tensors, std::optional<std::string_view>()))
+         call<"meshgrid", std::vector<Tensor>>(tensors, std::optional<std::string_view>("ij")))
       columns.push_back(reshape(grid, Shape{grid.numel()}));
     return stack(columns, 1);
   },

@@ -14,20 +14,30 @@ DType softmax_dtype(const Tensor& input, std::optional<DType> dtype) {
   return to;
 }
 
+// The dim of a call, which the program should name.
+int64_t asked_dim(SoftmaxKind kind, std::optional<int64_t> dim, int64_t ndim) {
+  if (!dim && warn_user) [[unlikely]]
+    warn_user("Implicit dimension choice for " +
+              std::string(kind == SoftmaxKind::softmax ? "softmax" : "log_softmax") +
+              " has been deprecated. Change the call to include dim=X as an argument.");
+  return softmax_dim(dim, ndim);
+}
+
 Tensor softmax_of(SoftmaxKind kind, const Tensor& input, std::optional<int64_t> dim,
                   std::optional<DType> dtype) {
   DType to = softmax_dtype(input, dtype);
   return softmax_kernel(kind, is_floating(input.dtype()) ? input : to_dtype(input, to),
-                        softmax_dim(dim, input.dim()), to);
+                        asked_dim(kind, dim, input.dim()), to);
 }
 
 // f(samples, dim) where dim counts the dims of one sample.
 template <class F>
-Tensor softmax_samples(const Batch& batch, const Tensor& samples, std::optional<int64_t> dim,
-                       const F& f) {
+Tensor softmax_samples(SoftmaxKind kind, const Batch& batch, const Tensor& samples,
+                       std::optional<int64_t> dim, const F& f) {
   int64_t rank = batch.rank("input");
+  int64_t along = asked_dim(kind, dim, rank);
   if (rank == 0) return squeeze(f(unsqueeze(samples, 1), 1), 1);
-  return f(samples, Batch::dim(softmax_dim(dim, rank), rank));
+  return f(samples, Batch::dim(along, rank));
 }
 
 }  // namespace
@@ -59,7 +69,7 @@ OP(softmax, "(Tensor input, int? dim=None, dtype? dtype=None, int _stacklevel=3)
   .doc     = R"(exp(input) / sum(exp(input)) along dim, without overflow: numbers that add up to 1.
 
 dtype converts the elements first, which keeps digits of half types. Without dim PyTorch's old rule
-holds: dim 0 for 0, 1 or 3 dims, else 1. _stacklevel has no effect.
+holds: dim 0 for 0, 1 or 3 dims, else 1, with a warning. _stacklevel has no effect.
 
 Example:
     >>> torch.tensor([0.0, 0.0]).softmax(0)
@@ -68,7 +78,8 @@ Example:
   .autocast = autocast::on_cuda(autocast::single),
   .batch   = [](const Batch& batch, const Tensor& input, std::optional<int64_t> dim,
                 std::optional<DType> dtype, int64_t level) {
-    return softmax_samples(batch, input, dim, [&](const Tensor& samples, int64_t d) {
+    return softmax_samples(SoftmaxKind::softmax, batch, input, dim,
+                           [&](const Tensor& samples, int64_t d) {
       return call<"softmax", Tensor>(samples, std::optional(d), dtype, level);
     });
   },
@@ -91,7 +102,8 @@ The arguments are those of softmax.)",
   .autocast = autocast::on_cuda(autocast::single),
   .batch   = [](const Batch& batch, const Tensor& input, std::optional<int64_t> dim,
                 std::optional<DType> dtype, int64_t level) {
-    return softmax_samples(batch, input, dim, [&](const Tensor& samples, int64_t d) {
+    return softmax_samples(SoftmaxKind::log_softmax, batch, input, dim,
+                           [&](const Tensor& samples, int64_t d) {
       return call<"log_softmax", Tensor>(samples, std::optional(d), dtype, level);
     });
   },

@@ -386,6 +386,6 @@ def masks_to_boxes(masks: Tensor) -> Tensor:
     for dim in (1, 2):  # columns, then rows
         used = filled.any(dim).to(rl.uint8)  # (N, size)
         last = used.shape[1] - 1 - used.flip(1).argmax(1)
-        sides.append((used.argmax(1), rl.where(used.any(1), last, 0)))
+        sides.append((used.argmax(1), rl.where(used.any(1).bool(), last, 0)))
     (x1, x2), (y1, y2) = sides
     return _join(x1, y1, x2, y2).float()
