@@ -227,11 +227,8 @@ class Module(Stateful):
             if tensor is None:
                 continue
             with rl.no_grad():
-                if overwrites:
+                if overwrites or rl._C._is_wrapper(tensor):
                     self._parameters[name] = _overwritten(tensor, fn)
-                    continue
-                if rl._C._is_wrapper(tensor):
-                    self.__dict__[name] = _overwritten(tensor, fn)
                     continue
                 tensor.data = fn(tensor.data)
                 if tensor.grad is not None:
