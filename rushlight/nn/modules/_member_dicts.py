@@ -326,7 +326,7 @@ def set_attributes_of(module: Any, attributes: dict[str, Any]) -> None:
     Attributes(module).update(attributes)
 
 
-def set_class(module: Any, cls: type) -> None:
+def set_class(module: Any, cls: Any) -> None:
     """Changes the class of a module, and keeps copies of its members if that has them."""
     members = {kind: own_dict(module)[kind] for kind in KINDS if kind in own_dict(module)}
     for kind in members:
