@@ -330,21 +330,6 @@ PyObject* set_disabled(PyObject*, PyObject* value) {
   return PyBool_FromLong(before);
 }
 
-// (func, types, args=(), kwargs=None): runs func as if nobody was asked.
-PyObject* run_disabled(PyObject*, PyObject* all) {
-  return guarded([&]() -> PyObject* {
-    PyObject *function, *types, *args = nullptr, *kwargs = nullptr;
-    if (!PyArg_ParseTuple(all, "OO|OO", &function, &types, &args, &kwargs)) return nullptr;
-    Ref positional = args ? Ref(checked(PySequence_Tuple(args))) : Ref(checked(PyTuple_New(0)));
-    CHECK(!kwargs || kwargs == Py_None || PyDict_Check(kwargs), ErrorKind::kType,
-          "kwargs must be a dict, not ", Py_TYPE(kwargs)->tp_name);
-    DisabledScope scope;
-    return stay_at_exit([&] {
-      return PyObject_Call(function, positional.get(), kwargs == Py_None ? nullptr : kwargs);
-    });
-  });
-}
-
 // (cls, like, storage_offset, device, requires_grad): a tensor of the sizes, strides and dtype of
 // `like`, which is on meta.
 PyObject* make_wrapper(PyObject*, PyObject* all) {
@@ -402,7 +387,8 @@ PyObject* is_wrapper(PyObject*, PyObject* object) {
   return PyBool_FromLong(is_tensor(object) && unwrap(object).impl()->detours & kIsWrapper);
 }
 
-PyMethodDef opt_out_method = {"_disabled_torch_dispatch_impl", run_disabled, METH_VARARGS,
+PyMethodDef opt_out_method = {"_disabled_torch_dispatch_impl", run_unasked<DisabledScope>,
+                              METH_VARARGS,
                               "The __torch_dispatch__ of classes that ops are not dispatched to."};
 PyMethodDef methods[] = {
     {"_push_dispatch_mode", push_mode, METH_O, "Lets a mode run what this thread calls."},

@@ -129,21 +129,6 @@ PyObject* call_with(PyObject* function, const Overrides& overrides, PyObject* ar
   return nobody_took_over(function, types.get());
 }
 
-// (func, types, args=(), kwargs=None): runs func as if no class took over.
-PyObject* run_disabled(PyObject*, PyObject* all) {
-  return guarded([&]() -> PyObject* {
-    PyObject *function, *types, *args = nullptr, *kwargs = nullptr;
-    if (!PyArg_ParseTuple(all, "OO|OO", &function, &types, &args, &kwargs)) return nullptr;
-    Ref positional = args ? Ref(checked(PySequence_Tuple(args))) : Ref(checked(PyTuple_New(0)));
-    CHECK(!kwargs || kwargs == Py_None || PyDict_Check(kwargs), ErrorKind::kType,
-          "kwargs must be a dict, not ", Py_TYPE(kwargs)->tp_name);
-    DisabledScope scope;
-    return stay_at_exit([&] {
-      return PyObject_Call(function, positional.get(), kwargs == Py_None ? nullptr : kwargs);
-    });
-  });
-}
-
 // Turns overrides off or on for this thread; returns whether they were off.
 PyObject* set_disabled(PyObject*, PyObject* value) {
   int disabled = PyObject_IsTrue(value);
@@ -212,7 +197,8 @@ PyObject* handle_override(PyObject*, PyObject* all) {
   });
 }
 
-PyMethodDef opt_out_method = {"_disabled_torch_function_impl", run_disabled, METH_VARARGS,
+PyMethodDef opt_out_method = {"_disabled_torch_function_impl", run_unasked<DisabledScope>,
+                              METH_VARARGS,
                               "The __torch_function__ of classes that do not take over ops."};
 PyMethodDef methods[] = {
     {"_set_overrides_disabled", set_disabled, METH_O, "Turns __torch_function__ off or on."},

@@ -59,6 +59,22 @@ PyObject* call_override(PyObject* function, PyObject* const* args, Py_ssize_t na
 // The same for a function of Tensor by its name.
 PyObject* call_override(const char* method, std::initializer_list<PyObject*> args);
 
+// (func, types, args=(), kwargs=None): runs func while a Scope lasts, in which nobody is asked.
+template <class Scope>
+PyObject* run_unasked(PyObject*, PyObject* all) {
+  return guarded([&]() -> PyObject* {
+    PyObject *function, *types, *args = nullptr, *kwargs = nullptr;
+    if (!PyArg_ParseTuple(all, "OO|OO", &function, &types, &args, &kwargs)) return nullptr;
+    Ref positional = args ? Ref(checked(PySequence_Tuple(args))) : Ref(checked(PyTuple_New(0)));
+    CHECK(!kwargs || kwargs == Py_None || PyDict_Check(kwargs), ErrorKind::kType,
+          "kwargs must be a dict, not ", Py_TYPE(kwargs)->tp_name);
+    Scope scope;
+    return stay_at_exit([&] {
+      return PyObject_Call(function, positional.get(), kwargs == Py_None ? nullptr : kwargs);
+    });
+  });
+}
+
 // Notes of a fresh class whether it takes over.
 void note_tensor_class(PyTypeObject* type);
 
