@@ -1,8 +1,7 @@
 // Owns who runs an op in its place: the modes of a thread, and the classes of arguments.
 #include "bindings/dispatch.h"
 
-#include <vector>
-
+#include "bindings/asked.h"
 #include "bindings/override.h"
 #include "core/autograd/call_watch.h"
 #include "core/autograd/node.h"
@@ -17,34 +16,16 @@ constexpr const char* kMethod = "__torch_dispatch__";
 
 // The __torch_dispatch__ of classes that do not take part, as Tensor's.
 PyObject* opted_out = nullptr;
+
 // ---- who is asked -------------------------------------------------------------------------------
 
-// The modes of this thread, the innermost last.
-thread_local std::vector<PyObject*> modes;
+thread_local Modes modes;
 
 void note_modes() {
   bool watches = !modes.empty() && !dispatch_disabled;
   call_watch.watchers =
       uint8_t((call_watch.watchers & ~kWatchedByModes) | (watches ? kWatchedByModes : 0));
 }
-
-// Takes the innermost mode out while its handler runs, so that what that calls meets the next one.
-class InnermostMode {
- public:
-  InnermostMode() : mode_(modes.back()) {
-    modes.pop_back();
-    note_modes();
-  }
-  ~InnermostMode() {
-    modes.push_back(mode_);
-    note_modes();
-  }
-  InnermostMode(const InnermostMode&) = delete;
-  PyObject* get() const { return mode_; }
-
- private:
-  PyObject* mode_;
-};
 
 class DisabledScope {
  public:
@@ -59,22 +40,15 @@ class DisabledScope {
   bool before_;
 };
 
-// The arguments whose classes are asked: subclasses before their bases, else from left to right.
-class Asked {
+// The arguments whose classes are asked.
+class Handlers : public Asked {
  public:
   void add(const Tensor& tensor) {
     if (!is_dispatched(tensor)) return;
     CHECK(!dispatch_disabled,
           "a tensor made by _make_wrapper_subclass has no elements of its own, and "
           "__torch_dispatch__ is disabled. Call ops on the tensors inside.");
-    Ref object(wrap(tensor));
-    PyTypeObject* type = Py_TYPE(object.get());
-    size_t place = objects_.size();
-    for (size_t i = objects_.size(); i-- > 0;) {
-      if (Py_TYPE(objects_[i].get()) == type) return;
-      if (PyType_IsSubtype(type, Py_TYPE(objects_[i].get()))) place = i;
-    }
-    objects_.insert(objects_.begin() + std::ptrdiff_t(place), std::move(object));
+    Asked::add(Ref(wrap(tensor)));
   }
   void add(std::span<const Value> values) {
     for (const Value& value : values) {
@@ -83,26 +57,18 @@ class Asked {
         for (const Tensor& t : *list) add(t);
     }
   }
-  bool empty() const { return objects_.empty(); }
 
   // Calls the handlers, the mode's first, until one returns something else than NotImplemented.
   Ref call(PyObject* func, PyObject* args, PyObject* kwargs) const {
-    Ref types(checked(PyTuple_New(Py_ssize_t(objects_.size()))));
-    for (size_t i = 0; i < objects_.size(); ++i)
-      PyTuple_SET_ITEM(types.get(), Py_ssize_t(i), Py_NewRef(type_of(objects_[i])));
-    auto ask = [&](PyObject* handler) {
-      Ref method(checked(PyObject_GetAttrString(handler, kMethod)));
-      return Ref(checked(stay_at_exit([&] {
-        return PyObject_CallFunctionObjArgs(method.get(), func, types.get(), args, kwargs, nullptr);
-      })));
-    };
+    Ref types = this->types();
     if (!modes.empty() && !dispatch_disabled) {
-      InnermostMode mode;
-      Ref result = ask(mode.get());
+      InnermostMode mode(modes, note_modes);
+      Ref result = ask(mode.get(), kMethod, func, types, args, kwargs);
       if (result.get() != Py_NotImplemented) return result;
     }
-    for (const Ref& object : objects_) {
-      Ref result = ask(type_of(object));
+    for (const Ref& object : in_order()) {
+      auto* type = reinterpret_cast<PyObject*>(Py_TYPE(object.get()));
+      Ref result = ask(type, kMethod, func, types, args, kwargs);
       if (result.get() != Py_NotImplemented) return result;
     }
     PyErr_Format(PyExc_TypeError,
@@ -111,13 +77,6 @@ class Asked {
                  func, types.get());
     throw PythonError();
   }
-
- private:
-  static PyObject* type_of(const Ref& object) {
-    return reinterpret_cast<PyObject*>(Py_TYPE(object.get()));
-  }
-
-  std::vector<Ref> objects_;
 };
 
 // Calls a function of rushlight._dispatch, which knows PyTorch's names of ops. What that looks at
@@ -253,7 +212,7 @@ Result handle(const OpEntry& entry, CallForm form, std::span<const Value> values
   AcquireGil gil;
   NoAutocastGuard dtypes_are_decided;
   try {
-    Asked asked;
+    Handlers asked;
     asked.add(values);
     if (Py_EnterRecursiveCall(" in __torch_dispatch__")) throw PythonError();
     struct Left {
@@ -424,7 +383,7 @@ void note_dispatch(PyTypeObject* type) {
 }
 
 bool dispatch_method(const char* name, const Tensor& tensor, Ref& result) {
-  Asked asked;
+  Handlers asked;
   asked.add(tensor);
   bool is_lowered = is_lifted(tensor);  // modes see what is behind
   if (asked.empty() && (modes.empty() || dispatch_disabled || is_lowered)) return false;

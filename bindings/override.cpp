@@ -1,7 +1,7 @@
 // Defines who takes over an op, and what runs instead.
 #include "bindings/override.h"
 
-#include <vector>
+#include "bindings/asked.h"
 
 namespace rushlight::python {
 
@@ -26,20 +26,7 @@ bool has_method(PyTypeObject* type) {
   return method != opted_out;
 }
 
-// The modes of this thread, the innermost last.
-thread_local std::vector<PyObject*> modes;
-
-// Takes the innermost mode out while its method runs, so that what that calls meets the next one.
-class InnermostMode {
- public:
-  InnermostMode() : mode_(modes.back()) { modes.pop_back(); }
-  ~InnermostMode() { modes.push_back(mode_); }
-  InnermostMode(const InnermostMode&) = delete;
-  PyObject* get() const { return mode_; }
-
- private:
-  PyObject* mode_;
-};
+thread_local Modes modes;
 
 class DisabledScope {
  public:
@@ -50,42 +37,25 @@ class DisabledScope {
   bool before_;
 };
 
-// Those of the arguments that take over: subclasses before their bases, else from left to right.
-class Overrides {
+// Those of the arguments that take over.
+class Overrides : public Asked {
  public:
   void look_at(PyObject* object) {
     if (PyList_Check(object) || PyTuple_Check(object)) {
       for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-        add(PySequence_Fast_GET_ITEM(object, i));
+        consider(PySequence_Fast_GET_ITEM(object, i));
     } else {
-      add(object);
+      consider(object);
     }
-  }
-  bool empty() const { return found_.empty(); }
-  const std::vector<Ref>& in_order() const { return found_; }
-  Ref types() const {
-    Ref tuple(checked(PyTuple_New(Py_ssize_t(found_.size()))));
-    for (size_t i = 0; i < found_.size(); ++i)
-      PyTuple_SET_ITEM(tuple.get(), Py_ssize_t(i),
-                       Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(found_[i].get()))));
-    return tuple;
   }
 
  private:
-  void add(PyObject* object) {
+  void consider(PyObject* object) {
     PyTypeObject* type = Py_TYPE(object);
     if (overrides_disabled || !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type == tensor_class)
       return;
-    if (is_tensor(object) ? !class_takes_over(type) : !has_method(type)) return;
-    size_t place = found_.size();
-    for (size_t i = found_.size(); i-- > 0;) {
-      if (Py_TYPE(found_[i].get()) == type) return;
-      if (PyType_IsSubtype(type, Py_TYPE(found_[i].get()))) place = i;
-    }
-    found_.insert(found_.begin() + std::ptrdiff_t(place), Ref::borrow(object));
+    if (is_tensor(object) ? class_takes_over(type) : has_method(type)) add(Ref::borrow(object));
   }
-
-  std::vector<Ref> found_;  // kept: a method may take the next one out of a list
 };
 
 Overrides overrides_among(PyObject* args, PyObject* kwargs) {
@@ -105,25 +75,16 @@ PyObject* nobody_took_over(PyObject* function, PyObject* types) {
   return nullptr;
 }
 
-// What the method of an object returns, NotImplemented as well.
-Ref call_method(PyObject* object, PyObject* function, const Ref& types, PyObject* args,
-                PyObject* kwargs) {
-  Ref method(checked(PyObject_GetAttrString(object, kMethod)));
-  return Ref(checked(stay_at_exit([&] {
-    return PyObject_CallFunctionObjArgs(method.get(), function, types.get(), args, kwargs, nullptr);
-  })));
-}
-
 PyObject* call_with(PyObject* function, const Overrides& overrides, PyObject* args,
                     PyObject* kwargs) {
   Ref types = overrides.types();
   if (!modes.empty()) {
-    InnermostMode mode;
-    Ref result = call_method(mode.get(), function, types, args, kwargs);
+    InnermostMode mode(modes, [] {});
+    Ref result = ask(mode.get(), kMethod, function, types, args, kwargs);
     if (result.get() != Py_NotImplemented) return result.release();
   }
   for (const Ref& object : overrides.in_order()) {
-    Ref result = call_method(object.get(), function, types, args, kwargs);
+    Ref result = ask(object.get(), kMethod, function, types, args, kwargs);
     if (result.get() != Py_NotImplemented) return result.release();
   }
   return nobody_took_over(function, types.get());
