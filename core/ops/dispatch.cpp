@@ -7,22 +7,16 @@
 #include "core/autograd/node.h"
 #include "core/device/cuda.h"
 #include "core/ops/lift.h"
+#include "core/ops/visit_tensors.h"
 #include "core/tensor/generator.h"
 
 namespace rushlight {
 namespace {
 
-template <class F>
-void for_each_tensor(std::span<const Value> args, const F& f) {
-  for (const Value& value : args) {
-    if (auto* one = std::get_if<const Tensor*>(&value)) f(**one);
-    else if (auto* list = std::get_if<TensorList>(&value)) std::ranges::for_each(*list, f);
-  }
-}
 template <class Is>
 bool is_any(std::span<const Value> args, const Is& is) {
   bool found = false;
-  for_each_tensor(args, [&](const Tensor& t) { found |= t.defined() && is(t); });
+  visit_tensors(args, [&](const Tensor& t) { found |= t.defined() && is(t); });
   return found;
 }
 
@@ -127,10 +121,6 @@ void tie_view(const Tensor& view, const Tensor& input, bool one_of_many) {
            : grad_mode.inference ? ViewOrigin::made_in_inference
                                  : ViewOrigin::made_without_grad);
 }
-
-}  // namespace
-
-namespace {
 
 bool is_composed(const OpEntry& entry) {
   if (!entry.composed || entry.seen == Seen::whole) return false;

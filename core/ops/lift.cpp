@@ -7,6 +7,7 @@
 #include "core/autograd/needs.h"
 #include "core/ops/batch.h"
 #include "core/ops/dispatch.h"
+#include "core/ops/visit_tensors.h"
 #include "core/tensor/generator.h"
 
 namespace rushlight {
@@ -42,17 +43,9 @@ bool is_open(const Level& level) {
   return std::ranges::any_of(open_levels(), [&](const Level& l) { return l.id == level.id; });
 }
 
-template <class F>
-void for_each_tensor(std::span<const Value> args, const F& f) {
-  for (const Value& value : args) {
-    if (auto* one = std::get_if<const Tensor*>(&value)) f(**one);
-    else if (auto* list = std::get_if<TensorList>(&value)) std::ranges::for_each(*list, f);
-  }
-}
-
 const Level* innermost(std::span<const Value> args) {
   const Level* innermost = nullptr;
-  for_each_tensor(args, [&](const Tensor& t) {
+  visit_tensors(args, [&](const Tensor& t) {
     if (is_lifted(t) && (!innermost || level_of(t).id > innermost->id)) innermost = &level_of(t);
   });
   return innermost;
@@ -97,7 +90,7 @@ Result call_batch(const OpEntry& entry, std::span<const Value> args, const Level
 // The innermost batch level at which anything behind the arguments has samples, tangents too.
 const Level* batch_within(std::span<const Value> args) {
   const Level* found = nullptr;
-  for_each_tensor(args, [&](const Tensor& t) {
+  visit_tensors(args, [&](const Tensor& t) {
     for (const Level& level : open_levels())
       if (level.kind == LevelKind::batch && (!found || level.id > found->id) && involves(t, level))
         found = &level;

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "core/autograd/needs.h"
+#include "core/ops/visit_tensors.h"
 
 namespace rushlight {
 namespace {
@@ -36,14 +37,6 @@ Tensor cast_to(const Tensor& t, DType dtype) {
   if (!kept.cast.defined() || kept.cast.dtype() != dtype || kept.version != version)
     kept = {t, needs::to_dtype(t, dtype), version};
   return kept.cast;
-}
-
-template <class Visit>
-void visit_tensors(std::span<const Value> values, const Visit& visit) {
-  for (const Value& value : values) {
-    if (auto* one = std::get_if<const Tensor*>(&value)) visit(**one);
-    else if (auto* list = std::get_if<TensorList>(&value)) std::ranges::for_each(*list, visit);
-  }
 }
 
 }  // namespace
