@@ -19,6 +19,8 @@ from grouping import each
 
 import rushlight as torch
 from rushlight import _C
+from rushlight.utils._python_dispatch import TorchDispatchMode
+from rushlight.utils._pytree import tree_leaves
 
 ERRORS = (RuntimeError, TypeError, ValueError, IndexError, KeyError, OverflowError)
 
@@ -223,6 +225,32 @@ def test_classes_that_are_written_between_forward_and_backward(loss: Callable[..
     target.numpy()[...] = 10**9  # shares memory; no version tells
     result.backward()
     assert scores.grad is not None and scores.grad.isfinite().all()
+
+
+class WritesNumbers(TorchDispatchMode):
+    """Writes to all integers that an op has read or made, without a version that tells."""
+
+    def __init__(self, value: int, after: int) -> None:
+        super().__init__()
+        self.value, self.after = value, after
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.after -= 1
+        if self.after < 0:
+            for x in tree_leaves((args, result)):
+                if isinstance(x, torch.Tensor) and x.dtype == torch.int64:
+                    x.numpy()[...] = self.value
+        return result
+
+
+@each("value", [-(10**9), 3, 10**9])
+@each("loss", [nll, cross_entropy, ctc])
+def test_classes_that_a_mode_writes(loss: Callable[..., Any], value: int) -> None:
+    for after in range(20):
+        scores = torch.zeros(4, 6, requires_grad=True)
+        with contextlib.suppress(IndexError, RuntimeError), WritesNumbers(value, after):
+            loss(scores, torch.tensor([1, 2, 3, 4])).backward()
 
 
 @each("loss", [nll, cross_entropy])

@@ -26,14 +26,8 @@ std::vector<int64_t> numbers_of(const Tensor& lengths) {
   return {flat.data<int64_t>(), flat.data<int64_t>() + flat.numel()};
 }
 
-CtcBatch batch_of(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
-                  const Tensor& target_lengths, int64_t blank) {
-  return {to_contiguous(log_probs), to_contiguous(targets), numbers_of(input_lengths),
-          numbers_of(target_lengths), blank};
-}
-
-// As the kernels want them: on the CPU, unless they are on meta.
-Tensor checked_lengths(const Tensor& given, const Tensor& x, int64_t most, const char* name) {
+// As a vector for each sample, on the CPU, unless they are on meta.
+Tensor checked_lengths(const Tensor& given, const Tensor& x, const char* name) {
   int64_t samples = x.size(1);
   CHECK(given.device().is_cpu() || given.device() == x.device(), name, " is on ", given.device(),
         ", but log_probs on ", x.device(), ". Use ", name, ".cpu().");
@@ -42,39 +36,57 @@ Tensor checked_lengths(const Tensor& given, const Tensor& x, int64_t most, const
         ".");
   CHECK(lengths.numel() == samples, name, " must be of size batch_size ", samples, ", got ",
         lengths.sizes(), ".");
-  for (int64_t length : numbers_of(bottom(lengths))) {
+  return reshape(to_dtype(lengths, DType::int64), Shape{samples});
+}
+
+Tensor copy_of(const Tensor& contiguous) {
+  Tensor result = empty(contiguous.sizes(), DType::int64);
+  std::copy_n(contiguous.data<int64_t>(), contiguous.numel(), result.data<int64_t>());
+  return result;
+}
+
+void check_range(const std::vector<int64_t>& lengths, int64_t most, const char* name) {
+  for (int64_t length : lengths) {
     CHECK(length >= 0, "Expected ", name, " to have value at least 0, but got value ", length, ".");
     CHECK(length <= most, "Expected ", name, " to have value at most ", most, ", but got value ",
           length, ".");
   }
-  return reshape(to_dtype(lengths, DType::int64), Shape{samples});
 }
 
-// Whether the targets have room for their lengths, and name classes, which would have to be waited
-// for on CUDA. Returns the longest.
-int64_t check_targets(const CtcBatch& batch) {
-  const Tensor& targets = batch.targets;
-  int64_t samples = batch.samples(), total = 0, longest = 0;
-  for (int64_t length : batch.target_lengths) {
+// Classes on CUDA would have to be waited for.
+void check_classes(const CtcBatch& batch) {
+  std::vector<int64_t> starts = batch.starts();
+  for (size_t n = 0; n < starts.size(); ++n)
+    for (int64_t s = 0; s < batch.target_lengths[n]; ++s) {
+      int64_t c = batch.targets.data<int64_t>()[starts[n] + s];
+      CHECK(c >= 0 && c < batch.classes(), "target ", c, " at position ", s, " of sample ", n,
+            " is out of range for ", batch.classes(), " classes.");
+    }
+}
+
+// What the kernels rely on: numbers that nobody else can reach, checked for each direction anew.
+CtcBatch checked_batch(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                       const Tensor& target_lengths, int64_t blank) {
+  CtcBatch batch{to_contiguous(log_probs), to_contiguous(targets), numbers_of(input_lengths),
+                 numbers_of(target_lengths), blank};
+  check_range(batch.input_lengths, batch.times(), "input_lengths");
+  check_range(batch.target_lengths, kMany, "target_lengths");
+  if (log_probs.device().is_meta()) return batch;
+  int64_t samples = batch.samples(), total = 0;
+  for (int64_t length : batch.target_lengths)
     total = std::min(total + length, kMany);  // so that it cannot overflow
-    longest = std::max(longest, length);
-  }
   if (targets.dim() == 2)
-    CHECK(targets.size(0) == samples && targets.size(1) >= longest, "targets has shape ",
-          targets.sizes(), ", expected (", samples, ", ", longest,
+    CHECK(targets.size(0) == samples && targets.size(1) >= batch.longest(), "targets has shape ",
+          targets.sizes(), ", expected (", samples, ", ", batch.longest(),
           ") or longer rows for these target_lengths.");
   else
     CHECK(targets.numel() == total, "targets has ", targets.numel(),
           " elements, expected the sum of target_lengths, ", total, ".");
-  if (!targets.device().is_cpu()) return longest;
-  std::vector<int64_t> starts = batch.starts();
-  for (size_t n = 0; n < starts.size(); ++n)
-    for (int64_t s = 0; s < batch.target_lengths[n]; ++s) {
-      int64_t c = targets.data<int64_t>()[starts[n] + s];
-      CHECK(c >= 0 && c < batch.classes(), "target ", c, " at position ", s, " of sample ", n,
-            " is out of range for ", batch.classes(), " classes.");
-    }
-  return longest;
+  if (targets.device().is_cpu()) {
+    batch.targets = copy_of(batch.targets);
+    check_classes(batch);
+  }
+  return batch;
 }
 
 // The batches of vmap's samples as one: (B, T, N, C) as (T, B * N, C). Targets that stand one after
@@ -103,10 +115,10 @@ Tensor ctc(const Tensor& log_probs, const Tensor& targets, const Tensor& input_l
         x.device(), " and ", targets.device(), "!");
   CHECK(blank >= 0 && blank < x.size(2), "blank must be in label range: 0 to ", x.size(2) - 1,
         ", got ", blank, ".");
-  // Copies, because the kernel of the gradient relies on what the forward's has checked.
+  // Copies, so that a program may reuse its memory before backward.
   Tensor labels = clone(to_dtype(detach(targets), DType::int64));
-  Tensor times = checked_lengths(clone(input_lengths), x, x.size(0), "input_lengths");
-  Tensor lengths = checked_lengths(clone(target_lengths), x, kMany, "target_lengths");
+  Tensor times = checked_lengths(clone(input_lengths), x, "input_lengths");
+  Tensor lengths = checked_lengths(clone(target_lengths), x, "target_lengths");
   Tensor losses = std::get<0>(
       call<"ctc_loss_kernel", CtcResult>(x, labels, times, lengths, blank, zero_infinity));
   if (zero_infinity) {
@@ -152,9 +164,9 @@ OP(ctc_loss_kernel,
   },
   .forward = [](const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
                 const Tensor& target_lengths, int64_t blank, bool) {
-    CtcBatch batch = batch_of(log_probs, targets, input_lengths, target_lengths, blank);
+    CtcBatch batch = checked_batch(log_probs, targets, input_lengths, target_lengths, blank);
     Device device = log_probs.device();
-    int64_t longest = device.is_meta() ? targets.size(-1) : check_targets(batch);
+    int64_t longest = device.is_meta() ? targets.size(-1) : batch.longest();
     Tensor losses = empty(Shape{batch.samples()}, log_probs.dtype(), device);
     Tensor log_alpha =
         empty(Shape{batch.samples(), batch.times(), 2 * longest + 1}, log_probs.dtype(), device);
@@ -197,12 +209,14 @@ OP(ctc_loss_backward,
   .forward = [](const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
                 const Tensor& input_lengths, const Tensor& target_lengths, const Tensor& losses,
                 const Tensor& log_alpha, int64_t blank, bool zero_infinity) {
-    CtcBatch batch = batch_of(log_probs, targets, input_lengths, target_lengths, blank);
+    CtcBatch batch = checked_batch(log_probs, targets, input_lengths, target_lengths, blank);
     Tensor grad_input = empty(log_probs.sizes(), log_probs.dtype(), log_probs.device());
+    if (log_probs.device().is_meta()) return grad_input;
+    CHECK(log_alpha.size(2) == 2 * batch.longest() + 1,
+          "target_lengths has changed since ctc_loss was computed.");
     auto run = log_probs.device().is_cuda() ? ctc_loss_backward_cuda : ctc_loss_backward_cpu;
-    if (!log_probs.device().is_meta())
-      run(batch, to_contiguous(grad), to_contiguous(losses), to_contiguous(log_alpha),
-          zero_infinity, grad_input);
+    run(batch, to_contiguous(grad), to_contiguous(losses), to_contiguous(log_alpha),
+        zero_infinity, grad_input);
     return grad_input;
   },
   .saves   = saves<"log_probs", "targets", "input_lengths", "target_lengths",

@@ -20,6 +20,7 @@ struct CtcBatch {
   int64_t times() const { return log_probs.size(0); }
   int64_t samples() const { return log_probs.size(1); }
   int64_t classes() const { return log_probs.size(2); }
+  int64_t longest() const;  // of the targets
   // Where the target of each sample begins.
   std::vector<int64_t> starts() const;
 };

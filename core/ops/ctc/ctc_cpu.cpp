@@ -79,6 +79,12 @@ std::vector<int64_t> CtcBatch::starts() const {
   return result;
 }
 
+int64_t CtcBatch::longest() const {
+  int64_t result = 0;
+  for (int64_t length : target_lengths) result = std::max(result, length);
+  return result;
+}
+
 void ctc_loss_cpu(const CtcBatch& batch, const Tensor& losses, const Tensor& log_alpha) {
   by_type(batch.log_probs.dtype(), [&]<class T>(Tag<T>) {
     const CtcLoopsOf<T>& loop = loops<T>();
