@@ -1,5 +1,5 @@
 // Owns the loops of grid_sample. For some places at once, each tap gets an offset and a weight for
-// all channels; what lies outside has the offset -1 and no weight.
+// all channels; what lies outside has a negative offset.
 #include "core/ops/grid_sample/grid_sample_loops.h"
 #include "core/tensor/vectors.h"
 
@@ -12,45 +12,64 @@ constexpr int64_t kPlaces = kGridPlaces;
 
 // ---- taps --------------------------------------------------------------------------------------
 
+constexpr int64_t kBlock = 16;
+constexpr int32_t kOutside = -(1 << 30);  // an image has fewer pixels
+
+// Calls f(place) for whole vectors of places, so that their number is known to the compiler.
+template <class F>
+[[gnu::always_inline]] inline void for_places(int64_t n, F f) {
+  for (int64_t first = 0; first < n; first += kBlock)
+#pragma omp simd
+    for (int64_t p = first; p < first + kBlock; ++p) f(p);
+}
+
 // The taps of some places along a dim.
 template <class T>
 struct Axis {
-  T index[4][kPlaces];  // whole numbers, outside of the image where those count as zero
+  int32_t offset[4][kPlaces];  // kOutside where what lies outside counts as zero
   T weight[4][kPlaces], slope[4][kPlaces];
 };
 
 template <int taps, GridPadding padding, class T>
-void fill_axis(const GridImage& image, int dim, const T* grid, int64_t n, Axis<T>& axis) {
-  T size = T(image.sizes[dim]);
+void fill_axis(const GridImage& image, int dim, const T* x, int64_t n, Axis<T>& axis) {
+  int32_t size = int32_t(image.sizes[dim]), stride = 1;
+  for (int d = 0; d < dim; ++d) stride *= int32_t(image.sizes[d]);
   GridUnits units = image.units;
-  int dims = image.dims;
-#pragma omp simd
-  for (int64_t p = 0; p < n; ++p) {
-    GridTaps<T, taps> at = grid_taps<taps>(grid[p * dims + dim], size, padding, units);
+  for_places(n, [&](int64_t p) __attribute__((always_inline)) {
+    GridTaps<T, taps> at = grid_taps<taps>(x[p], T(size), padding, units);
     for (int k = 0; k < taps; ++k) {
-      axis.index[k][p] = at.index[k];
+      int32_t index = int32_t(at.index[k]);
+      axis.offset[k][p] = uint32_t(index) < uint32_t(size) ? index * stride : kOutside;
       axis.weight[k][p] = at.weight[k];
       axis.slope[k][p] = at.slope[k];
     }
-  }
+  });
 }
 
 template <GridPadding padding, class T>
-void fill_axis(const GridImage& image, int dim, const T* grid, int64_t n, Axis<T>& axis) {
+void fill_axis(const GridImage& image, int dim, const T* x, int64_t n, Axis<T>& axis) {
   switch (image.mode) {
-    case GridMode::bilinear: return fill_axis<2, padding>(image, dim, grid, n, axis);
-    case GridMode::nearest: return fill_axis<1, padding>(image, dim, grid, n, axis);
-    default: return fill_axis<4, padding>(image, dim, grid, n, axis);
+    case GridMode::bilinear: return fill_axis<2, padding>(image, dim, x, n, axis);
+    case GridMode::nearest: return fill_axis<1, padding>(image, dim, x, n, axis);
+    default: return fill_axis<4, padding>(image, dim, x, n, axis);
   }
 }
 
 template <class T>
-void fill_axis(const GridImage& image, int dim, const T* grid, int64_t n, Axis<T>& axis) {
+void fill_axis(const GridImage& image, int dim, const T* x, int64_t n, Axis<T>& axis) {
   switch (image.padding) {
-    case GridPadding::zeros: return fill_axis<GridPadding::zeros>(image, dim, grid, n, axis);
-    case GridPadding::border: return fill_axis<GridPadding::border>(image, dim, grid, n, axis);
-    default: return fill_axis<GridPadding::reflection>(image, dim, grid, n, axis);
+    case GridPadding::zeros: return fill_axis<GridPadding::zeros>(image, dim, x, n, axis);
+    case GridPadding::border: return fill_axis<GridPadding::border>(image, dim, x, n, axis);
+    default: return fill_axis<GridPadding::reflection>(image, dim, x, n, axis);
   }
+}
+
+// The coordinates of n places, dim by dim.
+template <int dims, class T>
+void part_coordinates(const T* grid, int64_t n, T (*parted)[kPlaces]) {
+#pragma omp simd
+  for (int64_t p = 0; p < n; ++p)
+    for (int d = 0; d < dims; ++d) parted[d][p] = grid[p * dims + d];
 }
 
 // The taps of some places in the plane, which are all combinations of those along the dims.
@@ -60,15 +79,26 @@ struct Taps {
   int count = 0;
   bool has_pairs = false;  // whether taps 2 k and 2 k + 1 lie side by side
   int32_t offset[kGridTaps][kPlaces];
+  int32_t pair[kGridTaps / 2][kPlaces];  // where two taps begin, anywhere if that is outside
   T weight[kGridTaps][kPlaces];
 
+  // Places are filled up to whole vectors.
   void fill(const GridImage& image, const T* grid, int64_t n) {
-    for (int d = 0; d < image.dims; ++d) fill_axis(image, d, grid, n, axes[d]);
+    T coordinates[3][kPlaces];
+    if (image.dims == 2) part_coordinates<2>(grid, n, coordinates);
+    else part_coordinates<3>(grid, n, coordinates);
+    for (; n % kBlock != 0; ++n)
+      for (int d = 0; d < image.dims; ++d) coordinates[d][n] = 0;
+    for (int d = 0; d < image.dims; ++d) fill_axis(image, d, coordinates[d], n, axes[d]);
     int along = image.mode == GridMode::nearest ? 1 : image.mode == GridMode::bicubic ? 4 : 2;
     count = image.dims == 3 ? along * along * along : along * along;
     bool side_by_side = along == 2 || (along == 4 && image.padding == GridPadding::zeros);
     has_pairs = side_by_side && image.pixels > 1;  // so that any pair can be read
     for (int tap = 0; tap < count; ++tap) fill_tap(image, tap, along, n);
+    for (int tap = 0; tap < count * has_pairs; tap += 2)
+      for_places(n, [&](int64_t p) __attribute__((always_inline)) {
+        pair[tap / 2][p] = offset[tap][p] < 0 ? 0 : offset[tap][p];
+      });
   }
 
   // The tap's place among those of a dim.
@@ -80,23 +110,17 @@ struct Taps {
   void fill_tap(const GridImage& image, int tap, int along, int64_t n) {
     int32_t* to = offset[tap];
     T* w = weight[tap];
-    uint32_t stride = 1;
-    for (int d = 0; d < image.dims; ++d) {
-      const T* index = axes[d].index[part(tap, d, along)];
-      const T* factor = axes[d].weight[part(tap, d, along)];
-      uint32_t size = uint32_t(image.sizes[d]);
-      bool first = d == 0;
-#pragma omp simd
-      for (int64_t p = 0; p < n; ++p) {
-        uint32_t i = uint32_t(int32_t(index[p]));
-        int32_t sum = int32_t(uint32_t(first ? 0 : to[p]) + i * stride);
-        to[p] = (i < size) & (first | (to[p] >= 0)) ? sum : -1;
-        w[p] = first ? factor[p] : w[p] * factor[p];
-      }
-      stride *= size;
-    }
-    for (int64_t p = n; p < kPlaces; ++p) to[p] = -1;
-    for (int64_t p = n; p < kPlaces; ++p) w[p] = 0;
+    const Axis<T>* axis = axes;
+    int x = part(tap, 0, along), y = part(tap, 1, along), z = part(tap, 2, along);
+    for_places(n, [&](int64_t p) __attribute__((always_inline)) {
+      to[p] = axis[0].offset[x][p] + axis[1].offset[y][p];
+      w[p] = axis[0].weight[x][p] * axis[1].weight[y][p];
+    });
+    if (image.dims == 2) return;
+    for_places(n, [&](int64_t p) __attribute__((always_inline)) {
+      to[p] = (to[p] > kOutside ? to[p] : kOutside) + axis[2].offset[z][p];
+      w[p] *= axis[2].weight[z][p];
+    });
   }
 
   // The slope of a tap's weight along a dim, without regard to what lies outside.
@@ -111,7 +135,7 @@ struct Taps {
   }
 };
 
-// plane[offset[0]], plane[offset[1]], ..., and 0 for the offset -1.
+// plane[offset[0]], plane[offset[1]], ..., and 0 for negative offsets.
 #if RUSHLIGHT_ISA == 4
 [[gnu::always_inline]] inline Vector<float> gather(const float* plane, const int32_t* offset) {
   __m512i at = _mm512_loadu_si512(offset);
@@ -147,7 +171,7 @@ template <class T>
 // The values at two offsets each that lie side by side, of which one load brings both: these loads
 // take less time than the instructions that gather. False where only one of the two lies outside.
 template <class T>
-[[gnu::always_inline]] inline bool load_pairs(const T*, const int32_t*, const int32_t*,
+[[gnu::always_inline]] inline bool load_pairs(const Taps<T>&, int, const T*, int64_t,
                                               Vector<T> (&)[2]) {
   return false;
 }
@@ -160,36 +184,49 @@ template <class T>
   return _mm256_movemask_ps(__m256(lanes)) != 0;
 #endif
 }
-template <size_t... I>
-[[gnu::always_inline]] inline Vector<float> pairs_at(const float* plane, const int32_t* offset,
-                                                     detail::Indices<I...>) {
-  using Pair [[gnu::aligned(4), gnu::may_alias]] = double;  // only moved
-  return Vector<float>(Vector<double>{*reinterpret_cast<const Pair*>(plane + offset[I])...});
+// In this order: all offsets first would not fit into the registers.
+[[gnu::always_inline]] inline __m128d load_2_pairs(const float* plane, const int32_t* offset) {
+  const double *low = reinterpret_cast<const double*>(plane + offset[0]),
+               *high = reinterpret_cast<const double*>(plane + offset[1]);
+  __m128d pairs = _mm_loadh_pd(_mm_load_sd(low), high);
+  asm volatile("" : "+x"(pairs));
+  return pairs;
+}
+[[gnu::always_inline]] inline __m256d load_4_pairs(const float* plane, const int32_t* offset) {
+  return _mm256_set_m128d(load_2_pairs(plane, offset + 2), load_2_pairs(plane, offset));
+}
+[[gnu::always_inline]] inline Vector<float> pairs_at(const float* plane, const int32_t* offset) {
+#if RUSHLIGHT_ISA == 4
+  __m512d low = _mm512_castpd256_pd512(load_4_pairs(plane, offset));
+  return Vector<float>(
+      _mm512_maskz_insertf64x4(__mmask8(-1), low, load_4_pairs(plane, offset + 4), 1));
+#else
+  return Vector<float>(load_4_pairs(plane, offset));
+#endif
 }
 template <>
-[[gnu::always_inline]] inline bool load_pairs(const float* plane, const int32_t* offset,
-                                              const int32_t* next, Vector<float> (&values)[2]) {
+[[gnu::always_inline]] inline bool load_pairs(const Taps<float>& taps, int tap, const float* plane,
+                                              int64_t p, Vector<float> (&values)[2]) {
   using Offsets = Vector<int32_t>;
-  Offsets first = load_vector(offset), outside = first < 0;
-  if (some(outside ^ (load_vector(next) < 0))) return false;
-  int32_t at[kWidth<float>];
-  store_vector(at, Offsets(first & ~outside));  // what is read for a pair outside does not count
-  detail::IndicesTo<size_t(kWidth<double>)> indices;
-  Vector<float> low = pairs_at(plane, at, indices),
-                high = pairs_at(plane, at + kWidth<double>, indices);
+  Offsets outside = load_vector(taps.offset[tap] + p) < 0;
+  if (some(outside ^ (load_vector(taps.offset[tap + 1] + p) < 0))) return false;
+  const int32_t* at = taps.pair[tap / 2] + p;
+  Vector<float> low = pairs_at(plane, at), high = pairs_at(plane, at + kWidth<double>);
   values[0] = Vector<float>(Offsets(every_second<float, 0>(low, high)) & ~outside);
   values[1] = Vector<float>(Offsets(every_second<float, 1>(low, high)) & ~outside);
   return true;
 }
 #endif
 
-// Calls f(tap, what it sees at the places from p on) for all taps.
-template <class T, class F>
+// Calls f(tap, what it sees at the places from p on) for all taps; without a loop for `bilinear`,
+// which says that they are two pairs.
+template <bool bilinear = false, class T, class F>
 [[gnu::always_inline]] inline void for_values(const Taps<T>& taps, const T* plane, int64_t p, F f) {
-  for (int k = 0; k < taps.count; k += 1 + taps.has_pairs) {
+  const bool pairs = bilinear || taps.has_pairs;
+  for (int k = 0; k < (bilinear ? 4 : taps.count); k += 1 + pairs) {
     Vector<T> values[2];
-    if (taps.has_pairs) {
-      if (!load_pairs(plane, taps.offset[k] + p, taps.offset[k + 1] + p, values)) {
+    if (pairs) {
+      if (!load_pairs(taps, k, plane, p, values)) {
         values[0] = gather(plane, taps.offset[k] + p);
         values[1] = gather(plane, taps.offset[k + 1] + p);
       }
@@ -203,13 +240,14 @@ template <class T, class F>
 
 // ---- the loops ---------------------------------------------------------------------------------
 
-template <class T>
+template <bool bilinear, class T>
 void sum_taps(const Taps<T>& taps, const T* plane, T* out, int64_t n) {
   for (int64_t p = 0; p < n; p += kWidth<T>) {
     Vector<T> sum{};
-    for_values(taps, plane, p, [&](int k, Vector<T> values) __attribute__((always_inline)) {
+    auto add = [&](int k, Vector<T> values) __attribute__((always_inline)) {
       sum = multiply_add(values, load_vector(taps.weight[k] + p), sum);
-    });
+    };
+    for_values<bilinear>(taps, plane, p, add);
     if (p + kWidth<T> <= n) store_vector(out + p, sum);
     else __builtin_memcpy(out + p, &sum, size_t(n - p) * sizeof(T));
   }
@@ -227,7 +265,8 @@ void sample(const GridImage& image, const void* input, const void* grid, void* o
     for (int64_t c = 0; c < image.channels; ++c) {
       const T* plane = in + c * image.pixels;
       T* to = out + c * image.places + first;
-      sum_taps(taps, plane, to, n);
+      if (taps.has_pairs && taps.count == 4) sum_taps<true>(taps, plane, to, n);
+      else sum_taps<false>(taps, plane, to, n);
     }
   }
 }
