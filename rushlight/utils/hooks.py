@@ -51,6 +51,10 @@ class RemovableHandle:
         self.id = next(_ids) if id is None else id
         self._hooks = hooks
 
+    def hooks_dict_ref(self) -> Any:
+        """Returns the table that the hook is in; PyTorch keeps a weak reference to it."""
+        return self._hooks
+
     def remove(self) -> None:
         """Takes the hook out; does nothing the second time."""
         if self.id in self._hooks:
