@@ -16,6 +16,7 @@ from rushlight.nn.modules.module import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from rushlight.utils.hooks import RemovableHandle
 
 
 class Scale(nn.Module):
@@ -415,3 +416,12 @@ def test_handle_gives_the_table_of_its_hook() -> None:
     assert handle.id in handle.hooks_dict_ref()
     handle.remove()
     assert handle.id not in handle.hooks_dict_ref()
+
+
+def test_handle_takes_its_entry_out_of_other_tables_too() -> None:
+    hooks, extra, more = {}, {}, {}
+    for tables in (extra, [extra, more]):
+        handle = RemovableHandle(hooks, extra_dict=tables)
+        hooks[handle.id] = extra[handle.id] = print
+        handle.remove()
+        assert hooks == extra == more == {}
