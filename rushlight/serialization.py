@@ -133,9 +133,9 @@ def load(
             read as latin1.
 
     Raises:
-        pickle.UnpicklingError: the file needs a class or function that was not registered, or is
-            damaged.
-        RuntimeError: the file is no checkpoint, or its device is not available.
+        pickle.UnpicklingError: the file needs a class or function that was not registered, is
+            damaged, or is no checkpoint.
+        RuntimeError: the archive is cut off, or its device is not available.
         EOFError: the file is empty, as one is whose writing was interrupted.
 
     Example:

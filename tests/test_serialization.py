@@ -427,3 +427,9 @@ def test_classes_of_tensors_may_say_how_they_are_pickled() -> None:
     file = io.BytesIO()
     torch.save(torch.ones(2).as_subclass(OfItsOwn), file)
     assert pickle.loads(zipfile.ZipFile(file).read("archive/data.pkl")) == {"shape": 2}
+
+
+@pytest.mark.parametrize("content", [b"<!DOCTYPE html>", b"version https://git-lfs", b"\x80", b"x"])
+def test_files_of_other_kinds_are_no_pickles(content: bytes) -> None:
+    with pytest.raises(pickle.UnpicklingError, match="it is not a zip archive"):
+        torch.load(io.BytesIO(content))

@@ -6,8 +6,63 @@ namespace rushlight {
 
 // ---- piecewise linear ---------------------------------------------------------------------------
 
-POINTWISE(relu_value, (R input), max(input, S(0)))
 POINTWISE(relu_grad, (T g, T result), select(result <= S(0), S(0), g))
+POINTWISE(relu6_grad, (T g, T input), select((input <= S(0)) | (input >= S(6)), S(0), g))
+POINTWISE(leaky_relu_grad, (T g, T input, S negative_slope),
+          select(input > S(0), g, g * negative_slope))
+POINTWISE(prelu_grad_input, (T g, T input, T weight), select(input > S(0), g, g * weight))
+POINTWISE(threshold_grad, (T g, T input, S threshold), select(input <= threshold, S(0), g))
+POINTWISE(hardtanh_grad, (T g, T input, S min_val, S max_val),
+          select((input <= min_val) | (input >= max_val), S(0), g))
+POINTWISE(hardsigmoid_grad, (T g, T input),
+          select((input > S(-3)) & (input < S(3)), g / S(6), S(0)))
+POINTWISE(shrink_grad, (T g, T input, S lambd), select(abs(input) <= lambd, S(0), g))
+
+#ifndef RUSHLIGHT_ISA
+// As ops, these gradients read the input in conditions only and would not depend on it. They are
+// given a zero of it, so that its second gradient is zero and not missing.
+template <class F, class... Args>
+Tensor gradient_of_lines(const Tensor& g, const Tensor& input, const Args&... args) {
+  if (!gradients_as_ops()) return pointwise<F>(g, input, args...);
+  Tensor gradient(F::template apply<Tensor, double, Tensor>(g, input, args...));
+  return gradient_edge_exists(input) ? add(gradient, sign(input), 0) : gradient;
+}
+template <>
+Tensor evaluate<relu_grad>(const Tensor& g, const Tensor& result) {
+  return gradient_of_lines<relu_grad>(g, result);
+}
+template <>
+Tensor evaluate<relu6_grad>(const Tensor& g, const Tensor& input) {
+  return gradient_of_lines<relu6_grad>(g, input);
+}
+template <>
+Tensor evaluate<leaky_relu_grad>(const Tensor& g, const Tensor& input, const double& slope) {
+  return gradient_of_lines<leaky_relu_grad>(g, input, slope);
+}
+template <>
+Tensor evaluate<prelu_grad_input>(const Tensor& g, const Tensor& input, const Tensor& weight) {
+  return gradient_of_lines<prelu_grad_input>(g, input, weight);
+}
+template <>
+Tensor evaluate<threshold_grad>(const Tensor& g, const Tensor& input, const double& threshold) {
+  return gradient_of_lines<threshold_grad>(g, input, threshold);
+}
+template <>
+Tensor evaluate<hardtanh_grad>(const Tensor& g, const Tensor& input, const double& low,
+                               const double& high) {
+  return gradient_of_lines<hardtanh_grad>(g, input, low, high);
+}
+template <>
+Tensor evaluate<hardsigmoid_grad>(const Tensor& g, const Tensor& input) {
+  return gradient_of_lines<hardsigmoid_grad>(g, input);
+}
+template <>
+Tensor evaluate<shrink_grad>(const Tensor& g, const Tensor& input, const double& lambd) {
+  return gradient_of_lines<shrink_grad>(g, input, lambd);
+}
+#endif
+
+POINTWISE(relu_value, (R input), max(input, S(0)))
 OP(relu, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "torch nn.functional",
   .doc     = R"(The positive part of each element: max(input, 0).
@@ -23,7 +78,6 @@ Example:
 })
 
 POINTWISE(relu6_value, (R input), clamp(input, S(0), S(6)))
-POINTWISE(relu6_grad, (T g, T input), select((input <= S(0)) | (input >= S(6)), S(0), g))
 OP(relu6, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "relu that stops at 6: min(max(input, 0), 6).",
@@ -35,8 +89,6 @@ OP(relu6, "(Tensor input, bool inplace=False) -> Tensor", {
 
 POINTWISE(leaky_relu_value, (T input, S negative_slope),
           select(input > S(0), input, input * negative_slope))
-POINTWISE(leaky_relu_grad, (T g, T input, S negative_slope),
-          select(input > S(0), g, g * negative_slope))
 OP(leaky_relu, "(Tensor input, float negative_slope=0.01, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "input where it is positive, negative_slope * input elsewhere.",
@@ -48,7 +100,6 @@ OP(leaky_relu, "(Tensor input, float negative_slope=0.01, bool inplace=False) ->
 })
 
 POINTWISE(prelu_value, (T input, T weight), select(input > S(0), input, input * weight))
-POINTWISE(prelu_grad_input, (T g, T input, T weight), select(input > S(0), g, g * weight))
 POINTWISE(prelu_grad_weight, (T g, T input), select(input > S(0), S(0), g * input))
 OP(_prelu, "(Tensor input, Tensor weight) -> Tensor", {
   .home    = "core",
@@ -81,7 +132,6 @@ weight holds one number for all, or one for each channel: dim 1 of input.)",
 
 POINTWISE(threshold_value, (R input, S threshold, S value),
           select(input <= threshold, value, input))
-POINTWISE(threshold_grad, (T g, T input, S threshold), select(input <= threshold, S(0), g))
 OP(threshold, "(Tensor input, float threshold, float value, bool inplace=False) -> Tensor", {
   .home    = "torch nn.functional",
   .doc     = "input where it is above the threshold, value elsewhere.",
@@ -93,8 +143,6 @@ OP(threshold, "(Tensor input, float threshold, float value, bool inplace=False) 
 })
 
 POINTWISE(hardtanh_value, (R input, S min_val, S max_val), clamp(input, min_val, max_val))
-POINTWISE(hardtanh_grad, (T g, T input, S min_val, S max_val),
-          select((input <= min_val) | (input >= max_val), S(0), g))
 OP(hardtanh,
    "(Tensor input, float min_val=-1.0, float max_val=1.0, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
@@ -113,8 +161,6 @@ OP(hardtanh,
 })
 
 POINTWISE(hardsigmoid_value, (T input), clamp(input + S(3), S(0), S(6)) / S(6))
-POINTWISE(hardsigmoid_grad, (T g, T input),
-          select((input > S(-3)) & (input < S(3)), g / S(6), S(0)))
 OP(hardsigmoid, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "A sigmoid of straight lines: min(max(input + 3, 0), 6) / 6.",
@@ -139,7 +185,6 @@ OP(hardswish, "(Tensor input, bool inplace=False) -> Tensor", {
 // Zero times NaN is NaN, which passes through both.
 POINTWISE(softshrink_value, (T input, S lambd),
           select(input > lambd, input - lambd, select(input < -lambd, input + lambd, input * S(0))))
-POINTWISE(shrink_grad, (T g, T input, S lambd), select(abs(input) <= lambd, S(0), g))
 OP(softshrink, "(Tensor input, float lambd=0.5) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "Moves elements towards zero by lambd; those within it become zero.",
@@ -165,12 +210,13 @@ OP(hardshrink, "(Tensor input, float lambd=0.5) -> Tensor", {
 })
 
 // ---- exponential below zero ---------------------------------------------------------------------
-// exp sees min(input, 0), so that it cannot overflow where its result is not used.
+// exp sees min(input, 0), so that it cannot overflow where its result is not used. Gradients say it
+// by select, whose own gradient at 0 is that of one side.
 
 POINTWISE(elu_value, (T input, S alpha),
           select(input > S(0), input, expm1(min(input, S(0))) * alpha))
 POINTWISE(elu_grad, (T g, T input, S alpha),
-          select(input > S(0), g, g * exp(min(input, S(0))) * alpha))
+          select(input > S(0), g, g * exp(select(input >= S(0), S(0), input)) * alpha))
 OP(elu, "(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "input where it is positive, alpha * (exp(input) - 1) elsewhere. Clevert et al. 2015.",
@@ -184,7 +230,7 @@ OP(elu, "(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", {
 POINTWISE(celu_value, (T input, S alpha),
           select(input > S(0), input, expm1(min(input, S(0)) / alpha) * alpha))
 POINTWISE(celu_grad, (T g, T input, S alpha),
-          select(input > S(0), g, g * exp(min(input, S(0)) / alpha)))
+          select(input > S(0), g, g * exp(select(input >= S(0), S(0), input) / alpha)))
 OP(celu, "(Tensor input, float alpha=1.0, bool inplace=False) -> Tensor", {
   .home    = "torch nn.functional",
   .doc     = R"(elu with a continuous derivative (Barron 2017).
@@ -207,7 +253,7 @@ POINTWISE(selu_value, (T input),
                  expm1(min(input, S(0))) * S(1.7580993408473766)))
 POINTWISE(selu_grad, (T g, T input),
           select(input > S(0), g * S(1.0507009873554805),
-                 g * exp(min(input, S(0))) * S(1.7580993408473766)))
+                 g * exp(select(input >= S(0), S(0), input)) * S(1.7580993408473766)))
 OP(selu, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "torch nn.functional",
   .doc     = "1.0507 * elu(input, 1.6733): the self-normalizing unit of Klambauer et al. 2017.",

@@ -14,6 +14,7 @@ import os
 import struct
 import zipfile
 import zlib
+from pickle import UnpicklingError
 
 import rushlight as rl
 
@@ -116,6 +117,10 @@ class ReadOptions:
         return mmap.mmap(file.fileno(), 0, access=access)
 
 
+class NotAnArchive(RuntimeError, UnpicklingError):
+    """What PyTorch's reader of archives calls by the one class, its load by the other."""
+
+
 class ArchiveReader:
     """Reads the entries of an archive.
 
@@ -151,12 +156,12 @@ class ArchiveReader:
         if not start:
             return EOFError(f"load: cannot read {self._name}: it is empty.")
         if start[8:10] == b'{"':
-            return self._bad(
-                "it may be a safetensors file. Use rushlight.utils.safetensors.load_file"
-            )
-        if start.startswith(_LOCAL_SIGNATURE):
+            problem = "it may be a safetensors file. Use rushlight.utils.safetensors.load_file"
+        elif start.startswith(_LOCAL_SIGNATURE):
             return self._bad(f"the archive is cut off or damaged ({error})")
-        return self._bad("it is not a zip archive, as checkpoints are")
+        else:
+            problem = "it is not a zip archive, as checkpoints are"
+        return NotAnArchive(f"load: cannot read {self._name}: {problem}.")
 
     def _bad(self, problem: str) -> RuntimeError:
         return RuntimeError(f"load: cannot read {self._name}: {problem}.")

@@ -18,7 +18,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from pickle import UnpicklingError
 
 import rushlight as rl
-from rushlight._checkpoint.archive import ArchiveReader, ReadOptions
+from rushlight._checkpoint.archive import ArchiveReader, NotAnArchive, ReadOptions
 from rushlight._checkpoint.legacy import START, LegacyReader
 from rushlight._checkpoint.rebuild import (
     CALLS,
@@ -122,6 +122,8 @@ def _told_as_damage(name: str) -> Iterator[None]:
         yield
     except _RaisedByProgram as carrier:
         raise carrier.error from None
+    except NotAnArchive:  # says all already
+        raise
     except UnpicklingError as error:
         raise UnpicklingError(f"load: cannot read {name}: {error}.") from None
     except _DAMAGE as error:

@@ -236,6 +236,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module("rushlight.autograd.profiler")
+    if name in ("DeviceType", "ProfilerActivity"):
+        from rushlight import profiler
+
+        return getattr(profiler, name)
     if name == "_profiler_enabled":
         from rushlight.profiler.profiler import Recording
 

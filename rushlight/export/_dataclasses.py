@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from rushlight.utils._pytree import GetAttrKey, register_pytree_node
+from rushlight.utils import _pytree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Any
 
 
@@ -37,19 +36,4 @@ def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = Non
         raise AssertionError(
             f"register_dataclass: Only dataclasses can be registered with this function: {cls}"
         )
-    names = [field.name for field in dataclasses.fields(cls) if field.init]
-    keys = [GetAttrKey(name) for name in names]
-
-    def values(data: Any) -> list[Any]:
-        return [getattr(data, name) for name in names]
-
-    def built(items: Iterable[Any], context: None) -> Any:
-        return cls(**dict(zip(names, items, strict=True)))
-
-    register_pytree_node(
-        cls,
-        lambda data: (values(data), None),
-        built,
-        serialized_type_name=serialized_type_name,
-        flatten_with_keys_fn=lambda data: (list(zip(keys, values(data), strict=True)), None),
-    )
+    _pytree.register_dataclass(cls, serialized_type_name=serialized_type_name)

@@ -6,6 +6,8 @@ compositions of other ops; they hold no state.
 
 from __future__ import annotations
 
+import warnings
+
 import rushlight as rl
 from rushlight import Tensor
 from rushlight import sigmoid as sigmoid
@@ -166,7 +168,7 @@ def gumbel_softmax(
         logits: logarithms of probabilities, not necessarily normalized.
         tau: temperature; close to 0 the samples are close to one-hot.
         hard: whether the result is one-hot, with the gradient of the soft sample.
-        eps: has no effect.
+        eps: has no effect; another value warns.
         dim: dimension of the classes.
 
     Example:
@@ -174,6 +176,8 @@ def gumbel_softmax(
         >>> sample.sum().item()
         1.0
     """
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
     noise = -rl.empty_like(logits).exponential_().log()
     soft = ((logits + noise) / tau).softmax(dim)
     if not hard:

@@ -162,11 +162,26 @@ def trunc_normal_(
             "will bunch at a cutoff.",
             stacklevel=2,
         )
-    # erf(z / sqrt(2)) = 2 F(mean + z * std) - 1
-    low, high = (math.erf((cutoff - mean) / (std * math.sqrt(2))) for cutoff in (a, b))
+    low, high = ((cutoff - mean) / (std * math.sqrt(2)) for cutoff in (a, b))
     with rl.no_grad():
-        tensor.uniform_(low, high, generator=generator)
+        if low > 1 or high < -1:
+            _fill_from_tail(tensor, low, high, generator)
+            return tensor.mul_(std * math.sqrt(2)).add_(mean).clamp_(a, b)
+        # erf(z / sqrt(2)) = 2 F(mean + z * std) - 1
+        tensor.uniform_(math.erf(low), math.erf(high), generator=generator)
         return tensor.erfinv_().mul_(std * math.sqrt(2)).add_(mean).clamp_(a, b)
+
+
+def _fill_from_tail(
+    tensor: Tensor, low: float, high: float, generator: rl.Generator | None
+) -> None:
+    """Fills a tensor with z / sqrt(2) of normal z between cutoffs that lie in one tail."""
+    # Mirrored to the lower tail: probabilities near 0 keep the digits that those near 1 lose.
+    sign = 1.0 if high < 0 else -1.0
+    chances = [max(math.erfc(-end) / 2, 1e-300) for end in sorted((sign * low, sign * high))]
+    draws = rl.empty(tensor.shape, dtype=rl.float64, device=tensor.device)
+    draws.uniform_(*chances, generator=generator)
+    tensor.copy_(rl.special.ndtri(draws).mul_(sign / math.sqrt(2)))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Rate = float | Tensor
 
-_EPOCH_WARNING = (
+EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where "
     "possible. Please use `scheduler.step()` to step the scheduler. During the deprecation, if "
     "epoch is different from None, the closed form is used instead of the new chainable form, "
@@ -152,7 +152,7 @@ class LRScheduler:
 
 def warn_of_epoch() -> None:
     """Warns of a step that is given its epoch."""
-    warnings.warn(_EPOCH_WARNING, UserWarning, stacklevel=3)
+    warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=3)
 
 
 def check_optimizer(optimizer: Any) -> None:

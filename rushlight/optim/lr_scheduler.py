@@ -5,6 +5,7 @@ Names only; the base class is in _scheduler.py, the schedules in the files besid
 
 from rushlight.optim._compound_schedules import ChainedScheduler, ReduceLROnPlateau, SequentialLR
 from rushlight.optim._cyclic_schedules import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
+from rushlight.optim._scheduler import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from rushlight.optim._scheduler import LRScheduler
 from rushlight.optim._schedules import (
     ConstantLR,

@@ -4,8 +4,8 @@ It notes the ops, nodes of the tape and named ranges that run on the thread that
 a GPU is noted by the time that it takes to ask for it.
 """
 
+from rushlight.profiler.events import DeviceType
 from rushlight.profiler.profiler import (
-    DeviceType,
     ProfilerAction,
     ProfilerActivity,
     kineto_available,

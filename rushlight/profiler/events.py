@@ -6,6 +6,7 @@ in bytes. Self times and memory leave out what ran inside.
 
 from __future__ import annotations
 
+import enum
 import gzip
 import json
 import math
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
 
 # (name, kind, start, end, parent, allocated, shapes, site) as the core gives them, times in ns.
 Range = tuple[str, str, int, int, int, int, list[tuple[int, ...]], str]
+
+
+class DeviceType(enum.Enum):
+    """The device that an event belongs to."""
+
+    CPU = 0
+    CUDA = 1
 
 
 @dataclass
@@ -40,6 +48,15 @@ class _Times:
     count: int
     cpu_time_total: float
     self_cpu_time_total: float
+
+    # Work on a GPU counts as the CPU's time of asking for it, so nothing is left for these.
+    device_type = DeviceType.CPU
+    device_time = device_time_total = self_device_time_total = 0.0
+    cuda_time = cuda_time_total = self_cuda_time_total = 0.0
+    device_time_str = device_time_total_str = self_device_time_total_str = "0.000us"
+    device_memory_usage = self_device_memory_usage = 0
+    is_async = is_legacy = is_remote = False
+    node_id = -1
 
     @property
     def cpu_time(self) -> float:

@@ -31,13 +31,6 @@ class ProfilerActivity(enum.Enum):
     PrivateUse1 = 5
 
 
-class DeviceType(enum.Enum):
-    """The device that an event belongs to."""
-
-    CPU = 0
-    CUDA = 1
-
-
 class ProfilerAction(enum.Enum):
     """What the profiler does in a step."""
 

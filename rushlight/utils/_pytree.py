@@ -3,7 +3,7 @@
 Lists, tuples, named tuples, dicts and their common kinds are containers; anything else is a leaf,
 None too. Other classes join by register_pytree_node. The module is private in PyTorch, but many
 libraries use it: names and fields are PyTorch's. Paths to leaves are in _pytree_paths.py,
-texts of specs in _pytree_specs.py.
+specs from parts and as texts in _pytree_specs.py, data classes in _pytree_classes.py.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from rushlight.utils._pytree_classes import register_constant, register_dataclass
     from rushlight.utils._pytree_paths import (
         GetAttrKey,
         KeyPath,
@@ -27,7 +28,14 @@ if TYPE_CHECKING:
         tree_leaves_with_path,
         tree_map_with_path,
     )
-    from rushlight.utils._pytree_specs import treespec_dumps, treespec_loads
+    from rushlight.utils._pytree_specs import (
+        treespec_dict,
+        treespec_dumps,
+        treespec_leaf,
+        treespec_loads,
+        treespec_pprint,
+        treespec_tuple,
+    )
 
 __all__ = [
     "Context",
@@ -37,10 +45,19 @@ __all__ = [
     "MappingKey",
     "NodeDef",
     "PyTree",
+    "PyTreeSpec",
     "SequenceKey",
     "TreeSpec",
+    "is_namedtuple",
+    "is_namedtuple_class",
+    "is_namedtuple_instance",
+    "is_structseq",
+    "is_structseq_class",
+    "is_structseq_instance",
     "key_get",
     "keystr",
+    "register_constant",
+    "register_dataclass",
     "register_pytree_node",
     "tree_all",
     "tree_all_only",
@@ -59,8 +76,12 @@ __all__ = [
     "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
+    "treespec_dict",
     "treespec_dumps",
+    "treespec_leaf",
     "treespec_loads",
+    "treespec_pprint",
+    "treespec_tuple",
 ]
 
 PyTree = Any
@@ -94,21 +115,45 @@ class Written(NamedTuple):
 
 SUPPORTED_SERIALIZED_TYPES: dict[Any, Written] = {}
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
-_DICTS = (dict, OrderedDict, defaultdict)
+STANDARD_DICT_TYPES = frozenset({dict, OrderedDict, defaultdict})
+BUILTIN_TYPES = STANDARD_DICT_TYPES | {tuple, list, namedtuple, deque}
 
 
 class structseq(tuple[Any, ...]):
     """Stands in SUPPORTED_NODES for the classes of what ops with several results return."""
 
 
+def is_namedtuple_class(cls: object) -> bool:
+    """Whether a class was made by collections.namedtuple, or is a subclass of one that was."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
 def is_namedtuple_instance(obj: object) -> bool:
     """Whether an object is of a class that collections.namedtuple made, or of a subclass."""
-    return isinstance(obj, tuple) and hasattr(type(obj), "_fields")
+    return is_namedtuple_class(type(obj))
+
+
+def is_namedtuple(obj: object) -> bool:
+    """Whether an object is a named tuple or the class of one."""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+def is_structseq_class(cls: object) -> bool:
+    """Whether a class is as those of what ops with several results return."""
+    return isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "n_sequence_fields")
 
 
 def is_structseq_instance(obj: object) -> bool:
     """Whether an object is made as what ops with several results return: of a sequence."""
-    return isinstance(obj, tuple) and hasattr(type(obj), "n_sequence_fields")
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj: object) -> bool:
+    """Whether an object is as what ops with several results return, or the class of one."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
+
+
+_is_namedtuple_instance = is_namedtuple_instance
 
 
 def _get_node_type(tree: Any) -> Any:
@@ -165,7 +210,7 @@ class TreeSpec:
         if self.type is None:
             return [tree]
         node_type, items, fits = _get_node_type(tree), [], False
-        if node_type in _DICTS and self.type in _DICTS:
+        if node_type in STANDARD_DICT_TYPES and self.type in STANDARD_DICT_TYPES:
             keys = self.context[1] if self.type is defaultdict else self.context
             items = [tree[key] for key in keys if key in tree]
             fits = len(items) == len(keys) == len(tree)
@@ -199,6 +244,7 @@ class TreeSpec:
         return f"{name}({', '.join(map(repr, self.children_specs))})"
 
 
+PyTreeSpec = TreeSpec
 _LEAF = TreeSpec(None, None, [])
 
 
@@ -240,6 +286,11 @@ def register_pytree_node(
 
 
 _register_pytree_node = _private_register_pytree_node = register_pytree_node
+
+
+def _deregister_pytree_node(cls: type[Any]) -> None:
+    """Makes the objects of a registered class leaves again."""
+    del SUPPORTED_NODES[cls], SUPPORTED_SERIALIZED_TYPES[cls]
 
 
 def _register_namedtuple(cls: type[Any], *, serialized_type_name: str) -> None:
@@ -534,8 +585,8 @@ def _broadcast_to_and_flatten(
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        from rushlight.utils import _pytree_paths, _pytree_specs
+        from rushlight.utils import _pytree_classes, _pytree_paths, _pytree_specs
 
-        home = _pytree_specs if name.startswith("treespec_") else _pytree_paths
-        return getattr(home, name)
+        homes = {"treespec": _pytree_specs, "register": _pytree_classes}
+        return getattr(homes.get(name.partition("_")[0], _pytree_paths), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

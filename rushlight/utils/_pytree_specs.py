@@ -1,6 +1,7 @@
-"""Specs of trees as JSON texts, and back, in PyTorch's form: [1, {type, context, children_spec}].
+"""Specs of trees from their parts, and as texts.
 
-Types are written by the names that they were registered with, so a text makes no others.
+The JSON form is PyTorch's: [1, {type, context, children_spec}]. Types are written by the names that
+they were registered with, so a text makes no others.
 """
 
 from __future__ import annotations
@@ -8,14 +9,82 @@ from __future__ import annotations
 import builtins
 import collections
 import json
+import pprint
 from collections import namedtuple
 from typing import Any
 
-from rushlight.utils._pytree import SUPPORTED_SERIALIZED_TYPES, LeafSpec, TreeSpec, Written
+from rushlight.utils._pytree import (
+    SUPPORTED_SERIALIZED_TYPES,
+    LeafSpec,
+    TreeSpec,
+    Written,
+    tree_unflatten,
+)
 
-__all__ = ["treespec_dumps", "treespec_loads"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = [
+    "treespec_dict",
+    "treespec_dumps",
+    "treespec_leaf",
+    "treespec_loads",
+    "treespec_pprint",
+    "treespec_tuple",
+]
 
 _PROTOCOL = 1
+
+
+def treespec_leaf() -> TreeSpec:
+    """Returns the spec of a tree that is one leaf."""
+    return LeafSpec()
+
+
+def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
+    """Returns the spec of a tuple from those of its items.
+
+    Example:
+        >>> from rushlight.utils._pytree import tree_structure, treespec_leaf, treespec_tuple
+        >>> treespec_tuple([treespec_leaf()]) == tree_structure((1,))
+        True
+    """
+    return TreeSpec(tuple, None, _specs(iterable))
+
+
+def treespec_dict(
+    mapping: Mapping[Any, TreeSpec] | Iterable[tuple[Any, TreeSpec]] = (),
+    /,
+    **kwargs: TreeSpec,
+) -> TreeSpec:
+    """Returns the spec of a dict from those of its items."""
+    items = dict(mapping, **kwargs)
+    return TreeSpec(dict, list(items), _specs(items.values()))
+
+
+def _specs(iterable: Iterable[TreeSpec]) -> list[TreeSpec]:
+    specs = list(iterable)
+    for spec in specs:
+        if not isinstance(spec, TreeSpec):
+            raise ValueError(f"expected specs of trees, but got {spec!r}.")
+    return specs
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """Returns a spec as Python writes the tree, with a star for each leaf.
+
+    Example:
+        >>> from rushlight.utils._pytree import tree_structure, treespec_pprint
+        >>> treespec_pprint(tree_structure({"a": [1, 2]}))
+        "{'a': [*, *]}"
+    """
+    return pprint.pformat(tree_unflatten([_Star()] * treespec.num_leaves, treespec))
 
 
 def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:

@@ -38,6 +38,7 @@ class RemovableHandle:
     Args:
         hooks: the table whose entry the handle removes: a dict, or what deletes entries like one.
         id: key of the entry; None takes a new one.
+        extra_dict: another table, or a list of them, whose entry goes too if there is one.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.zeros(1)])
@@ -47,14 +48,21 @@ class RemovableHandle:
         >>> optimizer.step()
     """
 
-    def __init__(self, hooks: Any, id: int | None = None) -> None:
+    def __init__(self, hooks: Any, id: int | None = None, *, extra_dict: Any = ()) -> None:
         self.id = next(_ids) if id is None else id
         self._hooks = hooks
+        self._extra = (extra_dict,) if isinstance(extra_dict, dict) else tuple(extra_dict or ())
+
+    def hooks_dict_ref(self) -> Any:
+        """Returns the table that the hook is in; PyTorch keeps a weak reference to it."""
+        return self._hooks
 
     def remove(self) -> None:
         """Takes the hook out; does nothing the second time."""
         if self.id in self._hooks:
             del self._hooks[self.id]
+        for table in self._extra:
+            table.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -234,6 +234,14 @@ def test_batches_are_pinned_on_request() -> None:
     assert torch.equal(pinned["x"], plain["x"])
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is something to pin for")
+def test_pinning_warns_where_nothing_needs_it() -> None:
+    loader = DataLoader(range(2), pin_memory=True)
+    with pytest.warns(UserWarning, match="no accelerator is found") as caught:
+        batches = list(loader)
+    assert caught[0].filename == __file__ and not batches[0].is_pinned()
+
+
 class OwnLoader:
     """A loader of a library's own, with what PyTorch's iterators read of one."""
 

@@ -64,6 +64,8 @@ def test_concat_indexes_across_parts_and_from_the_end() -> None:
         data[3]
     with pytest.raises(ValueError, match="absolute value of index should not exceed"):
         data[-4]
+    with pytest.warns(FutureWarning, match="is renamed to cumulative_sizes"):
+        assert data.cummulative_sizes == data.cumulative_sizes == [2, 2, 3]
 
 
 def test_plus_concatenates_datasets_and_chains_streams() -> None:

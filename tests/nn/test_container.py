@@ -212,6 +212,8 @@ def test_parameter_list_changes_like_a_list() -> None:
             _ = values[index]
     with pytest.raises(TypeError, match="should be called with an iterable, but got Tensor"):
         values.extend(torch.ones(2))
+    with pytest.raises(RuntimeError, match="ParameterList should not be called"):
+        values(torch.ones(1))
 
 
 def test_parameter_list_says_what_it_holds() -> None:

@@ -141,3 +141,10 @@ def test_what_does_not_fit_is_refused(args, kwargs, error, match) -> None:
     index, offsets = args
     with pytest.raises(error, match=match):
         F.embedding_bag(index, torch.ones(5, 3), offsets, **kwargs)
+
+
+@pytest.mark.parametrize("cls", [nn.Embedding, nn.EmbeddingBag])
+def test_a_given_weight_has_the_sizes_that_are_said(cls) -> None:
+    assert cls(3, 2, _weight=torch.ones(3, 2)).weight.sum() == 6
+    with pytest.raises(ValueError, match=r"_weight has shape \(2, 2\), which does not match"):
+        cls(3, 2, _weight=torch.ones(2, 2))

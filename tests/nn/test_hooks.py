@@ -16,6 +16,7 @@ from rushlight.nn.modules.module import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
 )
+from rushlight.utils.hooks import RemovableHandle
 
 
 class Scale(nn.Module):
@@ -214,7 +215,8 @@ def test_backward_hook_runs_when_no_input_requires_grad() -> None:
     seen = []
     module = nn.Linear(1, 1)
     module.register_full_backward_hook(lambda m, gi, go: seen.append((gi, go[0].item())))
-    module(torch.ones(1)).backward()
+    with pytest.warns(UserWarning, match="no inputs require gradients"):
+        module(torch.ones(1)).backward()
     assert seen == [((None,), 1.0)]
 
 
@@ -237,6 +239,7 @@ def test_old_backward_hooks_warn_of_gradients_that_they_miss() -> None:
     module(x).sum().backward()  # which misses nothing
 
 
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")
 def test_backward_hook_cannot_invent_gradients() -> None:
     module = nn.Linear(1, 1)
     module.register_full_backward_hook(lambda m, gi, go: (torch.ones(1),))
@@ -405,3 +408,20 @@ def test_forward_is_that_of_before_the_hooks() -> None:
     module.register_forward_pre_hook(lambda m, args: setattr(m, "forward", lambda x: x * 5))
     assert module(value()).item() == 2
     assert module(value()).item() == 10
+
+
+def test_handle_gives_the_table_of_its_hook() -> None:
+    layer = nn.Linear(2, 1)
+    handle = layer.register_forward_hook(lambda *_: None)
+    assert handle.id in handle.hooks_dict_ref()
+    handle.remove()
+    assert handle.id not in handle.hooks_dict_ref()
+
+
+def test_handle_takes_its_entry_out_of_other_tables_too() -> None:
+    hooks, extra, more = {}, {}, {}
+    for tables in (extra, [extra, more]):
+        handle = RemovableHandle(hooks, extra_dict=tables)
+        hooks[handle.id] = extra[handle.id] = print
+        handle.remove()
+        assert hooks == extra == more == {}

@@ -90,6 +90,19 @@ def test_truncated_normal_has_the_distribution_between_its_cutoffs() -> None:
     assert stats.kstest(values, reference.cdf).pvalue > 0.01
 
 
+@pytest.mark.filterwarnings("ignore:trunc_normal_")
+@pytest.mark.parametrize(
+    ("mean", "a", "b"), [(0, 3, 4), (0, -6, -5), (0, 5, 9), (10, -2, 2), (-10, -2, 2), (90, -2, 2)]
+)
+def test_truncated_normal_keeps_its_distribution_far_from_the_mean(mean, a, b) -> None:
+    w = init.trunc_normal_(torch.empty(20_000), mean=mean, a=a, b=b).numpy()
+    assert w.min() >= a and w.max() <= b
+    if mean == 90:  # beyond what a float64 can tell: all at the cutoff that is nearest
+        assert (w == b).all()
+    else:
+        assert stats.kstest(w, stats.truncnorm(a - mean, b - mean, loc=mean).cdf).pvalue > 0.01
+
+
 def test_truncated_normal_warns_when_the_cutoffs_are_far_from_the_mean() -> None:
     with pytest.warns(UserWarning, match="more than 2 std"):
         init.trunc_normal_(torch.empty(2), mean=9.0)

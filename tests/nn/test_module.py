@@ -641,3 +641,40 @@ def test_module_takes_no_arguments_otherwise() -> None:
         Alone("a")
     with pytest.raises(TypeError, match="got an unexpected keyword argument 'size'"):
         Alone(size=1)
+
+
+@each(
+    "make, name",
+    (
+        (lambda: nn.Linear(2, 2, bias=False), "bias"),
+        (lambda: nn.Bilinear(1, 1, 2, bias=False), "bias"),
+        (lambda: nn.Conv2d(1, 2, 1, bias=False), "bias"),
+        (lambda: nn.BatchNorm1d(2, affine=False), "weight"),
+        (lambda: nn.InstanceNorm1d(2), "bias"),
+        (lambda: nn.LayerNorm(2, bias=False), "bias"),
+        (lambda: nn.GroupNorm(1, 2, affine=False), "weight"),
+        (lambda: nn.RMSNorm(2, elementwise_affine=False), "weight"),
+        (lambda: nn.GRUCell(2, 2, bias=False), "bias_ih"),
+    ),
+)
+def test_parameters_left_out_keep_their_places(make, name) -> None:
+    module = make()
+    assert module._parameters[name] is None and name not in module.state_dict()
+    with pytest.raises(TypeError, match=f"cannot assign 'Tensor' as parameter '{name}'"):
+        setattr(module, name, torch.ones(2))
+    module.register_parameter(name, nn.Parameter(torch.ones(2)))
+    assert name in dict(module.named_parameters())
+
+
+def test_module_cannot_take_the_place_of_a_parameter() -> None:
+    layer = nn.Linear(2, 2)
+    with pytest.raises(TypeError, match="cannot assign 'ReLU' as parameter 'weight'"):
+        layer.weight = nn.ReLU()
+    assert [*layer._parameters] == ["weight", "bias"]
+
+
+def test_other_devices_are_refused_where_there_is_something_to_move() -> None:
+    for name in ("xpu", "ipu", "mtia"):
+        assert isinstance(getattr(nn.ReLU(), name)(), nn.ReLU)
+        with pytest.raises(RuntimeError, match=f"not linked with support for {name}"):
+            getattr(nn.Linear(1, 1), name)()

@@ -315,3 +315,21 @@ def test_ops_refuse(name):
     text, call = REFUSED_OPS[name]
     with pytest.raises(RuntimeError, match=rf"^(gru|gru_cell|lstm): .*{text}"):
         call()
+
+
+@pytest.mark.parametrize("cls", [nn.RNN, nn.LSTM, nn.GRU])
+def test_layers_check_and_permute_states_by_methods_that_a_class_may_replace(cls):
+    class Counted(cls):
+        checked = 0
+
+        def check_forward_args(self, input, hidden, batch_sizes):
+            self.checked += 1
+            super().check_forward_args(input, hidden, batch_sizes)
+
+    layer, state = Counted(2, 3), torch.arange(6.0).view(1, 2, 3)
+    states = (state, state) if cls is nn.LSTM else state
+    layer(torch.ones(4, 2, 2), states)
+    assert layer.checked == 1
+    swapped = layer.permute_hidden(states, torch.tensor([1, 0]))
+    assert torch.equal(swapped[0] if cls is nn.LSTM else swapped, state.flip(1))
+    assert layer.permute_hidden(states, None) is states

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from grouping import each
 
 import rushlight as torch
 import rushlight.nn.functional as F
@@ -124,3 +125,52 @@ def test_a_complex_factor_of_products_has_gradients(name: str) -> None:
     call = functools.partial(getattr(torch, name), value=0.1 + 0.3j)
     assert gradcheck(call, tensors)
     assert gradgradcheck(call, tensors)
+
+
+LINES: tuple[Callable[[Tensor], Tensor], ...] = (
+    F.relu,
+    F.relu6,
+    F.leaky_relu,
+    F.hardtanh,
+    F.hardsigmoid,
+    F.hardshrink,
+    F.softshrink,
+    lambda x: F.threshold(x, 0.5, 2.0),
+    lambda x: F.prelu(x, torch.tensor([0.3], dtype=torch.float64)),
+)
+
+
+@each("func", LINES)
+def test_lines_have_second_gradients_of_zero(func: Callable[[Tensor], Tensor]) -> None:
+    x = numbers(-7, -1, -0.3, 0, 0.3, 1, 7, float("-inf"), float("inf"), float("nan"))
+    (plain,) = torch.autograd.grad(func(x).sum(), x)
+    (first,) = torch.autograd.grad(func(x).sum(), x, create_graph=True)
+    assert first.tolist() == pytest.approx(plain.tolist(), nan_ok=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert second.tolist() == [0.0] * 10
+
+
+def test_second_derivative_of_a_network_of_lines_is_zero() -> None:
+    layers = torch.nn.Sequential(torch.nn.Linear(1, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    x = torch.linspace(-1, 1, 5)[:, None].requires_grad_()
+    (slope,) = torch.autograd.grad(layers(x).sum(), x, create_graph=True)
+    (curvature,) = torch.autograd.grad(slope.sum(), x)
+    assert not curvature.any()
+
+
+AT_ZERO: tuple[Callable[[Tensor], Tensor], ...] = (
+    F.elu,
+    F.celu,
+    F.selu,
+    torch.special.i1,
+    torch.special.i1e,
+    lambda x: x.norm(3),
+    lambda x: torch.linalg.vector_norm(x, 1.5),
+)
+
+
+@each("func", AT_ZERO)
+def test_second_gradients_at_a_kink_are_zero(func: Callable[[Tensor], Tensor]) -> None:
+    x = numbers(0, 0)
+    (first,) = torch.autograd.grad(func(x).sum(), x, create_graph=True)
+    assert torch.autograd.grad(first.sum(), x)[0].tolist() == [0.0, 0.0]

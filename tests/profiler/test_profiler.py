@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import rushlight as torch
-from rushlight.profiler import ProfilerAction, profile, record_function, schedule
+from rushlight.profiler import DeviceType, ProfilerAction, profile, record_function, schedule
 
 
 def names(events) -> list[str]:
@@ -72,6 +72,9 @@ def test_averages_add_up() -> None:
         prof.key_averages(group_by_input_shape=True)
     )
     assert sorted(e.count for e in by_shape) == [1, 2]
+    for event in (average, *multiplied):
+        assert event.device_time == event.device_time_total == event.self_device_time_total == 0
+        assert event.device_type == DeviceType.CPU and not event.is_async
 
 
 def test_tables_are_sorted_and_cut() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import OrderedDict, deque, namedtuple
 from typing import Any
@@ -180,3 +181,58 @@ def test_libraries_call_the_parts_by_pytorchs_names() -> None:
     assert pytree._namedtuple_unflatten(items, cls) == Pair(1, 2)
     items, keys = pytree._odict_flatten(OrderedDict(a=1))
     assert pytree._odict_unflatten(items, keys) == OrderedDict(a=1)
+
+
+@dataclasses.dataclass
+class Record:
+    x: Any
+    note: str | None = None
+    made: int = dataclasses.field(default=0, init=False)
+
+
+def test_data_classes_join_with_their_fields() -> None:
+    pytree.register_dataclass(Record)
+    leaves, spec = pytree.tree_flatten_with_path(Record([1, 2]))
+    assert [(pytree.keystr(path), leaf) for path, leaf in leaves] == [(".x[0]", 1), (".x[1]", 2)]
+    assert pytree.tree_unflatten([3, 4], spec) == Record([3, 4])
+    assert pytree.tree_leaves(Record(1, "a")) == [1, "a"]
+    with pytest.raises(ValueError, match="is already registered"):
+        pytree.register_dataclass(Record)
+    with pytest.raises(ValueError, match="is no data class"):
+        pytree.register_dataclass(int)
+    pytree._deregister_pytree_node(Record)
+    with pytest.raises(ValueError, match="are not the fields"):
+        pytree.register_dataclass(Record, field_names=["x"])
+    pytree.register_dataclass(Record, field_names=["x"], drop_field_names=["note"])
+    assert pytree.tree_map(str, Record(1, "a")) == Record("1")
+    pytree._deregister_pytree_node(Record)
+    assert pytree.tree_leaves(Record(1)) == [Record(1)]
+
+
+def test_constants_belong_to_the_spec() -> None:
+    class Name(str):
+        pass
+
+    pytree.register_constant(Name)
+    leaves, spec = pytree.tree_flatten([1, Name("a")])
+    assert leaves == [1] and pytree.tree_unflatten([2], spec) == [2, "a"]
+    assert spec != pytree.tree_structure([1, Name("b")])
+    with pytest.raises(TypeError, match="needs __eq__ and __hash__"):
+        pytree.register_constant(type("Other", (), {}))
+
+
+def test_specs_are_made_of_specs() -> None:
+    leaf = pytree.treespec_leaf()
+    spec = pytree.treespec_dict({"a": pytree.treespec_tuple([leaf, leaf])}, b=leaf)
+    assert spec == pytree.tree_structure({"a": (1, 2), "b": 3})
+    assert pytree.treespec_pprint(spec) == "{'a': (*, *), 'b': *}"
+    with pytest.raises(ValueError, match="expected specs of trees, but got 3"):
+        pytree.treespec_tuple([3])
+
+
+def test_kinds_of_tuples_are_told() -> None:
+    result = torch.ones(2).max(0)
+    assert pytree.is_namedtuple(Pair) and pytree.is_namedtuple(Pair(1, 2))
+    assert not pytree.is_namedtuple_class(Pair(1, 2)) and not pytree.is_namedtuple(result)
+    assert pytree.is_structseq(result) and pytree.is_structseq(type(result))
+    assert pytree.is_structseq_class(type(result)) and not pytree.is_structseq((1,))

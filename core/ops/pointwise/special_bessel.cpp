@@ -39,7 +39,8 @@ OP(i0e, "(Tensor input) -> Tensor", {
   })),
 })
 
-// result / input has no value at 0, where the derivative is 1/2.
+// result / input has no value at 0, where the derivative is 1/2. Nor is it computed there: its own
+// gradient would be NaN.
 POINTWISE(i1_value, (T input), i1(input))
 OP(i1, "(Tensor input) -> Tensor", {
   .home    = "special",
@@ -49,7 +50,8 @@ OP(i1, "(Tensor input) -> Tensor", {
   .forward = formula<i1_value>,
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
-    Tensor slope = call<"i0", Tensor>(input) - result / input;
+    Tensor divisor = where(input == 0, wrapped_number(1), input);
+    Tensor slope = call<"i0", Tensor>(input) - result / divisor;
     return g * where(input == 0, wrapped_number(0.5), slope);
   })),
 })
@@ -62,7 +64,8 @@ OP(i1e, "(Tensor input) -> Tensor", {
   .forward = formula<i1e_value>,
   .saves   = saves<"input", "result">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& input, const Tensor& result) {
-    Tensor slope = call<"i0e", Tensor>(input) - result * (sign(input) + reciprocal(input));
+    Tensor divisor = where(input == 0, wrapped_number(1), input);
+    Tensor slope = call<"i0e", Tensor>(input) - result * (sign(input) + reciprocal(divisor));
     return g * where(input == 0, wrapped_number(0.5), slope);
   })),
 })

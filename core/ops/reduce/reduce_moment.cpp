@@ -122,12 +122,12 @@ Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, dou
   }
   Tensor norm = restore_dims(result, input.sizes(), dim, keepdim);
   Tensor along = restore_dims(g, input.sizes(), dim, keepdim);
-  if (ord == 2) {  // its own gradient must not divide by zero either
-    Tensor divisor = select(norm == 0, 1.0, norm);
-    return select(norm == 0, 0.0, along / divisor) * input;
-  }
-  Tensor slope = sign(input) * pow(abs(input) / norm, ord - 1);
-  return along * select((norm == 0) | (input == 0), 0.0, slope);
+  // Its own gradient must not divide by zero either.
+  Tensor divisor = select(norm == 0, 1.0, norm);
+  if (ord == 2) return select(norm == 0, 0.0, along / divisor) * input;
+  Tensor is_flat = (norm == 0) | (input == 0);
+  Tensor share = select(is_flat, 1.0, abs(input) / divisor);
+  return along * select(is_flat, 0.0, sign(input) * pow(share, ord - 1));
 }
 
 // The norm of vectors in the dtype that it is computed in; complex numbers by their magnitude.

@@ -84,6 +84,12 @@ class BackwardWatch:
             grad_output = self._checked(hook(self._module, grad_output), grad_output, "grad_output")
         self._grad_output = grad_output
         if not self._watches_inputs:
+            if self._hooks:
+                warnings.warn(
+                    "Full backward hook is firing when gradients are computed with respect to "
+                    "module outputs since no inputs require gradients.",
+                    stacklevel=4,
+                )
             no_grads = (None,) * self._input_count
             for hook in self._hooks:
                 changed = hook(self._module, no_grads, grad_output)

@@ -107,7 +107,7 @@ class Members(Instance):
             self._check_initialized("parameters")
             self._make_room(name, PARAMETERS)
             self.register_parameter(name, value)
-        elif isinstance(value, Members):
+        elif isinstance(value, Members) and kind != PARAMETERS:
             self._check_initialized("module")
             self._make_room(name, MODULES)
             self._register(name, value, MODULES)

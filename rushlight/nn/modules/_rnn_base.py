@@ -13,6 +13,10 @@ from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__ = ["RNNBase"]
 
 # By mode: gates, and the op.
@@ -241,6 +245,27 @@ class RNNBase(Module):
             text = msg.format(expected_hidden_size, list(hx.shape))
             raise RuntimeError(f"{type(self).__name__}: {text}.")
 
+    def check_forward_args(
+        self, input: Tensor, hidden: Tensor | tuple[Tensor, ...], batch_sizes: Tensor | None
+    ) -> None:
+        """Raises unless the layer takes such an input, and such a state or the two of an LSTM."""
+        self.check_input(input, batch_sizes)
+        sizes = [self.get_expected_hidden_size(input, batch_sizes)]
+        if self.mode == "LSTM":
+            sizes.append(self.get_expected_cell_size(input, batch_sizes))
+        states = (hidden,) if isinstance(hidden, Tensor) else hidden
+        for i, (state, size) in enumerate(zip(states, sizes, strict=True)):
+            which = f"hidden[{i}]" if self.mode == "LSTM" else "hidden"
+            self.check_hidden_size(state, size, f"Expected {which} size {{}}, got {{}}")
+
+    def permute_hidden(self, hx: Any, permutation: Tensor | None) -> Any:
+        """Returns a state, or the two of an LSTM, with the samples in another order."""
+        if permutation is None:
+            return hx
+        if isinstance(hx, Tensor):
+            return hx.index_select(1, permutation)
+        return tuple(state.index_select(1, permutation) for state in hx)
+
     def _run(
         self, input: Tensor | PackedSequence, states: tuple[Tensor, ...] | None
     ) -> tuple[Tensor | PackedSequence, tuple[Tensor, ...]]:
@@ -267,24 +292,21 @@ class RNNBase(Module):
             if not batched:
                 data = data.unsqueeze(batch_dim)
                 states = states and tuple(state.unsqueeze(1) for state in states)
-        self.check_input(data, batch_sizes)
-        sizes = [self.get_expected_hidden_size(data, batch_sizes)]
-        if self.mode == "LSTM":
-            sizes.append(self.get_expected_cell_size(data, batch_sizes))
         if states is None:
-            states = tuple(data.new_zeros(size) for size in sizes)
-        elif order is not None:
-            states = tuple(state.index_select(1, order) for state in states)
-        for i, (state, size) in enumerate(zip(states, sizes, strict=True)):
-            which = f"hidden[{i}]" if self.mode == "LSTM" else "hidden"
-            self.check_hidden_size(state, size, f"Expected {which} size {{}}, got {{}}")
+            self.check_input(data, batch_sizes)
+            hx = data.new_zeros(self.get_expected_hidden_size(data, batch_sizes))
+            if self.mode == "LSTM":
+                hx = hx, data.new_zeros(self.get_expected_cell_size(data, batch_sizes))
+        else:
+            hx = self.permute_hidden(states if self.mode == "LSTM" else states[0], order)
+            self.check_forward_args(data, hx, batch_sizes)
 
         op = _MODES[self.mode][1]
         inputs = (data,) if batch_sizes is None else (data, batch_sizes)
         layout = (self.batch_first,) if batch_sizes is None else ()
         output, *last = op(
             *inputs,
-            states if self.mode == "LSTM" else states[0],
+            hx,
             self._flat_weights,
             self.bias,
             self.num_layers,
@@ -294,9 +316,8 @@ class RNNBase(Module):
             *layout,
         )
         if batch_sizes is not None:
-            if places is not None:
-                last = [state.index_select(1, places) for state in last]
-            return PackedSequence(output, batch_sizes, order, places), tuple(last)
+            last = self.permute_hidden(tuple(last), places)
+            return PackedSequence(output, batch_sizes, order, places), last
         if not batched:
             output, last = output.squeeze(batch_dim), [state.squeeze(1) for state in last]
         return output, tuple(last)

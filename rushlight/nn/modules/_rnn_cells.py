@@ -30,6 +30,9 @@ class RNNCellBase(Module):
         (12, 3)
     """
 
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+
     def __init__(
         self,
         input_size: int,
@@ -51,8 +54,8 @@ class RNNCellBase(Module):
 
         self.weight_ih = made(rows, input_size)
         self.weight_hh = made(rows, hidden_size)
-        self.bias_ih = made(rows) if bias else None
-        self.bias_hh = made(rows) if bias else None
+        for name in ("bias_ih", "bias_hh"):
+            self.register_parameter(name, made(rows) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

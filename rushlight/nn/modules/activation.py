@@ -10,6 +10,10 @@ from rushlight.nn import functional as F
 from rushlight.nn import init
 from rushlight.nn.modules.attention import MultiheadAttention as MultiheadAttention
 from rushlight.nn.modules.module import Module
+from rushlight.nn.modules.softmax import LogSoftmax as LogSoftmax
+from rushlight.nn.modules.softmax import Softmax as Softmax
+from rushlight.nn.modules.softmax import Softmax2d as Softmax2d
+from rushlight.nn.modules.softmax import Softmin as Softmin
 from rushlight.nn.modules.utils import check_sizes
 from rushlight.nn.parameter import Parameter
 

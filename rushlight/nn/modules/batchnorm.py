@@ -23,6 +23,8 @@ class _NormBase(Module):
     """What batch and instance norms share: affine parameters and running statistics."""
 
     _version = 2  # version 1 had no num_batches_tracked
+    weight: Parameter | None
+    bias: Parameter | None
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -47,8 +49,9 @@ class _NormBase(Module):
         self.affine = affine
         self.track_running_stats = track_running_stats
         factory: Any = {"device": device, "dtype": dtype}
-        self.weight = Parameter(rl.empty((num_features,), **factory)) if affine else None
-        self.bias = Parameter(rl.empty((num_features,), **factory)) if affine and bias else None
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            parameter = Parameter(rl.empty((num_features,), **factory)) if wanted else None
+            self.register_parameter(name, parameter)
         if track_running_stats:
             self.register_buffer("running_mean", rl.zeros((num_features,), **factory))
             self.register_buffer("running_var", rl.ones((num_features,), **factory))

@@ -42,6 +42,7 @@ class _ConvNd(Module):
     """
 
     transposed = False
+    bias: Parameter | None
     # Spreads one number over the dimensions; set by each subclass.
     if TYPE_CHECKING:
         _ntuple: Callable[[Any], tuple[Any, ...]]
@@ -94,7 +95,9 @@ class _ConvNd(Module):
 
         factory: Any = {"device": device, "dtype": dtype}
         self.weight = Parameter(rl.empty(self._weight_shape(), **factory))
-        self.bias = Parameter(rl.empty((out_channels,), **factory)) if bias else None
+        self.register_parameter(
+            "bias", Parameter(rl.empty((out_channels,), **factory)) if bias else None
+        )
         self.reset_parameters()
 
     def _weight_shape(self) -> tuple[int, ...]:

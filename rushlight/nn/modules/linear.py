@@ -55,6 +55,8 @@ class Linear(Module):
         (2, 4)
     """
 
+    bias: Parameter | None
+
     def __init__(
         self,
         in_features: int,
@@ -69,7 +71,9 @@ class Linear(Module):
         self.out_features = out_features
         factory: Any = {"device": device, "dtype": dtype}
         self.weight = Parameter(rl.empty((out_features, in_features), **factory))
-        self.bias = Parameter(rl.empty((out_features,), **factory)) if bias else None
+        self.register_parameter(
+            "bias", Parameter(rl.empty((out_features,), **factory)) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -121,6 +125,8 @@ class Bilinear(Module):
         (5, 4)
     """
 
+    bias: Parameter | None
+
     def __init__(
         self,
         in1_features: int,
@@ -140,7 +146,9 @@ class Bilinear(Module):
         self.out_features = out_features
         factory: Any = {"device": device, "dtype": dtype}
         self.weight = Parameter(rl.empty((out_features, in1_features, in2_features), **factory))
-        self.bias = Parameter(rl.empty((out_features,), **factory)) if bias else None
+        self.register_parameter(
+            "bias", Parameter(rl.empty((out_features,), **factory)) if bias else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -87,6 +87,7 @@ class Module(Stateful):
     training: bool
     # Whether __init__ goes on to the class after Module, with the arguments it was given.
     call_super_init: bool = False
+    dump_patches: bool = False  # of PyTorch's old way to save modules; has no effect
     __signature__ = _ForwardSignature()
     # Here and in no base, since programs leave them out by super(Module, self).
     __setattr__ = Stateful._set_attribute
@@ -345,6 +346,18 @@ class Module(Stateful):
             The module.
         """
         return self._apply(lambda tensor: tensor.cuda(device))
+
+    def xpu(self, device: rl.device | int | None = None) -> Self:
+        """Raises a RuntimeError if there is anything to move: Rushlight has no such devices."""
+        return self._apply(lambda tensor: tensor.to("xpu"))
+
+    def ipu(self, device: rl.device | int | None = None) -> Self:
+        """Raises a RuntimeError if there is anything to move: Rushlight has no such devices."""
+        return self._apply(lambda tensor: tensor.to("ipu"))
+
+    def mtia(self, device: rl.device | int | None = None) -> Self:
+        """Raises a RuntimeError if there is anything to move: Rushlight has no such devices."""
+        return self._apply(lambda tensor: tensor.to("mtia"))
 
     def type(self, dst_type: rl.dtype | str) -> Self:
         """Converts all parameters and buffers to a dtype, integers included.

@@ -44,6 +44,9 @@ class LayerNorm(Module):
         [-1.0, 1.0]
     """
 
+    weight: Parameter | None
+    bias: Parameter | None
+
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -59,9 +62,9 @@ class LayerNorm(Module):
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         factory: Any = {"device": device, "dtype": dtype}
-        has_bias = elementwise_affine and bias
-        self.weight = Parameter(rl.empty(shape, **factory)) if elementwise_affine else None
-        self.bias = Parameter(rl.empty(shape, **factory)) if has_bias else None
+        for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
+            parameter = Parameter(rl.empty(shape, **factory)) if wanted else None
+            self.register_parameter(name, parameter)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -108,6 +111,9 @@ class GroupNorm(Module):
         [[-1.0, 1.0]]
     """
 
+    weight: Parameter | None
+    bias: Parameter | None
+
     def __init__(
         self,
         num_groups: int,
@@ -131,8 +137,9 @@ class GroupNorm(Module):
         self.eps = eps
         self.affine = affine
         factory: Any = {"device": device, "dtype": dtype}
-        self.weight = Parameter(rl.empty((num_channels,), **factory)) if affine else None
-        self.bias = Parameter(rl.empty((num_channels,), **factory)) if affine and bias else None
+        for name, wanted in (("weight", affine), ("bias", affine and bias)):
+            parameter = Parameter(rl.empty((num_channels,), **factory)) if wanted else None
+            self.register_parameter(name, parameter)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -172,6 +179,8 @@ class RMSNorm(Module):
         [1.0, -1.0, 1.0, -1.0]
     """
 
+    weight: Parameter | None
+
     def __init__(
         self,
         normalized_shape: int | Sequence[int],
@@ -186,7 +195,9 @@ class RMSNorm(Module):
         self.eps = eps
         self.elementwise_affine = elementwise_affine
         factory: Any = {"device": device, "dtype": dtype}
-        self.weight = Parameter(rl.empty(shape, **factory)) if elementwise_affine else None
+        self.register_parameter(
+            "weight", Parameter(rl.empty(shape, **factory)) if elementwise_affine else None
+        )
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -194,8 +205,8 @@ class RMSNorm(Module):
         if self.weight is not None:
             init.ones_(self.weight)
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+    def forward(self, x: Tensor) -> Tensor:
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         return (

@@ -13,7 +13,7 @@ from rushlight.nn.parameter import Parameter
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any, Self
+    from typing import Any, NoReturn, Self
 
 __all__ = ["ParameterDict", "ParameterList"]
 
@@ -53,6 +53,9 @@ class ParameterList(Module):
         self._size = 0
         if values is not None:
             self.extend(values)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise RuntimeError("ParameterList should not be called.")
 
     def _name_at(self, index: Any) -> str:
         position = operator.index(index)

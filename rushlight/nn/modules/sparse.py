@@ -37,6 +37,14 @@ class _Table(Module):
         self.embedding_dim = embedding_dim
         self.padding_idx = padding_idx
 
+    def _check_weight(self, weight: Tensor) -> None:
+        if list(weight.shape) != [self.num_embeddings, self.embedding_dim]:
+            raise ValueError(
+                f"{type(self).__name__}: _weight has shape {tuple(weight.shape)}, which does not "
+                f"match num_embeddings {self.num_embeddings} and embedding_dim "
+                f"{self.embedding_dim}."
+            )
+
     def reset_parameters(self) -> None:
         """Draws the weight anew."""
         init.normal_(self.weight)
@@ -106,6 +114,7 @@ class Embedding(_Table):
             self.weight = Parameter(weight, requires_grad=not _freeze)
             self.reset_parameters()
         else:
+            self._check_weight(_weight)
             self.weight = Parameter(_weight, requires_grad=not _freeze)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -232,11 +241,7 @@ class EmbeddingBag(_Table):
             self.weight = Parameter(weight)
             self.reset_parameters()
         else:
-            if list(_weight.shape) != [num_embeddings, embedding_dim]:
-                raise ValueError(
-                    f"EmbeddingBag: _weight has shape {tuple(_weight.shape)}, which does not match "
-                    f"num_embeddings {num_embeddings} and embedding_dim {embedding_dim}."
-                )
+            self._check_weight(_weight)
             self.weight = Parameter(_weight)
         self.mode = mode
         self.sparse = sparse

@@ -247,6 +247,12 @@ class _BaseDataLoaderIter:
         )
         self._index_sampler = loader._index_sampler
         self._pin_memory = loader.pin_memory and _C._cuda_is_available()
+        if loader.pin_memory and not self._pin_memory:
+            warnings.warn(
+                "'pin_memory' argument is set as true but no accelerator is found, then device "
+                "pinned memory won't be used.",
+                stacklevel=5,  # the line that asks the loader for an iterator
+            )
         self._dataset = loader.dataset
         self._num_yielded = 0
 

@@ -190,6 +190,16 @@ class ConcatDataset(Dataset):
         """
         return list(itertools.accumulate(len(part) for part in sequence))
 
+    @property
+    def cummulative_sizes(self) -> list[int]:
+        """cumulative_sizes, in the spelling of old programs; warns."""
+        warnings.warn(
+            "cummulative_sizes attribute is renamed to cumulative_sizes",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.cumulative_sizes
+
     def __len__(self) -> int:
         return self.cumulative_sizes[-1]
 
