@@ -6,63 +6,8 @@ namespace rushlight {
 
 // ---- piecewise linear ---------------------------------------------------------------------------
 
-POINTWISE(relu_grad, (T g, T result), select(result <= S(0), S(0), g))
-POINTWISE(relu6_grad, (T g, T input), select((input <= S(0)) | (input >= S(6)), S(0), g))
-POINTWISE(leaky_relu_grad, (T g, T input, S negative_slope),
-          select(input > S(0), g, g * negative_slope))
-POINTWISE(prelu_grad_input, (T g, T input, T weight), select(input > S(0), g, g * weight))
-POINTWISE(threshold_grad, (T g, T input, S threshold), select(input <= threshold, S(0), g))
-POINTWISE(hardtanh_grad, (T g, T input, S min_val, S max_val),
-          select((input <= min_val) | (input >= max_val), S(0), g))
-POINTWISE(hardsigmoid_grad, (T g, T input),
-          select((input > S(-3)) & (input < S(3)), g / S(6), S(0)))
-POINTWISE(shrink_grad, (T g, T input, S lambd), select(abs(input) <= lambd, S(0), g))
-
-#ifndef RUSHLIGHT_ISA
-// As ops, these gradients read the input in conditions only and would not depend on it. They are
-// given a zero of it, so that its second gradient is zero and not missing.
-template <class F, class... Args>
-Tensor gradient_of_lines(const Tensor& g, const Tensor& input, const Args&... args) {
-  if (!gradients_as_ops()) return pointwise<F>(g, input, args...);
-  Tensor gradient(F::template apply<Tensor, double, Tensor>(g, input, args...));
-  return gradient_edge_exists(input) ? add(gradient, sign(input), 0) : gradient;
-}
-template <>
-Tensor evaluate<relu_grad>(const Tensor& g, const Tensor& result) {
-  return gradient_of_lines<relu_grad>(g, result);
-}
-template <>
-Tensor evaluate<relu6_grad>(const Tensor& g, const Tensor& input) {
-  return gradient_of_lines<relu6_grad>(g, input);
-}
-template <>
-Tensor evaluate<leaky_relu_grad>(const Tensor& g, const Tensor& input, const double& slope) {
-  return gradient_of_lines<leaky_relu_grad>(g, input, slope);
-}
-template <>
-Tensor evaluate<prelu_grad_input>(const Tensor& g, const Tensor& input, const Tensor& weight) {
-  return gradient_of_lines<prelu_grad_input>(g, input, weight);
-}
-template <>
-Tensor evaluate<threshold_grad>(const Tensor& g, const Tensor& input, const double& threshold) {
-  return gradient_of_lines<threshold_grad>(g, input, threshold);
-}
-template <>
-Tensor evaluate<hardtanh_grad>(const Tensor& g, const Tensor& input, const double& low,
-                               const double& high) {
-  return gradient_of_lines<hardtanh_grad>(g, input, low, high);
-}
-template <>
-Tensor evaluate<hardsigmoid_grad>(const Tensor& g, const Tensor& input) {
-  return gradient_of_lines<hardsigmoid_grad>(g, input);
-}
-template <>
-Tensor evaluate<shrink_grad>(const Tensor& g, const Tensor& input, const double& lambd) {
-  return gradient_of_lines<shrink_grad>(g, input, lambd);
-}
-#endif
-
 POINTWISE(relu_value, (R input), max(input, S(0)))
+POINTWISE(relu_grad, (T g, T result), select(result <= S(0), S(0), g))
 OP(relu, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "torch nn.functional",
   .doc     = R"(The positive part of each element: max(input, 0).
@@ -74,21 +19,24 @@ Example:
   .sparse  = by_values,
   .forward = formula<relu_value>,
   .saves   = saves<"result">,
-  .grads   = grads(d<"input">(formula<relu_grad>)),
+  .grads   = grads(d<"input">(lines<relu_grad>)),
 })
 
 POINTWISE(relu6_value, (R input), clamp(input, S(0), S(6)))
+POINTWISE(relu6_grad, (T g, T input), select((input <= S(0)) | (input >= S(6)), S(0), g))
 OP(relu6, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "relu that stops at 6: min(max(input, 0), 6).",
   .dtypes  = real_numeric,
   .forward = formula<relu6_value>,
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">(formula<relu6_grad>)),
+  .grads   = grads(d<"input">(lines<relu6_grad>)),
 })
 
 POINTWISE(leaky_relu_value, (T input, S negative_slope),
           select(input > S(0), input, input * negative_slope))
+POINTWISE(leaky_relu_grad, (T g, T input, S negative_slope),
+          select(input > S(0), g, g * negative_slope))
 OP(leaky_relu, "(Tensor input, float negative_slope=0.01, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "input where it is positive, negative_slope * input elsewhere.",
@@ -96,10 +44,11 @@ OP(leaky_relu, "(Tensor input, float negative_slope=0.01, bool inplace=False) ->
   .variants = function | inplace,
   .forward = formula<leaky_relu_value>,
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">(formula<leaky_relu_grad>)),
+  .grads   = grads(d<"input">(lines<leaky_relu_grad>)),
 })
 
 POINTWISE(prelu_value, (T input, T weight), select(input > S(0), input, input * weight))
+POINTWISE(prelu_grad_input, (T g, T input, T weight), select(input > S(0), g, g * weight))
 POINTWISE(prelu_grad_weight, (T g, T input), select(input > S(0), S(0), g * input))
 OP(_prelu, "(Tensor input, Tensor weight) -> Tensor", {
   .home    = "core",
@@ -107,7 +56,7 @@ OP(_prelu, "(Tensor input, Tensor weight) -> Tensor", {
   .dtypes  = floating,
   .forward = formula<prelu_value>,
   .saves   = saves<"input", "weight">,
-  .grads   = grads(d<"input">(formula<prelu_grad_input>), d<"weight">(formula<prelu_grad_weight>)),
+  .grads   = grads(d<"input">(lines<prelu_grad_input>), d<"weight">(formula<prelu_grad_weight>)),
 })
 OP(prelu, "(Tensor input, Tensor weight) -> Tensor", {
   .home    = "torch nn.functional",
@@ -132,6 +81,7 @@ weight holds one number for all, or one for each channel: dim 1 of input.)",
 
 POINTWISE(threshold_value, (R input, S threshold, S value),
           select(input <= threshold, value, input))
+POINTWISE(threshold_grad, (T g, T input, S threshold), select(input <= threshold, S(0), g))
 OP(threshold, "(Tensor input, float threshold, float value, bool inplace=False) -> Tensor", {
   .home    = "torch nn.functional",
   .doc     = "input where it is above the threshold, value elsewhere.",
@@ -139,10 +89,12 @@ OP(threshold, "(Tensor input, float threshold, float value, bool inplace=False) 
   .variants = function | inplace,
   .forward = formula<threshold_value>,
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">(formula<threshold_grad>)),
+  .grads   = grads(d<"input">(lines<threshold_grad>)),
 })
 
 POINTWISE(hardtanh_value, (R input, S min_val, S max_val), clamp(input, min_val, max_val))
+POINTWISE(hardtanh_grad, (T g, T input, S min_val, S max_val),
+          select((input <= min_val) | (input >= max_val), S(0), g))
 OP(hardtanh,
    "(Tensor input, float min_val=-1.0, float max_val=1.0, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
@@ -157,17 +109,19 @@ OP(hardtanh,
     return pointwise_into<hardtanh_value>(into, input, min_val, max_val);
   },
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">(formula<hardtanh_grad>)),
+  .grads   = grads(d<"input">(lines<hardtanh_grad>)),
 })
 
 POINTWISE(hardsigmoid_value, (T input), clamp(input + S(3), S(0), S(6)) / S(6))
+POINTWISE(hardsigmoid_grad, (T g, T input),
+          select((input > S(-3)) & (input < S(3)), g / S(6), S(0)))
 OP(hardsigmoid, "(Tensor input, bool inplace=False) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "A sigmoid of straight lines: min(max(input + 3, 0), 6) / 6.",
   .dtypes  = floating,
   .forward = formula<hardsigmoid_value>,
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">(formula<hardsigmoid_grad>)),
+  .grads   = grads(d<"input">(lines<hardsigmoid_grad>)),
 })
 
 POINTWISE(hardswish_value, (T input), input * clamp(input + S(3), S(0), S(6)) / S(6))
@@ -185,6 +139,7 @@ OP(hardswish, "(Tensor input, bool inplace=False) -> Tensor", {
 // Zero times NaN is NaN, which passes through both.
 POINTWISE(softshrink_value, (T input, S lambd),
           select(input > lambd, input - lambd, select(input < -lambd, input + lambd, input * S(0))))
+POINTWISE(shrink_grad, (T g, T input, S lambd), select(abs(input) <= lambd, S(0), g))
 OP(softshrink, "(Tensor input, float lambd=0.5) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "Moves elements towards zero by lambd; those within it become zero.",
@@ -195,7 +150,7 @@ OP(softshrink, "(Tensor input, float lambd=0.5) -> Tensor", {
     return pointwise<softshrink_value>(input, lambd);
   },
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">(formula<shrink_grad>)),
+  .grads   = grads(d<"input">(lines<shrink_grad>)),
 })
 
 POINTWISE(hardshrink_value, (T input, S lambd), select(abs(input) <= lambd, S(0), input))
@@ -206,7 +161,7 @@ OP(hardshrink, "(Tensor input, float lambd=0.5) -> Tensor", {
   .variants = function | method,
   .forward = formula<hardshrink_value>,
   .saves   = saves<"input">,
-  .grads   = grads(d<"input">(formula<shrink_grad>)),
+  .grads   = grads(d<"input">(lines<shrink_grad>)),
 })
 
 // ---- exponential below zero ---------------------------------------------------------------------

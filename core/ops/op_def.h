@@ -35,6 +35,11 @@ struct FormulaRef {
 };
 template <class F>
 inline constexpr FormulaRef<F> formula{};
+// A gradient along straight lines: the parameter after g stands in conditions only.
+template <class F>
+struct LinesRef : FormulaRef<F> {};
+template <class F>
+inline constexpr LinesRef<F> lines{};
 
 struct UsesAll {};
 
@@ -277,6 +282,8 @@ template <class T>
 struct IsFormula : std::false_type {};
 template <class F>
 struct IsFormula<FormulaRef<F>> : std::true_type {};
+template <class F>
+struct IsFormula<LinesRef<F>> : std::true_type {};
 
 template <class Function, class R, class... Args>
 consteval bool has_signature(R (*)(Args...)) {

@@ -24,6 +24,10 @@ Tensor evaluate(const Args&... args) {
 
 namespace detail {
 
+// The gradient and a zero of `input`, so that the second gradient of lines is zero and not missing.
+// Defined in op_table.cpp.
+Tensor with_zero_of(const Tensor& input, const Tensor& gradient);
+
 inline bool wants_grad(const Tensor& t) { return t.defined() && gradient_edge_exists(t); }
 inline bool wants_grad(TensorList list) {
   for (const Tensor& t : list)
@@ -211,7 +215,11 @@ class OpNode final : public Node {
         for (size_t i = 0; i < mask.size(); ++i) mask[i] = asks(first + i);
         assign(call_lambda<G>(g, mask), input_grads.subspan(first));
       } else if constexpr (IsFormula<typename G::function>::value) {
-        input_grads[first] = call_formula<typename G::function::formula>(g);
+        using F = typename G::function::formula;
+        input_grads[first] = call_formula<F>(g);
+        if constexpr (std::is_same_v<typename G::function, LinesRef<F>>)
+          if (gradients_as_ops())
+            input_grads[first] = with_zero_of(formula_argument<F, 1>(), input_grads[first]);
       } else {
         assign(call_lambda<G>(g), input_grads.subspan(first));
       }

@@ -92,6 +92,10 @@ bool detail::is_led_away(TensorList list) {
   return is_any(list, [](const Tensor& t) { return is_led_away(t); });
 }
 
+Tensor detail::with_zero_of(const Tensor& input, const Tensor& gradient) {
+  return gradient_edge_exists(input) ? add(gradient, sign(input), 0) : gradient;
+}
+
 void detail::refuse_dtype(DType dtype, DTypeSet allowed, const Schema& schema) {
   std::string remedy;
   if (is_complex(dtype)) {
