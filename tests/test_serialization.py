@@ -427,3 +427,37 @@ def test_classes_of_tensors_may_say_how_they_are_pickled() -> None:
     file = io.BytesIO()
     torch.save(torch.ones(2).as_subclass(OfItsOwn), file)
     assert pickle.loads(zipfile.ZipFile(file).read("archive/data.pkl")) == {"shape": 2}
+
+
+class Named(torch.Tensor):
+    name = "none"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint16])
+def test_registered_classes_of_tensors_keep_their_class_and_attributes(dtype: Any) -> None:
+    x = torch.ones(2, dtype=dtype).as_subclass(Named)
+    x.name, x.parts = "a", ["b"]
+    with pytest.raises(pickle.UnpicklingError, match=r"add_safe_globals\(\[Named\]\)"):
+        loaded(saved(x), weights_only=False)
+    with torch.serialization.safe_globals([Named]):
+        y, same, plain = round_trip([x, x, torch.ones(1, device="meta").as_subclass(Named)])
+    assert type(y) is type(plain) is Named and y is same and y.parts == ["b"]
+    assert y.tolist() == [1, 1] and y.dtype is dtype and (y.name, plain.name) == ("a", "none")
+
+
+@pytest.mark.parametrize("as_zip", [True, False])
+def test_storages_are_saved_and_share_memory_with_tensors(as_zip: bool) -> None:
+    x, bits = torch.arange(3.0), torch.tensor([1, 2], dtype=torch.uint8)
+    file = io.BytesIO()
+    whole = [x, x.storage(), x[1:], bits.untyped_storage(), bits, torch.FloatStorage()]
+    torch.save(whole, file, _use_new_zipfile_serialization=as_zip)
+    file.seek(0)
+    x, numbers, part, bytes, bits, empty = torch.load(file)
+    numbers[1], bytes[0] = 5, 7
+    assert type(numbers) is torch.TypedStorage and numbers.tolist() == [0, 5, 2]
+    assert x.tolist() == [0, 5, 2] and part.tolist() == [5, 2] and bits.tolist() == [7, 2]
+    assert bytes.dtype is torch.uint8 and empty.dtype is torch.float32 and not len(empty)
+    with pytest.raises(RuntimeError, match="different types"):
+        torch.save([x, x.untyped_storage()], io.BytesIO())
+    with pytest.raises(RuntimeError, match=r"no storages of torch.uint16. Save untyped\(\)"):
+        torch.save(bits.to(torch.uint16).storage(), io.BytesIO())
