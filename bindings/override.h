@@ -68,6 +68,10 @@ PyObject* call_override(PyObject* function, PyObject* const* args, Py_ssize_t na
 // The same for a function of Tensor by its name.
 PyObject* call_override(const char* method, std::initializer_list<PyObject*> args);
 
+// What the mode makes of a function that asks no class, with the arguments of a method of a module;
+// null where there is no mode.
+PyObject* call_mode(PyObject* module, const char* function, PyObject* args, PyObject* kwargs);
+
 // (func, types, args=(), kwargs=None): runs func while a Scope lasts, in which nobody is asked.
 template <class Scope>
 PyObject* run_unasked(PyObject*, PyObject* all) {

@@ -360,6 +360,22 @@ def test_a_mode_sees_all_ops_of_its_thread() -> None:
     assert counts.names == ["ones", "add", "neg", "__getitem__", "__setitem__", "linear"]
 
 
+def test_a_mode_sees_what_makes_tensors_of_data() -> None:
+    with Counts() as counts:
+        x = torch.tensor([1, 2], dtype=torch.float64)
+        torch.as_tensor(x, device="cpu")
+    assert counts.names == ["tensor", "as_tensor"] and x.tolist() == [1, 2]
+
+    class OnMeta(torch.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return func(*args, **{**(kwargs or {}), "device": "meta"})
+
+    with OnMeta():
+        assert torch.tensor([1.0]).is_meta and torch.zeros(2).is_meta
+
+
 def test_modes_nest_and_end_with_errors() -> None:
     class Refuses(torch.overrides.TorchFunctionMode):
         def __torch_function__(
