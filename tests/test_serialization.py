@@ -126,6 +126,14 @@ def test_parameters_keep_their_class_and_attributes() -> None:
     assert type(round_trip(torch.nn.Parameter(torch.ones(2)))) is torch.nn.Parameter
 
 
+def test_buffers_stay_buffers() -> None:
+    buffer = torch.nn.Buffer(torch.ones(2), persistent=False)
+    same, kept, plain = round_trip([buffer, torch.nn.Buffer(torch.zeros(1)), buffer.detach()])
+    assert type(same) is type(kept) is torch.nn.Buffer and type(plain) is torch.Tensor
+    assert same.tolist() == [1, 1] and (same.persistent, kept.persistent) == (False, True)
+    assert same.data_ptr() == plain.data_ptr() and "_is_buffer" not in vars(same)
+
+
 def test_state_dicts_keep_order_and_metadata() -> None:
     net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
     state = net.state_dict()

@@ -148,9 +148,9 @@ class _Pickler(_PythonPickler):
 
     def _reduce_tensor(self, tensor: Tensor) -> tuple[Any, ...]:
         function, arguments = self._reduce_values(tensor)
-        if isinstance(tensor, Buffer):
-            return function, arguments
         kind, state = type(tensor), dict(vars(tensor))
+        if isinstance(tensor, Buffer):  # which is a tensor with a mark in PyTorch
+            kind, state["_is_buffer"] = Tensor, True
         if kind is Tensor and not state:
             return function, arguments
         return rebuild_with_attributes, (function, kind, arguments, state)
