@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/override.h"
 #include "bindings/python.h"
 #include "core/autograd/node.h"
 #include "core/ops/ops.h"
@@ -209,8 +210,9 @@ DataArgs read_args(PyObject* args, PyObject* kwargs, const char* format) {
   return out;
 }
 
-PyObject* make_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+PyObject* make_tensor(PyObject* module, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
+    if (PyObject* result = call_mode(module, "tensor", args, kwargs)) return result;
     DataArgs a = read_args(args, kwargs, "O|$OOpp:tensor");
     if (is_tensor(a.data))
       checked(warn_program(
@@ -223,8 +225,9 @@ PyObject* make_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyObject* as_tensor(PyObject*, PyObject* args, PyObject* kwargs) {
+PyObject* as_tensor(PyObject* module, PyObject* args, PyObject* kwargs) {
   return guarded([&]() -> PyObject* {
+    if (PyObject* result = call_mode(module, "as_tensor", args, kwargs)) return result;
     DataArgs a = read_args(args, kwargs, "O|OO$pp:as_tensor");
     if (is_tensor(a.data)) {
       const Tensor& tensor = unwrap(a.data);

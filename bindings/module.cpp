@@ -95,6 +95,7 @@ NB_MODULE(_C, m) {
   try {
     add_objects(module);
     add_override(module);
+    add_told(module);
     add_dispatch(module);
     add_tensor(module);
     add_ops(module);

@@ -162,8 +162,15 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   });
 }
 
+// What the tensor's class makes of len(), bool() or the like; null where it is not asked.
+Ref told_answer(PyObject* self, const char* method) {
+  if (!hears_attributes(self)) return {};
+  return Ref(call_override(method, {self}));
+}
+
 int truth(PyObject* self) {
   return guarded([&] {
+    if (Ref answer = told_answer(self, "__bool__")) return PyObject_IsTrue(answer.get());
     const Tensor& t = unwrap(self);
     CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
     CHECK(t.numel() == 1,
@@ -180,12 +187,14 @@ Scalar only_element(PyObject* self) {
 }
 PyObject* as_int(PyObject* self) {
   return guarded([&]() -> PyObject* {
+    if (Ref answer = told_answer(self, "__int__")) return answer.release();
     Ref number(checked(wrap_number(only_element(self))));
     return PyNumber_Long(number.get());
   });
 }
 PyObject* as_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
+    if (Ref answer = told_answer(self, "__float__")) return answer.release();
     Scalar value = only_element(self);
     CHECK(value.to<std::complex<double>>().imag() == 0,
           "value cannot be converted to type double without overflow: ", value,
@@ -195,6 +204,7 @@ PyObject* as_float(PyObject* self) {
 }
 PyObject* as_index(PyObject* self) {
   return guarded([&]() -> PyObject* {
+    if (Ref answer = told_answer(self, "__index__")) return answer.release();
     const Tensor& t = unwrap(self);
     CHECK(t.numel() == 1 && (is_integral(t.dtype()) || is_bool(t.dtype())), ErrorKind::kType,
           "only integer tensors of a single element can be converted to an index");
@@ -239,6 +249,11 @@ PyNumberMethods number_methods = {.nb_add = binary<k_add>,
 
 Py_ssize_t length(PyObject* self) {
   return guarded([&]() -> Py_ssize_t {
+    if (Ref answer = told_answer(self, "__len__")) {
+      Py_ssize_t count = PyNumber_AsSsize_t(answer.get(), PyExc_OverflowError);
+      CHECK(count >= 0 || PyErr_Occurred(), ErrorKind::kValue, "__len__() should return >= 0");
+      return count;
+    }
     const Tensor& t = unwrap(self);
     CHECK(t.dim() > 0, ErrorKind::kType, "len() of a 0-d tensor");
     return Py_ssize_t(t.sizes()[0]);

@@ -197,6 +197,13 @@ PyObject* call_override(const char* method, std::initializer_list<PyObject*> arg
   return call_override(function.get(), args.begin(), Py_ssize_t(args.size()), nullptr);
 }
 
+PyObject* call_mode(PyObject* module, const char* function, PyObject* args, PyObject* kwargs) {
+  if (modes.empty()) return nullptr;
+  Ref own(checked(PyObject_GetAttrString(module, function)));
+  Ref named = kwargs ? Ref::borrow(kwargs) : Ref(checked(PyDict_New()));
+  return checked(call_with(own.get(), {}, args, named.get()));
+}
+
 void note_tensor_class(PyTypeObject* type) {
   reinterpret_cast<TensorMeta*>(type)->takes_over = has_method(type);
 }

@@ -17,6 +17,11 @@ struct TensorMeta {
   PyHeapTypeObject type;
   bool takes_over;
   bool dispatches;  // see bindings/dispatch.h
+  // See bindings/told.cpp: whether it is told of attributes, and how these are read and written
+  // where it is not.
+  bool hears;
+  getattrofunc read;
+  setattrofunc write;
 };
 extern PyTypeObject TensorMetaType;
 
@@ -51,6 +56,10 @@ inline bool stays_in_class(PyObject* tensor) {
   PyTypeObject* type = Py_TYPE(tensor);
   return type != tensor_class && type->tp_flags & Py_TPFLAGS_HEAPTYPE && class_takes_over(type);
 }
+// Whether the class of this tensor is told of attributes and of len(), bool() and the like.
+inline bool hears_attributes(PyObject* tensor) {
+  return stays_in_class(tensor) && reinterpret_cast<TensorMeta*>(Py_TYPE(tensor))->hears;
+}
 
 // Calls the first __torch_function__, of the mode and then of the arguments, that does not return
 // NotImplemented; null and no Python error when there is none, so that the op is to run.
@@ -58,6 +67,10 @@ PyObject* call_override(PyObject* function, PyObject* const* args, Py_ssize_t na
                         PyObject* keywords);
 // The same for a function of Tensor by its name.
 PyObject* call_override(const char* method, std::initializer_list<PyObject*> args);
+
+// What the mode makes of a function that asks no class, with the arguments of a method of a module;
+// null where there is no mode.
+PyObject* call_mode(PyObject* module, const char* function, PyObject* args, PyObject* kwargs);
 
 // (func, types, args=(), kwargs=None): runs func while a Scope lasts, in which nobody is asked.
 template <class Scope>
@@ -75,9 +88,11 @@ PyObject* run_unasked(PyObject*, PyObject* all) {
   });
 }
 
-// Notes of a fresh class whether it takes over.
+// Notes of a fresh class whether it takes over, and what it is told of.
 void note_tensor_class(PyTypeObject* type);
+void note_hearing(PyTypeObject* type);
 
 void add_override(PyObject* module);
+void add_told(PyObject* module);
 
 }  // namespace rushlight::python

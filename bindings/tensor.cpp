@@ -85,12 +85,16 @@ int tensor_clear(PyObject* self) {
 }
 
 // Python gives every subclass a deallocator of its own, which knows nothing of the swap.
-int meta_init(PyObject* type, PyObject* args, PyObject* kwargs) {
-  if (PyType_Type.tp_init(type, args, kwargs) < 0) return -1;
-  reinterpret_cast<PyTypeObject*>(type)->tp_dealloc = tensor_dealloc;
-  note_tensor_class(reinterpret_cast<PyTypeObject*>(type));
-  note_dispatch(reinterpret_cast<PyTypeObject*>(type));
-  return 0;
+int meta_init(PyObject* object, PyObject* args, PyObject* kwargs) {
+  if (PyType_Type.tp_init(object, args, kwargs) < 0) return -1;
+  auto* type = reinterpret_cast<PyTypeObject*>(object);
+  type->tp_dealloc = tensor_dealloc;
+  note_tensor_class(type);
+  note_dispatch(type);
+  return guarded([&] {
+    note_hearing(type);
+    return 0;
+  });
 }
 
 // ---- attributes ---------------------------------------------------------------------------------

@@ -125,6 +125,7 @@ _SUBMODULES = (
     "library",
     "linalg",
     "masked",
+    "monitor",
     "mps",
     "mtia",
     "multiprocessing",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from rushlight import _C
 from rushlight._tensor_override import DisableTorchFunctionSubclass
+from rushlight._told import told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class CopyMethods(_C.TensorBase):
         result.__dict__.update(self.__dict__)
         return result
 
+    @told
     def __deepcopy__(self, memo: dict[Any, Any]) -> Tensor:
         if id(self) in memo:
             return memo[id(self)]

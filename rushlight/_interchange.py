@@ -10,7 +10,19 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Tensor
+    from rushlight.utils.dlpack import DLDeviceType
 
+# How NumPy writes the types of elements.
+_ARRAY_TYPES = {
+    getattr(_C, f"{name}{8 * size}"): f"{'|' if size == 1 else '<'}{letter}{size}"
+    for name, letter, sizes in (
+        ("int", "i", (1, 2, 4, 8)),
+        ("uint", "u", (1, 2, 4, 8)),
+        ("float", "f", (2, 4, 8)),
+        ("complex", "c", (8, 16)),
+    )
+    for size in sizes
+} | {_C.bool: "|b1"}
 _API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 
 
@@ -53,6 +65,35 @@ class InterchangeMethods(_C.TensorBase):
         if array.dtype == bool:
             array = array.astype("uint8")
         return _C.from_numpy(array)
+
+    # GPUs
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """How CuPy, Numba and others find the memory of a tensor on a GPU.
+
+        Raises:
+            AttributeError: if it is not on a GPU, sparse, or of a dtype that NumPy does not have.
+            RuntimeError: if it requires grad.
+        """
+        if self.device.type != "cuda" or self._layout or self.dtype not in _ARRAY_TYPES:
+            raise AttributeError(
+                "__cuda_array_interface__: only dense tensors on a GPU of a dtype that NumPy has "
+                f"are shared, not {self.dtype} on {self.device}."
+            )
+        if self.requires_grad:
+            raise RuntimeError(
+                "__cuda_array_interface__: can't be had of a tensor that requires grad. Use "
+                "tensor.detach()."
+            )
+        steps = tuple(step * self.itemsize for step in self.stride())
+        return {
+            "typestr": _ARRAY_TYPES[self.dtype],
+            "shape": tuple(self.shape),
+            "strides": None if self.is_contiguous() else steps,
+            "data": (self.data_ptr(), False),
+            "version": 2,
+        }
 
     # DLPack
 
@@ -97,7 +138,7 @@ class InterchangeMethods(_C.TensorBase):
             )
         return _C._to_dlpack(tensor, max_version is not None and max_version[0] >= 1, bool(copy))
 
-    def __dlpack_device__(self) -> tuple[int, int]:
+    def __dlpack_device__(self) -> tuple[DLDeviceType, int]:
         """Returns DLPack's type of the device and its index.
 
         Raises:
@@ -105,7 +146,11 @@ class InterchangeMethods(_C.TensorBase):
         """
         if self.device.type == "meta":
             raise ValueError("Unknown device type meta for Dlpack: it has no memory.")
-        return (2, self.device.index) if self.device.type == "cuda" else (1, 0)
+        from rushlight.utils.dlpack import DLDeviceType
+
+        if self.device.type == "cuda":
+            return DLDeviceType.kDLCUDA, self.device.index or 0
+        return DLDeviceType.kDLCPU, 0
 
     # The array API
 

@@ -149,6 +149,8 @@ class QuantizedTensor(Tensor):
 
     form: Form
 
+    _hears_attributes = False
+
     @classmethod
     def __torch_function__(
         cls,

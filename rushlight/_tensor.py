@@ -13,6 +13,7 @@ from rushlight._layout import LAYOUTS
 from rushlight._quantized_methods import QuantizedMethods
 from rushlight._tensor_memory import MemoryMethods
 from rushlight._tensor_override import DisableTorchFunctionSubclass, OverrideMethods
+from rushlight._told import tell_of_members, told
 from rushlight._wrapper import DisableTorchDispatch, WrapperMethods
 
 TYPE_CHECKING = False
@@ -471,6 +472,7 @@ class Tensor(
         with DisableTorchFunctionSubclass(), DisableTorchDispatch():
             return tensor_repr(self)
 
+    @told
     def __format__(self, spec: str) -> str:
         if self.dim() == 0 and type(self) is Tensor and not self.is_meta:
             return self.item().__format__(spec)
@@ -486,6 +488,7 @@ class Tensor(
     def __reversed__(self) -> Tensor:
         return self.flip(0) if self.dim() else self
 
+    @told
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (Tensor, int, float, complex, bool)):
             return bool((self == element).any())
@@ -576,3 +579,4 @@ for _name, _dtype in _CONVERSIONS.items():
     setattr(Tensor, _name, _conversion(_name, _dtype))
 
 _C._set_tensor_class(Tensor)
+tell_of_members(Tensor)

@@ -132,6 +132,9 @@ class MemoryMethods(_C.TensorBase):
             >>> x.is_shared()
             True
         """
+        # Whose import teaches Python's own multiprocessing not to send copies.
+        import rushlight.multiprocessing  # noqa: F401
+
         _C._storage_share(self)
         return self  # pyright: ignore[reportReturnType]
 

@@ -52,8 +52,17 @@ def as_class(result: Any, cls: Any) -> Any:
     return result
 
 
+# What returns another tensor, which stays of the class that it has.
+_holding: Any = (_C.TensorBase.grad, _C.TensorBase._base)
+nowrap_functions = {attribute.__get__ for attribute in _holding}
+
+
 class OverrideMethods(_C.TensorBase):
     """What Tensor inherits."""
+
+    # Whether a __torch_function__ is told of attributes, and of methods that are no ops. Classes of
+    # ours, whose methods answer by themselves, say False.
+    _hears_attributes = True
 
     @classmethod
     def __torch_function__(
@@ -91,4 +100,4 @@ class OverrideMethods(_C.TensorBase):
             return NotImplemented
         with DisableTorchFunctionSubclass():
             result = func(*args, **(kwargs or {}))
-        return as_class(result, cls)
+        return result if func in nowrap_functions else as_class(result, cls)

@@ -6,14 +6,16 @@ be taken over as a whole ask has_torch_function and call handle_torch_function.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import wraps
 from importlib import import_module
-from inspect import isroutine
+from inspect import isroutine, signature
 
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._overridable import asks
-from rushlight._tensor_override import DisableTorchFunctionSubclass
+from rushlight._tensor_override import DisableTorchFunctionSubclass, nowrap_functions
+from rushlight._told import told_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ __all__ = [
     "get_default_nowrap_functions",
     "get_ignored_functions",
     "get_overridable_functions",
+    "get_testing_overrides",
     "handle_torch_function",
     "has_torch_function",
     "has_torch_function_unary",
@@ -140,25 +143,19 @@ def is_tensor_like(inp: Any) -> bool:
 
 
 def get_default_nowrap_functions() -> set[Callable[..., Any]]:
-    """Returns the functions whose results the default does not make instances of a subclass.
-
-    There are none: attributes that are kept as they are, like grad, do not go through the protocol.
-    """
-    return set()
+    """Returns what the default leaves as it comes: the attributes that hold another tensor."""
+    return set(nowrap_functions)
 
 
 _HOMES = ("", ".nn.functional", ".linalg", ".fft", ".special")
-_NOT_TAKEN_OVER = {
-    "__bool__", "__buffer__", "__delitem__", "__float__", "__hash__", "__index__", "__int__",
-    "__len__", "__pos__", "__release_buffer__",
-}  # fmt: skip
+_NOT_TAKEN_OVER = {"__buffer__", "__delitem__", "__hash__", "__pos__", "__release_buffer__"}
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """Returns the functions that classes can take over, by the module or class that has them.
 
-    The methods of Tensor are listed too, with its operators; __torch_function__ is given the method
-    for some of these, Tensor.add for +.
+    The methods of Tensor are listed too, with its operators, and __get__ of its attributes;
+    __torch_function__ is given the method for some operators, Tensor.add for +.
 
     Example:
         >>> functions = torch.overrides.get_overridable_functions()
@@ -174,6 +171,7 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
         functions = filter(callable, public)
         found[home] = [each for each in functions if isinstance(each, type(rl.add)) or asks(each)]
     method, operator = type(Tensor.add), type(Tensor.__add__)
+    listed = found[Tensor] = list(told_of())
     for key in dir(Tensor):
         value = getattr(Tensor, key)
         if isinstance(value, operator):
@@ -181,8 +179,28 @@ def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
         else:
             is_listed = isinstance(value, method) and not key.startswith("_")
         if is_listed:
-            found.setdefault(Tensor, []).append(value)
+            listed.append(value)
     return found
+
+
+def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """Returns a function with the same arguments for each that classes can take over; it gives -1.
+
+    Example:
+        >>> torch.overrides.get_testing_overrides()[torch.add](torch.ones(1), 2)
+        -1
+    """
+    functions = get_overridable_functions().values()
+    return {each: _stand_in(each) for group in functions for each in group}
+
+
+def _stand_in(function: Callable[..., Any]) -> Callable[..., Any]:
+    def stand_in(*args: Any, **kwargs: Any) -> int:
+        return -1
+
+    with suppress(ValueError):  # some that are written in C tell no arguments
+        vars(stand_in)["__signature__"] = signature(function)
+    return stand_in
 
 
 def get_ignored_functions() -> set[Callable[..., Any]]:
@@ -210,7 +228,10 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
         ('torch.add', 'torch.Tensor.add')
     """
     if is_tensor_method_or_property(f):
-        return f"torch.Tensor.{f.__name__}"
+        owner: Any = getattr(f, "__self__", None)
+        if f.__name__ != "__get__":
+            return f"torch.Tensor.{f.__name__}"
+        return f"torch.Tensor.{getattr(owner, 'fget', owner).__name__}.__get__"
     module = getattr(f, "__module__", None)
     if not isinstance(module, str) or module.split(".")[0] != "rushlight":
         return None
@@ -218,5 +239,6 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
-    """Returns whether a function is a method of Tensor."""
-    return getattr(Tensor, getattr(func, "__name__", ""), None) is func
+    """Returns whether a function is a method of Tensor, or __get__ of one of its attributes."""
+    name = getattr(func, "__name__", "")
+    return getattr(Tensor, name, None) is func or (name == "__get__" and func in told_of())

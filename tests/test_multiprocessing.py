@@ -6,7 +6,10 @@ import multiprocessing
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -209,3 +212,23 @@ def test_strategies() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
     with pytest.raises(ValueError, match="unknown strategy 'x'"):
         mp.set_sharing_strategy("x")
+
+
+def test_shared_memory_stays_shared_in_processes_of_pythons_own_module(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import multiprocessing\n"
+        "import rushlight as torch\n"
+        "def write(x):\n"
+        "    x.fill_(7)\n"
+        "if __name__ == '__main__':\n"
+        "    x = torch.zeros(2).share_memory_()\n"
+        "    process = multiprocessing.get_context('spawn').Process(target=write, args=(x,))\n"
+        "    process.start()\n"
+        "    process.join()\n"
+        "    print(x.tolist())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, program], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout == "[7.0, 7.0]\n"

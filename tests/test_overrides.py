@@ -240,6 +240,101 @@ def test_attributes_and_printing_of_a_subclass() -> None:
     assert torch.overrides.is_tensor_method_or_property(torch.Tensor.add_)
 
 
+def asked(use: Any, cls: type[torch.Tensor] = Logged) -> list[Any]:
+    """The functions that an instance of a class is told of while it is used."""
+    x = sub(cls)
+    Logged.calls.clear()
+    use(x)
+    return [call[0] for call in Logged.calls]
+
+
+class Deeper(Logged):
+    """A class of a class that is told, which answers by itself, too."""
+
+    parts: ClassVar[list[Any]] = []
+
+    def __getattr__(self, name: str) -> str:
+        return f"no {name}"
+
+    @property
+    def layout(self) -> Any:
+        return "its own"
+
+
+def test_a_method_of_its_own_is_told_of_attributes_and_questions() -> None:
+    T: Any = torch.Tensor
+    for cls in Logged, Deeper:
+        assert asked(lambda x: x.shape, cls) == [T.shape.__get__]
+        assert asked(lambda x: x.to(torch.float64).size(dim=0), cls) == [T.to, T.size]
+        assert asked(lambda x: setattr(x, "requires_grad", True), cls) == [T.requires_grad.__set__]
+        assert asked(lambda x: x.sum().item(), cls) == [T.sum, T.item]
+        assert asked(len, cls) == [T.__len__]
+        assert asked(lambda x: float(x[1]), cls)[1:] == [T.__float__]
+        assert asked(copy.deepcopy, cls)[0] is T.__deepcopy__
+    assert asked(lambda x: (x.other, x.parts, x.layout), Deeper) == []
+    x = sub(Deeper)
+    assert (x.other, x.layout, x.shape, x.parts) == ("no other", "its own", (3,), [])
+    assert x.numel.__name__ == "numel" and type(x.double()) is Deeper
+
+    class Quiet(Logged):
+        __torch_function__ = torch._C._disabled_torch_function_impl
+
+    assert asked(lambda x: (x.shape, len(x), x.item), Quiet) == []
+    with torch.DisableTorchFunctionSubclass():
+        assert asked(lambda x: (x.shape, len(x), x.size())) == []
+
+
+def test_answers_of_a_method_of_its_own_are_taken() -> None:
+    class Odd(torch.Tensor):
+        answers: ClassVar[dict[Any, Any]] = {}
+
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return cls.answers.get(func, NotImplemented)
+
+    T: Any = torch.Tensor
+    Odd.answers = {T.shape.__get__: "s", T.__len__: 7, T.__bool__: [], T.__int__: 5, T.__index__: 1}
+    x = sub(Odd)
+    assert x.shape == "s" and len(x) == 7 and not x and int(x) == 5 and "abc"[x] == "b"
+    with pytest.raises(TypeError, match="no implementation found for"):
+        x.dtype  # noqa: B018
+    for answer, error in ((-1, ValueError), ("a", TypeError), (2**70, OverflowError)):
+        Odd.answers = {T.__len__: answer, T.__float__: answer}
+        with pytest.raises(error):
+            len(x)
+        with pytest.raises(TypeError, match="float"):
+            float(x)
+
+
+def test_the_gradient_keeps_the_class_that_it_has() -> None:
+    x = sub(Logged).requires_grad_()
+    plain: Any = torch.ones(3)
+    x.grad = plain
+    assert type(x.grad) is torch.Tensor and x.grad is plain
+    T: Any = torch.Tensor
+    assert T.grad.__get__ in torch.overrides.get_default_nowrap_functions()
+
+
+def test_all_that_is_told_can_be_named_and_stood_in_for() -> None:
+    names, stand_ins = torch.overrides.resolve_name, torch.overrides.get_testing_overrides()
+    T: Any = torch.Tensor
+    for function, name in (
+        (T.shape.__get__, "shape.__get__"),
+        (T.layout.__get__, "layout.__get__"),
+        (T.size, "size"),
+        (T.to, "to"),
+        (T.__len__, "__len__"),
+        (T.__contains__, "__contains__"),
+    ):
+        assert names(function) == f"torch.Tensor.{name}" and stand_ins[function](1) == -1
+        assert torch.overrides.is_tensor_method_or_property(function)
+    assert stand_ins.keys() == {
+        f for group in torch.overrides.get_overridable_functions().values() for f in group
+    }
+
+
 class Counts(torch.overrides.TorchFunctionMode):
     """Notes the names of the functions that are called."""
 
@@ -263,6 +358,22 @@ def test_a_mode_sees_all_ops_of_its_thread() -> None:
         thread.join()
     x.exp()
     assert counts.names == ["ones", "add", "neg", "__getitem__", "__setitem__", "linear"]
+
+
+def test_a_mode_sees_what_makes_tensors_of_data() -> None:
+    with Counts() as counts:
+        x = torch.tensor([1, 2], dtype=torch.float64)
+        torch.as_tensor(x, device="cpu")
+    assert counts.names == ["tensor", "as_tensor"] and x.tolist() == [1, 2]
+
+    class OnMeta(torch.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return func(*args, **{**(kwargs or {}), "device": "meta"})
+
+    with OnMeta():
+        assert torch.tensor([1.0]).is_meta and torch.zeros(2).is_meta
 
 
 def test_modes_nest_and_end_with_errors() -> None:
@@ -325,6 +436,6 @@ def test_a_subclass_is_compared_and_saved_as_a_tensor(tmp_path: Any) -> None:
 
 def test_functions_are_overridable_or_ignored() -> None:
     ignored = torch.overrides.get_ignored_functions()
-    assert {torch.manual_seed, torch.is_tensor, torch.Tensor.numpy} <= ignored
+    assert {torch.manual_seed, torch.is_tensor, torch.Tensor.as_subclass} <= ignored
     for functions in torch.overrides.get_overridable_functions().values():
         assert ignored.isdisjoint(functions)

@@ -126,6 +126,14 @@ def test_parameters_keep_their_class_and_attributes() -> None:
     assert type(round_trip(torch.nn.Parameter(torch.ones(2)))) is torch.nn.Parameter
 
 
+def test_buffers_stay_buffers() -> None:
+    buffer = torch.nn.Buffer(torch.ones(2), persistent=False)
+    same, kept, plain = round_trip([buffer, torch.nn.Buffer(torch.zeros(1)), buffer.detach()])
+    assert type(same) is type(kept) is torch.nn.Buffer and type(plain) is torch.Tensor
+    assert same.tolist() == [1, 1] and (same.persistent, kept.persistent) == (False, True)
+    assert same.data_ptr() == plain.data_ptr() and "_is_buffer" not in vars(same)
+
+
 def test_state_dicts_keep_order_and_metadata() -> None:
     net = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
     state = net.state_dict()
@@ -433,3 +441,37 @@ def test_classes_of_tensors_may_say_how_they_are_pickled() -> None:
 def test_files_of_other_kinds_are_no_pickles(content: bytes) -> None:
     with pytest.raises(pickle.UnpicklingError, match="it is not a zip archive"):
         torch.load(io.BytesIO(content))
+
+
+class Named(torch.Tensor):
+    name = "none"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.uint16])
+def test_registered_classes_of_tensors_keep_their_class_and_attributes(dtype: Any) -> None:
+    x = torch.ones(2, dtype=dtype).as_subclass(Named)
+    x.name, x.parts = "a", ["b"]
+    with pytest.raises(pickle.UnpicklingError, match=r"add_safe_globals\(\[Named\]\)"):
+        loaded(saved(x), weights_only=False)
+    with torch.serialization.safe_globals([Named]):
+        y, same, plain = round_trip([x, x, torch.ones(1, device="meta").as_subclass(Named)])
+    assert type(y) is type(plain) is Named and y is same and y.parts == ["b"]
+    assert y.tolist() == [1, 1] and y.dtype is dtype and (y.name, plain.name) == ("a", "none")
+
+
+@pytest.mark.parametrize("as_zip", [True, False])
+def test_storages_are_saved_and_share_memory_with_tensors(as_zip: bool) -> None:
+    x, bits = torch.arange(3.0), torch.tensor([1, 2], dtype=torch.uint8)
+    file = io.BytesIO()
+    whole = [x, x.storage(), x[1:], bits.untyped_storage(), bits, torch.FloatStorage()]
+    torch.save(whole, file, _use_new_zipfile_serialization=as_zip)
+    file.seek(0)
+    x, numbers, part, bytes, bits, empty = torch.load(file)
+    numbers[1], bytes[0] = 5, 7
+    assert type(numbers) is torch.TypedStorage and numbers.tolist() == [0, 5, 2]
+    assert x.tolist() == [0, 5, 2] and part.tolist() == [5, 2] and bits.tolist() == [7, 2]
+    assert bytes.dtype is torch.uint8 and empty.dtype is torch.float32 and not len(empty)
+    with pytest.raises(RuntimeError, match="different types"):
+        torch.save([x, x.untyped_storage()], io.BytesIO())
+    with pytest.raises(RuntimeError, match=r"no storages of torch.uint16. Save untyped\(\)"):
+        torch.save(bits.to(torch.uint16).storage(), io.BytesIO())

@@ -36,6 +36,7 @@ from rushlight._checkpoint.rebuild import (
 )
 from rushlight._quantized import QuantizedTensor, integers_of, parts_of_form
 from rushlight._sparse import parts_of
+from rushlight._storage import StorageBase
 from rushlight.nested._tensor import NestedTensor, StridedNestedTensor
 from rushlight.nn import Buffer, Parameter
 from rushlight.nn.parameter import is_lazy
@@ -87,6 +88,12 @@ class _Pickler(_PythonPickler):
         self._view = view
 
     def persistent_id(self, obj: Any) -> Any:
+        if isinstance(obj, StorageBase):
+            obj = self._storage_of(obj._values())
+            if obj.type is UNTYPED_STORAGE:
+                raise RuntimeError(
+                    f"save: files know no storages of {obj.dtype}. Save untyped(), or a tensor."
+                )
         return obj.reference + self._view if isinstance(obj, _SavedStorage) else None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -140,11 +147,13 @@ class _Pickler(_PythonPickler):
         self.memoize(obj)
 
     def _reduce_tensor(self, tensor: Tensor) -> tuple[Any, ...]:
-        reduced = self._reduce_values(tensor)
-        state = {} if isinstance(tensor, Buffer) else dict(vars(tensor))
-        return (
-            (rebuild_with_attributes, (reduced[0], Tensor, reduced[1], state)) if state else reduced
-        )
+        function, arguments = self._reduce_values(tensor)
+        kind, state = type(tensor), dict(vars(tensor))
+        if isinstance(tensor, Buffer):  # which is a tensor with a mark in PyTorch
+            kind, state["_is_buffer"] = Tensor, True
+        if kind is Tensor and not state:
+            return function, arguments
+        return rebuild_with_attributes, (function, kind, arguments, state)
 
     def _reduce_wrapper(self, tensor: Tensor) -> tuple[Any, ...]:
         cls, shape, stride = type(tensor), tuple(tensor.shape), tuple(tensor.stride())

@@ -18,6 +18,7 @@ from rushlight import Tensor
 from rushlight import _quantized as quantized
 from rushlight._layout import LAYOUTS, jagged
 from rushlight._sparse import rebuild
+from rushlight._storage import TypedStorage
 from rushlight.nested import nested_tensor_from_jagged
 from rushlight.nested._tensor import Nested, NestedTensor, strided_of
 from rushlight.nn import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _MAX_INT64 = 2**63 - 1
 _MAX_DIMS = 64
 _MAX_KEY_PARTS = 1000
+_TYPE_IN_FILE = "_type_in_file"
 
 
 class StorageType:
@@ -51,16 +53,22 @@ class StorageType:
         return 1 if self.dtype is None else self.dtype.itemsize
 
 
-class Storage:
-    """The bytes of a storage of the file, and its type there."""
+def loaded_storage(data: Tensor, storage_type: StorageType) -> TypedStorage:
+    """Returns a storage of the file: its bytes, which know their type there."""
+    if storage_type.dtype is rl.bool:
+        data.copy_(data != 0)  # a bool in memory is 0 or 1, whatever the file says
+    dtype = storage_type.dtype or rl.uint8
+    storage = TypedStorage(wrap_storage=data.untyped_storage(), dtype=dtype)
+    vars(storage)[_TYPE_IN_FILE] = storage_type
+    return storage
 
-    __slots__ = ("data", "type")
 
-    def __init__(self, data: Tensor, storage_type: StorageType) -> None:
-        if storage_type.dtype is rl.bool:
-            data.copy_(data != 0)  # a bool in memory is 0 or 1, whatever the file says
-        self.data = data
-        self.type = storage_type
+def type_in_file(storage: Any) -> StorageType:
+    """Returns the type that a storage of the file has there."""
+    found = vars(storage).get(_TYPE_IN_FILE) if isinstance(storage, TypedStorage) else None
+    if not isinstance(found, StorageType):
+        raise UnpicklingError("not a storage")
+    return found
 
 
 UNTYPED_STORAGE = StorageType("torch.storage.UntypedStorage", None)
@@ -158,14 +166,15 @@ def _check_can_learn(dtype: rl.dtype) -> None:
 
 
 def _tensor(
-    storage: Any, dtype: rl.dtype, offset: Any, size: Any, stride: Any, requires_grad: Any
+    storage: TypedStorage, dtype: Any, offset: Any, size: Any, stride: Any, requires_grad: Any
 ) -> Tensor:
-    available = storage.data.numel() // dtype.itemsize
+    data = storage.untyped()._values()
+    available = data.numel() // dtype.itemsize
     _check_layout(offset, size, stride, available, dtype.itemsize)
     if 0 in size:
         result = rl.empty(size, dtype=dtype)
     else:
-        elements = storage.data[: available * dtype.itemsize].view(dtype)
+        elements = data[: available * dtype.itemsize].view(dtype)
         result = elements.as_strided(size, stride, offset)
     check(type(requires_grad) is bool, "requires_grad must be a bool")
     if requires_grad:
@@ -199,8 +208,8 @@ def rebuild_tensor_v2(
     metadata: Any = None,
 ) -> Tensor:
     """Stands for torch._utils._rebuild_tensor_v2: the dtype is that of the storage."""
-    check(isinstance(storage, Storage) and storage.type.dtype is not None, "not a typed storage")
-    dtype: Any = storage.type.dtype
+    dtype = type_in_file(storage).dtype
+    check(dtype is not None, "not a typed storage")
     result = _tensor(storage, dtype, offset, size, stride, requires_grad)
     return _resolve(result, metadata)
 
@@ -216,7 +225,7 @@ def rebuild_tensor_v3(
     metadata: Any = None,
 ) -> Tensor:
     """Stands for torch._utils._rebuild_tensor_v3: the storage is bytes and the dtype is named."""
-    check(isinstance(storage, Storage) and storage.type.dtype is None, "not an untyped storage")
+    check(type_in_file(storage).dtype is None, "not an untyped storage")
     is_known = any(dtype is known for known in _UNTYPED_DTYPES)
     check(is_known, "a tensor of this dtype is not saved as bytes")
     return _resolve(_tensor(storage, dtype, offset, size, stride, requires_grad), metadata)
@@ -226,11 +235,11 @@ def rebuild_quantized(
     storage: Any, offset: Any, size: Any, stride: Any, form: Any, requires_grad: Any, hooks: Any
 ) -> Tensor:
     """Stands for torch._utils._rebuild_qtensor; `form` is a tuple of scheme and parameters."""
-    check(isinstance(storage, Storage), "not a typed storage")
+    kind = type_in_file(storage)
     types = QUANTIZED_STORAGE_TYPES.values()
-    check(any(storage.type is known for known in types), "not a storage of quantized numbers")
+    check(any(kind is known for known in types), "not a storage of quantized numbers")
     check(type(form) is tuple and 3 <= len(form) <= 4, "a quantized tensor's form is damaged")
-    integers = _tensor(storage, storage.type.dtype, offset, size, stride, False)
+    integers = _tensor(storage, kind.dtype, offset, size, stride, False)
     try:
         return quantized.from_parts(integers, *form)
     except (RuntimeError, TypeError, ValueError) as error:
@@ -262,25 +271,33 @@ def rebuild_with_attributes(function: Any, kind: Any, arguments: Any, state: Any
         check(type(arguments) is tuple and len(arguments) == 1, "arguments are not a tuple of one")
         return rebuild_jagged(*arguments)
     check(type(state) is dict, "attributes must be a dict")
-    if function is rebuild_wrapper:
-        check(type(arguments) is tuple and len(arguments) == 8, "arguments are not a tuple of 8")
-        check(kind is arguments[0], "a tensor of a class is made of another one")
-        result = rebuild_wrapper(*arguments)
-        for name, value in state.items():  # which its class, that is trusted, names
-            is_name = type(name) is str and not name.startswith("__")
-            check(is_name, "an attribute has no proper name")
-            vars(result)[name] = value
-        return result
-    is_known = any(function is known for known in (rebuild_tensor_v2, rebuild_tensor_v3))
-    check(is_known, "a tensor with attributes is made in an unknown way")
-    check(kind is Tensor or kind is Buffer, "a tensor with attributes has an unknown class")
     check(type(arguments) is tuple, "arguments are not a tuple")
+    if function is rebuild_wrapper:
+        check(len(arguments) == 8, "arguments are not a tuple of 8")
+        check(kind is arguments[0], "a tensor of a class is made of another one")
+        return _with_state(rebuild_wrapper(*arguments), state)
+    functions = (rebuild_tensor_v2, rebuild_tensor_v3, rebuild_meta)
+    is_known = any(function is known for known in functions)
+    check(is_known, "a tensor with attributes is made in an unknown way")
     result = function(*arguments)
+    if isinstance(kind, type) and not any(kind is known for known in GLOBALS.values()):
+        check(issubclass(kind, Tensor), "a tensor with attributes has an unknown class")
+        return _with_state(Tensor._make_subclass(kind, result, result.requires_grad), state)
+    check(kind is Tensor or kind is Buffer, "a tensor with attributes has an unknown class")
     if kind is Buffer or state.get("_is_buffer") is True:
         result = Buffer(result, persistent=state.get("persistent") is not False)
         state = {name: state[name] for name in state if name not in ("persistent", "_is_buffer")}
     set_attributes(result, state)
     return result
+
+
+def _with_state(tensor: Tensor, state: dict[Any, Any]) -> Tensor:
+    """Sets attributes of a tensor whose class the user trusts, so that it may name them."""
+    for name, value in state.items():
+        is_name = type(name) is str and not name.startswith("__")
+        check(is_name, "an attribute has no proper name")
+        vars(tensor)[name] = value
+    return tensor
 
 
 def rebuild_meta(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:

@@ -23,11 +23,12 @@ from rushlight._checkpoint.legacy import START, LegacyReader
 from rushlight._checkpoint.rebuild import (
     CALLS,
     GLOBALS,
-    Storage,
     StorageType,
     check,
     check_key,
+    loaded_storage,
     set_attributes,
+    type_in_file,
 )
 from rushlight.serialization import validate_cuda_device
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from rushlight import Tensor
+    from rushlight._storage import TypedStorage
 
 _DICTS = (dict, OrderedDict, Counter, defaultdict)
 # What the machine meets in a damaged pickle: an empty stack, an unknown number, wrong arguments.
@@ -143,12 +145,12 @@ class _Storages:
         self._archive = archive
         self._restore = restore
         self._map_location = map_location
-        self._loaded: dict[str, Storage] = {}
+        self._loaded: dict[str, TypedStorage] = {}
         found = archive.read("byteorder") if "byteorder" in archive else order.encode()
         check(found in (b"little", b"big"), f"load: unknown byte order {found!r}")
         self._swaps_bytes = found != sys.byteorder.encode()
 
-    def load(self, reference: Any) -> Storage:
+    def load(self, reference: Any) -> TypedStorage:
         """Returns the storage of ("storage", type, key, location, number of elements).
 
         Files from before PyTorch 1.6 name a part of it last, which is None since 0.4.
@@ -170,9 +172,9 @@ class _Storages:
             if self._swaps_bytes:
                 data = _swap_bytes(data, storage_type)
             data = self._move(data, location)
-            self._loaded[key] = Storage(data, storage_type)
+            self._loaded[key] = loaded_storage(data, storage_type)
         storage = self._loaded[key]
-        check(storage.type is storage_type, f"storage {key} is used with two types")
+        check(type_in_file(storage) is storage_type, f"storage {key} is used with two types")
         return storage
 
     def _move(self, data: Tensor, location: str) -> Tensor:
@@ -224,7 +226,7 @@ class _Machine:
         self,
         data: bytes,
         registered: dict[str, Any],
-        load_storage: Callable[[Any], Storage],
+        load_storage: Callable[[Any], TypedStorage],
     ) -> None:
         self._data = data
         self._position = 0

@@ -151,6 +151,8 @@ class _Recorder(TorchFunctionMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        if func is _C.tensor or func is _C.as_tensor:  # what they make of data is a constant
+            return func(*args, **kwargs)
         if rl.is_autocast_enabled("cpu") or rl.is_autocast_enabled("cuda"):
             raise RefusedError(
                 f"export: {_site()} runs under autocast, whose casts are not recorded. Convert the "

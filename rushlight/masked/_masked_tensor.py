@@ -75,6 +75,8 @@ class MaskedTensor(Tensor):
         made: Any = _masked(data.detach().clone(), mask.clone())
         return made.requires_grad_(requires_grad)
 
+    _hears_attributes = False
+
     @classmethod
     def __torch_function__(
         cls,

@@ -36,6 +36,8 @@ class Nested(Tensor):
 
     is_nested = True
 
+    _hears_attributes = False
+
     @classmethod
     def __torch_function__(
         cls,

@@ -208,6 +208,8 @@ class UninitializedTensorMixin(Tensor):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return type(self), (self.requires_grad, self.device, self.dtype)
 
+    _hears_attributes = False
+
     @classmethod
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None

@@ -19,6 +19,14 @@ METHODS = """x.add(y) x.add_(y) x.exp() x.exp_() x.unbind() x.split(1) x.chunk(2
     x.is_conj()"""
 OPERATORS = """x+y y+x x+1 1+x x-y 1-x x*y 2*x x/y x//y 1//x x%y 2%x x@y y@x -x +x abs(x) ~b b&b b|b
     b^b i<<1 i>>1 x==y x!=y x<y x<=y x>y x>=y 1<x x[0] x[:,1]"""
+ATTRIBUTES = """x.shape x.dtype x.device x.requires_grad x.grad x.grad_fn x.is_leaf x.ndim x.T x.mT
+    x.H x.real x.data x.layout x.is_cuda x.is_sparse x.itemsize x.nbytes x.output_nr
+    x.retains_grad x.requires_grad=False x.data=y x.grad=y"""
+QUESTIONS = """x.size() x.size(0) x.dim() x.numel() x.stride() x.storage_offset() x.is_contiguous()
+    x.element_size() x.data_ptr() x.is_complex() x.is_floating_point() x.tolist() x.numpy() x.type()
+    x.requires_grad_() x.to(torch.float64) x.to(y) x.double() x.cpu() x.untyped_storage()
+    x.new_tensor(2) x.is_shared() x.as_subclass(torch.Tensor) x.dim_order() x.unique() s.item()
+    float(s) int(s) bool(s) len(x) (1.0 in x) f"{x}" list(range(4))[i[0]]"""
 STATEMENTS = """x+=y x-=y x*=y x/=y x//=y x%=y x[0]=1 b&=b b|=b b^=b i<<=1 i>>=1"""
 
 
@@ -36,11 +44,15 @@ def cases(text: str) -> list[str]:
 def told(library: Any, statement: str) -> list[str]:
     """Where in a library the functions are that a subclass is told of in a statement."""
     names: list[str] = []
+    attributes = {text[2:].partition("=")[0] for text in cases(ATTRIBUTES)}
 
     class Sub(library.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None):
             name = func.__name__
+            for key in attributes if name in ("__get__", "__set__") else ():
+                if getattr(getattr(library.Tensor, key), name) == func:
+                    names.append(f"{key}.{name}")
             homes = {"Tensor": library.Tensor, "torch": library, "F": library.nn.functional}
             homes |= {key: getattr(library, key) for key in ("linalg", "fft", "special")}
             short = name.removeprefix("linalg_").removeprefix("fft_").removeprefix("special_")
@@ -55,13 +67,17 @@ def told(library: Any, statement: str) -> list[str]:
 
     x = library.tensor([[1.0, 2.0], [3.0, 4.0]]).as_subclass(Sub)
     i, b = library.tensor([1, 2]).as_subclass(Sub), library.tensor([True]).as_subclass(Sub)
+    s = library.tensor(1.0).as_subclass(Sub)
     names.clear()
-    scope = {"torch": library, "F": library.nn.functional, "x": x, "i": i, "b": b}
+    scope = {"torch": library, "F": library.nn.functional, "x": x, "i": i, "b": b, "s": s}
     exec(statement, scope | {"y": library.ones(2, 2)})
     return names
 
 
-@pytest.mark.parametrize("statement", cases(" ".join((FUNCTIONS, METHODS, OPERATORS, STATEMENTS))))
+ALL = cases(" ".join((FUNCTIONS, METHODS, OPERATORS, STATEMENTS, ATTRIBUTES, QUESTIONS)))
+
+
+@pytest.mark.parametrize("statement", ALL)
 def test_subclasses_are_told_what_pytorch_tells(statement: str) -> None:
     assert told(torch, statement) == told(pytorch, statement)
 

@@ -119,6 +119,32 @@ def test_memory_on_cuda_is_shared_there_and_copied_to_the_cpu() -> None:
         x.__dlpack__(dl_device=(1, 0), copy=False)
 
 
+def test_the_device_is_a_named_number() -> None:
+    kind, index = torch.ones(2).__dlpack_device__()
+    assert kind is dlpack.DLDeviceType.kDLCPU and (kind, index) == (1, 0)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is neither GPU nor shim")
+def test_memory_on_cuda_is_described_to_other_libraries() -> None:
+    names = "bool |b1 uint8 |u1 int8 |i1 uint16 <u2 int64 <i8 float16 <f2 float64 <f8 complex64 <c8"
+    words = names.split()
+    for name, text in zip(words[::2], words[1::2], strict=True):
+        x = torch.ones(2, 3, dtype=getattr(torch, name), device="cuda")
+        told: Any = x.__cuda_array_interface__
+        place = (x.data_ptr(), False)
+        assert told == {
+            "typestr": text, "shape": (2, 3), "strides": None, "data": place, "version": 2,
+        }  # fmt: skip
+    turned: Any = torch.ones(2, 3, device="cuda").T[1:]
+    told = turned.__cuda_array_interface__
+    assert (told["shape"], told["strides"]) == ((2, 2), (4, 12))
+    assert told["data"][0] == turned.data_ptr()
+    with pytest.raises(RuntimeError, match="detach"):
+        torch.ones(2, device="cuda", requires_grad=True).__cuda_array_interface__  # noqa: B018
+    for other in (torch.ones(2), turned.bfloat16(), torch.eye(2).to_sparse()):
+        assert not hasattr(other, "__cuda_array_interface__")
+
+
 class OldProducer:
     """One from before version 1.0, whose __dlpack__ takes a stream only."""
 

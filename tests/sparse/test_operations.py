@@ -121,10 +121,28 @@ def test_functions_that_do_not_keep_zero_are_refused_by_name() -> None:
         x**0
     with pytest.raises(NotImplementedError, match="divided by a number"):
         x / x
+    with pytest.raises(NotImplementedError, match="divided by a number"):
+        x // x
+    with pytest.raises(NotImplementedError, match="along dims"):
+        x.any(0)
     with pytest.raises(TypeError, match="Use Tensor.to_dense"):
         x.numpy()
     with pytest.raises(RuntimeError, match="do not fit"):
         x + coo(4, 3, 5)
+
+
+def test_quotients_are_rounded_and_any_asks_after_adding_up_equal_entries() -> None:
+    places = torch.tensor([[0, 1, 1], [1, 2, 2]])
+    x = torch.sparse_coo_tensor(places, torch.tensor([-5.0, 1.0, 2.0]), (2, 3))
+    for result, divide in (
+        (x // 2, lambda d: d // 2),
+        (x.div(2, rounding_mode="trunc"), lambda d: d.div(2, rounding_mode="trunc")),
+        (torch.div(x, torch.tensor(2), rounding_mode="floor"), lambda d: d // 2),
+    ):
+        assert result.layout is torch.sparse_coo
+        same(result, divide(x.to_dense()))
+    same((x.to_sparse_csr() // 2), x.to_dense() // 2)
+    assert x.any() and not torch.any(x - x) and x.any().layout is torch.strided
 
 
 def test_writing_in_place() -> None:

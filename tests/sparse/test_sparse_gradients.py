@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grouping import each
 from ops.matrix import directional_check, tensor_of
 from sparse_matrices import LAYOUTS, coo, in_layout, random_matrix, same
 
@@ -242,3 +243,18 @@ def test_gradients_at_places_without_an_entry_are_refused() -> None:
     assert matrix.to_dense(masked_grad=False).tolist() == [[1.0, 0.0], [0.0, 1.0]]
     with pytest.raises(NotImplementedError, match="masked_grad=False is not supported"):
         matrix.requires_grad_().to_dense(masked_grad=False)
+
+
+GATHERS = [((2, 3), 1, [[0], [2]]), ((3,), 0, 1), ((), 0, [0, 0]), ((2, 3, 2), 0, [[[1], [1]]])]
+
+
+@each("shape, dim, places", GATHERS)
+def test_gather_can_leave_a_gradient_of_the_places_that_it_read(
+    shape: tuple[int, ...], dim: int, places: Any
+) -> None:
+    index = torch.tensor(places)
+    x = torch.ones(shape, requires_grad=True)
+    (dense,) = torch.autograd.grad(x.gather(dim, index).sum() * 3, x)
+    (found,) = torch.autograd.grad(x.gather(dim, index, sparse_grad=True).sum() * 3, x)
+    assert found.layout is torch.sparse_coo and found._nnz() == index.numel()
+    assert found.shape == x.shape and found.to_dense().tolist() == dense.tolist()

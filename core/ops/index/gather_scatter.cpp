@@ -75,6 +75,17 @@ Tensor scattered_grad(const Tensor& g, int64_t dim, const Tensor& index, const S
   return window_backward(taken, src_shape, {index.sizes(), contiguous_strides(src_shape), 0});
 }
 
+// The gradient of what gather read, with an entry for each element that it read.
+Tensor sparse_gather_grad(const Tensor& g, int64_t dim, const Tensor& index, const Shape& shape) {
+  Shape flat{index.numel()};
+  Tensor places = empty(Shape{int64_t(shape.size()), flat[0]}, DType::int64, index.device());
+  if (!shape.empty()) {
+    copy_into(places, transpose(nonzero(ones_like(as_vector(index))), 0, 1));
+    copy_into(select(places, 0, wrap_dim(dim, int64_t(shape.size()))), reshape(index, flat));
+  }
+  return sparse_coo(places, reshape(g, flat), shape, false);
+}
+
 // Largest or smallest values, recorded as one op.
 Tensor scatter_extreme(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                        bool largest) {
@@ -168,16 +179,18 @@ void scatter_along(const Tensor& input, int64_t dim, const Tensor& index, const 
 }
 
 OP(gather, "(Tensor input, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", {
-  .doc     = R"(Elements of input at places along dim: out[i][j] = input[index[i][j]][j] for dim "
-      "0.)",
+  .doc     = R"(Elements of input at places along dim.
+
+For dim 0 of a matrix, out[i][j] = input[index[i][j]][j]. sparse_grad makes the gradient of
+input a sparse tensor of the places that were read.)",
   .batch   = by_dims,
-  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, bool sparse_grad) {
-    CHECK(!sparse_grad, ErrorKind::kNotImplemented, "sparse gradients are not supported");
+  .forward = [](const Tensor& input, int64_t dim, const Tensor& index, bool) {
     return gather_along(input, dim, index);
   },
   .saves   = saves<"index", "input.shape">,
   .grads   = grads(d<"input">([](const Tensor& g, const Tensor& index, const Shape& shape,
-                                 int64_t dim, bool) {
+                                 int64_t dim, bool sparse_grad) {
+                     if (sparse_grad) return sparse_gather_grad(g, dim, index, shape);
                      Tensor sums = new_zeros(g, shape);
                      return call<"scatter_add_", Tensor>(sums, dim, index, g);
                    }),

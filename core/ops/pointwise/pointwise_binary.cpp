@@ -180,6 +180,17 @@ Example:
   .grads   = grads(d<"input">(formula<div_grad_input>), d<"other">(formula<div_grad_other>)),
 })
 
+#ifndef RUSHLIGHT_ISA
+// A sparse tensor divided by a number and rounded, by an op. Entries at one place count together.
+template <FixedString op>
+Tensor divide_entries(const Tensor& input, const Tensor& other) {
+  CHECK(input.is_sparse() && !other.is_sparse() && other.dim() == 0, ErrorKind::kNotImplemented,
+        "a sparse tensor can be divided by a number or a 0-d tensor only. Use to_dense().");
+  Tensor entries = coalesced(input);
+  return sparse_like(call<op, Tensor>(sparse_values(entries), other), entries);
+}
+#endif
+
 POINTWISE(floor_divide_value, (R input, R other), floor_divide(input, other))
 OP(floor_divide, "(Tensor|Scalar input, Tensor|Scalar other) -> Tensor", {
   .doc     = R"(input / other, rounded down: Python's //.
@@ -188,6 +199,7 @@ Example:
     >>> torch.floor_divide(torch.tensor([7, -7]), 2)
     tensor([ 3, -4]))",
   .dtypes  = real,
+  .sparse  = divide_entries<"floor_divide">,
   .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     refuse_integer_division_by_zero(input, other);
@@ -202,6 +214,7 @@ OP(_trunc_divide, "(Tensor input, Tensor other) -> Tensor", {
   .home    = "core",
   .doc     = "input / other, rounded towards zero.",
   .dtypes  = real,
+  .sparse  = divide_entries<"_trunc_divide">,
   .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other, const Tensor* into) {
     refuse_integer_division_by_zero(input, other);
@@ -218,6 +231,7 @@ OP(div_rounded,
 Integers then give integers.)",
   .variants = function | method | inplace,
   .aliases = "divide",
+  .sparse  = by_forward,
   .forward = [](const Tensor& input, const Tensor& other,
                 std::optional<std::string_view> rounding_mode) {
     if (!rounding_mode) return div(input, other);

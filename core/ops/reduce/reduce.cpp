@@ -149,6 +149,11 @@ OP(any, "(Tensor input, int[1]? dim=None, bool keepdim=False) -> Tensor", {
   .doc     = R"(Whether some element is not zero; False when there are none.
 
 The result is bool, but uint8 for uint8. An empty dim asks each element by itself.)",
+  .sparse  = [](const Tensor& input, Dims dim, bool keepdim) {
+    CHECK(!dim && !keepdim, ErrorKind::kNotImplemented,
+          "not implemented along dims of a sparse tensor. Use to_dense().");
+    return call<"any", Tensor>(sparse_values(coalesced(input)), dim, keepdim);
+  },
   .batch   = by_dims,
   .forward = [](const Tensor& input, Dims dim, bool keepdim) {
     return truth(Reduction::maximum, input, dim, keepdim);

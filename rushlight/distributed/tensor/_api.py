@@ -55,6 +55,8 @@ class DTensor(Tensor):
 
     _spec: DTensorSpec
 
+    _hears_attributes = False
+
     @classmethod
     def __torch_function__(
         cls,

@@ -93,6 +93,8 @@ class CausalBias(Tensor):
             query, key, value, mask, dropout_p, is_plain, scale=scale, enable_gqa=enable_gqa
         )
 
+    _hears_attributes = False
+
     @classmethod
     def __torch_function__(
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None

@@ -39,6 +39,8 @@ class ExpandedWeight(Tensor):
     batch_dim: int
     scale: int  # of the gradients
 
+    _hears_attributes = False
+
     @classmethod
     def __torch_function__(
         cls, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None

@@ -107,6 +107,8 @@ class TVTensor(Tensor):
             return kind(cls._wrap_output(part, source) for part in output)
         return output
 
+    _hears_attributes = False
+
     @classmethod
     def __torch_function__(
         cls,
