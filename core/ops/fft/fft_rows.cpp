@@ -21,7 +21,12 @@ template <class T>
 bool FftRows<T>::by_columns(const FftPlan<T>& plan, int64_t count) {
   if (!plan.has_split || !plan.has_columns) return plan.has_columns;
   constexpr int64_t lanes = 64 / int64_t(sizeof(T));
-  return double((count + lanes - 1) / lanes) * plan.columns_cost < double(count) * plan.split_cost;
+  double columns = plan.columns_cost, split = plan.split_cost;
+  if (plan.half_turns) {  // the step between pairs and halves
+    columns += 6 * double(plan.n);
+    split += double(plan.n);
+  }
+  return double((count + lanes - 1) / lanes) * columns < double(count) * split;
 }
 
 template <class T>
