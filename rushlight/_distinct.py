@@ -47,7 +47,9 @@ def _unique_slices(input: Tensor, dim: int) -> tuple[Tensor, Tensor, Tensor]:
     numbers = rows.new_zeros(len(rows), dtype=_C.int64)
     for column in rows.unbind(1):
         values, inverse, _ = rank(column)
-        numbers = rank(numbers * len(values) + inverse)[1]
+        different, numbers, _ = rank(numbers * len(values) + inverse)
+        if len(different) == len(rows):
+            break  # their order is known
     _, inverse, counts = rank(numbers)
     first = numbers.argsort(stable=True)[counts.cumsum(0) - counts]
     return input.index_select(dim, first), inverse, counts

@@ -184,11 +184,11 @@ void Lapack<T>::laswp(int64_t n, T* a, int64_t lda, int64_t first, int64_t last,
 }
 
 template <class T>
-void Lapack<T>::gemm_subtract(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
-                              int64_t ldb, T* c, int64_t ldc) {
-  char trans = 'N';
+void Lapack<T>::gemm_subtract(char trans, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
+                              const T* b, int64_t ldb, T* c, int64_t ldc) {
+  char plain = 'N';
   T alpha(-1), beta(1);
-  table<T>().gemm(&trans, &trans, Size(m), Size(n), Size(k), &alpha, a, leading(lda), b,
+  table<T>().gemm(&trans, &plain, Size(m), Size(n), Size(k), &alpha, a, leading(lda), b,
                   leading(ldb), &beta, c, leading(ldc), 1, 1);
 }
 

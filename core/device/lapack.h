@@ -37,9 +37,9 @@ struct Lapack {
   static int getrf(int64_t m, int64_t n, T* a, int64_t lda, int* pivots);
   // Exchanges rows of n columns as `pivots` says, from row `first` to `last`, counted from 1.
   static void laswp(int64_t n, T* a, int64_t lda, int64_t first, int64_t last, const int* pivots);
-  // C -= A B, of m x k and k x n.
-  static void gemm_subtract(int64_t m, int64_t n, int64_t k, const T* a, int64_t lda, const T* b,
-                            int64_t ldb, T* c, int64_t ldc);
+  // C -= op(A) B, of m x k and k x n; trans is 'N', 'T' or 'C'.
+  static void gemm_subtract(char trans, int64_t m, int64_t n, int64_t k, const T* a, int64_t lda,
+                            const T* b, int64_t ldb, T* c, int64_t ldc);
   // Solves op(A) X = B in place of B after getrf; trans is 'N', 'T' or 'C'.
   static int getrs(char trans, int64_t n, int64_t columns, const T* a, int64_t lda,
                    const int* pivots, T* b, int64_t ldb);

@@ -29,7 +29,7 @@
 #define RUSHLIGHT_VECTOR_MATH(_)                                                           \
   _(exp2) _(expm1) _(log) _(log2) _(log10) _(log1p) _(sin) _(cos) _(tan) _(asin)     \
   _(acos) _(atan) _(sinh) _(cosh) _(tanh) _(asinh) _(acosh) _(atanh) _(erf) _(erfc) _(cbrt)
-#define RUSHLIGHT_VECTOR_MATH_2(_) _(pow) _(atan2) _(hypot)
+#define RUSHLIGHT_VECTOR_MATH_2(_) _(atan2) _(hypot)
 
 #if defined(__x86_64__) && __has_attribute(simd)
 #define RUSHLIGHT_HAS_VECTOR_MATH 1
@@ -49,6 +49,7 @@ RUSHLIGHT_VECTOR_MATH(RUSHLIGHT_DECLARE)
   RUSHLIGHT_SIMD float name##f(float, float) noexcept; \
   RUSHLIGHT_SIMD double name(double, double) noexcept;
 RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_DECLARE)
+RUSHLIGHT_DECLARE(pow)
 #undef RUSHLIGHT_DECLARE
 // The library has none: fmod_isa.cpp.
 RUSHLIGHT_SIMD float rushlight_fmodf(float, float) noexcept;
@@ -103,6 +104,23 @@ inline float round(float x) { return __builtin_rintf(x); }
 inline double round(double x) { return __builtin_rint(x); }
 inline float abs(float x) { return __builtin_fabsf(x); }
 inline double abs(double x) { return __builtin_fabs(x); }
+
+// libmvec's vector form calls the scalar one for every negative base, so it gets the magnitude.
+template <class T, class Pow>
+inline T signed_power(T base, T exponent, Pow pow) {
+  T magnitude = pow(abs(base), exponent), half = exponent / 2;
+  bool whole = trunc(exponent) == exponent, odd = whole & (trunc(half) != half);
+  bool is_finite = base - base == 0;
+  return (base < 0) & is_finite & !whole ? T(__builtin_nan(""))
+         : odd                           ? copysign(magnitude, base)
+                                         : magnitude;
+}
+inline float pow(float x, float y) {
+  return signed_power(x, y, [](float a, float b) { return ::powf(a, b); });
+}
+inline double pow(double x, double y) {
+  return signed_power(x, y, [](double a, double b) { return ::pow(a, b); });
+}
 
 inline float fmod(float x, float y) { return ::rushlight_fmodf(x, y); }
 inline double fmod(double x, double y) { return ::rushlight_fmod(x, y); }
@@ -211,7 +229,7 @@ template <class F, class T, class Memory, int repeated, size_t... I, size_t... J
 #define RUSHLIGHT_NAME(name) "(" #name ")"
 inline constexpr const char* kVectorFunctions =
     RUSHLIGHT_VECTOR_MATH(RUSHLIGHT_NAME) RUSHLIGHT_VECTOR_MATH_2(RUSHLIGHT_NAME)
-    "(softplus)(tanh_softplus)(lgamma)(digamma)(logaddexp)(xlogy)(xlog1py)(entr)(ldexp)"
+    "(pow)(softplus)(tanh_softplus)(lgamma)(digamma)(logaddexp)(xlogy)(xlog1py)(entr)(ldexp)"
     "(normal_cdf)(ndtr)(log_ndtr)(erfinv)"
     "(bessel_j0)(bessel_j1)(bessel_y0)(bessel_y1)(spherical_bessel_j0)(modified_bessel_k0)"
     "(modified_bessel_k1)(scaled_modified_bessel_k0)(scaled_modified_bessel_k1)";
@@ -219,7 +237,7 @@ inline constexpr const char* kVectorFunctions =
 
 // Whether complex numbers need no more than PlainComplex.
 consteval bool is_plain(const char* text) {
-  return calls_only(text, "(S)(T)(select)(conj)(real)(reciprocal)(isnan)");
+  return calls_only(text, "(S)(T)(select)(conj)(real)(reciprocal)(isnan)(sgn)");
 }
 
 template <class T>

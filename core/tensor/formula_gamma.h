@@ -243,6 +243,7 @@ inline float zeta(float s, float q) { return float(detail::hurwitz<float>(s, q))
 // The nth derivative of digamma (Abramowitz and Stegun 6.4.10).
 inline double polygamma(double n, double x) {
   if (n == 0) return digamma(x);
+  if (n == 1) return trigamma(x);
   double factorial = exp(lgamma(n + 1));
   if (n <= 170) {
     factorial = 1;

@@ -375,11 +375,6 @@ inline Complex<T> exp2(Complex<T> z) {
   return exp(z * T(0.6931471805599453));
 }
 template <class T>
-inline Complex<T> sgn(Complex<T> z) {
-  T magnitude = abs(z);
-  return magnitude == T(0) ? Complex<T>(0) : z / magnitude;
-}
-template <class T>
 inline bool isnan(Complex<T> z) {
   return isnan(z.real()) || isnan(z.imag());
 }

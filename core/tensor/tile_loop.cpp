@@ -16,10 +16,11 @@ ISA_TABLES(CastLoops, cast_loops)
 
 namespace {
 
-constexpr int64_t kTile = 1024;    // 4 KB of float: several operands stay in L1
-constexpr int64_t kRowTile = 256;  // rows shorter than this are gathered several at a time
-constexpr int64_t kShortRow = 16;  // shorter rows cost more by their calls than by being gathered
-constexpr int64_t kGrain = 32768;  // elements that are worth a thread
+constexpr int64_t kTile = 1024;     // 4 KB of float: several operands stay in L1
+constexpr int64_t kRowTile = 256;   // rows shorter than this are gathered several at a time
+constexpr int64_t kShortRow = 16;   // shorter rows cost more by their calls than by being gathered
+constexpr int64_t kFilledRow = 64;  // rows that are worth filling a buffer for each
+constexpr int64_t kGrain = 32768;   // elements that are worth a thread
 constexpr size_t kMaxItem = sizeof(std::complex<double>);
 constexpr int64_t kCrossing = 16;  // elements side by side that are worth moving in squares
 
@@ -215,24 +216,39 @@ void run_tiles(const Plan& plan, char* result, int64_t begin, int64_t end) {
   }
 }
 
-// The loop that takes the rows of all lanes as they lie in memory; null when there is none.
-PointwiseLoop row_loop(const Plan& plan) {
-  if (plan.inner() < kShortRow) return nullptr;
-  PointwiseLoop loop = plan.kernel.run;
+// The loop that takes the rows of all lanes as they lie in memory.
+struct RowLoop {
+  PointwiseLoop run = nullptr;  // null when there is none
+  int filled = -1;              // an operand whose one element along a row fills a buffer, or -1
+};
+
+RowLoop row_loop(const Plan& plan) {
+  if (plan.inner() < kShortRow) return {};
+  int single = -1;
   for (int k = 0; k <= plan.operand_count; ++k) {
     const Lane& lane = plan.lanes[k];
-    if (lane.cast) return nullptr;
+    if (lane.cast) return {};
     if (lane.strides.back() == lane.item) continue;
-    bool is_only = loop == plan.kernel.run && lane.strides.back() == 0;
-    if (!is_only || k >= kMaxRepeating) return nullptr;
-    loop = plan.kernel.repeating[k];
-    if (!loop) return nullptr;
+    if (single >= 0 || lane.strides.back() != 0) return {};
+    single = k;
   }
-  return loop;
+  if (single < 0) return {plan.kernel.run};
+  if (single < kMaxRepeating && plan.kernel.repeating[single])
+    return {plan.kernel.repeating[single]};
+  if (plan.inner() < kFilledRow) return {};
+  return {plan.kernel.run, single};
 }
 
-void run_rows(const Plan& plan, PointwiseLoop loop, char* result, int64_t begin, int64_t end) {
-  int64_t inner = plan.inner();
+void run_rows(const Plan& plan, RowLoop loop, char* result, int64_t begin, int64_t end) {
+  int64_t inner = plan.inner(), longest = loop.filled < 0 ? inner : kTile;
+  alignas(kAlignment) char buffer[kTile * kMaxItem];
+  const void* in_buffer = nullptr;  // the element that fills it
+  auto fill = [&](const void* element) {
+    if (in_buffer == element) return;
+    in_buffer = element;
+    int64_t item = plan.lanes[loop.filled].item;
+    copy_run(buffer, item, static_cast<const char*>(element), 0, item, std::min(inner, kTile));
+  };
   size_t last = plan.sizes.size() - 1, next = last ? last - 1 : 0;
   int64_t most = last ? plan.sizes[next] : 1;
   ShapeRef outer = ShapeRef(plan.sizes).first(next);
@@ -240,7 +256,8 @@ void run_rows(const Plan& plan, PointwiseLoop loop, char* result, int64_t begin,
   for (int k = 0; k <= plan.operand_count; ++k) steps[k] = last ? plan.lanes[k].strides[next] : 0;
   for (int64_t i = begin; i < end;) {
     // Rows, or a part of one, that lie at equal distances.
-    int64_t row = i / inner, column = i % inner, n = std::min(inner - column, end - i);
+    int64_t row = i / inner, column = i % inner;
+    int64_t n = std::min({inner - column, end - i, longest});
     int64_t rows = n < inner ? 1 : std::min((end - i) / inner, most - row % most);
     auto start = [&](char* data, int k) {
       const Lane& lane = plan.lanes[k];
@@ -251,7 +268,13 @@ void run_rows(const Plan& plan, PointwiseLoop loop, char* result, int64_t begin,
     for (int k = 0; k < plan.operand_count; ++k) operands[k] = start(plan.lanes[k].data, k);
     char* to = start(result, plan.operand_count);
     for (int64_t r = 0; r < rows; ++r, to += steps[plan.operand_count]) {
-      loop(operands, plan.scalars, to, n);
+      const void* element = nullptr;
+      if (loop.filled >= 0) {
+        fill(operands[loop.filled]);
+        element = std::exchange(operands[loop.filled], buffer);
+      }
+      loop.run(operands, plan.scalars, to, n);
+      if (loop.filled >= 0) operands[loop.filled] = element;
       for (int k = 0; k < plan.operand_count; ++k)
         operands[k] = static_cast<const char*>(operands[k]) + steps[k];
     }
@@ -380,8 +403,8 @@ std::vector<Tensor> reorder_crossing(Plan& plan, std::span<const TileOperand> op
 }
 
 // Runs a plan on elements [begin, end) of a result whose first element is at `result`.
-void run_plan(const Plan& plan, PointwiseLoop row_loop, char* result, int64_t begin, int64_t end) {
-  if (row_loop) run_rows(plan, row_loop, result, begin, end);
+void run_plan(const Plan& plan, RowLoop row_loop, char* result, int64_t begin, int64_t end) {
+  if (row_loop.run) run_rows(plan, row_loop, result, begin, end);
   else if (plan.operand_count <= kMaxOperands)
     run_tiles<kMaxOperands + 1>(plan, result, begin, end);
   else run_tiles<kMaxLanes + 1>(plan, result, begin, end);
@@ -422,7 +445,7 @@ void run_tile_loop(const TileOperand& result, std::span<const TileOperand> opera
   std::span<Lane> lanes = many.empty() ? std::span(few, operands.size() + 1) : std::span(many);
   Plan plan = make_plan(lanes, result, operands, kernel, scalars);
   std::vector<Tensor> copies = reorder_crossing(plan, operands);
-  PointwiseLoop loop = row_loop(plan);
+  RowLoop loop = row_loop(plan);
   parallel_for(0, numel, kGrain,
                [&](int64_t begin, int64_t end) { run_plan(plan, loop, data, begin, end); });
 }
@@ -439,7 +462,7 @@ struct RangedLoop::Parts {
   std::vector<Lane> lanes = {};
   Plan plan = {};
   std::vector<Tensor> copies = {};
-  PointwiseLoop row_loop = nullptr;
+  RowLoop row_loop = {};
 };
 
 RangedLoop::RangedLoop(const TileOperand& result, std::span<const TileOperand> operands,

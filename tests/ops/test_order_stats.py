@@ -112,6 +112,14 @@ def test_gradient_of_a_quantile_reaches_its_fraction() -> None:
     assert q.grad.item() == 4.0
 
 
+@pytest.mark.parametrize("k", [1, 2])
+def test_nan_is_above_all_numbers_for_topk(k: int) -> None:
+    x = torch.tensor([1.0, NAN, 3.0, NAN, 2.0])
+    assert x.topk(k).indices.tolist() == [1, 3][:k]
+    assert x.topk(k, largest=False).indices.tolist() == [0, 4][:k]
+    assert torch.tensor([5, 1, 7, 1]).topk(1, largest=False).indices.tolist() == [1]
+
+
 @pytest.mark.parametrize("k", [0, 1])
 def test_topk_of_a_number_is_the_number(k: int) -> None:
     values, indices = torch.topk(torch.tensor(2.5), k)

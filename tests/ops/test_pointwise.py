@@ -579,3 +579,22 @@ def test_a_number_in_front_promotes_as_one_behind() -> None:
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     (gradient,) = torch.autograd.grad(torch.pow(3, x).sum() + torch.sub(1, x).sum(), x)
     np.testing.assert_allclose(gradient.numpy(), np.log(3) * 3.0 ** np.array([1, 2]) - 1, 1e-6)
+
+
+BASES = [-inf, -3.5, -2.0, -1.0, -0.5, -0.0, 0.0, 0.5, 1.0, 2.0, inf, nan]
+EXPONENTS = [-inf, -4.0, -3.0, -1.5, -1.0, -0.0, 0.75, 1.5, 3.0, 4.0, 10.0, 2.0**24 + 2, inf, nan]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_powers_of_all_signs_and_parities(dtype: torch.dtype) -> None:
+    bases, exponents = np.array(BASES), np.array(EXPONENTS)
+    with np.errstate(all="ignore"):
+        expected = np.power.outer(bases, exponents).astype(str(dtype).removeprefix("torch."))
+    of_numbers = [torch.tensor(bases).to(dtype) ** e for e in EXPONENTS]
+    for actual in (
+        torch.pow(torch.tensor(bases).to(dtype)[:, None], torch.tensor(exponents).to(dtype)),
+        torch.stack(of_numbers, 1),
+    ):
+        np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-6)
+        both = ~np.isnan(expected)
+        assert (np.signbit(actual.numpy()) == np.signbit(expected))[both].all()

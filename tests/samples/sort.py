@@ -52,4 +52,6 @@ def topk_ref(x: np.ndarray, k: int, dim: int = -1, largest: bool = True) -> Any:
 def topk() -> Iterator[Any]:
     yield distinct(3, 6), 2
     yield Sample(distinct(6, 3), 4, 0, largest=False)
+    yield Sample(distinct(6, 3), 1, 0)
+    yield Sample(distinct(3, 6), 1, largest=False)
     yield distinct(3, 6), 0

@@ -45,9 +45,15 @@ Tensor pair_distances_grad(const Tensor& g, const Tensor& x1, const Tensor& x2, 
     return sum(weight, Shape{2}, true) * (x1 - center) - matmul(weight, x2 - center);
   }
   // The kernel, unless this gradient is to have one itself.
-  if (!gradients_as_ops() && has_kernel(x1) && has_kernel(x2))
-    return distances_grad_cpu(to_contiguous(g), to_contiguous(x1), to_contiguous(x2), p,
-                              to_contiguous(distances));
+  if (!gradients_as_ops() && has_kernel(x1) && has_kernel(x2)) {
+    DType compute = dtype_of_compute(compute_of(x1.dtype()));
+    auto ready = [&](const Tensor& t) { return to_contiguous(to_dtype(t, compute)); };
+    Tensor points = ready(x1), others = ready(x2);
+    // Which difference is the largest, a rounded distance does not tell.
+    Tensor exact =
+        compute == x1.dtype() ? to_contiguous(distances) : distances_cpu(points, others, p);
+    return to_dtype(distances_grad_cpu(ready(g), points, others, p, exact), x1.dtype());
+  }
   Tensor gap = gaps(x1, x2), along = unsqueeze(distances, -1), size = abs(gap);
   Tensor slope = sign(gap);
   if (p == 0) {

@@ -69,16 +69,19 @@ class Transform {
     // Long rows, of which there are few, on several threads.
     auto on_pairs = [&](auto&& part) { parallel_for(0, m / 2 + 1, kFftLong / 4, part); };
     if (from_real()) {
-      rows.run(T(1), in, in_stride / 2, out, out_stride / 2, count);
+      bool is_half = rows.run_to_half(scale_, in, in_stride / 2, out, out_stride / 2, count);
+      if (!is_half) rows.run(T(1), in, in_stride / 2, out, out_stride / 2, count);
       for (int64_t i = 0; i < count; ++i) {
         T* row = out + i * out_stride;
-        on_pairs([&](int64_t begin, int64_t end) {
-          k.pairs_to_half(row, plan_->half_turns, scale_, row, m, begin, end);
-        });
+        if (!is_half)
+          on_pairs([&](int64_t begin, int64_t end) {
+            k.pairs_to_half(row, plan_->half_turns, scale_, row, m, begin, end);
+          });
         if (kind_ == Kind::whole) k.complete(row, inverse_, n_);
       }
       return;
     }
+    if (rows.run_from_half(scale_, in, in_stride / 2, out, out_stride / 2, count)) return;
     CpuBuffer buffer(size_t(count * n_) * sizeof(T));
     T* pairs = static_cast<T*>(buffer.data());
     for (int64_t i = 0; i < count; ++i)

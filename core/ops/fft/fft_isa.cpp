@@ -197,7 +197,7 @@ constexpr int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 template <class T>
 int64_t scratch_pairs(int64_t n) {
-  return 3 * n * kWidth<T>;
+  return (3 * n + 1) * kWidth<T>;
 }
 
 template <class T>
@@ -207,35 +207,58 @@ void columns(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int6
             scratch);
 }
 
-// Rows of at least a vector of elements, in squares that are transposed; the last square of a row
-// may take elements again.
+// Rows of at least a vector of elements go to blocks and back in squares that are transposed; the
+// last square of a row may take elements again. `width` counts numbers, strides count pairs.
 template <class T>
-void rows(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int64_t in_stride, T* out,
-          int64_t out_stride, int64_t count, T* scratch) {
+[[gnu::always_inline]] inline void load_rows(const T* in, int64_t in_stride, int64_t width,
+                                             int64_t count, T* to) {
   constexpr int64_t lanes = kWidth<T>;
-  int64_t n = plan.n, last = 2 * n - lanes;
   Vector<T> a[lanes];
-  for (int64_t t = 0; t < 2 * n; t += lanes) {
-    int64_t at = smaller(t, last);
+  for (int64_t t = 0; t < width; t += lanes) {
+    int64_t at = smaller(t, width - lanes);
 #pragma GCC unroll 16
     for (int64_t l = 0; l < lanes; ++l)
       a[l] = load_vector(in + (l < count ? l : 0) * 2 * in_stride + at);
     transpose_vectors<T>(a);
 #pragma GCC unroll 16
-    for (int64_t l = 0; l < lanes; ++l) store_vector(scratch + (at + l) * lanes, a[l]);
+    for (int64_t l = 0; l < lanes; ++l) store_vector(to + (at + l) * lanes, a[l]);
   }
-  T* result = scratch + n * 4 * lanes;
-  transform(plan, Blocks<T>{scratch}, Blocks<T>{result}, scratch);
-  for (int64_t t = 0; t < 2 * n; t += lanes) {
-    int64_t at = smaller(t, last);
+}
+// number(i) is number i of all rows.
+template <class T, class Number>
+[[gnu::always_inline]] inline void store_rows(Number number, int64_t width, T* out,
+                                              int64_t out_stride, int64_t count) {
+  constexpr int64_t lanes = kWidth<T>;
+  Vector<T> a[lanes];
+  for (int64_t t = 0; t < width; t += lanes) {
+    int64_t at = smaller(t, width - lanes);
 #pragma GCC unroll 16
-    for (int64_t l = 0; l < lanes; ++l)
-      a[l] = load_vector(result + (row_of((at + l) / 2, n, inverse) * 2 + l % 2) * lanes) * scale;
+    for (int64_t l = 0; l < lanes; ++l) a[l] = number(at + l);
     transpose_vectors<T>(a);
 #pragma GCC unroll 16
     for (int64_t l = 0; l < lanes; ++l)
       if (l < count) store_vector(out + l * 2 * out_stride + at, a[l]);
   }
+}
+
+// Number i of rows in blocks, of forward or inverse transforms of length n.
+template <class T>
+[[gnu::always_inline]] inline Vector<T> number_of(const T* blocks, int64_t i, int64_t n,
+                                                  bool inverse, T scale) {
+  return load_vector(blocks + (row_of(i / 2, n, inverse) * 2 + i % 2) * kWidth<T>) * scale;
+}
+
+template <class T>
+void rows(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int64_t in_stride, T* out,
+          int64_t out_stride, int64_t count, T* scratch) {
+  int64_t n = plan.n;
+  T* result = scratch + n * 4 * kWidth<T>;
+  load_rows(in, in_stride, 2 * n, count, scratch);
+  transform(plan, Blocks<T>{scratch}, Blocks<T>{result}, scratch);
+  auto number = [=](int64_t i) __attribute__((always_inline)) {
+    return number_of(result, i, n, inverse, scale);
+  };
+  store_rows(number, 2 * n, out, out_stride, count);
 }
 
 // n is at least a vector: the last block may take columns again.
@@ -391,15 +414,10 @@ void half_to_pairs(const T* x, const T* w, T* z, int64_t m, int64_t begin, int64
   unmix_range<true>(x, w, T(1), z, m, begin, end);
 }
 
-// The same for columns side by side.
-template <class T>
-void columns_to_half(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
-                     T* out, int64_t out_stride, T* scratch) {
-  int64_t m = plan.n;
-  Blocks<T> z{scratch + m * 4 * kWidth<T>};
-  transform(plan, RealFrom<T>{in, in_stride}, z, scratch);
-  auto put = [&](int64_t row, Lanes<T> x)
-                 __attribute__((always_inline)) { store_pairs(out + row * 2 * out_stride, x); };
+// The same for columns side by side, and for rows.
+template <class T, class Put>
+[[gnu::always_inline]] inline void blocks_to_half(Blocks<T> z, const T* w, T scale, int64_t m,
+                                                  Put put) {
   Lanes<T> first = z.load(0);
   put(0, {(first.re + first.im) * scale, Vector<T>{}});
   put(m, {(first.re - first.im) * scale, Vector<T>{}});
@@ -410,13 +428,8 @@ void columns_to_half(const FftColumns<T>& plan, const T* w, T scale, const T* in
     put(m - k, b * (scale / 2));
   }
 }
-
-template <class T>
-void half_to_columns(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
-                     T* out, int64_t out_stride, T* scratch) {
-  int64_t m = plan.n;
-  Blocks<T> z{scratch};
-  PairsFrom<T> x{in, in_stride};
+template <class T, class From>
+[[gnu::always_inline]] inline void half_to_blocks(From x, const T* w, int64_t m, Blocks<T> z) {
   Vector<T> first = x.load(0).re, last = x.load(m).re;
   z.store(0, {first + last, first - last});
   for (int64_t k = 1; 2 * k <= m; ++k) {
@@ -425,7 +438,53 @@ void half_to_columns(const FftColumns<T>& plan, const T* w, T scale, const T* in
     z.store(k, a);
     z.store(m - k, b);
   }
-  transform(plan, z, InverseToReal<T>{out, out_stride, m, scale}, scratch);
+}
+
+template <class T>
+void columns_to_half(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
+                     T* out, int64_t out_stride, T* scratch) {
+  Blocks<T> z{scratch + plan.n * 4 * kWidth<T>};
+  transform(plan, RealFrom<T>{in, in_stride}, z, scratch);
+  auto put = [=](int64_t row, Lanes<T> x)
+                 __attribute__((always_inline)) { store_pairs(out + row * 2 * out_stride, x); };
+  blocks_to_half(z, w, scale, plan.n, put);
+}
+
+template <class T>
+void rows_to_half(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
+                  T* out, int64_t out_stride, int64_t count, T* scratch) {
+  int64_t m = plan.n;
+  T* result = scratch + m * 4 * kWidth<T>;
+  Blocks<T> z{result};
+  load_rows(in, in_stride, 2 * m, count, scratch);
+  transform(plan, Blocks<T>{scratch}, z, scratch);
+  auto put = [=](int64_t k, Lanes<T> x) __attribute__((always_inline)) { z.store(k, x); };
+  blocks_to_half(z, w, scale, m, put);
+  auto number = [=](int64_t i)
+                    __attribute__((always_inline)) { return load_vector(result + i * kWidth<T>); };
+  store_rows(number, 2 * m + 2, out, out_stride, count);
+}
+
+template <class T>
+void half_to_columns(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
+                     T* out, int64_t out_stride, T* scratch) {
+  Blocks<T> z{scratch};
+  half_to_blocks(PairsFrom<T>{in, in_stride}, w, plan.n, z);
+  transform(plan, z, InverseToReal<T>{out, out_stride, plan.n, scale}, scratch);
+}
+
+template <class T>
+void half_to_rows(const FftColumns<T>& plan, const T* w, T scale, const T* in, int64_t in_stride,
+                  T* out, int64_t out_stride, int64_t count, T* scratch) {
+  int64_t m = plan.n;
+  T* result = scratch + m * 4 * kWidth<T>;
+  Blocks<T> z{scratch};
+  load_rows(in, in_stride, 2 * m + 2, count, result);
+  half_to_blocks(Blocks<T>{result}, w, m, z);
+  transform(plan, z, Blocks<T>{result}, scratch);
+  auto number = [=](int64_t i)
+                    __attribute__((always_inline)) { return number_of(result, i, m, true, scale); };
+  store_rows(number, 2 * m, out, out_stride, count);
 }
 
 // Adds the conjugates that complete the first half of a transform of n real numbers; of the inverse
@@ -457,6 +516,8 @@ constexpr FftLoopsOf<T> loops_of() {
           .columns_to_half = &columns_to_half<T>,
           .half_to_columns = &half_to_columns<T>,
           .rows = &rows<T>,
+          .rows_to_half = &rows_to_half<T>,
+          .half_to_rows = &half_to_rows<T>,
           .split_first = &split_first<T>,
           .split_second = &split_second<T>,
           .multiply = &multiply<T>,

@@ -48,7 +48,7 @@ template <class T>
 struct FftLoopsOf {
   int64_t lanes;  // columns side by side
 
-  // How many pairs of scratch the next six need for columns of n rows.
+  // How many pairs of scratch the next eight need for columns of n rows.
   int64_t (*scratch)(int64_t n);
   // `lanes` columns. `in` may be `out`.
   void (*columns)(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int64_t in_stride,
@@ -62,6 +62,11 @@ struct FftLoopsOf {
   // Up to `lanes` rows of n numbers, 2 n >= lanes. `in` may be `out`.
   void (*rows)(const FftColumns<T>& plan, bool inverse, T scale, const T* in, int64_t in_stride,
                T* out, int64_t out_stride, int64_t count, T* scratch);
+  // Such rows as pairs of real numbers to the first n + 1 numbers of their transforms, and back.
+  void (*rows_to_half)(const FftColumns<T>& plan, const T* w, T scale, const T* in,
+                       int64_t in_stride, T* out, int64_t out_stride, int64_t count, T* scratch);
+  void (*half_to_rows)(const FftColumns<T>& plan, const T* w, T scale, const T* in,
+                       int64_t in_stride, T* out, int64_t out_stride, int64_t count, T* scratch);
   // The two halves of a split transform, n2 >= lanes: blocks of `lanes` columns of n1 rows, then of
   // n2 rows. `middle` has n pairs.
   void (*split_first)(const FftSplit<T>& plan, const T* in, T* middle, int64_t begin, int64_t end,

@@ -21,7 +21,12 @@ template <class T>
 bool FftRows<T>::by_columns(const FftPlan<T>& plan, int64_t count) {
   if (!plan.has_split || !plan.has_columns) return plan.has_columns;
   constexpr int64_t lanes = 64 / int64_t(sizeof(T));
-  return double((count + lanes - 1) / lanes) * plan.columns_cost < double(count) * plan.split_cost;
+  double columns = plan.columns_cost, split = plan.split_cost;
+  if (plan.half_turns) {  // the step between pairs and halves
+    columns += 6 * double(plan.n);
+    split += double(plan.n);
+  }
+  return double((count + lanes - 1) / lanes) * columns < double(count) * split;
 }
 
 template <class T>
@@ -71,7 +76,7 @@ void FftRows<T>::run_columns(T scale, const T* in, int64_t in_stride, T* out, in
                              int64_t count) {
   const auto& k = fft_loops<T>();
   T* scratch = static_cast<T*>(scratch_.data());
-  if (2 * plan_.n >= k.lanes)
+  if (has_square_rows())
     return k.rows(plan_.columns, plan_.inverse, scale, in, in_stride, out, out_stride, count,
                   scratch);
   FftLaneOffsets from{}, to{};
@@ -83,6 +88,23 @@ void FftRows<T>::run_columns(T scale, const T* in, int64_t in_stride, T* out, in
   gather_columns(in, from, 1, 2, plan_.n, count, k.lanes, block);
   k.columns(plan_.columns, plan_.inverse, scale, block, k.lanes, block, k.lanes, scratch);
   scatter_columns(block, k.lanes, 2, plan_.n, count, out, to, 1);
+}
+
+template <class T>
+bool FftRows<T>::run_to_half(T scale, const T* in, int64_t in_stride, T* out, int64_t out_stride,
+                             int64_t count) {
+  if (!has_square_rows()) return false;
+  fft_loops<T>().rows_to_half(plan_.columns, plan_.half_turns, scale, in, in_stride, out,
+                              out_stride, count, static_cast<T*>(scratch_.data()));
+  return true;
+}
+template <class T>
+bool FftRows<T>::run_from_half(T scale, const T* in, int64_t in_stride, T* out, int64_t out_stride,
+                               int64_t count) {
+  if (!has_square_rows()) return false;
+  fft_loops<T>().half_to_rows(plan_.columns, plan_.half_turns, scale, in, in_stride, out,
+                              out_stride, count, static_cast<T*>(scratch_.data()));
+  return true;
 }
 
 template <class T>

@@ -25,7 +25,15 @@ class FftRows {
   // `in` may be `out`. A long transform runs on several threads, unless they are in use.
   void run(T scale, const T* in, int64_t in_stride, T* out, int64_t out_stride, int64_t count);
 
+  // The same for pairs of real numbers, to the first n + 1 numbers of their own transforms, with
+  // the plan's half_turns; and back. False where there is no kernel for both steps.
+  bool run_to_half(T scale, const T* in, int64_t in_stride, T* out, int64_t out_stride,
+                   int64_t count);
+  bool run_from_half(T scale, const T* in, int64_t in_stride, T* out, int64_t out_stride,
+                     int64_t count);
+
  private:
+  bool has_square_rows() const { return by_columns_ && 2 * plan_.n >= fft_loops<T>().lanes; }
   static bool by_columns(const FftPlan<T>& plan, int64_t count);
   void run_columns(T scale, const T* in, int64_t in_stride, T* out, int64_t out_stride,
                    int64_t count);

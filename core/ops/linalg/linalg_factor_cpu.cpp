@@ -50,26 +50,50 @@ int large_cholesky(int64_t n, T* a, bool upper) {
   return info;
 }
 
-// b = A^-1 b by substitution.
+// b = A^-1 b by substitution, where columns of b lie `column` elements apart. A triangle of real
+// numbers is two halves and the rectangle between them, whose product is LAPACK's: its own
+// substitution goes by single numbers, and takes twice as long.
 template <class T>
-void substitute(int64_t n, const SmallTriangle& a, T* b, int64_t columns) {
-  small_loops<T>().substitute[kLoopType<T>](n, a, b, columns);
+void substitute(int64_t n, const SmallTriangle& a, T* b, int64_t column, int64_t columns) {
+  if (n <= kSmallMatrix) return small_loops<T>().substitute[kLoopType<T>](n, a, b, column, columns);
+  const T* data = static_cast<const T*>(a.data);
+  bool by_columns = a.row == 1;
+  char trans = by_columns ? 'N' : a.conjugated ? 'C' : 'T';
+  int64_t stride = by_columns ? a.column : a.row;
+  if constexpr (!std::is_floating_point_v<T>) {
+    Lapack<T>::trsm('L', a.upper == by_columns ? 'U' : 'L', trans, a.unitriangular ? 'U' : 'N', n,
+                    columns, data, stride, b, column);
+  } else {
+    int64_t half = (n / 2 + kSmallMatrix - 1) / kSmallMatrix * kSmallMatrix, rest = n - half;
+    SmallTriangle lower_right = a;
+    lower_right.data = data + half * (a.row + a.column);
+    if (a.upper) {
+      substitute(rest, lower_right, b + half, column, columns);
+      Lapack<T>::gemm_subtract(trans, half, columns, rest, data + half * a.column, stride, b + half,
+                               column, b, column);
+      substitute(half, a, b, column, columns);
+    } else {
+      substitute(half, a, b, column, columns);
+      Lapack<T>::gemm_subtract(trans, rest, columns, half, data + half * a.row, stride, b, column,
+                               b + half, column);
+      substitute(rest, lower_right, b + half, column, columns);
+    }
+  }
 }
 
 template <class T>
-void small_lu_solve(char trans, int64_t n, const T* lu, const int* pivots, T* b, int64_t columns) {
-  auto exchange = [&](int64_t i) {
-    if (pivots[i] - 1 == i) return;
-    for (int64_t c = 0; c < columns; ++c) std::swap(b[i + c * n], b[pivots[i] - 1 + c * n]);
-  };
+void solve_by_lu(char trans, int64_t n, const T* lu, const int* pivots, T* b, int64_t columns) {
+  auto exchange = [=](T* side, int64_t i) { std::swap(side[i], side[pivots[i] - 1]); };
   if (trans == 'N') {
-    for (int64_t i = 0; i < n; ++i) exchange(i);
-    substitute(n, {lu, 1, n, false, false, true}, b, columns);
-    substitute(n, {lu, 1, n, false, true, false}, b, columns);
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t i = 0; i < n; ++i) exchange(b + c * n, i);
+    substitute(n, {lu, 1, n, false, false, true}, b, n, columns);
+    substitute(n, {lu, 1, n, false, true, false}, b, n, columns);
   } else {
-    substitute(n, {lu, n, 1, trans == 'C', false, false}, b, columns);
-    substitute(n, {lu, n, 1, trans == 'C', true, true}, b, columns);
-    for (int64_t i = n - 1; i >= 0; --i) exchange(i);
+    substitute(n, {lu, n, 1, trans == 'C', false, false}, b, n, columns);
+    substitute(n, {lu, n, 1, trans == 'C', true, true}, b, n, columns);
+    for (int64_t c = 0; c < columns; ++c)
+      for (int64_t i = n - 1; i >= 0; --i) exchange(b + c * n, i);
   }
 }
 
@@ -182,8 +206,8 @@ int large_lu(int64_t m, int64_t n, T* a, int* pivots) {
     for_each_block_of(n - next, [&](int64_t begin, int64_t end) {
       T* right = a + (next + begin) * m;
       Lapack<T>::laswp(end - begin, right, m, j + 1, next, pivots);
-      Lapack<T>::trsm('L', 'L', 'N', 'U', width, end - begin, panel, m, right + j, m);
-      Lapack<T>::gemm_subtract(m - next, end - begin, width, panel + width, m, right + j, m,
+      substitute(width, {panel, 1, m, false, false, true}, right + j, m, end - begin);
+      Lapack<T>::gemm_subtract('N', m - next, end - begin, width, panel + width, m, right + j, m,
                                right + next, m);
     });
   }
@@ -293,8 +317,7 @@ void lu_solve_cpu(const Tensor& lu, const Tensor& pivots, const Tensor& b, char 
     for_each_column_block(b, double(n) * double(n), [&](int64_t k, int64_t first, int64_t columns) {
       const int* exchanged = pivots.data<int>() + k * n;
       T* side = sides[k] + first * n;
-      if (n <= kSmallMatrix) small_lu_solve(trans, n, factors[k], exchanged, side, columns);
-      else Lapack<T>::getrs(trans, n, columns, factors[k], n, exchanged, side, n);
+      solve_by_lu(trans, n, factors[k], exchanged, side, columns);
     });
   });
 }
@@ -355,15 +378,8 @@ void solve_triangular_cpu(const Tensor& a, const Tensor& b, bool upper, bool uni
     Matrices<T> factors(dense), sides(b);
     for_each_column_block(
         b, double(n) * double(n) / 2, [&](int64_t k, int64_t first, int64_t columns) {
-          T* side = sides[k] + first * n;
-          if (n <= kSmallMatrix) {
-            substitute(n,
-                       {factors[k], by_rows ? n : 1, by_rows ? 1 : n, false, upper, unitriangular},
-                       side, columns);
-          } else {
-            Lapack<T>::trsm('L', upper == by_rows ? 'L' : 'U', by_rows ? 'T' : 'N',
-                            unitriangular ? 'U' : 'N', n, columns, factors[k], n, side, n);
-          }
+          substitute(n, {factors[k], by_rows ? n : 1, by_rows ? 1 : n, false, upper, unitriangular},
+                     sides[k] + first * n, n, columns);
         });
   });
 }

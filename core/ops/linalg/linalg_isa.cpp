@@ -1,5 +1,6 @@
 // Owns the factorizations of matrices of up to 16 x 16. They are copied to where each row, or
-// column, is a whole number of vectors, so that no loop has a rest.
+// column, is a whole number of vectors, so that no loop has a rest; but those of a few numbers are
+// done where they are.
 #include "core/ops/linalg/linalg_loops.h"
 #include "core/tensor/vectors.h"
 
@@ -7,6 +8,7 @@ namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
 
 constexpr int kMost = int(kSmallMatrix);
+constexpr int64_t kFew = 4;  // rows and columns for which a copy would take longer than the rest
 
 template <class T>
 constexpr bool kIsReal = detail::kSame<T, float> || detail::kSame<T, double>;
@@ -84,10 +86,34 @@ template <class T, class D>
          [=](int64_t i) __attribute__((always_inline)) { return line[i] / divisor; });
 }
 
+// The same as lu.
+template <class T>
+int lu_of_few(int64_t m, int64_t n, T* a, int* pivots) {
+  int info = 0;
+  for (int64_t j = 0; j < m && j < n; ++j) {
+    T* column = a + j * m;
+    int64_t pivot = j;
+    for (int64_t i = j + 1; i < m; ++i)
+      if (magnitude(column[i]) > magnitude(column[pivot])) pivot = i;
+    pivots[j] = int(pivot) + 1;
+    if (column[pivot] == T(0)) {
+      if (!info) info = int(j) + 1;
+      continue;
+    }
+    if (pivot != j)
+      for (int64_t c = 0; c < n; ++c) exchange(a[c * m + j], a[c * m + pivot]);
+    for (int64_t i = j + 1; i < m; ++i) column[i] = column[i] / column[j];
+    for (int64_t c = j + 1; c < n; ++c)
+      for (int64_t i = j + 1; i < m; ++i) a[c * m + i] -= column[i] * a[c * m + j];
+  }
+  return info;
+}
+
 // Golub and Van Loan, algorithm 3.4.1: outer products with row exchanges.
 template <class T>
 int lu(int64_t m, int64_t n, void* matrix, int* pivots) {
   T* a = static_cast<T*>(matrix);
+  if (m <= kFew && n <= kFew) return lu_of_few(m, n, a, pivots);
   Lines<T> columns;
   columns.load(a, n, m, m, 1);
   int info = 0;
@@ -133,17 +159,37 @@ int cholesky(int64_t n, void* matrix, int64_t row, int64_t column) {
   return info;
 }
 
+// The same as substitute.
 template <class T>
-void substitute(int64_t n, const SmallTriangle& triangle, void* b, int64_t columns) {
+void substitute_few(int64_t n, const SmallTriangle& triangle, T* b, int64_t column,
+                    int64_t columns) {
+  const T* a = static_cast<const T*>(triangle.data);
+  auto factor = [&](int64_t i, int64_t k) {
+    T x = a[i * triangle.row + k * triangle.column];
+    return triangle.conjugated ? conjugate(x) : x;
+  };
+  for (int64_t c = 0; c < columns; ++c, b += column)
+    for (int64_t step = 0; step < n; ++step) {
+      int64_t i = triangle.upper ? n - 1 - step : step;
+      if (!triangle.unitriangular) b[i] = b[i] / factor(i, i);
+      int64_t end = triangle.upper ? i : n;
+      for (int64_t k = triangle.upper ? 0 : i + 1; k < end; ++k) b[k] -= factor(k, i) * b[i];
+    }
+}
+
+template <class T>
+void substitute(int64_t n, const SmallTriangle& triangle, void* b, int64_t column,
+                int64_t columns) {
+  T* side = static_cast<T*>(b);
+  if (n <= kFew && columns <= kFew) return substitute_few(n, triangle, side, column, columns);
   Lines<T> of_a, rows;
   of_a.load(static_cast<const T*>(triangle.data), n, triangle.column, n, triangle.row);
   if (triangle.conjugated)
     for (int64_t j = 0; j < n; ++j)
       for (int64_t i = 0; i < n; ++i) of_a.at[j][i] = conjugate(of_a.at[j][i]);
-  T* side = static_cast<T*>(b);
-  for (; columns > 0; columns -= kMost, side += kMost * n) {
+  for (; columns > 0; columns -= kMost, side += kMost * column) {
     int64_t width = columns < kMost ? columns : kMost;
-    rows.load(side, n, 1, width, n);
+    rows.load(side, n, 1, width, column);
     for (int64_t step = 0; step < n; ++step) {
       int64_t i = triangle.upper ? n - 1 - step : step;
       T* row = rows.at[i];
@@ -153,7 +199,7 @@ void substitute(int64_t n, const SmallTriangle& triangle, void* b, int64_t colum
       for (int64_t k = triangle.upper ? 0 : i + 1; k < end; ++k)
         subtract(rows.at[k], row, factors[k], 0, width);
     }
-    rows.store(side, n, 1, width, n);
+    rows.store(side, n, 1, width, column);
   }
 }
 

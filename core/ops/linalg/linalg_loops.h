@@ -21,8 +21,9 @@ struct SmallTriangle {
   int64_t row, column;
   bool conjugated, upper, unitriangular;
 };
-// b = A^-1 b for a column-major b of n rows.
-using SmallSubstitution = void (*)(int64_t n, const SmallTriangle& a, void* b, int64_t columns);
+// b = A^-1 b for a b of n rows, whose columns lie `column` elements apart.
+using SmallSubstitution = void (*)(int64_t n, const SmallTriangle& a, void* b, int64_t column,
+                                   int64_t columns);
 
 // float, double, and the complex forms of both.
 struct SmallMatrixLoops {

@@ -1,5 +1,5 @@
-// Owns what is made of products: powers and exponentials of matrices, chains of them, cross
-// products and Vandermonde matrices.
+// Owns what is made of products: powers and exponentials of matrices, chains of them, and
+// Vandermonde matrices.
 #include <cmath>
 
 #include "core/ops/linalg/linalg.h"
@@ -155,21 +155,6 @@ Tensor chain(TensorList tensors) {
   return is_column ? squeeze(product, -1) : product;
 }
 
-// ---- cross products -----------------------------------------------------------------------------
-
-// a x b = roll(a, -1) roll(b, -2) - roll(a, -2) roll(b, -1).
-Tensor cross_of(const Tensor& input, const Tensor& other, int64_t dim) {
-  CHECK(input.dim() == other.dim(), "inputs must have the same number of dimensions, but have ",
-        input.dim(), " and ", other.dim(), ".");
-  int64_t d = wrap_dim(dim, input.dim());
-  CHECK(input.dim() > 0 && input.size(d) == 3 && other.size(d) == 3, "inputs dimension ", dim,
-        " must have length 3. Got shapes ", input.sizes(), " and ", other.sizes());
-  auto rolled = [d](const Tensor& t, int64_t by) {
-    return call<"roll", Tensor>(t, ShapeRef(&by, 1), std::optional<ShapeRef>(ShapeRef(&d, 1)));
-  };
-  return rolled(input, -1) * rolled(other, -2) - rolled(input, -2) * rolled(other, -1);
-}
-
 // x^0, x^1, ... in a new last dim.
 Tensor powers(const Tensor& x, int64_t count) {
   Tensor column = unsqueeze(x, -1);
@@ -242,34 +227,6 @@ OP(chain_matmul, "(Tensor[] matrices) -> Tensor", {
     for (const Tensor& t : matrices)
       CHECK(t.dim() == 2, "Tensor dimension is ", t.dim(), ", expected 2 instead.");
     return chain(matrices);
-  },
-})
-
-OP(linalg_cross, "cross(Tensor input, Tensor other, *, int dim=-1) -> Tensor", {
-  .home    = "linalg",
-  .doc     = R"(The cross products of vectors of three numbers along dim; other dims broadcast.
-
-Example:
-    >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
-    tensor([0., 0., 1.]))",
-  .dtypes  = numeric,
-  .autocast = autocast::on_cuda(autocast::widest),
-  .forward = [](const Tensor& input, const Tensor& other, int64_t dim) {
-    return cross_of(input, other, dim);
-  },
-})
-
-OP(cross, "(Tensor input, Tensor other, int? dim=None) -> Tensor", {
-  .doc     = R"(The cross products of vectors along dim: see linalg.cross.
-
-Without dim it is the first dim of size 3.)",
-  .dtypes  = numeric,
-  .autocast = autocast::on_cuda(autocast::widest),
-  .forward = [](const Tensor& input, const Tensor& other, std::optional<int64_t> dim) {
-    for (int64_t d = 0; !dim && d < input.dim(); ++d)
-      if (input.size(d) == 3) dim = d;
-    CHECK(dim, "no dimension of size 3 in input of shape ", input.sizes(), ".");
-    return cross_of(input, other, *dim);
   },
 })
 

@@ -1,5 +1,6 @@
 // Defines the kernel of resampling on the CPU: threads, and the tables for resample_isa.cpp.
 #include <algorithm>
+#include <bit>
 
 #include "core/device/threads.h"
 #include "core/ops/resample/resample.h"
@@ -38,8 +39,9 @@ class Weights {
 // How the outputs of a row are cut into vectors.
 template <class T>
 class Blocks {
-  using Lane = std::conditional_t<sizeof(T) == 2, int16_t,
+  using Lane = std::conditional_t<sizeof(T) <= 2, int16_t,
                                   std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
+  static constexpr bool kHasVectors = sizeof(T) > 1;
 
  public:
   Blocks(const ResampleAxis& axis, int64_t lanes) {
@@ -75,6 +77,7 @@ class Blocks {
   }
   // Outputs from begin to below end as vectors; a last one may compute some of the others again.
   void cut(const ResampleAxis& axis, int64_t begin, int64_t end, int64_t lanes) {
+    if (!kHasVectors) lanes = 0;
     bool has_vector = lanes > 0 && end - begin >= lanes;
     for (; lanes > 0 && begin + lanes <= end; begin += lanes) add(axis, begin, lanes);
     if (begin == end) return;
@@ -132,7 +135,7 @@ class Blocks {
 template <class T>
 void resample(std::span<const ResampleAxis, 3> axes, ResampleOperand layout, const T* input,
               T* result) {
-  constexpr size_t type = sizeof(T) / 4;
+  constexpr int type = std::countr_zero(sizeof(T));
   int64_t lanes = loops().lanes[type];
   const Weights<T> depth(axes[0]), rows(axes[1]), columns(axes[2]);
   const Blocks<T> blocks(axes[2], layout.pixel == 1 ? lanes : 0);
@@ -174,7 +177,14 @@ void resample_on_cpu(std::span<const ResampleAxis, 3> axes, ResampleOperand layo
   auto run = [&]<class T>(Tag<T>) {
     resample(axes, layout, static_cast<const T*>(input.data()), static_cast<T*>(result.data()));
   };
-  switch (dtype_size(real_dtype(input.dtype()))) {
+  size_t item = dtype_size(input.dtype());
+  bool moves = std::all_of(axes.begin(), axes.end(), [](auto& axis) { return axis.moves(); });
+  if (is_complex(input.dtype()) && !(moves && item == sizeof(double))) {
+    layout.pixel *= 2;
+    item /= 2;
+  }
+  switch (item) {
+    case 1: return run(Tag<uint8_t>{});
     case 2: return run(Tag<uint16_t>{});
     case 4: return run(Tag<float>{});
     default: return run(Tag<double>{});

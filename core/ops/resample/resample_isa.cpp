@@ -106,11 +106,13 @@ void columns_of(const ResampleImage& image, const T* row, T* out) {
       continue;
     }
 #if RUSHLIGHT_ISA != 0
-    if (block.taps) {
-      if constexpr (moves) block_of<true, false>(image, block, row, out);
-      else if (block.has_gaps) block_of<false, true>(image, block, row, out);
-      else block_of<false, false>(image, block, row, out);
-      continue;
+    if constexpr (sizeof(T) > 1) {
+      if (block.taps) {
+        if constexpr (moves) block_of<true, false>(image, block, row, out);
+        else if (block.has_gaps) block_of<false, true>(image, block, row, out);
+        else block_of<false, false>(image, block, row, out);
+        continue;
+      }
     }
 #endif
     for (int64_t o = block.begin; o < block.end; ++o) {
@@ -139,9 +141,9 @@ void pixels_of(const ResampleImage& image, const T* row, T* out) {
   }
 }
 
-// Elements of two bytes move only, whatever they stand for.
+// Elements of one or two bytes move only, whatever they stand for.
 template <class T>
-constexpr bool kMovesOnly = sizeof(T) == 2;
+constexpr bool kMovesOnly = sizeof(T) <= 2;
 
 template <class T>
 void rows_loop(const ResampleImage& image, const void* input, void* output, int64_t row_begin,
@@ -177,15 +179,15 @@ void rows_loop(const ResampleImage& image, const void* input, void* output, int6
 }  // namespace
 
 #if RUSHLIGHT_ISA == 0
-#define RUSHLIGHT_LANES {0, 0, 0}
+#define RUSHLIGHT_LANES {0, 0, 0, 0}
 #else
-#define RUSHLIGHT_LANES {kWidth<uint16_t>, kWidth<float>, kWidth<double>}
+#define RUSHLIGHT_LANES {16, kWidth<uint16_t>, kWidth<float>, kWidth<double>}
 #endif
 
 extern const ResampleLoops resample_loops;
 constexpr ResampleLoops resample_loops = {
     RUSHLIGHT_LANES,
-    {nullptr, &sum_loop<float>, &sum_loop<double>},
-    {&rows_loop<uint16_t>, &rows_loop<float>, &rows_loop<double>}};
+    {nullptr, nullptr, &sum_loop<float>, &sum_loop<double>},
+    {&rows_loop<uint8_t>, &rows_loop<uint16_t>, &rows_loop<float>, &rows_loop<double>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

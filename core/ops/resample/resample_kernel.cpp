@@ -18,11 +18,11 @@ Tensor in_layout(const Tensor& like, DType dtype) {
   return empty_strided(like.sizes(), like.strides(), dtype, like.device());
 }
 
-// What the loops of the CPU take: real numbers of 4 or 8 bytes, or elements of 2 bytes or more that
-// only move, whatever they stand for.
+// What the loops of the CPU take: numbers of 4 bytes or more, or elements that only move, whatever
+// they stand for.
 DType carrier_of(DType dtype, bool moves) {
   bool is_number = dtype_size(dtype) >= 4 && is_differentiable(dtype);
-  return is_number || (moves && dtype_size(dtype) >= 2) ? dtype : DType::float32;
+  return is_number || moves ? dtype : DType::float32;
 }
 
 using Axes = std::span<const ResampleAxis>;
@@ -33,9 +33,7 @@ bool all_move(Axes axes) {
 
 void resample_converted(std::span<const ResampleAxis, 3> axes, ResampleOperand layout,
                         const Tensor& input, const Tensor& result) {
-  bool moves = all_move(axes);
-  DType carrier = carrier_of(input.dtype(), moves);
-  if (is_complex(carrier)) layout.pixel *= 2;
+  DType carrier = carrier_of(input.dtype(), all_move(axes));
   if (carrier == input.dtype()) return resample_on_cpu(axes, layout, input, result);
   Tensor wide = in_layout(input, carrier), wide_result = in_layout(result, carrier);
   copy_into(wide, input);

@@ -43,10 +43,10 @@ using ResampleSumLoop = void (*)(void* out, const void* in, int64_t stride, cons
 using ResampleRowsLoop = void (*)(const ResampleImage& image, const void* in, void* out,
                                   int64_t row_begin, int64_t row_end, void* scratch);
 
-// For elements of 2 bytes, which only move, for float and for double.
-inline constexpr int kResampleTypes = 3;
+// For elements of 1 and 2 bytes, which only move, for float and for double.
+inline constexpr int kResampleTypes = 4;
 struct ResampleLoops {
-  int lanes[kResampleTypes];  // of a block; 0 where blocks do not pay
+  int lanes[kResampleTypes];  // of a block; 0 where blocks do not pay; of bytes there are only runs
   ResampleSumLoop sum[kResampleTypes];
   ResampleRowsLoop rows[kResampleTypes];
 };

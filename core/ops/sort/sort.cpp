@@ -5,6 +5,7 @@
 #include "core/ops/index/index.h"
 #include "core/ops/op.h"
 #include "core/tensor/memory_order.h"
+#include "core/tensor/reduce.h"
 #include "core/tensor/tile_loop.h"
 
 namespace rushlight {
@@ -37,6 +38,14 @@ Sorted first_along(const Tensor& input, int64_t dim, int64_t k, bool descending)
   int64_t length = row_length(input, dim);
   CHECK(k >= 0 && k <= length, "selected index k out of range: k = ", k, " for ", length,
         " elements along dim ", dim);
+  // To find one of them takes no order; where NaN is the smallest as well, that is another one.
+  if (k == 1 && input.dim() && (descending || is_integral(input.dtype()))) {
+    DimSet dims = reduced_dims(ShapeRef(&dim, 1), input.dim());
+    auto [values, indices] =
+        reduce_pair(descending ? Reduction::indexed_maximum : Reduction::indexed_minimum, input,
+                    dims, true, input.dtype());
+    return {values, indices};
+  }
   return sort_rows(input, dim, k, descending);
 }
 

@@ -18,27 +18,23 @@ constexpr int64_t kRadixFrom = 512;  // shorter rows are sorted faster by compar
 constexpr int64_t kBlock = 128;      // keys that are looked at together
 constexpr int kBinBits = 11;         // of the keys that ranks are looked for in
 
-// Sorts by one byte of the key after the other, the lowest first; bytes that are all equal cost
-// one look.
-void radix_sort(std::vector<Ranked>& row, std::vector<Ranked>& spare) {
-  constexpr int kBytes = sizeof(uint64_t);
-  std::vector<std::array<int64_t, 256>> counts(kBytes);
-  for (auto& count : counts) count.fill(0);
-  for (const Ranked& r : row)
-    for (int b = 0; b < kBytes; ++b) ++counts[size_t(b)][r.key >> 8 * b & 255];
+// Sorts by one byte of the key after the other, the lowest first, where they are not all equal.
+void radix_sort(RankedRow& row, RankedRow& spare) {
+  uint64_t differing = 0;
+  for (const Ranked& r : row) differing |= r.key ^ row[0].key;
   spare.resize(row.size());
-  for (int b = 0; b < kBytes; ++b) {
-    std::array<int64_t, 256>& count = counts[size_t(b)];
-    if (count[row[0].key >> 8 * b & 255] == int64_t(row.size())) continue;
+  for (int shift = 0; shift < 64; shift += 8) {
+    if (!(differing >> shift & 255)) continue;
+    std::array<int64_t, 256> count{};
+    for (const Ranked& r : row) ++count[r.key >> shift & 255];
     std::exclusive_scan(count.begin(), count.end(), count.begin(), int64_t(0));
-    for (const Ranked& r : row) spare[size_t(count[r.key >> 8 * b & 255]++)] = r;
+    for (const Ranked& r : row) spare[size_t(count[r.key >> shift & 255]++)] = r;
     row.swap(spare);
   }
 }
 
 // Writes the elements at ranks that ascend; the ranks count from `before`.
-void pick_ranks(std::vector<Ranked>& row, int64_t before, std::span<const int64_t> ranks,
-                Ranked* out) {
+void pick_ranks(RankedRow& row, int64_t before, std::span<const int64_t> ranks, Ranked* out) {
   auto done = row.begin();
   for (size_t i = 0; i < ranks.size(); ++i) {
     auto at = row.begin() + (ranks[i] - before);

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "core/device/allocator.h"
 #include "core/ops/sort/sort_loops.h"
 #include "core/tensor/tensor.h"
 
@@ -18,6 +19,20 @@ struct Ranked {
     return a.key < b.key || (a.key == b.key && a.place < b.place);
   }
 };
+
+// Gives vectors memory that was used before, and leaves new elements uninitialized.
+template <class T>
+struct ReusedMemory {
+  using value_type = T;
+  T* allocate(size_t n) { return static_cast<T*>(cpu_allocate(n * sizeof(T))); }
+  void deallocate(T* data, size_t n) { cpu_free(data, n * sizeof(T)); }
+  template <class U>
+  void construct(U* element) {
+    ::new (static_cast<void*>(element)) U;
+  }
+  friend bool operator==(ReusedMemory, ReusedMemory) { return true; }
+};
+using RankedRow = std::vector<Ranked, ReusedMemory<Ranked>>;
 
 // Where the longest run of equals ends among n > 0 elements in order, the first of several such;
 // goes_on(i) says whether element i equals the one before.
@@ -58,7 +73,7 @@ class RowSorter {
   DType dtype_;
   int64_t length_, stride_;
   bool descending_;
-  std::vector<Ranked> taken_, spare_;
+  RankedRow taken_, spare_;
   std::vector<uint64_t> keys_;
 };
 
