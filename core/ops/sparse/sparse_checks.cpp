@@ -1,4 +1,4 @@
-// Defines the checks on indices that come from outside.
+// Defines the checks on layouts and indices.
 #include "core/ops/sparse/sparse_checks.h"
 
 #include <algorithm>
@@ -38,6 +38,18 @@ void check_order(const int64_t* indices, int64_t dims, int64_t count) {
 }
 
 }  // namespace
+
+const Tensor& expect_sparse(const Tensor& input) {
+  CHECK(input.is_sparse(),
+        "expected a sparse tensor, but got one of layout strided. Use "
+        "to_sparse() first.");
+  return input;
+}
+const SparsePattern& expect_coo(const Tensor& input) {
+  CHECK(layout_of(input) == Layout::sparse_coo, "expected a tensor of layout sparse_coo, but got ",
+        layout_name(layout_of(input)), ". Use to_sparse_coo() first.");
+  return *pattern_of(input);
+}
 
 CooParts checked_coo(const Tensor& indices, const Tensor& values, std::optional<ShapeRef> size,
                      bool in_order) {

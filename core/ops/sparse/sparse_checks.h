@@ -1,9 +1,13 @@
-// Declares the checks on indices that come from outside. What they let through, kernels trust.
+// Declares the checks on layouts, and on indices that come from outside. What they let through,
+// kernels trust.
 #pragma once
 
 #include "core/tensor/sparse.h"
 
 namespace rushlight {
+
+const Tensor& expect_sparse(const Tensor& input);
+const SparsePattern& expect_coo(const Tensor& input);
 
 struct CooParts {
   Tensor indices;  // a copy: int64, row-major
