@@ -28,7 +28,7 @@ def told_of() -> list[Any]:
 def tell_of_members(cls: type) -> None:
     """Lets classes be told of the members of a class, as instances look them up."""
     methods = (type(tell_of_members), type(_C.TensorBase.size))
-    attributes = (property, type(_C.TensorBase.shape))
+    attributes = (property, type(vars(_C.TensorBase)["shape"]))
     members = {name: value for base in reversed(cls.__mro__) for name, value in vars(base).items()}
     for name, member in members.items():
         if name.startswith("_") or name == "as_subclass":
