@@ -62,7 +62,7 @@ template <class T>
 inline PlainComplex<T> conj(PlainComplex<T> z) {
   return {z.real(), -z.imag()};
 }
-// z / |z|, by way of parts of which the larger is 1, so that no square overflows or vanishes.
+// z / |z|, or 0, by way of parts of which the larger is 1, so that no square overflows or vanishes.
 template <class T>
 inline PlainComplex<T> sgn(PlainComplex<T> z) {
   T a = abs(z.real()), b = abs(z.imag()), larger = a < b ? b : a;
@@ -70,8 +70,8 @@ inline PlainComplex<T> sgn(PlainComplex<T> z) {
   T unit = has_unit ? larger : T(1);
   T x = z.real() / unit, y = z.imag() / unit;
   T length = sqrt(rounded(x * x) + rounded(y * y));
-  T divisor = length == T(0) ? T(1) : length;
-  return {x / divisor, y / divisor};
+  bool is_zero = length == T(0);  // whose parts may be -0
+  return {is_zero ? T(0) : x / length, is_zero ? T(0) : y / length};
 }
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE
