@@ -33,6 +33,7 @@ SUITES = ("ops", "models", "networks", "data", "distributed", "startup", "memory
 IMPORT, IMPORT_GOAL = "import", 0.08
 MEMORY_GOAL = 0.80
 THREADS = 2
+TRADEMARKS = r"\((R|TM)\)| Processor"  # in the names of processors
 VECTORS = {"avx512f": "with AVX-512", "avx2": "with AVX2"}
 # Threads that wait for their next parallel region spin for a while; by then they have gone to
 # sleep and do not take the cores from the other framework.
@@ -163,7 +164,8 @@ def processor() -> str:
     facts = {key.strip(): value.strip() for key, _, value in entries}
     flags = facts.get("flags", "").split()
     vectors = next((name for flag, name in VECTORS.items() if flag in flags), "")
-    return f"{facts.get('model name', platform.machine())} {vectors}".strip()
+    name = facts.get("model name", platform.machine())
+    return f"{re.sub(TRADEMARKS, '', name)} {vectors}".strip()
 
 
 def save(rows: list[dict[str, Any]], about: dict[str, Any]) -> Path:
@@ -186,8 +188,9 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def update_readme(rows: list[dict[str, Any]], about: dict[str, Any], page: Path) -> None:
-    """Puts the headlines into the README, and all rows that miss their goals."""
-    shown = [row for row in rows if row["case"] in HEADLINES or cells(row)[-1] != "ok"]
+    """Puts the headlines into the README, and all rows that miss their goals, but no errors."""
+    measured = [row for row in rows if "error" not in row]
+    shown = [row for row in measured if row["case"] in HEADLINES or cells(row)[-1] != "ok"]
     link = page.relative_to(README.parent)
     text = (
         f"{about['processor']}, {about['date']}. These are some of [all cases]({link}), among them "
