@@ -186,9 +186,9 @@ template <class T>
 }
 // In this order: all offsets first would not fit into the registers.
 [[gnu::always_inline]] inline __m128d load_2_pairs(const float* plane, const int32_t* offset) {
-  const double *low = reinterpret_cast<const double*>(plane + offset[0]),
-               *high = reinterpret_cast<const double*>(plane + offset[1]);
-  __m128d pairs = _mm_loadh_pd(_mm_load_sd(low), high);
+  using Pair [[gnu::aligned(4), gnu::may_alias]] = double;  // only moved
+  __m128d pairs = {*reinterpret_cast<const Pair*>(plane + offset[0]),
+                   *reinterpret_cast<const Pair*>(plane + offset[1])};
   asm volatile("" : "+x"(pairs));
   return pairs;
 }
