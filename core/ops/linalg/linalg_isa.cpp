@@ -86,15 +86,22 @@ template <class T, class D>
          [=](int64_t i) __attribute__((always_inline)) { return line[i] / divisor; });
 }
 
+// Where the largest of a column stands, from row j on.
+template <class T>
+[[gnu::always_inline]] inline int64_t pivot_of(const T* column, int64_t j, int64_t m) {
+  int64_t pivot = j;
+  for (int64_t i = j + 1; i < m; ++i)
+    if (magnitude(column[i]) > magnitude(column[pivot])) pivot = i;
+  return pivot;
+}
+
 // The same as lu.
 template <class T>
 int lu_of_few(int64_t m, int64_t n, T* a, int* pivots) {
   int info = 0;
   for (int64_t j = 0; j < m && j < n; ++j) {
     T* column = a + j * m;
-    int64_t pivot = j;
-    for (int64_t i = j + 1; i < m; ++i)
-      if (magnitude(column[i]) > magnitude(column[pivot])) pivot = i;
+    int64_t pivot = pivot_of(column, j, m);
     pivots[j] = int(pivot) + 1;
     if (column[pivot] == T(0)) {
       if (!info) info = int(j) + 1;
@@ -119,9 +126,7 @@ int lu(int64_t m, int64_t n, void* matrix, int* pivots) {
   int info = 0;
   for (int64_t j = 0; j < m && j < n; ++j) {
     T* column = columns.at[j];
-    int64_t pivot = j;
-    for (int64_t i = j + 1; i < m; ++i)
-      if (magnitude(column[i]) > magnitude(column[pivot])) pivot = i;
+    int64_t pivot = pivot_of(column, j, m);
     pivots[j] = int(pivot) + 1;
     if (column[pivot] == T(0)) {
       if (!info) info = int(j) + 1;
