@@ -12,11 +12,6 @@
 namespace rushlight {
 namespace {
 
-Tensor fresh(ShapeRef size, std::optional<DType> dtype, std::optional<Device> device,
-             DType otherwise = default_dtype()) {
-  return empty(size, dtype.value_or(otherwise), device.value_or(default_device()));
-}
-
 Tensor fresh_like(const Tensor& input, std::optional<DType> dtype, std::optional<Device> device,
                   std::optional<MemoryFormat> format) {
   return call<"empty_like", Tensor>(input, dtype, device, format);
@@ -106,7 +101,7 @@ OP(randint, "(int high, int[] size, *, Generator? generator=None, dtype? dtype=N
   .batch   = by_sizes,
   .forward = [](int64_t high, ShapeRef size, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return draw_integers(fresh(size, dtype, device, DType::int64), 0, high, generator);
+    return draw_integers(fresh(size, dtype.value_or(DType::int64), device), 0, high, generator);
   },
 })
 
@@ -117,7 +112,7 @@ OP(randint_low, "randint.low(int low, int high, int[] size, *, Generator? genera
   .forward = [](int64_t low, int64_t high, ShapeRef size, Generator* generator,
                 std::optional<DType> dtype,
                 std::optional<Device> device) {
-    return draw_integers(fresh(size, dtype, device, DType::int64), low, high, generator);
+    return draw_integers(fresh(size, dtype.value_or(DType::int64), device), low, high, generator);
   },
 })
 
@@ -152,7 +147,7 @@ OP(randperm, "(int n, *, Generator? generator=None, dtype? dtype=None, "
   .doc     = R"(The numbers 0 to n - 1 in random order.)",
   .batch   = [](const Batch& batch, int64_t n, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device) {
-    if (batch.size() == 0) return fresh(Shape{0, n}, dtype, device, DType::int64);
+    if (batch.size() == 0) return fresh(Shape{0, n}, dtype.value_or(DType::int64), device);
     std::vector<Tensor> orders;
     for (int64_t i = 0; i < batch.size(); ++i)
       orders.push_back(call<"randperm", Tensor>(n, generator, dtype, device));
@@ -161,7 +156,7 @@ OP(randperm, "(int n, *, Generator? generator=None, dtype? dtype=None, "
   .forward = [](int64_t n, Generator* generator, std::optional<DType> dtype,
                 std::optional<Device> device) {
     CHECK(n >= 0, "n must be non-negative, got ", n);
-    Tensor out = fresh(Shape{n}, dtype, device, DType::int64);
+    Tensor out = fresh(Shape{n}, dtype.value_or(DType::int64), device);
     CHECK(!is_complex(out.dtype()), ErrorKind::kNotImplemented, "not implemented for ",
           dtype_name(out.dtype()));
     int64_t most = is_bool(out.dtype()) ? 1 : whole_range(out.dtype()).second;
