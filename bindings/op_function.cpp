@@ -1,261 +1,14 @@
-// Owns the Python callables made from the op table, and what a call does around an op.
+// Owns the Python callables made from the op table.
 //
 // torch.add is an OpFunction, Tensor.add an OpMethod: a method call passes the tensor as `input`.
 // Overloads are tried in the order of the table; the first whose arguments fit is called.
-#include <array>
-#include <map>
-#include <sstream>
-
+#include "bindings/op_call.h"
 #include "bindings/override.h"
 #include "bindings/parser.h"
 #include "core/autograd/node.h"
-#include "core/autograd/profiler.h"
-#include "core/ops/sparse/sparse.h"
-#include "core/tensor/generator.h"
-#include "core/tensor/tile_loop.h"
 
 namespace rushlight::python {
 namespace {
-
-// ---- results ------------------------------------------------------------------------------------
-
-// One field on a line, as PyTorch writes them.
-PyObject* named_repr(PyObject* self) {
-  return guarded([&] {
-    auto* type = reinterpret_cast<PyObject*>(Py_TYPE(self));
-    std::string name = Py_TYPE(self)->tp_name;
-    Ref names(checked(PyObject_GetAttrString(type, "__match_args__")));
-    Ref text(checked(PyUnicode_FromFormat("torch%s(", name.c_str() + name.find('.'))));
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i)
-      text = Ref(checked(PyUnicode_FromFormat("%U%s%U=%R", text.get(), i ? ",\n" : "\n",
-                                              PyTuple_GET_ITEM(names.get(), i),
-                                              PyTuple_GET_ITEM(self, i))));
-    return checked(PyUnicode_FromFormat("%U)", text.get()));
-  });
-}
-
-bool has_named_results(const OpEntry& entry) {
-  return entry.schema.return_count > 1 && !entry.schema.returns[0].name.empty();
-}
-
-// "max" for the results of torch.max, "linalg_qr" for those of torch.linalg.qr.
-std::string return_type_name(const OpEntry& entry) {
-  std::string name(entry.schema.name);
-  return std::string_view(entry.home) == "linalg" ? "linalg_" + name : name;
-}
-
-// torch.return_types.max and its like, made when first asked for.
-PyTypeObject* return_type(const OpEntry& entry) {
-  static std::map<std::string, PyTypeObject*> types;
-  std::string name = return_type_name(entry);
-  auto [it, added] = types.try_emplace(name, nullptr);
-  if (added) {
-    auto* names = new std::deque<std::string>();
-    auto* fields = new std::vector<PyStructSequence_Field>();
-    for (int i = 0; i < entry.schema.return_count; ++i)
-      fields->push_back(
-          {names->emplace_back(entry.schema.returns[size_t(i)].name).c_str(), nullptr});
-    fields->push_back({nullptr, nullptr});
-    auto* title = new std::string("rushlight.return_types." + name);
-    PyStructSequence_Desc description{title->c_str(), nullptr, fields->data(),
-                                      entry.schema.return_count};
-    it->second = PyStructSequence_NewType(&description);
-    if (!it->second) throw PythonError();
-    it->second->tp_repr = named_repr;
-  }
-  return it->second;
-}
-
-PyObject* to_python(const OpEntry& entry, Result&& result) {
-  return std::visit(
-      [&]<class T>(const T& value) -> PyObject* {
-        if constexpr (std::is_same_v<T, Tensor>) {
-          return wrap(value);
-        } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
-          if (!has_named_results(entry)) return wrap_tuple(value);
-          Ref named(checked(PyStructSequence_New(return_type(entry))));
-          for (size_t i = 0; i < value.size(); ++i)
-            PyStructSequence_SetItem(named.get(), Py_ssize_t(i), wrap(value[i]));
-          return named.release();
-        } else if constexpr (std::is_same_v<T, bool>) {
-          return PyBool_FromLong(value);
-        } else if constexpr (std::is_same_v<T, DType>) {
-          return wrap_dtype(value);
-        } else {
-          return wrap_number(Scalar(value));
-        }
-      },
-      result);
-}
-
-// ---- the call -----------------------------------------------------------------------------------
-
-struct Weight {
-  int64_t elements = 0;
-  bool recorded = false;
-
-  void add(const Value& value) {
-    if (auto* one = std::get_if<const Tensor*>(&value)) {
-      elements = std::max(elements, (*one)->numel());
-      recorded |= (*one)->requires_grad();
-    } else if (auto* list = std::get_if<TensorList>(&value)) {
-      for (const Tensor& t : *list) {
-        if (!t.defined()) continue;
-        // A sum of sizes may overflow.
-        elements = std::min(elements, kReleaseGilFrom) + std::min(t.numel(), kReleaseGilFrom);
-        recorded |= t.requires_grad();
-      }
-    }
-  }
-};
-Weight weigh(const OpEntry& entry, const Value* values) {
-  Weight weight;
-  for (int i = 0; i < entry.schema.arg_count; ++i) weight.add(values[i]);
-  return weight;
-}
-
-// The arguments of a call during which other threads run Python code, which may exchange the
-// tensors of objects by swap_tensors, and the states of generators: the call has handles of its
-// own.
-class OwnValues {
- public:
-  OwnValues(const OpEntry& entry, const Value* values) {
-    for (int i = 0; i < entry.schema.arg_count; ++i) {
-      values_[size_t(i)] = values[i];
-      auto* tensor = std::get_if<const Tensor*>(&values[i]);
-      if (tensor) values_[size_t(i)] = &(tensors_[size_t(i)] = **tensor);
-      auto* generator = std::get_if<Generator*>(&values[i]);
-      if (generator && *generator) generator_ = (*generator)->weak_from_this().lock();
-    }
-  }
-  const Value* get() const { return values_.data(); }
-
- private:
-  std::array<Value, kMaxArgs> values_;
-  std::array<Tensor, kMaxArgs> tensors_;
-  std::shared_ptr<Generator> generator_;
-};
-
-// With `out`, the result is written there if the op can do so and the shape fits.
-Result run_with(const OpEntry& entry, const Value* values, bool inplace, const Tensor* out) {
-  if (out && entry.call_into) return entry.call_into(values, *out);
-  return inplace ? entry.call_inplace(values) : entry.call(values);
-}
-// The same while other threads run Python code; on its own, so that small calls need less stack.
-[[gnu::noinline]] Result run_unlocked(const OpEntry& entry, const Value* values, bool inplace,
-                                      const Tensor* out) {
-  OwnValues own(entry, values);
-  Tensor target = out ? *out : Tensor();
-  ReleaseGil release;
-  return run_with(entry, own.get(), inplace, out ? &target : nullptr);
-}
-Result run(const OpEntry& entry, const Value* values, bool inplace, const Tensor* out = nullptr) {
-  Weight weight = weigh(entry, values);
-  bool writes = inplace || out ||
-                (entry.schema.arg_count && entry.schema.args[0].type == ArgType::tensor_mutable);
-  bool profiled = current_profile && current_profile->notes_sites;
-  if (writes || (weight.recorded && is_grad_enabled()) || profiled) capture_call_site();
-  return weight.elements < kReleaseGilFrom ? run_with(entry, values, inplace, out)
-                                           : run_unlocked(entry, values, inplace, out);
-}
-
-// Brings a new tensor into a sparse layout; elements that nobody wrote are no entries.
-void set_layout(const OpEntry& entry, Result& result, Layout layout) {
-  Tensor& tensor = std::get<Tensor>(result);
-  if (entry.schema.name.find("empty") != std::string_view::npos) tensor = zeros_like(tensor);
-  tensor = to_layout(tensor, layout);
-}
-
-// ---- out= ---------------------------------------------------------------------------------------
-
-void refuse_to_record(bool wants_grad, const char* op) {
-  CHECK(
-      !wants_grad || !is_grad_enabled(), op,
-      ": functions with out=... arguments don't support automatic differentiation, but one of the "
-      "arguments requires grad.");
-}
-
-// Gives `out` the sizes of a result, and its order of dims where it has one.
-void resize_out(const Tensor& out, const Tensor& result, const char* op) {
-  const Shape& sizes = result.sizes();
-  check_writable(out);
-  if (out.numel() > 0) {
-    std::ostringstream text;
-    text << op << ": An output with one or more elements was resized since it had shape "
-         << out.sizes() << ", which does not match the required output shape " << ShapeText{sizes}
-         << ". Pass out of that shape, or of 0 elements.";
-    checked(warn_program(text.str().c_str()));
-  }
-  TensorImpl& impl = *out.impl();
-  Shape strides = result.is_dense() ? result.strides() : contiguous_strides(sizes);
-  int64_t needed = storage_bytes_needed(sizes, strides, impl.offset, out.itemsize());
-  if (needed > int64_t(impl.storage->bytes())) impl.storage->resize(size_t(needed));
-  impl.sizes = sizes;
-  impl.strides = strides;
-  impl.layout_changed();
-}
-
-// Brings a result into the tensor that the caller gave, unless the op has written it there.
-void write_out(const Tensor& out, const Tensor& result, const char* op) {
-  refuse_to_record(out.requires_grad(), op);
-  if (out.is_sparse()) {
-    CHECK(layout_of(result) == layout_of(out), op, ": the result has layout ",
-          layout_name(layout_of(result)), ", but out has ", layout_name(layout_of(out)), ".");
-    take_parts(out, result.dtype() == out.dtype() ? result : cast(result, out.dtype()));
-  } else if (!result.is(out)) {
-    CHECK(!result.is_sparse(), op, ": the result is sparse, but out is a dense tensor.");
-    CHECK(can_cast(result.dtype(), out.dtype()), op, ": result type ", dtype_name(result.dtype()),
-          " can't be cast to the desired output type ", dtype_name(out.dtype()));
-    check_writable(out);
-    if (!(out.sizes() == result.sizes())) resize_out(out, result, op);
-    copy_into(out, result);
-  }
-  if (!out.impl()->untracked) out.storage()->bump_version(op);
-}
-
-// Only what is made from nothing may come to be where `out` is.
-void check_out_device(const OpEntry& entry, const Tensor& out, const Tensor& result) {
-  CHECK(result.device() == out.device() || entry.schema.index_of("device") >= 0,
-        entry.schema.name_text,
-        ": Expected all tensors to be on the same device, but the result is on ", result.device(),
-        " and out on ", out.device(), ". Pass out on the device of the inputs.");
-}
-
-// What a call with out= returns: the tensors themselves, by the names of the op's results.
-PyObject* named_out(const OpEntry& entry, PyObject* out) {
-  if (!has_named_results(entry)) return Py_NewRef(out);
-  Ref named(checked(PyStructSequence_New(return_type(entry))));
-  for (Py_ssize_t i = 0; i < entry.schema.return_count; ++i)
-    PyStructSequence_SetItem(named.get(), i, checked(PySequence_GetItem(out, i)));
-  return named.release();
-}
-
-PyObject* call_with_out(const OpEntry& entry, const Value* values, PyObject* out) {
-  const char* op = entry.schema.name_text;
-  refuse_to_record(weigh(entry, values).recorded, op);
-  const Tensor* target = is_tensor(out) ? &unwrap(out) : nullptr;
-  if (target) refuse_to_record(target->requires_grad(), op);
-  Result result = run(entry, values, false, target);
-  if (Tensor* one = std::get_if<Tensor>(&result)) {
-    const Tensor& into = expect_tensor(out, "argument 'out'");
-    check_out_device(entry, into, *one);
-    write_out(into, *one, op);
-  } else if (auto* many = std::get_if<std::vector<Tensor>>(&result)) {
-    CHECK(PySequence_Check(out) && size_t(PySequence_Size(out)) == many->size(), ErrorKind::kType,
-          op, ": argument 'out' must be a tuple of ", many->size(), " Tensors");
-    for (size_t i = 0; i < many->size(); ++i) {
-      Ref item(checked(PySequence_GetItem(out, Py_ssize_t(i))));
-      const Tensor& into = expect_tensor(item.get(), "argument 'out'");
-      check_out_device(entry, into, (*many)[i]);
-      write_out(into, (*many)[i], op);
-    }
-  } else {
-    CHECK(false, ErrorKind::kType, op, ": got an unexpected keyword argument 'out'");
-  }
-  return named_out(entry, out);
-}
-
-// ---- the callables ------------------------------------------------------------------------------
 
 struct PyOpFunction {
   PyObject_HEAD vectorcallfunc vectorcall;
@@ -309,8 +62,8 @@ PyObject* op_vectorcall(PyObject* callable, PyObject* const* args, size_t flagge
         const Extras& extras = call.extras();
         Result result;
         try {
-          if (extras.out) return call_with_out(*entry, call.values(), extras.out);
-          result = run(*entry, call.values(), self->inplace);
+          if (extras.out) return run_op_into(*entry, call.values(), extras.out);
+          result = run_op(*entry, call.values(), self->inplace);
         } catch (Error& error) {
           // The op that failed may be one that this is made of, which the user did not call. Of our
           // own mistakes the place matters more.
@@ -485,17 +238,6 @@ const OpEntry& op_entry(std::string_view name, std::string_view overload) {
     if (entry.schema.name == name && entry.schema.overload == overload) return entry;
   CHECK(false, "there is no op ", name);
   __builtin_unreachable();
-}
-
-PyObject* find_return_type(std::string_view name) {
-  for (const OpEntry& entry : op_table())
-    if (has_named_results(entry) && return_type_name(entry) == name)
-      return reinterpret_cast<PyObject*>(return_type(entry));
-  return nullptr;
-}
-
-PyObject* call_op(const OpEntry& entry, const Value* args, bool inplace) {
-  return to_python(entry, run(entry, args, inplace));
 }
 
 // _C._op_homes: {"torch": {name: function}, "nn.functional": {...}, ..., "Tensor": {methods}}.
