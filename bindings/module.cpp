@@ -8,6 +8,7 @@
 #include "bindings/nccl.h"
 #include "bindings/override.h"
 #include "bindings/python.h"
+#include "bindings/steps.h"
 #include "core/device/allocator.h"
 #include "core/device/cpu_features.h"
 #include "core/device/denormals.h"
@@ -112,6 +113,7 @@ NB_MODULE(_C, m) {
     add_nccl(module);
     add_module_call(module);
     add_meeting(module);
+    add_steps(module);
   } catch (const PythonError&) {
     throw nb::python_error();
   }

@@ -41,6 +41,7 @@ int node_clear(PyObject* self) {
 PyObject* node_name(PyObject* self, PyObject*) {
   return PyUnicode_FromString(node_of(self)->name().c_str());
 }
+PyObject* node_op(PyObject* self, PyObject*) { return PyUnicode_FromString(node_of(self)->op()); }
 PyObject* node_repr(PyObject* self) {
   return PyUnicode_FromFormat("<%s object at %p>", node_of(self)->name().c_str(),
                               node_of(self).get());
@@ -175,6 +176,7 @@ PyObject* node_register_prehook(PyObject* self, PyObject* function) {
 
 PyMethodDef node_methods[] = {
     {"name", node_name, METH_NOARGS, "name() -> str\n\nThe name of the node: 'AddBackward0'."},
+    {"_op", node_op, METH_NOARGS, "_op() -> str\n\nThe op whose gradients it computes."},
     {"register_hook", node_register_hook, METH_O,
      "register_hook(fn) -> RemovableHandle\n\nCalls fn(grad_inputs, grad_outputs) after the node's "
      "backward. Both are tuples, with None where\nnothing flowed; a tuple that fn returns replaces "

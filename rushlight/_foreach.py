@@ -7,6 +7,8 @@ What stands beside the tensors is a list with an entry for each of them, or one 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import rushlight as rl
@@ -53,14 +55,13 @@ def _for_each(name: str, call: Callable[..., Any], args: list[Any], kwargs: Any)
         raise RuntimeError(
             f"{name}: Tensor lists must have the same number of tensors, got lists of {counts}."
         )
-    columns = [row if isinstance(row, (list, tuple)) else [row] * counts[0] for row in rows]
+    columns = [row if isinstance(row, (list, tuple)) else repeat(row, counts[0]) for row in rows]
     own, named = columns[: len(args)], columns[len(args) :]
+    if all(isinstance(column, repeat) for column in named):
+        return list(map(partial(call, **kwargs) if kwargs else call, *own))
+    options = (dict(zip(kwargs, row, strict=True)) for row in zip(*named, strict=True))
     return [
-        call(
-            *(row[i] for row in own),
-            **{key: row[i] for key, row in zip(kwargs, named, strict=True)},
-        )
-        for i in range(counts[0])
+        call(*row, **chosen) for row, chosen in zip(zip(*own, strict=True), options, strict=True)
     ]
 
 

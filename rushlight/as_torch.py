@@ -2,10 +2,10 @@
 
     python -m rushlight.as_torch train.py --epochs 3
 
-or `import rushlight.as_torch` as the first line of a program. From then on, in this process,
-`torch` and its submodules are Rushlight's own modules under a second name, `torchvision` is
-`rushlight.vision`, and both count as installed, of the versions whose names Rushlight has.
-`functorch`, a part of PyTorch, comes with them.
+or `-m package.train`, or `import rushlight.as_torch` as the first line of a program. From then on,
+in this process, `torch` and its submodules are Rushlight's own modules under a second name,
+`torchvision` is `rushlight.vision`, and both count as installed, of the versions whose names
+Rushlight has. `functorch`, a part of PyTorch, comes with them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import multiprocessing.spawn
 import runpy
 import sys
 from collections.abc import Iterable, Sequence
@@ -20,7 +21,7 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import rushlight
 from rushlight.torch_version import TorchVersion
@@ -111,11 +112,32 @@ def _install() -> None:
     rushlight.__version__ = TorchVersion(f"{_VERSIONS['torch']}+rushlight.{rushlight.__version__}")
 
 
+def _tell_children() -> None:
+    """Lets processes that are not forked say `import torch`, too, as they import the program."""
+    prepare = multiprocessing.spawn.get_preparation_data
+
+    def prepare_as_torch(name: str) -> dict[str, Any]:
+        # Read before the program is imported; to read the function is to import its module.
+        return {**prepare(name), "as_torch": importlib.import_module("rushlight.as_torch")._install}
+
+    multiprocessing.spawn.get_preparation_data = prepare_as_torch
+
+
 def _run(arguments: list[str]) -> None:
+    is_module = arguments[:1] == ["-m"]
+    arguments = arguments[is_module:]
     if not arguments:
-        raise SystemExit("usage: python -m rushlight.as_torch PROGRAM.py [ARGUMENT ...]")
+        raise SystemExit(
+            "usage: python -m rushlight.as_torch (PROGRAM.py | -m MODULE) [ARGUMENT ...]"
+        )
     importlib.import_module("rushlight.as_torch")  # this file is __main__, which no one else finds
+    _tell_children()
     sys.argv[:] = arguments
+    if is_module:
+        runpy.run_module(
+            _own_name(arguments[0]) or arguments[0], run_name="__main__", alter_sys=True
+        )
+        return
     sys.path[0] = str(Path(arguments[0]).resolve().parent)
     runpy.run_path(arguments[0], run_name="__main__")
 

@@ -111,6 +111,41 @@ def test_pytorch_itself_must_not_be_there_yet(tmp_path: Path) -> None:
     )
 
 
+def test_processes_that_are_started_anew_have_the_second_name(tmp_path: Path) -> None:
+    done = run(
+        tmp_path,
+        """
+        import torch
+
+        def work(rank, first):
+            print(rank, torch.__name__, first + rank)
+
+        if __name__ == "__main__":
+            torch.multiprocessing.spawn(work, (torch.ones(1),), nprocs=1)
+        """,
+    )
+    assert (done.stdout, done.stderr) == ("0 torch tensor([1.])\n", "")
+
+
+def test_a_module_runs_by_its_name_and_so_does_the_launcher(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import torch, sys\nprint(__name__, torch.__name__, sys.argv[1:])"
+    )
+    command = [sys.executable, "-m", "rushlight.as_torch", "-m"]
+    launcher = [*command, "torch.distributed.run", "--standalone"]
+    for start in ([*command, "train"], [*launcher, "train.py"], [*launcher, "-m", "train"]):
+        done = subprocess.run(
+            [*start, "--epochs", "3"],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert done.stdout == "__main__ torch ['--epochs', '3']\n", done.stderr
+
+
 def test_the_program_must_be_named() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "rushlight.as_torch"],

@@ -52,11 +52,11 @@ _TYPES: dict[Any, Any] = {**STORAGE_TYPES, **QUANTIZED_STORAGE_TYPES}
 class _SavedStorage:
     """A storage that the pickle refers to; `reference` is how."""
 
-    def __init__(self, tensor: Tensor, key: str) -> None:
+    def __init__(self, tensor: Tensor, nbytes: int, key: str) -> None:
         self.key = key
         self.type = _TYPES.get(tensor.dtype, UNTYPED_STORAGE)
         self.dtype = tensor.dtype
-        count = tensor.untyped_storage().nbytes() // tensor.itemsize
+        count = nbytes // tensor.itemsize
         # Holds on to the memory, so that no other storage can take its address meanwhile.
         elements = integers_of(tensor) if tensor.is_quantized else tensor.detach()
         self.elements = elements.as_strided((count,), (1,), 0)
@@ -71,6 +71,8 @@ class _SavedStorage:
 _PythonPickler: Any = pickle._Pickler
 
 _PLAIN = (Tensor.__reduce_ex__, Parameter.__reduce_ex__)
+# What reducer_override has nothing to say about, which is most of what a checkpoint holds.
+_AS_USUAL = {OrderedDict, bool, dict, float, int, list, str, tuple, type(None)}
 
 
 class _Pickler(_PythonPickler):
@@ -97,6 +99,8 @@ class _Pickler(_PythonPickler):
         return obj.reference + self._view if isinstance(obj, _SavedStorage) else None
 
     def reducer_override(self, obj: Any) -> Any:
+        if type(obj) in _AS_USUAL:
+            return NotImplemented
         if id(obj) in TORCH_NAMES:
             return TORCH_NAMES[id(obj)]
         if is_lazy(obj):
@@ -146,6 +150,31 @@ class _Pickler(_PythonPickler):
         self.write(pickle.GLOBAL + f"{module}\n{attribute}\n".encode())
         self.memoize(obj)
 
+    def save_reduce(self, func: Any, args: tuple[Any, ...], *rest: Any, obj: Any = None) -> None:
+        if func is not rebuild_tensor_v2 or not self.bin:
+            super().save_reduce(func, args, *rest, obj=obj)
+            return
+        # The same without a look at each number, and no places in the memo for what comes once.
+        storage, offset, shape, stride, requires_grad, _ = args
+        save, write, save_int = self.save, self.write, self.save_long
+        *reference, count = storage.reference
+        save(func)
+        write(pickle.MARK + pickle.MARK)
+        for part in reference:
+            save(part)
+        save_int(count)
+        write(pickle.NONE * len(self._view) + pickle.TUPLE + pickle.BINPERSID)
+        save_int(offset)
+        for numbers in (shape, stride):
+            write(pickle.MARK)
+            for number in numbers:
+                save_int(number)
+            write(pickle.TUPLE)
+        self.save_bool(requires_grad)
+        save(OrderedDict)
+        write(pickle.EMPTY_TUPLE + pickle.REDUCE + pickle.TUPLE + pickle.REDUCE)
+        self.memoize(obj)
+
     def _reduce_tensor(self, tensor: Tensor) -> tuple[Any, ...]:
         function, arguments = self._reduce_values(tensor)
         kind, state = type(tensor), dict(vars(tensor))
@@ -191,12 +220,13 @@ class _Pickler(_PythonPickler):
 
     def _storage_of(self, tensor: Tensor) -> _SavedStorage:
         memory = tensor.untyped_storage()
-        identity: tuple[Any, ...] = (memory.data_ptr(), memory.nbytes())
-        if not memory.nbytes():
-            identity = (tensor.dtype,)  # storages without memory may have any address
-        if identity not in self.storages:
-            self.storages[identity] = _SavedStorage(tensor, str(len(self.storages)))
-        storage = self.storages[identity]
+        nbytes = memory.nbytes()
+        # Storages without memory may have any address.
+        identity: tuple[Any, ...] = (memory.data_ptr(), nbytes) if nbytes else (tensor.dtype,)
+        storage = self.storages.get(identity)
+        if storage is None:
+            storage = _SavedStorage(tensor, nbytes, str(len(self.storages)))
+            self.storages[identity] = storage
         if storage.dtype != tensor.dtype:
             raise RuntimeError(
                 "save: Cannot save multiple tensors or storages that view the same data as "

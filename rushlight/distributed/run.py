@@ -241,7 +241,10 @@ class _Job:
         program += self._args.training_script_args
         if self._args.no_python:
             return program
-        return [sys.executable, "-u", *(["-m"] if self._args.module else []), *program]
+        # A launcher that stands in for PyTorch's starts programs that say `import torch`.
+        stand_in = ["-m", "rushlight.as_torch"] if "rushlight.as_torch" in sys.modules else []
+        how = stand_in + (["-m"] if self._args.module else [])
+        return [sys.executable, "-u", *how, *program]
 
     def _environment(self, local_rank: int, attempt: int) -> dict[str, str]:
         rank = self._node * self._local_size + local_rank

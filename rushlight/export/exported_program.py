@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 
 from rushlight import Tensor, nn
@@ -21,7 +22,7 @@ from rushlight.fx.node import Node
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any, NoReturn
 
     from rushlight.export.dynamic_shapes import Dim
@@ -57,6 +58,22 @@ class ExportedProgram:
         dtypes the export does not cover.
         """
         return self._program.module()
+
+    def run_decompositions(self, decomp_table: Mapping[Any, Any] | None = None) -> ExportedProgram:
+        """Returns a copy of the program: its ops are Rushlight's own, which are not made of others.
+
+        Args:
+            decomp_table: functions in the place of ops; PyTorch's names of ops do not occur here.
+
+        Raises:
+            NotImplementedError: if there is such a function.
+        """
+        if decomp_table:
+            raise NotImplementedError(
+                "run_decompositions: the ops of the program are Rushlight's, which a table cannot "
+                "name. Change the nodes of module().graph instead."
+            )
+        return ExportedProgram(copy.copy(self._program))
 
     @property
     def graph(self) -> Graph:

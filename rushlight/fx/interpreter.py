@@ -9,6 +9,7 @@ from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node, map_aggregate, map_arg
 from rushlight.fx.proxy import Proxy
+from rushlight.fx.traceback import has_preserved_node_meta, set_current_meta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -103,7 +104,11 @@ class Interpreter:
     def run_node(self, n: Node) -> Any:
         """Returns the value of a node, by the method that has the name of its op."""
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        run = getattr(self, n.op)
+        if not has_preserved_node_meta():
+            return run(n.target, args, kwargs)
+        with set_current_meta(n):
+            return run(n.target, args, kwargs)
 
     def placeholder(
         self, target: Target, args: tuple[Argument, ...], kwargs: dict[str, Any]

@@ -15,6 +15,7 @@ from dataclasses import fields, is_dataclass
 import rushlight as rl
 from rushlight import _C
 from rushlight._overridable import function_of
+from rushlight.fx import traceback as node_meta
 from rushlight.fx._code import magic_methods, reflectable_magic_methods
 from rushlight.fx._naming import target_to_name
 from rushlight.fx.node import CONSTANTS, Node, map_aggregate
@@ -73,6 +74,7 @@ class TracerBase:
         modules = getattr(self, "module_stack", None)
         if modules:
             node.meta["nn_module_stack"] = dict(modules)
+        node_meta.note(node)
         return node
 
     def proxy(self, node: Node) -> Proxy:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import Tensor
-from rushlight.optim._fused import FusedOptimizer
+from rushlight.optim._fused import FusedOptimizer, no_steps
 from rushlight.optim._options import check_lr
 
 TYPE_CHECKING = False
@@ -56,7 +56,7 @@ class Adafactor(FusedOptimizer):
         [[0.5, 0.5], [0.5, 0.5]]
     """
 
-    _alike = None
+    _by_count = False
 
     def __init__(
         self,
@@ -100,9 +100,9 @@ class Adafactor(FusedOptimizer):
             raise RuntimeError("Adafactor does not support complex parameters")
         shape = tuple(param.shape)
         if len(shape) < 2:
-            return {"step": 0, "variance": rl.zeros_like(param)}
+            return {"step": no_steps(), "variance": rl.zeros_like(param)}
         return {
-            "step": 0,
+            "step": no_steps(),
             "row_var": param.new_zeros((*shape[:-1], 1)),
             "col_var": param.new_zeros((*shape[:-2], 1, shape[-1])),
         }
@@ -117,7 +117,7 @@ class Adafactor(FusedOptimizer):
         lr = float(group["lr"])
         with rl.no_grad():
             for param, grad, state in zip(params, grads, states, strict=True):
-                step = state["step"]
+                step = float(state["step"])
                 least = group["eps"][0]
                 if least is None:
                     least = rl.finfo(param.dtype).eps

@@ -1,8 +1,8 @@
 """The step of optimizers that update all parameters of a group in one op.
 
 Owns how parameters, gradients and state are gathered for that op (core/ops/foreach/optim.cpp).
-Invariant: numbers in the state of a parameter, such as its count of steps, are Python numbers in
-`state`, and scalar tensors in state_dict, as PyTorch has them.
+Invariant: a parameter's count of steps is a scalar tensor on the CPU, in `state` and in state_dict,
+as PyTorch has it. Further numbers are Python's in `state`, and scalar tensors in state_dict.
 
 Note [Steps left out on the GPU]
 A GradScaler hands over found_inf, a tensor, and the kernels change nothing unless it is 0. Whether
@@ -24,7 +24,7 @@ from __future__ import annotations
 from operator import itemgetter
 
 import rushlight as rl
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight.optim._options import run_closure
 from rushlight.optim.optimizer import Optimizer
 
@@ -43,10 +43,10 @@ class FusedOptimizer(Optimizer):
     A subclass defines _start and _update.
     """
 
-    # Names of the numbers in a parameter's state.
-    _numbers: tuple[str, ...] = ("step",)
-    # Which of them must be equal among the parameters that one op updates; None for none.
-    _alike: Callable[[State], Any] | None = itemgetter("step")
+    # Names of the numbers in a parameter's state, beside its count of steps.
+    _numbers: tuple[str, ...] = ()
+    # Whether count and numbers must be equal among the parameters that one op updates.
+    _by_count = True
     # Whether a step is proportional to lr, so that its derivative by lr is the step over lr.
     _proportional_to_lr = True
     # What the refusal of sparse gradients advises.
@@ -97,7 +97,7 @@ class FusedOptimizer(Optimizer):
             for count, states in self._replayed.values():
                 number = int(count.item())
                 for state in states:
-                    state["step"] = number
+                    state["step"].fill_(number)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         self._settle()
@@ -164,16 +164,15 @@ class FusedOptimizer(Optimizer):
         if params[0].is_cuda and rl.cuda.is_current_stream_capturing():
             self._step_captured(group, params, grads)
             return
-        states = self._states(group, params)
+        states, steps = self._counted_states(group, params)
         if group.get("capturable") and params[0].is_cuda:
-            self._count_on_gpu(group, params[0].device, states)
-        alike = self._alike
-        if alike is None:
-            self._update(group, params, grads, states)
-            return
-        keys = list(map(alike, states))
+            self._count_on_gpu(group, params[0].device, steps)
+        keys: list[Any] = steps
+        if self._numbers:
+            numbers = itemgetter(*self._numbers)
+            keys = [(step, numbers(state)) for step, state in zip(steps, states, strict=True)]
         different = set(keys)
-        if len(different) == 1:
+        if not self._by_count or len(different) == 1:
             self._update(group, params, grads, states)
             return
         # Parameters that once had no gradient lag behind: they are updated with their own step.
@@ -186,10 +185,10 @@ class FusedOptimizer(Optimizer):
                 [states[i] for i in chosen],
             )
 
-    def _count_on_gpu(self, group: Group, device: rl.device, states: list[State]) -> None:
+    def _count_on_gpu(self, group: Group, device: rl.device, steps: list[float]) -> None:
         """Keeps the count of a group's steps on the GPU; see Note [Steps in a CUDA graph]."""
         counts = self._counts = self._counts or {}
-        numbers = {state["step"] for state in states}
+        numbers = set(steps)
         if len(numbers) > 1:
             counts.pop(id(group), None)
             return
@@ -227,17 +226,18 @@ class FusedOptimizer(Optimizer):
         finally:
             self._count = None
 
-    def _states(self, group: Group, params: list[Tensor]) -> list[State]:
-        """Returns the states of parameters, with this step counted."""
+    def _counted_states(
+        self, group: Group, params: list[Tensor]
+    ) -> tuple[list[State], list[float]]:
+        """Counts a step of the parameters and returns their states and counts."""
         all_states = self.state
         states = [all_states[param] for param in params]
         for i, state in enumerate(states):
             if not state:
-                states[i] = all_states[params[i]] = state = self._start(params[i], group)
-            state["step"] += 1
+                states[i] = all_states[params[i]] = self._start(params[i], group)
         if self._counted is not None:
             self._counted += states
-        return states
+        return states, _C._count_steps(states)
 
     def _without_sparse(
         self, group: Group, params: list[Tensor], grads: list[Tensor]
@@ -274,11 +274,15 @@ class FusedOptimizer(Optimizer):
         self._unsettled = self._counts = self._replayed = None
         super().__setstate__(state)
         for param_state in self.state.values():
+            if "step" in param_state:  # a number in old files; not shared with where it was loaded
+                param_state["step"] = no_steps().fill_(float(param_state["step"]))
             for name in self._numbers:
                 if name in param_state:
                     param_state[name] = float(param_state[name])
 
     def _exported(self, state: State) -> State:
+        if not self._numbers:
+            return state
         return {
             name: rl.tensor(float(value), dtype=number_dtype()) if name in self._numbers else value
             for name, value in state.items()
@@ -288,6 +292,11 @@ class FusedOptimizer(Optimizer):
 def entries(states: list[State], name: str, used: bool = True) -> list[Tensor]:
     """Returns one entry of all states; none of them if it is not used."""
     return [state[name] for state in states] if used else []
+
+
+def no_steps() -> Tensor:
+    """Returns the count of steps that a parameter begins with."""
+    return rl.zeros((), dtype=number_dtype(), device="cpu")
 
 
 def number_dtype() -> rl.dtype:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C
-from rushlight.optim._fused import FusedOptimizer, entries
+from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import check_at_least_zero, check_implementation, check_lr
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ class Adadelta(FusedOptimizer):
         [0.105573, 0.105573]
     """
 
-    _alike = None
+    _by_count = False
     _can_be_captured = True
 
     def __init__(
@@ -87,7 +87,7 @@ class Adadelta(FusedOptimizer):
 
     def _start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            "step": 0,
+            "step": no_steps(),
             "square_avg": rl.zeros_like(param),
             "acc_delta": rl.zeros_like(param),
         }

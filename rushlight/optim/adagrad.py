@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C
-from rushlight.optim._fused import FusedOptimizer, entries
+from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import check_at_least_zero, check_implementation, check_lr
 from rushlight.optim._sparse import values_at, with_values
 
@@ -104,7 +104,7 @@ class Adagrad(FusedOptimizer):
     def _start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         value = group["initial_accumulator_value"]
         value = complex(value, value) if param.is_complex() else value
-        return {"step": 0, "sum": rl.full_like(param, value)}
+        return {"step": no_steps(), "sum": rl.full_like(param, value)}
 
     def _update(
         self,
@@ -133,8 +133,8 @@ class Adagrad(FusedOptimizer):
                 "Adagrad: weight_decay option is not compatible with sparse gradients, because it "
                 "changes all elements. Set it to 0."
             )
-        (state,) = self._states(group, [param])
-        rate = float(group["lr"]) / (1 + (state["step"] - 1) * group["lr_decay"])
+        (state,), (step,) = self._counted_states(group, [param])
+        rate = float(group["lr"]) / (1 + (step - 1) * group["lr_decay"])
         grad = grad.coalesce()
         values = grad.values()
         state["sum"].add_(with_values(grad, values * values))

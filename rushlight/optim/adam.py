@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C
-from rushlight.optim._fused import FusedOptimizer, entries
+from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import (
     check_at_least_zero,
     check_betas,
@@ -105,7 +105,11 @@ class Adam(FusedOptimizer):
         super().__init__(params, defaults)
 
     def _start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        state = {"step": 0, "exp_avg": rl.zeros_like(param), "exp_avg_sq": rl.zeros_like(param)}
+        state = {
+            "step": no_steps(),
+            "exp_avg": rl.zeros_like(param),
+            "exp_avg_sq": rl.zeros_like(param),
+        }
         if group["amsgrad"]:
             state["max_exp_avg_sq"] = rl.zeros_like(param)
         return state

@@ -5,11 +5,9 @@ Owns the options and the state of ASGD; the arithmetic is one fused op over a wh
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 import rushlight as rl
 from rushlight import _C
-from rushlight.optim._fused import FusedOptimizer, entries, stored
+from rushlight.optim._fused import FusedOptimizer, entries, no_steps, stored
 from rushlight.optim._options import check_at_least_zero, check_implementation, check_lr
 
 TYPE_CHECKING = False
@@ -56,9 +54,8 @@ class ASGD(FusedOptimizer):
         [0.25, 0.25]
     """
 
-    _numbers = ("step", "eta", "mu")
+    _numbers = ("eta", "mu")
     _proportional_to_lr = False
-    _alike = itemgetter("step", "eta", "mu")
 
     def __init__(
         self,
@@ -91,7 +88,7 @@ class ASGD(FusedOptimizer):
 
     def _start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         eta = stored(float(group["lr"]))
-        return {"step": 0, "eta": eta, "mu": 1.0, "ax": rl.zeros_like(param)}
+        return {"step": no_steps(), "eta": eta, "mu": 1.0, "ax": rl.zeros_like(param)}
 
     def _update(
         self,
@@ -112,7 +109,7 @@ class ASGD(FusedOptimizer):
             group["maximize"],
             group["differentiable"],
         )
-        step = first["step"]
+        step = float(first["step"])
         eta = stored(lr / (1 + lambd * lr * step) ** group["alpha"])
         mu = stored(1 / max(1, step - group["t0"]))
         for state in states:

@@ -5,11 +5,9 @@ Owns the options and the state of NAdam; the arithmetic is one fused op over a w
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 import rushlight as rl
 from rushlight import _C
-from rushlight.optim._fused import FusedOptimizer, entries, stored
+from rushlight.optim._fused import FusedOptimizer, entries, no_steps, stored
 from rushlight.optim._options import (
     check_at_least_zero,
     check_betas,
@@ -63,8 +61,7 @@ class NAdam(FusedOptimizer):
         [0.471774, 0.471774]
     """
 
-    _numbers = ("step", "mu_product")
-    _alike = itemgetter("step", "mu_product")
+    _numbers = ("mu_product",)
 
     def __init__(
         self,
@@ -103,7 +100,7 @@ class NAdam(FusedOptimizer):
 
     def _start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         return {
-            "step": 0,
+            "step": no_steps(),
             "mu_product": 1.0,
             "exp_avg": rl.zeros_like(param),
             "exp_avg_sq": rl.zeros_like(param),
@@ -117,7 +114,7 @@ class NAdam(FusedOptimizer):
         states: list[dict[str, Any]],
     ) -> None:
         beta1, beta2 = group["betas"]
-        step, decay = states[0]["step"], group["momentum_decay"]
+        step, decay = float(states[0]["step"]), group["momentum_decay"]
         mu = beta1 * (1 - 0.5 * 0.96 ** (step * decay))
         mu_next = beta1 * (1 - 0.5 * 0.96 ** ((step + 1) * decay))
         mu_product = stored(states[0]["mu_product"] * stored(mu))
@@ -138,6 +135,6 @@ class NAdam(FusedOptimizer):
             mu,
             mu_next,
             mu_product,
-            float(step),
+            step,
             group["differentiable"],
         )

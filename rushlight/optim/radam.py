@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C
-from rushlight.optim._fused import FusedOptimizer, entries
+from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import (
     check_at_least_zero,
     check_betas,
@@ -97,7 +97,11 @@ class RAdam(FusedOptimizer):
         super().__init__(params, defaults)
 
     def _start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        return {"step": 0, "exp_avg": rl.zeros_like(param), "exp_avg_sq": rl.zeros_like(param)}
+        return {
+            "step": no_steps(),
+            "exp_avg": rl.zeros_like(param),
+            "exp_avg_sq": rl.zeros_like(param),
+        }
 
     def _update(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C
-from rushlight.optim._fused import FusedOptimizer, entries
+from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import check_at_least_zero, check_implementation, check_lr
 
 TYPE_CHECKING = False
@@ -55,7 +55,7 @@ class RMSprop(FusedOptimizer):
         [0.8, 0.8]
     """
 
-    _alike = None
+    _by_count = False
     _can_be_captured = True
 
     def __init__(
@@ -92,7 +92,7 @@ class RMSprop(FusedOptimizer):
         super().__init__(params, defaults)
 
     def _start(self, param: Tensor, group: dict[str, Any]) -> dict[str, Any]:
-        state = {"step": 0, "square_avg": rl.zeros_like(param)}
+        state = {"step": no_steps(), "square_avg": rl.zeros_like(param)}
         if group["momentum"]:
             state["momentum_buffer"] = rl.zeros_like(param)
         if group["centered"]:

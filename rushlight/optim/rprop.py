@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import rushlight as rl
 from rushlight import _C
-from rushlight.optim._fused import FusedOptimizer, entries
+from rushlight.optim._fused import FusedOptimizer, entries, no_steps
 from rushlight.optim._options import check_implementation, check_lr
 
 TYPE_CHECKING = False
@@ -51,7 +51,7 @@ class Rprop(FusedOptimizer):
         [0.5, 0.5]
     """
 
-    _alike = None
+    _by_count = False
     _can_be_captured = True
     _proportional_to_lr = False
 
@@ -89,7 +89,7 @@ class Rprop(FusedOptimizer):
         lr = float(group["lr"])
         size = complex(lr, lr) if param.is_complex() else lr
         return {
-            "step": 0,
+            "step": no_steps(),
             "prev": rl.zeros_like(param),
             "step_size": rl.full_like(param, size),
         }

@@ -61,8 +61,6 @@ class SGD(FusedOptimizer):
         [0.5, 0.5]
     """
 
-    _numbers = ()
-
     def __init__(
         self,
         params: ParamsT,

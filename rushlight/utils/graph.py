@@ -226,8 +226,10 @@ def _names_of(params: Any) -> list[tuple[str, Tensor]]:
 
 
 def _op_name(node: Node) -> str:
-    """ "nll_loss" for NllLossBackward0."""
-    name = re.sub(r"Backward\d*$", "", node.name())
+    """What the program called, which the node's name need not tell; that of a Function's class."""
+    if node.name().endswith("Backward0"):
+        return node._op().strip("_")
+    name = re.sub(r"Backward$", "", node.name())
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower() or node.name()
 
 

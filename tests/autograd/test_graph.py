@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+import rushlight.nn.functional as F
 from rushlight.autograd import graph
 
 
@@ -79,6 +80,26 @@ def test_nodes_tell_their_name_class_and_neighbors() -> None:
         graph.Node()
     with pytest.raises(TypeError):
         type(node)()
+
+
+def test_nodes_have_the_names_that_programs_know_from_pytorch() -> None:
+    x, picture = torch.rand(2, 3, requires_grad=True), torch.rand(1, 1, 4, 4, requires_grad=True)
+    classes = torch.tensor([0, 2])
+    names = {
+        "AddmmBackward0": F.linear(x, x.detach(), torch.ones(2)),
+        "ConvolutionBackward0": F.conv2d(picture, torch.ones(1, 1, 2, 2)),
+        "LinalgVectorNormBackward0": x.norm(),
+        "MaxPool2DWithIndicesBackward0": F.max_pool2d(picture, 2),
+        "MmBackward0": x @ torch.ones(3, 2),
+        "NativeLayerNormBackward0": F.layer_norm(x, (3,)),
+        "NllLossBackward0": F.cross_entropy(x, classes),
+        "SplitBackward0": x.chunk(2)[0],
+        "ToCopyBackward0": x.double(),
+        "ViewBackward0": x.reshape(-1),
+    }
+    for name, result in names.items():
+        assert result.grad_fn.name() == type(result.grad_fn).__name__ == name
+    assert repr(names["NllLossBackward0"]).endswith("grad_fn=<NllLossBackward0>)")
 
 
 def test_metadata_stays_with_the_node() -> None:

@@ -398,7 +398,7 @@ def the_wrapper_makes_what_is_on_meta() -> None:
 
     model: Any = FSDP(build("meta"), sync_module_states=True)
     assert model[0].weight.shape == (4, 3) and not model[0].weight.is_meta
-    model(torch.ones(4, 3)).sum().backward()
+    model(torch.ones(4, 3, device=model[0].weight.device)).sum().backward()  # a GPU if there is one
     model = FSDP(build("meta"), param_init_fn=lambda part: part.to_empty(device="cpu"))
     model.load_state_dict(build("cpu").state_dict())
     same(model, build("cpu"))

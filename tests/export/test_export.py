@@ -219,6 +219,46 @@ def test_programs_that_read_elements_are_refused(function: Any) -> None:
         exported(Calls(function), torch.ones(2, 3))
 
 
+class Branches(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 3)
+
+    def forward(self, x: Any) -> Any:
+        return torch.cond(x.sum() > 0, lambda x: (self.layer(x), 1), lambda x: (-x, 1), (x,))
+
+
+def test_cond_records_both_branches() -> None:
+    module, x = Branches(), torch.ones(2, 3)
+    run = exported(module, x).module()
+    traced = torch.jit.trace(module, (x,))
+    for value in (x, -x):
+        torch.testing.assert_close(run(value), module(value))
+        torch.testing.assert_close(traced(value), module(value))
+
+
+@pytest.mark.parametrize(
+    ("branch", "message"),
+    [
+        (lambda x: x.sum(), r"\(\(\), torch.float32\)"),
+        (lambda x: x > 0, "torch.bool"),
+        (lambda x: (x, x), "must be alike"),
+        (lambda x: x.add_(1), "writes to an operand"),
+    ],
+)
+def test_branches_that_cannot_be_recorded(branch: Any, message: str) -> None:
+    function = Calls(lambda x: torch.cond(x.sum() > 0, lambda x: x + 1, branch, (x,)))
+    with pytest.raises(RuntimeError, match=message):
+        exported(function, torch.ones(2, 3))
+
+
+def test_decompositions_have_nothing_to_do() -> None:
+    program = exported(nn.Linear(3, 3), torch.ones(2, 3))
+    assert str(program.run_decompositions()) == str(program.run_decompositions({})) == str(program)
+    with pytest.raises(NotImplementedError, match="cannot name"):
+        program.run_decompositions({torch.ops.aten.mm.default: torch.mm})
+
+
 def test_results_whose_size_depends_on_elements_may_be_returned() -> None:
     program = exported(Calls(lambda x: (x[x > 0], x.nonzero())), torch.ones(2))
     x = torch.tensor([1.0, 0.0])

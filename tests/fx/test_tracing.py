@@ -13,6 +13,8 @@ from fx.networks import inputs, networks
 
 import rushlight as torch
 from rushlight import fx, nn
+from rushlight.fx import traceback
+from rushlight.fx.experimental.proxy_tensor import make_fx
 
 NETWORKS = networks(torch)
 Pair = namedtuple("Pair", "first second")
@@ -295,3 +297,29 @@ def test_nodes_may_note_where_the_program_made_them() -> None:
 
 def abs_of(x: Any) -> Any:
     return torch.abs(x)
+
+
+def test_nodes_are_marked_inside_annotate() -> None:
+    @traceback.annotate_fn({"whole": True})
+    def program(x: Any) -> Any:
+        with traceback.annotate({"stage": 1}), traceback.annotate({"part": "b"}):
+            y = x * 2
+        return y + 1
+
+    def marks(graph: fx.Graph) -> list[Any]:
+        return [n.meta.get("custom") for n in graph.nodes if n.op == "call_function"]
+
+    expected = [{"whole": True, "stage": 1, "part": "b"}, {"whole": True}]
+    assert marks(fx.symbolic_trace(program).graph) == [None, None]
+    with traceback.preserve_node_meta():
+        module = fx.symbolic_trace(program)
+        assert marks(module.graph) == expected
+        assert marks(make_fx(program)(torch.ones(2)).graph) == expected
+        # What runs a graph hands its marks on, and those of Transformer keep them.
+        assert marks(make_fx(fx.Interpreter(module).run)(torch.ones(2)).graph) == expected
+        assert marks(fx.Transformer(module).transform().graph) == expected
+        traceback.set_stack_trace(["here\n"])
+        assert traceback.format_stack() == ["here\n"]
+        assert fx.symbolic_trace(program).graph.output_node().stack_trace == "here\n"
+    assert not traceback.has_preserved_node_meta() and traceback.get_current_meta() == {}
+    assert "test_tracing.py" in traceback.format_stack()[-1]

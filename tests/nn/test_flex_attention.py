@@ -115,7 +115,11 @@ def test_blocks_are_seen_whole_in_part_or_not_at_all() -> None:
     assert mask.kv_num_blocks.tolist() == [[[1, 1, 3]]]
     assert mask.q_num_blocks.tolist() == [[[2, 2, 1]]]
     assert mask.sparsity() == pytest.approx(100 * (1 - 6 * 16 / 120))
-    assert str(mask) == "BlockMask(shape=(1, 1, 10, 12), sparsity=20.00%)"
+    assert repr(mask) == "BlockMask(shape=(1, 1, 10, 12), sparsity=20.00%)"
+    rows = "██    \n████  \n██████"
+    assert str(mask) == f"{repr(mask)[:-1]}, \n(0, 0)\n{rows}\n)"
+    assert mask.to_string(grid_size=(2, 2)) == "(0, 0)\n░░  \n████\n"
+    assert create_block_mask(causal, 2, 3, 8, 8).to_string(limit=2).count("██") == 2
     again = BlockMask.from_kv_blocks(mask.kv_num_blocks, mask.kv_indices, BLOCK_SIZE=4)
     assert again.shape == (1, 1, 12, 12)
     assert create_block_mask(causal, 2, 3, 8, 8, BLOCK_SIZE=4)[:, 1].shape == (2, 1, 8, 8)

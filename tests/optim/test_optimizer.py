@@ -343,7 +343,35 @@ def test_loaded_state_takes_the_dtype_of_the_parameter_but_steps_stay() -> None:
     assert state["step"].dtype == torch.float32
 
 
-def test_options_that_a_file_lacks_take_their_defaults() -> None:
+def test_the_count_of_steps_is_a_tensor_that_programs_may_read_and_replace():
+    param, late = parameter(), parameter()
+    optim = torch.optim
+    kinds = (optim.Adam, optim.NAdam, optim.ASGD, optim.RMSprop, optim.Adagrad, optim.Adafactor)
+    for kind in kinds:
+        optimizer = kind([param, late], lr=0.1)
+        param.grad, late.grad = torch.ones(2), None
+        optimizer.step()
+        late.grad = torch.ones(2)
+        optimizer.step()
+        step = optimizer.state[param]["step"]
+        assert (step.item(), optimizer.state[late]["step"].item()) == (2.0, 1.0), kind
+        assert (step.dtype, step.shape, step.device.type) == (torch.float32, (), "cpu")
+        assert optimizer.state_dict()["state"][0]["step"] is step
+        optimizer.state[param]["step"] = 7  # a number, as in files of long ago
+        optimizer.state[late]["step"] = torch.tensor([7.0], dtype=torch.float64)
+        optimizer.step()
+        assert [float(optimizer.state[p]["step"]) for p in (param, late)] == [8.0, 8.0]
+        other = kind([param, late], lr=0.1)
+        other.load_state_dict(optimizer.state_dict())
+        other.step()
+        assert optimizer.state[late]["step"].item() == 8.0
+        assert other.state[late]["step"].item() == 9.0
+        del optimizer.state[param]["step"]
+        with pytest.raises(KeyError, match="step"):
+            optimizer.step()
+
+
+def test_options_that_a_file_lacks_take_their_defaults():
     optimizer = SGD([parameter()], lr=0.1)
     saved = optimizer.state_dict()
     del saved["param_groups"][0]["maximize"]

@@ -275,7 +275,7 @@ class DTensor(Tensor):
         return format(self.item() if self.dim() == 0 else str(self), format_spec)
 
     def __repr__(self, **kwargs: Any) -> str:
-        local = self._local_tensor.__repr__(**kwargs)
+        local = self._local_tensor.detach().__repr__(**kwargs)
         return (
             f"DTensor(local_tensor={local}, device_mesh={self.device_mesh}, "
             f"placements={self.placements})"
@@ -365,9 +365,6 @@ class DTensor(Tensor):
 
 class DTensorParameter(DTensor, Parameter):
     """What nn.Parameter(dtensor) is."""
-
-    def __repr__(self, **kwargs: Any) -> str:
-        return "Parameter containing:\n" + DTensor.__repr__(self, **kwargs)
 
 
 # Of this rank's part.

@@ -16,6 +16,7 @@ from typing import cast
 import rushlight as rl
 from rushlight import _C, Tensor
 from rushlight._wrapper import DisableTorchDispatch
+from rushlight.fx import traceback
 from rushlight.fx._code import CodeGen
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
@@ -88,6 +89,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         noted = pytree.tree_map(self._noted, (args, kwargs))
         name = getattr(func, "_opname", None) or getattr(func, "__name__", "op")
         node = self.graph.create_node("call_function", func, *noted, name=name)
+        traceback.note(node)
         result = func(*args, **kwargs)
         self._note_result(result, node)
         return result

@@ -300,9 +300,46 @@ class BlockMask:
             compute_q_blocks=self.q_indices is not None,
         )
 
+    def to_string(self, grid_size: tuple[int, int] = (20, 20), limit: int = 4) -> str:
+        """Returns a picture of the blocks that are touched, for each sample and head.
+
+        Args:
+            grid_size: how many rows and columns the picture has at most; blocks share a place where
+                there are more, and it is grey if not all are touched. (-1, -1) is one for each.
+            limit: how many pictures there are at most.
+        """
+        dense = self.to_dense()
+        dense = dense.reshape(-1, *dense.shape[-2:])
+        steps = [
+            1 if most == -1 else -(-size // most)
+            for size, most in zip(dense.shape[1:], grid_size, strict=True)
+        ]
+        heads = self.kv_indices.size(-3)
+        pictures = []
+        for i, blocks in enumerate(dense[:limit]):
+            rows = [
+                "".join(_shade(place) for place in row.split(steps[1], 1))
+                for row in blocks.split(steps[0])
+            ]
+            pictures.append(f"({i // heads}, {i % heads})\n" + "".join(f"{row}\n" for row in rows))
+        if len(dense) > limit:
+            pictures.append(
+                "...\nTo print out more, set BlockMask.to_string(limit=N)\nYou can also index "
+                "(BlockMask[batch, head]) to choose a specific batch or head"
+            )
+        return "\n".join(pictures)
+
+    def __str__(self) -> str:
+        return f"{repr(self)[:-1]}, \n{self.to_string().strip()}\n)"
+
     def __repr__(self) -> str:
         sizes = ", ".join(map(str, self.shape))
         return f"BlockMask(shape=({sizes}), sparsity={self.sparsity():.2f}%)"
+
+
+def _shade(blocks: Tensor) -> str:
+    """How a place of a picture looks whose blocks are touched (1) or not (0)."""
+    return ("██" if blocks.all() else "░░") if blocks.any() else "  "
 
 
 def create_block_mask(

@@ -132,9 +132,11 @@ class Stateful(Hooked):
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def _saved_members(self) -> list[tuple[str, Any]]:
-        left_out = self._non_persistent_buffers_set
-        buffers = [(n, value) for n, value in self._buffers.items() if n not in left_out]
-        return [*self._parameters.items(), *buffers]
+        members, buffers = list(self._parameters.items()), self._buffers
+        if buffers:
+            left_out = self._non_persistent_buffers_set
+            members += [(n, value) for n, value in buffers.items() if n not in left_out]
+        return members
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from rushlight import _C, Tensor
+from rushlight import _C, Tensor, nn
 from rushlight.utils._pytree import tree_map
 
 try:
@@ -37,12 +37,31 @@ class SummaryWriter(tensorboardX.SummaryWriter):
         1
     """
 
-    def add_graph(self, *args: Any, **kwargs: Any) -> None:
-        """Raises NotImplementedError: programs are not traced."""
-        raise NotImplementedError(
-            "add_graph: there is no traced graph. rushlight.utils.graph.draw shows the tape of a "
-            "result; write it with add_image or to a file."
-        )
+    def add_graph(
+        self,
+        model: nn.Module,
+        input_to_model: Any = None,
+        verbose: bool = False,
+        use_strict_trace: bool = True,
+    ) -> None:
+        """Writes the ops that a module calls, in groups by the modules whose parameters they use.
+
+        Args:
+            model: what is drawn; it runs once.
+            input_to_model: an example of its inputs: a tensor, or a tuple of all of them.
+            verbose: whether to print the graph, too.
+            use_strict_trace: accepted.
+        """
+        from tensorboardX.proto.event_pb2 import Event  # pyright: ignore[reportAttributeAccessIssue]
+
+        from rushlight.utils.tensorboard._graph import graph_of
+
+        graph = graph_of(model, input_to_model)
+        if verbose:
+            print(graph)
+        writer = self._get_file_writer()
+        if writer is not None:
+            writer.add_event(Event(graph_def=graph.SerializeToString()))
 
 
 def _with_arrays(method: Callable[..., Any]) -> Callable[..., Any]:
