@@ -51,8 +51,8 @@ struct Convolution {
     int64_t padded = size[dim] + padding_before[dim] + padding_after[dim];
     return (padded - dilation[dim] * (kernel[dim] - 1) - 1) / stride[dim] + 1;
   }
-  // Whether every channel is by itself, in an image or a sequence.
-  bool is_depthwise() const { return groups > 1 && groups == in_channels && dims < 3; }
+  // Whether every channel is by itself.
+  bool is_depthwise() const { return groups > 1 && groups == in_channels; }
 };
 
 // output = input convolved with weight, + bias unless it is null, then relu if asked for.
