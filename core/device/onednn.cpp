@@ -66,15 +66,18 @@ std::unique_ptr<Plan> plan_matmul(const Matmul& p, bool has_bias) {
 
 // --- Convolutions ---
 
-// Images have too few channels to fill a block of a blocked format.
-bool is_image(const Convolution& c) { return c.groups == 1 && c.in_channels <= 4; }
-
 // The layout that the primitive works on, whatever the caller's, or none: its own choice. As
 // measured, reorders included: channels-last suits it. For channels-first, blocked formats of its
-// own are twice as fast, but for 1x1 kernels over many points, which are matrix products.
+// own are twice as fast, but for 1x1 kernels over many points, which are matrix products. Images
+// have too few channels to fill a block, but tiles of AMX, which take neighboring ones, are up to
+// seven times as fast all the same.
 std::optional<Layout> inner_layout(PlanKind kind, const Convolution& c) {
-  if (is_image(c) && kind == kBackwardInput) return Layout::channels_first;
-  if (is_image(c) && kind == kBackwardWeight) {
+  bool is_image = c.groups == 1 && c.in_channels <= 4;
+  if (is_image && kind == kBackwardInput) {
+    bool has_tiles = c.dtype == DType::bfloat16 && has_bfloat16_tiles();
+    return has_tiles ? Layout::channels_last : Layout::channels_first;
+  }
+  if (is_image && kind == kBackwardWeight) {
     if (c.dtype == DType::float32) return std::nullopt;
     return Layout::channels_last;
   }
@@ -91,8 +94,9 @@ std::optional<Layout> inner_layout(PlanKind kind, const Convolution& c) {
 
 // What the primitive is asked to work on; weights always take its own format.
 struct ConvDescs {
-  ConvDescs(const Convolution& c, const ConvDims& dims, std::optional<Layout> layout)
+  ConvDescs(PlanKind kind, const Convolution& c, const ConvDims& dims)
       : weight(any_format(c.dtype, dims.weight)), bias(strided(c.dtype, dims.bias, {1})) {
+    std::optional<Layout> layout = inner_layout(kind, c);
     input = layout ? dense(c.dtype, dims.input, *layout, 1) : any_format(c.dtype, dims.input);
     output = layout ? dense(c.dtype, dims.output, *layout, 1) : any_format(c.dtype, dims.output);
   }
@@ -129,17 +133,8 @@ std::unique_ptr<Plan> plan_convolution(PlanKind kind, const Convolution& c, bool
   ConvDims dims(c);
   Attributes attributes = make_attributes();
   if (relu) fuse_relu(attributes);
-  auto describe_in = [&](std::optional<Layout> layout) {
-    return describe_convolution(kind, dims, ConvDescs(c, dims, layout), has_bias, attributes);
-  };
-  PrimitiveDesc desc;
-  // The gradient of an image is up to seven times as fast in tiles of AMX, which take neighboring
-  // channels. Other code that takes them is slower.
-  if (kind == kBackwardInput && is_image(c) && c.dtype == DType::bfloat16) {
-    desc = describe_in(Layout::channels_last);
-    if (desc && code_name(desc).find("amx") == std::string_view::npos) desc = nullptr;
-  }
-  if (!desc) desc = describe_in(inner_layout(kind, c));
+  ConvDescs descs(kind, c, dims);
+  PrimitiveDesc desc = describe_convolution(kind, dims, descs, has_bias, attributes);
   if (!desc) return nullptr;
   // Other code multiplies matrices of single numbers, ten times as slow.
   if (c.is_depthwise() && code_name(desc).find("_dw") == std::string_view::npos) return nullptr;
@@ -147,7 +142,6 @@ std::unique_ptr<Plan> plan_convolution(PlanKind kind, const Convolution& c, bool
   MemoryDesc input = dense(c.dtype, dims.input, c.layout, 1);
   MemoryDesc output = dense(c.dtype, dims.output, c.layout, 1);
   MemoryDesc weight = dense(c.dtype, dims.weight, c.weight_layout, c.groups > 1 ? 2 : 1);
-  MemoryDesc bias = strided(c.dtype, dims.bias, {1});
   std::vector<Operand> operands;
   auto add = [&](int argument, bool is_output, MemoryDesc& outer) {
     operands.push_back({argument, is_output, std::move(outer)});
@@ -156,7 +150,7 @@ std::unique_ptr<Plan> plan_convolution(PlanKind kind, const Convolution& c, bool
     add(DNNL_ARG_SRC, false, input);
     add(DNNL_ARG_WEIGHTS, false, weight);
     add(DNNL_ARG_DST, true, output);
-    if (has_bias) add(DNNL_ARG_BIAS, false, bias);
+    if (has_bias) add(DNNL_ARG_BIAS, false, descs.bias);
   } else if (kind == kBackwardInput) {
     add(DNNL_ARG_DIFF_DST, false, output);
     add(DNNL_ARG_WEIGHTS, false, weight);
@@ -165,7 +159,7 @@ std::unique_ptr<Plan> plan_convolution(PlanKind kind, const Convolution& c, bool
     add(DNNL_ARG_SRC, false, input);
     add(DNNL_ARG_DIFF_DST, false, output);
     add(DNNL_ARG_DIFF_WEIGHTS, true, weight);
-    if (has_bias) add(DNNL_ARG_DIFF_BIAS, true, bias);
+    if (has_bias) add(DNNL_ARG_DIFF_BIAS, true, descs.bias);
   }
   return std::make_unique<Plan>(desc, std::move(operands));
 }
@@ -197,6 +191,11 @@ bool run_convolution(PlanKind kind, const Convolution& c, bool has_bias, bool re
 bool available() { return is_enabled.load(std::memory_order_relaxed) && functions(); }
 
 void set_enabled(bool enabled) { is_enabled.store(enabled, std::memory_order_relaxed); }
+
+bool has_bfloat16_tiles() {
+  return available() && (functions()->dnnl_get_effective_cpu_isa() &
+                         dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+}
 
 bool matmul(Matmul p, const void* a, const void* b, const void* bias, void* c) {
   bool is_int8 = p.dtype == DType::int8 && p.out_dtype == DType::int32 && !bias;
@@ -242,6 +241,7 @@ namespace rushlight::onednn {
 
 bool available() { return false; }
 void set_enabled(bool) {}
+bool has_bfloat16_tiles() { return false; }
 bool matmul(Matmul, const void*, const void*, const void*, void*) { return false; }
 bool conv_forward(const Convolution&, const void*, const void*, const void*, bool, void*) {
   return false;

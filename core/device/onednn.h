@@ -16,6 +16,9 @@ namespace rushlight::onednn {
 bool available();
 void set_enabled(bool enabled);
 
+// Whether the processor multiplies tiles of bfloat16 (AMX), and oneDNN is available.
+bool has_bfloat16_tiles();
+
 // The distances in memory, in elements, between matrices, rows and columns. A batch stride of 0
 // uses one matrix for the whole batch. Either the rows or the columns must be contiguous.
 struct MatrixStrides {
