@@ -13,14 +13,15 @@ namespace {
 using namespace attention_cpu_detail;
 
 constexpr int64_t kFewest = 32;     // queries and keys that are worth the calls
+constexpr int64_t kStep = 64;       // between sizes of tiles
 constexpr int64_t kMostRows = 256;  // of a tile of scores
 constexpr int64_t kMostKeys = 512;
 constexpr int64_t kMostCausal = 128;  // rows and keys, where the diagonal passes through
 
-// How many a tile has of `n` rows or keys: few sizes, each of which oneDNN makes code for.
+// How many a tile has of `n` rows or keys: few sizes, as each takes oneDNN milliseconds once.
 int64_t tile_size(int64_t n, int64_t most) {
   int64_t tiles = ceil_div(n, most);
-  return ceil_div(n, tiles * kFewest) * kFewest;
+  return ceil_div(n, tiles * kStep) * kStep;
 }
 
 void multiply(const onednn::Matmul& product, const void* a, const void* b, void* c) {
