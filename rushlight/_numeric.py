@@ -95,10 +95,13 @@ def _slope(f: Tensor, places: Any, edge_order: int) -> list[Tensor]:
     else:
         before = after = first = last = places
         ends = ((places, places), (places, places))
-    # The slope at the middle of a parabola through three points with gaps `before` and `after`.
-    middle = (
-        (f[..., 1:-1] - f[..., :-2]) / before * after + (f[..., 2:] - f[..., 1:-1]) / after * before
-    ) / (before + after)
+    if before is after:
+        middle = (f[..., 2:] - f[..., :-2]) / (2 * before)
+    else:  # of a parabola through three points with gaps `before` and `after`
+        middle = (
+            (f[..., 1:-1] - f[..., :-2]) / before * after
+            + (f[..., 2:] - f[..., 1:-1]) / after * before
+        ) / (before + after)
     if edge_order == 1:
         left, right = (f[..., 1] - f[..., 0]) / first, (f[..., -1] - f[..., -2]) / last
     else:

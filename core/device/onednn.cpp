@@ -69,10 +69,14 @@ std::unique_ptr<Plan> plan_matmul(const Matmul& p, bool has_bias) {
 // The layout that the primitive works on, whatever the caller's, or none: its own choice. As
 // measured, reorders included: channels-last suits it. For channels-first, blocked formats of its
 // own are twice as fast, but for 1x1 kernels over many points, which are matrix products. Images
-// have too few channels to fill a block.
+// have too few channels to fill a block, but tiles of AMX, which take neighboring ones, are up to
+// seven times as fast all the same.
 std::optional<Layout> inner_layout(PlanKind kind, const Convolution& c) {
   bool is_image = c.groups == 1 && c.in_channels <= 4;
-  if (is_image && kind == kBackwardInput) return Layout::channels_first;
+  if (is_image && kind == kBackwardInput) {
+    bool has_tiles = c.dtype == DType::bfloat16 && has_bfloat16_tiles();
+    return has_tiles ? Layout::channels_last : Layout::channels_first;
+  }
   if (is_image && kind == kBackwardWeight) {
     if (c.dtype == DType::float32) return std::nullopt;
     return Layout::channels_last;
@@ -127,9 +131,9 @@ PrimitiveDesc describe_convolution(PlanKind kind, const ConvDims& dims, const Co
 std::unique_ptr<Plan> plan_convolution(PlanKind kind, const Convolution& c, bool has_bias,
                                        bool relu) {
   ConvDims dims(c);
-  ConvDescs descs(kind, c, dims);
   Attributes attributes = make_attributes();
   if (relu) fuse_relu(attributes);
+  ConvDescs descs(kind, c, dims);
   PrimitiveDesc desc = describe_convolution(kind, dims, descs, has_bias, attributes);
   if (!desc) return nullptr;
   // Other code multiplies matrices of single numbers, ten times as slow.
@@ -188,6 +192,11 @@ bool available() { return is_enabled.load(std::memory_order_relaxed) && function
 
 void set_enabled(bool enabled) { is_enabled.store(enabled, std::memory_order_relaxed); }
 
+bool has_bfloat16_tiles() {
+  return available() && (functions()->dnnl_get_effective_cpu_isa() &
+                         dnnl_cpu_isa_avx512_core_amx) == dnnl_cpu_isa_avx512_core_amx;
+}
+
 bool matmul(Matmul p, const void* a, const void* b, const void* bias, void* c) {
   bool is_int8 = p.dtype == DType::int8 && p.out_dtype == DType::int32 && !bias;
   bool is_known = is_int8 || (is_supported(p.dtype) && is_supported(p.out_dtype));
@@ -232,6 +241,7 @@ namespace rushlight::onednn {
 
 bool available() { return false; }
 void set_enabled(bool) {}
+bool has_bfloat16_tiles() { return false; }
 bool matmul(Matmul, const void*, const void*, const void*, void*) { return false; }
 bool conv_forward(const Convolution&, const void*, const void*, const void*, bool, void*) {
   return false;

@@ -16,6 +16,9 @@ namespace rushlight::onednn {
 bool available();
 void set_enabled(bool enabled);
 
+// Whether the processor multiplies tiles of bfloat16 (AMX), and oneDNN is available.
+bool has_bfloat16_tiles();
+
 // The distances in memory, in elements, between matrices, rows and columns. A batch stride of 0
 // uses one matrix for the whole batch. Either the rows or the columns must be contiguous.
 struct MatrixStrides {
@@ -51,8 +54,8 @@ struct Convolution {
     int64_t padded = size[dim] + padding_before[dim] + padding_after[dim];
     return (padded - dilation[dim] * (kernel[dim] - 1) - 1) / stride[dim] + 1;
   }
-  // Whether every channel is by itself, in an image or a sequence.
-  bool is_depthwise() const { return groups > 1 && groups == in_channels && dims < 3; }
+  // Whether every channel is by itself.
+  bool is_depthwise() const { return groups > 1 && groups == in_channels; }
 };
 
 // output = input convolved with weight, + bias unless it is null, then relu if asked for.

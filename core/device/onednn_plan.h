@@ -16,6 +16,7 @@
 namespace rushlight::onednn {
 
 #define ONEDNN_FUNCTIONS(_)                            \
+  _(dnnl_get_effective_cpu_isa)                        \
   _(dnnl_engine_create)                                \
   _(dnnl_stream_create)                                \
   _(dnnl_stream_destroy)                               \

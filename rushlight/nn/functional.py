@@ -19,6 +19,7 @@ from rushlight.nn._attention import _none_or_dtype as _none_or_dtype
 from rushlight.nn._embedding_bag import embedding_bag as embedding_bag
 from rushlight.nn._losses import *  # noqa: F403
 from rushlight.nn._ops import *  # noqa: F403
+from rushlight.nn._ops import leaky_relu
 from rushlight.nn._pooling import *  # noqa: F403  after the ops, in the place of some
 from rushlight.nn._pooling_places import *  # noqa: F403
 from rushlight.nn._products import *  # noqa: F403
@@ -129,6 +130,8 @@ def rrelu(
         )
     if not input.is_floating_point():
         raise NotImplementedError(f"rrelu: not implemented for {input.dtype}. Use input.float().")
+    if not training and not inplace:
+        return leaky_relu(input, (lower + upper) / 2)
     if training:
         slopes = rl.empty_like(input).uniform_(lower, upper)
     else:

@@ -206,14 +206,33 @@ def test_the_gradient_of_a_shared_mask_takes_no_memory_for_scores() -> None:
     assert int(run.stdout) < 32e6
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_types_compute_in_float(dtype) -> None:
-    q, k, v = (x.detach().to(dtype) for x in triple(100, 100, 16, 16, 2))
-    mask = torch.randn(100, 100)
-    out = F.scaled_dot_product_attention(q, k, v, mask)
-    expected = F.scaled_dot_product_attention(q.float(), k.float(), v.float(), mask)
-    assert out.dtype == dtype
-    assert torch.equal(out, expected.to(dtype))
+# float16 computes in float; processors that multiply tiles of bfloat16 round probabilities to it.
+HALF_TOLERANCES = [(torch.float16, 0, 0), (torch.bfloat16, 1e-2, 4e-3)]
+HALF_SIZES = [(100, 100, 16, 16), (33, 600, 24, 32), (300, 65, 17, 48), (257, 513, 64, 16)]
+
+
+@pytest.mark.parametrize(("dtype", "rtol", "atol"), HALF_TOLERANCES)
+@pytest.mark.parametrize(("queries", "keys", "features", "value_features"), HALF_SIZES)
+def test_half_types_compute_in_float(
+    queries, keys, features, value_features, dtype, rtol, atol
+) -> None:
+    q, k, v = (x.detach().to(dtype) for x in triple(queries, keys, features, value_features, 2, 3))
+    kept = torch.rand(queries, keys) > 0.3
+    kept[5] = False
+    cases = [
+        ((q, k, v), {}),
+        ((q, k, v), {"is_causal": True, "scale": 0.7}),
+        ((q, k, v, torch.randn(queries, keys)), {}),
+        ((q, k, v, kept), {}),
+        ((q, k[:1, :1], v.transpose(1, 2).contiguous().transpose(1, 2)), {}),
+        ((q.mT.contiguous().mT, k.mT.contiguous().mT, v.mT.contiguous().mT), {}),
+    ]
+    for arguments, options in cases:
+        out = F.scaled_dot_product_attention(*arguments, **options)
+        wide = [a if a.dtype == torch.bool else a.float() for a in arguments]
+        expected = F.scaled_dot_product_attention(*wide, **options)
+        assert out.dtype == dtype
+        torch.testing.assert_close(out, expected.to(dtype), rtol=rtol, atol=atol)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import rushlight as torch
 from rushlight.nn import functional as F
 
-SIZES = {1: [(1,), (9,), (37,)], 2: [(1, 5), (7, 7), (10, 33)]}
+SIZES = {1: [(1,), (9,), (37,)], 2: [(1, 5), (7, 7), (10, 33)], 3: [(2, 1, 3), (4, 5, 18)]}
 WINDOWS = [  # kernel, stride, padding, dilation
     (1, 1, 0, 1),
     (3, 1, 1, 1),
@@ -21,12 +21,12 @@ WINDOWS = [  # kernel, stride, padding, dilation
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("multiplier", [1, 2])
-@pytest.mark.parametrize("dims", [1, 2])
+@pytest.mark.parametrize("dims", [1, 2, 3])
 def test_depthwise_convolution_and_gradients(
     dims: int, multiplier: int, dtype: torch.dtype
 ) -> None:
     torch.manual_seed(0)
-    function = {1: F.conv1d, 2: F.conv2d}[dims]
+    function = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}[dims]
     for size, (kernel, stride, padding, dilation) in itertools.product(SIZES[dims], WINDOWS):
         if min(size) + 2 * padding < dilation * (kernel - 1) + 1:
             continue

@@ -1,5 +1,6 @@
 // Owns depthwise convolutions on the CPU, every channel by itself, where oneDNN has no code for
-// them: for sequences, gradients of filters wider than 3, several filters for a channel, float64.
+// them: for sequences and volumes, gradients of filters wider than 3, several filters for a
+// channel, float64.
 //
 // Sums do not depend on the number of threads.
 #pragma once

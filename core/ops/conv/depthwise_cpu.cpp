@@ -4,6 +4,7 @@
 #include "core/ops/conv/depthwise.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -26,10 +27,15 @@ struct Side {
   int64_t size, out, kernel, stride, dilation, before;
 };
 
-struct Image {
-  int64_t rows, columns;
-  int64_t size() const { return rows * columns; }
-};
+// Numbers of planes, rows and columns.
+using Sizes = std::array<int64_t, 3>;
+
+int64_t product(const Sizes& sizes) { return sizes[0] * sizes[1] * sizes[2]; }
+
+// The element at `place` of an image, in row-major order.
+int64_t index_of(const Sizes& image, const Sizes& place) {
+  return (place[0] * image[1] + place[1]) * image[2] + place[2];
+}
 
 // The elements begin, begin + stride, ... of a side of `size` elements.
 struct Steps {
@@ -45,36 +51,41 @@ struct Steps {
   }
 };
 
+// The elements of the input that one phase is made of, and where the first one lies in its image.
+struct Phase {
+  Sizes begin, count, step, first;
+};
+
 class Depthwise {
  public:
   Depthwise(const Convolution& original, DType dtype)
       : conv_(in_three_dims(original)), item_(int64_t(dtype_size(dtype))) {
-    for (int d = 0; d < 2; ++d) {
-      size_t from = size_t(d) + 1;
-      sides_[d] = {conv_.size[from],   conv_.out_size(d + 1), conv_.kernel[from],
-                   conv_.stride[from], conv_.dilation[from],  conv_.padding_before[from]};
+    for (size_t d = 0; d < 3; ++d) {
+      sides_[d] = {conv_.size[d],   conv_.out_size(int(d)), conv_.kernel[d],
+                   conv_.stride[d], conv_.dilation[d],      conv_.padding_before[d]};
+      out_[d] = sides_[d].out;
+      stride_[d] = sides_[d].stride;
     }
   }
 
   void forward(const char* input, const char* weight, const char* bias, char* output) const {
-    Image phase = input_phase();
+    Sizes phase = input_phase();
     std::vector<DepthwiseTap> taps = input_taps();
     CorrelateLoop correlate = depthwise_loops().correlate[item_ == 8];
-    int64_t n = flat_outputs(phase.columns);
+    int64_t n = flat_length(phase, out_);
     for_each(conv_.batch * conv_.in_channels, [&](int64_t begin, int64_t end) {
-      CpuBuffer buffer(bytes(phases() * phase.size()) + bytes(n));
+      int64_t images_bytes = bytes(phases() * product(phase));
+      CpuBuffer buffer(images_bytes + bytes(n));
       char* images = static_cast<char*>(buffer.data());
-      char* flat = images + bytes(phases() * phase.size());
-      std::memset(images, 0, size_t(bytes(phases() * phase.size())));
+      char* flat = images + images_bytes;
+      std::memset(images, 0, size_t(images_bytes));
       for (int64_t i = begin; i < end; ++i) {
         gather_input(input + i * input_pixels() * item_, phase, images);
         for (int64_t m = 0; m < multiplier(); ++m) {
           int64_t channel = i % conv_.in_channels * multiplier() + m;
           correlate(images, taps.data(), int64_t(taps.size()), weight + channel * kernel() * item_,
                     bias ? bias + channel * item_ : nullptr, flat, n);
-          copy_rows(output + (i * multiplier() + m) * points() * item_,
-                    {sides_[1].out * item_, item_}, flat, {phase.columns * item_, item_}, item_,
-                    sides_[0].out, sides_[1].out);
+          copy(output + (i * multiplier() + m) * points() * item_, out_, flat, phase, out_);
         }
       }
     });
@@ -83,44 +94,36 @@ class Depthwise {
   // The elements of each phase of the input are a convolution of the gradient with some of the
   // weights, turned round.
   void backward_input(const char* grad, const char* weight, char* grad_input) const {
-    int64_t reach[2];
-    Image image;
-    for (int d = 0; d < 2; ++d) {
+    Sizes reach, image, kept;
+    for (size_t d = 0; d < 3; ++d) {
       const Side& side = sides_[d];
       reach[d] = (side.kernel - 1) * side.dilation / side.stride;
-      (d ? image.columns : image.rows) = (side.size - 1 + side.before) / side.stride + 1 + reach[d];
+      image[d] = (side.size - 1 + side.before) / side.stride + 1 + reach[d];
+      kept[d] = std::min(side.out, image[d] - reach[d]);
     }
-    Image kept{std::min(sides_[0].out, image.rows - reach[0]),
-               std::min(sides_[1].out, image.columns - reach[1])};
     std::vector<std::vector<DepthwiseTap>> taps;
     for (int64_t p = 0; p < phases(); ++p) taps.push_back(grad_taps(p, image, reach));
     CorrelateLoop correlate = depthwise_loops().correlate[item_ == 8];
     for_each(conv_.batch * conv_.in_channels, [&](int64_t begin, int64_t end) {
-      int64_t images_bytes = bytes(multiplier() * image.size());
-      CpuBuffer buffer(images_bytes + bytes(image.size()));
+      int64_t images_bytes = bytes(multiplier() * product(image));
+      CpuBuffer buffer(images_bytes + bytes(product(image)));
       char* images = static_cast<char*>(buffer.data());
       char* flat = images + images_bytes;
       std::memset(images, 0, size_t(images_bytes));
       for (int64_t i = begin; i < end; ++i) {
         for (int64_t m = 0; m < multiplier(); ++m)
-          copy_rows(images + (m * image.size() + reach[0] * image.columns + reach[1]) * item_,
-                    {image.columns * item_, item_},
-                    grad + (i * multiplier() + m) * points() * item_,
-                    {sides_[1].out * item_, item_}, item_, kept.rows, kept.columns);
+          copy(images + (m * product(image) + index_of(image, reach)) * item_, image,
+               grad + (i * multiplier() + m) * points() * item_, out_, kept);
         const char* weights = weight + i % conv_.in_channels * multiplier() * kernel() * item_;
         char* result = grad_input + i * input_pixels() * item_;
         for (int64_t p = 0; p < phases(); ++p) {
-          Steps rows = Steps::of_phase(sides_[0], p / sides_[1].stride);
-          Steps columns = Steps::of_phase(sides_[1], p % sides_[1].stride);
-          if (rows.count == 0 || columns.count == 0) continue;
-          int64_t first_row = (rows.begin + sides_[0].before) / rows.stride;
-          int64_t first_column = (columns.begin + sides_[1].before) / columns.stride;
-          correlate(images + (first_row * image.columns + first_column) * item_,
-                    taps[size_t(p)].data(), int64_t(taps[size_t(p)].size()), weights, nullptr, flat,
-                    (rows.count - 1) * image.columns + columns.count);
-          copy_rows(result + (rows.begin * sides_[1].size + columns.begin) * item_,
-                    {rows.stride * sides_[1].size * item_, columns.stride * item_}, flat,
-                    {image.columns * item_, item_}, item_, rows.count, columns.count);
+          Phase part = phase(p);
+          if (product(part.count) == 0) continue;
+          correlate(images + index_of(image, part.first) * item_, taps[size_t(p)].data(),
+                    int64_t(taps[size_t(p)].size()), weights, nullptr, flat,
+                    flat_length(image, part.count));
+          copy(result + index_of(conv_.size, part.begin) * item_, conv_.size, flat, image,
+               part.count, part.step, {1, 1, 1});
         }
       }
     });
@@ -128,15 +131,15 @@ class Depthwise {
 
   void backward_weight(const char* input, const char* grad, char* grad_weight,
                        char* grad_bias) const {
-    Image phase = input_phase();
+    Sizes phase = input_phase();
     std::vector<DepthwiseTap> taps = input_taps();
     TapSumsLoop sum_taps = depthwise_loops().sum_taps[item_ == 8];
-    int64_t n = flat_outputs(phase.columns);
+    int64_t n = flat_length(phase, out_);
     std::memset(grad_weight, 0, size_t(conv_.out_channels * kernel() * item_));
     if (grad_bias) std::memset(grad_bias, 0, size_t(conv_.out_channels * item_));
     // The images of a batch are added in order, whatever the number of threads.
     for_each(conv_.in_channels, [&](int64_t begin, int64_t end) {
-      int64_t images_bytes = bytes(phases() * phase.size());
+      int64_t images_bytes = bytes(phases() * product(phase));
       CpuBuffer buffer(images_bytes + bytes(n));
       char* images = static_cast<char*>(buffer.data());
       char* flat = images + images_bytes;
@@ -147,9 +150,7 @@ class Depthwise {
           gather_input(input + i * input_pixels() * item_, phase, images);
           for (int64_t m = 0; m < multiplier(); ++m) {
             int64_t channel = c * multiplier() + m;
-            copy_rows(flat, {phase.columns * item_, item_},
-                      grad + (i * multiplier() + m) * points() * item_,
-                      {sides_[1].out * item_, item_}, item_, sides_[0].out, sides_[1].out);
+            copy(flat, phase, grad + (i * multiplier() + m) * points() * item_, out_, out_);
             sum_taps(images, taps.data(), int64_t(taps.size()), flat,
                      grad_weight + channel * kernel() * item_,
                      grad_bias ? grad_bias + channel * item_ : nullptr, n);
@@ -160,14 +161,14 @@ class Depthwise {
 
  private:
   int64_t multiplier() const { return conv_.out_channels / conv_.in_channels; }
-  int64_t kernel() const { return sides_[0].kernel * sides_[1].kernel; }
-  int64_t phases() const { return sides_[0].stride * sides_[1].stride; }
-  int64_t points() const { return sides_[0].out * sides_[1].out; }
-  int64_t input_pixels() const { return sides_[0].size * sides_[1].size; }
+  int64_t kernel() const { return product(conv_.kernel); }
+  int64_t phases() const { return product(stride_); }
+  int64_t points() const { return product(out_); }
+  int64_t input_pixels() const { return product(conv_.size); }
   int64_t bytes(int64_t elements) const { return (elements + kDepthwiseSlack) * item_; }
-  // From the first output to the last one in images of so many columns.
-  int64_t flat_outputs(int64_t columns) const {
-    return (sides_[0].out - 1) * columns + sides_[1].out;
+  // From the first of so many elements of an image to the last one.
+  static int64_t flat_length(const Sizes& image, const Sizes& count) {
+    return index_of(image, {count[0] - 1, count[1] - 1, count[2] - 1}) + 1;
   }
 
   template <class F>
@@ -176,66 +177,101 @@ class Depthwise {
     parallel_for(0, count, int64_t(kMultiplicationsPerThread * double(count) / work) + 1, f);
   }
 
-  // The padded input, or of each of its phases.
-  Image input_phase() const {
-    auto length = [](const Side& side) {
-      return side.out + (side.kernel - 1) * side.dilation / side.stride;
+  // Copies a part of one image into another; neighbors in the part are `step` apart in them.
+  void copy(char* to, const Sizes& to_image, const char* from, const Sizes& from_image,
+            const Sizes& count, const Sizes& to_step = {1, 1, 1},
+            const Sizes& from_step = {1, 1, 1}) const {
+    auto rows = [&](const Sizes& image, const Sizes& step) {
+      return RowStrides{step[1] * image[2] * item_, step[2] * item_};
     };
-    return {length(sides_[0]), length(sides_[1])};
+    for (int64_t plane = 0; plane < count[0]; ++plane)
+      copy_rows(to + index_of(to_image, {plane * to_step[0], 0, 0}) * item_,
+                rows(to_image, to_step),
+                from + index_of(from_image, {plane * from_step[0], 0, 0}) * item_,
+                rows(from_image, from_step), item_, count[1], count[2]);
   }
 
-  void gather_input(const char* input, const Image& phase, char* images) const {
+  // Which remainder of each dim makes up a phase.
+  Sizes remainders(int64_t phase) const {
+    return {phase / (stride_[1] * stride_[2]), phase / stride_[2] % stride_[1], phase % stride_[2]};
+  }
+  Phase phase(int64_t index) const {
+    Phase part;
+    for (size_t d = 0; d < 3; ++d) {
+      Steps steps = Steps::of_phase(sides_[d], remainders(index)[d]);
+      part.begin[d] = steps.begin;
+      part.count[d] = steps.count;
+      part.step[d] = steps.stride;
+      part.first[d] = (steps.begin + sides_[d].before) / steps.stride;
+    }
+    return part;
+  }
+
+  // The size of the padded input, or of each of its phases.
+  Sizes input_phase() const {
+    Sizes sizes;
+    for (size_t d = 0; d < 3; ++d)
+      sizes[d] = out_[d] + (sides_[d].kernel - 1) * sides_[d].dilation / stride_[d];
+    return sizes;
+  }
+
+  void gather_input(const char* input, const Sizes& image, char* images) const {
     for (int64_t p = 0; p < phases(); ++p) {
-      Steps rows = Steps::of_phase(sides_[0], p / sides_[1].stride);
-      Steps columns = Steps::of_phase(sides_[1], p % sides_[1].stride);
-      int64_t first_row = (rows.begin + sides_[0].before) / rows.stride;
-      int64_t first_column = (columns.begin + sides_[1].before) / columns.stride;
-      int64_t row_count = std::min(rows.count, phase.rows - first_row);
-      int64_t column_count = std::min(columns.count, phase.columns - first_column);
-      if (row_count <= 0 || column_count <= 0) continue;
-      copy_rows(images + (p * phase.size() + first_row * phase.columns + first_column) * item_,
-                {phase.columns * item_, item_},
-                input + (rows.begin * sides_[1].size + columns.begin) * item_,
-                {rows.stride * sides_[1].size * item_, columns.stride * item_}, item_, row_count,
-                column_count);
+      Phase part = phase(p);
+      for (size_t d = 0; d < 3; ++d)
+        part.count[d] = std::max<int64_t>(0, std::min(part.count[d], image[d] - part.first[d]));
+      if (product(part.count) == 0) continue;
+      copy(images + (p * product(image) + index_of(image, part.first)) * item_, image,
+           input + index_of(conv_.size, part.begin) * item_, conv_.size, part.count, {1, 1, 1},
+           part.step);
     }
   }
 
+  // Calls f(tap of a filter, its distance from the first one) for all taps.
+  template <class F>
+  void for_each_tap(F&& f) const {
+    int64_t tap = 0;
+    for (int64_t z = 0; z < sides_[0].kernel; ++z)
+      for (int64_t y = 0; y < sides_[1].kernel; ++y)
+        for (int64_t x = 0; x < sides_[2].kernel; ++x)
+          f(tap++, Sizes{z * sides_[0].dilation, y * sides_[1].dilation, x * sides_[2].dilation});
+  }
+
   std::vector<DepthwiseTap> input_taps() const {
-    Image phase = input_phase();
+    Sizes image = input_phase();
     std::vector<DepthwiseTap> taps;
-    for (int64_t y = 0; y < sides_[0].kernel; ++y)
-      for (int64_t x = 0; x < sides_[1].kernel; ++x) {
-        int64_t row = y * sides_[0].dilation, column = x * sides_[1].dilation;
-        int64_t of_phase = row % sides_[0].stride * sides_[1].stride + column % sides_[1].stride;
-        taps.push_back({of_phase * phase.size() + row / sides_[0].stride * phase.columns +
-                            column / sides_[1].stride,
-                        y * sides_[1].kernel + x});
+    for_each_tap([&](int64_t tap, const Sizes& distance) {
+      Sizes phase, place;
+      for (size_t d = 0; d < 3; ++d) {
+        phase[d] = distance[d] % stride_[d];
+        place[d] = distance[d] / stride_[d];
       }
+      taps.push_back({index_of(stride_, phase) * product(image) + index_of(image, place), tap});
+    });
     return taps;
   }
 
   // Those that element q of a phase sees of the gradient: that of output q - step, for taps that
   // lie a multiple of the stride, `step` times, behind the phase.
-  std::vector<DepthwiseTap> grad_taps(int64_t phase, const Image& image,
-                                      const int64_t (&reach)[2]) const {
+  std::vector<DepthwiseTap> grad_taps(int64_t phase, const Sizes& image, const Sizes& reach) const {
+    Sizes behind = remainders(phase);
     std::vector<DepthwiseTap> taps;
     for (int64_t m = 0; m < multiplier(); ++m)
-      for (int64_t y = 0; y < sides_[0].kernel; ++y)
-        for (int64_t x = 0; x < sides_[1].kernel; ++x) {
-          int64_t row = y * sides_[0].dilation - phase / sides_[1].stride;
-          int64_t column = x * sides_[1].dilation - phase % sides_[1].stride;
-          if (row % sides_[0].stride || column % sides_[1].stride) continue;
-          taps.push_back({m * image.size() + (reach[0] - row / sides_[0].stride) * image.columns +
-                              reach[1] - column / sides_[1].stride,
-                          m * kernel() + y * sides_[1].kernel + x});
+      for_each_tap([&](int64_t tap, const Sizes& distance) {
+        Sizes place;
+        for (size_t d = 0; d < 3; ++d) {
+          if ((distance[d] - behind[d]) % stride_[d]) return;
+          place[d] = reach[d] - (distance[d] - behind[d]) / stride_[d];
         }
+        taps.push_back({m * product(image) + index_of(image, place), m * kernel() + tap});
+      });
     return taps;
   }
 
   Convolution conv_;
   int64_t item_;
-  Side sides_[2];  // rows and columns
+  Side sides_[3];  // planes, rows and columns
+  Sizes out_, stride_;
 };
 
 }  // namespace

@@ -70,12 +70,14 @@ class Transform {
     auto on_pairs = [&](auto&& part) { parallel_for(0, m / 2 + 1, kFftLong / 4, part); };
     if (from_real()) {
       bool is_half = rows.run_to_half(scale_, in, in_stride / 2, out, out_stride / 2, count);
-      if (!is_half) rows.run(T(1), in, in_stride / 2, out, out_stride / 2, count);
+      CpuBuffer buffer(size_t(is_half ? 0 : count * n_) * sizeof(T));
+      T* pairs = static_cast<T*>(buffer.data());
+      if (!is_half) rows.run(T(1), in, in_stride / 2, pairs, m, count);
       for (int64_t i = 0; i < count; ++i) {
         T* row = out + i * out_stride;
         if (!is_half)
           on_pairs([&](int64_t begin, int64_t end) {
-            k.pairs_to_half(row, plan_->half_turns, scale_, row, m, begin, end);
+            k.pairs_to_half(pairs + i * n_, plan_->half_turns, scale_, row, m, begin, end);
           });
         if (kind_ == Kind::whole) k.complete(row, inverse_, n_);
       }

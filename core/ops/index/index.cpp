@@ -83,11 +83,16 @@ Tensor scatter_where(const Tensor& input, const Tensor& mask, const Tensor& sour
   return copy_(input, where(mask, values, input));
 }
 
+// An index tensor as int64: uint8 would be a mask.
+Tensor places_of(const Tensor& index) {
+  CHECK(is_integral(index.dtype()), "Expected a long tensor for index, got ",
+        dtype_name(index.dtype()));
+  return cast(index, DType::int64);
+}
+
 // Index tensors by dim for places in the flat input, which may be negative.
-std::vector<Tensor> unraveled(const Tensor& input, const Tensor& places) {
-  CHECK(is_integral(places.dtype()), "Expected a long tensor for index, got ",
-        dtype_name(places.dtype()));
-  Tensor rest = cast(places, DType::int64);
+std::vector<Tensor> unraveled(const Tensor& input, const Tensor& index) {
+  Tensor rest = places_of(index);
   rest = where(rest < Scalar(0), rest + Scalar(input.numel()), rest);
   std::vector<Tensor> indices(size_t(input.dim()));
   for (int64_t d = input.dim(); d-- > 1;) {
@@ -254,9 +259,7 @@ OP(take, "(Tensor input, Tensor index) -> Tensor", {
   .doc     = R"(Elements of the flat input, in the shape of index.)",
   .seen    = Seen::whole_unrecorded,
   .forward = [](const Tensor& input, const Tensor& index) {
-    CHECK(is_integral(index.dtype()), "Expected a long tensor for index, got ",
-          dtype_name(index.dtype()));
-    const Tensor indices[] = {cast(index, DType::int64)};  // uint8 would be a mask
+    const Tensor indices[] = {places_of(index)};
     return rushlight::index(flat(input), indices);
   },
 })
@@ -272,8 +275,13 @@ OP(put_, "(Tensor! input, Tensor index, Tensor source, bool accumulate=False) ->
     CHECK(source.numel() == index.numel(), ErrorKind::kIndex,
           "Expected source and index to have the same number of elements, but got ",
           source.numel(), " and ", index.numel());
-    Tensor target = input.is_contiguous() ? view(input, Shape{-1}) : input;
-    index_put_(target, unraveled(target, index), reshape(source, index.sizes()), accumulate);
+    Tensor values = reshape(source, index.sizes());
+    if (!input.is_contiguous()) {
+      index_put_(input, unraveled(input, index), values, accumulate);
+      return input;
+    }
+    const Tensor places[] = {places_of(index)};
+    index_put_(view(input, Shape{-1}), places, values, accumulate);
     return input;
   },
 })

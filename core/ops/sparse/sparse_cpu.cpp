@@ -2,7 +2,6 @@
 // many entries, and one line is always summed in the order of its entries.
 #include <algorithm>
 #include <array>
-#include <numeric>
 
 #include "core/device/threads.h"
 #include "core/ops/sparse/sparse_kernels.h"
@@ -105,33 +104,14 @@ void multiply_lines(const SparseLines& lines, const SparseBlocks& blocks, const 
   }
 }
 
-// The same for half types whose entries are elements: a few rows at a time become float, and the
-// first of them is what the line has come to.
-void multiply_half_lines(const SparseLines& lines, const Tensor& values, const Tensor& dense,
-                         const Tensor& out) {
-  constexpr int64_t kTogether = 32;
-  int64_t n = dense.size(1), item = int64_t(dense.itemsize());
-  CastLoop widen = cast_loop(dense.dtype(), DType::float32);
-  CastLoop round = cast_loop(DType::float32, dense.dtype());
-  std::vector<float> rows(size_t(kTogether * n)), sum(static_cast<size_t>(n));
-  std::array<float, kTogether> factors{1};
-  std::array<int64_t, kTogether> places;
-  std::iota(places.begin(), places.end(), 0);
-  for (int64_t i = lines.begin; i < lines.end; ++i) {
-    std::fill(sum.begin(), sum.end(), 0.0f);
-    for (int64_t k = lines.start[i]; k < lines.start[i + 1];) {
-      std::copy(sum.begin(), sum.end(), rows.begin());
-      int64_t count = 1;
-      for (; count < kTogether && k < lines.start[i + 1]; ++count, ++k) {
-        int64_t entry = lines.entry ? lines.entry[k] : k;
-        widen(values.data<char>() + entry * item, &factors[size_t(count)], 1);
-        widen(dense.data<char>() + lines.other[k] * n * item, &rows[size_t(count * n)], n);
-      }
-      const int64_t bounds[] = {0, count};
-      loops().multiply[0]({bounds, places.data(), nullptr, 0, 1}, factors.data(), rows.data(), n,
-                          sum.data());
-    }
-    round(sum.data(), out.data<char>() + i * n * item, n);
+// Which of the loops for elements multiplies a dtype; -1 for none.
+int multiply_loop(DType dtype) {
+  switch (dtype) {
+    case DType::float32: return 0;
+    case DType::float64: return 1;
+    case DType::float16: return 2;
+    case DType::bfloat16: return 3;
+    default: return -1;
   }
 }
 
@@ -247,11 +227,9 @@ Tensor multiply_sparse_dense(const SparsePattern& pattern, const Tensor& values,
     multiply_blocks(order, blocks, v, d, out);
     return out;
   }
+  int loop = pattern.block().empty() ? multiply_loop(dense.dtype()) : -1;
   for_lines(order, double(n) * double(blocks.size()), [&](const SparseLines& lines) {
-    if (has_loops)
-      loops().multiply[dense.dtype() == DType::float64](lines, v.data(), d.data(), n, out.data());
-    else if (is_half(dense.dtype()) && pattern.block().empty())
-      multiply_half_lines(lines, v, d, out);
+    if (loop >= 0) loops().multiply[loop](lines, v.data(), d.data(), n, out.data());
     else
       visit_dtype(dense.dtype(), [&]<class T>(Tag<T>) {
         multiply_lines(lines, blocks, v.data<T>(), d.data<T>(), n, out.data<T>());

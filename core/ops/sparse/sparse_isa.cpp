@@ -1,30 +1,96 @@
 // Owns the loops over sparse matrices, compiled once per instruction set.
 #include "core/ops/sparse/sparse_loops.h"
 #include "core/tensor/lanes.h"
+#include "core/tensor/prefetch.h"
 #include "core/tensor/vectors.h"
+
+#include "core/tensor/convert.h"  // after vectors.h
 
 namespace rushlight::RUSHLIGHT_ISA_NAMESPACE {
 namespace {
+
+inline float widened(float x) { return x; }
+inline double widened(double x) { return x; }
+inline float widened(Half x) { return to_float(x); }
+inline float widened(BFloat16 x) { return to_float(x); }
+
+// Sums of elements of half types are float.
+template <class T>
+using Sum = decltype(widened(T()));
+
+using Words = uint32_t __attribute__((vector_size(kWidth<float> * sizeof(uint32_t))));
+using Shorts = uint16_t __attribute__((vector_size(kWidth<float> * sizeof(uint16_t))));
+
+// A vector of sums from elements side by side, and back.
+template <class T>
+[[gnu::always_inline]] inline Vector<T> load_widened(const T* from) {
+  return load_vector(from);
+}
+template <class T>
+[[gnu::always_inline]] inline void store_rounded(T* to, Vector<T> sums) {
+  store_vector(to, sums);
+}
+[[gnu::always_inline]] inline Vector<float> load_widened(const BFloat16* from) {
+  Shorts bits;
+  __builtin_memcpy(&bits, from, sizeof(bits));
+#if RUSHLIGHT_ISA == 4  // which GCC would widen in two halves
+  Words words = (Words)__builtin_ia32_pmovzxwd512_mask((Halves)bits, Vector<int32_t>{}, -1);
+#else
+  Words words = __builtin_convertvector(bits, Words);
+#endif
+  return (Vector<float>)(words << 16);
+}
+[[gnu::always_inline]] inline void store_rounded(BFloat16* to, Vector<float> sums) {
+  Words bits = (Words)sums, nearest = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  Shorts upper = __builtin_convertvector(sums == sums ? nearest : (bits >> 16) | 0x40, Shorts);
+  __builtin_memcpy(to, &upper, sizeof(upper));
+}
+[[gnu::always_inline]] inline Vector<float> load_widened(const Half* from) {
+#if RUSHLIGHT_ISA >= 3
+  Halves halves;
+  __builtin_memcpy(&halves, from, sizeof(halves));
+  return to_floats(halves);
+#else
+  Vector<float> wide;
+  for (int l = 0; l < kWidth<float>; ++l) wide[l] = to_float(from[l]);
+  return wide;
+#endif
+}
+[[gnu::always_inline]] inline void store_rounded(Half* to, Vector<float> sums) {
+#if RUSHLIGHT_ISA >= 3
+  Halves halves = to_halves(sums);
+  __builtin_memcpy(to, &halves, sizeof(halves));
+#else
+  for (int l = 0; l < kWidth<float>; ++l) to[l] = to_half(sums[l]);
+#endif
+}
+
+// Rows at random places arrive late from memory, so they are asked for ahead.
+constexpr int64_t kRowsAhead = 8;
 
 // Vectors of columns of one line, in registers while its entries go by.
 template <int count, class T>
 void multiply_block(const SparseLines& lines, int64_t line, const T* values, const T* dense,
                     int64_t n, T* out) {
-  Vector<T> sum[count] = {};
+  constexpr int kStep = kWidth<Sum<T>>;
+  Vector<Sum<T>> sum[count] = {};
+  const int64_t last = lines.start[lines.end] - 1;
   for (int64_t k = lines.start[line]; k < lines.start[line + 1]; ++k) {
-    T value = values[lines.entry ? lines.entry[k] : k];
+    Sum<T> value = widened(values[lines.entry ? lines.entry[k] : k]);
     const T* row = dense + lines.other[k] * n;
+    const int64_t ahead = k + kRowsAhead < last ? k + kRowsAhead : last;
+    prefetch(dense + lines.other[ahead] * n, count * kStep * int64_t(sizeof(T)));
 #pragma GCC unroll 8
-    for (int v = 0; v < count; ++v) sum[v] += value * load_vector(row + v * kWidth<T>);
+    for (int v = 0; v < count; ++v) sum[v] += value * load_widened(row + v * kStep);
   }
-  for (int v = 0; v < count; ++v) store_vector(out + v * kWidth<T>, sum[v]);
+  for (int v = 0; v < count; ++v) store_rounded(out + v * kStep, sum[v]);
 }
 
 template <class T>
 void multiply(const SparseLines& lines, const void* values_in, const void* dense_in, int64_t n,
               void* out_in) {
   constexpr int kVectors = kVectorBytes == 64 ? 4 : 8;
-  constexpr int64_t kMany = kVectors * kWidth<T>;
+  constexpr int64_t kStep = kWidth<Sum<T>>, kMany = kVectors * kStep;
   const T* values = static_cast<const T*>(values_in);
   const T* dense = static_cast<const T*>(dense_in);
   for (int64_t i = lines.begin; i < lines.end; ++i) {
@@ -32,16 +98,15 @@ void multiply(const SparseLines& lines, const void* values_in, const void* dense
     int64_t j = 0;
     for (; j + kMany <= n; j += kMany)
       multiply_block<kVectors>(lines, i, values, dense + j, n, out + j);
-    for (; j + kWidth<T> <= n; j += kWidth<T>)
-      multiply_block<1>(lines, i, values, dense + j, n, out + j);
+    for (; j + kStep <= n; j += kStep) multiply_block<1>(lines, i, values, dense + j, n, out + j);
     if (j == n) continue;
-    T sum[kWidth<T>] = {};
+    Sum<T> sum[kStep] = {};
     for (int64_t k = lines.start[i]; k < lines.start[i + 1]; ++k) {
-      T value = values[lines.entry ? lines.entry[k] : k];
+      Sum<T> value = widened(values[lines.entry ? lines.entry[k] : k]);
       const T* row = dense + lines.other[k] * n + j;
-      for (int64_t c = 0; c < n - j; ++c) sum[c] += value * row[c];
+      for (int64_t c = 0; c < n - j; ++c) sum[c] += value * widened(row[c]);
     }
-    for (int64_t c = 0; c < n - j; ++c) out[j + c] = sum[c];
+    for (int64_t c = 0; c < n - j; ++c) out[j + c] = convert<T>(sum[c]);
   }
 }
 
@@ -62,7 +127,8 @@ void dots(const SparseLines& lines, const void* left_in, const void* right_in, i
 }  // namespace
 
 extern const SparseLoops sparse_loops;
-constexpr SparseLoops sparse_loops = {{multiply<float>, multiply<double>},
-                                      {dots<float>, dots<double>}};
+constexpr SparseLoops sparse_loops = {
+    {multiply<float>, multiply<double>, multiply<Half>, multiply<BFloat16>},
+    {dots<float>, dots<double>}};
 
 }  // namespace rushlight::RUSHLIGHT_ISA_NAMESPACE

@@ -21,8 +21,9 @@ struct SparseBlocks {
 
 struct SparseLoops {
   // out[i, :] = the sum of values[e] * dense[other[e], :] over the entries of line i. Rows of
-  // dense and out lie n elements apart. For float and double.
-  void (*multiply[2])(const SparseLines& lines, const void* values, const void* dense, int64_t n,
+  // dense and out lie n elements apart. For float, double, and float16 and bfloat16, whose sums are
+  // float.
+  void (*multiply[4])(const SparseLines& lines, const void* values, const void* dense, int64_t n,
                       void* out);
   // out[e] = left[i, :] . right[other[e], :] for each entry of line i.
   void (*dots[2])(const SparseLines& lines, const void* left, const void* right, int64_t n,
