@@ -182,6 +182,12 @@ def test_ops_that_trust_their_arguments_are_not_for_python() -> None:
     assert not [row["name"] for row in trusting if hasattr(_C, row["name"])]
 
 
+@each("other", [0, None, int, lambda: 1])
+def test_results_are_of_classes_of_tensors_alone(other: Any) -> None:
+    with pytest.raises(TypeError, match="must be a subclass of Tensor"):
+        _C._set_tensor_class(other)
+
+
 @each("device", [-(2**31), -1, 32, 100, 2**31 - 1])
 def test_numbers_that_cannot_be_those_of_gpus_are_refused(device: int) -> None:
     for function in (
