@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/ops/value.h"
@@ -99,14 +100,23 @@ class ReleaseGil {
   ~ReleaseGil() {
     if (!state_) return;
     stay_at_exit([&] { PyEval_RestoreThread(state_); });
-    --running_;
+    if (--running_ == 0 && !kept().empty()) [[unlikely]]
+      std::exchange(kept(), {});
   }
   ReleaseGil(const ReleaseGil&) = delete;
 
   // How many threads work without the lock. Grows only while its owner holds the lock.
   static int running() { return running_; }
+  // Keeps memory that a storage left, until no kernel is left that may read it.
+  static void keep_while_running(Storage memory) {
+    if (running_) kept().push_back(std::move(memory));
+  }
 
  private:
+  static std::vector<Storage>& kept() {
+    static auto& kept = *new std::vector<Storage>;  // threads may outlive what is static
+    return kept;
+  }
   inline static int running_ = 0;  // guarded by the lock
   PyThreadState* state_ = nullptr;
 };

@@ -137,6 +137,9 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-void add_storage(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }
+void add_storage(PyObject* module) {
+  leave_memory = ReleaseGil::keep_while_running;
+  checked(PyModule_AddFunctions(module, methods));
+}
 
 }  // namespace rushlight::python

@@ -488,6 +488,15 @@ PyObject* wrap_tuple(TensorList tensors) {
 
 namespace {
 
+PyObject* set_tensor_class(PyObject*, PyObject* type) {
+  return guarded([&] {
+    PyTypeObject* cls = expect_tensor_class(type);
+    Py_INCREF(cls);
+    tensor_class = cls;
+    return Py_NewRef(Py_None);
+  });
+}
+
 // What modes and the tensor's class make of item(); false when nobody is asked.
 [[gnu::cold]] bool dispatch_item(const Tensor& tensor, Scalar& value) {
   Ref number;
@@ -526,12 +535,8 @@ void add_tensor(PyObject* module) {
       PyModule_AddObjectRef(module, "_TensorMeta", reinterpret_cast<PyObject*>(&TensorMetaType)));
   checked(
       PyModule_AddObjectRef(module, "TensorBase", reinterpret_cast<PyObject*>(&TensorBaseType)));
-  static PyMethodDef set_class = {"_set_tensor_class",
-                                  [](PyObject*, PyObject* type) {
-                                    tensor_class = reinterpret_cast<PyTypeObject*>(Py_NewRef(type));
-                                    return Py_NewRef(Py_None);
-                                  },
-                                  METH_O, "Names the class that results are made of."};
+  static PyMethodDef set_class = {"_set_tensor_class", set_tensor_class, METH_O,
+                                  "Names the class that results are made of."};
   checked(
       PyModule_AddObject(module, set_class.ml_name, checked(PyCFunction_New(&set_class, nullptr))));
   static PyMethodDef swap[] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import linecache
+import os
 import random
 import subprocess
 import sys
@@ -182,6 +183,12 @@ def test_ops_that_trust_their_arguments_are_not_for_python() -> None:
     assert not [row["name"] for row in trusting if hasattr(_C, row["name"])]
 
 
+@each("other", [0, None, int, lambda: 1])
+def test_results_are_of_classes_of_tensors_alone(other: Any) -> None:
+    with pytest.raises(TypeError, match="must be a subclass of Tensor"):
+        _C._set_tensor_class(other)
+
+
 @each("device", [-(2**31), -1, 32, 100, 2**31 - 1])
 def test_numbers_that_cannot_be_those_of_gpus_are_refused(device: int) -> None:
     for function in (
@@ -287,6 +294,37 @@ def in_threads(seconds: float, *works: Callable[[], Any]) -> None:
     done.set()
     for thread in threads:
         thread.join()
+
+
+def test_memory_may_be_shared_while_another_thread_reads_it() -> None:
+    begun = threading.Event()
+    seen: list[float] = []
+
+    def read(x: torch.Tensor) -> None:
+        begun.set()
+        for _ in range(3):
+            seen.append(x.lgamma().max().item() - x.lgamma().min().item())
+
+    for _ in range(8):
+        x = torch.full((500_000,), 3.0)
+        begun.clear()
+        thread = threading.Thread(target=read, args=(x,))
+        thread.start()
+        begun.wait()
+        x.share_memory_()
+        torch.zeros(500_000)  # in the memory that was left
+        thread.join()
+    assert set(seen) == {0}
+
+
+def test_sharing_that_is_refused_leaves_no_file_open() -> None:
+    x = torch.ones(3)
+    array = x.numpy()
+    before = os.listdir("/proc/self/fd")
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="an array or another library uses"):
+            x.share_memory_()
+    assert len(os.listdir("/proc/self/fd")) == len(before) and array[0] == 1
 
 
 @pytest.mark.not_sanitized("the races are those of the program")

@@ -80,6 +80,8 @@ bool is_shared(const StorageImpl& storage) {
   return mapping ? mapping->shared : storage.device().is_cuda();
 }
 
+void (*leave_memory)(Storage old) = nullptr;
+
 void share_memory(StorageImpl& storage) {
   if (is_shared(storage)) return;
   CHECK(storage.device().is_cpu(), ErrorKind::kNotImplemented, "memory on ", storage.device(),
@@ -87,8 +89,8 @@ void share_memory(StorageImpl& storage) {
   auto mapping = owner_of(memfd_create("rushlight", MFD_CLOEXEC), "shared memory");
   reserve(*mapping, storage.bytes(), "shared memory");
   map(*mapping, storage.bytes(), true);
-  void* data = mapping->data;
-  storage.move_to(data, unmap, mapping.release());
+  storage.move_to(mapping->data, unmap, mapping.get());
+  (void)mapping.release();  // is the storage's now
 }
 
 int shared_file(const StorageImpl& storage) {

@@ -10,6 +10,7 @@
 #include "core/device/cuda.h"
 #include "core/device/cuda_memory.h"
 #include "core/tensor/fusion.h"
+#include "core/tensor/mapped_memory.h"
 
 namespace rushlight {
 namespace {
@@ -18,18 +19,20 @@ constexpr size_t kHeader = 128;      // sizeof(StorageImpl) rounded up so that t
 constexpr size_t kInlineMax = 1024;  // below this, one block holds header and data
 static_assert(sizeof(StorageImpl) <= kHeader);
 
+char* behind_header(void* block) { return static_cast<char*>(block) + kHeader; }
+
 }  // namespace
 
 Storage StorageImpl::allocate(size_t bytes, Device device) {
   if (!device.is_cpu()) [[unlikely]]
     return allocate_elsewhere(bytes, device);
   size_t inline_bytes = bytes <= kInlineMax ? bytes : 0;
-  auto* block = static_cast<char*>(cpu_allocate(kHeader + inline_bytes));
+  void* block = cpu_allocate(kHeader + inline_bytes);
   Storage storage = Storage::adopt(new (block) StorageImpl());
   storage->inline_bytes_ = inline_bytes;
   storage->device_ = {DeviceType::cpu};
   storage->on_cpu_ = true;
-  storage->data_ = bytes > inline_bytes ? cpu_allocate(bytes) : block + kHeader;
+  storage->data_ = bytes > inline_bytes ? cpu_allocate(bytes) : behind_header(block);
   storage->bytes_ = storage->capacity_ = bytes;
   return storage;
 }
@@ -90,10 +93,9 @@ Storage StorageImpl::wrap(void* data, size_t bytes, Device device, Deleter delet
 }
 
 void StorageImpl::free_data() {
-  char* behind_header = reinterpret_cast<char*>(this) + kHeader;
   if (deleter_) deleter_(context_);
   else if (!device_.is_cpu()) cuda::free(block_);
-  else if (data_ != behind_header) cpu_free(data_, capacity_);
+  else if (data_ != behind_header(this)) cpu_free(data_, capacity_);
 }
 
 void StorageImpl::destroy(StorageImpl* storage) {
@@ -113,11 +115,16 @@ void StorageImpl::check_not_borrowed() const {
 void StorageImpl::move_to(void* data, Deleter deleter, void* context) {
   check_not_borrowed();
   cuda::copy_bytes(data, device_, this->data(), device_, bytes_);
-  free_data();
+  Storage old = allocate(0);
+  if (data_ != behind_header(this)) {
+    old->data_ = data_;
+    old->capacity_ = capacity_;
+  }
+  old->deleter_ = std::exchange(deleter_, deleter);
+  old->context_ = std::exchange(context_, context);
   data_ = data;
-  deleter_ = deleter;
-  context_ = context;
   readonly_ = false;
+  if (leave_memory) leave_memory(std::move(old));
 }
 
 void StorageImpl::resize(size_t bytes) {

@@ -199,6 +199,19 @@ def test_batches_that_are_kept_do_not_use_up_the_open_files() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
 
 
+def test_workers_wait_for_a_thread_that_imports_numpy() -> None:
+    program = (
+        "import importlib, sys, threading\n"
+        "from rushlight.utils.data import DataLoader\n"
+        "loader = DataLoader(range(3), None, num_workers=1, multiprocessing_context='fork')\n"
+        "assert list(loader) == [0, 1, 2] and 'numpy' not in sys.modules\n"
+        "threading.Thread(target=importlib.import_module, args=('numpy',)).start()\n"
+        "while 'numpy' not in sys.modules: pass\n"
+        "assert list(loader) == [0, 1, 2]\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+
+
 def see(x: torch.Tensor, first: float) -> None:
     time.sleep(0.5)
     assert (x[0] == first).all() and (x[1] == first + 1).all()

@@ -150,6 +150,10 @@ def test_dtype_device_and_requires_grad() -> None:
             "has 2 elements, but for size .* it must have 3",
         ),
         (lambda: torch.sparse_csr_tensor([], [], [], (0, 3)), "is empty"),
+        (
+            lambda: torch.sparse_csr_tensor([0, 1], [2**63 - 1], [1.0]),
+            "found index 9223372036854775807 in col_indices, which no size can hold",
+        ),
         (lambda: torch.sparse_csr_tensor([0, 1], [0], [1.0], (1, 1, 1)), "size must have 2 dims"),
         (
             lambda: torch.sparse_csc_tensor([0, 1, 1], [5], [1.0], (3, 2)),

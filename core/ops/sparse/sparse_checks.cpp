@@ -110,7 +110,13 @@ CompressedParts checked_compressed(const Tensor& compressed, const Tensor& plain
         "s, but is empty.");
   const int64_t* start = parts.lines.start.data<int64_t>();
   const int64_t* other = parts.lines.other.data<int64_t>();
-  int64_t width = count ? *std::max_element(other, other + count) + 1 : 0;
+  int64_t width = 0;
+  if (!size && count) {
+    int64_t greatest = *std::max_element(other, other + count);
+    CHECK(greatest < INT64_MAX, "found index ", greatest, " in ", other_name,
+          ", which no size can hold.");
+    width = greatest + 1;
+  }
   if (size) {
     CHECK(size->size() == 2, "size must have 2 dims, but got ", ShapeText{*size},
           ". Only matrices have this layout.");

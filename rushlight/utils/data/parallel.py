@@ -6,9 +6,11 @@ more with each that is taken. When a worker dies its channel ends, so nobody wai
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 import os
 import pickle
+import sys
 import time
 import weakref
 from collections import Counter
@@ -60,6 +62,8 @@ class Workers:
         self.close = weakref.finalize(self, _end, self.channels, self.processes, os.getpid())
         self.numbers = count()
         self.epoch: weakref.ref[_MultiProcessingDataLoaderIter] | Callable[[], None] = lambda: None
+        if "numpy" in sys.modules:  # a fork while a thread imports it would leave it half done
+            importlib.import_module("numpy")
         for i in range(loader.num_workers):
             ours, theirs = Channel.pair()
             ours.close_in_children()
