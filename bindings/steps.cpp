@@ -19,20 +19,17 @@ bool count_in_place(PyObject* count, double& number) {
 PyObject* count_steps(PyObject*, PyObject* states) {
   return guarded([&] {
     Ref key(checked(PyUnicode_InternFromString("step")));
+    CHECK(PyList_Check(states), ErrorKind::kType, "the states must be a list");
     Py_ssize_t size = PyList_GET_SIZE(states);
     Ref counts(checked(PyList_New(size)));
     for (Py_ssize_t i = 0; i < size; i++) {
-      PyObject* state = PyList_GET_ITEM(states, i);
-      PyObject* count = PyDict_GetItemWithError(state, key.get());
-      if (!count) {
-        if (!PyErr_Occurred()) PyErr_SetObject(PyExc_KeyError, key.get());
-        throw PythonError();
-      }
+      Ref state = Ref::borrow(PyList_GET_ITEM(states, i));
+      Ref count(checked(PyObject_GetItem(state.get(), key.get())));
       double number;
-      if (!count_in_place(count, number)) {
+      if (!count_in_place(count.get(), number)) {
         Ref one(checked(PyLong_FromLong(1)));
-        Ref next(checked(PyNumber_InPlaceAdd(count, one.get())));
-        if (PyDict_SetItem(state, key.get(), next.get()) < 0) throw PythonError();
+        Ref next(checked(PyNumber_InPlaceAdd(count.get(), one.get())));
+        if (PyObject_SetItem(state.get(), key.get(), next.get()) < 0) throw PythonError();
         number = PyFloat_AsDouble(next.get());
         if (number == -1 && PyErr_Occurred()) throw PythonError();
       }

@@ -90,7 +90,7 @@ PyObject* set_storage(PyObject*, PyObject* args) {
 
 PyObject* storage_share(PyObject*, PyObject* tensor) {
   return guarded([&]() -> PyObject* {
-    share_memory(*storage_of(tensor));
+    ReleaseGil::keep_while_running(share_memory(*storage_of(tensor)));
     Py_RETURN_NONE;
   });
 }
@@ -137,9 +137,6 @@ PyMethodDef methods[] = {
 
 }  // namespace
 
-void add_storage(PyObject* module) {
-  leave_memory = ReleaseGil::keep_while_running;
-  checked(PyModule_AddFunctions(module, methods));
-}
+void add_storage(PyObject* module) { checked(PyModule_AddFunctions(module, methods)); }
 
 }  // namespace rushlight::python

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 import weakref
 from collections.abc import Callable
 
@@ -13,6 +14,11 @@ import rushlight as torch
 from rushlight import Tensor
 
 LARGE = (512, 1024)
+
+# A compiler of Python may end PyNumber_Subtract by a jump, which leaves nothing of it on the stack.
+may_be_unseen = pytest.mark.xfail(
+    (3, 12) <= sys.version_info < (3, 14), reason="not seen on the stack", strict=False
+)
 
 
 class Source:
@@ -39,7 +45,7 @@ def fresh() -> Source:
     [
         (lambda fresh, b: fresh() + b, 5.0),
         (lambda fresh, b: b + fresh(), 5.0),
-        (lambda fresh, b: fresh() - b, 1.0),
+        pytest.param(lambda fresh, b: fresh() - b, 1.0, marks=may_be_unseen),
         (lambda fresh, b: fresh() * b, 6.0),
         (lambda fresh, b: b * fresh(), 6.0),
         (lambda fresh, b: fresh() / b, 1.5),

@@ -5,14 +5,31 @@
 #include "core/tensor/memory_order.h"
 
 namespace rushlight {
+namespace {
+
+bool has_dtype(const Tensor& input, std::optional<DType> dtype) {
+  return !dtype || *dtype == input.dtype();
+}
+
+// A GPU without an index is the current one.
+bool is_on(const Tensor& input, Device device) {
+  if (device.is_cuda() && !device.has_index() && input.device().is_cuda())
+    return input.device().index == cuda::current_device();
+  return input.device() == device;
+}
+
+}  // namespace
 
 OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
   .home    = "private",
   .doc     = R"(input in another dtype: a copy in the same layout, or input itself.)",
+  .returns_input = [](const Tensor& input, const Value& dtype) {
+    return has_dtype(input, detail::unbox<std::optional<DType>>(dtype));
+  },
   .sparse  = by_entries,
   .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
-    if (!dtype || *dtype == input.dtype()) return input;
+    if (has_dtype(input, dtype)) return input;
     if (defers(input.numel(), input.device())) [[unlikely]]
       return defer_cast(input, *dtype, strides_after(input));
     Tensor out = empty_after(input, *dtype);
@@ -25,12 +42,15 @@ OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
 OP(_to, "(Tensor input, device? device=None, bool non_blocking=False) -> Tensor", {
   .home    = "private",
   .doc     = R"(input on another device: a copy in the same layout, or input itself.)",
+  .returns_input = [](const Tensor& input, const Value& device) {
+    return is_on(input, detail::unbox<std::optional<Device>>(device).value_or(Device()));
+  },
   .sparse  = by_entries,
   .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<Device> device, bool non_blocking) {
     Device to = device.value_or(Device());
+    if (is_on(input, to)) return input;
     if (to.is_cuda()) to.index = int8_t(cuda::device_index(to));
-    if (to == input.device()) return input;
     Tensor out = empty_strided(input.sizes(), strides_after(input), input.dtype(), to);
     copy_into(out, input, non_blocking);
     return out;
@@ -79,6 +99,10 @@ OP(_clone_strided, "(Tensor input, int[] stride) -> Tensor", {
 OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor", {
   .doc     = R"(input itself when its memory is in that order, else a copy that is.)",
   .variants = method,
+  .returns_input = [](const Tensor& input, const Value& memory_format) {
+    auto format = detail::unbox<std::optional<MemoryFormat>>(memory_format);
+    return input.is_contiguous(format.value_or(MemoryFormat::contiguous));
+  },
   .sparse  = by_entries,
   .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {

@@ -5,7 +5,6 @@
 
 #include "core/autograd/call_watch.h"
 #include "core/autograd/node.h"
-#include "core/device/cuda.h"
 #include "core/ops/lift.h"
 #include "core/ops/visit_tensors.h"
 #include "core/tensor/generator.h"
@@ -135,27 +134,9 @@ bool is_recorded(std::span<const Value> args) {
   return is_grad_enabled() && is_any(args, gradient_edge_exists);
 }
 
-// Whether the op would return its input: a cast to the dtype that it has.
 bool does_nothing(const OpEntry& entry, std::span<const Value> args) {
-  const Tensor* input = first_of(args);
-  if (!input) return false;
-  std::string_view name = entry.schema.name;
-  if (name == "_cast") {
-    auto* dtype = std::get_if<DType>(&args[1]);
-    return !dtype || *dtype == input->dtype();
-  }
-  if (name == "_to") {
-    auto* device = std::get_if<Device>(&args[1]);
-    bool is_current = device && device->is_cuda() && !device->has_index();
-    return !device || *device == input->device() ||
-           (is_current && input->device().is_cuda() &&
-            input->device().index == cuda::current_device());
-  }
-  if (name == "contiguous") {
-    auto* format = std::get_if<MemoryFormat>(&args[1]);
-    return input->is_contiguous(format ? *format : MemoryFormat::contiguous);
-  }
-  return false;
+  const Tensor* input = entry.returns_input ? first_of(args) : nullptr;
+  return input && entry.returns_input(*input, args[1]);
 }
 
 // The op that is to run in parts when it is called next, and the one that does.

@@ -22,9 +22,7 @@ Span span_of(ShapeRef sizes, ShapeRef strides, int64_t offset) {
 Tensor add(const Tensor& input, const Tensor& other) { return rushlight::add(input, other); }
 
 void add_(const Tensor& input, const Tensor& other) {
-  static const OpEntry& entry =
-      *std::find_if(op_table().begin(), op_table().end(),
-                    [](const OpEntry& e) { return e.schema.name == "add" && e.call_inplace; });
+  static const OpEntry& entry = entry_of("add");
   GradModeGuard unrecorded(false);
   const Value args[] = {&input, &other, Scalar(1)};
   entry.call_inplace(args);

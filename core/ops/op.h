@@ -25,6 +25,7 @@
 //   .is_view   the results share the input's storage
 //   .draws     it takes random numbers although it has no argument `generator`
 //   .fills     it sets all elements to one number, so they may share memory
+//   .returns_input  whether a call, by its first two arguments, only returns its input
 //   .seen      what __torch_dispatch__ sees of a call, if not the op or those that it is made of
 //   .gpu       none<"why"> when it has no form for CUDA, as all others have
 //   .autocast  the dtype of its arguments under autocast: autocast::lower, single, widest or

@@ -120,6 +120,7 @@ struct OpDef {
   bool is_view = false;
   bool draws = false;
   bool fills = false;
+  ReturnsInput returns_input = nullptr;
   Seen seen = Seen::by_default;
   GpuForm gpu = {};
   Autocast autocast = {};

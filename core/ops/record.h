@@ -472,6 +472,7 @@ OpEntry make_entry(const char* file, int line) {
                 .batch_rule = rule_of(def.batch),
                 .is_view = def.is_view,
                 .draws = P::kDraws,
+                .returns_input = def.returns_input,
                 .differentiable = P::kRecords,
                 .composed = P::kComposed,
                 .seen = def.seen,

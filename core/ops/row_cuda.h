@@ -11,6 +11,9 @@
 
 namespace rushlight {
 
+// What a kernel is given for a tensor that may be undefined.
+inline void* address_or_null(const Tensor& t) { return t.defined() ? t.address() : nullptr; }
+
 // Elements that a thread takes at once: 16 bytes of the largest dtype.
 inline int chunk_of(std::initializer_list<DType> dtypes) {
   size_t largest = 1;

@@ -104,6 +104,9 @@ enum Variants : unsigned {
 };
 constexpr Variants operator|(Variants a, Variants b) { return Variants(unsigned(a) | unsigned(b)); }
 
+// Whether a call returns its input as it is, by the input and the argument after it.
+using ReturnsInput = bool (*)(const Tensor& input, const Value& second);
+
 struct OpEntry {
   const char* cpp_name;
   Schema schema;
@@ -125,6 +128,7 @@ struct OpEntry {
   BoxedCallBatched call_batched = nullptr;  // its own rule, or null
   bool is_view;
   bool draws;
+  ReturnsInput returns_input;  // null when it never does
   bool differentiable;
   bool composed;  // of other ops, as far as can be seen; see Plan::kComposed
   Seen seen;

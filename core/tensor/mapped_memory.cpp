@@ -80,17 +80,16 @@ bool is_shared(const StorageImpl& storage) {
   return mapping ? mapping->shared : storage.device().is_cuda();
 }
 
-void (*leave_memory)(Storage old) = nullptr;
-
-void share_memory(StorageImpl& storage) {
-  if (is_shared(storage)) return;
+Storage share_memory(StorageImpl& storage) {
+  if (is_shared(storage)) return {};
   CHECK(storage.device().is_cpu(), ErrorKind::kNotImplemented, "memory on ", storage.device(),
         " cannot be shared. Move the tensor to the CPU.");
   auto mapping = owner_of(memfd_create("rushlight", MFD_CLOEXEC), "shared memory");
   reserve(*mapping, storage.bytes(), "shared memory");
   map(*mapping, storage.bytes(), true);
-  storage.move_to(mapping->data, unmap, mapping.get());
+  Storage left = storage.move_to(mapping->data, unmap, mapping.get());
   (void)mapping.release();  // is the storage's now
+  return left;
 }
 
 int shared_file(const StorageImpl& storage) {

@@ -10,11 +10,9 @@
 
 namespace rushlight {
 
-// Moves the bytes of a storage of the CPU to shared memory, where they stay. Of others, those on a
-// GPU are shared already.
-void share_memory(StorageImpl& storage);
-// Gets what holds the memory that share_memory left, which kernels of other threads may still read.
-extern void (*leave_memory)(Storage old);
+// Moves the bytes of a storage of the CPU to shared memory, where they stay, and returns what holds
+// the memory that it left; null if it was shared before, as memory on a GPU is.
+[[nodiscard]] Storage share_memory(StorageImpl& storage);
 // Whether other processes may see what is written there.
 bool is_shared(const StorageImpl& storage);
 // The open file behind a storage that was shared or opened; the storage closes it.

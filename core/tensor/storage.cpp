@@ -10,7 +10,6 @@
 #include "core/device/cuda.h"
 #include "core/device/cuda_memory.h"
 #include "core/tensor/fusion.h"
-#include "core/tensor/mapped_memory.h"
 
 namespace rushlight {
 namespace {
@@ -112,7 +111,7 @@ void StorageImpl::check_not_borrowed() const {
         "memory. Clone the tensor first.");
 }
 
-void StorageImpl::move_to(void* data, Deleter deleter, void* context) {
+Storage StorageImpl::move_to(void* data, Deleter deleter, void* context) {
   check_not_borrowed();
   cuda::copy_bytes(data, device_, this->data(), device_, bytes_);
   Storage old = allocate(0);
@@ -124,7 +123,7 @@ void StorageImpl::move_to(void* data, Deleter deleter, void* context) {
   old->context_ = std::exchange(context_, context);
   data_ = data;
   readonly_ = false;
-  if (leave_memory) leave_memory(std::move(old));
+  return old;
 }
 
 void StorageImpl::resize(size_t bytes) {

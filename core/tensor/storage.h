@@ -66,8 +66,9 @@ class StorageImpl : public RefCounted {
   Deleter deleter() const { return deleter_; }
   void* context() const { return context_; }
   // Copies the bytes to foreign memory of the same size, which takes the place of the present one.
-  // Refuses while somebody borrows this.
-  void move_to(void* data, Deleter deleter, void* context);
+  // Returns what holds that one, which kernels of other threads may still read. Refuses while
+  // somebody borrows this.
+  [[nodiscard]] IntrusivePtr<StorageImpl> move_to(void* data, Deleter deleter, void* context);
   // Grows or shrinks our own memory, keeping the common part. What it shrinks by is not given back,
   // since tensors may look there. Foreign memory cannot be resized, nor can memory that somebody
   // borrows grow.

@@ -11,6 +11,7 @@ import operator
 import sys
 import traceback
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 
 import rushlight as rl
 from rushlight import _C
@@ -383,5 +384,6 @@ def _unpacked_by(frame: Any) -> int | None:
 
 def _program_stack() -> str:
     """The stack outside of this package, innermost last."""
-    frames = [f for f in traceback.extract_stack() if "/rushlight/" not in f.filename]
+    package = str(Path(rl.__file__).parent) + "/"
+    frames = [f for f in traceback.extract_stack() if not f.filename.startswith(package)]
     return "".join(traceback.format_list(frames)).strip()

@@ -78,46 +78,46 @@ bool attention_of_bfloat16(const Attention& a, const Tensor& output, const Tenso
                          {0, N, 1},       float(a.scale)};
   onednn::Matmul weighting{
       DType::bfloat16, DType::float32, 1, M, V, N, {0, N, 1}, {}, {0, V, 1}, 1, 1};
-  parallel_for(0, a.items() * tiles, grain(work(a) / double(tiles)),
-               [&](int64_t begin, int64_t end) {
-                 Scratch<float> floats(M * (N + V + 2) + 64);
-                 Scratch<BFloat16> halves(M * (E + N) + N * (E + V) + 64);
-                 float *scores = floats.take(M * N), *o = floats.take(M * V),
-                       *largest = floats.take(M), *total = floats.take(M);
-                 BFloat16 *q = halves.take(M * E), *k = halves.take(N * E), *v = halves.take(N * V),
-                          *weights = halves.take(M * N);
-                 onednn::Matmul score = scoring, weigh = weighting;
-                 for (int64_t t = begin; t < end; ++t) {
-                   int64_t index = t / tiles, first = t % tiles * M, rows = std::min(M, L - first);
-                   TileRows asked = query.read(index, first, rows, M, q);
-                   std::fill_n(o, M * V, 0.0f);
-                   std::fill_n(largest, rows, -std::numeric_limits<float>::infinity());
-                   std::fill_n(total, rows, 0.0f);
-                   int64_t last_key = a.is_causal ? std::min(S, first + rows) : S;
-                   for (int64_t j = 0; j < last_key; j += N) {
-                     int64_t width = std::min(N, S - j);
-                     TileRows against = key.read(index, j, width, N, k),
-                              given = value.read(index, j, width, N, v);
-                     score.a = {0, asked.ld, 1};
-                     score.b = {0, 1, against.ld};
-                     multiply(score, asked.data, against.data, scores);
-                     mask.apply(index, first, j, scores, N, rows, width);
-                     VisibleKeys seen{width, a.is_causal ? first - j + 1 : width, a.is_causal};
-                     loop.exponentials(scores, N, rows, seen, largest, total, o, V, V);
-                     for (int64_t r = 0; r < rows && width < N; ++r)
-                       std::fill_n(scores + r * N + width, N - width, 0.0f);
-                     shorten(scores, weights, rows * N);
-                     weigh.b = {0, given.ld, 1};
-                     multiply(weigh, weights, given.data, o);
-                   }
-                   float* sums = logsumexp.data<float>() + index * L + first;
-                   for (int64_t r = 0; r < rows; ++r) {
-                     loop.scale(o + r * V, total[r] == 0 ? 0 : 1 / total[r], V);
-                     out.store(out.item(index), first + r, o + r * V);
-                     sums[r] = largest[r] + std::log(total[r]);
-                   }
-                 }
-               });
+  auto attend = [&](int64_t begin, int64_t end) {
+    Scratch<float> floats(M * (N + V + 2) + 64);
+    Scratch<BFloat16> halves(M * (E + N) + N * (E + V) + 64);
+    float *scores = floats.take(M * N), *o = floats.take(M * V), *largest = floats.take(M),
+          *total = floats.take(M);
+    BFloat16 *q = halves.take(M * E), *k = halves.take(N * E), *v = halves.take(N * V),
+             *weights = halves.take(M * N);
+    onednn::Matmul score = scoring, weigh = weighting;
+    for (int64_t t = begin; t < end; ++t) {
+      int64_t index = t / tiles, first = t % tiles * M, rows = std::min(M, L - first);
+      TileRows asked = query.read(index, first, rows, M, q);
+      std::fill_n(o, M * V, 0.0f);
+      std::fill_n(largest, rows, -std::numeric_limits<float>::infinity());
+      std::fill_n(total, rows, 0.0f);
+      int64_t last_key = a.is_causal ? std::min(S, first + rows) : S;
+      for (int64_t j = 0; j < last_key; j += N) {
+        int64_t width = std::min(N, S - j);
+        TileRows against = key.read(index, j, width, N, k),
+                 given = value.read(index, j, width, N, v);
+        score.a = {0, asked.ld, 1};
+        score.b = {0, 1, against.ld};
+        multiply(score, asked.data, against.data, scores);
+        mask.apply(index, first, j, scores, N, rows, width);
+        VisibleKeys seen{width, a.is_causal ? first - j + 1 : width, a.is_causal};
+        loop.exponentials(scores, N, rows, seen, largest, total, o, V, V);
+        for (int64_t r = 0; r < rows && width < N; ++r)
+          std::fill_n(scores + r * N + width, N - width, 0.0f);
+        shorten(scores, weights, rows * N);
+        weigh.b = {0, given.ld, 1};
+        multiply(weigh, weights, given.data, o);
+      }
+      float* sums = logsumexp.data<float>() + index * L + first;
+      for (int64_t r = 0; r < rows; ++r) {
+        loop.scale(o + r * V, total[r] == 0 ? 0 : 1 / total[r], V);
+        out.store(out.item(index), first + r, o + r * V);
+        sums[r] = largest[r] + std::log(total[r]);
+      }
+    }
+  };
+  parallel_for(0, a.items() * tiles, grain(work(a) / double(tiles)), attend);
   return true;
 }
 

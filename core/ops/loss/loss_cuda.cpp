@@ -34,8 +34,6 @@ cuda::CudaKernelFamily family([] {
     cuda::kernels_of<NllKernels>(dtype);
 });
 
-const void* address_or_null(const Tensor& t) { return t.defined() ? t.address() : nullptr; }
-
 }  // namespace
 
 void nll_loss_cuda(const Tensor& input, const Tensor& target, const Tensor& weight, NllShape shape,

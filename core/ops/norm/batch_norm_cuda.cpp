@@ -37,8 +37,6 @@ cuda::CudaKernelFamily family([] {
     cuda::kernels_of<BatchNormKernels>(dtype);
 });
 
-void* address_or_null(const Tensor& t) { return t.defined() ? t.address() : nullptr; }
-
 // How channels of planes are cut: into pieces that fill a GPU together with the other channels, and
 // are short enough for one thread's sums to keep their digits. Lengths count units of elements.
 struct PlanePieces {

@@ -47,8 +47,6 @@ cuda::CudaKernelFamily family([] {
     cuda::kernels_of<LayerNormKernels>(Variant{dtype, DType::float32});
 });
 
-void* address_or_null(const Tensor& t) { return t.defined() ? t.address() : nullptr; }
-
 }  // namespace
 
 void layer_norm_cuda(const Tensor& input, int64_t n, const Tensor& weight, const Tensor& bias,
