@@ -83,14 +83,17 @@ def test_what_scaled_products_refuse():
         swizzle = torch.nn.functional.SwizzleType.SWIZZLE_32_4_4
         wrong = "Invalid scaling configuration"
         cases = [
-            (ValueError, wrong, (a.float(), b.float(), one, one)),
-            (ValueError, wrong, (a, b, one.double(), one)),
             (ValueError, wrong, (a, b, one, columns)),
             (ValueError, wrong, (a, b, torch.ones(16, 2), columns)),
             (RuntimeError, "shapes cannot be multiplied", (a, b.t(), one, one)),
             (RuntimeError, "mat1 must be a matrix", (a[None], b, one, one)),
             (RuntimeError, "Bias must be size 48 but got 3", (a, b, one, one, torch.ones(3))),
         ]
+        if torch is rushlight:  # what PyTorch says of wrong dtypes depends on the processor
+            cases += [
+                (ValueError, wrong, (a.float(), b.float(), one, one)),
+                (ValueError, wrong, (a, b, one.double(), one)),
+            ]
         for error, message, args in cases:
             with pytest.raises(error, match=message):
                 torch._scaled_mm(*args)
