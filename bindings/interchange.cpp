@@ -83,7 +83,7 @@ int fill_view(PyObject* self, Py_buffer* view, int flags) {
   view->len = Py_ssize_t(t.numel() * int64_t(t.itemsize()));
   view->itemsize = Py_ssize_t(t.itemsize());
   view->readonly = readonly;
-  view->ndim = int(t.dim());
+  view->ndim = flags & PyBUF_ND ? int(t.dim()) : 1;  // memoryview reads the shape of several
   view->format = flags & PyBUF_FORMAT ? const_cast<char*>(format) : nullptr;
   view->shape = flags & PyBUF_ND ? reinterpret_cast<Py_ssize_t*>(shape->sizes.data()) : nullptr;
   view->strides =

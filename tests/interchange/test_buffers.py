@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import array
+import inspect
 import mmap
 import struct
+import sys
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,14 @@ def test_a_memoryview_shares_memory() -> None:
     assert tensor[1, 2].item() == 9
     assert memoryview(tensor.T).strides == (4, 12)
     assert bytes(torch.tensor([1, 2], dtype=torch.uint8)) == b"\x01\x02"
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python cannot ask for less than all")
+def test_a_buffer_without_a_shape_is_flat() -> None:
+    for shape in [(), (3,), (2, 3)]:
+        tensor = torch.ones(shape)
+        view = tensor.__buffer__(inspect.BufferFlags.SIMPLE)
+        assert (view.ndim, view.nbytes) == (1, 4 * tensor.numel())
 
 
 def test_a_view_keeps_the_memory_alive() -> None:
