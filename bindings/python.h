@@ -109,7 +109,7 @@ class ReleaseGil {
   static int running() { return running_; }
   // Keeps memory that a storage left, until no kernel is left that may read it.
   static void keep_while_running(Storage memory) {
-    if (running_) kept().push_back(std::move(memory));
+    if (memory && running_) kept().push_back(std::move(memory));
   }
 
  private:

@@ -16,4 +16,4 @@ def test_thread_local_memory_is_small() -> None:
     size, count = struct.unpack_from("<HH", data, 0x36)
     segments = [struct.unpack_from("<IIQQQQQQ", data, start + i * size) for i in range(count)]
     (needed,) = [segment[6] for segment in segments if segment[0] == PT_TLS]
-    assert needed <= 704
+    assert needed <= 656

@@ -224,4 +224,4 @@ print(json.dumps(results))
 
 def test_two_ranks_agree_with_gloo(tmp_path: Path) -> None:
     ours, theirs = (results_of(PROGRAM, name, tmp_path / "store") for name in FRAMEWORKS)
-    check_agreement(ours, theirs, lambda name: 1e-4)
+    check_agreement(ours, theirs, lambda name: 1e-4 if name.endswith("gradients") else 1e-5)
