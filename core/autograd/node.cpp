@@ -8,7 +8,6 @@
 #include "core/autograd/node.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/autograd/anomaly.h"
 #include "core/autograd/needs.h"
@@ -142,43 +141,6 @@ void check_origin(const AutogradMeta& meta, WriteTo to) {
         inference ? "inference_mode" : "no_grad", ", or both outside.");
 }
 
-// What PyTorch calls the op that its tape has in the place of ours, where that is one with another
-// name. Programs print these names, and look for them.
-const char* name_in_pytorch(const char* op) {
-  static constexpr const char* names[][2] = {
-      {"add_product", "addmm"},
-      {"avg_pool", "avg_pool2D"},
-      {"batch_norm", "native_batch_norm"},
-      {"cast", "to_copy"},
-      {"cholesky_ex", "linalg_cholesky_ex"},
-      {"contiguous", "clone"},
-      {"conv", "convolution"},
-      {"cross_entropy", "nll_loss"},
-      {"det", "linalg_det"},
-      {"eigh", "linalg_eigh"},
-      {"grid_sampler2d", "grid_sampler2D"},
-      {"group_norm", "native_group_norm"},
-      {"im2col", "im2Col"},
-      {"inv_ex", "linalg_inv_ex"},
-      {"layer_norm", "native_layer_norm"},
-      {"linear", "addmm"},
-      {"log1p", "log1P"},
-      {"logsigmoid", "log_sigmoid"},
-      {"matmul", "bmm"},
-      {"max_pool", "max_pool2D_with_indices"},
-      {"narrow", "slice"},
-      {"reshape", "view"},
-      {"split_with_sizes", "split"},
-      {"square", "pow"},
-      {"svd", "linalg_svd"},
-      {"vector_norm", "linalg_vector_norm"},
-  };
-  const char* plain = op + (*op == '_');
-  for (auto& [ours, theirs] : names)
-    if (!std::strcmp(plain, ours)) return theirs;
-  return plain;
-}
-
 }  // namespace
 
 Node::Node()
@@ -193,7 +155,7 @@ Node::Node()
 std::string Node::name() const {
   std::string name;
   bool upper = true;
-  for (const char* c = name_in_pytorch(op()); *c; ++c) {
+  for (const char* c = named_for(); *c; ++c) {
     if (*c != '_') name += upper ? char(toupper(*c)) : *c;
     upper = *c == '_';
   }

@@ -62,6 +62,8 @@ class Node : public RefCounted {
   virtual const char* op() const = 0;
   // The op as PyTorch prints it: "AddBackward0".
   virtual std::string name() const;
+  // The op by the name that PyTorch's tape has for it.
+  virtual const char* named_for() const { return op(); }
 
   std::vector<Edge> edges;
   std::vector<ResultInfo> results;

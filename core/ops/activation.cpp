@@ -331,6 +331,7 @@ OP(logsigmoid, "(Tensor input) -> Tensor", {
   .home    = "nn.functional",
   .doc     = "log(sigmoid(input)), where sigmoid alone would round to 0 too.",
   .dtypes  = floating,
+  .node    = "log_sigmoid",
   .forward = formula<logsigmoid_value>,
   .saves   = saves<"input">,
   .grads   = grads(d<"input">(formula<logsigmoid_grad>)),

@@ -26,6 +26,7 @@ OP(_cast, "(Tensor input, dtype? dtype=None) -> Tensor", {
   .returns_input = [](const Tensor& input, const Value& dtype) {
     return has_dtype(input, detail::unbox<std::optional<DType>>(dtype));
   },
+  .node    = "to_copy",
   .sparse  = by_entries,
   .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<DType> dtype) {
@@ -103,6 +104,7 @@ OP(contiguous, "(Tensor input, *, memory_format? memory_format=None) -> Tensor",
     auto format = detail::unbox<std::optional<MemoryFormat>>(memory_format);
     return input.is_contiguous(format.value_or(MemoryFormat::contiguous));
   },
+  .node    = "clone",
   .sparse  = by_entries,
   .batch   = by_elements,
   .forward = [](const Tensor& input, std::optional<MemoryFormat> memory_format) {

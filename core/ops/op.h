@@ -27,6 +27,7 @@
 //   .fills     it sets all elements to one number, so they may share memory
 //   .returns_input  whether a call, by its first two arguments, only returns its input
 //   .seen      what __torch_dispatch__ sees of a call, if not the op or those that it is made of
+//   .node      what PyTorch's tape calls the op in its place, if that is another name
 //   .gpu       none<"why"> when it has no form for CUDA, as all others have
 //   .autocast  the dtype of its arguments under autocast: autocast::lower, single, widest or
 //              as_given, or on_cpu or on_cuda of these; see Note [Autocast]

@@ -122,6 +122,7 @@ struct OpDef {
   bool fills = false;
   ReturnsInput returns_input = nullptr;
   Seen seen = Seen::by_default;
+  const char* node = nullptr;
   GpuForm gpu = {};
   Autocast autocast = {};
   Sparse sparse{};

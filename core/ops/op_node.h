@@ -74,6 +74,7 @@ class OpNode final : public Node {
 
  public:
   const char* op() const override { return schema.name_text; }
+  const char* named_for() const override { return Block::def.node ? Block::def.node : op(); }
 
   // Ties the node to its inputs and keeps what gradients will read. `overwritten` when the first
   // argument is about to be written in place. edge_of(tensor) is where the gradient of one goes.

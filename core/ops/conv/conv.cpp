@@ -57,6 +57,7 @@ OP(_conv,
 
 `before` and `after` count the zeros added at the two ends of each spatial dim.)",
   .dtypes  = floating,
+  .node    = "convolution",
   .batch   = [](const Batch& batch, const Tensor& input, const Tensor& weight, const Tensor& bias,
                 ShapeRef stride, ShapeRef before, ShapeRef after, ShapeRef dilation,
                 int64_t groups) {

@@ -55,6 +55,7 @@ OP(linalg_cholesky_ex,
 info is 0 where a matrix is positive-definite, else the order of the first leading minor that is
 not.)",
   .dtypes  = full_precision,
+  .node    = "linalg_cholesky_ex",
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool upper, bool check_errors) {

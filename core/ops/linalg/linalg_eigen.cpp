@@ -24,6 +24,7 @@ OP(eigh_kernel,
   .home    = "core",
   .doc     = R"(linalg.eigh; without `vectors` the eigenvectors have no elements.)",
   .dtypes  = full_precision,
+  .node    = "linalg_eigh",
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool upper, bool vectors) {
     check_square(A, "A");

@@ -176,6 +176,7 @@ OP(linalg_inv_ex, "inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inver
 info is 0 where A is invertible, else i for the first zero U[i - 1, i - 1] of its LU
 factorization.)",
   .dtypes  = full_precision,
+  .node    = "linalg_inv_ex",
   .autocast = autocast::on_cpu(autocast::single),
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool check_errors) {
@@ -284,6 +285,7 @@ OP(det_kernel, "_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivots)", {
   .home    = "core",
   .doc     = R"(Determinants, and the factors that they come from.)",
   .dtypes  = full_precision,
+  .node    = "linalg_det",
   .batch   = by_matrices,
   .forward = [](const Tensor& A) {
     check_square(A, "A");

@@ -130,6 +130,7 @@ OP(svd_kernel,
 
 On CUDA it is Jacobi's method, and QR iterations with by_qr or if that does not converge.)",
   .dtypes  = full_precision,
+  .node    = "linalg_svd",
   .batch   = by_matrices,
   .forward = [](const Tensor& A, bool full_matrices, bool compute_uv, bool by_qr) {
     check_matrices(A, "A");

@@ -70,6 +70,7 @@ OP(cross_entropy_kernel,
 
 The caller has checked the targets.)",
   .dtypes  = floating,
+  .node    = "nll_loss",
   .gpu     = none<"on CUDA cross_entropy is made of log_softmax and nll_loss">,
   .forward = [](const Tensor& input, const Tensor& target, const Tensor& weight,
                 int64_t ignore_index, int64_t reduction, double smoothing) {

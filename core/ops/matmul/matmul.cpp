@@ -154,6 +154,7 @@ OP(_matmul, "(Tensor input, Tensor other) -> Tensor", {
   .home    = "core",
   .doc     = R"(Products of the matrices in the last two dims; the dims before them broadcast.)",
   .dtypes  = numeric,
+  .node    = "bmm",
   .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor& other) {
     CHECK(input.dim() >= 2 && other.dim() >= 2, "both must have at least two dims, got shapes ",
@@ -181,6 +182,7 @@ OP(_add_product,
 
 The input has the shape of the result.)",
   .dtypes  = floating,
+  .node    = "addmm",
   .batch   = [](const Batch& batch, const Tensor&, const Tensor&, const Tensor&, Scalar beta,
                 Scalar alpha) {
     return call<"_add_product", Tensor>(batch.full("input"), batch.full("left"),
@@ -431,6 +433,7 @@ Example:
     >>> torch.nn.functional.linear(torch.ones(2), weight, bias).tolist()
     [7.5])",
   .dtypes  = numeric,
+  .node    = "addmm",
   .autocast = autocast::lower,
   .sparse  = sparse_linear,
   .batch   = [](const Batch& batch, const Tensor& input, const Tensor& weight, const Tensor& bias) {

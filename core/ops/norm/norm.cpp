@@ -109,6 +109,7 @@ OP(batch_norm_kernel,
   .home    = "private",
   .doc     = R"(batch_norm with the statistics that its gradient needs.)",
   .dtypes  = floating,
+  .node    = "native_batch_norm",
   .batch   = [](const Batch& batch, const Tensor&, const Tensor& weight, const Tensor& bias,
                 const Tensor& running_mean, const Tensor& running_var, bool training,
                 double momentum, double eps) {
@@ -232,6 +233,7 @@ OP(layer_norm_kernel,
   .home    = "core",
   .doc     = R"(layer_norm over the last dims, with the statistics that its gradient needs.)",
   .dtypes  = floating,
+  .node    = "native_layer_norm",
   .batch   = [](const Batch& batch, const Tensor& input, int64_t dims, const Tensor& weight,
                 const Tensor& bias, double eps) {
     using Results = std::tuple<Tensor, Tensor, Tensor>;
@@ -324,6 +326,7 @@ OP(group_norm_kernel,
   .home    = "core",
   .doc     = R"(group_norm with the statistics that its gradient needs, of shape (N, groups).)",
   .dtypes  = floating,
+  .node    = "native_group_norm",
   .batch   = [](const Batch& batch, const Tensor&, int64_t groups, const Tensor& weight,
                 const Tensor& bias, double eps) {
     Tensor samples = batch.full("input");

@@ -11,6 +11,7 @@ POINTWISE(square_value, (N input), input * input)
 POINTWISE(square_grad, (C g, C input), g * conj(input) * S(2))
 OP(square, "(Tensor input) -> Tensor", {
   .doc     = "The square of each element: input * input; int64 for bool.",
+  .node    = "pow",
   .sparse  = by_values,
   .batch   = by_elements,
   .forward = [](const Tensor& input, const Tensor* into) {
@@ -203,6 +204,7 @@ POINTWISE(log1p_grad, (C g, C input), g / (conj(input) + S(1)))
 OP(log1p, "(Tensor input) -> Tensor", {
   .home    = "torch special",
   .doc     = "log(1 + input), accurate for elements close to zero.",
+  .node    = "log1P",
   .autocast = autocast::on_cuda(autocast::single),
   .sparse  = by_values,
   .forward = formula<log1p_value>,

@@ -60,6 +60,7 @@ OP(_max_pool,
 
 An empty kernel_size gives adaptive windows; the numbers after it are then not read.)",
   .dtypes  = kPoolable,
+  .node    = "max_pool2D_with_indices",
   .batch   = by_images,
   .forward = [](const Tensor& input, ShapeRef out, ShapeRef kernel_size, ShapeRef stride,
                 ShapeRef padding, ShapeRef dilation) {
@@ -126,6 +127,7 @@ OP(_avg_pool,
 
 An empty kernel_size gives adaptive windows; stride and padding are then not read.)",
   .dtypes  = kPoolable,
+  .node    = "avg_pool2D",
   .batch   = by_images,
   .forward = [](const Tensor& input, ShapeRef out, ShapeRef kernel_size, ShapeRef stride,
                 ShapeRef padding, bool count_include_pad, int64_t divisor) {

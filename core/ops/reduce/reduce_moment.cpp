@@ -355,6 +355,7 @@ OP(vector_norm_kernel,
   .home    = "core",
   .doc     = R"(vector_norm of real numbers in their own dtype.)",
   .dtypes  = floating,
+  .node    = "linalg_vector_norm",
   .batch   = by_dims,
   .forward = [](const Tensor& input, double ord, Dims dim, bool keepdim) {
     if (std::isinf(ord) || ord < 0) check_extreme_exists(input, dim);

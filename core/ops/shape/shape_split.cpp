@@ -139,6 +139,7 @@ void check_lengths(const Tensor& input, ShapeRef split_sizes, int64_t dim) {
 OP(split_with_sizes, "(Tensor input, int[] split_sizes, int dim=0) -> Tensor[]", {
   .doc     = R"(Views of the given lengths along dim, one after the other.)",
   .is_view = true,
+  .node    = "split",
   .batch   = by_dims,
   .forward = [](const Tensor& input, ShapeRef split_sizes, int64_t dim) {
     check_lengths(input, split_sizes, dim);

@@ -173,6 +173,7 @@ OP(reshape, "(Tensor input, int[] shape) -> Tensor", {
 
 One size may be -1: it is inferred.)",
   .is_view = true,
+  .node    = "view",
   .batch   = by_sizes,
   .forward = [](const Tensor& input, ShapeRef shape) {
     Shape sizes = infer_sizes(shape, input.numel());
@@ -407,6 +408,7 @@ OP(_slice, "(Tensor input, int dim, int start, int end, int step) -> Tensor", {
 OP(narrow, "(Tensor input, int dim, int start, int length) -> Tensor", {
   .doc     = R"(The `length` slices of dim from start on.)",
   .is_view = true,
+  .node    = "slice",
   .batch   = by_dims,
   .forward = [](const Tensor& input, int64_t dim, int64_t start, int64_t length) {
     return alias(input, narrow_window(window_of(input), dim, start, length));

@@ -77,6 +77,7 @@ OP(_im2col,
    "(Tensor input, int[] kernel_size, int[] dilation, int[] padding, int[] stride) -> Tensor", {
   .home    = "core",
   .doc     = R"(The windows of images (N, C, H, W) as columns (N, C * window, outputs).)",
+  .node    = "im2Col",
   .batch   = by_images,
   .forward = [](const Tensor& input, ShapeRef kernel_size, ShapeRef dilation, ShapeRef padding,
                 ShapeRef stride) {
