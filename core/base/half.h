@@ -30,29 +30,6 @@ struct Float8E5M2 {
 [[gnu::always_inline]] inline float to_float(BFloat16 h) {
   return __builtin_bit_cast(float, uint32_t(h.bits) << 16);
 }
-[[gnu::always_inline]] inline BFloat16 to_bfloat16(float f) {
-  uint32_t u = __builtin_bit_cast(uint32_t, f);
-  uint32_t rounded = u + 0x7fff + ((u >> 16) & 1), quiet = u | 0x400000;
-  return {uint16_t((f != f ? quiet : rounded) >> 16)};
-}
-[[gnu::always_inline]] inline float to_float(Half h) {
-  // Shift the exponent into float's place, then rescale: exact for all numbers, Inf and NaN.
-  uint32_t shifted = uint32_t(h.bits & 0x7fff) << 13;
-  float magnitude = __builtin_bit_cast(float, shifted) * 0x1p112f;
-  uint32_t inf_or_nan = (h.bits & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;
-  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, magnitude) | inf_or_nan |
-                                       uint32_t(h.bits & 0x8000) << 16);
-}
-[[gnu::always_inline]] inline float to_float(Float8E5M2 x) {
-  return to_float(Half{uint16_t(x.bits << 8)});
-}
-[[gnu::always_inline]] inline float to_float(Float8E4M3 x) {
-  float magnitude = __builtin_bit_cast(float, uint32_t(x.bits & 0x7f) << 20) * 0x1p120f;
-  uint32_t nan = (x.bits & 0x7f) == 0x7f ? 0x7fc00000u : 0u;
-  return __builtin_bit_cast(
-      float, __builtin_bit_cast(uint32_t, magnitude) | nan | uint32_t(x.bits & 0x80) << 24);
-}
-
 // The bits of a float without its sign, rounded to a short format that can hold it.
 template <int kFraction, int kBias>
 [[gnu::always_inline]] inline uint32_t shorten(uint32_t magnitude) {
@@ -66,6 +43,37 @@ template <int kFraction, int kBias>
   uint32_t half_down = (1u << (kDropped - 1)) - 1;
   return (magnitude + half_down + ((magnitude >> kDropped) & 1) - kRebias) >> kDropped;
 }
+#if defined(__CUDACC_RTC__) && !defined(RUSHLIGHT_SHIM)
+// A GPU has instructions for these.
+[[gnu::always_inline]] inline BFloat16 to_bfloat16(float f) {
+  BFloat16 h;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(f));
+  return h;
+}
+[[gnu::always_inline]] inline float to_float(Half h) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h.bits));
+  return f;
+}
+[[gnu::always_inline]] inline Half to_half(float f) {
+  Half h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(f));
+  return h;
+}
+#else
+[[gnu::always_inline]] inline BFloat16 to_bfloat16(float f) {
+  uint32_t u = __builtin_bit_cast(uint32_t, f);
+  uint32_t rounded = u + 0x7fff + ((u >> 16) & 1), quiet = u | 0x400000;
+  return {uint16_t((f != f ? quiet : rounded) >> 16)};
+}
+[[gnu::always_inline]] inline float to_float(Half h) {
+  // Shift the exponent into float's place, then rescale: exact for all numbers, Inf and NaN.
+  uint32_t shifted = uint32_t(h.bits & 0x7fff) << 13;
+  float magnitude = __builtin_bit_cast(float, shifted) * 0x1p112f;
+  uint32_t inf_or_nan = (h.bits & 0x7c00) == 0x7c00 ? 0x7f800000u : 0u;
+  return __builtin_bit_cast(float, __builtin_bit_cast(uint32_t, magnitude) | inf_or_nan |
+                                       uint32_t(h.bits & 0x8000) << 16);
+}
 [[gnu::always_inline]] inline Half to_half(float f) {
   uint32_t u = __builtin_bit_cast(uint32_t, f);
   uint32_t sign = (u >> 16) & 0x8000, magnitude = u & 0x7fffffff;
@@ -73,6 +81,17 @@ template <int kFraction, int kBias>
   if (magnitude >= 0x477ff000) return {uint16_t(sign | 0x7c00)};  // rounds past 65504
   return {uint16_t(sign | shorten<10, 15>(magnitude))};
 }
+#endif
+[[gnu::always_inline]] inline float to_float(Float8E5M2 x) {
+  return to_float(Half{uint16_t(x.bits << 8)});
+}
+[[gnu::always_inline]] inline float to_float(Float8E4M3 x) {
+  float magnitude = __builtin_bit_cast(float, uint32_t(x.bits & 0x7f) << 20) * 0x1p120f;
+  uint32_t nan = (x.bits & 0x7f) == 0x7f ? 0x7fc00000u : 0u;
+  return __builtin_bit_cast(
+      float, __builtin_bit_cast(uint32_t, magnitude) | nan | uint32_t(x.bits & 0x80) << 24);
+}
+
 [[gnu::always_inline]] inline Float8E5M2 to_float8_e5m2(float f) {
   uint32_t u = __builtin_bit_cast(uint32_t, f);
   uint32_t sign = (u >> 24) & 0x80, magnitude = u & 0x7fffffff;

@@ -26,6 +26,13 @@ inline double quick_exp(double x) { return ::exp(x); }
 template <class T, int n = kChunk>
 using Chunk = Pack<T, n>;
 
+// A chunk that a thread keeps: as words, since elements of 16 bits would take a register each.
+template <class T>
+struct alignas(alignof(Chunk<T>)) Words {
+  uint32_t at[sizeof(Chunk<T>) / sizeof(uint32_t)];
+  Chunk<T> elements() const { return __builtin_bit_cast(Chunk<T>, *this); }
+};
+
 // How the thread `rank` of `size` goes through n elements, chunk by chunk: by vectors where rows
 // are aligned, else by single elements, neighbors for neighboring threads.
 template <bool vectors>
@@ -40,16 +47,18 @@ struct Walk {
   bool has(int64_t chunk, int e) const { return at(chunk, vectors ? 0 : e) < n; }
 
   template <class T>
-  Chunk<T> load(const T* row, int64_t chunk) const {
-    Chunk<T> loaded;
+  Words<T> load(const T* row, int64_t chunk) const {
+    Words<T> words{};
     if constexpr (vectors) {
-      if (has(chunk, 0)) loaded = *reinterpret_cast<const Chunk<T>*>(row + at(chunk, 0));
+      if (has(chunk, 0)) words = *reinterpret_cast<const Words<T>*>(row + at(chunk, 0));
+      return words;
     } else {
+      Chunk<T> loaded{};
 #pragma unroll
       for (int e = 0; e < kChunk; ++e)
         if (has(chunk, e)) loaded.at[e] = row[at(chunk, e)];
+      return __builtin_bit_cast(Words<T>, loaded);
     }
-    return loaded;
   }
   template <class T>
   void store(T* row, int64_t chunk, const Chunk<T>& values) const {
@@ -61,13 +70,22 @@ struct Walk {
         if (has(chunk, e)) row[at(chunk, e)] = values.at[e];
     }
   }
-  // Calls f(chunk, load(chunk)) for all chunks of this thread; the first ones are in `kept`.
+  // Loads the first chunks of this thread, all before any is waited for. Single elements would take
+  // a register each; they are left to the cache.
+  template <class Loaded, class Load>
+  void keep(Loaded (&kept)[kKept], Load load) const {
+    if constexpr (vectors)
+#pragma unroll
+      for (int chunk = 0; chunk < kKept; ++chunk) kept[chunk] = load(chunk);
+  }
+  // Calls f(chunk, load(chunk)) for all chunks of this thread.
   template <class Loaded, class Load, class F>
   void for_each(const Loaded (&kept)[kKept], Load load, F f) const {
+    if constexpr (vectors)
 #pragma unroll
-    for (int chunk = 0; chunk < kKept; ++chunk)
-      if (has(chunk, 0)) f(int64_t(chunk), kept[chunk]);
-    for (int64_t chunk = kKept; has(chunk, 0); ++chunk) f(chunk, load(chunk));
+      for (int chunk = 0; chunk < kKept; ++chunk)
+        if (has(chunk, 0)) f(int64_t(chunk), kept[chunk]);
+    for (int64_t chunk = vectors ? kKept : 0; has(chunk, 0); ++chunk) f(chunk, load(chunk));
   }
 };
 

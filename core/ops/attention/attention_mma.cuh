@@ -24,22 +24,22 @@ inline int inner_row(int j) { return j / 2 * 8 + pair() + j % 2; }
 inline int feature(int f) { return f / 2 * 8 + pair() + f % 2; }
 inline int slot(int row) { return row; }
 
-inline uint32_t two(const Tile* at) { return *reinterpret_cast<const uint32_t*>(at); }
-
 // scores = fixed @ inner.T
 inline void multiply(const Tile* fixed, const Tile* inner, int features, Scores& scores) {
   float sums[INNER / 8][4] = {};
-  const Tile* left = fixed + fixed_row(0) * kLine + pair();
-  const Tile* right = inner + group() * kLine + pair();
+  int lane = int(threadIdx.x) % 32;
+  const Tile* left = fixed + (fixed_row(0) - group() + lane % 16) * kLine + lane / 16 * 8;
+  const Tile* right = inner + (lane / 16 * 8 + lane % 8) * kLine + lane / 8 % 2 * 8;
 #pragma unroll 2
   for (int e = 0; e < features; e += 16) {
-    uint32_t a[4] = {two(left + e), two(left + 8 * kLine + e), two(left + e + 8),
-                     two(left + 8 * kLine + e + 8)};
+    uint32_t a[4];
+    load_matrices<false>(a, left + e);
 #pragma unroll
-    for (int n = 0; n < INNER / 8; ++n) {
-      const Tile* from = right + n * 8 * kLine + e;
-      uint32_t b[2] = {two(from), two(from + 8)};
-      multiply_add_16_8_16(sums[n], a, b);
+    for (int n = 0; n < INNER / 8; n += 2) {
+      uint32_t b[2][2];
+      load_matrices<false>(b, right + n * 8 * kLine + e);
+      multiply_add_16_8_16<Tile>(sums[n], a, b[0]);
+      multiply_add_16_8_16<Tile>(sums[n + 1], a, b[1]);
     }
   }
 #pragma unroll
@@ -56,22 +56,22 @@ inline void add_products(const Scores& scores, Tile*, const Tile* inner, int wid
     uint32_t a[4];
 #pragma unroll
     for (int k = 0; k < 4; ++k)
-      a[k] = pack_two(scores[k % 2][p / 4 + k / 2 * 2], scores[k % 2][p / 4 + k / 2 * 2 + 1]);
-    const Tile* from = inner + (p + pair()) * kLine + group();
+      a[k] = pack_two<Tile>(scores[k % 2][p / 4 + k / 2 * 2], scores[k % 2][p / 4 + k / 2 * 2 + 1]);
+    int lane = int(threadIdx.x) % 32;
+    const Tile* right = inner + (p + lane % 16) * kLine + lane / 16 * 8;
 #pragma unroll
-    for (int n = 0; n < HEAD / 8; ++n) {
-      auto column = [&](int row) {
-        const Tile* at = from + row * kLine + n * 8;
-        return uint32_t(__builtin_bit_cast(uint16_t, at[0])) |
-               uint32_t(__builtin_bit_cast(uint16_t, at[kLine])) << 16;
-      };
-      uint32_t b[2] = {column(0), column(8)};
-      float part[4] = {sums[0][2 * n], sums[0][2 * n + 1], sums[1][2 * n], sums[1][2 * n + 1]};
-      multiply_add_16_8_16(part, a, b);
-      sums[0][2 * n] = part[0];
-      sums[0][2 * n + 1] = part[1];
-      sums[1][2 * n] = part[2];
-      sums[1][2 * n + 1] = part[3];
+    for (int n = 0; n < HEAD / 8; n += 2) {
+      uint32_t b[2][2];
+      load_matrices<true>(b, right + n * 8);
+#pragma unroll
+      for (int f = 2 * n; f < 2 * n + 4; f += 2) {
+        float part[4] = {sums[0][f], sums[0][f + 1], sums[1][f], sums[1][f + 1]};
+        multiply_add_16_8_16<Tile>(part, a, b[f / 2 - n]);
+        sums[0][f] = part[0];
+        sums[0][f + 1] = part[1];
+        sums[1][f] = part[2];
+        sums[1][f + 1] = part[3];
+      }
     }
   }
 }

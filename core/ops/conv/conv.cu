@@ -27,6 +27,7 @@ struct Point {
 
 // What the three kernels have in common.
 struct Conv {
+  using Element = ELEMENT;
   using Sum = ElementSum;
 
   const ConvArgs& args;
@@ -76,7 +77,7 @@ struct Conv {
   }
 
   // What a window has under a tap.
-  Sum under(const Point& window, const Tap& tap) const {
+  ELEMENT under(const Point& window, const Tap& tap) const {
     int64_t offset = window.image * args.input.batch +
                      (group * args.in_channels + tap.channel) * args.input.channel;
     bool inside = true;
@@ -86,7 +87,7 @@ struct Conv {
       inside &= uint32_t(at) < uint32_t(args.input.size[d]);
       offset += at * args.input.at[d];
     }
-    return inside ? convert<Sum>(static_cast<const ELEMENT*>(args.input.data)[offset]) : Sum(0);
+    return inside ? static_cast<const ELEMENT*>(args.input.data)[offset] : ELEMENT();
   }
 
   const ELEMENT* filter(int64_t out, int64_t in) const {
@@ -107,10 +108,10 @@ struct Kernel : Conv {
   const ELEMENT* line_of_left(int64_t i) const { return filter(i, 0); }
   Point line_of_right(int64_t j) const { return window(j); }
   Tap at(int64_t p) const { return tap(p); }
-  Sum left(const ELEMENT* filter, const Tap& tap) const {
-    return convert<Sum>(filter[tap.channel * args.weight_in + tap.number * args.weight_tap]);
+  ELEMENT left(const ELEMENT* filter, const Tap& tap) const {
+    return filter[tap.channel * args.weight_in + tap.number * args.weight_tap];
   }
-  Sum right(const Point& window, const Tap& tap) const { return under(window, tap); }
+  ELEMENT right(const Point& window, const Tap& tap) const { return under(window, tap); }
 
   int64_t place(int64_t j) const { return point(args.output, j, args.out_channels).offset; }
   void store(int64_t i, int64_t place, Sum sum) const {
@@ -139,11 +140,11 @@ struct Kernel : Conv {
     return place;
   }
   Tap at(int64_t p) const { return tap(p); }
-  Sum left(const ELEMENT* filter, const Tap& tap) const {
-    return convert<Sum>(filter[tap.channel * args.weight_out + tap.number * args.weight_tap]);
+  ELEMENT left(const ELEMENT* filter, const Tap& tap) const {
+    return filter[tap.channel * args.weight_out + tap.number * args.weight_tap];
   }
   // The output whose window has this point under this tap.
-  Sum right(const Point& place, const Tap& tap) const {
+  ELEMENT right(const Point& place, const Tap& tap) const {
     int64_t offset = place.image * args.output.batch +
                      (group * args.out_channels + tap.channel) * args.output.channel;
     bool inside = true;
@@ -155,7 +156,7 @@ struct Kernel : Conv {
       inside &= distance >= 0 && rest == 0 && at < uint32_t(args.output.size[d]);
       offset += at * args.output.at[d];
     }
-    return inside ? convert<Sum>(static_cast<const ELEMENT*>(args.output.data)[offset]) : Sum(0);
+    return inside ? static_cast<const ELEMENT*>(args.output.data)[offset] : ELEMENT();
   }
 
   int64_t place(int64_t j) const { return point(args.input, j, args.in_channels).offset; }
@@ -178,10 +179,8 @@ struct Kernel : Conv {
   }
   Tap line_of_right(int64_t j) const { return tap(j); }
   Point at(int64_t p) const { return window(p); }
-  Sum left(const ELEMENT* channel, const Point& window) const {
-    return convert<Sum>(channel[window.offset]);
-  }
-  Sum right(const Tap& tap, const Point& window) const { return under(window, tap); }
+  ELEMENT left(const ELEMENT* channel, const Point& window) const { return channel[window.offset]; }
+  ELEMENT right(const Tap& tap, const Point& window) const { return under(window, tap); }
 
   // In the sums of pieces, or in the weight.
   int64_t place(int64_t j) const { return args.grid.pieces > 1 ? j : place_in_weight(j); }

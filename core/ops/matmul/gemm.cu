@@ -7,6 +7,7 @@
 namespace rushlight::on_cuda {
 
 struct Gemm {
+  using Element = ELEMENT;
   using Sum = SumOf<ELEMENT>::type;
   static constexpr bool kLeftInner = LEFT_INNER, kRightInner = RIGHT_INNER;
 
@@ -29,8 +30,8 @@ struct Gemm {
     return static_cast<const ELEMENT*>(args.b) + batch * args.b_step + j * args.b_column;
   }
   int64_t at(int64_t p) const { return p; }
-  Sum left(const ELEMENT* row, int64_t p) const { return convert<Sum>(row[p * args.a_column]); }
-  Sum right(const ELEMENT* column, int64_t p) const { return convert<Sum>(column[p * args.b_row]); }
+  ELEMENT left(const ELEMENT* row, int64_t p) const { return row[p * args.a_column]; }
+  ELEMENT right(const ELEMENT* column, int64_t p) const { return column[p * args.b_row]; }
 
   int64_t place(int64_t j) const { return j; }
   void store(int64_t i, int64_t j, Sum sum) const {

@@ -2,7 +2,7 @@
 //
 // What is multiplied is a Problem, which holds
 //   rows, columns, inner               the sizes
-//   Sum                                the type that products are summed in
+//   Element, Sum                       the types in memory, and of the sums of products
 //   line_of_left(i), line_of_right(j)  what the elements of a row of the left operand, of a column
 //                                      of the right operand have in common
 //   at(p)                              what both operands need to know of the inner index p, which
@@ -16,6 +16,7 @@
 #include "core/tensor/formula.cuh"
 
 #include "core/ops/matmul/gemm_args.h"
+#include "core/ops/mma.cuh"
 #include "core/tensor/convert.h"
 #include "core/tensor/pack.cuh"
 
@@ -68,15 +69,22 @@ Sum sum_of_block(Sum sum) {
 
 // ---- one thread or one block for a sum ---------------------------------------------------------
 
+// sum + left * right, of line `left` and line `right` at one inner index.
+template <class Problem, class Left, class Right, class At>
+auto add_product(const Problem& problem, const Left& left, const Right& right, const At& at,
+                 typename Problem::Sum sum) {
+  using Sum = typename Problem::Sum;
+  return multiply_add(convert<Sum>(problem.left(left, at)), convert<Sum>(problem.right(right, at)),
+                      sum);
+}
+
 template <class Problem>
 void multiply_by_thread(const Problem& problem, int64_t i, int64_t j) {
   typename Problem::Sum sum(0);
   auto left = problem.line_of_left(i);
   auto right = problem.line_of_right(j);
-  for (int64_t p = 0; p < problem.inner; ++p) {
-    auto at = problem.at(p);
-    sum = multiply_add(problem.left(left, at), problem.right(right, at), sum);
-  }
+  for (int64_t p = 0; p < problem.inner; ++p)
+    sum = add_product(problem, left, right, problem.at(p), sum);
   problem.store(i, problem.place(j), sum);
 }
 
@@ -85,79 +93,106 @@ void multiply_by_block(const Problem& problem, int64_t i, int64_t j, int64_t beg
   typename Problem::Sum sum(0);
   auto left = problem.line_of_left(i);
   auto right = problem.line_of_right(j);
-  for (int64_t p = begin + threadIdx.x; p < end; p += kGemmThreads) {
-    auto at = problem.at(p);
-    sum = multiply_add(problem.left(left, at), problem.right(right, at), sum);
-  }
+  for (int64_t p = begin + threadIdx.x; p < end; p += kGemmThreads)
+    sum = add_product(problem, left, right, problem.at(p), sum);
   sum = sum_of_block(sum);
   if (threadIdx.x == 0) problem.store(i, problem.place(j), sum);
 }
 
 // ---- one block for a tile ----------------------------------------------------------------------
 
-constexpr int kSide = 16;   // threads along each side of a tile
-constexpr int kDepth = 16;  // of the inner index, what lies in shared memory at a time
+constexpr int kSide = 16;  // threads along each side of a tile
 static_assert(kSide * kSide == kGemmThreads);
 
-// Which elements of a tile of an operand a thread fetches: neighbors in memory go to neighbors
-// among the threads.
-template <int tile, bool inner_first>
-struct Fetch {
-  static constexpr int kCount = tile * kDepth / kGemmThreads;
-  static constexpr int kLines = inner_first ? kCount : 1, kDepths = inner_first ? 1 : kCount;
+// The operands by their side.
+template <bool is_left, class Problem>
+auto line_of(const Problem& problem, int64_t i) {
+  if constexpr (is_left) return problem.line_of_left(i);
+  else return problem.line_of_right(i);
+}
+template <bool is_left, class Problem, class Line, class At>
+auto element_of(const Problem& problem, const Line& line, const At& at) {
+  if constexpr (is_left) return problem.left(line, at);
+  else return problem.right(line, at);
+}
 
+// The part of an operand that comes into shared memory at a time: `tile` lines, `depth` long. Each
+// thread fetches a few of its elements; neighbors in memory go to neighbors among the threads.
+template <class Problem, bool is_left, int tile, int depth>
+class Part {
+  static constexpr bool kInner = is_left ? Problem::kLeftInner : Problem::kRightInner;
+
+ public:
+  using Element = typename Problem::Element;
+  Part(const Problem& problem, int64_t first) : problem_(problem), first_(first) {
+#pragma unroll
+    for (int e = 0; e < kLines; ++e) lines_[e] = line_of<is_left>(problem, first + line(e));
+  }
+
+  // Loads the elements whose inner index is at `from` or after it, and before `end`.
+  void fetch(int64_t from, int64_t end) {
+    decltype(problem_.at(0)) at[kPlaces];
+#pragma unroll
+    for (int e = 0; e < kPlaces; ++e) at[e] = problem_.at(from + place(e));
+    int64_t lines = is_left ? problem_.rows : problem_.columns;
+#pragma unroll
+    for (int e = 0; e < kCount; ++e) {
+      bool inside = first_ + line(e) < lines && from + place(e) < end;
+      elements_[e] =
+          inside ? element_of<is_left>(problem_, lines_[e % kLines], at[e % kPlaces]) : Element();
+    }
+  }
+
+  template <int length>
+  void write_lines(Element (&to)[tile][length]) const {
+    if constexpr (kInner) {
+#pragma unroll
+      for (int e = 0; e < kCount; ++e) to[line(e)][place(e)] = elements_[e];
+    } else {
+      Pack<Element, kCount> run;
+#pragma unroll
+      for (int e = 0; e < kCount; ++e) run.at[e] = elements_[e];
+      *reinterpret_cast<Pack<Element, kCount>*>(&to[line(0)][place(0)]) = run;
+    }
+  }
+  template <class Sum, int length>
+  void write_across(Sum (&to)[depth][length]) const {
+#pragma unroll
+    for (int e = 0; e < kCount; ++e) to[place(e)][line(e)] = convert<Sum>(elements_[e]);
+  }
+
+ private:
+  static constexpr int kCount = tile * depth / kGemmThreads;
+  static constexpr int kLines = kInner ? kCount : 1, kPlaces = kInner ? 1 : kCount;
+
+  // Where in the part element e of this thread lies.
   static int line(int e) {
     int thread = int(threadIdx.x);
-    return inner_first ? thread / kDepth + e * (kGemmThreads / kDepth) : thread % tile;
+    return kInner ? thread / depth + e * (kGemmThreads / depth) : thread % tile;
   }
-  static int depth(int e) {
+  static int place(int e) {
     int thread = int(threadIdx.x);
-    return inner_first ? thread % kDepth : thread / tile + e * (kGemmThreads / tile);
+    return kInner ? thread % depth : thread / tile * kCount + e;
   }
+
+  const Problem& problem_;
+  int64_t first_;
+  Element elements_[kCount];
+  decltype(line_of<is_left>(problem_, 0)) lines_[kLines];
 };
 
 // Sums `per` x `per` elements in each thread, over the inner indices from begin to below end.
 template <int per, class Problem>
-void multiply_tile(const Problem& problem, int64_t first_row, int64_t first_column, int64_t begin,
-                   int64_t end) {
+void multiply_tile_by_threads(const Problem& problem, int64_t first_row, int64_t first_column,
+                              int64_t begin, int64_t end) {
   using Sum = typename Problem::Sum;
+  constexpr int kDepth = 16;  // of the inner index, what lies in shared memory at a time
   constexpr int kTile = kSide * per, kPack = per < 4 ? per : 4, kPacks = per / kPack;
   constexpr int kPad = sizeof(Sum) < 16 ? int(16 / sizeof(Sum)) : 1;
-  using Left = Fetch<kTile, Problem::kLeftInner>;
-  using Right = Fetch<kTile, Problem::kRightInner>;
   alignas(16) __shared__ Sum lefts[kDepth][kTile + kPad];
   alignas(16) __shared__ Sum rights[kDepth][kTile + kPad];
-
-  decltype(problem.line_of_left(0)) left_lines[Left::kLines];
-  decltype(problem.line_of_right(0)) right_lines[Right::kLines];
-#pragma unroll
-  for (int e = 0; e < Left::kLines; ++e)
-    left_lines[e] = problem.line_of_left(first_row + Left::line(e));
-#pragma unroll
-  for (int e = 0; e < Right::kLines; ++e)
-    right_lines[e] = problem.line_of_right(first_column + Right::line(e));
-
-  Sum next_lefts[Left::kCount], next_rights[Right::kCount];
-  auto fetch = [&](int64_t from) {
-    decltype(problem.at(0)) left_at[Left::kDepths], right_at[Right::kDepths];
-#pragma unroll
-    for (int e = 0; e < Left::kDepths; ++e) left_at[e] = problem.at(from + Left::depth(e));
-#pragma unroll
-    for (int e = 0; e < Right::kDepths; ++e) right_at[e] = problem.at(from + Right::depth(e));
-#pragma unroll
-    for (int e = 0; e < Left::kCount; ++e) {
-      bool inside = first_row + Left::line(e) < problem.rows && from + Left::depth(e) < end;
-      next_lefts[e] =
-          inside ? problem.left(left_lines[e % Left::kLines], left_at[e % Left::kDepths]) : Sum(0);
-    }
-#pragma unroll
-    for (int e = 0; e < Right::kCount; ++e) {
-      bool inside = first_column + Right::line(e) < problem.columns && from + Right::depth(e) < end;
-      next_rights[e] =
-          inside ? problem.right(right_lines[e % Right::kLines], right_at[e % Right::kDepths])
-                 : Sum(0);
-    }
-  };
+  Part<Problem, true, kTile, kDepth> left_part(problem, first_row);
+  Part<Problem, false, kTile, kDepth> right_part(problem, first_column);
 
   Sum sums[per][per];
 #pragma unroll
@@ -166,13 +201,14 @@ void multiply_tile(const Problem& problem, int64_t first_row, int64_t first_colu
     for (int j = 0; j < per; ++j) sums[i][j] = Sum(0);
   int row = int(threadIdx.x) / kSide * kPack, column = int(threadIdx.x) % kSide * kPack;
 
+  auto fetch = [&](int64_t from) {
+    left_part.fetch(from, end);
+    right_part.fetch(from, end);
+  };
   fetch(begin);
   for (int64_t from = begin; from < end; from += kDepth) {
-#pragma unroll
-    for (int e = 0; e < Left::kCount; ++e) lefts[Left::depth(e)][Left::line(e)] = next_lefts[e];
-#pragma unroll
-    for (int e = 0; e < Right::kCount; ++e)
-      rights[Right::depth(e)][Right::line(e)] = next_rights[e];
+    left_part.write_across(lefts);
+    right_part.write_across(rights);
     __syncthreads();
     if (from + kDepth < end) fetch(from + kDepth);  // on its way while this part is multiplied
 #pragma unroll
@@ -205,6 +241,76 @@ void multiply_tile(const Problem& problem, int64_t first_row, int64_t first_colu
       if (to_row < problem.rows) problem.store(to_row, to, sums[i][j]);
     }
   }
+}
+
+// The same for 16-bit floats by tensor cores: two rows of four warps share the tile, of which each
+// sums down x across fragments of 16 x 8 elements.
+template <int tile, class Problem>
+void multiply_tile_by_tensor_cores(const Problem& problem, int64_t first_row, int64_t first_column,
+                                   int64_t begin, int64_t end) {
+  using Element = typename Problem::Element;
+  constexpr int kDepth = 32;
+  constexpr int kLine = kDepth + 8;  // so that eight lines lie in different banks
+  constexpr int kRows = tile / 2, kColumns = tile / 4, kDown = kRows / 16, kAcross = kColumns / 8;
+  alignas(16) __shared__ Element lefts[tile][kLine], rights[tile][kLine];
+  Part<Problem, true, tile, kDepth> left_part(problem, first_row);
+  Part<Problem, false, tile, kDepth> right_part(problem, first_column);
+  int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
+  int row = warp / 4 * kRows, column = warp % 4 * kColumns;
+
+  auto fetch = [&](int64_t from) {
+    left_part.fetch(from, end);
+    right_part.fetch(from, end);
+  };
+  float sums[kDown][kAcross][4] = {};
+  fetch(begin);
+  for (int64_t from = begin; from < end; from += kDepth) {
+    left_part.write_lines(lefts);
+    right_part.write_lines(rights);
+    __syncthreads();
+    if (from + kDepth < end) fetch(from + kDepth);  // on its way while this part is multiplied
+#pragma unroll
+    for (int d = 0; d < kDepth; d += 16) {
+      uint32_t right[kAcross][2];
+#pragma unroll
+      for (int n = 0; n < kAcross; n += 2) {
+        uint32_t two[2][2];  // in the smallest tile, the second one is the first again
+        int line = column + (8 * n + lane / 16 * 8 + lane % 8) % kColumns;
+        load_matrices<false>(two, &rights[line][d + lane / 8 % 2 * 8]);
+#pragma unroll
+        for (int k = 0; k < 4; ++k)
+          if (n + k / 2 < kAcross) right[n + k / 2][k % 2] = two[k / 2][k % 2];
+      }
+#pragma unroll
+      for (int m = 0; m < kDown; ++m) {
+        uint32_t left[4];
+        load_matrices<false>(left, &lefts[row + 16 * m + lane % 16][d + lane / 16 * 8]);
+#pragma unroll
+        for (int n = 0; n < kAcross; ++n) multiply_add_16_8_16<Element>(sums[m][n], left, right[n]);
+      }
+    }
+    __syncthreads();
+  }
+
+#pragma unroll
+  for (int j = 0; j < 2 * kAcross; ++j) {
+    int64_t to_column = first_column + column + j / 2 * 8 + lane % 4 * 2 + j % 2;
+    if (to_column >= problem.columns) continue;
+    auto to = problem.place(to_column);
+#pragma unroll
+    for (int i = 0; i < 2 * kDown; ++i) {
+      int64_t to_row = first_row + row + i * 8 + lane / 4;
+      if (to_row < problem.rows) problem.store(to_row, to, sums[i / 2][j / 2][i % 2 * 2 + j % 2]);
+    }
+  }
+}
+
+template <int per, class Problem>
+void multiply_tile(const Problem& problem, int64_t first_row, int64_t first_column, int64_t begin,
+                   int64_t end) {
+  if constexpr (kShort<typename Problem::Element>)
+    multiply_tile_by_tensor_cores<kSide * per>(problem, first_row, first_column, begin, end);
+  else multiply_tile_by_threads<per>(problem, first_row, first_column, begin, end);
 }
 
 // How many sums along each side of a tile a thread has. Those of 8 bytes and more would take too

@@ -22,8 +22,8 @@ struct Row {
 template <bool vectors>
 Chunk<Compute> numbers(const Walk<vectors>& walk, const WEIGHT* values, int64_t chunk,
                        Compute missing) {
-  Chunk<WEIGHT> loaded;
-  if (values) loaded = walk.load(values, chunk);
+  Chunk<WEIGHT> loaded{};
+  if (values) loaded = walk.load(values, chunk).elements();
   Chunk<Compute> out;
 #pragma unroll
   for (int e = 0; e < kChunk; ++e) out.at[e] = values ? convert<Compute>(loaded.at[e]) : missing;
@@ -36,15 +36,15 @@ void normalize(const Row& row, const INPUT* input, const WEIGHT* weight, const W
   Walk<vectors> walk{row.n, row.rank, row.team};
   const INPUT* x = input + row.start;
   auto load = [&](int64_t chunk) { return walk.load(x, chunk); };
-  Chunk<INPUT> kept[kKept];
-#pragma unroll
-  for (int chunk = 0; chunk < kKept; ++chunk) kept[chunk] = load(chunk);
+  Words<INPUT> kept[kKept];
+  walk.keep(kept, load);
   auto sum = [&](auto&& f) {
     Sums own = Sums::none();
-    walk.for_each(kept, load, [&](int64_t chunk, const Chunk<INPUT>& loaded) {
+    walk.for_each(kept, load, [&](int64_t chunk, const Words<INPUT>& loaded) {
+      Chunk<INPUT> x = loaded.elements();
 #pragma unroll
       for (int e = 0; e < kChunk; ++e)
-        if (walk.has(chunk, e)) own.first += f(convert<Compute>(loaded.at[e]));
+        if (walk.has(chunk, e)) own.first += f(convert<Compute>(x.at[e]));
     });
     return merged(own, row.team).first;
   };
@@ -55,13 +55,13 @@ void normalize(const Row& row, const INPUT* input, const WEIGHT* weight, const W
     mean_out[row.index] = mean;
     rstd_out[row.index] = rstd;
   }
-  walk.for_each(kept, load, [&](int64_t chunk, const Chunk<INPUT>& loaded) {
+  walk.for_each(kept, load, [&](int64_t chunk, const Words<INPUT>& loaded) {
+    Chunk<INPUT> x = loaded.elements();
     Chunk<Compute> w = numbers(walk, weight, chunk, 1), b = numbers(walk, bias, chunk, 0);
     Chunk<INPUT> results;
 #pragma unroll
     for (int e = 0; e < kChunk; ++e)
-      results.at[e] =
-          convert<INPUT>((convert<Compute>(loaded.at[e]) - mean) * rstd * w.at[e] + b.at[e]);
+      results.at[e] = convert<INPUT>((convert<Compute>(x.at[e]) - mean) * rstd * w.at[e] + b.at[e]);
     walk.store(output + row.start, chunk, results);
   });
 }
@@ -79,24 +79,23 @@ template <bool vectors>
 void differentiate(const Row& row, const INPUT* grad, const INPUT* input, const WEIGHT* weight,
                    Compute mean, Compute rstd, INPUT* grad_input) {
   struct Loaded {
-    Chunk<INPUT> grad, input;
+    Words<INPUT> grad, input;
   };
   Walk<vectors> walk{row.n, row.rank, row.team};
   auto load = [&](int64_t chunk) {
     return Loaded{walk.load(grad + row.start, chunk), walk.load(input + row.start, chunk)};
   };
   Loaded kept[kKept];
-#pragma unroll
-  for (int chunk = 0; chunk < kKept; ++chunk) kept[chunk] = load(chunk);
+  walk.keep(kept, load);
   // Calls f(h, z, chunk, element in it) for all elements, and done(chunk) after each chunk.
   auto for_each = [&](auto&& f, auto&& done) {
     walk.for_each(kept, load, [&](int64_t chunk, const Loaded& loaded) {
+      Chunk<INPUT> g = loaded.grad.elements(), x = loaded.input.elements();
       Chunk<Compute> w = numbers(walk, weight, chunk, 1);
 #pragma unroll
       for (int e = 0; e < kChunk; ++e)
         if (walk.has(chunk, e))
-          f(convert<Compute>(loaded.grad.at[e]) * w.at[e],
-            (convert<Compute>(loaded.input.at[e]) - mean) * rstd, e);
+          f(convert<Compute>(g.at[e]) * w.at[e], (convert<Compute>(x.at[e]) - mean) * rstd, e);
       done(chunk);
     });
   };

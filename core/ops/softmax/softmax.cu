@@ -80,7 +80,7 @@ struct Outcome {
 #endif
 
 struct Loaded {
-  Chunk<INPUT> x, y;
+  Words<INPUT> x, y;
 };
 
 inline Element element_of(const INPUT& x, const INPUT& y) {
@@ -97,25 +97,26 @@ void normalize_row(const INPUT* x, const INPUT* y, RESULT* result, Walk<vectors>
     return loaded;
   };
   Loaded kept[kKept];
-#pragma unroll
-  for (int chunk = 0; chunk < kKept; ++chunk) kept[chunk] = load(chunk);
+  walk.keep(kept, load);
   State state = State::none();
   walk.for_each(kept, load, [&](int64_t chunk, const Loaded& loaded) {
+    Chunk<INPUT> x = loaded.x.elements(), y = loaded.y.elements();
     Element elements[kChunk];
     bool present[kChunk];
 #pragma unroll
     for (int e = 0; e < kChunk; ++e) {
-      elements[e] = element_of(loaded.x.at[e], loaded.y.at[e]);
+      elements[e] = element_of(x.at[e], y.at[e]);
       present[e] = walk.has(chunk, e);
     }
     add(state, elements, present);
   });
   Outcome outcome(merged(state, walk.size));
   walk.for_each(kept, load, [&](int64_t chunk, const Loaded& loaded) {
+    Chunk<INPUT> x = loaded.x.elements(), y = loaded.y.elements();
     Chunk<RESULT> results;
 #pragma unroll
     for (int e = 0; e < kChunk; ++e)
-      results.at[e] = convert<RESULT>(outcome(element_of(loaded.x.at[e], loaded.y.at[e])));
+      results.at[e] = convert<RESULT>(outcome(element_of(x.at[e], y.at[e])));
     walk.store(result, chunk, results);
   });
 }
