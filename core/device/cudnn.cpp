@@ -320,16 +320,26 @@ NumbersKey key_of(Kind kind, const Convolution& conv, const Addresses& addresses
   return key;
 }
 
-}  // namespace
-
-bool is_wanted(const Convolution& conv) {
-  if (!settings.load().is_enabled || !data_type(conv.dtype)) return false;
+// What there is enough work in for tensor cores.
+bool is_worth_them(const Convolution& conv) {
   int64_t in = conv.in_channels / conv.groups;
   double products = double(conv.batch) * double(conv.out_channels) * double(in);
   for (int d = 0; d < conv.dims; ++d)
     products *= double(conv.out_size(d)) * double(conv.kernel[size_t(d)]);
   bool is_depthwise = conv.groups > 1 && in == 1;
-  return products >= kFewProducts && !is_depthwise && functions();
+  return products >= kFewProducts && !is_depthwise;
+}
+
+}  // namespace
+
+bool is_wanted(const Convolution& conv) {
+  return settings.load().is_enabled && data_type(conv.dtype) && is_worth_them(conv) && functions();
+}
+
+bool rounds_factors(const Convolution& conv) {
+  Settings chosen = settings;
+  return conv.dtype == DType::float32 && chosen.is_enabled && chosen.allows_tf32 &&
+         is_worth_them(conv);
 }
 
 bool convolve(Kind kind, const Convolution& conv, const void* input, const void* weight,

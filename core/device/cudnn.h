@@ -21,6 +21,9 @@ enum class Kind { forward, input_gradient, weight_gradient };
 // The bound is a guess: nothing has been measured.
 bool is_wanted(const Convolution& conv);
 
+// Whether float32 factors are rounded to TF32, by cuDNN or without it by our own kernels.
+bool rounds_factors(const Convolution& conv);
+
 // Makes the one of the three that `kind` names out of the other two, which have elements; all are
 // dense in the layout of the input. Returns false, having done nothing, when the library is not
 // there or has no code for the case.

@@ -25,13 +25,8 @@ inline double quick_exp(double x) { return ::exp(x); }
 
 template <class T, int n = kChunk>
 using Chunk = Pack<T, n>;
-
-// A chunk that a thread keeps: as words, since elements of 16 bits would take a register each.
 template <class T>
-struct alignas(alignof(Chunk<T>)) Words {
-  uint32_t at[sizeof(Chunk<T>) / sizeof(uint32_t)];
-  Chunk<T> elements() const { return __builtin_bit_cast(Chunk<T>, *this); }
-};
+using ChunkWords = Words<T, kChunk>;
 
 // How the thread `rank` of `size` goes through n elements, chunk by chunk: by vectors where rows
 // are aligned, else by single elements, neighbors for neighboring threads.
@@ -47,17 +42,17 @@ struct Walk {
   bool has(int64_t chunk, int e) const { return at(chunk, vectors ? 0 : e) < n; }
 
   template <class T>
-  Words<T> load(const T* row, int64_t chunk) const {
-    Words<T> words{};
+  ChunkWords<T> load(const T* row, int64_t chunk) const {
+    ChunkWords<T> words{};
     if constexpr (vectors) {
-      if (has(chunk, 0)) words = *reinterpret_cast<const Words<T>*>(row + at(chunk, 0));
+      if (has(chunk, 0)) words = *reinterpret_cast<const ChunkWords<T>*>(row + at(chunk, 0));
       return words;
     } else {
       Chunk<T> loaded{};
 #pragma unroll
       for (int e = 0; e < kChunk; ++e)
         if (has(chunk, e)) loaded.at[e] = row[at(chunk, e)];
-      return __builtin_bit_cast(Words<T>, loaded);
+      return __builtin_bit_cast(ChunkWords<T>, loaded);
     }
   }
   template <class T>

@@ -24,6 +24,7 @@ class Kernel:
     local_bytes: int
     shared_bytes: int
     most_threads: int  # __launch_bounds__, or 0
+    instructions: int
     wide_loads: int  # instructions that move 16 bytes from or to device memory
     wide_stores: int
 
@@ -87,6 +88,7 @@ def kernels_of(code: bytes) -> list[Kernel]:
                 values[_FRAME_SIZE].get(name, 0),
                 sections.get(f".nv.shared.{name}", (0, b""))[0],
                 x * y * z,
+                len(sections[f".text.{name}"][1]) // 16,
                 _count_wide(sections[f".text.{name}"][1], _LOAD),
                 _count_wide(sections[f".text.{name}"][1], _STORE),
             )

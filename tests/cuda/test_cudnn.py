@@ -393,3 +393,38 @@ def test_the_cpu_needs_no_library(run_python: Any) -> None:
         """,
         RUSHLIGHT_CUDNN="/nowhere/libcudnn.so",
     )
+
+
+def test_our_kernels_round_as_cudnn_would(run_on_shim: Any) -> None:
+    said = run_on_shim(
+        """
+        import numpy as np
+        import rushlight as torch
+        from rushlight.nn.functional import conv2d
+
+        def rounded(x):
+            bits = (x.numpy().view(np.uint32) + 0x1000) & ~np.uint32(0x1FFF)
+            return torch.tensor(bits.view(np.float32))
+
+        def worked(x, w, g, form):
+            x, w = (t.detach().to(memory_format=form).requires_grad_() for t in (x, w))
+            y = conv2d(x, w, padding=1)
+            return [t.cpu() for t in (y.detach(), *torch.autograd.grad(y, (x, w), g))]
+
+        torch.manual_seed(0)
+        # By vectors and without, in large and in small tiles.
+        for channels, outputs in [(40, 136), (33, 35)]:
+            shapes = (2, channels, 13, 14), (outputs, channels, 3, 3), (2, outputs, 13, 14)
+            operands = [torch.randn(shape) for shape in shapes]
+            for form in (torch.contiguous_format, torch.channels_last):
+                for allowed in (True, False):
+                    torch.backends.cudnn.allow_tf32 = allowed
+                    mine = worked(*(t.cuda() for t in operands), form)
+                    reference = worked(*map(rounded, operands) if allowed else operands, form)
+                    for a, b in zip(mine, reference):
+                        assert (a - b).abs().max() < 1e-5 * b.abs().max()
+        print(torch.backends.cudnn.is_available())
+        """,
+        RUSHLIGHT_CUDNN="off",
+    )
+    assert said == "False\n"

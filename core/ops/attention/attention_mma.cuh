@@ -38,8 +38,8 @@ inline void multiply(const Tile* fixed, const Tile* inner, int features, Scores&
     for (int n = 0; n < INNER / 8; n += 2) {
       uint32_t b[2][2];
       load_matrices<false>(b, right + n * 8 * kLine + e);
-      multiply_add_16_8_16<Tile>(sums[n], a, b[0]);
-      multiply_add_16_8_16<Tile>(sums[n + 1], a, b[1]);
+      multiply_add_fragments<Tile>(sums[n], a, b[0]);
+      multiply_add_fragments<Tile>(sums[n + 1], a, b[1]);
     }
   }
 #pragma unroll
@@ -66,7 +66,7 @@ inline void add_products(const Scores& scores, Tile*, const Tile* inner, int wid
 #pragma unroll
       for (int f = 2 * n; f < 2 * n + 4; f += 2) {
         float part[4] = {sums[0][f], sums[0][f + 1], sums[1][f], sums[1][f + 1]};
-        multiply_add_16_8_16<Tile>(part, a, b[f / 2 - n]);
+        multiply_add_fragments<Tile>(part, a, b[f / 2 - n]);
         sums[0][f] = part[0];
         sums[0][f + 1] = part[1];
         sums[1][f] = part[2];

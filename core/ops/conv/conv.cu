@@ -5,6 +5,8 @@
 //   DIMS                                         1, 2 or 3
 //   CHANNELS_LAST                                true when channels lie side by side
 //   SMALL_TILES                                  defined for tiles of 32 x 32 elements
+//   TENSOR_CORES                                 whether they multiply
+//   RUN                                          how many neighbors are read at once, see gemm.cuh
 #include "core/ops/conv/conv_args.h"
 #include "core/ops/matmul/gemm.cuh"
 
@@ -29,6 +31,7 @@ struct Point {
 struct Conv {
   using Element = ELEMENT;
   using Sum = ElementSum;
+  static constexpr bool kTensorCores = TENSOR_CORES;
 
   const ConvArgs& args;
   int64_t group, piece;
@@ -76,8 +79,8 @@ struct Conv {
     return window;
   }
 
-  // What a window has under a tap.
-  ELEMENT under(const Point& window, const Tap& tap) const {
+  // What a window has under a tap; null beside the image.
+  const ELEMENT* under(const Point& window, const Tap& tap) const {
     int64_t offset = window.image * args.input.batch +
                      (group * args.in_channels + tap.channel) * args.input.channel;
     bool inside = true;
@@ -87,7 +90,7 @@ struct Conv {
       inside &= uint32_t(at) < uint32_t(args.input.size[d]);
       offset += at * args.input.at[d];
     }
-    return inside ? static_cast<const ELEMENT*>(args.input.data)[offset] : ELEMENT();
+    return inside ? static_cast<const ELEMENT*>(args.input.data) + offset : nullptr;
   }
 
   const ELEMENT* filter(int64_t out, int64_t in) const {
@@ -100,7 +103,7 @@ struct Conv {
 
 // output[out channel, window] = sum of weight[out channel, tap] * input[tap, window]
 struct Kernel : Conv {
-  static constexpr bool kLeftInner = true, kRightInner = CHANNELS_LAST;
+  static constexpr int kLeftRun = RUN, kRightRun = CHANNELS_LAST ? RUN : 0;
   int64_t rows = args.out_channels, columns = args.points;
   int64_t inner = int64_t(args.in_channels) * args.taps;
   using Conv::Conv;
@@ -108,10 +111,10 @@ struct Kernel : Conv {
   const ELEMENT* line_of_left(int64_t i) const { return filter(i, 0); }
   Point line_of_right(int64_t j) const { return window(j); }
   Tap at(int64_t p) const { return tap(p); }
-  ELEMENT left(const ELEMENT* filter, const Tap& tap) const {
-    return filter[tap.channel * args.weight_in + tap.number * args.weight_tap];
+  const ELEMENT* left(const ELEMENT* filter, const Tap& tap) const {
+    return filter + tap.channel * args.weight_in + tap.number * args.weight_tap;
   }
-  ELEMENT right(const Point& window, const Tap& tap) const { return under(window, tap); }
+  const ELEMENT* right(const Point& window, const Tap& tap) const { return under(window, tap); }
 
   int64_t place(int64_t j) const { return point(args.output, j, args.out_channels).offset; }
   void store(int64_t i, int64_t place, Sum sum) const {
@@ -127,7 +130,7 @@ struct Kernel : Conv {
 // input[in channel, point] = sum of weight[tap, in channel] * output[tap, point], where taps are of
 // output channels.
 struct Kernel : Conv {
-  static constexpr bool kLeftInner = !CHANNELS_LAST, kRightInner = CHANNELS_LAST;
+  static constexpr int kLeftRun = !CHANNELS_LAST, kRightRun = CHANNELS_LAST ? RUN : 0;
   int64_t rows = args.in_channels, columns = args.points;
   int64_t inner = int64_t(args.out_channels) * args.taps;
   using Conv::Conv;
@@ -140,11 +143,11 @@ struct Kernel : Conv {
     return place;
   }
   Tap at(int64_t p) const { return tap(p); }
-  ELEMENT left(const ELEMENT* filter, const Tap& tap) const {
-    return filter[tap.channel * args.weight_out + tap.number * args.weight_tap];
+  const ELEMENT* left(const ELEMENT* filter, const Tap& tap) const {
+    return filter + tap.channel * args.weight_out + tap.number * args.weight_tap;
   }
   // The output whose window has this point under this tap.
-  ELEMENT right(const Point& place, const Tap& tap) const {
+  const ELEMENT* right(const Point& place, const Tap& tap) const {
     int64_t offset = place.image * args.output.batch +
                      (group * args.out_channels + tap.channel) * args.output.channel;
     bool inside = true;
@@ -156,7 +159,7 @@ struct Kernel : Conv {
       inside &= distance >= 0 && rest == 0 && at < uint32_t(args.output.size[d]);
       offset += at * args.output.at[d];
     }
-    return inside ? static_cast<const ELEMENT*>(args.output.data)[offset] : ELEMENT();
+    return inside ? static_cast<const ELEMENT*>(args.output.data) + offset : nullptr;
   }
 
   int64_t place(int64_t j) const { return point(args.input, j, args.in_channels).offset; }
@@ -169,7 +172,7 @@ struct Kernel : Conv {
 
 // weight[out channel, tap] = sum of output[out channel, window] * input[window, tap]
 struct Kernel : Conv {
-  static constexpr bool kLeftInner = !CHANNELS_LAST, kRightInner = !CHANNELS_LAST;
+  static constexpr int kLeftRun = !CHANNELS_LAST, kRightRun = !CHANNELS_LAST;
   int64_t rows = args.out_channels, columns = int64_t(args.in_channels) * args.taps;
   int64_t inner = args.points;
   using Conv::Conv;
@@ -179,8 +182,10 @@ struct Kernel : Conv {
   }
   Tap line_of_right(int64_t j) const { return tap(j); }
   Point at(int64_t p) const { return window(p); }
-  ELEMENT left(const ELEMENT* channel, const Point& window) const { return channel[window.offset]; }
-  ELEMENT right(const Tap& tap, const Point& window) const { return under(window, tap); }
+  const ELEMENT* left(const ELEMENT* channel, const Point& window) const {
+    return channel + window.offset;
+  }
+  const ELEMENT* right(const Tap& tap, const Point& window) const { return under(window, tap); }
 
   // In the sums of pieces, or in the weight.
   int64_t place(int64_t j) const { return args.grid.pieces > 1 ? j : place_in_weight(j); }

@@ -25,12 +25,17 @@ using onednn::Layout;
 // With fewer channels in a group, tiles of a product would be empty for the most part.
 constexpr int64_t kFewChannels = 4;
 
+// How many elements are 16 bytes.
+int64_t vector_of(DType dtype) { return int64_t(16 / dtype_size(dtype)); }
+
 // What kernels are compiled for.
 struct Variant {
   Kind kind;
   DType dtype;
   int dims;
   bool channels_last, small_tiles;
+  bool tensor_cores;  // which round float32 to TF32
+  bool vectors;       // whether neighbors may be read as vectors of 16 bytes
 
   friend auto operator<=>(const Variant&, const Variant&) = default;
 };
@@ -46,12 +51,17 @@ struct Kernels {
                    cuda::define("ELEMENT", device_type(variant.dtype)) +
                    cuda::define("DIMS", std::to_string(variant.dims)) +
                    cuda::define("CHANNELS_LAST", variant.channels_last ? "true" : "false") +
+                   cuda::define("TENSOR_CORES", variant.tensor_cores ? "true" : "false") +
+                   cuda::define("RUN",
+                                std::to_string(variant.vectors ? vector_of(variant.dtype) : 1)) +
                    (variant.small_tiles ? cuda::define("SMALL_TILES") : "")) {}
 
   static std::string name(const Variant& variant) {
     constexpr const char* kNames[] = {"conv", "conv_input", "conv_weight"};
     return std::string(kNames[int(variant.kind)]) + std::to_string(variant.dims) + "d<" +
-           device_type(variant.dtype) + (variant.channels_last ? ",last" : ",first") +
+           device_type(variant.dtype) +
+           (variant.tensor_cores && variant.dtype == DType::float32 ? ",tf32" : "") +
+           (variant.channels_last ? ",last" : ",first") + (variant.vectors ? ",vectors" : "") +
            (variant.small_tiles ? ",small>" : ",large>");
   }
   static constexpr const char* kMacros[] = {"FORWARD", "INPUT_GRADIENT", "WEIGHT_GRADIENT"};
@@ -60,10 +70,18 @@ struct Kernels {
 cuda::CudaKernelFamily family([] {
   for (Kind kind : {Kind::forward, Kind::input_gradient, Kind::weight_gradient})
     for (bool small_tiles : {true, false}) {
-      for (DType dtype : {DType::float32, DType::float16, DType::bfloat16})
-        for (bool channels_last : {false, true})
-          cuda::kernels_of<Kernels>(Variant{kind, dtype, 2, channels_last, small_tiles});
-      cuda::kernels_of<Kernels>(Variant{kind, DType::float32, 1, false, small_tiles});
+      auto add = [&](DType dtype, int dims, bool channels_last, bool tensor_cores, bool vectors) {
+        cuda::kernels_of<Kernels>(
+            Variant{kind, dtype, dims, channels_last, small_tiles, tensor_cores, vectors});
+      };
+      for (bool channels_last : {false, true}) {
+        add(DType::float32, 2, channels_last, false, false);
+        bool reads_vectors =
+            kind == Kind::forward || (kind == Kind::input_gradient && channels_last);
+        for (DType dtype : {DType::float32, DType::float16, DType::bfloat16})
+          add(dtype, 2, channels_last, true, reads_vectors);
+      }
+      add(DType::float32, 1, false, false, false);
     }
 });
 
@@ -92,7 +110,9 @@ class CudaConvolution {
                   const Tensor& output)
       : conv_(in_three_dims(conv)),
         guard_(input.device().index),
-        variant_{kind, conv.dtype, conv.dims, conv.layout == Layout::channels_last, true} {
+        variant_{kind, conv.dtype, conv.dims, conv.layout == Layout::channels_last,
+                 true, false,      false},
+        tensor_cores_(is_half(conv.dtype) || cudnn::rounds_factors(conv)) {
     args_.input = images_of(input);
     args_.output = images_of(output);
     args_.weight = weight.address();
@@ -162,12 +182,35 @@ class CudaConvolution {
   void run_tiles(const GemmPlan& plan) {
     args_.grid = plan.grid;
     variant_.small_tiles = plan.small_tiles;
+    variant_.tensor_cores = tensor_cores_;
+    variant_.vectors = tensor_cores_ && reads_vectors();
     kernels().tiles.launch({cuda::blocks_for(plan.grid.blocks(), 1)}, {kGemmThreads}, 0, args_);
+  }
+
+  // Whether each operand whose neighbors lie side by side has them in multiples of a vector.
+  bool reads_vectors() const {
+    auto fits = [&](const void* data, auto... counts) {
+      return uintptr_t(data) % 16 == 0 && ((counts % vector_of(variant_.dtype) == 0) && ...);
+    };
+    auto are_vectors = [&](const ConvImages& images, int64_t channels) {
+      return images.channel == 1 &&
+             fits(images.data, channels, images.batch, images.at[0], images.at[1], images.at[2]);
+    };
+    switch (variant_.kind) {
+      case Kind::forward:
+        if (!fits(args_.weight, args_.weight_out)) return false;
+        return !variant_.channels_last ||
+               (args_.weight_in == 1 && are_vectors(args_.input, args_.in_channels));
+      case Kind::input_gradient:
+        return variant_.channels_last && are_vectors(args_.output, args_.out_channels);
+      default: return false;
+    }
   }
 
   Convolution conv_;
   cuda::DeviceGuard guard_;
   Variant variant_;
+  bool tensor_cores_;
   ConvArgs args_{};
 };
 

@@ -1,6 +1,6 @@
 // Owns the products of matrices on CUDA where cuBLASLt does not serve. Macros name a variant:
 //   ELEMENT                  the type in memory; unsigned integers stand for signed ones
-//   LEFT_INNER, RIGHT_INNER  whether the columns of a, the rows of b, lie side by side
+//   LEFT_INNER, RIGHT_INNER  whether the columns of a, the rows of b, lie side by side: 1 or 0
 //   SMALL_TILES              defined for tiles of 32 x 32 elements
 #include "core/ops/matmul/gemm.cuh"
 
@@ -9,7 +9,8 @@ namespace rushlight::on_cuda {
 struct Gemm {
   using Element = ELEMENT;
   using Sum = SumOf<ELEMENT>::type;
-  static constexpr bool kLeftInner = LEFT_INNER, kRightInner = RIGHT_INNER;
+  static constexpr int kLeftRun = LEFT_INNER, kRightRun = RIGHT_INNER;
+  static constexpr bool kTensorCores = kShort<ELEMENT>;
 
   const GemmArgs& args;
   int64_t rows, columns, inner;
@@ -30,8 +31,8 @@ struct Gemm {
     return static_cast<const ELEMENT*>(args.b) + batch * args.b_step + j * args.b_column;
   }
   int64_t at(int64_t p) const { return p; }
-  ELEMENT left(const ELEMENT* row, int64_t p) const { return row[p * args.a_column]; }
-  ELEMENT right(const ELEMENT* column, int64_t p) const { return column[p * args.b_row]; }
+  const ELEMENT* left(const ELEMENT* row, int64_t p) const { return row + p * args.a_column; }
+  const ELEMENT* right(const ELEMENT* column, int64_t p) const { return column + p * args.b_row; }
 
   int64_t place(int64_t j) const { return j; }
   void store(int64_t i, int64_t j, Sum sum) const {

@@ -7,8 +7,11 @@
 //                                      of the right operand have in common
 //   at(p)                              what both operands need to know of the inner index p, which
 //                                      may be past the end
-//   left(line, at), right(line, at)    an element
-//   kLeftInner, kRightInner            whether neighbors in memory differ by the inner index
+//   left(line, at), right(line, at)    where an element is, or null where it counts as zero
+//   kLeftRun, kRightRun                how many neighbors along the inner index lie side by side,
+//                                      from multiples of that on, and may be read at once; 0 if
+//                                      neighbors in memory are in other lines
+//   kTensorCores                       whether tensor cores multiply, which take Element
 //   place(j), store(i, place, sum)     take a finished sum of column j
 // Sums are taken in one order, whatever the device does.
 #pragma once
@@ -16,7 +19,8 @@
 #include "core/tensor/formula.cuh"
 
 #include "core/ops/matmul/gemm_args.h"
-#include "core/ops/mma.cuh"
+#include "core/ops/matmul/gemm_mma.cuh"
+#include "core/ops/matmul/gemm_part.cuh"
 #include "core/tensor/convert.h"
 #include "core/tensor/pack.cuh"
 
@@ -69,13 +73,17 @@ Sum sum_of_block(Sum sum) {
 
 // ---- one thread or one block for a sum ---------------------------------------------------------
 
+template <class Sum, class Element>
+Sum read(const Element* at) {
+  return at ? convert<Sum>(*at) : Sum(0);
+}
+
 // sum + left * right, of line `left` and line `right` at one inner index.
 template <class Problem, class Left, class Right, class At>
 auto add_product(const Problem& problem, const Left& left, const Right& right, const At& at,
                  typename Problem::Sum sum) {
   using Sum = typename Problem::Sum;
-  return multiply_add(convert<Sum>(problem.left(left, at)), convert<Sum>(problem.right(right, at)),
-                      sum);
+  return multiply_add(read<Sum>(problem.left(left, at)), read<Sum>(problem.right(right, at)), sum);
 }
 
 template <class Problem>
@@ -103,83 +111,6 @@ void multiply_by_block(const Problem& problem, int64_t i, int64_t j, int64_t beg
 
 constexpr int kSide = 16;  // threads along each side of a tile
 static_assert(kSide * kSide == kGemmThreads);
-
-// The operands by their side.
-template <bool is_left, class Problem>
-auto line_of(const Problem& problem, int64_t i) {
-  if constexpr (is_left) return problem.line_of_left(i);
-  else return problem.line_of_right(i);
-}
-template <bool is_left, class Problem, class Line, class At>
-auto element_of(const Problem& problem, const Line& line, const At& at) {
-  if constexpr (is_left) return problem.left(line, at);
-  else return problem.right(line, at);
-}
-
-// The part of an operand that comes into shared memory at a time: `tile` lines, `depth` long. Each
-// thread fetches a few of its elements; neighbors in memory go to neighbors among the threads.
-template <class Problem, bool is_left, int tile, int depth>
-class Part {
-  static constexpr bool kInner = is_left ? Problem::kLeftInner : Problem::kRightInner;
-
- public:
-  using Element = typename Problem::Element;
-  Part(const Problem& problem, int64_t first) : problem_(problem), first_(first) {
-#pragma unroll
-    for (int e = 0; e < kLines; ++e) lines_[e] = line_of<is_left>(problem, first + line(e));
-  }
-
-  // Loads the elements whose inner index is at `from` or after it, and before `end`.
-  void fetch(int64_t from, int64_t end) {
-    decltype(problem_.at(0)) at[kPlaces];
-#pragma unroll
-    for (int e = 0; e < kPlaces; ++e) at[e] = problem_.at(from + place(e));
-    int64_t lines = is_left ? problem_.rows : problem_.columns;
-#pragma unroll
-    for (int e = 0; e < kCount; ++e) {
-      bool inside = first_ + line(e) < lines && from + place(e) < end;
-      elements_[e] =
-          inside ? element_of<is_left>(problem_, lines_[e % kLines], at[e % kPlaces]) : Element();
-    }
-  }
-
-  template <int length>
-  void write_lines(Element (&to)[tile][length]) const {
-    if constexpr (kInner) {
-#pragma unroll
-      for (int e = 0; e < kCount; ++e) to[line(e)][place(e)] = elements_[e];
-    } else {
-      Pack<Element, kCount> run;
-#pragma unroll
-      for (int e = 0; e < kCount; ++e) run.at[e] = elements_[e];
-      *reinterpret_cast<Pack<Element, kCount>*>(&to[line(0)][place(0)]) = run;
-    }
-  }
-  template <class Sum, int length>
-  void write_across(Sum (&to)[depth][length]) const {
-#pragma unroll
-    for (int e = 0; e < kCount; ++e) to[place(e)][line(e)] = convert<Sum>(elements_[e]);
-  }
-
- private:
-  static constexpr int kCount = tile * depth / kGemmThreads;
-  static constexpr int kLines = kInner ? kCount : 1, kPlaces = kInner ? 1 : kCount;
-
-  // Where in the part element e of this thread lies.
-  static int line(int e) {
-    int thread = int(threadIdx.x);
-    return kInner ? thread / depth + e * (kGemmThreads / depth) : thread % tile;
-  }
-  static int place(int e) {
-    int thread = int(threadIdx.x);
-    return kInner ? thread % depth : thread / tile * kCount + e;
-  }
-
-  const Problem& problem_;
-  int64_t first_;
-  Element elements_[kCount];
-  decltype(line_of<is_left>(problem_, 0)) lines_[kLines];
-};
 
 // Sums `per` x `per` elements in each thread, over the inner indices from begin to below end.
 template <int per, class Problem>
@@ -243,72 +174,10 @@ void multiply_tile_by_threads(const Problem& problem, int64_t first_row, int64_t
   }
 }
 
-// The same for 16-bit floats by tensor cores: two rows of four warps share the tile, of which each
-// sums down x across fragments of 16 x 8 elements.
-template <int tile, class Problem>
-void multiply_tile_by_tensor_cores(const Problem& problem, int64_t first_row, int64_t first_column,
-                                   int64_t begin, int64_t end) {
-  using Element = typename Problem::Element;
-  constexpr int kDepth = 32;
-  constexpr int kLine = kDepth + 8;  // so that eight lines lie in different banks
-  constexpr int kRows = tile / 2, kColumns = tile / 4, kDown = kRows / 16, kAcross = kColumns / 8;
-  alignas(16) __shared__ Element lefts[tile][kLine], rights[tile][kLine];
-  Part<Problem, true, tile, kDepth> left_part(problem, first_row);
-  Part<Problem, false, tile, kDepth> right_part(problem, first_column);
-  int warp = int(threadIdx.x) / 32, lane = int(threadIdx.x) % 32;
-  int row = warp / 4 * kRows, column = warp % 4 * kColumns;
-
-  auto fetch = [&](int64_t from) {
-    left_part.fetch(from, end);
-    right_part.fetch(from, end);
-  };
-  float sums[kDown][kAcross][4] = {};
-  fetch(begin);
-  for (int64_t from = begin; from < end; from += kDepth) {
-    left_part.write_lines(lefts);
-    right_part.write_lines(rights);
-    __syncthreads();
-    if (from + kDepth < end) fetch(from + kDepth);  // on its way while this part is multiplied
-#pragma unroll
-    for (int d = 0; d < kDepth; d += 16) {
-      uint32_t right[kAcross][2];
-#pragma unroll
-      for (int n = 0; n < kAcross; n += 2) {
-        uint32_t two[2][2];  // in the smallest tile, the second one is the first again
-        int line = column + (8 * n + lane / 16 * 8 + lane % 8) % kColumns;
-        load_matrices<false>(two, &rights[line][d + lane / 8 % 2 * 8]);
-#pragma unroll
-        for (int k = 0; k < 4; ++k)
-          if (n + k / 2 < kAcross) right[n + k / 2][k % 2] = two[k / 2][k % 2];
-      }
-#pragma unroll
-      for (int m = 0; m < kDown; ++m) {
-        uint32_t left[4];
-        load_matrices<false>(left, &lefts[row + 16 * m + lane % 16][d + lane / 16 * 8]);
-#pragma unroll
-        for (int n = 0; n < kAcross; ++n) multiply_add_16_8_16<Element>(sums[m][n], left, right[n]);
-      }
-    }
-    __syncthreads();
-  }
-
-#pragma unroll
-  for (int j = 0; j < 2 * kAcross; ++j) {
-    int64_t to_column = first_column + column + j / 2 * 8 + lane % 4 * 2 + j % 2;
-    if (to_column >= problem.columns) continue;
-    auto to = problem.place(to_column);
-#pragma unroll
-    for (int i = 0; i < 2 * kDown; ++i) {
-      int64_t to_row = first_row + row + i * 8 + lane / 4;
-      if (to_row < problem.rows) problem.store(to_row, to, sums[i / 2][j / 2][i % 2 * 2 + j % 2]);
-    }
-  }
-}
-
 template <int per, class Problem>
 void multiply_tile(const Problem& problem, int64_t first_row, int64_t first_column, int64_t begin,
                    int64_t end) {
-  if constexpr (kShort<typename Problem::Element>)
+  if constexpr (Problem::kTensorCores)
     multiply_tile_by_tensor_cores<kSide * per>(problem, first_row, first_column, begin, end);
   else multiply_tile_by_threads<per>(problem, first_row, first_column, begin, end);
 }

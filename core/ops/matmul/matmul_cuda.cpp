@@ -34,8 +34,8 @@ struct Kernels {
   explicit Kernels(const Variant& variant)
       : module(name(variant), gemm_cu,
                cuda::define("ELEMENT", device_type(variant.dtype)) +
-                   cuda::define("LEFT_INNER", variant.left_inner ? "true" : "false") +
-                   cuda::define("RIGHT_INNER", variant.right_inner ? "true" : "false") +
+                   cuda::define("LEFT_INNER", variant.left_inner ? "1" : "0") +
+                   cuda::define("RIGHT_INNER", variant.right_inner ? "1" : "0") +
                    (variant.small_tiles ? cuda::define("SMALL_TILES") : "")) {}
 
   static std::string name(const Variant& variant) {

@@ -36,11 +36,11 @@ void normalize(const Row& row, const INPUT* input, const WEIGHT* weight, const W
   Walk<vectors> walk{row.n, row.rank, row.team};
   const INPUT* x = input + row.start;
   auto load = [&](int64_t chunk) { return walk.load(x, chunk); };
-  Words<INPUT> kept[kKept];
+  ChunkWords<INPUT> kept[kKept];
   walk.keep(kept, load);
   auto sum = [&](auto&& f) {
     Sums own = Sums::none();
-    walk.for_each(kept, load, [&](int64_t chunk, const Words<INPUT>& loaded) {
+    walk.for_each(kept, load, [&](int64_t chunk, const ChunkWords<INPUT>& loaded) {
       Chunk<INPUT> x = loaded.elements();
 #pragma unroll
       for (int e = 0; e < kChunk; ++e)
@@ -55,7 +55,7 @@ void normalize(const Row& row, const INPUT* input, const WEIGHT* weight, const W
     mean_out[row.index] = mean;
     rstd_out[row.index] = rstd;
   }
-  walk.for_each(kept, load, [&](int64_t chunk, const Words<INPUT>& loaded) {
+  walk.for_each(kept, load, [&](int64_t chunk, const ChunkWords<INPUT>& loaded) {
     Chunk<INPUT> x = loaded.elements();
     Chunk<Compute> w = numbers(walk, weight, chunk, 1), b = numbers(walk, bias, chunk, 0);
     Chunk<INPUT> results;
@@ -79,7 +79,7 @@ template <bool vectors>
 void differentiate(const Row& row, const INPUT* grad, const INPUT* input, const WEIGHT* weight,
                    Compute mean, Compute rstd, INPUT* grad_input) {
   struct Loaded {
-    Words<INPUT> grad, input;
+    ChunkWords<INPUT> grad, input;
   };
   Walk<vectors> walk{row.n, row.rank, row.team};
   auto load = [&](int64_t chunk) {

@@ -80,7 +80,7 @@ struct Outcome {
 #endif
 
 struct Loaded {
-  Words<INPUT> x, y;
+  ChunkWords<INPUT> x, y;
 };
 
 inline Element element_of(const INPUT& x, const INPUT& y) {
