@@ -209,7 +209,7 @@ PyObject* as_float(PyObject* self) {
   return guarded([&]() -> PyObject* {
     if (Ref answer = told_answer(self, "__float__")) return answer.release();
     Scalar value = only_element(self);
-    if (gradient_edge_exists(unwrap(self)))
+    if (gradient_edge_exists(unwrap(self)) && is_called_by_program())
       checked(
           warn_program("Converting a tensor with requires_grad=True to a scalar may lead to "
                        "unexpected behavior. "

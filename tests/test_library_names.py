@@ -12,6 +12,7 @@ import warnings
 from typing import Any, get_type_hints
 
 import pytest
+from grouping import each
 
 import rushlight as torch
 from rushlight import _insides, _tensor_str, _utils
@@ -234,6 +235,24 @@ def test_settings_of_other_compilers_are_taken() -> None:
     torch.__future__.set_swap_module_params_on_conversion(False)
     torch._dynamo.graph_break()
     assert torch.version.git_version == "Unknown"
+
+
+@each(
+    "module, names",
+    [
+        ("fx.node", "Argument Target map_arg"),
+        ("fx._compatibility", "compatibility"),
+        ("jit", "optimized_execution strict_fusion"),
+        ("nn.modules.loss", "PairwiseDistance TripletMarginLoss"),
+        ("nn.modules.transformer", "Dropout LayerNorm Linear Module MultiheadAttention Tensor"),
+        ("onnx", "OperatorExportTypes TrainingMode"),
+        ("overrides", "BaseTorchFunctionMode"),
+        ("types", "BoolLikeType FloatLikeType IntLikeType"),
+    ],
+)
+def test_names_are_where_programs_import_them_from(module: str, names: str) -> None:
+    found = importlib.import_module(f"rushlight.{module}")
+    assert [name for name in names.split() if not hasattr(found, name)] == []
 
 
 def test_versions_compare_by_their_numbers() -> None:

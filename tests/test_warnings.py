@@ -44,7 +44,6 @@ loss = torch.ones((), requires_grad=True)
         (lambda: torch.tensor(3).T, "The use of `x.T`"),
         (lambda: float(loss), "Converting a tensor with requires_grad=True to a scalar"),
         (lambda: math.sqrt(loss), "Converting a tensor with requires_grad=True to a scalar"),
-        (lambda: complex(loss), "Converting a tensor with requires_grad=True to a scalar"),
         (lambda: np.float64(loss), "Converting a tensor with requires_grad=True to a scalar"),
     ],
 )

@@ -433,6 +433,7 @@ class CTCLoss(_Loss):
 __getattr__ = _later.imports(
     "rushlight.nn.modules",
     names_in={
+        "distance": "PairwiseDistance",
         "linear_cross_entropy": "LinearCrossEntropyLoss",
         "margin": (
             "CosineEmbeddingLoss HingeEmbeddingLoss MarginRankingLoss "
