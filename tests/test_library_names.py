@@ -18,6 +18,7 @@ import rushlight as torch
 from rushlight import _insides, _tensor_str, _utils
 from rushlight._dynamo.utils import counters, warn_once
 from rushlight._higher_order_ops.associative_scan import associative_scan
+from rushlight._jit_internal import boolean_dispatch
 from rushlight._subclasses import FakeTensor, FakeTensorMode
 from rushlight._subclasses.fake_tensor import is_fake, unset_fake_temporarily
 from rushlight.distributed import rpc
@@ -240,9 +241,13 @@ def test_settings_of_other_compilers_are_taken() -> None:
 @each(
     "module, names",
     [
+        ("_VF", "gru_cell lstm"),
+        ("_jit_internal", "BroadcastingList2 Optional _copy_to_script_wrapper boolean_dispatch"),
+        ("cuda.amp.common", "amp_definitely_not_available"),
         ("fx.node", "Argument Target map_arg"),
         ("fx._compatibility", "compatibility"),
         ("jit", "optimized_execution strict_fusion"),
+        ("nn.modules.channelshuffle", "ChannelShuffle"),
         ("nn.modules.loss", "PairwiseDistance TripletMarginLoss"),
         ("nn.modules.transformer", "Dropout LayerNorm Linear Module MultiheadAttention Tensor"),
         ("onnx", "OperatorExportTypes TrainingMode"),
@@ -421,3 +426,14 @@ def test_classes_of_tensors_print_as_libraries_want_them() -> None:
     assert _tensor_str._add_suffixes("Index([0, 1]", notes, 6, False) == (
         "Index([0, 1], dim_size=3, is_sorted=True)"
     )
+
+
+def test_an_argument_chooses_one_of_two_functions() -> None:
+    dispatch = boolean_dispatch("both", 1, False, lambda *_, **__: 2, lambda *_, **__: 1, "m", "f")
+    assert [dispatch(0), dispatch(0, True), dispatch(0, both=True), dispatch(0, False)] == [
+        1,
+        2,
+        2,
+        1,
+    ]
+    assert (dispatch.__module__, dispatch.__name__) == ("m", "f")
