@@ -100,6 +100,7 @@ _SUBMODULES = (
     "_functorch",
     "_guards",
     "_inductor",
+    "_logging",
     "_tensor_str",
     "_utils",
     "accelerator",

@@ -6,6 +6,7 @@ import copy
 import functools
 import importlib
 import inspect
+import logging
 import pickle
 import sys
 import warnings
@@ -235,6 +236,7 @@ def test_settings_of_other_compilers_are_taken() -> None:
     assert torch.__future__.get_swap_module_params_on_conversion()
     torch.__future__.set_swap_module_params_on_conversion(False)
     torch._dynamo.graph_break()
+    torch._logging.set_logs(all=logging.INFO, graph_breaks=True, modules={"torch.fx": 10})
     assert torch.version.git_version == "Unknown"
 
 
@@ -426,6 +428,14 @@ def test_classes_of_tensors_print_as_libraries_want_them() -> None:
     assert _tensor_str._add_suffixes("Index([0, 1]", notes, 6, False) == (
         "Index([0, 1], dim_size=3, is_sorted=True)"
     )
+
+
+def test_warnings_are_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    logger = torch._logging.getArtifactLogger("rushlight.tests", "names")
+    assert logger.name == "rushlight.tests.__names"
+    for text in ("a %s", "a %s", "b %s"):
+        torch._logging.warning_once(logger, text, 1)
+    assert caplog.messages == ["a 1", "b 1"]
 
 
 def test_an_argument_chooses_one_of_two_functions() -> None:
