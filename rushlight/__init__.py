@@ -103,6 +103,7 @@ _SUBMODULES = (
     "_inductor",
     "_jit_internal",
     "_logging",
+    "_prims_common",
     "_tensor_str",
     "_utils",
     "accelerator",

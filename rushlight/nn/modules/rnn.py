@@ -6,6 +6,8 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn.modules._rnn_base import RNNBase
 from rushlight.nn.modules._rnn_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
+from rushlight.nn.modules.module import Module as Module
+from rushlight.nn.parameter import Parameter as Parameter
 from rushlight.nn.utils.rnn import PackedSequence
 
 TYPE_CHECKING = False

@@ -12,6 +12,7 @@ import rushlight as rl
 from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn import init
+from rushlight.nn.init import xavier_uniform_ as xavier_uniform_
 from rushlight.nn.modules._transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
