@@ -34,6 +34,11 @@ class _SingleState(RNNBase):
         return output, last
 
 
+def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
+    """Returns the samples of a batch in another order."""
+    return tensor.index_select(dim, permutation)
+
+
 class RNN(_SingleState):
     """Elman's recurrent network: h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh), or relu.
 
