@@ -20,7 +20,7 @@ from rushlight.export.graph_signature import (
 from rushlight.fx.graph import Graph
 from rushlight.fx.graph_module import GraphModule
 from rushlight.fx.node import Node
-from rushlight.fx.passes.shape_prop import TensorMetadata
+from rushlight.fx.passes.shape_prop import TensorMetadata, _extract_tensor_metadata
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _lifted(program: Program) -> tuple[Graph, ExportGraphSignature]:
             ):
                 name = re.sub(r"\W", "_", path).strip("_")
                 node = graph.placeholder(f"{_PREFIXES[kind]}_{name}")
-                node.meta["val"] = tensor.detach().to("meta")
+                node.meta["val"] = _in_example(_extract_tensor_metadata(tensor))
                 by_path[path] = node
                 persistent = path not in program.temporary if kind is InputKind.BUFFER else None
                 specs.append(InputSpec(kind, TensorArgument(node.name), path, persistent))
